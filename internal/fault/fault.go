@@ -1,0 +1,113 @@
+// Package fault gives errors the kinds that a caller can act on. An error
+// without a kind is internal: it is logged and never shown.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Kind says what a caller can do about an error.
+type Kind int
+
+// The kinds. Each has one status in the interface; httpapi holds that table.
+const (
+	Internal     Kind = iota // our fault; the message stays in the log
+	Malformed                // the request is not well formed or not valid
+	Unauthorized             // no key, or not a good one
+	Denied                   // the plan, a permission or the organisation forbids it
+	NotFound
+	Conflict    // the state does not allow it
+	TooLarge    // over a size limit
+	Unsupported // a media type nobody here reads
+	Limited     // over a rate limit
+	Unavailable // we are not ready or too busy
+	BadGateway  // somebody else's server failed us
+)
+
+// An Issue is one problem with a request: where, and what to do about it.
+type Issue struct {
+	Path    []string
+	Message string
+}
+
+// Error is an error that a caller can act on.
+type Error struct {
+	Kind    Kind
+	Message string
+	// Issues are the problems of a Malformed request, the first one first.
+	Issues []Issue
+	// RetryAfter is how long to wait before the same request makes sense, or 0.
+	RetryAfter time.Duration
+	cause      error
+}
+
+// New returns an error of a kind with a message for the caller.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns a Malformed error about one field. A dot in path separates
+// levels: "cases_json.3.query".
+func Invalid(path, format string, args ...any) *Error {
+	return Issues(At(path, format, args...))
+}
+
+// At describes one problem with one field, for Issues.
+func At(path, format string, args ...any) Issue {
+	var elements []string
+	if path != "" {
+		elements = strings.Split(path, ".")
+	}
+	return Issue{Path: elements, Message: fmt.Sprintf(format, args...)}
+}
+
+// Issues returns a Malformed error about all the problems given, which must
+// be at least one.
+func Issues(issues ...Issue) *Error {
+	return &Error{Kind: Malformed, Message: issues[0].Message, Issues: issues}
+}
+
+// Because attaches the cause, which is logged and never shown.
+func (e *Error) Because(cause error) *Error {
+	e.cause = cause
+	return e
+}
+
+// After says when the same request makes sense again.
+func (e *Error) After(wait time.Duration) *Error {
+	e.RetryAfter = wait
+	return e
+}
+
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return e.Message + ": " + e.cause.Error()
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// Of returns the kind of err: the outermost one in its chain, or Internal.
+func Of(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return Internal
+}
+
+// Is reports whether err has the kind.
+func Is(err error, kind Kind) bool {
+	return err != nil && Of(err) == kind
+}
+
+// Wrap names the operation that *err came from, if there is an error. It is
+// for a defer at the top of a function that touches the world.
+func Wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
