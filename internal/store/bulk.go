@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// A Bulk inserts many rows at once, each column given as a slice. It is the
+// fast road on both databases: arrays on PostgreSQL, one prepared statement
+// for every row on SQLite.
+type Bulk struct {
+	Table   string
+	Columns []Column
+	// OnConflict is the statement's ON CONFLICT clause, or "".
+	OnConflict string
+	// Returning is a text column whose values InsertReturning gives back.
+	Returning string
+}
+
+// A Column is a name and its values, one for each row. Make it with Col.
+type Column struct {
+	name   string
+	array  string // PostgreSQL's element type
+	values any
+	rows   int
+	at     func(row int) any
+}
+
+// Col makes a column of a Bulk.
+func Col[T string | *string | int64 | *int64 | float64 | *float64 | bool | []byte](name string, values []T) Column {
+	return Column{
+		name: name, array: elementType(*new(T)), values: values, rows: len(values),
+		at: func(row int) any { return values[row] },
+	}
+}
+
+func elementType(zero any) string {
+	switch zero.(type) {
+	case int64, *int64:
+		return "bigint"
+	case float64, *float64:
+		return "double precision"
+	case bool:
+		return "boolean"
+	case []byte:
+		return "bytea"
+	}
+	return "text"
+}
+
+// Insert inserts the rows and returns how many were written.
+func (b Bulk) Insert(ctx context.Context, tx *Tx) (int64, error) {
+	if tx.dialect.postgres {
+		return tx.Exec(ctx, b.unnest(), b.arrays()...)
+	}
+	var total int64
+	err := b.eachRow(func(text string, args []any) error {
+		n, err := tx.Exec(ctx, text, args...)
+		total += n
+		return err
+	})
+	return total, err
+}
+
+// InsertReturning inserts the rows and returns the Returning column of those
+// that were written: with ON CONFLICT DO NOTHING, of the new ones.
+func (b Bulk) InsertReturning(ctx context.Context, tx *Tx) ([]string, error) {
+	if tx.dialect.postgres {
+		rows, err := tx.Query(ctx, b.unnest()+" RETURNING "+b.Returning, b.arrays()...)
+		return All(rows, err, Value[string])
+	}
+	written := []string{}
+	err := b.eachRow(func(text string, args []any) error {
+		rows, err := tx.Query(ctx, text+" RETURNING "+b.Returning, args...)
+		some, err := All(rows, err, Value[string])
+		written = append(written, some...)
+		return err
+	})
+	return written, err
+}
+
+func (b Bulk) names() string {
+	names := make([]string, len(b.Columns))
+	for i, c := range b.Columns {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// unnest is PostgreSQL's statement: one array for each column.
+func (b Bulk) unnest() string {
+	arrays := make([]string, len(b.Columns))
+	for i, c := range b.Columns {
+		arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, c.array)
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT * FROM unnest(%s) %s",
+		b.Table, b.names(), strings.Join(arrays, ", "), b.OnConflict)
+}
+
+func (b Bulk) arrays() []any {
+	args := make([]any, len(b.Columns))
+	for i, c := range b.Columns {
+		args[i] = c.values
+	}
+	return args
+}
+
+// eachRow calls fn with SQLite's statement and the arguments of every row.
+// The statement uses ?, which binds ten times faster there than $N.
+func (b Bulk) eachRow(fn func(text string, args []any) error) error {
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(b.Columns)), ", ")
+	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) %s", b.Table, b.names(), marks, b.OnConflict)
+	args := make([]any, len(b.Columns))
+	for row := range b.Columns[0].rows {
+		for i, c := range b.Columns {
+			args[i] = c.at(row)
+		}
+		if err := fn(text, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}

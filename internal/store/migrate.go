@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// A Companion brings up tables that a library owns (the job queue's on
+// PostgreSQL), under the same lock as ours. It may run any number of times.
+type Companion func(ctx context.Context, db *DB) error
+
+// Migrate brings the schema to this binary's version. Processes that start at
+// the same time wait for each other; a schema that is there is left alone.
+func (db *DB) Migrate(ctx context.Context, companions ...Companion) (err error) {
+	defer fault.Wrap(&err, "migrate")
+	return db.engine.migrate(ctx, companions)
+}
+
+// Pending reports whether the schema is older than this binary.
+func (db *DB) Pending(ctx context.Context) (bool, error) { return db.engine.pending(ctx) }
+
+// Migrations returns the embedded files of one dialect, for the tests that
+// compare and police them.
+func Migrations(d Dialect) fs.FS {
+	sub, err := fs.Sub(migrations, "migrations/"+d.Name())
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return sub
+}
+
+func migrateUp(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) error {
+	provider, err := goose.NewProvider(dialect, db, files)
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) (bool, error) {
+	provider, err := goose.NewProvider(dialect, db, files)
+	if err != nil {
+		return false, err
+	}
+	return provider.HasPending(ctx)
+}
+
+// migrate holds the lock in a database of its own beside ours: an exclusive
+// transaction there works on every system and dies with its process.
+func (e *sqliteEngine) migrate(ctx context.Context, companions []Companion) error {
+	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", "busy_timeout(60000)"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	lock.SetMaxOpenConns(1)
+	if _, err := lock.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
+		return fmt.Errorf("wait for another migration: %w", err)
+	}
+	db, err := sql.Open("sqlite", sqliteDSN(e.path))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := migrateUp(ctx, goose.DialectSQLite3, db, Migrations(e.dialect())); err != nil {
+		return err
+	}
+	return accompany(ctx, &DB{engine: e}, companions)
+}
+
+func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
+	db, err := sql.Open("sqlite", sqliteDSN(e.path))
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	return hasPending(ctx, goose.DialectSQLite3, db, Migrations(e.dialect()))
+}
+
+// migrationLock is an arbitrary number that only Whetstone uses.
+const migrationLock = 0x77686574
+
+func (e *postgresEngine) migrate(ctx context.Context, companions []Companion) error {
+	c, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock($1)", migrationLock); err != nil {
+		return fmt.Errorf("wait for another migration: %w", err)
+	}
+	defer func() { _, _ = c.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock) }()
+	db := stdlib.OpenDBFromPool(e.pool)
+	defer db.Close()
+	if err := migrateUp(ctx, goose.DialectPostgres, db, Migrations(e.dialect())); err != nil {
+		return err
+	}
+	return accompany(ctx, &DB{engine: e}, companions)
+}
+
+func (e *postgresEngine) pending(ctx context.Context) (bool, error) {
+	db := stdlib.OpenDBFromPool(e.pool)
+	defer db.Close()
+	return hasPending(ctx, goose.DialectPostgres, db, Migrations(e.dialect()))
+}
+
+func accompany(ctx context.Context, db *DB, companions []Companion) error {
+	for _, up := range companions {
+		if err := up(ctx, db); err != nil {
+			return err
+		}
+	}
+	return nil
+}

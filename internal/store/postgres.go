@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type postgresEngine struct {
+	pool *pgxpool.Pool
+}
+
+// postgresConn is a pool or a transaction.
+type postgresConn struct {
+	q interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	}
+}
+
+const defaultPostgresConns = 16
+
+func openPostgres(ctx context.Context, url string, maxConns int) (*postgresEngine, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// pgx's message repeats the URL; it hides the password, but not in
+		// every malformed one.
+		return nil, fault.Invalid("database-url", "database-url is not a valid PostgreSQL URL")
+	}
+	config.MaxConns = defaultPostgresConns
+	if maxConns > 0 {
+		config.MaxConns = int32(min(maxConns, 1_000)) //nolint:gosec // bounded in this line
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &postgresEngine{pool: pool}, nil
+}
+
+// Pool returns the pool of a PostgreSQL database, for libraries that must
+// speak to it themselves (the job queue); false on SQLite.
+func (db *DB) Pool() (*pgxpool.Pool, bool) {
+	e, ok := db.engine.(*postgresEngine)
+	if !ok {
+		return nil, false
+	}
+	return e.pool, true
+}
+
+// Postgres returns the driver's transaction, for libraries that must take
+// part in it (the job queue); false on SQLite.
+func (tx *Tx) Postgres() (pgx.Tx, bool) {
+	c, ok := tx.conn.(postgresConn)
+	if !ok {
+		return nil, false
+	}
+	t, ok := c.q.(pgx.Tx)
+	return t, ok
+}
+
+func (e *postgresEngine) query(ctx context.Context, sql string, args []any) (Rows, error) {
+	return postgresConn{e.pool}.query(ctx, sql, args)
+}
+
+func (e *postgresEngine) exec(ctx context.Context, sql string, args []any) (int64, error) {
+	return postgresConn{e.pool}.exec(ctx, sql, args)
+}
+
+// maxTries bounds how often a transaction that lost a deadlock starts again.
+const maxTries = 4
+
+func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
+	for range maxTries {
+		err = pgx.BeginFunc(ctx, e.pool, func(t pgx.Tx) error {
+			return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
+		})
+		if !isRetryable(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// inGroup needs no group: PostgreSQL groups commits of its own accord.
+func (e *postgresEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
+	return e.inTx(ctx, fn)
+}
+
+func isRetryable(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "40001" || e.Code == "40P01")
+}
+
+func (e *postgresEngine) ping(ctx context.Context) error { return e.pool.Ping(ctx) }
+
+func (e *postgresEngine) dialect() Dialect { return Dialect{postgres: true} }
+
+func (e *postgresEngine) stats() Stats {
+	s := e.pool.Stat()
+	return Stats{Open: int(s.TotalConns()), InUse: int(s.AcquiredConns())}
+}
+
+func (e *postgresEngine) close() error {
+	e.pool.Close()
+	return nil
+}
+
+func (c postgresConn) query(ctx context.Context, sql string, args []any) (Rows, error) {
+	rows, err := c.q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+func (c postgresConn) exec(ctx context.Context, sql string, args []any) (int64, error) {
+	tag, err := c.q.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
+}

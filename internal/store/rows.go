@@ -1,0 +1,113 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Row is one row of a result, for a scan function.
+type Row interface {
+	Scan(dest ...any) error
+}
+
+// One reads the only row of a query. When there is none, the error is of kind
+// fault.NotFound and says that thing was not found ("Review not found").
+func One[T any](rows Rows, err error, thing string, scan func(Row) (T, error)) (T, error) {
+	var zero T
+	all, err := All(rows, err, scan)
+	if err != nil {
+		return zero, err
+	}
+	if len(all) == 0 {
+		return zero, fault.New(fault.NotFound, "%s not found", thing)
+	}
+	return all[0], nil
+}
+
+// All reads all rows of a query. The result is never nil, so that an empty
+// list is [] on the wire.
+func All[T any](rows Rows, err error, scan func(Row) (T, error)) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := []T{}
+	for rows.Next() {
+		item, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("scan: %w", err)
+		}
+		all = append(all, item)
+	}
+	return all, rows.Err()
+}
+
+// Value scans a row of one column.
+func Value[T any](row Row) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
+
+// Micros is a time as the databases keep it: microseconds since the epoch.
+func Micros(t time.Time) int64 { return t.UnixMicro() }
+
+// NullMicros is Micros for a time that may be missing.
+func NullMicros(t *time.Time) *int64 {
+	if t == nil {
+		return nil
+	}
+	us := t.UnixMicro()
+	return &us
+}
+
+// Time is a scan target for a time column.
+func Time(t *time.Time) sql.Scanner { return timeScanner{t} }
+
+// NullTime is a scan target for a time column that may be null.
+func NullTime(t **time.Time) sql.Scanner { return nullTimeScanner{t} }
+
+type timeScanner struct{ t *time.Time }
+
+func (s timeScanner) Scan(src any) error {
+	us, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("a time is stored as %T", src)
+	}
+	*s.t = time.UnixMicro(us).UTC()
+	return nil
+}
+
+type nullTimeScanner struct{ t **time.Time }
+
+func (s nullTimeScanner) Scan(src any) error {
+	if src == nil {
+		*s.t = nil
+		return nil
+	}
+	*s.t = new(time.Time)
+	return timeScanner{*s.t}.Scan(src)
+}
+
+// IsDuplicate reports whether err says that a unique key is taken.
+func IsDuplicate(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "23505"
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() == sqliteUnique || e.Code() == sqlitePrimaryKey
+	}
+	return false
+}
+
+// SQLite's extended result codes for a key that is taken.
+const (
+	sqliteUnique     = 2067
+	sqlitePrimaryKey = 1555
+)

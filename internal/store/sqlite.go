@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// sqliteEngine has one connection that writes and several that read.
+// Write-ahead logging lets them go on side by side.
+type sqliteEngine struct {
+	path    string
+	writers *sql.DB
+	readers *sql.DB
+	writer  *sqliteConn   // the one connection of writers
+	turn    chan struct{} // holds one token; whoever has it may use writer
+	group   group
+
+	mu         sync.Mutex
+	statements map[string]*sql.Stmt // of readers
+}
+
+// maxStatements bounds the prepared statements kept per connection. Statement
+// texts are written in the code, so in practice it is never reached.
+const maxStatements = 1000
+
+const defaultReaders = 8
+
+func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, error) {
+	if maxConns == 0 {
+		maxConns = defaultReaders
+	}
+	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), statements: map[string]*sql.Stmt{}}
+	e.group.run = e.runGroup
+	var err error
+	if e.writers, err = sql.Open("sqlite", sqliteDSN(path)); err != nil {
+		return nil, err
+	}
+	e.writers.SetMaxOpenConns(1)
+	c, err := e.writers.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.writer = &sqliteConn{conn: c, statements: map[string]*sql.Stmt{}}
+	if e.readers, err = sql.Open("sqlite", sqliteDSN(path, "query_only(ON)")); err != nil {
+		return nil, err
+	}
+	e.readers.SetMaxOpenConns(maxConns)
+	e.readers.SetMaxIdleConns(maxConns)
+	e.turn <- struct{}{}
+	return e, e.readers.PingContext(ctx)
+}
+
+// sqliteDSN sets what an acknowledged write needs to survive a power cut, and
+// patience with other processes (the command line works beside the server).
+func sqliteDSN(path string, pragmas ...string) string {
+	query := url.Values{"_pragma": append([]string{
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
+	}, pragmas...)}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String()
+}
+
+func (e *sqliteEngine) query(ctx context.Context, text string, args []any) (Rows, error) {
+	stmt, err := e.statement(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return sqlRows(stmt.QueryContext(ctx, args...)) //nolint:rowserrcheck,sqlclosecheck // All and One close and check
+}
+
+func (e *sqliteEngine) statement(ctx context.Context, text string) (*sql.Stmt, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if stmt, ok := e.statements[text]; ok {
+		return stmt, nil
+	}
+	stmt, err := e.readers.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.statements) < maxStatements {
+		e.statements[text] = stmt
+	}
+	return stmt, nil
+}
+
+func (e *sqliteEngine) exec(ctx context.Context, text string, args []any) (n int64, err error) {
+	err = e.inTx(ctx, func(tx *Tx) error {
+		n, err = tx.Exec(ctx, text, args...)
+		return err
+	})
+	return n, err
+}
+
+func (e *sqliteEngine) inTx(ctx context.Context, fn func(*Tx) error) error {
+	select {
+	case <-e.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { e.turn <- struct{}{} }()
+	return e.writer.inTx(ctx, fn)
+}
+
+func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
+	return e.group.do(ctx, fn)
+}
+
+// runGroup runs several functions in one transaction. If one fails, nothing
+// of the shared transaction stays, and each runs in a transaction of its own:
+// a failure is rare and must not be the others' failure.
+func (e *sqliteEngine) runGroup(calls []*call) {
+	if len(calls) > 1 {
+		err := e.inTx(context.Background(), func(tx *Tx) error {
+			for _, c := range calls {
+				if err := c.run(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			answer(calls, nil)
+			return
+		}
+	}
+	for _, c := range calls {
+		c.done <- e.inTx(c.ctx, c.run)
+	}
+}
+
+func (e *sqliteEngine) ping(ctx context.Context) error { return e.readers.PingContext(ctx) }
+
+func (e *sqliteEngine) dialect() Dialect { return Dialect{} }
+
+func (e *sqliteEngine) stats() Stats {
+	r, w := e.readers.Stats(), e.writers.Stats()
+	return Stats{Open: r.OpenConnections + w.OpenConnections, InUse: r.InUse + 1 - len(e.turn)}
+}
+
+func (e *sqliteEngine) close() error {
+	<-e.turn
+	err := e.readers.Close()
+	if e := e.writer.conn.Close(); err == nil {
+		err = e
+	}
+	if e := e.writers.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// sqliteConn is a single connection with its prepared statements.
+type sqliteConn struct {
+	conn       *sql.Conn
+	statements map[string]*sql.Stmt
+}
+
+func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
+	if _, err := c.exec(ctx, "BEGIN IMMEDIATE", nil); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	// The end of a transaction must not depend on a context that may be over.
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	committed := false
+	defer func() {
+		if !committed {
+			_, _ = c.exec(end, "ROLLBACK", nil)
+		}
+	}()
+	if err := fn(&Tx{conn: c}); err != nil {
+		return err
+	}
+	if _, err := c.exec(end, "COMMIT", nil); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	committed = true
+	return nil
+}
+
+func (c *sqliteConn) statement(ctx context.Context, text string) (*sql.Stmt, error) {
+	if stmt, ok := c.statements[text]; ok {
+		return stmt, nil
+	}
+	stmt, err := c.conn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.statements) < maxStatements {
+		c.statements[text] = stmt
+	}
+	return stmt, nil
+}
+
+func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, error) {
+	stmt, err := c.statement(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return sqlRows(stmt.QueryContext(ctx, args...)) //nolint:rowserrcheck,sqlclosecheck // All and One close and check
+}
+
+func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
+	stmt, err := c.statement(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// closingRows fits *sql.Rows to Rows.
+type closingRows struct{ *sql.Rows }
+
+func (r closingRows) Close() { _ = r.Rows.Close() }
+
+func sqlRows(rows *sql.Rows, err error) (Rows, error) {
+	if err != nil {
+		return nil, err
+	}
+	return closingRows{rows}, nil
+}

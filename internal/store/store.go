@@ -1,0 +1,141 @@
+// Package store keeps the service's data in SQLite (embedded) or PostgreSQL
+// (scaled out) behind one small API. Capabilities write each statement once;
+// it runs on both. Only this package knows the drivers.
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Querier runs statements, inside a transaction (*Tx) or outside (*DB).
+// Parameters are written $1, $2, ... on both databases.
+type Querier interface {
+	// Query reads rows. Hand its results to One or All, which close them.
+	// Outside a transaction it must not write: SQLite's readers refuse to.
+	Query(ctx context.Context, sql string, args ...any) (Rows, error)
+	// Exec writes and returns the number of rows it touched.
+	Exec(ctx context.Context, sql string, args ...any) (int64, error)
+	// Dialect names the few differences between the databases.
+	Dialect() Dialect
+}
+
+// Rows is a result being read.
+type Rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+	Close()
+}
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	engine engine
+}
+
+// Tx is a transaction in progress. It is for one goroutine, and dead when the
+// function it was given to returns.
+type Tx struct {
+	conn    conn
+	dialect Dialect
+}
+
+// engine is what the two databases have in common.
+type engine interface {
+	conn
+	inTx(ctx context.Context, fn func(*Tx) error) error
+	inGroup(ctx context.Context, fn func(*Tx) error) error
+	migrate(ctx context.Context, companions []Companion) error
+	pending(ctx context.Context) (bool, error)
+	ping(ctx context.Context) error
+	dialect() Dialect
+	stats() Stats
+	close() error
+}
+
+type conn interface {
+	query(ctx context.Context, sql string, args []any) (Rows, error)
+	exec(ctx context.Context, sql string, args []any) (int64, error)
+}
+
+// Options say which database to open.
+type Options struct {
+	// URL is sqlite:PATH or postgres://...
+	URL string
+	// MaxConns bounds the connections; 0 means a default fit for one machine.
+	MaxConns int
+}
+
+// Open opens the database. It does not migrate.
+func Open(ctx context.Context, o Options) (_ *DB, err error) {
+	defer fault.Wrap(&err, "open database")
+	var e engine
+	switch {
+	case strings.HasPrefix(o.URL, "sqlite:"):
+		e, err = openSQLite(ctx, strings.TrimPrefix(o.URL, "sqlite:"), o.MaxConns)
+	case strings.HasPrefix(o.URL, "postgres://"), strings.HasPrefix(o.URL, "postgresql://"):
+		e, err = openPostgres(ctx, o.URL, o.MaxConns)
+	default:
+		return nil, fault.Invalid("database-url", "database-url must be sqlite:PATH or postgres://...")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &DB{engine: e}, nil
+}
+
+// Close releases all connections.
+func (db *DB) Close() error { return db.engine.close() }
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error { return db.engine.ping(ctx) }
+
+// Dialect names the few differences between the databases.
+func (db *DB) Dialect() Dialect { return db.engine.dialect() }
+
+// Stats counts the connections in use, for the metrics page.
+func (db *DB) Stats() Stats { return db.engine.stats() }
+
+// Query reads rows outside a transaction.
+func (db *DB) Query(ctx context.Context, sql string, args ...any) (Rows, error) {
+	return db.engine.query(ctx, sql, args)
+}
+
+// Exec runs one statement in a transaction of its own.
+func (db *DB) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	return db.engine.exec(ctx, sql, args)
+}
+
+// InTx runs fn in a transaction and commits it if fn returns nil. fn may run
+// more than once (PostgreSQL asks for it after a deadlock), so it must set its
+// results rather than add to them.
+func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.engine.inTx(ctx, fn)
+}
+
+// InGroup is InTx for hot writes: on SQLite, calls that come at the same time
+// share one commit, and each returns when it is durable. The rule of InTx
+// holds: fn may run more than once.
+func (db *DB) InGroup(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.engine.inGroup(ctx, fn)
+}
+
+// Query reads rows inside the transaction, its own writes included.
+func (tx *Tx) Query(ctx context.Context, sql string, args ...any) (Rows, error) {
+	return tx.conn.query(ctx, sql, args)
+}
+
+// Exec writes inside the transaction.
+func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	return tx.conn.exec(ctx, sql, args)
+}
+
+// Dialect names the few differences between the databases.
+func (tx *Tx) Dialect() Dialect { return tx.dialect }
+
+// Stats counts connections.
+type Stats struct {
+	Open, InUse int
+}

@@ -1,0 +1,229 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+const insertOrg = `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $1, $2, $3)`
+
+func orgNames(t *testing.T, db *store.DB) []string {
+	t.Helper()
+	rows, err := db.Query(t.Context(), `SELECT name FROM organisations ORDER BY id`)
+	names, err := store.All(rows, err, store.Value[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestInTx(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		now := time.Now()
+		boom := errors.New("boom")
+		err := db.InTx(ctx, func(tx *store.Tx) error {
+			if _, err := tx.Exec(ctx, insertOrg, "a", "free", store.Micros(now)); err != nil {
+				return err
+			}
+			return boom
+		})
+		if !errors.Is(err, boom) {
+			t.Fatalf("got %v, want boom", err)
+		}
+		if got := orgNames(t, db); len(got) != 0 {
+			t.Fatalf("a failed transaction left %v", got)
+		}
+		if n, err := db.Exec(ctx, insertOrg, "b", "free", store.Micros(now)); n != 1 || err != nil {
+			t.Fatalf("Exec = %d, %v", n, err)
+		}
+		if _, err := db.Exec(ctx, insertOrg, "b", "free", store.Micros(now)); !store.IsDuplicate(err) {
+			t.Fatalf("got %v, want a duplicate", err)
+		}
+	})
+}
+
+func TestInTxPanics(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		func() {
+			defer func() { _ = recover() }()
+			_ = db.InTx(ctx, func(tx *store.Tx) error {
+				_, _ = tx.Exec(ctx, insertOrg, "a", "free", 1)
+				panic("boom")
+			})
+		}()
+		if _, err := db.Exec(ctx, insertOrg, "a", "free", 1); err != nil {
+			t.Fatalf("the panic left its transaction open or committed: %v", err)
+		}
+	})
+}
+
+func TestInTxOutlivesCancel(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = db.InTx(ctx, func(tx *store.Tx) error {
+			_, err := tx.Exec(ctx, insertOrg, "a", "free", 1)
+			cancel()
+			return errors.Join(err, ctx.Err())
+		})
+		if _, err := db.Exec(t.Context(), insertOrg, "a", "free", 1); err != nil {
+			t.Fatalf("after a cancelled transaction: %v", err)
+		}
+	})
+}
+
+func TestOneMissing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		rows, err := db.Query(t.Context(), `SELECT name FROM organisations WHERE id = $1`, "none")
+		_, err = store.One(rows, err, "Organisation", store.Value[string])
+		if !fault.Is(err, fault.NotFound) || err.Error() != "Organisation not found" {
+			t.Errorf("got %v, want Organisation not found", err)
+		}
+	})
+}
+
+func TestTimes(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		at := time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
+		if _, err := db.Exec(ctx, insertOrg, "a", "free", store.Micros(at)); err != nil {
+			t.Fatal(err)
+		}
+		var got time.Time
+		var none *time.Time
+		rows, err := db.Query(ctx, `SELECT created_at, CAST(NULL AS BIGINT) FROM organisations`)
+		_, err = store.One(rows, err, "Organisation", func(row store.Row) (int, error) {
+			return 0, row.Scan(store.Time(&got), store.NullTime(&none))
+		})
+		if err != nil || !got.Equal(at) || none != nil {
+			t.Errorf("got %v, %v, %v; want %v", got, none, err, at)
+		}
+	})
+}
+
+func TestReadersDoNotWrite(t *testing.T) {
+	db := storetest.Open(t, "sqlite")
+	rows, err := db.Query(t.Context(), insertOrg+` RETURNING id`, "a", "free", 1)
+	if _, err = store.All(rows, err, store.Value[string]); err == nil {
+		t.Error("a write outside a transaction went through Query")
+	}
+}
+
+func TestInGroup(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		boom := errors.New("boom")
+		var failed atomic.Int32
+		var g errgroup.Group
+		for i := range 200 {
+			g.Go(func() error {
+				err := db.InGroup(ctx, func(tx *store.Tx) error {
+					if _, err := tx.Exec(ctx, insertOrg, fmt.Sprintf("%03d", i), "free", 1); err != nil {
+						return err
+					}
+					if i%10 == 0 {
+						return boom
+					}
+					return nil
+				})
+				if errors.Is(err, boom) {
+					failed.Add(1)
+					return nil
+				}
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if failed.Load() != 20 {
+			t.Errorf("%d calls failed, want the 20 that returned an error", failed.Load())
+		}
+		var want []string
+		for i := range 200 {
+			if i%10 != 0 {
+				want = append(want, fmt.Sprintf("%03d", i))
+			}
+		}
+		if diff := cmp.Diff(want, orgNames(t, db)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestInGroupPanicIsItsOwnersError(t *testing.T) {
+	db := storetest.Open(t, "sqlite")
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			err := db.InGroup(t.Context(), func(tx *store.Tx) error {
+				if i == 7 {
+					panic("boom")
+				}
+				_, err := tx.Exec(t.Context(), insertOrg, fmt.Sprint(i), "free", 1)
+				return err
+			})
+			if (err != nil) != (i == 7) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(orgNames(t, db)); n != 19 {
+		t.Errorf("%d rows, want 19", n)
+	}
+}
+
+func TestBulk(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		bulk := func(ids ...string) store.Bulk {
+			times := make([]int64, len(ids))
+			plans := make([]string, len(ids))
+			return store.Bulk{
+				Table:      "organisations",
+				Columns:    []store.Column{store.Col("id", ids), store.Col("name", ids), store.Col("plan", plans), store.Col("created_at", times)},
+				OnConflict: "ON CONFLICT (id) DO NOTHING",
+				Returning:  "id",
+			}
+		}
+		err := db.InTx(ctx, func(tx *store.Tx) error {
+			n, err := bulk("a", "b").Insert(ctx, tx)
+			if n != 2 || err != nil {
+				return fmt.Errorf("Insert = %d, %w", n, err)
+			}
+			fresh, err := bulk("b", "c", "d").InsertReturning(ctx, tx)
+			slices.Sort(fresh)
+			if diff := cmp.Diff([]string{"c", "d"}, fresh); diff != "" {
+				t.Error(diff)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, url := range []string{"", "mysql://x", "postgres://u:secret@h:bad/db"} {
+		_, err := store.Open(t.Context(), store.Options{URL: url})
+		if !fault.Is(err, fault.Malformed) {
+			t.Errorf("Open(%q) = %v, want a Malformed error", url, err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+// Package storetest gives every test a fresh, migrated database, on SQLite
+// and on PostgreSQL.
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// companions bring up the tables that libraries own, as the service does.
+var companions = []store.Companion{jobs.Tables}
+
+// Each runs the test on both databases, in parallel, each time with a
+// database of its own.
+func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	for _, name := range []string{"sqlite", "postgres"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, Open(t, name))
+		})
+	}
+}
+
+// Open returns a fresh, migrated database of one kind: "sqlite" or "postgres".
+func Open(t testing.TB, name string) *store.DB {
+	t.Helper()
+	return open(t, URL(t, name))
+}
+
+// URL makes a fresh, migrated database and returns its URL, for a test that
+// opens it itself, perhaps several times or in another process.
+func URL(t testing.TB, name string) string {
+	t.Helper()
+	if name == "postgres" {
+		return cloneTemplate(t)
+	}
+	template, err := sqliteTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "whetstone.db")
+	if err := os.WriteFile(path, template, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "sqlite:" + path
+}
+
+// EmptyURL returns the URL of a database without any table.
+func EmptyURL(t testing.TB, name string) string {
+	t.Helper()
+	if name == "sqlite" {
+		return "sqlite:" + filepath.Join(t.TempDir(), "whetstone.db")
+	}
+	return createDatabase(t, "template0")
+}
+
+func open(t testing.TB, url string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{URL: url, MaxConns: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// sqliteTemplate is the bytes of a migrated database, made once a process.
+var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "storetest")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "template.db")
+	if err := migrate("sqlite:" + path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+func migrate(url string) error {
+	ctx := context.Background()
+	db, err := store.Open(ctx, store.Options{URL: url, MaxConns: 4})
+	if err != nil {
+		return err
+	}
+	if err := db.Migrate(ctx, companions...); err != nil {
+		_ = db.Close()
+		return err
+	}
+	return db.Close()
+}
+
+// cloneTemplate makes a database from one that was migrated once a server:
+// its name holds the hash of the migrations, so test processes share it.
+func cloneTemplate(t testing.TB) string {
+	t.Helper()
+	s := postgres(t)
+	s.template.Do(func() { s.templateErr = s.makeTemplate(templateName(t)) })
+	if s.templateErr != nil {
+		t.Fatal(s.templateErr)
+	}
+	return createDatabase(t, templateName(t))
+}
+
+func createDatabase(t testing.TB, template string) string {
+	t.Helper()
+	s := postgres(t)
+	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	if err := s.exec(`CREATE DATABASE ` + name + ` TEMPLATE ` + template); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.exec(`DROP DATABASE ` + name + ` WITH (FORCE)`); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.url(name)
+}
+
+func templateName(t testing.TB) string {
+	t.Helper()
+	hash := sha256.New()
+	files := store.Migrations(postgresDialect(t))
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(files, path)
+		fmt.Fprintf(hash, "%s %d\n%s", path, len(content), content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("template_%x", hash.Sum(nil)[:8])
+}
