@@ -1,0 +1,105 @@
+// Package blob keeps bytes for the other packages: skill archives, snapshots
+// and raw telemetry bodies. They stand in a folder or in an S3 bucket, and a
+// caller cannot tell which. What a blob means and who wants it stands in the
+// database of its owner: this package owns no tables.
+package blob
+
+import (
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// OrphanAge is the age from which a blob that nobody refers to may be deleted.
+// A younger one may belong to somebody who has not committed yet.
+const OrphanAge = 24 * time.Hour
+
+// A Bucket keeps blobs under keys. A key looks like a path: elements separated
+// by slashes, none of them empty, "." or "..", no control characters and no
+// backslash; anything else is a Malformed fault. All methods may be called
+// from many goroutines at once.
+type Bucket interface {
+	// Put stores what r gives under key, in place of what stood there. It must
+	// be size bytes exactly. Readers see all of it or nothing of it, also after
+	// a crash, and once Put has returned nil it survives one. A reader that can
+	// seek is left where it was or at its end.
+	Put(ctx context.Context, key string, r io.Reader, size int64) error
+
+	// Get opens a blob. The caller closes it. A missing one is a NotFound fault.
+	Get(ctx context.Context, key string) (io.ReadCloser, Info, error)
+
+	// Stat describes a blob. A missing one is a NotFound fault.
+	Stat(ctx context.Context, key string) (Info, error)
+
+	// Delete removes a blob. A missing one is not an error.
+	Delete(ctx context.Context, key string) error
+
+	// List yields the blobs whose keys begin with prefix, in the order of their
+	// keys' bytes. It ends after the first error. Who deletes orphans by it
+	// spares those younger than OrphanAge, by a Stat right before the Delete.
+	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
+
+	// SignedURL returns an absolute URL that lets anybody who has it GET the
+	// blob until it expires. It does not check that there is such a blob.
+	SignedURL(ctx context.Context, key string, o SignOptions) (string, error)
+
+	// Check reports whether the bucket can be used now.
+	Check(ctx context.Context) error
+
+	// Sweep removes what unfinished puts left behind more than grace ago, and
+	// returns how many there were.
+	Sweep(ctx context.Context, grace time.Duration) (int, error)
+}
+
+// Info describes a blob.
+type Info struct {
+	Key      string
+	Size     int64
+	Modified time.Time
+}
+
+// Options say where the blobs are.
+type Options struct {
+	// URL names a bucket: s3://bucket?region=..&endpoint=.. and, where needed,
+	// prefix=.., path_style=true and insecure=true. Without an endpoint it is
+	// at AWS. The keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+	// An empty URL means files in Dir.
+	URL string
+
+	// Dir is the folder of the files, made if it is missing.
+	Dir string
+
+	// PublicURL returns the base of the URLs that are signed for files. It is
+	// first called when one is signed, so the server may learn its address
+	// after opening the bucket.
+	PublicURL func() string
+
+	// Secret signs the URLs of files: at least 32 bytes, the same after a
+	// restart.
+	Secret []byte
+
+	// Log hears why a file could not be served. Nil means nobody does.
+	Log *slog.Logger
+}
+
+// Open returns the bucket that o names, after a Check of it. A bucket of files
+// is a *Files, which is also the http.Handler of the URLs it signs.
+func Open(ctx context.Context, o Options) (_ Bucket, err error) {
+	defer fault.Wrap(&err, "open blobs")
+	open := openFiles
+	if o.URL != "" {
+		open = openS3
+	}
+	bucket, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := bucket.Check(ctx); err != nil {
+		return nil, err
+	}
+	return bucket, nil
+}

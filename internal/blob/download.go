@@ -1,0 +1,184 @@
+package blob
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// downloadPath is where the server mounts Files as a handler.
+const downloadPath = "/blobs/"
+
+// The query of a signed URL.
+const (
+	paramExpires  = "expires" // seconds since the epoch
+	paramFilename = "filename"
+	paramType     = "type"
+	paramSig      = "sig"
+)
+
+// SignedURL implements Bucket.
+func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	if err := o.check(); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(f.publicURL())
+	if err != nil {
+		return "", fmt.Errorf("sign blob %s: %w", key, err)
+	}
+	if u.Host == "" {
+		return "", fmt.Errorf("sign blob %s: public URL %q is not absolute", key, u)
+	}
+
+	// Rounded up, so that a URL never holds for less than was asked.
+	expires := time.Now().Add(o.Expires + time.Second - 1).Unix()
+	query := url.Values{paramExpires: {strconv.FormatInt(expires, 10)}}
+	if o.Filename != "" {
+		query.Set(paramFilename, o.Filename)
+	}
+	if o.ContentType != "" {
+		query.Set(paramType, o.ContentType)
+	}
+	query.Set(paramSig, f.sign(key, query))
+	u.Path = strings.TrimSuffix(u.Path, "/") + downloadPath + key
+	u.RawPath = ""
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
+// sign returns the signature of a key with a query that has none yet. Neither
+// a key nor an encoded query can contain the line break between them.
+func (f *Files) sign(key string, query url.Values) string {
+	mac := hmac.New(sha256.New, f.secret)
+	mac.Write([]byte("blob\n" + key + "\n" + query.Encode()))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// verify returns what SignedURL was asked for, or a Denied fault.
+func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
+	}
+	sig := query.Get(paramSig)
+	query.Del(paramSig)
+	if !hmac.Equal([]byte(sig), []byte(f.sign(key, query))) {
+		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
+	}
+	expires, err := strconv.ParseInt(query.Get(paramExpires), 10, 64)
+	left := time.Until(time.Unix(expires, 0))
+	if err != nil || left <= 0 {
+		return SignOptions{}, fault.New(fault.Denied, "This link has expired")
+	}
+	return SignOptions{
+		Expires:     left,
+		Filename:    query.Get(paramFilename),
+		ContentType: query.Get(paramType),
+	}, nil
+}
+
+// ServeHTTP answers GET and HEAD of signed URLs, whole or in ranges. It is
+// mounted at /blobs/ and needs no other authorisation than the signature. A
+// URL that is not valid or no longer is answered with 403, a missing blob with
+// 404.
+func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		writeError(w, http.StatusMethodNotAllowed, "Method not allowed")
+		return
+	}
+	key := strings.TrimPrefix(r.URL.Path, downloadPath)
+	o, err := f.verify(key, r.URL.RawQuery)
+	if err != nil {
+		writeError(w, http.StatusForbidden, err.Error())
+		return
+	}
+	file, info, err := f.open(key)
+	if fault.Is(err, fault.NotFound) {
+		writeError(w, http.StatusNotFound, "Blob not found")
+		return
+	}
+	if err != nil {
+		f.log.ErrorContext(r.Context(), "blob not served", "key", key, "err", err)
+		writeError(w, http.StatusInternalServerError, "Internal server error")
+		return
+	}
+	defer func() { _ = file.Close() }()
+
+	setHeaders(w.Header(), key, o)
+	if r.Header.Get("Range") != "" {
+		w = &rangeWriter{ResponseWriter: w}
+	}
+	http.ServeContent(w, r, "", info.Modified, file)
+}
+
+func setHeaders(h http.Header, key string, o SignOptions) {
+	h.Set("Content-Type", cmp.Or(o.ContentType, "application/octet-stream"))
+	h.Set("Content-Disposition", disposition(o.Filename))
+	h.Set("X-Content-Type-Options", "nosniff")
+	sum, ok := contentSum(key)
+	if !ok {
+		// Another Put may change it.
+		h.Set("Cache-Control", "private, no-cache")
+		return
+	}
+	h.Set("Cache-Control", "private, immutable")
+	h.Set("ETag", `"`+hex.EncodeToString(sum)+`"`)
+	h.Set("Digest", "sha-256="+base64.StdEncoding.EncodeToString(sum))
+}
+
+// rangeWriter answers a range that cannot be served with our error body
+// instead of the text of http.ServeContent.
+type rangeWriter struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (w *rangeWriter) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.refused = true
+	w.Header().Del("Content-Disposition")
+	w.Header().Del("Digest")
+	writeError(w.ResponseWriter, status, "Range not satisfiable")
+}
+
+func (w *rangeWriter) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// writeError writes the structured error body of the interface. The frame that
+// writes it elsewhere stands above this package.
+func writeError(w http.ResponseWriter, status int, message string) {
+	type content struct {
+		Message string `json:"message"`
+		Status  int    `json:"status"`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// An error here means that the client has gone.
+	_ = json.NewEncoder(w).Encode(struct {
+		Error content `json:"error"`
+	}{content{message, status}})
+}

@@ -1,0 +1,331 @@
+package blob
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// The folder of a bucket holds two: blobs under their keys, and files that are
+// being written under random names.
+const (
+	objectDir = "objects"
+	tempDir   = "temp"
+)
+
+const minSecret = 32
+
+// Files is a bucket in a folder. Open makes it. One process at a time writes
+// to the folder.
+type Files struct {
+	root      *os.Root
+	publicURL func() string
+	secret    []byte
+	log       *slog.Logger
+
+	// dirs keeps a blob from moving into a new directory before that directory
+	// itself would survive a crash.
+	dirs sync.RWMutex
+}
+
+func openFiles(o Options) (Bucket, error) {
+	if len(o.Secret) < minSecret {
+		return nil, fmt.Errorf("secret has %d bytes, must have at least %d", len(o.Secret), minSecret)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Files{
+		root:      root,
+		publicURL: o.PublicURL,
+		secret:    o.Secret,
+		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+	}
+	for _, dir := range []string{objectDir, tempDir} {
+		if err := f.makeDir(dir); err != nil {
+			return nil, errors.Join(err, root.Close())
+		}
+	}
+	return f, nil
+}
+
+// Put implements Bucket.
+func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (err error) {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	defer fault.Wrap(&err, "put blob %s", key)
+	temp := path.Join(tempDir, rand.Text())
+	defer func() {
+		if err != nil {
+			_ = f.root.Remove(temp) // Sweep gets what cannot be removed now.
+		}
+	}()
+	if err := f.write(temp, &exactReader{ctx, r, size}); err != nil {
+		return err
+	}
+	return f.publish(temp, objectName(key))
+}
+
+// write makes a file that is safe on the disk, except for its name.
+func (f *Files) write(name string, r io.Reader) error {
+	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, r)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// publish moves a written file to its place, and makes the place if needed.
+func (f *Files) publish(temp, name string) error {
+	dir := path.Dir(name)
+	err := f.rename(temp, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := f.makeDirs(dir); err != nil {
+			return err
+		}
+		err = f.rename(temp, name)
+	}
+	if err != nil {
+		return err
+	}
+	return f.syncDir(dir)
+}
+
+func (f *Files) rename(from, to string) error {
+	f.dirs.RLock()
+	defer f.dirs.RUnlock()
+	return f.root.Rename(from, to)
+}
+
+func (f *Files) makeDirs(dir string) error {
+	f.dirs.Lock()
+	defer f.dirs.Unlock()
+	return f.makeDir(dir)
+}
+
+// makeDir makes a directory and those above it that are missing, and syncs
+// the entry of each one made.
+func (f *Files) makeDir(dir string) error {
+	err := f.root.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && dir != "." {
+		if err := f.makeDir(path.Dir(dir)); err != nil {
+			return err
+		}
+		err = f.root.Mkdir(dir, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.syncDir(path.Dir(dir))
+}
+
+func (f *Files) syncDir(dir string) error {
+	d, err := f.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Get implements Bucket.
+func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) {
+	file, info, err := f.open(key)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	return file, info, nil
+}
+
+func (f *Files) open(key string) (_ *os.File, _ Info, err error) {
+	if err := checkKey(key); err != nil {
+		return nil, Info{}, err
+	}
+	defer fault.Wrap(&err, "get blob %s", key)
+	file, err := f.root.Open(objectName(key))
+	if err != nil {
+		return nil, Info{}, fileError(err)
+	}
+	stat, err := file.Stat()
+	if err == nil && !stat.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, Info{}, errors.Join(fileError(err), file.Close())
+	}
+	return file, fileInfo(key, stat), nil
+}
+
+// Stat implements Bucket.
+func (f *Files) Stat(_ context.Context, key string) (_ Info, err error) {
+	if err := checkKey(key); err != nil {
+		return Info{}, err
+	}
+	defer fault.Wrap(&err, "stat blob %s", key)
+	stat, err := f.root.Lstat(objectName(key))
+	if err == nil && !stat.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return Info{}, fileError(err)
+	}
+	return fileInfo(key, stat), nil
+}
+
+// Delete implements Bucket. The directories stay: removing one could cross a
+// Put into it.
+func (f *Files) Delete(ctx context.Context, key string) (err error) {
+	_, err = f.Stat(ctx, key)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer fault.Wrap(&err, "delete blob %s", key)
+	name := objectName(key)
+	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return f.syncDir(path.Dir(name))
+}
+
+// List implements Bucket.
+func (f *Files) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if err := checkPrefix(prefix); err != nil {
+			yield(Info{}, err)
+			return
+		}
+		f.walk(ctx, "", prefix, yield)
+	}
+}
+
+// walk yields the blobs below dir, which is empty or ends with a slash, and
+// reports whether the caller wants to see more.
+func (f *Files) walk(ctx context.Context, dir, prefix string, yield func(Info, error) bool) bool {
+	names, err := f.names(ctx, dir)
+	if err != nil {
+		yield(Info{}, fmt.Errorf("list blobs: %w", err))
+		return false
+	}
+	for _, name := range names {
+		key := dir + name
+		if strings.HasSuffix(key, "/") {
+			onTheWay := strings.HasPrefix(key, prefix) || strings.HasPrefix(prefix, key)
+			if onTheWay && !f.walk(ctx, key, prefix, yield) {
+				return false
+			}
+			continue
+		}
+		if !strings.HasPrefix(key, prefix) || checkKey(key) != nil {
+			continue
+		}
+		info, err := f.Stat(ctx, key)
+		if fault.Is(err, fault.NotFound) {
+			continue // Deleted since, or no regular file.
+		}
+		if !yield(info, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// names returns what stands in dir, directories with a slash at their end: so
+// they sort as the keys below them do.
+func (f *Files) names(ctx context.Context, dir string) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(f.root.FS(), objectName(dir))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+		if entry.IsDir() {
+			names[i] += "/"
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Check implements Bucket: it writes a file.
+func (f *Files) Check(context.Context) (err error) {
+	defer fault.Wrap(&err, "check blobs")
+	name := path.Join(tempDir, rand.Text())
+	if err := f.write(name, strings.NewReader("check")); err != nil {
+		return err
+	}
+	return f.root.Remove(name)
+}
+
+// Sweep implements Bucket.
+func (f *Files) Sweep(ctx context.Context, grace time.Duration) (removed int, err error) {
+	defer fault.Wrap(&err, "sweep blobs")
+	entries, err := fs.ReadDir(f.root.FS(), tempDir)
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range entries {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
+		name := path.Join(tempDir, entry.Name())
+		stat, err := f.root.Lstat(name)
+		if err == nil && time.Since(stat.ModTime()) > grace {
+			err = f.root.Remove(name)
+			if err == nil {
+				removed++
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+func objectName(key string) string { return path.Join(objectDir, key) }
+
+func fileInfo(key string, stat fs.FileInfo) Info {
+	return Info{Key: key, Size: stat.Size(), Modified: stat.ModTime().UTC()}
+}
+
+// fileError gives a missing file its kind. A file that stands where a key has
+// a directory (ENOTDIR) means that the key is missing.
+func fileError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return fault.New(fault.NotFound, "Blob not found").Because(err)
+	}
+	return err
+}

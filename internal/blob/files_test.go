@@ -1,0 +1,257 @@
+package blob_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+func fileOptions(t *testing.T) blob.Options {
+	t.Helper()
+	return blob.Options{
+		Dir:       filepath.Join(t.TempDir(), "data", "blobs"),
+		PublicURL: func() string { return "https://whetstone.example" },
+		Secret:    []byte(strings.Repeat("s", 32)),
+	}
+}
+
+func openFiles(t *testing.T, o blob.Options) *blob.Files {
+	t.Helper()
+	return open(t, o).(*blob.Files)
+}
+
+func put(t *testing.T, b blob.Bucket, key, body string) {
+	t.Helper()
+	if err := b.Put(t.Context(), key, strings.NewReader(body), int64(len(body))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func list(t *testing.T, b blob.Bucket) []string {
+	t.Helper()
+	keys := []string{}
+	for info, err := range b.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+func TestFilesAreForTheirOwnerOnly(t *testing.T) {
+	o := fileOptions(t)
+	put(t, openFiles(t, o), "deep/er/key", "body")
+	err := filepath.WalkDir(o.Dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if entry.IsDir() {
+			want = 0o700
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", name, got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesStayInTheirFolder(t *testing.T) {
+	o := fileOptions(t)
+	b := openFiles(t, o)
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects := filepath.Join(o.Dir, "objects")
+	for link, target := range map[string]string{"folder": outside, "file": secret} {
+		if err := os.Symlink(target, filepath.Join(objects, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, key := range []string{"folder/secret", "file"} {
+		if _, _, err := b.Get(t.Context(), key); err == nil {
+			t.Errorf("Get(%s) followed a link out of the folder", key)
+		}
+		if _, err := b.Stat(t.Context(), key); err == nil {
+			t.Errorf("Stat(%s) followed a link out of the folder", key)
+		}
+	}
+	if err := b.Put(t.Context(), "folder/new", strings.NewReader("x"), 1); err == nil {
+		t.Error("Put followed a link out of the folder")
+	}
+	if err := b.Delete(t.Context(), "folder/secret"); err == nil {
+		t.Error("Delete followed a link out of the folder")
+	}
+	if keys := list(t, b); len(keys) > 0 {
+		t.Errorf("List followed a link out of the folder: %q", keys)
+	}
+	entries, err := os.ReadDir(outside)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the folder outside holds %v, %v", entries, err)
+	}
+}
+
+func TestSweepFiles(t *testing.T) {
+	o := fileOptions(t)
+	b := openFiles(t, o)
+	put(t, b, "key", "body")
+	temp := filepath.Join(o.Dir, "temp")
+	for name, age := range map[string]time.Duration{"crashed": 2 * time.Hour, "being-written": time.Minute} {
+		file := filepath.Join(temp, name)
+		if err := os.WriteFile(file, []byte("half a bl"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		written := time.Now().Add(-age)
+		if err := os.Chtimes(file, written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if removed, err := b.Sweep(t.Context(), time.Hour); removed != 1 || err != nil {
+		t.Errorf("Sweep = %d, %v, want 1, nil", removed, err)
+	}
+	entries, err := os.ReadDir(temp)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "being-written" {
+		t.Errorf("left over are %v, %v", entries, err)
+	}
+	if diff := cmp.Diff([]string{"key"}, list(t, b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefusedPutLeavesNoFile(t *testing.T) {
+	o := fileOptions(t)
+	b := openFiles(t, o)
+	if err := b.Put(t.Context(), "key", strings.NewReader("short"), 10); err == nil {
+		t.Error("Put of a short body succeeded")
+	}
+	put(t, b, "taken", "a blob where the next key has a directory")
+	if err := b.Put(t.Context(), "taken/below", strings.NewReader("x"), 1); err == nil {
+		t.Error("Put below a blob succeeded")
+	}
+	entries, err := os.ReadDir(filepath.Join(o.Dir, "temp"))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left over are %v, %v", entries, err)
+	}
+}
+
+func TestFilesOutliveTheirBucket(t *testing.T) {
+	o := fileOptions(t)
+	put(t, openFiles(t, o), "key", "body")
+	info, err := openFiles(t, o).Stat(t.Context(), "key")
+	if err != nil || info.Size != 4 {
+		t.Errorf("Stat = %+v, %v", info, err)
+	}
+}
+
+func TestPutContentRenewsWhatMayPassForAnOrphan(t *testing.T) {
+	o := fileOptions(t)
+	b := openFiles(t, o)
+	putContent := func() blob.Info {
+		t.Helper()
+		ref, err := blob.PutContent(t.Context(), b, strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := b.Stat(t.Context(), ref.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	file := filepath.Join(o.Dir, "objects", putContent().Key)
+	for _, c := range []struct {
+		name    string
+		age     time.Duration
+		renewed bool
+	}{
+		{"young", time.Hour, false},
+		{"old", blob.OrphanAge, true},
+	} {
+		written := time.Now().Add(-c.age)
+		if err := os.Chtimes(file, written, written); err != nil {
+			t.Fatal(err)
+		}
+		age := time.Since(putContent().Modified)
+		if renewed := age < time.Minute; renewed != c.renewed {
+			t.Errorf("%s: after PutContent the blob is %s old", c.name, age)
+		}
+	}
+	// A blob of the wrong size is no content of that name.
+	if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := putContent().Size; got != 4 {
+		t.Errorf("a damaged blob has still %d bytes, want 4", got)
+	}
+}
+
+// A pipe has the methods of a file that can seek, but cannot.
+func TestPutContentFromAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("body"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := blob.PutContent(t.Context(), openFiles(t, fileOptions(t)), r)
+	if err != nil || ref.Size != 4 {
+		t.Errorf("PutContent = %+v, %v", ref, err)
+	}
+}
+
+func TestOpenFilesRefuses(t *testing.T) {
+	for name, change := range map[string]func(*blob.Options){
+		"a short secret": func(o *blob.Options) { o.Secret = o.Secret[:31] },
+		"no folder":      func(o *blob.Options) { o.Dir = "" },
+		"a file as its folder": func(o *blob.Options) {
+			o.Dir = filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(o.Dir, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := fileOptions(t)
+			change(&o)
+			if b, err := blob.Open(t.Context(), o); err == nil {
+				t.Errorf("Open = %v, want an error", b)
+			}
+		})
+	}
+}
+
+func TestCheckFindsABrokenFolder(t *testing.T) {
+	o := fileOptions(t)
+	b := openFiles(t, o)
+	if err := os.RemoveAll(filepath.Join(o.Dir, "temp")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Check(t.Context()); err == nil || fault.Of(err) != fault.Internal {
+		t.Errorf("Check = %v, want an internal error", err)
+	}
+}

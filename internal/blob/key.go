@@ -1,0 +1,45 @@
+package blob
+
+import (
+	"io/fs"
+	"strings"
+	"unicode"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// S3 allows 1,024 bytes for prefix and key together; a file system allows 255
+// for one element.
+const (
+	maxKey     = 768
+	maxPrefix  = 255
+	maxElement = 255
+)
+
+// checkKey refuses keys that one of the implementations could not keep, or
+// that would mean something else there.
+func checkKey(key string) error {
+	switch {
+	case !fs.ValidPath(key) || key == ".":
+		return fault.Invalid("key", "key must be a relative path without empty, . or .. elements")
+	case len(key) > maxKey:
+		return fault.Invalid("key", "key must be at most %d bytes", maxKey)
+	case strings.ContainsRune(key, '\\') || strings.ContainsFunc(key, unicode.IsControl):
+		return fault.Invalid("key", "key must not contain control characters or backslashes")
+	}
+	for element := range strings.SplitSeq(key, "/") {
+		if len(element) > maxElement {
+			return fault.Invalid("key", "key must not have elements over %d bytes", maxElement)
+		}
+	}
+	return nil
+}
+
+// checkPrefix accepts every beginning of a good key that ends with an element
+// or with a slash, and the empty prefix.
+func checkPrefix(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	return checkKey(strings.TrimSuffix(prefix, "/"))
+}

@@ -1,0 +1,54 @@
+package blob
+
+import (
+	"mime"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// S3 signs nothing for longer.
+const maxExpires = 7 * 24 * time.Hour
+
+// SignOptions say how long a signed URL holds and what its answer looks like.
+type SignOptions struct {
+	// Expires is how long the URL holds: a second to seven days.
+	Expires time.Duration
+	// Filename is the name that a browser saves the blob under. Only its last
+	// element counts; empty leaves the name to the browser.
+	Filename string
+	// ContentType is the media type of the answer; empty means
+	// application/octet-stream.
+	ContentType string
+}
+
+func (o SignOptions) check() error {
+	if o.Expires < time.Second || o.Expires > maxExpires {
+		return fault.Invalid("expires", "expires must be between %s and %s", time.Second, maxExpires)
+	}
+	if o.ContentType == "" {
+		return nil
+	}
+	if _, _, err := mime.ParseMediaType(o.ContentType); err != nil {
+		return fault.Invalid("content_type", "content_type must be a media type").Because(err)
+	}
+	return nil
+}
+
+// disposition returns a Content-Disposition header. It is always an
+// attachment: a blob that a user sent us must not open as a page of ours.
+func disposition(filename string) string {
+	name := strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, path.Base(strings.ReplaceAll(filename, `\`, "/")))
+	if strings.Trim(name, "./") == "" {
+		return "attachment"
+	}
+	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
+}
