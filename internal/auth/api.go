@@ -1,0 +1,166 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// Mount adds the routes of keys, logins and the caller.
+func (s *Service) Mount(a *httpapi.API) {
+	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
+	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
+	httpapi.Add(a, s.me, httpapi.Route{Method: "GET", Path: "/api/v1/me", Summary: "Who this key belongs to, and what it may do"})
+	httpapi.Add(a, s.listKeys, httpapi.Route{Method: "GET", Path: "/api/v1/keys", Permission: access.Admin, Summary: "List the organisation's API keys"})
+	httpapi.Add(a, s.createKey, httpapi.Route{Method: "POST", Path: "/api/v1/keys", Permission: access.Admin, Status: http.StatusCreated, Summary: "Create an API key; the raw key is shown once"})
+	httpapi.Add(a, s.revokeKey, httpapi.Route{Method: "DELETE", Path: "/api/v1/keys/{id}", Permission: access.Admin, Status: http.StatusNoContent, Summary: "Revoke an API key"})
+	httpapi.Add(a, s.startDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code", Public: true, Limit: starts, Summary: "Start a login without a browser"})
+	httpapi.Add(a, s.pollDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
+	httpapi.Add(a, s.pollDeviceByQuery, httpapi.Route{Method: "GET", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
+}
+
+type keyOutput struct {
+	ID          string              `json:"id" format:"uuid"`
+	UserID      string              `json:"user_id" format:"uuid"`
+	Name        string              `json:"name" example:"CI"`
+	Prefix      string              `json:"prefix" example:"st_live_3fKx" doc:"What the key begins with"`
+	Permissions []access.Permission `json:"permissions" nullable:"true" doc:"Null: all that the holder's role gives"`
+	CreatedAt   httpapi.Time        `json:"created_at"`
+	LastUsedAt  *httpapi.Time       `json:"last_used_at"`
+	ExpiresAt   *httpapi.Time       `json:"expires_at"`
+	RevokedAt   *httpapi.Time       `json:"revoked_at"`
+}
+
+func newKeyOutput(k Key) keyOutput {
+	return keyOutput{
+		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
+		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
+		ExpiresAt: httpapi.NullTime(k.ExpiresAt), RevokedAt: httpapi.NullTime(k.RevokedAt),
+	}
+}
+
+type meOutput struct {
+	User struct {
+		ID    string `json:"id" format:"uuid"`
+		Email string `json:"email" example:"ada@example.org"`
+		Name  string `json:"name" example:"ada"`
+	} `json:"user"`
+	Organisation struct {
+		ID   string `json:"id" format:"uuid"`
+		Name string `json:"name" example:"default"`
+	} `json:"organisation"`
+	Plan        access.Plan         `json:"plan" enum:"free,pro,team,enterprise"`
+	Role        access.Role         `json:"role" enum:"viewer,member,admin,owner"`
+	Permissions []access.Permission `json:"permissions" nullable:"false" example:"[\"read\",\"write\"]"`
+	Key         keyOutput           `json:"key"`
+}
+
+func (s *Service) me(ctx context.Context, _ struct{}) (out meOutput, err error) {
+	c := access.From(ctx)
+	k, err := keyByID(ctx, s.DB, c.OrgID, c.KeyID)
+	if err != nil {
+		return out, err
+	}
+	out.User.ID, out.User.Email, out.User.Name = c.UserID, c.Email, c.Name
+	out.Organisation.ID, out.Organisation.Name = c.OrgID, c.OrgName
+	out.Plan, out.Role, out.Permissions = c.Plan, c.Role, c.Permissions
+	out.Key = newKeyOutput(k)
+	return out, nil
+}
+
+type listKeysOutput struct {
+	Keys       []keyOutput        `json:"keys" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) listKeys(ctx context.Context, in struct{ httpapi.Page }) (listKeysOutput, error) {
+	keys, total, err := s.Keys(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	out := listKeysOutput{Keys: make([]keyOutput, len(keys)), Pagination: in.Of(total)}
+	for i, k := range keys {
+		out.Keys[i] = newKeyOutput(k)
+	}
+	return out, err
+}
+
+type createKeyInput struct {
+	Body struct {
+		Name        string              `json:"name" minLength:"1" maxLength:"100" example:"CI"`
+		Permissions []access.Permission `json:"permissions,omitempty" example:"[\"read\",\"registry:push\"]" doc:"Narrows what the key may do"`
+		ExpiresAt   *httpapi.Time       `json:"expires_at,omitempty"`
+	}
+}
+
+type createKeyOutput struct {
+	Key    keyOutput `json:"key"`
+	APIKey string    `json:"api_key" example:"st_live_..." doc:"The raw key; it is not shown again"`
+}
+
+func (s *Service) createKey(ctx context.Context, in createKeyInput) (createKeyOutput, error) {
+	k, raw, err := s.CreateKeyFor(ctx, access.From(ctx), NewKey{
+		Name: in.Body.Name, Permissions: in.Body.Permissions, ExpiresAt: (*time.Time)(in.Body.ExpiresAt),
+	})
+	return createKeyOutput{Key: newKeyOutput(k), APIKey: raw}, err
+}
+
+type keyIDInput struct {
+	ID string `path:"id" format:"uuid"`
+}
+
+func (s *Service) revokeKey(ctx context.Context, in keyIDInput) (httpapi.None, error) {
+	return httpapi.None{}, s.RevokeKey(ctx, access.From(ctx).OrgID, in.ID)
+}
+
+type startDeviceInput struct {
+	Body struct {
+		ClientID string `json:"client_id" minLength:"1" maxLength:"200" example:"whetstone-cli"`
+		Scope    string `json:"scope,omitempty" example:"push read"`
+	}
+}
+
+type startDeviceOutput struct {
+	DeviceCode      string `json:"device_code"`
+	UserCode        string `json:"user_code" example:"BCDF-GHJK"`
+	VerificationURL string `json:"verification_url"`
+	ExpiresIn       int    `json:"expires_in" example:"900"`
+	Interval        int    `json:"interval" example:"5"`
+}
+
+func (s *Service) startDevice(ctx context.Context, in startDeviceInput) (startDeviceOutput, error) {
+	d, err := s.StartDevice(ctx, in.Body.ClientID)
+	return startDeviceOutput{
+		DeviceCode: d.DeviceCode, UserCode: d.UserCode, VerificationURL: s.PublicURL + "/device",
+		ExpiresIn: int(d.ExpiresIn.Seconds()), Interval: int(d.Interval.Seconds()),
+	}, err
+}
+
+type pollDeviceInput struct {
+	Body struct {
+		DeviceCode string `json:"device_code" minLength:"1" maxLength:"200"`
+		ClientID   string `json:"client_id,omitempty"`
+	}
+}
+
+type pollDeviceOutput struct {
+	Status      DeviceStatus `json:"status" enum:"pending,approved,denied,expired"`
+	APIKey      string       `json:"api_key,omitempty"`
+	CloudUserID string       `json:"cloud_user_id,omitempty"`
+	OrgID       string       `json:"org_id,omitempty"`
+}
+
+func (s *Service) pollDevice(ctx context.Context, in pollDeviceInput) (pollDeviceOutput, error) {
+	r, err := s.PollDevice(ctx, in.Body.DeviceCode)
+	return pollDeviceOutput{Status: r.Status, APIKey: r.RawKey, CloudUserID: r.Key.UserID, OrgID: r.Key.OrgID}, err
+}
+
+type pollDeviceQuery struct {
+	DeviceCode string `query:"device_code" required:"true" maxLength:"200"`
+}
+
+func (s *Service) pollDeviceByQuery(ctx context.Context, in pollDeviceQuery) (pollDeviceOutput, error) {
+	var same pollDeviceInput
+	same.Body.DeviceCode = in.DeviceCode
+	return s.pollDevice(ctx, same)
+}

@@ -1,0 +1,150 @@
+package auth
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A DeviceLogin lets a program without a browser get a key: the person reads
+// the user code there and approves it here.
+type DeviceLogin struct {
+	DeviceCode string // the program's secret
+	UserCode   string // what the person types
+	ExpiresIn  time.Duration
+	Interval   time.Duration
+}
+
+// DeviceStatus is what a poll finds.
+type DeviceStatus string
+
+// What a poll finds.
+const (
+	DevicePending  DeviceStatus = "pending"
+	DeviceApproved DeviceStatus = "approved"
+	DeviceDenied   DeviceStatus = "denied"
+	DeviceExpired  DeviceStatus = "expired"
+	deviceUsed     DeviceStatus = "used"
+)
+
+// DeviceResult is the answer to a poll; the key is set once, when approved.
+type DeviceResult struct {
+	Status DeviceStatus
+	RawKey string
+	Key    Key
+}
+
+const (
+	deviceLifetime = 15 * time.Minute
+	deviceInterval = 5 * time.Second
+	// userCodeAlphabet has no vowels, so no words, and no look-alikes.
+	userCodeAlphabet = "BCDFGHJKLMNPQRSTVWXZ"
+)
+
+// StartDevice begins a login for the program that calls itself clientID.
+func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin, error) {
+	if clientID == "" || len(clientID) > 200 {
+		return DeviceLogin{}, fault.Invalid("client_id", "client_id must have 1 to 200 characters")
+	}
+	d := DeviceLogin{
+		DeviceCode: randomText(base62, keyLength),
+		UserCode:   randomText(userCodeAlphabet, 4) + "-" + randomText(userCodeAlphabet, 4),
+		ExpiresIn:  deviceLifetime,
+		Interval:   deviceInterval,
+	}
+	at := now()
+	_, err := s.DB.Exec(ctx, `
+		INSERT INTO device_codes (hash, user_code, client_id, status, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		hash(d.DeviceCode), d.UserCode, clientID, DevicePending, store.Micros(at), store.Micros(at.Add(deviceLifetime)))
+	return d, err
+}
+
+type deviceRow struct {
+	hash, clientID string
+	status         DeviceStatus
+	orgID, userID  *string
+	expiresAt      time.Time
+}
+
+// state is the status with time taken into account. A code whose key was
+// handed out is as good as expired.
+func (d deviceRow) state() DeviceStatus {
+	if d.status == deviceUsed || !d.expiresAt.After(time.Now()) {
+		return DeviceExpired
+	}
+	return d.status
+}
+
+func scanDevice(row store.Row) (d deviceRow, err error) {
+	err = row.Scan(&d.hash, &d.clientID, &d.status, &d.orgID, &d.userID, store.Time(&d.expiresAt))
+	return d, err
+}
+
+// PollDevice tells the program where its login stands. An approved login
+// gives the key, once; keys of earlier logins of the same person and program
+// are revoked. A code nobody gave out counts as expired.
+func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result DeviceResult, err error) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT hash, client_id, status, org_id, user_id, expires_at FROM device_codes
+			WHERE hash = $1`+tx.Dialect().ForUpdate(), hash(deviceCode))
+		d, err := store.One(rows, err, "Device code", scanDevice)
+		if fault.Is(err, fault.NotFound) {
+			result = DeviceResult{Status: DeviceExpired}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		result = DeviceResult{Status: d.state()}
+		if result.Status != DeviceApproved {
+			return nil
+		}
+		result.Key, result.RawKey, err = redeem(ctx, tx, d)
+		return err
+	})
+	s.holders.clear()
+	return result, err
+}
+
+func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error) {
+	if _, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, d.hash, deviceUsed); err != nil {
+		return Key{}, "", err
+	}
+	name := "login of " + d.clientID
+	n := NewKey{OrgID: *d.orgID, UserID: *d.userID, Name: name[:min(len(name), 100)]}
+	if err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, now()); err != nil {
+		return Key{}, "", err
+	}
+	return createKey(ctx, tx, n)
+}
+
+// DecideDevice approves or denies the login with that user code on behalf of a
+// person. A code that is unknown, decided or expired is fault.NotFound.
+func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, approve bool) error {
+	status := DeviceDenied
+	if approve {
+		status = DeviceApproved
+	}
+	n, err := s.DB.Exec(ctx, `
+		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
+		WHERE user_code = $1 AND status = $5 AND expires_at > $6`,
+		strings.ToUpper(strings.TrimSpace(userCode)), status, u.OrgID, u.ID, DevicePending, store.Micros(now()))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fault.New(fault.NotFound, "No login waits for this code; start the login again")
+	}
+	return nil
+}
+
+// Sweep removes logins that are over. It is run on a schedule.
+func (s *Service) Sweep(ctx context.Context) error {
+	_, err := s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(now().Add(-deviceLifetime)))
+	return err
+}

@@ -1,0 +1,127 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Key is an API key as the service knows it; the raw key is kept nowhere.
+type Key struct {
+	ID     string
+	OrgID  string
+	UserID string
+	Name   string
+	Prefix string
+	// Permissions narrows what the holder's role allows; nil leaves it as it is.
+	Permissions []access.Permission
+	CreatedAt   time.Time
+	LastUsedAt  *time.Time
+	ExpiresAt   *time.Time
+	RevokedAt   *time.Time
+}
+
+// NewKey describes a key to be made.
+type NewKey struct {
+	OrgID       string
+	UserID      string
+	Name        string
+	Permissions []access.Permission // nil: all that the role gives
+	ExpiresAt   *time.Time
+}
+
+const (
+	livePrefix  = "st_live_"
+	testPrefix  = "st_test_"
+	keyLength   = 43 // base62 characters: 256 bits
+	shownLength = len(livePrefix) + 4
+	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// goodKey is what a key may look like: an operator's own bootstrap key may be
+// shorter or longer than ours, but not guessable.
+var goodKey = regexp.MustCompile(`^st_(live|test)_[A-Za-z0-9_-]{16,200}$`)
+
+// CheckRawKey reports whether an operator's own key is fit to be one.
+func CheckRawKey(raw string) error {
+	if !goodKey.MatchString(raw) {
+		return fault.Invalid("bootstrap-key", "bootstrap-key must be %s or %s and 43 letters and digits", livePrefix, testPrefix)
+	}
+	return nil
+}
+
+func newRawKey() string { return livePrefix + randomText(base62, keyLength) }
+
+// randomText draws n characters of the alphabet.
+func randomText(alphabet string, n int) string {
+	var b strings.Builder
+	for range n {
+		i, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
+		if err != nil {
+			panic(err) // the system has no randomness; nothing can go on
+		}
+		b.WriteByte(alphabet[i.Int64()])
+	}
+	return b.String()
+}
+
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+func shownPrefix(raw string) string { return raw[:min(len(raw), shownLength)] }
+
+// narrow returns what a key may do: the role's permissions, and of those only
+// the ones the key names.
+func narrow(role access.Role, permissions []access.Permission) []access.Permission {
+	all := role.Permissions()
+	if permissions == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p access.Permission) bool {
+		return !slices.Contains(permissions, p)
+	})
+}
+
+func (k NewKey) check(role access.Role) error {
+	if k.Name == "" || len(k.Name) > 100 {
+		return fault.Invalid("name", "name must have 1 to 100 characters")
+	}
+	if k.ExpiresAt != nil && !k.ExpiresAt.After(time.Now()) {
+		return fault.Invalid("expires_at", "expires_at must lie in the future")
+	}
+	for _, p := range k.Permissions {
+		if !slices.Contains(access.Owner.Permissions(), p) {
+			return fault.Invalid("permissions", "unknown permission %q; known are %s", p, joinPermissions(access.Owner.Permissions()))
+		}
+		if !slices.Contains(role.Permissions(), p) {
+			return fault.Invalid("permissions", "the role %s does not have the permission %s", role, p)
+		}
+	}
+	return nil
+}
+
+func joinPermissions(permissions []access.Permission) string {
+	words := make([]string, len(permissions))
+	for i, p := range permissions {
+		words[i] = string(p)
+	}
+	return strings.Join(words, " ")
+}
+
+func splitPermissions(joined string) []access.Permission {
+	permissions := []access.Permission{}
+	for word := range strings.FieldsSeq(joined) {
+		permissions = append(permissions, access.Permission(word))
+	}
+	return permissions
+}

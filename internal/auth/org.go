@@ -1,0 +1,73 @@
+// Package auth knows the organisations, the people in them, and the API keys
+// they hold; it tells who is behind a key. It owns the tables organisations,
+// users, api_keys, device_codes and service_secrets.
+package auth
+
+import (
+	"net/mail"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// An Organisation is a tenant: its data is seen by nobody else.
+type Organisation struct {
+	ID        string
+	Name      string
+	Plan      access.Plan
+	CreatedAt time.Time
+}
+
+// A User is a person, or a machine, in one organisation.
+type User struct {
+	ID        string
+	OrgID     string
+	Email     string
+	Name      string
+	Role      access.Role
+	CreatedAt time.Time
+}
+
+// NewUser describes a user to be made.
+type NewUser struct {
+	OrgID string
+	Email string
+	Name  string // the part of Email before the @ when empty
+	Role  access.Role
+}
+
+// orgName keeps names fit for a path and a terminal.
+var orgName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
+
+func checkOrg(name string, plan access.Plan) error {
+	if !orgName.MatchString(name) {
+		return fault.Invalid("name", "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit")
+	}
+	return checkPlan(plan)
+}
+
+func checkPlan(plan access.Plan) error {
+	if !plan.Valid() {
+		return fault.Invalid("plan", "plan must be free, pro, team or enterprise")
+	}
+	return nil
+}
+
+// normalise checks the user and brings the address into its one spelling.
+func (u *NewUser) normalise() error {
+	address, err := mail.ParseAddress(u.Email)
+	if err != nil || address.Address != strings.TrimSpace(u.Email) || len(address.Address) > 254 {
+		return fault.Invalid("email", "email must be one address, like ada@example.org")
+	}
+	u.Email = strings.ToLower(address.Address)
+	if u.Name == "" {
+		u.Name, _, _ = strings.Cut(u.Email, "@")
+	}
+	if !u.Role.Valid() {
+		return fault.Invalid("role", "role must be viewer, member, admin or owner")
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service makes organisations, users and keys, and authenticates.
+type Service struct {
+	DB  *store.DB
+	Log *slog.Logger
+	// PublicURL is where people reach the service; device logins send them there.
+	PublicURL string
+
+	holders holders
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// now is the time with the precision that the database keeps.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// CreateOrg makes an organisation. A taken name is a conflict.
+func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) (_ Organisation, err error) {
+	defer fault.Wrap(&err, "organisation %q", name)
+	if err := checkOrg(name, plan); err != nil {
+		return Organisation{}, err
+	}
+	o := Organisation{ID: newID(), Name: name, Plan: plan, CreatedAt: now()}
+	if err := insertOrg(ctx, s.DB, o); err != nil {
+		return Organisation{}, taken(err, "An organisation named %s exists", name)
+	}
+	return o, nil
+}
+
+// taken turns a duplicate into a conflict that says what to do.
+func taken(err error, format string, args ...any) error {
+	if store.IsDuplicate(err) {
+		return fault.New(fault.Conflict, format, args...).Because(err)
+	}
+	return err
+}
+
+// Orgs lists all organisations, oldest first.
+func (s *Service) Orgs(ctx context.Context) ([]Organisation, error) { return allOrgs(ctx, s.DB) }
+
+// OrgByName finds an organisation.
+func (s *Service) OrgByName(ctx context.Context, name string) (Organisation, error) {
+	return orgByName(ctx, s.DB, name)
+}
+
+// SetPlan changes the plan of an organisation. Replicas learn it within
+// seconds, as with keys.
+func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (Organisation, error) {
+	if err := checkPlan(plan); err != nil {
+		return Organisation{}, err
+	}
+	o, err := orgByName(ctx, s.DB, name)
+	if err != nil {
+		return Organisation{}, err
+	}
+	o.Plan = plan
+	s.holders.clear()
+	return o, setPlan(ctx, s.DB, o.ID, plan)
+}
+
+// CreateUser adds a person to an organisation. A taken address is a conflict.
+func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
+	if err := n.normalise(); err != nil {
+		return User{}, err
+	}
+	u := User{ID: newID(), OrgID: n.OrgID, Email: n.Email, Name: n.Name, Role: n.Role, CreatedAt: now()}
+	if err := insertUser(ctx, s.DB, u); err != nil {
+		return User{}, taken(err, "A user with the address %s exists in this organisation", n.Email)
+	}
+	return u, nil
+}
+
+// Users lists an organisation's people, oldest first.
+func (s *Service) Users(ctx context.Context, orgID string) ([]User, error) {
+	return usersOfOrg(ctx, s.DB, orgID)
+}
+
+// UserByEmail finds a person of an organisation.
+func (s *Service) UserByEmail(ctx context.Context, orgID, email string) (User, error) {
+	return userByEmail(ctx, s.DB, orgID, email)
+}
+
+// CreateKey makes a key for a user and returns it with the raw key, which
+// nobody will see again.
+func (s *Service) CreateKey(ctx context.Context, n NewKey) (k Key, raw string, err error) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		k, raw, err = createKey(ctx, tx, n)
+		return err
+	})
+	return k, raw, err
+}
+
+// CreateKeyFor makes a key for the caller. It never allows more than the key
+// that the caller used.
+func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (Key, string, error) {
+	n.OrgID, n.UserID = c.OrgID, c.UserID
+	for _, p := range n.Permissions {
+		if slices.Contains(c.Role.Permissions(), p) && !c.May(p) {
+			return Key{}, "", fault.New(fault.Denied, "Your key does not have the permission %s and cannot give it", p)
+		}
+	}
+	if n.Permissions == nil && len(c.Permissions) < len(c.Role.Permissions()) {
+		n.Permissions = c.Permissions
+	}
+	return s.CreateKey(ctx, n)
+}
+
+func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error) {
+	u, err := userByID(ctx, tx, n.OrgID, n.UserID)
+	if err != nil {
+		return Key{}, "", err
+	}
+	if err := n.check(u.Role); err != nil {
+		return Key{}, "", err
+	}
+	return storeKey(ctx, tx, n, newRawKey())
+}
+
+func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
+	k := Key{
+		ID: newID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
+		Permissions: n.Permissions, CreatedAt: now(), ExpiresAt: n.ExpiresAt,
+	}
+	return k, raw, insertKey(ctx, tx, k, hash(raw))
+}
+
+// Keys lists a page of an organisation's keys, newest first, and their number.
+func (s *Service) Keys(ctx context.Context, orgID string, limit, offset int) ([]Key, int, error) {
+	total, err := countKeys(ctx, s.DB, orgID)
+	if err != nil {
+		return nil, 0, err
+	}
+	keys, err := keysOfOrg(ctx, s.DB, orgID, limit, offset)
+	return keys, total, err
+}
+
+// RevokeKey ends a key. It stops working at once here and within five seconds
+// on every replica. Revoking a revoked key is not an error.
+func (s *Service) RevokeKey(ctx context.Context, orgID, id string) error {
+	n, err := revokeKey(ctx, s.DB, orgID, id, now())
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fault.New(fault.NotFound, "Key not found")
+	}
+	s.holders.clear()
+	return nil
+}
+
+// Bootstrap makes the first organisation, its owner and one key on an empty
+// database. It returns the raw key, or "" if there is an organisation already.
+// An empty raw asks for a random key.
+func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (_ string, err error) {
+	defer fault.Wrap(&err, "first start")
+	if err := checkPlan(plan); err != nil {
+		return "", err
+	}
+	if raw == "" {
+		raw = newRawKey()
+	} else if err := CheckRawKey(raw); err != nil {
+		return "", err
+	}
+	made := false
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		orgs, err := allOrgs(ctx, tx)
+		if made = err == nil && len(orgs) == 0; !made {
+			return err
+		}
+		return bootstrap(ctx, tx, plan, raw)
+	})
+	if store.IsDuplicate(err) {
+		return "", nil // another replica was faster
+	}
+	if err != nil || !made {
+		return "", err
+	}
+	return raw, nil
+}
+
+func bootstrap(ctx context.Context, tx *store.Tx, plan access.Plan, raw string) error {
+	o := Organisation{ID: newID(), Name: "default", Plan: plan, CreatedAt: now()}
+	if err := insertOrg(ctx, tx, o); err != nil {
+		return err
+	}
+	u := User{ID: newID(), OrgID: o.ID, Email: "owner@localhost", Name: "owner", Role: access.Owner, CreatedAt: now()}
+	if err := insertUser(ctx, tx, u); err != nil {
+		return err
+	}
+	_, _, err := storeKey(ctx, tx, NewKey{OrgID: o.ID, UserID: u.ID, Name: "first key"}, raw)
+	return err
+}

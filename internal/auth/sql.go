@@ -1,0 +1,158 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const (
+	orgColumns  = `id, name, plan, created_at`
+	userColumns = `id, org_id, email, name, role, created_at`
+	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at`
+)
+
+func scanOrg(row store.Row) (o Organisation, err error) {
+	err = row.Scan(&o.ID, &o.Name, &o.Plan, store.Time(&o.CreatedAt))
+	return o, err
+}
+
+func scanUser(row store.Row) (u User, err error) {
+	err = row.Scan(&u.ID, &u.OrgID, &u.Email, &u.Name, &u.Role, store.Time(&u.CreatedAt))
+	return u, err
+}
+
+func scanKey(row store.Row) (k Key, err error) {
+	var permissions *string
+	err = row.Scan(&k.ID, &k.OrgID, &k.UserID, &k.Name, &k.Prefix, &permissions, store.Time(&k.CreatedAt),
+		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt))
+	if permissions != nil {
+		k.Permissions = splitPermissions(*permissions)
+	}
+	return k, err
+}
+
+func insertOrg(ctx context.Context, q store.Querier, o Organisation) error {
+	_, err := q.Exec(ctx, `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`,
+		o.ID, o.Name, o.Plan, store.Micros(o.CreatedAt))
+	return err
+}
+
+func orgByName(ctx context.Context, q store.Querier, name string) (Organisation, error) {
+	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations WHERE name = $1`, name)
+	return store.One(rows, err, "Organisation "+name, scanOrg)
+}
+
+func allOrgs(ctx context.Context, q store.Querier) ([]Organisation, error) {
+	rows, err := q.Query(ctx, `SELECT `+orgColumns+` FROM organisations ORDER BY id`)
+	return store.All(rows, err, scanOrg)
+}
+
+func setPlan(ctx context.Context, q store.Querier, orgID string, plan access.Plan) error {
+	_, err := q.Exec(ctx, `UPDATE organisations SET plan = $2 WHERE id = $1`, orgID, plan)
+	return err
+}
+
+func insertUser(ctx context.Context, q store.Querier, u User) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		u.ID, u.OrgID, u.Email, u.Name, u.Role, store.Micros(u.CreatedAt))
+	return err
+}
+
+func userByID(ctx context.Context, q store.Querier, orgID, id string) (User, error) {
+	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "User", scanUser)
+}
+
+func userByEmail(ctx context.Context, q store.Querier, orgID, email string) (User, error) {
+	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 AND email = $2`, orgID, email)
+	return store.One(rows, err, "User "+email, scanUser)
+}
+
+func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, error) {
+	rows, err := q.Query(ctx, `SELECT `+userColumns+` FROM users WHERE org_id = $1 ORDER BY id`, orgID)
+	return store.All(rows, err, scanUser)
+}
+
+func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
+	var permissions *string
+	if k.Permissions != nil {
+		joined := joinPermissions(k.Permissions)
+		permissions = &joined
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt))
+	return err
+}
+
+func keyByID(ctx context.Context, q store.Querier, orgID, id string) (Key, error) {
+	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Key", scanKey)
+}
+
+func keysOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1
+		ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+	return store.All(rows, err, scanKey)
+}
+
+func countKeys(ctx context.Context, q store.Querier, orgID string) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM api_keys WHERE org_id = $1`, orgID)
+	return store.One(rows, err, "Count", store.Value[int])
+}
+
+// revokeKey keeps the time of the first revocation.
+func revokeKey(ctx context.Context, q store.Querier, orgID, id string, at time.Time) (int64, error) {
+	return q.Exec(ctx, `
+		UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3) WHERE org_id = $1 AND id = $2`,
+		orgID, id, store.Micros(at))
+}
+
+func revokeKeysNamed(ctx context.Context, q store.Querier, k Key, at time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE api_keys SET revoked_at = $4
+		WHERE org_id = $1 AND user_id = $2 AND name = $3 AND revoked_at IS NULL`,
+		k.OrgID, k.UserID, k.Name, store.Micros(at))
+	return err
+}
+
+func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE api_keys SET last_used_at = $2 WHERE id = $1`, id, store.Micros(at))
+	return err
+}
+
+// holder is a live key with everything that says who holds it.
+type holder struct {
+	caller    access.Caller
+	hash      string
+	expiresAt *time.Time
+	revokedAt *time.Time
+}
+
+func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
+	rows, err := q.Query(ctx, `
+		SELECT k.id, k.hash, k.permissions, k.expires_at, k.revoked_at,
+			u.id, u.email, u.name, u.role, o.id, o.name, o.plan
+		FROM api_keys k JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
+		WHERE k.hash = $1`, hash)
+	return store.One(rows, err, "Key", scanHolder)
+}
+
+func scanHolder(row store.Row) (h holder, err error) {
+	c := &h.caller
+	var permissions *string
+	err = row.Scan(&c.KeyID, &h.hash, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt),
+		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan)
+	var names []access.Permission
+	if permissions != nil {
+		names = splitPermissions(*permissions)
+	}
+	c.Permissions = narrow(c.Role, names)
+	return h, err
+}

@@ -1,0 +1,180 @@
+// Package httpapi is the frame in which every route stands: it authenticates,
+// checks plan and permission, limits, decodes, validates and encodes, and
+// turns errors into the interface's two bodies. A capability hands it typed
+// functions, one line a route. It owns the table rate_windows.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// An Authenticator finds out who holds a key.
+type Authenticator interface {
+	// Authenticate returns the caller behind a bearer token, or an error of
+	// kind fault.Unauthorized.
+	Authenticate(ctx context.Context, token string) (access.Caller, error)
+}
+
+// Options are what the frame needs.
+type Options struct {
+	DB      *store.DB
+	Auth    Authenticator
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	Version string
+}
+
+// API holds the routes and serves them.
+type API struct {
+	huma    huma.API
+	mux     *http.ServeMux
+	auth    Authenticator
+	limiter limiter
+	log     *slog.Logger
+	metrics metrics
+	routes  []Route
+}
+
+// A Route is one line of the interface's tables.
+type Route struct {
+	Method, Path string
+	// Plan the organisation must be on, or a higher one; none when empty.
+	Plan access.Plan
+	// Permission the caller must have; none when empty: any good key will do.
+	Permission access.Permission
+	// Public routes ask for no key.
+	Public bool
+	// Status of a success; 200 when 0. An output with a method HTTPStatus
+	// decides for itself.
+	Status  int
+	Summary string
+	// MaxBody is the largest body in bytes on the wire; DefaultMaxBody when 0.
+	MaxBody int64
+	// MaxInflated, when not 0, accepts Content-Encoding: gzip up to this size.
+	MaxInflated int64
+	// HandChecked bodies are decoded but not validated against their schema:
+	// for the hot routes, which check by hand.
+	HandChecked bool
+	// Limit bounds the requests of one subject on this route.
+	Limit *Limit
+	// Hidden routes are left out of the OpenAPI document.
+	Hidden bool
+}
+
+// DefaultMaxBody is the largest JSON body in bytes.
+const DefaultMaxBody = 1 << 20
+
+// bodyTimeout is how long a client may take to send a body. Large archives
+// come over slow lines.
+const bodyTimeout = 2 * time.Minute
+
+// New returns a frame without routes.
+func New(o Options) *API {
+	a := &API{
+		mux:     http.NewServeMux(),
+		auth:    o.Auth,
+		limiter: limiter{db: o.DB},
+		log:     o.Log,
+		metrics: newMetrics(o.Metrics),
+	}
+	a.huma = humago.New(a.mux, humaConfig(o.Version))
+	a.mux.HandleFunc("/", a.notFound)
+	a.mux.HandleFunc("GET /openapi.json", a.serveOpenAPI)
+	a.mux.HandleFunc("GET /docs", a.serveDocs)
+	return a
+}
+
+// None is the output of an operation that answers without a body.
+type None struct{}
+
+// Add mounts a typed function on a route. In's fields are filled from the
+// request: tags path, query and header, a field Body for JSON, a field
+// RawBody for bytes or a multipart.Form. Out is the JSON body of the answer,
+// or None, or Stream.
+func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route) {
+	if r.Status == 0 {
+		r.Status = http.StatusOK
+	}
+	op := a.operation(r)
+	switch any(*new(Out)).(type) {
+	case None:
+		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*struct{}, error) {
+			_, err := fn(ctx, *in)
+			return nil, a.failure(ctx, err)
+		})
+	case Stream:
+		op.Metadata = map[string]any{anyType: true}
+		op.Responses = streamResponses(op.Responses, r.Status)
+		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*streamOutput, error) {
+			out, err := fn(ctx, *in)
+			if err != nil {
+				return nil, a.failure(ctx, err)
+			}
+			return newStreamOutput(ctx, any(out).(Stream)), nil
+		})
+	default:
+		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*output[Out], error) {
+			out, err := fn(ctx, *in)
+			if err != nil {
+				return nil, a.failure(ctx, err)
+			}
+			return &output[Out]{Status: status(out, r.Status), Body: out}, nil
+		})
+	}
+	a.routes = append(a.routes, r)
+}
+
+type output[Out any] struct {
+	Status int
+	Body   Out
+}
+
+func status(out any, fallback int) int {
+	if s, ok := out.(interface{ HTTPStatus() int }); ok {
+		return s.HTTPStatus()
+	}
+	return fallback
+}
+
+// Handle mounts a plain handler beside the API: health, metrics, pages. It
+// asks for no key and is not in the OpenAPI document.
+func (a *API) Handle(pattern string, handler http.Handler) {
+	a.mux.Handle(pattern, handler)
+}
+
+// Routes lists the typed routes, for the tests that check each of them.
+func (a *API) Routes() []Route { return slices.Clone(a.routes) }
+
+func (a *API) operation(r Route) huma.Operation {
+	maxBody := r.MaxBody
+	if maxBody == 0 {
+		maxBody = DefaultMaxBody
+	}
+	return huma.Operation{
+		OperationID:      operationID(r),
+		Method:           r.Method,
+		Path:             r.Path,
+		Summary:          r.Summary,
+		Tags:             []string{tag(r.Path)},
+		Description:      describe(r),
+		Security:         security(r),
+		DefaultStatus:    r.Status,
+		Responses:        errorResponses(r),
+		MaxBodyBytes:     -1, // body limits them, and says so in the contract's words
+		BodyReadTimeout:  bodyTimeout,
+		SkipValidateBody: r.HandChecked,
+		Hidden:           r.Hidden,
+		Middlewares:      huma.Middlewares{a.guard(r), body(r, maxBody)},
+	}
+}

@@ -1,0 +1,215 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// statuses is the one place where a kind of error gets its status.
+var statuses = map[fault.Kind]int{
+	fault.Internal:     http.StatusInternalServerError,
+	fault.Malformed:    http.StatusBadRequest,
+	fault.Unauthorized: http.StatusUnauthorized,
+	fault.Denied:       http.StatusForbidden,
+	fault.NotFound:     http.StatusNotFound,
+	fault.Conflict:     http.StatusConflict,
+	fault.TooLarge:     http.StatusRequestEntityTooLarge,
+	fault.Unsupported:  http.StatusUnsupportedMediaType,
+	fault.Limited:      http.StatusTooManyRequests,
+	fault.Unavailable:  http.StatusServiceUnavailable,
+	fault.BadGateway:   http.StatusBadGateway,
+}
+
+// StructuredError is the body of every error but a failed validation.
+type StructuredError struct {
+	Error struct {
+		Message string `json:"message" example:"Review not found"`
+		Status  int    `json:"status" example:"404"`
+	} `json:"error"`
+}
+
+// ValidationError is the body of a request that is not valid: details is the
+// first problem, issues are all of them.
+type ValidationError struct {
+	Error   string  `json:"error" example:"Validation failed"`
+	Details Issue   `json:"details"`
+	Issues  []Issue `json:"issues"`
+}
+
+// Issue is one problem of a request.
+type Issue struct {
+	Path    []string `json:"path" example:"[\"threshold\"]"`
+	Message string   `json:"message" example:"threshold must be between 0 and 1"`
+}
+
+// errorBody answers an error; it is one of the two bodies and its status.
+type errorBody struct {
+	status int
+	header http.Header
+	body   any
+}
+
+func (e *errorBody) Error() string                { return http.StatusText(e.status) }
+func (e *errorBody) GetStatus() int               { return e.status }
+func (e *errorBody) GetHeaders() http.Header      { return e.header }
+func (e *errorBody) MarshalJSON() ([]byte, error) { return json.Marshal(e.body) }
+
+func structured(status int, message string) *errorBody {
+	body := StructuredError{}
+	body.Error.Message, body.Error.Status = message, status
+	return &errorBody{status: status, header: http.Header{}, body: body}
+}
+
+func validation(issues []fault.Issue) *errorBody {
+	body := ValidationError{Error: "Validation failed", Issues: make([]Issue, len(issues))}
+	for i, issue := range issues {
+		body.Issues[i] = Issue{Path: append([]string{}, issue.Path...), Message: issue.Message}
+	}
+	body.Details = body.Issues[0]
+	return &errorBody{status: http.StatusBadRequest, header: http.Header{}, body: body}
+}
+
+// failure turns an operation's error into its answer. What is our fault is
+// logged here, once, and the answer names only the request.
+func (a *API) failure(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return a.answer(ctx, err)
+}
+
+func (a *API) answer(ctx context.Context, err error) *errorBody {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok || e.Kind == fault.Internal {
+		return a.internal(ctx, err)
+	}
+	if e.Kind == fault.Malformed {
+		if len(e.Issues) == 0 {
+			return validation([]fault.Issue{{Message: e.Message}})
+		}
+		return validation(e.Issues)
+	}
+	body := structured(statuses[e.Kind], e.Message)
+	if e.RetryAfter > 0 {
+		body.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	if e.Kind == fault.Unauthorized {
+		body.header.Set("WWW-Authenticate", "Bearer")
+	}
+	return body
+}
+
+func (a *API) internal(ctx context.Context, err error) *errorBody {
+	id := requestID(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		a.log.Debug("the client went away", "request_id", id)
+		return structured(http.StatusServiceUnavailable, "The request was cancelled")
+	}
+	a.log.Error("request failed", "request_id", id, "error", err)
+	return structured(http.StatusInternalServerError, "Internal error; request "+id)
+}
+
+// writeError answers an error outside a typed function.
+func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	a.answer(r.Context(), err).write(w)
+}
+
+func (e *errorBody) write(w http.ResponseWriter) {
+	for name, values := range e.header {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.status)
+	_ = json.NewEncoder(w).Encode(e.body) // the client is gone if this fails
+}
+
+// newHumaError replaces the library's error factory: it turns what the
+// library found wrong with a request into the contract's bodies.
+func newHumaError(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+	if ctx != nil {
+		if problem := bodyProblem(ctx.Context()); problem != nil {
+			return problemBody(problem)
+		}
+	}
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return validation(issues(message, errs))
+	case http.StatusInternalServerError:
+		// The body could not be read: the client sent less than it promised.
+		return validation([]fault.Issue{{Message: "the body ended early"}})
+	}
+	return structured(status, message)
+}
+
+func problemBody(problem *fault.Error) *errorBody {
+	if problem.Kind == fault.Malformed {
+		return validation(problem.Issues)
+	}
+	return structured(statuses[problem.Kind], problem.Message)
+}
+
+func issues(message string, errs []error) []fault.Issue {
+	all := make([]fault.Issue, 0, len(errs))
+	for _, err := range errs {
+		var detail *huma.ErrorDetail
+		if !errors.As(err, &detail) {
+			detail = &huma.ErrorDetail{Message: err.Error()}
+		}
+		all = append(all, issue(detail))
+	}
+	if len(all) == 0 {
+		all = append(all, fault.Issue{Message: message})
+	}
+	return all
+}
+
+var (
+	missingProperty = regexp.MustCompile(`^expected required property (\S+) to be present$`)
+	missingParam    = regexp.MustCompile(`^required (query|path|header) parameter is missing$`)
+)
+
+// issue rewrites the library's finding: "body.cases_json[3].query" becomes a
+// path, and a message says which field it is about.
+func issue(detail *huma.ErrorDetail) fault.Issue {
+	path := fieldPath(detail.Location)
+	if m := missingProperty.FindStringSubmatch(detail.Message); m != nil {
+		return fault.Issue{Path: append(path, m[1]), Message: m[1] + " is required"}
+	}
+	name := strings.Join(path, ".")
+	switch {
+	case missingParam.MatchString(detail.Message):
+		return fault.Issue{Path: path, Message: name + " is required"}
+	case name == "":
+		return fault.Issue{Path: path, Message: jsonMessage(detail.Message)}
+	}
+	return fault.Issue{Path: path, Message: fmt.Sprintf("%s: %s", name, detail.Message)}
+}
+
+// jsonMessage hides the decoder's wording behind ours.
+func jsonMessage(message string) string {
+	if strings.HasPrefix(message, "expected") {
+		return "the body: " + message
+	}
+	return "the body is not valid JSON: " + message
+}
+
+func fieldPath(location string) []string {
+	location = strings.NewReplacer("[", ".", "]", "").Replace(location)
+	elements := strings.Split(location, ".")
+	switch elements[0] {
+	case "body", "query", "path", "header", "form", "cookie", "":
+		elements = elements[1:]
+	}
+	return elements
+}

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// guard checks in the contract's order: key, plan, permission, rate.
+func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		req, w := humago.Unwrap(ctx)
+		caller, err := a.admit(req, r)
+		if err != nil {
+			a.writeError(w, req, err)
+			return
+		}
+		if r.Limit != nil {
+			if err := a.limit(w, req, r, caller); err != nil {
+				a.writeError(w, req, err)
+				return
+			}
+		}
+		next(huma.WithContext(ctx, access.With(ctx.Context(), caller)))
+	}
+}
+
+func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
+	if r.Public {
+		return access.Caller{}, nil
+	}
+	token, err := bearer(req)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	caller, err := a.auth.Authenticate(req.Context(), token)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	noteCaller(req.Context(), caller)
+	if r.Plan != "" && !caller.Plan.Includes(r.Plan) {
+		return access.Caller{}, fault.New(fault.Denied,
+			"This needs the %s plan or higher; the organisation is on %s", r.Plan, caller.Plan)
+	}
+	if r.Permission != "" && !caller.May(r.Permission) {
+		return access.Caller{}, fault.New(fault.Denied, "This needs the permission %s", r.Permission)
+	}
+	return caller, nil
+}
+
+func bearer(req *http.Request) (string, error) {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", fault.New(fault.Unauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
+	}
+	return token, nil
+}
+
+// limit counts the request and tells the client where it stands.
+func (a *API) limit(w http.ResponseWriter, req *http.Request, r Route, caller access.Caller) error {
+	count, err := a.limiter.take(req.Context(), r.Limit.subject(req, r, caller), *r.Limit)
+	if err != nil {
+		return err
+	}
+	reset := strconv.Itoa(count.secondsLeft)
+	w.Header().Set("RateLimit-Limit", strconv.Itoa(r.Limit.Requests))
+	w.Header().Set("RateLimit-Remaining", strconv.Itoa(max(0, r.Limit.Requests-count.requests)))
+	w.Header().Set("RateLimit-Reset", reset)
+	if count.requests > r.Limit.Requests {
+		w.Header().Set("Retry-After", reset)
+		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s", r.Limit.Requests, r.Limit.period(), reset)
+	}
+	return nil
+}

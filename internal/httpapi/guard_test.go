@@ -1,0 +1,53 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestKeyIsAskedFor(t *testing.T) {
+	f := newFrame(t, nil, mountThings)
+	const missing = "Missing API key: send the header Authorization: Bearer <API_KEY>"
+	for _, c := range []struct{ name, header, message string }{
+		{"no header", "Authorization: ", missing},
+		{"wrong scheme", "Authorization: Basic b3duZXI6", missing},
+		{"key without a scheme", "Authorization: owner", missing},
+		{"scheme without a key", "Authorization: Bearer", missing},
+		{"unknown key", "Authorization: Bearer stranger", "Unknown API key"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := f.do(t, "GET", "/things/1", "", c.header)
+			a.wantError(t, http.StatusUnauthorized, c.message)
+			a.wantHeader(t, "WWW-Authenticate", "Bearer")
+		})
+	}
+	t.Run("scheme in lower case", func(t *testing.T) {
+		f.do(t, "GET", "/things/1", "", "Authorization: bearer  owner").want(t, 200, `{"id":"1","org":"acme"}`)
+	})
+}
+
+// TestOrderOfChecks sends requests that are wrong in all remaining ways: the
+// first check must answer.
+func TestOrderOfChecks(t *testing.T) {
+	f := newFrame(t, nil, mountThings)
+	for _, c := range []struct {
+		name, key, id string
+		status        int
+		message       string
+	}{
+		{"key", "stranger", "too-long", 401, "Unknown API key"},
+		{"plan", "small-viewer", "too-long", 403, "This needs the pro plan or higher; the organisation is on free"},
+		{"permission", "pro-viewer", "too-long", 403, "This needs the permission write"},
+		{"not found", "member", "none", 404, "Thing not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f.do(t, "GET", "/things/"+c.id, "", "Authorization: Bearer "+c.key).wantError(t, c.status, c.message)
+		})
+	}
+	t.Run("validation", func(t *testing.T) {
+		f.do(t, "GET", "/things/too-long", "", "Authorization: Bearer member").wantIssues(t, "id|id: expected length <= 5")
+	})
+	t.Run("all well", func(t *testing.T) {
+		f.do(t, "GET", "/things/1", "", "Authorization: Bearer member").want(t, 200, `{"id":"1","org":"acme"}`)
+	})
+}

@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+const apiDescription = `Tells a team which of its agent skills work, proves it, and helps to fix them.
+
+Every route wants ` + "`Authorization: Bearer <API_KEY>`" + ` unless it says otherwise. Times are RFC 3339 in UTC with
+milliseconds; ids are UUIDs. Unknown fields are ignored. Every answer carries ` + "`X-Request-Id`" + `.`
+
+// replaceErrorFactory points the library's only global at our bodies.
+var replaceErrorFactory = sync.OnceFunc(func() {
+	huma.NewErrorWithContext = newHumaError
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return newHumaError(nil, status, message, errs...)
+	}
+})
+
+func humaConfig(version string) huma.Config {
+	replaceErrorFactory()
+	humago.MultipartMaxMemory = 1 << 20
+	config := huma.DefaultConfig("Whetstone", version)
+	config.Info.Description = apiDescription
+	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil // they would put $schema into every answer
+	config.AllowAdditionalPropertiesByDefault = true
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key": {Type: "http", Scheme: "bearer", Description: "An API key: st_live_... or st_test_..."},
+	}
+	for _, body := range []any{StructuredError{}, ValidationError{}} {
+		config.Components.Schemas.Schema(reflect.TypeOf(body), true, "")
+	}
+	return config
+}
+
+// schemaName keeps types of one name in two packages apart.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name := huma.DefaultSchemaNamer(t, hint)
+	if pkg := path.Base(t.PkgPath()); t.Name() != "" && pkg != "httpapi" && pkg != "." {
+		name = title(pkg) + title(name)
+	}
+	return title(name)
+}
+
+func title(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// operationID is the method and the path in one word: get-api-v1-me.
+func operationID(r Route) string {
+	words := strings.FieldsFunc(r.Method+" "+r.Path, func(c rune) bool {
+		return strings.ContainsRune(" /{}._", c)
+	})
+	return strings.ToLower(strings.Join(words, "-"))
+}
+
+// tag groups routes by the first telling word of their path.
+func tag(p string) string {
+	for word := range strings.SplitSeq(strings.TrimPrefix(p, "/"), "/") {
+		if word != "api" && word != "v1" && word != "alpha" {
+			return word
+		}
+	}
+	return "service"
+}
+
+func describe(r Route) string {
+	var needs []string
+	if r.Plan != "" {
+		needs = append(needs, fmt.Sprintf("the %s plan", r.Plan))
+	}
+	if r.Permission != "" {
+		needs = append(needs, fmt.Sprintf("the permission `%s`", r.Permission))
+	}
+	var text string
+	if len(needs) > 0 {
+		text = "Needs " + strings.Join(needs, " and ") + "."
+	}
+	if r.Limit != nil {
+		text += fmt.Sprintf(" At most %d requests per %s.", r.Limit.Requests, r.Limit.period())
+	}
+	return strings.TrimSpace(text)
+}
+
+func security(r Route) []map[string][]string {
+	if r.Public {
+		return []map[string][]string{{}}
+	}
+	return []map[string][]string{{"key": {}}}
+}
+
+// errorResponses lists the errors that the frame may answer for the route.
+func errorResponses(r Route) map[string]*huma.Response {
+	statuses := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusInternalServerError}
+	if !r.Public {
+		statuses = append(statuses, http.StatusUnauthorized)
+	}
+	if r.Plan != "" || r.Permission != "" {
+		statuses = append(statuses, http.StatusForbidden)
+	}
+	if r.Limit != nil {
+		statuses = append(statuses, http.StatusTooManyRequests)
+	}
+	if r.Method == http.MethodPost || r.Method == http.MethodPatch || r.Method == http.MethodPut {
+		statuses = append(statuses, http.StatusConflict, http.StatusRequestEntityTooLarge)
+	}
+	responses := map[string]*huma.Response{}
+	for _, status := range statuses {
+		schema := "#/components/schemas/StructuredError"
+		if status == http.StatusBadRequest {
+			schema = "#/components/schemas/ValidationError"
+		}
+		responses[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: schema}}},
+		}
+	}
+	return responses
+}
+
+// OpenAPI returns the document of all routes, indented.
+func (a *API) OpenAPI() ([]byte, error) {
+	return json.MarshalIndent(a.huma.OpenAPI(), "", "  ")
+}
+
+func (a *API) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
+	document, err := a.OpenAPI()
+	if err != nil {
+		a.writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(document) // the client is gone if this fails
+}

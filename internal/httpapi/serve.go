@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// ServeHTTP serves all routes: it names the request, survives a panic, and
+// counts.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	state := &requestState{id: newRequestID(r)}
+	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
+	w.Header().Set("X-Request-Id", state.id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	rec := &recorder{ResponseWriter: w}
+	trimSlash(r)
+	a.serveSafely(rec, r)
+	a.observe(rec, r, state, time.Since(start))
+}
+
+// serveSafely turns a panic into an answer.
+func (a *API) serveSafely(w *recorder, r *http.Request) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler { //nolint:errorlint // the server's own sentinel, compared as it does
+			panic(p)
+		}
+		err := fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		if w.status != 0 {
+			a.log.Error("panic after the answer began", "request_id", requestID(r.Context()), "error", err)
+			panic(http.ErrAbortHandler)
+		}
+		a.writeError(w, r, err)
+	}()
+	a.mux.ServeHTTP(w, r)
+}
+
+func (a *API) observe(w *recorder, r *http.Request, state *requestState, took time.Duration) {
+	pattern := r.Pattern
+	if pattern == "" || pattern == "/" {
+		pattern = "other"
+	}
+	a.metrics.observe(pattern, w.statusCode(), took)
+	a.log.Debug("request", "request_id", state.id, "route", pattern, "status", w.statusCode(),
+		"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
+}
+
+// notFound answers what no route takes: 405 where the path exists with
+// another method, else 404.
+func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := a.mux.Handler(probe); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		structured(http.StatusMethodNotAllowed, r.Method+" is not allowed here; allowed: "+strings.Join(allowed, ", ")).write(w)
+		return
+	}
+	a.writeError(w, r, fault.New(fault.NotFound, "No such route: %s %s", r.Method, r.URL.Path))
+}
+
+// trimSlash tolerates one trailing slash.
+func trimSlash(r *http.Request) {
+	if len(r.URL.Path) > 1 && strings.HasSuffix(r.URL.Path, "/") {
+		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+		r.URL.RawPath = strings.TrimSuffix(r.URL.RawPath, "/")
+	}
+}
+
+// requestState is what the frame learns about a request on the way.
+type requestState struct {
+	id     string
+	caller access.Caller
+}
+
+type stateKey struct{}
+
+func requestID(ctx context.Context) string {
+	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
+		return s.id
+	}
+	return ""
+}
+
+func noteCaller(ctx context.Context, c access.Caller) {
+	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
+		s.caller = c
+	}
+}
+
+var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// newRequestID keeps a proxy's id if it is harmless.
+func newRequestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); goodRequestID.MatchString(id) {
+		return id
+	}
+	return uuid.Must(uuid.NewV7()).String()
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) statusCode() int {
+	if r.status == 0 {
+		return http.StatusOK
+	}
+	return r.status
+}

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Time is a time on the wire: RFC 3339, UTC, milliseconds. Any offset is
+// accepted.
+type Time time.Time
+
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+// NullTime is Time for a time that may be missing; null on the wire.
+func NullTime(t *time.Time) *Time { return (*Time)(t) }
+
+// MarshalJSON writes the time.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
+}
+
+// UnmarshalJSON reads a time with any offset.
+func (t *Time) UnmarshalJSON(raw []byte) error {
+	parsed, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(raw))
+	if err != nil {
+		return fmt.Errorf("expected an RFC 3339 time")
+	}
+	*t = Time(parsed.UTC())
+	return nil
+}
+
+// Schema describes the time in the OpenAPI document.
+func (Time) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: "string", Format: "date-time", Examples: []any{"2026-01-02T03:04:05.678Z"}}
+}
+
+// Page is the part of a list that a request asks for.
+type Page struct {
+	Page    int `query:"page" default:"1" minimum:"1" maximum:"1000000" doc:"The page, from 1."`
+	PerPage int `query:"per_page" default:"20" minimum:"1" maximum:"100" doc:"Items on a page."`
+}
+
+// Offset is the number of items before the page.
+func (p Page) Offset() int { return (p.Page - 1) * p.PerPage }
+
+// Pagination says which part of a list an answer holds.
+type Pagination struct {
+	Page    int `json:"page" example:"1"`
+	PerPage int `json:"per_page" example:"20"`
+	Total   int `json:"total" example:"42"`
+}
+
+// Of completes the page into the answer's pagination.
+func (p Page) Of(total int) Pagination {
+	return Pagination{Page: p.Page, PerPage: p.PerPage, Total: total}
+}
+
+// byteSize prints a limit as people write it.
+func byteSize(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
