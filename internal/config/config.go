@@ -1,0 +1,160 @@
+// Package config holds the settings of the server: one struct, its defaults,
+// where they come from, and what they must look like. Each setting is a flag
+// (--database-url), an environment variable (WHETSTONE_DATABASE_URL) and a
+// line of the configuration file (database-url = "..."); the flag beats the
+// environment, which beats the file, which beats the default.
+package config
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Database says where the data is. It is all that the commands of
+// administration need to know.
+type Database struct {
+	Data          string `default:"./data" placeholder:"DIR" help:"Folder of the embedded database, blobs and repositories."`
+	DatabaseURL   URL    `placeholder:"URL" help:"postgres://... ; SQLite in --data when empty."`
+	DatabaseConns int    `default:"16" placeholder:"N" help:"Most connections to the database."`
+}
+
+// Config is the settings in force.
+type Config struct {
+	Database `embed:""`
+
+	Addr      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks a free one."`
+	BlobURL   URL      `placeholder:"URL" help:"s3://bucket?region=..&endpoint=.. ; files in --data when empty."`
+	PublicURL string   `placeholder:"URL" help:"Base of links and download URLs; from --addr when empty."`
+	Roles     []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
+
+	Plan         access.Plan `default:"team" enum:"free,pro,team,enterprise" help:"Plan of the organisation made at first start: ${enum}."`
+	BootstrapKey Secret      `placeholder:"KEY" help:"API key made at first start; random when empty."`
+
+	SMTPURL  URL    `name:"smtp-url" placeholder:"URL" help:"smtp://user:password@host:port of the mail server for alerts."`
+	MailFrom string `placeholder:"ADDRESS" help:"Sender of the alert mails."`
+
+	JudgeAPI   string `name:"judge-api" default:"builtin" enum:"openai,anthropic,builtin" help:"Wire format of the model that judges: ${enum}."`
+	JudgeURL   string `placeholder:"URL" help:"Base URL of the model's API."`
+	JudgeModel string `placeholder:"NAME" help:"Model that judges."`
+	JudgeKey   Secret `placeholder:"KEY" help:"API key of the model."`
+
+	Repohost              string `default:"git" enum:"git,github,gitea" help:"Code host: ${enum}."`
+	RepohostURL           string `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`
+	RepohostAppID         int64  `placeholder:"N" help:"Id of the code host's app."`
+	RepohostPrivateKey    Secret `placeholder:"PEM" help:"Private key of the app: PEM, or the path of a PEM file."`
+	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
+	RepohostWebhookSecret Secret `placeholder:"SECRET" help:"Secret that signs the code host's deliveries; made at first start when empty."`
+
+	AllowPrivateTargets bool `help:"Let users' URLs reach private addresses."`
+
+	AlertInterval    Duration `default:"60s" placeholder:"60s" help:"How often alerts are evaluated."`
+	MetricsWindow    Duration `default:"30d" placeholder:"30d" help:"Window of the skill metrics."`
+	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
+
+	Workers      int      `default:"4" placeholder:"N" help:"Jobs at the same time."`
+	DrainTimeout Duration `default:"15s" placeholder:"15s" help:"How long a stop waits for requests and jobs."`
+	LogFormat    string   `default:"text" enum:"text,json" help:"Form of the log: ${enum}."`
+	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
+}
+
+// The roles of a process.
+const (
+	Web    = "web"
+	Worker = "worker"
+)
+
+// Has reports whether the process has the role.
+func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
+
+// Validate reports every setting that cannot work, by its name.
+func (c *Config) Validate() error {
+	issues := c.validate()
+	bad := func(setting, format string, args ...any) {
+		issues = append(issues, fault.At(setting, setting+" "+format, args...))
+	}
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+		bad("addr", "must be HOST:PORT, like 127.0.0.1:8080")
+	}
+	if c.BlobURL != "" && !c.BlobURL.hasScheme("s3") {
+		bad("blob-url", "must be s3://BUCKET?region=..&endpoint=.. or empty for files in --data")
+	}
+	if c.PublicURL != "" && !URL(c.PublicURL).hasScheme("http", "https") {
+		bad("public-url", "must be http://... or https://...")
+	}
+	if c.SMTPURL != "" && !c.SMTPURL.hasScheme("smtp", "smtps") {
+		bad("smtp-url", "must be smtp://user:password@host:port or smtps://...")
+	}
+	if c.JudgeURL != "" && !URL(c.JudgeURL).hasScheme("http", "https") {
+		bad("judge-url", "must be http://... or https://...")
+	}
+	for _, role := range c.Roles {
+		if role != Web && role != Worker {
+			bad("roles", "must be web, worker or both; %q is neither", role)
+		}
+	}
+	if len(c.Roles) == 0 {
+		bad("roles", "must be web, worker or both")
+	}
+	if c.BootstrapKey != "" && auth.CheckRawKey(string(c.BootstrapKey)) != nil {
+		bad("bootstrap-key", "must be st_live_ or st_test_ and 43 letters and digits")
+	}
+	if c.Workers < 1 || c.Workers > 1000 {
+		bad("workers", "must lie between 1 and 1000")
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+// URL is what store.Open takes.
+func (d *Database) URL() string {
+	if d.DatabaseURL != "" {
+		return string(d.DatabaseURL)
+	}
+	return "sqlite:" + filepath.Join(d.Data, "whetstone.db")
+}
+
+// MakeData makes the data folder, for nobody else's eyes.
+func (d *Database) MakeData() error {
+	if err := os.MkdirAll(d.Data, 0o700); err != nil {
+		return fault.Invalid("data", "data: cannot make the folder: %s", err)
+	}
+	return nil
+}
+
+func (d *Database) validate() []fault.Issue {
+	var issues []fault.Issue
+	if d.DatabaseURL != "" && !d.DatabaseURL.hasScheme("postgres", "postgresql", "sqlite") {
+		issues = append(issues, fault.At("database-url", "database-url must be postgres://... or empty for SQLite in --data"))
+	}
+	if d.DatabaseConns < 2 || d.DatabaseConns > 1000 {
+		issues = append(issues, fault.At("database-conns", "database-conns must lie between 2 and 1000"))
+	}
+	return issues
+}
+
+// hasScheme reports whether the URL is whole and has one of the schemes.
+func (u URL) hasScheme(schemes ...string) bool {
+	if rest, ok := strings.CutPrefix(string(u), "sqlite:"); ok {
+		return slices.Contains(schemes, "sqlite") && rest != ""
+	}
+	parsed, err := url.Parse(string(u))
+	return err == nil && slices.Contains(schemes, parsed.Scheme) && parsed.Host != ""
+}
+
+// Where says in a few words where the data is kept.
+func (d *Database) Where() string {
+	if d.DatabaseURL != "" {
+		return d.DatabaseURL.String()
+	}
+	return d.Data
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// A Setting is one setting in force, fit to be shown.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Settings lists all settings in the order of the struct, secrets masked.
+func (c *Config) Settings() []Setting {
+	return settings(reflect.ValueOf(*c))
+}
+
+func settings(v reflect.Value) []Setting {
+	var all []Setting
+	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous {
+			all = append(all, settings(v.Field(i))...)
+			continue
+		}
+		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: show(v.Field(i).Interface())})
+	}
+	return all
+}
+
+func show(value any) string {
+	if list, ok := value.([]string); ok {
+		return strings.Join(list, ",")
+	}
+	return fmt.Sprint(value)
+}
+
+// flagName is the name kong gives to a field.
+func flagName(f reflect.StructField) string {
+	if name := f.Tag.Get("name"); name != "" {
+		return name
+	}
+	var b strings.Builder
+	runes := []rune(f.Name)
+	for i, r := range runes {
+		startsWord := i > 0 && unicode.IsUpper(r) &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		if startsWord {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// masked stands for a secret wherever settings are shown.
+const masked = "[secret]"
+
+// A Secret is a setting that is never shown.
+type Secret string
+
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return masked
+}
+
+// MarshalText keeps the secret out of every encoding.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// A URL is an address that may hold a password, which is never shown.
+type URL string
+
+func (u URL) String() string {
+	parsed, err := url.Parse(string(u))
+	if err != nil {
+		return masked
+	}
+	if _, ok := parsed.User.Password(); ok {
+		return strings.Replace(parsed.Redacted(), ":xxxxx@", ":"+masked+"@", 1)
+	}
+	return string(u)
+}
+
+// MarshalText keeps the password out of every encoding.
+func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// A Duration is a length of time as people write it: 60s, 15m, 30d.
+type Duration time.Duration
+
+func (d Duration) String() string {
+	const day = 24 * time.Hour
+	t := time.Duration(d)
+	if t >= day && t%day == 0 {
+		return fmt.Sprintf("%dd", t/day)
+	}
+	return t.String()
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a positive duration; d stands for days.
+func (d *Duration) UnmarshalText(text []byte) error {
+	s := string(text)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration like 60s, 15m, 12h or 30d", s)
+		}
+		*d = Duration(time.Duration(n) * 24 * time.Hour) //nolint:gosec // 16 bits of days fit
+		return nil
+	}
+	t, err := time.ParseDuration(s)
+	if err != nil || t < 0 {
+		return fmt.Errorf("%q is not a duration like 60s, 15m, 12h or 30d", s)
+	}
+	*d = Duration(t)
+	return nil
+}

@@ -1,0 +1,45 @@
+// Package skills knows what a skill is: one per organisation and name. It is
+// the noun that all capabilities share. It owns the table skills.
+package skills
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// maxName is the longest name of a skill, in bytes.
+const maxName = 200
+
+// Placeholder reports whether a producer uses the name to hide the real one.
+// Such a name never becomes a skill.
+func Placeholder(name string) bool {
+	switch strings.TrimSpace(name) {
+	case "", "custom_skill", "third-party":
+		return true
+	}
+	return false
+}
+
+// Resolve returns the id of the organisation's skill of that name, which is
+// made if it is new. A name that cannot be a skill's is a validation error.
+func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, err error) {
+	defer fault.Wrap(&err, "skill %q", name)
+	name = strings.TrimSpace(name)
+	if Placeholder(name) || len(name) > maxName {
+		return "", fault.Invalid("skill_name", "skill_name must be a skill's own name of 1 to %d bytes", maxName)
+	}
+	if _, err := tx.Exec(ctx, `
+		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (org_id, name) DO NOTHING`,
+		uuid.Must(uuid.NewV7()).String(), orgID, name, store.Micros(time.Now())); err != nil {
+		return "", err
+	}
+	rows, err := tx.Query(ctx, `SELECT id FROM skills WHERE org_id = $1 AND name = $2`, orgID, name)
+	return store.One(rows, err, "Skill", store.Value[string])
+}
