@@ -1,0 +1,63 @@
+package outbound
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// policy decides which addresses may be reached.
+type policy struct {
+	allowPrivate bool
+	hosts        map[string]bool
+	prefixes     []netip.Prefix
+}
+
+func newPolicy(allowPrivate bool, allowList []string) (*policy, error) {
+	p := &policy{allowPrivate: allowPrivate, hosts: map[string]bool{}}
+	for _, entry := range allowList {
+		if prefix, err := netip.ParsePrefix(entry); err == nil {
+			p.prefixes = append(p.prefixes, prefix)
+			continue
+		}
+		if addr, err := netip.ParseAddr(entry); err == nil {
+			addr = bare(addr)
+			p.prefixes = append(p.prefixes, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		if !isHostName(entry) {
+			return nil, fault.New(fault.Malformed, "allow list: %q is not a host name, an address or a CIDR", entry)
+		}
+		p.hosts[canonicalHost(entry)] = true
+	}
+	return p, nil
+}
+
+// check returns nil if the address, to which the host was resolved, may be
+// reached, and a refusal if not.
+func (p *policy) check(host string, addr netip.Addr) error {
+	addr = bare(addr)
+	s, ok := specialOf(addr)
+	if !ok {
+		return nil
+	}
+	if !s.own {
+		return refuse("%s is %s", s, s.name)
+	}
+	if p.allowPrivate || p.hosts[canonicalHost(host)] || p.lists(addr) || p.lists(s.addr) {
+		return nil
+	}
+	return refuse("%s is %s; set --allow-private-targets to allow it", s, s.name)
+}
+
+func (p *policy) lists(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
+}
+
+// canonicalHost returns the form in which host names are compared: DNS ignores
+// case, and a trailing dot only says that the name is complete.
+func canonicalHost(host string) string {
+	return strings.ToLower(strings.TrimRight(host, "."))
+}
