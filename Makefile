@@ -1,0 +1,58 @@
+# Whetstone is plain Go without cgo; only the race detector needs it.
+export CGO_ENABLED = 0
+
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Run the service from source; ARGS="--addr 127.0.0.1:9000" adds flags
+	go run ./cmd/whetstone serve $(ARGS)
+
+.PHONY: build
+build: ## Build the static binary bin/whetstone
+	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone
+
+.PHONY: setup
+setup: ## Install what the tests need beyond Go, or say what is missing
+	@scripts/setup
+
+.PHONY: test
+test: setup ## Run all tests, on both databases
+	@scripts/with-postgres scripts/test ./...
+	@go -C tools test ./...
+
+.PHONY: test-race
+test-race: export CGO_ENABLED = 1
+test-race: ## Run all tests under the race detector (needs a C compiler)
+	@scripts/setup gcc
+	@scripts/with-postgres scripts/test -race ./...
+
+.PHONY: e2e
+e2e: setup ## Run the end-to-end tests against the real binary, verbosely
+	@scripts/with-postgres go test -v -count=1 ./e2e/...
+
+.PHONY: bench
+bench: ## Run the benchmarks; ARGS are theirs
+	cd bench && go run . $(ARGS)
+
+.PHONY: lint
+lint: ## Check formatting, vet, golangci-lint, go.mod and scripts
+	@scripts/lint
+
+.PHONY: fmt
+fmt: ## Format all Go files
+	scripts/tool gofumpt -w .
+
+.PHONY: generate
+generate: ## Write generated code and the OpenAPI document anew
+	go generate ./...
+	go test ./internal/app -run TestOpenAPIGolden -update
+
+.PHONY: clean
+clean: ## Remove what was built; the data in data/ stay
+	rm -rf bin dist coverage.*
