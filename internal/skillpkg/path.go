@@ -1,0 +1,117 @@
+package skillpkg
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// cleanPath checks the name of a member and returns it relative to the root of
+// the archive, without "./". The root itself comes back as "".
+func cleanPath(name string, folder bool, limits Limits) (string, error) {
+	if len(name) > limits.PathLength {
+		return "", refuse(CodePathTooLong, name, "the path is longer than %d bytes; use shorter names", limits.PathLength)
+	}
+	if err := checkCharacters(name); err != nil {
+		return "", err
+	}
+	path := name
+	if folder {
+		path = strings.TrimSuffix(path, "/")
+	}
+	for strings.HasPrefix(path, "./") {
+		path = path[2:]
+	}
+	if folder && path == "." {
+		path = ""
+	}
+	if path == "" {
+		if folder && name != "" && name != "/" {
+			return "", nil
+		}
+		return "", refuse(CodePathEmpty, name, "a member has no name; pack the folder again")
+	}
+	return path, checkSegments(path, limits)
+}
+
+// checkCharacters refuses names that mean different files to different systems.
+func checkCharacters(name string) error {
+	switch {
+	case strings.ContainsRune(name, 0):
+		return refuse(CodePathTraversal, name, "the name holds a NUL; rename the file")
+	case strings.Contains(name, `\`):
+		return refuse(CodePathTraversal, name, "the name holds a backslash; separate folders with slashes")
+	case !utf8.ValidString(name):
+		return refuse(CodePathEncoding, name, "the name is not UTF-8; rename the file")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return refuse(CodePathControl, name, "the name holds a control character; rename the file")
+	}
+	return nil
+}
+
+func checkSegments(path string, limits Limits) error {
+	if strings.HasPrefix(path, "/") {
+		return refuse(CodePathTraversal, path, "the path is absolute; pack the folder with relative names")
+	}
+	segments := strings.Split(path, "/")
+	for _, segment := range segments {
+		if err := checkSegment(path, segment); err != nil {
+			return err
+		}
+	}
+	if len(segments) > limits.Depth {
+		return refuse(CodePathTooDeep, path, "the path is more than %d levels deep; use fewer folders", limits.Depth)
+	}
+	return nil
+}
+
+func checkSegment(path, segment string) error {
+	switch {
+	case segment == "..":
+		return refuse(CodePathTraversal, path, `the path contains ".."; pack the folder with names below it`)
+	case segment == "" || segment == ".":
+		return refuse(CodePathEmpty, path, "the path has an empty segment; pack the folder again")
+	case len(segment) >= 2 && segment[1] == ':' && isLetter(segment[0]):
+		return refuse(CodePathTraversal, path, "the path names a drive; pack the folder with relative names")
+	case strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " "):
+		return refuse(CodePathReserved, path, "a name ends in a dot or a space, which Windows drops; rename it")
+	case reserved(segment):
+		return refuse(CodePathReserved, path, "the name is reserved on Windows; rename it")
+	}
+	return nil
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// reserved reports whether Windows takes the name for a device, which it does
+// whatever the extension.
+func reserved(segment string) bool {
+	base, _, _ := strings.Cut(segment, ".")
+	base = strings.ToUpper(strings.TrimRight(base, " "))
+	switch base {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return true
+	}
+	digit, found := strings.CutPrefix(base, "COM")
+	if !found {
+		digit, found = strings.CutPrefix(base, "LPT")
+	}
+	return found && utf8.RuneCountInString(digit) == 1 && strings.Contains("0123456789¹²³", digit)
+}
+
+// fold returns the same text for all names that a file system may take for
+// one: those that differ in case or in Unicode normalisation only.
+func fold(name string) string {
+	return norm.NFC.String(strings.Map(foldRune, norm.NFC.String(name)))
+}
+
+// foldRune returns the smallest of the runes that differ in case only.
+func foldRune(r rune) rune {
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	return least
+}

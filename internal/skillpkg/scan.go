@@ -1,0 +1,238 @@
+package skillpkg
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// specialBits are the mode bits that no file of a skill needs.
+const specialBits = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+// A scan is one pass over an archive. It counts what comes out of it and
+// never what a header promises.
+type scan struct {
+	ctx      context.Context
+	source   *source
+	size     int64 // of the archive
+	limits   Limits
+	tree     *tree
+	contents *spool
+	offsets  map[string]int64
+	members  int
+	files    int
+	unpacked int64
+	// at is the member whose content is being read, or "".
+	at string
+}
+
+func newScan(ctx context.Context, src *source, size int64, limits Limits) *scan {
+	return &scan{
+		ctx:      ctx,
+		source:   src,
+		size:     size,
+		limits:   limits,
+		tree:     newTree(),
+		contents: &spool{},
+		offsets:  map[string]int64{},
+	}
+}
+
+// format tells the form of the archive by its first bytes.
+func (s *scan) format() (Format, error) {
+	magic := make([]byte, 4)
+	n, err := s.source.ReadAt(magic, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	magic = magic[:n]
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return TarGz, nil
+	case bytes.Equal(magic, []byte("PK\x03\x04")), bytes.Equal(magic, []byte("PK\x05\x06")):
+		return Zip, nil
+	}
+	return "", refuse(CodeFormatUnknown, "", "neither a gzip nor a zip archive; pack the folder as tar.gz or zip")
+}
+
+// count is called for every member, whatever it is.
+func (s *scan) count() error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if s.members++; s.members > s.limits.members() {
+		return tooLarge(CodeTooManyFiles, "", "the archive has more than %d members for at most %d files; leave out folders", s.limits.members(), s.limits.Files)
+	}
+	return nil
+}
+
+func (s *scan) addFolder(name string, mode fs.FileMode) error {
+	path, err := cleanPath(name, true, s.limits)
+	if err != nil {
+		return err
+	}
+	if err := checkMode(path, mode); err != nil {
+		return err
+	}
+	if path == "" {
+		return nil
+	}
+	return s.tree.addFolder(path)
+}
+
+// addFile takes in a regular file with its content.
+func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
+	n, path, err := s.addLeaf(name)
+	if err != nil {
+		return err
+	}
+	if err := checkMode(path, mode); err != nil {
+		return err
+	}
+	s.at = path
+	offset := s.contents.size
+	digest := sha256.New()
+	size, err := io.Copy(io.MultiWriter(s.contents, digest), &meter{scan: s, path: path, r: body})
+	if err != nil {
+		return err
+	}
+	s.at = ""
+	sum := hex.EncodeToString(digest.Sum(nil))
+	s.offsets[sum] = offset
+	n.file = File{Size: size, SHA256: sum, Mode: plainMode(mode), Kind: Regular}
+	return nil
+}
+
+// addLink takes in a symbolic link. Where it leads is looked at when the
+// whole tree is known.
+func (s *scan) addLink(name, target string) error {
+	n, path, err := s.addLeaf(name)
+	if err != nil {
+		return err
+	}
+	if err := checkTarget(path, target, s.limits); err != nil {
+		return err
+	}
+	n.file = File{Mode: 0o644, Kind: Link, Target: target}
+	return nil
+}
+
+// addHardLink takes in a second name of an earlier file, as a copy.
+func (s *scan) addHardLink(name, target string) error {
+	source, err := cleanPath(target, false, s.limits)
+	if err != nil {
+		return refuse(CodeHardLink, name, "the hard link does not point at a file of the archive; put the file in its place").because(err)
+	}
+	first := s.tree.find(source)
+	if first == nil || first.file.Kind != Regular {
+		return refuse(CodeHardLink, name, "the hard link does not point at an earlier file of the archive; put the file in its place")
+	}
+	n, _, err := s.addLeaf(name)
+	if err != nil {
+		return err
+	}
+	n.file = first.file
+	s.unpacked += first.file.Size
+	return s.checkSizes()
+}
+
+func (s *scan) addLeaf(name string) (*node, string, error) {
+	path, err := cleanPath(name, false, s.limits)
+	if err != nil {
+		return nil, "", err
+	}
+	s.files++
+	if err := s.limits.checkFiles(s.files); err != nil {
+		return nil, "", err
+	}
+	n, err := s.tree.addFile(path)
+	return n, path, err
+}
+
+func (s *scan) checkSizes() error {
+	if err := s.limits.checkUnpacked(s.unpacked); err != nil {
+		return err
+	}
+	return s.limits.checkRatio(s.unpacked, s.size)
+}
+
+// explain tells the archive's faults from ours: what the readers of the
+// formats complain about is the archive's, what the disk or the caller's
+// context says is not.
+func (s *scan) explain(err error) error {
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	switch {
+	case s.ctx.Err() != nil:
+		return s.ctx.Err()
+	case s.source.err != nil:
+		return fmt.Errorf("archive: %w", s.source.err)
+	case s.contents.err != nil:
+		return fmt.Errorf("archive: %w", s.contents.err)
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return refuse(CodeTruncated, s.at, "the archive ends too early; send it again in full").because(err)
+	}
+	return refuse(CodeMalformed, s.at, "the archive is damaged; pack the folder again").because(err)
+}
+
+func checkMode(path string, mode fs.FileMode) error {
+	if mode&specialBits != 0 {
+		return refuse(CodeSpecialMode, path, "the setuid, setgid or sticky bit is set; clear it and pack again")
+	}
+	return nil
+}
+
+// plainMode keeps of a mode only whether the file may be executed.
+func plainMode(mode fs.FileMode) fs.FileMode {
+	if mode&0o111 != 0 {
+		return 0o755
+	}
+	return 0o644
+}
+
+// A meter passes on the content of one file and stops when it, or the archive
+// as a whole, becomes too large.
+type meter struct {
+	scan *scan
+	path string
+	r    io.Reader
+	size int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	m.size += int64(n)
+	m.scan.unpacked += int64(n)
+	if over := m.scan.limits.checkFile(m.path, m.size); over != nil {
+		return n, over
+	}
+	if over := m.scan.checkSizes(); over != nil {
+		return n, over
+	}
+	return n, err
+}
+
+// A source is the packed bytes. It stops when the context ends, and remembers
+// a failure to read, which is not the archive's fault.
+type source struct {
+	ctx context.Context
+	r   io.ReaderAt
+	err error
+}
+
+func (s *source) ReadAt(p []byte, off int64) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.r.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}

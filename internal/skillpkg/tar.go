@@ -1,0 +1,138 @@
+package skillpkg
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+const tarBlock = 512
+
+// readTarGz takes in the members of a tar.gz.
+func (s *scan) readTarGz() error {
+	gz, err := gzip.NewReader(io.NewSectionReader(s.source, 0, s.size))
+	if err != nil {
+		return err
+	}
+	tape := &tape{r: gz, limits: s.limits}
+	members := tar.NewReader(tape)
+	// end is where the last member's content ends and the end marker must be.
+	end := int64(0)
+	for {
+		header, err := members.Next()
+		if errors.Is(err, io.EOF) {
+			return tape.finish(end)
+		}
+		if errors.Is(err, tar.ErrFieldTooLong) {
+			return refuse(CodeHeaderTooLong, "", "a header of the archive is too long; pack the folder again").because(err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.count(); err != nil {
+			return err
+		}
+		if err := s.addTarMember(header, members); err != nil {
+			return err
+		}
+		end = (tape.offset + tarBlock - 1) / tarBlock * tarBlock
+	}
+}
+
+func (s *scan) addTarMember(h *tar.Header, body io.Reader) error {
+	if err := checkRecords(h); err != nil {
+		return err
+	}
+	if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeXGlobalHeader && h.Size != 0 {
+		return refuse(CodeExtension, h.Name, "the member has a size without being a file; pack the folder again")
+	}
+	mode := h.FileInfo().Mode()
+	switch h.Typeflag {
+	case tar.TypeReg:
+		return s.addFile(h.Name, mode, body)
+	case tar.TypeDir:
+		return s.addFolder(h.Name, mode)
+	case tar.TypeSymlink:
+		return s.addLink(h.Name, h.Linkname)
+	case tar.TypeLink:
+		if err := checkMode(h.Name, mode); err != nil {
+			return err
+		}
+		return s.addHardLink(h.Name, h.Linkname)
+	case tar.TypeXGlobalHeader:
+		return nil
+	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		return refuse(CodeDevice, h.Name, "devices, FIFOs and sockets are not allowed; remove it")
+	}
+	return refuse(CodeMemberType, h.Name, "the archive holds a member of type %q; only files, folders and links are allowed", h.Typeflag)
+}
+
+// checkRecords refuses extensions that make other readers see another archive
+// than we do: sparse files, and names or sizes for all members at once.
+func checkRecords(h *tar.Header) error {
+	if h.Typeflag == tar.TypeGNUSparse {
+		return refuse(CodeSparse, h.Name, "sparse files are not allowed; pack without --sparse")
+	}
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return refuse(CodeSparse, h.Name, "sparse files are not allowed; pack without --sparse")
+		}
+		if h.Typeflag != tar.TypeXGlobalHeader {
+			continue
+		}
+		switch key {
+		case "path", "linkpath", "size":
+			return refuse(CodeExtension, "", "a global header sets %s for all members; pack the folder again", key)
+		}
+	}
+	return nil
+}
+
+// A tape passes on the unpacked tar and watches its end.
+type tape struct {
+	r      io.Reader
+	limits Limits
+	offset int64
+	// data is where the last byte that is not zero ends.
+	data int64
+}
+
+func (t *tape) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	for i := n; i > 0; i-- {
+		if p[i-1] != 0 {
+			t.data = t.offset + int64(i)
+			break
+		}
+	}
+	t.offset += int64(n)
+	if t.offset > t.limits.stream() {
+		return n, tooLarge(CodeUnpackedTooLarge, "", "the archive unpacks to more than %s; leave out what the skill does not need", mib(t.limits.Unpacked))
+	}
+	if errors.Is(err, gzip.ErrHeader) {
+		return n, refuse(CodeTrailingData, "", "something follows the end of the gzip stream; pack the folder again")
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, fmt.Errorf("gzip: %w", err)
+	}
+	return n, err
+}
+
+// finish reads what follows the members, whose last one ended at end: two
+// blocks of zeros and then nothing but zeros.
+func (t *tape) finish(end int64) error {
+	if _, err := io.Copy(io.Discard, t); err != nil {
+		return err
+	}
+	switch {
+	case t.data > end:
+		return refuse(CodeTrailingData, "", "something follows the end of the tar archive; pack the folder again")
+	case t.offset < end+2*tarBlock:
+		return refuse(CodeNoEndMarker, "", "the tar archive has no end marker; send it again in full")
+	}
+	return nil
+}

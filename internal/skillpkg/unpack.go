@@ -1,0 +1,48 @@
+package skillpkg
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Unpack writes the Installed files of a package below dst, with modes 0644
+// and 0755. It writes over nothing: a file that is already there is a
+// Conflict. After an error some files may have been written, so dst should be
+// a fresh folder that takes its place when all went well.
+func Unpack(ctx context.Context, p *Package, dst *os.Root) (err error) {
+	defer fault.Wrap(&err, "unpack")
+	for _, f := range p.installed {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := dst.MkdirAll(path.Dir(f.Path), 0o755); err != nil {
+			return err
+		}
+		if err := writeFile(dst, f, p.content(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(dst *os.Root, f File, content io.Reader) (err error) {
+	out, err := dst.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.Mode)
+	if errors.Is(err, fs.ErrExist) {
+		return fault.New(fault.Conflict, "%s is already there", quote(f.Path)).Because(err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if _, err := io.Copy(out, content); err != nil {
+		return err
+	}
+	// The process may have a mask that took bits away.
+	return out.Chmod(f.Mode)
+}

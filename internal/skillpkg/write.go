@@ -1,0 +1,143 @@
+package skillpkg
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// packTime is the time of every file we pack: the first that a zip can tell.
+func packTime() time.Time { return time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// Repack writes a canonical archive of the Installed files: the skill at its
+// root, sorted names, no links, folders, owners or times. The same files give
+// the same bytes for as long as the compression library stays the same. The
+// tar has plain ustar headers, since not every installer reads others: a name
+// that does not fit is an *Error, and the zip is the way out.
+func (p *Package) Repack(ctx context.Context, w io.Writer, format Format) (err error) {
+	defer fault.Wrap(&err, "repack")
+	if format == TarGz {
+		if err := checkPlainNames(p.installed); err != nil {
+			return err
+		}
+	}
+	out, err := newWriter(w, format, tar.FormatUSTAR)
+	if err != nil {
+		return err
+	}
+	for _, f := range p.installed {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := addContent(out, f, p.content(f)); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// checkPlainNames refuses names that a ustar header cannot hold, before
+// anything is written.
+func checkPlainNames(files []File) error {
+	headers := tar.NewWriter(io.Discard)
+	for _, f := range files {
+		err := headers.WriteHeader(&tar.Header{Name: f.Path, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR})
+		if err != nil {
+			return refuse(CodeNotPortable, f.Path, "the name does not fit into a plain tar header; use the zip, or a shorter name in ASCII").because(err)
+		}
+	}
+	return nil
+}
+
+// A writer writes one form of archive.
+type writer interface {
+	// add begins a file, whose content of exactly its size must follow.
+	add(File) (io.Writer, error)
+	io.Closer
+}
+
+// newWriter returns a writer whose tar headers are of the format given.
+func newWriter(w io.Writer, format Format, headers tar.Format) (writer, error) {
+	switch format {
+	case TarGz:
+		packed := gzip.NewWriter(w)
+		packed.ModTime = time.Unix(0, 0) // which is how gzip says that there is none
+		return &tarWriter{packed: packed, members: tar.NewWriter(packed), headers: headers}, nil
+	case Zip:
+		members := zip.NewWriter(w)
+		members.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+			return flate.NewWriter(w, flate.DefaultCompression)
+		})
+		return &zipWriter{members: members}, nil
+	}
+	return nil, fault.New(fault.Internal, "no archive format %q", format)
+}
+
+// addContent writes a file and returns the digest of what was written.
+func addContent(out writer, f File, content io.Reader) (string, error) {
+	w, err := out.add(f)
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w, digest), io.LimitReader(content, f.Size))
+	if err != nil {
+		return "", err
+	}
+	if n == f.Size {
+		// One byte more would be a file that has grown.
+		extra, err := io.CopyN(io.Discard, content, 1)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		n += extra
+	}
+	if n != f.Size {
+		return "", refuse(CodeChanged, f.Path, "the file changed while it was packed; try again")
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+type tarWriter struct {
+	packed  *gzip.Writer
+	members *tar.Writer
+	headers tar.Format
+}
+
+func (t *tarWriter) add(f File) (io.Writer, error) {
+	return t.members, t.members.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg,
+		Name:     f.Path,
+		Size:     f.Size,
+		Mode:     int64(f.Mode),
+		ModTime:  packTime(),
+		Format:   t.headers,
+	})
+}
+
+func (t *tarWriter) Close() error {
+	if err := t.members.Close(); err != nil {
+		return err
+	}
+	return t.packed.Close()
+}
+
+type zipWriter struct{ members *zip.Writer }
+
+func (z *zipWriter) add(f File) (io.Writer, error) {
+	h := &zip.FileHeader{Name: f.Path, Method: zip.Deflate, Modified: packTime()}
+	h.SetMode(f.Mode)
+	return z.members.CreateHeader(h)
+}
+
+func (z *zipWriter) Close() error { return z.members.Close() }

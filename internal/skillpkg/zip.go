@@ -1,0 +1,87 @@
+package skillpkg
+
+import (
+	"archive/zip"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// readZip takes in the members of a zip.
+func (s *scan) readZip() error {
+	entries, directory, err := s.readZipDirectory()
+	if err != nil {
+		return err
+	}
+	archive, err := zip.NewReader(s.source, s.size)
+	if err != nil {
+		return err
+	}
+	if len(archive.File) != len(entries) {
+		return refuse(CodeMalformed, "", "the zip's directory is damaged; pack the folder again")
+	}
+	for i, f := range archive.File {
+		if err := s.readLocal(&entries[i], f.CompressedSize64); err != nil {
+			return err
+		}
+	}
+	if err := checkOverlap(entries, directory); err != nil {
+		return err
+	}
+	for i, f := range archive.File {
+		if err := s.addZipMember(f, entries[i].flags); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scan) addZipMember(f *zip.File, flags uint16) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	if flags&zipEncrypted != 0 {
+		return refuse(CodeEncrypted, f.Name, "the member is encrypted; pack without a password")
+	}
+	if f.Method != zip.Store && f.Method != zip.Deflate {
+		return refuse(CodeMethod, f.Name, "the member is packed by method %d; use deflate", f.Method)
+	}
+	mode := f.Mode()
+	switch mode.Type() {
+	case 0:
+		return s.addZipFile(f, mode)
+	case fs.ModeDir:
+		if f.UncompressedSize64 != 0 {
+			return refuse(CodePathConflict, f.Name, "the folder has content of its own; pack it again")
+		}
+		return s.addFolder(f.Name, mode)
+	case fs.ModeSymlink:
+		return s.addZipLink(f)
+	case fs.ModeDir | fs.ModeSymlink:
+		return refuse(CodePathConflict, f.Name, "the member is a folder and a link at once; pack it again")
+	}
+	return refuse(CodeDevice, f.Name, "devices, FIFOs and sockets are not allowed; remove it")
+}
+
+func (s *scan) addZipFile(f *zip.File, mode fs.FileMode) error {
+	body, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it only gives back a decompressor
+	return s.addFile(f.Name, mode, body)
+}
+
+// addZipLink takes in a link, whose target is the member's content.
+func (s *scan) addZipLink(f *zip.File) error {
+	body, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it only gives back a decompressor
+	var target strings.Builder
+	if _, err := io.Copy(&target, io.LimitReader(body, int64(s.limits.PathLength)+1)); err != nil {
+		return err
+	}
+	return s.addLink(f.Name, target.String())
+}
