@@ -122,3 +122,56 @@ func (b Bulk) eachRow(fn func(text string, args []any) error) error {
 	}
 	return nil
 }
+
+// A BulkUpdate sets columns of many rows at once, each row found by its key.
+type BulkUpdate struct {
+	Table string
+	Key   Column
+	Set   []Column
+}
+
+// Run updates the rows. A key that is not there is not an error.
+func (u BulkUpdate) Run(ctx context.Context, tx *Tx) error {
+	if tx.dialect.postgres {
+		_, err := tx.Exec(ctx, u.unnest(), Bulk{Columns: u.columns()}.arrays()...)
+		return err
+	}
+	text := u.one()
+	columns := u.columns()
+	args := make([]any, len(columns))
+	for row := range u.Key.rows {
+		for i, c := range columns {
+			args[i] = c.at(row)
+		}
+		if _, err := tx.Exec(ctx, text, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns are those to set, then the key: the order of the statement's marks.
+func (u BulkUpdate) columns() []Column { return append(u.Set[:len(u.Set):len(u.Set)], u.Key) }
+
+// one is SQLite's statement, run for each row.
+func (u BulkUpdate) one() string {
+	sets := make([]string, len(u.Set))
+	for i, c := range u.Set {
+		sets[i] = c.name + " = ?"
+	}
+	return fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?", u.Table, strings.Join(sets, ", "), u.Key.name)
+}
+
+// unnest is PostgreSQL's statement: one array for each column.
+func (u BulkUpdate) unnest() string {
+	columns := u.columns()
+	arrays, names, sets := make([]string, len(columns)), make([]string, len(columns)), make([]string, len(u.Set))
+	for i, c := range columns {
+		arrays[i], names[i] = fmt.Sprintf("$%d::%s[]", i+1, c.array), c.name
+	}
+	for i, c := range u.Set {
+		sets[i] = c.name + " = news." + c.name
+	}
+	return fmt.Sprintf("UPDATE %s SET %s FROM unnest(%s) AS news(%s) WHERE %s.%s = news.%s",
+		u.Table, strings.Join(sets, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "), u.Table, u.Key.name, u.Key.name)
+}

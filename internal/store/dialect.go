@@ -1,5 +1,7 @@
 package store
 
+import "encoding/json"
+
 // A Dialect has a name for every difference between the databases that SQL
 // text cannot avoid.
 type Dialect struct {
@@ -37,4 +39,18 @@ func (d Dialect) Least(a, b string) string {
 		return "LEAST(" + a + ", " + b + ")"
 	}
 	return "MIN(" + a + ", " + b + ")"
+}
+
+// In is the condition that a text column is one of many values, and the
+// argument to bind to its parameter: "id" + In("$2", ids). It stays quick for
+// thousands of values, which a parameter each would not.
+func (d Dialect) In(parameter string, values []string) (condition string, arg any) {
+	if d.postgres {
+		return " = ANY(" + parameter + ")", values
+	}
+	list, err := json.Marshal(values)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return " IN (SELECT value FROM json_each(" + parameter + "))", string(list)
 }

@@ -160,9 +160,6 @@ type sqliteConn struct {
 }
 
 func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
-	if _, err := c.exec(ctx, "BEGIN IMMEDIATE", nil); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
 	// The end of a transaction must not depend on a context that may be over.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -172,6 +169,11 @@ func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
 			_, _ = c.exec(end, "ROLLBACK", nil)
 		}
 	}()
+	// A context that ends during BEGIN makes it fail though it may have begun:
+	// the rollback above is for that, too.
+	if _, err := c.exec(ctx, "BEGIN IMMEDIATE", nil); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
 	if err := fn(&Tx{conn: c}); err != nil {
 		return err
 	}

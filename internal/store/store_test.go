@@ -227,3 +227,34 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestIn(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		for _, id := range []string{"a", "b", `c"'`} {
+			if _, err := db.Exec(ctx, insertOrg, id, "free", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in, ids := db.Dialect().In("$1", []string{"b", `c"'`, "none"})
+		rows, err := db.Query(ctx, `SELECT id FROM organisations WHERE id`+in+` ORDER BY id`, ids)
+		got, err := store.All(rows, err, store.Value[string])
+		if diff := cmp.Diff([]string{"b", `c"'`}, got); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+	})
+}
+
+// TestCancelledBegin hangs up at every moment of a transaction's begin: none
+// may leave the one writing connection inside a transaction.
+func TestCancelledBegin(t *testing.T) {
+	db := storetest.Open(t, "sqlite")
+	for i := range 3_000 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%60)*time.Microsecond)
+		_ = db.InTx(ctx, func(*store.Tx) error { return nil })
+		cancel()
+	}
+	if _, err := db.Exec(t.Context(), insertOrg, "a", "free", 1); err != nil {
+		t.Fatalf("the writer is stuck: %v", err)
+	}
+}

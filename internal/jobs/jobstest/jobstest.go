@@ -1,0 +1,214 @@
+// Package jobstest holds the job queues of all databases to one behaviour.
+package jobstest
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// Run runs the suite on one database, "sqlite" or "postgres". The calling
+// package must also have the test that Child describes.
+func Run(t *testing.T, database string) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *world)
+	}{
+		{"Transaction", transaction},
+		{"Announced", announced},
+		{"Once", once},
+		{"Retry", retry},
+		{"RetryAfter", retryAfter},
+		{"Discard", discard},
+		{"Panic", panics},
+		{"Timeout", timeout},
+		{"Snooze", snooze},
+		{"CancelByHandler", cancelByHandler},
+		{"At", at},
+		{"InsertOnly", insertOnly},
+		{"UnknownKind", unknownKind},
+		{"Counts", counts},
+		{"Unique", unique},
+		{"UniqueWhileRetrying", uniqueWhileRetrying},
+		{"UniqueSuperseded", uniqueSuperseded},
+		{"UniqueAfterDiscard", uniqueAfterDiscard},
+		{"UniqueSeesSlowCause", uniqueSeesSlowCause},
+		{"UniqueSeesAllCauses", uniqueSeesAllCauses},
+		{"OrphanedKey", orphanedKey},
+		{"CancelWaiting", cancelWaiting},
+		{"Every", every},
+		{"EveryRunOnStart", everyRunOnStart},
+		{"Drain", drain},
+		{"DrainRunsOut", drainRunsOut},
+		{"Crash", crash},
+		{"CrashOfMany", crashOfMany},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, &world{database: database, url: storetest.URL(t, database)})
+		})
+	}
+}
+
+// world is a fresh database.
+type world struct {
+	database string
+	url      string
+}
+
+// open opens the database once more, as another process would.
+func (w *world) open(t *testing.T) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{URL: w.url, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// node is a queue on its own handle of the database.
+type node struct {
+	*jobs.Queue
+	db *store.DB
+}
+
+// node makes a queue. The options' DB and Log are set here; Poll is short.
+func (w *world) node(t *testing.T, o jobs.Options) *node {
+	t.Helper()
+	db := w.open(t)
+	o.DB, o.Log, o.Poll = db, testLog(t), cmp.Or(o.Poll, 20*time.Millisecond)
+	q, err := jobs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &node{Queue: q, db: db}
+}
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// start runs the queue until the test ends or stop is called, which waits for
+// Run to return.
+func (n *node) start(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// enqueue enqueues a job in a transaction of its own.
+func (n *node) enqueue(t *testing.T, args jobs.Args, opts ...jobs.Option) {
+	t.Helper()
+	err := n.db.InTx(t.Context(), func(tx *store.Tx) error { return n.Enqueue(t.Context(), tx, args, opts...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count is the count of one kind, and zero if there is none.
+func (n *node) count(t *testing.T, kind string) jobs.Count {
+	t.Helper()
+	all, err := n.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.Kind == kind {
+			c.Late = 0
+			return c
+		}
+	}
+	return jobs.Count{}
+}
+
+// wantCount waits until there are so many notes.
+func (n *node) wantCount(t *testing.T, want jobs.Count) {
+	t.Helper()
+	if want != (jobs.Count{}) {
+		want.Kind = note{}.Kind()
+	}
+	var got jobs.Count
+	eventually(t, func() bool { got = n.count(t, note{}.Kind()); return got == want }, func() string { return gocmp.Diff(want, got) })
+}
+
+// patience bounds every wait for something that must happen.
+const patience = 40 * time.Second
+
+func eventually(t *testing.T, happened func() bool, why func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !happened(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not happen in %v:\n%s", patience, why())
+		}
+	}
+}
+
+// note is the job of most tests.
+type note struct{ Name string }
+
+func (note) Kind() string { return "test.note" }
+
+// other is a job of another kind.
+type other struct{}
+
+func (other) Kind() string { return "test.other" }
+
+// diary collects what happened, in order.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+	times []time.Time
+}
+
+func (d *diary) add(line string) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines, d.times = append(d.lines, line), append(d.times, time.Now())
+	return len(d.lines)
+}
+
+func (d *diary) read() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
+// want waits until the diary is as long as the lines and compares them.
+func (d *diary) want(t *testing.T, lines ...string) {
+	t.Helper()
+	eventually(t, func() bool { return len(d.read()) >= len(lines) }, func() string { return gocmp.Diff(lines, d.read()) })
+	if diff := gocmp.Diff(lines, d.read()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+// when is the time of a line.
+func (d *diary) when(i int) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.times[i]
+}
+
+// gap is the time between two lines.
+func (d *diary) gap(from, to int) time.Duration { return d.when(to).Sub(d.when(from)) }

@@ -1,0 +1,254 @@
+package jobstest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// every has two processes keep one schedule, whose job takes longer than the
+// interval.
+func every(t *testing.T, w *world) {
+	const interval = 100 * time.Millisecond
+	var d diary
+	var running atomic.Int32
+	began := time.Now()
+	for range 2 {
+		n := w.node(t, jobs.Options{})
+		jobs.Handle(n.Queue, func(context.Context, note) error {
+			if running.Add(1) > 1 {
+				t.Error("two ran at once")
+			}
+			d.add("ran")
+			time.Sleep(2 * interval)
+			running.Add(-1)
+			return nil
+		})
+		n.Every(interval, note{})
+		n.start(t)
+	}
+	d.want(t, "ran", "ran", "ran")
+	if first := d.when(0).Sub(began); first < interval {
+		t.Errorf("the first ran after %v, want an interval", first)
+	}
+}
+
+func everyRunOnStart(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+	jobs.Handle(n.Queue, func(context.Context, other) error { d.add("other"); return nil })
+	n.Every(time.Hour, other{})
+	n.Every(time.Hour, note{"a"}, jobs.RunOnStart())
+	n.start(t)
+	d.want(t, "a")
+	n.wantCount(t, jobs.Count{})
+	d.want(t, "a")
+}
+
+func drain(t *testing.T, w *world) {
+	var d diary
+	started, end := make(chan struct{}), make(chan struct{})
+	n := w.node(t, jobs.Options{Workers: 1})
+	jobs.Handle(n.Queue, func(ctx context.Context, a note) error {
+		close(started)
+		<-end
+		d.add(fmt.Sprintf("%s %v", a.Name, ctx.Err()))
+		return nil
+	})
+	n.enqueue(t, note{"a"})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	<-started
+	n.enqueue(t, note{"left waiting"})
+	cancel()
+	select {
+	case err := <-ended:
+		t.Fatalf("Run = %v while a job ran", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(end)
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	d.want(t, "a <nil>")
+	n.wantCount(t, jobs.Count{Waiting: 1})
+}
+
+func drainRunsOut(t *testing.T, w *world) {
+	var d diary
+	handle := func(n *node, wait bool) {
+		jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
+			number, _ := jobs.Attempt(ctx)
+			d.add(fmt.Sprintf("attempt %d", number))
+			if wait {
+				<-ctx.Done()
+				return errBoom
+			}
+			return nil
+		})
+	}
+	first, second := w.node(t, jobs.Options{Drain: 100 * time.Millisecond}), w.node(t, jobs.Options{})
+	handle(first, true)
+	stop := first.start(t)
+	first.enqueue(t, note{"a"}, jobs.Attempts(1), jobs.Unique("k"))
+	d.want(t, "attempt 1")
+	stop()
+	first.wantCount(t, jobs.Count{Waiting: 1})
+	first.enqueue(t, note{"dropped"}, jobs.Unique("k"))
+	handle(second, false)
+	second.start(t)
+	d.want(t, "attempt 1", "attempt 1")
+	second.wantCount(t, jobs.Count{})
+}
+
+// childURL and childFile tell a child process what to do.
+const (
+	childURL  = "JOBSTEST_URL"
+	childFile = "JOBSTEST_FILE"
+)
+
+// ChildTest is the name of the test that must call Child.
+const ChildTest = "TestWorkerProcess"
+
+// Child is a process that runs jobs until it is killed. The package that calls
+// Run must have a test of the name ChildTest that calls it; in the test's own
+// process it is skipped.
+func Child(t *testing.T) {
+	url := os.Getenv(childURL)
+	if url == "" {
+		t.Skip("only for the child processes of other tests")
+	}
+	n := (&world{url: url}).node(t, jobs.Options{Workers: 4})
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error {
+		if strings.HasPrefix(a.Name, "hang") {
+			fmt.Println("started", a.Name)
+			select {}
+		}
+		return appendLine(os.Getenv(childFile), a.Name)
+	})
+	if err := n.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(line + "\n")
+	return err
+}
+
+// child starts a process that runs jobs, and returns its output and what
+// kills it.
+func (w *world) child(t *testing.T, file string) (out io.Reader, kill func()) {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(binary, "-test.run=^"+ChildTest+"$", "-test.timeout=2m")
+	c.Env = append(os.Environ(), childURL+"="+w.url, childFile+"="+file)
+	c.Stderr = t.Output()
+	if out, err = c.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	t.Cleanup(kill)
+	return out, kill
+}
+
+// lease is how fast a dead process is noticed. SQLite's default is good
+// enough: there a restart does not wait for it.
+func (w *world) lease() time.Duration {
+	if w.database == "postgres" {
+		return 1500 * time.Millisecond
+	}
+	return 0
+}
+
+func crash(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{Lease: w.lease()})
+	n.enqueue(t, note{"hang a"}, jobs.Unique("k"))
+	n.enqueue(t, note{"hang b"}, jobs.Attempts(1))
+	out, kill := w.child(t, "")
+	lines := bufio.NewScanner(out)
+	for started := 0; started < 2; {
+		if !lines.Scan() {
+			t.Fatalf("the child ended: %v", lines.Err())
+		}
+		if strings.HasPrefix(lines.Text(), "started hang") {
+			started++
+		}
+	}
+	n.wantCount(t, jobs.Count{Running: 2})
+	kill()
+	n.wantCount(t, jobs.Count{Running: 2})
+	jobs.Handle(n.Queue, func(ctx context.Context, a note) error {
+		number, _ := jobs.Attempt(ctx)
+		d.add(fmt.Sprintf("%s attempt %d", a.Name, number))
+		return nil
+	})
+	n.start(t)
+	d.want(t, "hang a attempt 2")
+	n.wantCount(t, jobs.Count{Discarded: 1})
+	n.enqueue(t, note{"same key"}, jobs.Unique("k"))
+	d.want(t, "hang a attempt 2", "same key attempt 1")
+}
+
+// crashOfMany kills a process somewhere among many jobs. All must have run.
+func crashOfMany(t *testing.T, w *world) {
+	const many = 200
+	file := filepath.Join(t.TempDir(), "effects")
+	n := w.node(t, jobs.Options{Lease: w.lease()})
+	err := n.db.InTx(t.Context(), func(tx *store.Tx) error {
+		for i := range many {
+			if err := n.Enqueue(t.Context(), tx, note{fmt.Sprint(i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, kill := w.child(t, file)
+	effects := func() map[string]bool {
+		raw, _ := os.ReadFile(file)
+		seen := map[string]bool{}
+		for line := range strings.Lines(string(raw)) {
+			seen[strings.TrimSpace(line)] = true
+		}
+		return seen
+	}
+	eventually(t, func() bool { return len(effects()) > many/8 }, func() string { return "the child runs no jobs" })
+	kill()
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error { return appendLine(file, a.Name) })
+	n.start(t)
+	n.wantCount(t, jobs.Count{})
+	if seen := effects(); len(seen) != many {
+		t.Errorf("%d of %d jobs ran", len(seen), many)
+	}
+}

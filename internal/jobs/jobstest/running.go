@@ -1,0 +1,275 @@
+package jobstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+var errBoom = errors.New("boom")
+
+func transaction(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+	n.start(t)
+	err := n.db.InTx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(n.Enqueue(t.Context(), tx, note{"rolled back"}), errBoom)
+	})
+	if !errors.Is(err, errBoom) {
+		t.Fatal(err)
+	}
+	err = n.db.InTx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(n.Enqueue(t.Context(), tx, note{"committed"}), n.Enqueue(t.Context(), tx, note{"too"}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return len(d.read()) == 2 }, func() string { return fmt.Sprint(d.read()) })
+	n.wantCount(t, jobs.Count{})
+	got := d.read()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"committed", "too"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// announced has a queue that would not look for jobs of its own accord.
+func announced(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{Poll: time.Hour})
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+	n.start(t)
+	n.enqueue(t, note{"first"})
+	d.want(t, "first")
+	time.Sleep(150 * time.Millisecond) // PostgreSQL is not told more than ten times a second
+	n.enqueue(t, note{"second"})
+	d.want(t, "first", "second")
+}
+
+func once(t *testing.T, w *world) {
+	var d diary
+	one, two := w.node(t, jobs.Options{Workers: 4}), w.node(t, jobs.Options{Workers: 4})
+	for _, n := range []*node{one, two} {
+		jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+		n.start(t)
+	}
+	var want []string
+	for i := range 100 {
+		want = append(want, fmt.Sprintf("%03d", i))
+		[]*node{one, two}[i%2].enqueue(t, note{want[i]})
+	}
+	one.wantCount(t, jobs.Count{})
+	got := d.read()
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func retry(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(ctx context.Context, a note) error {
+		number, last := jobs.Attempt(ctx)
+		if d.add(fmt.Sprintf("%s %d of %d", a.Name, number, last)) < 3 {
+			return errBoom
+		}
+		return nil
+	}, jobs.Backoff(func(attempt int) time.Duration { return time.Duration(attempt) * 150 * time.Millisecond }))
+	n.start(t)
+	n.enqueue(t, note{"a"}, jobs.Attempts(4))
+	d.want(t, "a 1 of 4", "a 2 of 4", "a 3 of 4")
+	n.wantCount(t, jobs.Count{})
+	if first, second := d.gap(0, 1), d.gap(1, 2); first < 150*time.Millisecond || second < 300*time.Millisecond {
+		t.Errorf("retried after %v and %v, want at least 150 ms and 300 ms", first, second)
+	}
+}
+
+func retryAfter(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
+		number, _ := jobs.Attempt(ctx)
+		switch d.add(fmt.Sprint(number)) {
+		case 1:
+			return fmt.Errorf("wrapped: %w", jobs.RetryAfter(0, errBoom))
+		case 2:
+			return jobs.RetryAfter(200*time.Millisecond, errBoom)
+		}
+		return nil
+	}, jobs.Backoff(func(int) time.Duration { return time.Hour }))
+	n.start(t)
+	n.enqueue(t, note{"a"}, jobs.Attempts(3))
+	d.want(t, "1", "2", "3")
+	n.wantCount(t, jobs.Count{})
+	if gap := d.gap(1, 2); gap < 200*time.Millisecond {
+		t.Errorf("retried after %v, want at least 200 ms", gap)
+	}
+}
+
+func discard(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(context.Context, note) error { d.add("ran"); return errBoom }, noWait())
+	n.start(t)
+	n.enqueue(t, note{"a"}, jobs.Attempts(2))
+	n.wantCount(t, jobs.Count{Discarded: 1})
+	d.want(t, "ran", "ran")
+}
+
+// noWait retries at once.
+func noWait() jobs.HandleOption { return jobs.Backoff(func(int) time.Duration { return 0 }) }
+
+func panics(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(context.Context, note) error {
+		if d.add("ran") == 1 {
+			panic("boom \x00 \xff") // neither of which JSON in PostgreSQL takes
+		}
+		return nil
+	}, noWait())
+	n.start(t)
+	n.enqueue(t, note{"a"})
+	d.want(t, "ran", "ran")
+	n.wantCount(t, jobs.Count{})
+}
+
+func timeout(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
+		number, _ := jobs.Attempt(ctx)
+		if number == 1 {
+			<-ctx.Done()
+		}
+		d.add(fmt.Sprintf("%d %v", number, ctx.Err()))
+		return ctx.Err()
+	}, noWait(), jobs.Timeout(300*time.Millisecond))
+	n.start(t)
+	n.enqueue(t, note{"a"})
+	d.want(t, "1 context deadline exceeded", "2 <nil>")
+	n.wantCount(t, jobs.Count{})
+}
+
+func snooze(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
+		number, last := jobs.Attempt(ctx)
+		if d.add(fmt.Sprintf("%d of %d", number, last)) < 3 {
+			return jobs.Snooze(100 * time.Millisecond)
+		}
+		return nil
+	})
+	n.start(t)
+	n.enqueue(t, note{"a"}, jobs.Attempts(1))
+	d.want(t, "1 of 1", "1 of 1", "1 of 1")
+	n.wantCount(t, jobs.Count{})
+	if gap := d.gap(0, 1); gap < 100*time.Millisecond {
+		t.Errorf("ran again after %v, want at least 100 ms", gap)
+	}
+}
+
+func cancelByHandler(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(context.Context, note) error {
+		d.add("ran")
+		return fmt.Errorf("wrapped: %w", jobs.Cancel(errBoom))
+	}, noWait())
+	n.start(t)
+	n.enqueue(t, note{"a"})
+	d.want(t, "ran")
+	n.wantCount(t, jobs.Count{})
+	d.want(t, "ran")
+}
+
+func at(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{})
+	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+	n.start(t)
+	due := time.Now().Add(700 * time.Millisecond)
+	n.enqueue(t, note{"later"}, jobs.At(due))
+	n.enqueue(t, note{"overdue"}, jobs.At(time.Now().Add(-time.Hour)))
+	d.want(t, "overdue", "later")
+	if early := due.Sub(d.when(1)); early > 0 {
+		t.Errorf("ran %v early", early)
+	}
+}
+
+func insertOnly(t *testing.T, w *world) {
+	var d diary
+	web, worker := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
+	web.enqueue(t, note{"before"})
+	jobs.Handle(worker.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
+	worker.start(t)
+	d.want(t, "before")
+	web.enqueue(t, note{"after"})
+	d.want(t, "before", "after")
+	if err := web.Run(t.Context()); err == nil {
+		t.Error("Run without any handler returned nil")
+	}
+	err := web.db.InTx(t.Context(), func(tx *store.Tx) error {
+		return web.Enqueue(t.Context(), tx, note{"none"}, jobs.Attempts(0))
+	})
+	if err == nil {
+		t.Error("a job without attempts was enqueued")
+	}
+}
+
+// unknownKind is a binary that is older than another beside it.
+func unknownKind(t *testing.T, w *world) {
+	var d diary
+	old, young := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
+	jobs.Handle(old.Queue, func(context.Context, other) error { d.add("other"); return nil })
+	old.enqueue(t, note{"a"}, jobs.Attempts(1))
+	old.enqueue(t, other{})
+	old.start(t)
+	d.want(t, "other")
+	old.wantCount(t, jobs.Count{Waiting: 1})
+	jobs.Handle(young.Queue, func(context.Context, note) error { d.add("note"); return nil })
+	young.start(t)
+	d.want(t, "other", "note")
+}
+
+func counts(t *testing.T, w *world) {
+	n := w.node(t, jobs.Options{})
+	n.enqueue(t, note{"late"})
+	n.enqueue(t, note{"future"}, jobs.At(time.Now().Add(time.Hour)))
+	n.enqueue(t, other{}, jobs.At(time.Now().Add(time.Hour)))
+	time.Sleep(10 * time.Millisecond)
+	got, err := n.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Late < 10*time.Millisecond || got[0].Late > time.Hour {
+		t.Fatalf("got %v, want notes that are late by 10 ms", got)
+	}
+	got[0].Late = 0
+	want := []jobs.Count{{Kind: "test.note", Waiting: 2}, {Kind: "test.other", Waiting: 1}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	running, end := make(chan struct{}), make(chan struct{})
+	jobs.Handle(n.Queue, func(context.Context, note) error {
+		close(running)
+		<-end
+		return errBoom
+	}, jobs.Backoff(func(int) time.Duration { return time.Hour }))
+	n.start(t)
+	<-running
+	n.wantCount(t, jobs.Count{Waiting: 1, Running: 1})
+	close(end)
+	n.wantCount(t, jobs.Count{Waiting: 1, Retrying: 1})
+}

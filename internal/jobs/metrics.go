@@ -1,0 +1,36 @@
+package jobs
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	runs     *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "whetstone_job_runs_total",
+			Help: "Runs of jobs by kind and outcome; rescued ones were taken from a dead process.",
+		}, []string{"kind", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "whetstone_job_run_seconds",
+			Help:    "How long runs of jobs took.",
+			Buckets: []float64{.005, .025, .1, .5, 2.5, 10, 60, 300, 1800},
+		}, []string{"kind"}),
+	}
+	if registry == nil {
+		return m, nil
+	}
+	return m, errors.Join(registry.Register(m.runs), registry.Register(m.duration))
+}
+
+func (m *metrics) observe(kind string, o outcome, took time.Duration) {
+	m.runs.WithLabelValues(kind, string(o)).Inc()
+	m.duration.WithLabelValues(kind).Observe(took.Seconds())
+}

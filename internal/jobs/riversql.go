@@ -1,0 +1,113 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+func (*riverQueue) clock() string { return `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT` }
+
+// keyLock is SQL for the number of a key's lock.
+const keyLock = `hashtextextended($1::TEXT || ' ' || $2::TEXT, 0)`
+
+// hold also makes the start of a job that has the key wait for the end of
+// this transaction. Otherwise that job could start now, not see what this
+// transaction changes, and be the reason why no other is enqueued for it.
+// Transactions that hold do not wait for each other, unless they are the first.
+func (*riverQueue) hold(ctx context.Context, tx *store.Tx, kind, key string) (bool, error) {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(`+keyLock+`)`, kind, key); err != nil {
+		return false, err
+	}
+	n, err := tx.Exec(ctx, insertKey, kind, key)
+	return n == 1, err
+}
+
+// release frees a job's key as it starts.
+func (r *riverQueue) release(ctx context.Context, j job) error {
+	if j.key == "" {
+		return nil
+	}
+	return r.q.db.InTx(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+keyLock+`)`, j.kind, j.key); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, deleteKey, j.kind, j.key)
+		return err
+	})
+}
+
+// holdAgain takes the key back for a job that will run again. It reports false
+// if another one waits that has it.
+func (r *riverQueue) holdAgain(ctx context.Context, j job) bool {
+	if j.key == "" {
+		return true
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer stop()
+	n, err := r.q.db.Exec(ctx, insertKey, j.kind, j.key)
+	if err != nil {
+		r.q.log.WarnContext(ctx, "a job waits without its unique key", "kind", j.kind, "job", j.id, "err", err)
+		return true
+	}
+	return n == 1
+}
+
+// waits is SQL for the states of jobs that will start.
+const waits = `state IN ('available', 'pending', 'retryable', 'scheduled')`
+
+func (*riverQueue) remove(ctx context.Context, tx *store.Tx, kind, key string) (int64, error) {
+	meta, err := keyed(key)
+	if err != nil {
+		return 0, err
+	}
+	return tx.Exec(ctx, `DELETE FROM river_job WHERE kind = $1 AND metadata @> $2::JSONB AND `+waits, kind, meta)
+}
+
+func (*riverQueue) live(ctx context.Context, tx *store.Tx, kind, key string) (bool, error) {
+	meta, err := keyed(key)
+	if err != nil {
+		return false, err
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT id FROM river_job
+		WHERE kind = $1 AND metadata @> $2::JSONB AND (state = 'running' OR `+waits+`) LIMIT 1`, kind, meta)
+	all, err := store.All(rows, err, store.Value[int64])
+	return len(all) > 0, err
+}
+
+func (*riverQueue) rescue(ctx context.Context, tx *store.Tx) ([]rescued, error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE river_job SET
+			state = CASE WHEN attempt < max_attempts THEN 'available' ELSE 'discarded' END::river_job_state,
+			finalized_at = CASE WHEN attempt < max_attempts THEN NULL ELSE now() END,
+			scheduled_at = now(),
+			errors = array_append(errors, jsonb_build_object('at', now(), 'attempt', attempt, 'error', $1::TEXT, 'trace', ''))
+		WHERE state = 'running' AND attempted_by[cardinality(attempted_by)] NOT IN (SELECT id FROM job_workers)
+		RETURNING kind, state = 'discarded'`, deadWorker)
+	return store.All(rows, err, scanRescued)
+}
+
+// tidy leaves old jobs to River's cleaner.
+func (*riverQueue) tidy(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, `
+		DELETE FROM job_keys WHERE NOT EXISTS (
+			SELECT 1 FROM river_job j
+			WHERE j.kind = job_keys.kind AND j.metadata->>'whetstone_key' = job_keys.unique_key
+				AND (state = 'running' OR `+waits+`))`)
+	return err
+}
+
+func (r *riverQueue) counts(ctx context.Context) ([]Count, error) {
+	rows, err := r.q.db.Query(ctx, `
+		SELECT kind,
+			COUNT(*) FILTER (WHERE `+waits+` AND attempt = 0),
+			COUNT(*) FILTER (WHERE state = 'running'),
+			COUNT(*) FILTER (WHERE `+waits+` AND attempt > 0),
+			COUNT(*) FILTER (WHERE state = 'discarded'),
+			COALESCE((EXTRACT(EPOCH FROM clock_timestamp() - MIN(scheduled_at) FILTER (WHERE `+waits+`)) * 1000000)::BIGINT, 0)
+		FROM river_job WHERE state IN ('running', 'discarded') OR `+waits+`
+		GROUP BY kind ORDER BY kind COLLATE "C"`)
+	return store.All(rows, err, scanCount)
+}

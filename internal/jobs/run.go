@@ -1,0 +1,188 @@
+package jobs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Run runs jobs until the context ends. Then it claims no more, gives those
+// that run the time of Options.Drain, ends their context, waits for them and
+// returns nil. It is called at most once.
+func (q *Queue) Run(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "run jobs")
+	if len(q.handlers) == 0 {
+		return errors.New("nothing is registered to be run")
+	}
+	// The others must know this worker before it claims its first job, and
+	// until it has ended its last.
+	if err := q.beat(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer q.leave(ctx)
+	if err := q.planSchedules(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	alive, die := context.WithCancel(context.WithoutCancel(ctx))
+	defer die()
+	var wg sync.WaitGroup
+	wg.Go(func() { q.keepUp(alive) })
+	wg.Go(func() { q.keepSchedules(ctx) })
+	err = unlessDone(ctx, q.engine.run(ctx))
+	stop()
+	die()
+	wg.Wait()
+	return err
+}
+
+// unlessDone is the error, unless the context's end explains it.
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// beat says that this worker lives.
+func (q *Queue) beat(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, `
+		INSERT INTO job_workers (id, seen_at) VALUES ($1, `+q.engine.clock()+`)
+		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`, q.worker)
+	return err
+}
+
+// leave says that this worker runs nothing any more. If that fails its lease
+// runs out instead.
+func (q *Queue) leave(ctx context.Context) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer stop()
+	if _, err := q.db.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, q.worker); err != nil {
+		q.log.WarnContext(ctx, "worker could not sign off", "err", err)
+	}
+}
+
+// tidyEvery is how often leftovers are removed.
+const tidyEvery = time.Hour
+
+// keepUp says that this worker lives, takes the jobs of those that died, and
+// tidies up.
+func (q *Queue) keepUp(ctx context.Context) {
+	if err := q.buryNeighbours(ctx); err != nil && ctx.Err() == nil {
+		q.log.WarnContext(ctx, "dead workers of this machine wait for their lease's end", "err", err)
+	}
+	var tidied time.Time
+	ticker := time.NewTicker(q.options.Lease / 3)
+	defer ticker.Stop()
+	for {
+		err := q.beat(ctx)
+		if err == nil {
+			err = q.rescue(ctx)
+		}
+		if err == nil && time.Since(tidied) > tidyEvery {
+			tidied = time.Now()
+			err = q.db.InTx(ctx, func(tx *store.Tx) error { return q.engine.tidy(ctx, tx) })
+		}
+		if err != nil && ctx.Err() == nil {
+			q.log.WarnContext(ctx, "upkeep of the job queue failed", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// rescued is a job taken from a dead worker.
+type rescued struct {
+	kind      string
+	discarded bool // it had no attempt left
+}
+
+func scanRescued(row store.Row) (r rescued, err error) {
+	err = row.Scan(&r.kind, &r.discarded)
+	return r, err
+}
+
+// deadWorker is the error that a rescued job gets.
+const deadWorker = "the process that ran it ended"
+
+func (q *Queue) rescue(ctx context.Context) error {
+	var all []rescued
+	err := q.db.InTx(ctx, func(tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM job_workers WHERE seen_at < `+q.engine.clock()+` - $1`, q.options.Lease.Microseconds())
+		if err != nil {
+			return err
+		}
+		all, err = q.engine.rescue(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		q.metrics.runs.WithLabelValues(r.kind, "rescued").Inc()
+		q.log.WarnContext(ctx, "job taken from a dead process", "kind", r.kind, "discarded", r.discarded)
+	}
+	return nil
+}
+
+// A worker's name says which process it is: machine, process id, a word of
+// that process (ids come again, in a container at every start) and a word of
+// its own.
+func workerName() string {
+	host, _ := os.Hostname() // without a name the lease decides
+	host = strings.ReplaceAll(host[:min(len(host), 48)], "/", "-")
+	return fmt.Sprintf("%s/%d/%s/%s", host, os.Getpid(), processWord, rand.Text()[:8])
+}
+
+var processWord = rand.Text()[:8]
+
+// buryNeighbours strikes out the workers whose process is known to be dead, so
+// that a restart need not wait for their lease to run out. Only SQLite lives
+// on one machine; elsewhere the same name may be another machine's.
+func (q *Queue) buryNeighbours(ctx context.Context) error {
+	if _, shared := q.db.Pool(); shared {
+		return nil
+	}
+	rows, err := q.db.Query(ctx, `SELECT id FROM job_workers`)
+	names, err := store.All(rows, err, store.Value[string])
+	for _, name := range names {
+		if err == nil && isDead(name, q.worker) {
+			_, err = q.db.Exec(ctx, `DELETE FROM job_workers WHERE id = $1`, name)
+		}
+	}
+	return err
+}
+
+// isDead reports whether a worker on this machine has certainly ended.
+func isDead(name, own string) bool {
+	var pid int
+	its, mine := strings.Split(name, "/"), strings.Split(own, "/")
+	if len(its) != len(mine) || its[0] != mine[0] || its[0] == "" {
+		return false
+	}
+	if its[1] == mine[1] {
+		return its[2] != mine[2]
+	}
+	if _, err := fmt.Sscan(its[1], &pid); err != nil {
+		return false
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = process.Release() }()
+	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
