@@ -60,7 +60,7 @@ type meOutput struct {
 
 func (s *Service) me(ctx context.Context, _ struct{}) (out meOutput, err error) {
 	c := access.From(ctx)
-	k, err := keyByID(ctx, s.DB, c.OrgID, c.KeyID)
+	k, err := s.Key(ctx, c.OrgID, c.KeyID)
 	if err != nil {
 		return out, err
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// keptFor is how long a look-up is believed. With the time of the look-up
-	// itself it keeps the promise that a revocation works within 5 s.
+	// keptFor is how long a look-up is believed, from its beginning. It keeps
+	// the promise that a revocation works within 5 s.
 	keptFor = 2 * time.Second
 	// maxHolders bounds the memory of the look-ups.
 	maxHolders = 10_000
@@ -31,13 +31,14 @@ func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, 
 	sum := hash(raw)
 	h, ok := s.holders.get(sum)
 	if !ok {
+		asked := time.Now()
 		var err error
 		if h, err = holderByHash(ctx, s.DB, sum); fault.Is(err, fault.NotFound) {
 			return access.Caller{}, badKey()
 		} else if err != nil {
 			return access.Caller{}, err
 		}
-		s.holders.put(sum, h)
+		s.holders.put(sum, h, asked)
 	}
 	if subtle.ConstantTimeCompare([]byte(h.hash), []byte(sum)) != 1 {
 		return access.Caller{}, badKey()
@@ -91,36 +92,42 @@ func (s *Service) touch(ctx context.Context) {
 
 // holders remembers look-ups for a moment, and which keys were used.
 type holders struct {
-	mu    sync.Mutex
-	known map[string]knownHolder // by hash
-	uses  map[string]time.Time   // by key id
+	mu      sync.Mutex
+	known   map[string]knownHolder // by hash
+	cleared time.Time
+	uses    map[string]time.Time // by key id
 }
 
 type knownHolder struct {
 	holder
-	at time.Time
+	asked time.Time
 }
 
 func (h *holders) get(hash string) (holder, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k, ok := h.known[hash]
-	return k.holder, ok && time.Since(k.at) < keptFor
+	return k.holder, ok && time.Since(k.asked) < keptFor
 }
 
-func (h *holders) put(hash string, found holder) {
+// put remembers what a look-up found, unless something changed since it began.
+func (h *holders) put(hash string, found holder, asked time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !asked.After(h.cleared) {
+		return
+	}
 	if h.known == nil || len(h.known) >= maxHolders {
 		h.known = map[string]knownHolder{}
 	}
-	h.known[hash] = knownHolder{found, time.Now()}
+	h.known[hash] = knownHolder{found, asked}
 }
 
+// clear forgets all look-ups. It is called after the change is committed.
 func (h *holders) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known = nil
+	h.known, h.cleared = nil, time.Now()
 }
 
 func (h *holders) used(keyID string) {

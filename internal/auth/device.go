@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -46,7 +47,7 @@ const (
 
 // StartDevice begins a login for the program that calls itself clientID.
 func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin, error) {
-	if clientID == "" || len(clientID) > 200 {
+	if clientID == "" || utf8.RuneCountInString(clientID) > 200 {
 		return DeviceLogin{}, fault.Invalid("client_id", "client_id must have 1 to 200 characters")
 	}
 	d := DeviceLogin{
@@ -107,7 +108,9 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result Dev
 		result.Key, result.RawKey, err = redeem(ctx, tx, d)
 		return err
 	})
-	s.holders.clear()
+	if result.Status == DeviceApproved {
+		s.holders.clear()
+	}
 	return result, err
 }
 
@@ -115,8 +118,8 @@ func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error)
 	if _, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, d.hash, deviceUsed); err != nil {
 		return Key{}, "", err
 	}
-	name := "login of " + d.clientID
-	n := NewKey{OrgID: *d.orgID, UserID: *d.userID, Name: name[:min(len(name), 100)]}
+	name := []rune("login of " + d.clientID)
+	n := NewKey{OrgID: *d.orgID, UserID: *d.userID, Name: string(name[:min(len(name), maxName)])}
 	if err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, now()); err != nil {
 		return Key{}, "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -43,6 +44,7 @@ const (
 	testPrefix  = "st_test_"
 	keyLength   = 43 // base62 characters: 256 bits
 	shownLength = len(livePrefix) + 4
+	maxName     = 100 // characters of a key's name
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
@@ -53,7 +55,7 @@ var goodKey = regexp.MustCompile(`^st_(live|test)_[A-Za-z0-9_-]{16,200}$`)
 // CheckRawKey reports whether an operator's own key is fit to be one.
 func CheckRawKey(raw string) error {
 	if !goodKey.MatchString(raw) {
-		return fault.Invalid("bootstrap-key", "bootstrap-key must be %s or %s and 43 letters and digits", livePrefix, testPrefix)
+		return fault.Invalid("bootstrap-key", "bootstrap-key must be %s or %s and 16 to 200 letters, digits, hyphens or underscores", livePrefix, testPrefix)
 	}
 	return nil
 }
@@ -93,8 +95,8 @@ func narrow(role access.Role, permissions []access.Permission) []access.Permissi
 }
 
 func (k NewKey) check(role access.Role) error {
-	if k.Name == "" || len(k.Name) > 100 {
-		return fault.Invalid("name", "name must have 1 to 100 characters")
+	if k.Name == "" || utf8.RuneCountInString(k.Name) > maxName {
+		return fault.Invalid("name", "name must have 1 to %d characters", maxName)
 	}
 	if k.ExpiresAt != nil && !k.ExpiresAt.After(time.Now()) {
 		return fault.Invalid("expires_at", "expires_at must lie in the future")

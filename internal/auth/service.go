@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,8 +69,9 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 		return Organisation{}, err
 	}
 	o.Plan = plan
+	err = setPlan(ctx, s.DB, o.ID, plan)
 	s.holders.clear()
-	return o, setPlan(ctx, s.DB, o.ID, plan)
+	return o, err
 }
 
 // CreateUser adds a person to an organisation. A taken address is a conflict.
@@ -91,7 +93,7 @@ func (s *Service) Users(ctx context.Context, orgID string) ([]User, error) {
 
 // UserByEmail finds a person of an organisation.
 func (s *Service) UserByEmail(ctx context.Context, orgID, email string) (User, error) {
-	return userByEmail(ctx, s.DB, orgID, email)
+	return userByEmail(ctx, s.DB, orgID, strings.ToLower(strings.TrimSpace(email)))
 }
 
 // CreateKey makes a key for a user and returns it with the raw key, which
@@ -146,6 +148,11 @@ func (s *Service) Keys(ctx context.Context, orgID string, limit, offset int) ([]
 	}
 	keys, err := keysOfOrg(ctx, s.DB, orgID, limit, offset)
 	return keys, total, err
+}
+
+// Key returns a key of an organisation.
+func (s *Service) Key(ctx context.Context, orgID, id string) (Key, error) {
+	return keyByID(ctx, s.DB, orgID, id)
 }
 
 // RevokeKey ends a key. It stops working at once here and within five seconds

@@ -42,12 +42,12 @@ type Config struct {
 	MailFrom string `placeholder:"ADDRESS" help:"Sender of the alert mails."`
 
 	JudgeAPI   string `name:"judge-api" default:"builtin" enum:"openai,anthropic,builtin" help:"Wire format of the model that judges: ${enum}."`
-	JudgeURL   string `placeholder:"URL" help:"Base URL of the model's API."`
+	JudgeURL   URL    `placeholder:"URL" help:"Base URL of the model's API."`
 	JudgeModel string `placeholder:"NAME" help:"Model that judges."`
 	JudgeKey   Secret `placeholder:"KEY" help:"API key of the model."`
 
 	Repohost              string `default:"git" enum:"git,github,gitea" help:"Code host: ${enum}."`
-	RepohostURL           string `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`
+	RepohostURL           URL    `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`
 	RepohostAppID         int64  `placeholder:"N" help:"Id of the code host's app."`
 	RepohostPrivateKey    Secret `placeholder:"PEM" help:"Private key of the app: PEM, or the path of a PEM file."`
 	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
@@ -74,9 +74,10 @@ const (
 // Has reports whether the process has the role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Validate reports every setting that cannot work, by its name.
-func (c *Config) Validate() error {
-	issues := c.validate()
+// Check reports every setting that cannot work, by its name. It is not called
+// Validate: kong would call it then, and show the first problem only.
+func (c *Config) Check() error {
+	issues := c.check()
 	bad := func(setting, format string, args ...any) {
 		issues = append(issues, fault.At(setting, setting+" "+format, args...))
 	}
@@ -92,7 +93,7 @@ func (c *Config) Validate() error {
 	if c.SMTPURL != "" && !c.SMTPURL.hasScheme("smtp", "smtps") {
 		bad("smtp-url", "must be smtp://user:password@host:port or smtps://...")
 	}
-	if c.JudgeURL != "" && !URL(c.JudgeURL).hasScheme("http", "https") {
+	if c.JudgeURL != "" && !c.JudgeURL.hasScheme("http", "https") {
 		bad("judge-url", "must be http://... or https://...")
 	}
 	for _, role := range c.Roles {
@@ -131,7 +132,7 @@ func (d *Database) MakeData() error {
 	return nil
 }
 
-func (d *Database) validate() []fault.Issue {
+func (d *Database) check() []fault.Issue {
 	var issues []fault.Issue
 	if d.DatabaseURL != "" && !d.DatabaseURL.hasScheme("postgres", "postgresql", "sqlite") {
 		issues = append(issues, fault.At("database-url", "database-url must be postgres://... or empty for SQLite in --data"))

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -25,12 +28,34 @@ func ReadFile(path string) (*File, error) {
 	f := &File{path: path, values: map[string]any{}}
 	raw := map[string]any{}
 	if _, err := toml.DecodeFile(path, &raw); err != nil {
-		return nil, fault.Invalid("config", "config: %s: %s", path, err)
+		return nil, f.unreadable(err)
 	}
 	for key, value := range raw {
-		f.values[strings.ReplaceAll(key, "_", "-")] = value
+		name := strings.ReplaceAll(key, "_", "-")
+		if _, twice := f.values[name]; twice {
+			return nil, f.refused("%s is set twice", name)
+		}
+		if list, ok := value.([]any); ok {
+			if value, ok = joined(list); !ok {
+				return nil, f.refused("%s must be a list of texts", name)
+			}
+		}
+		f.values[name] = value
 	}
 	return f, nil
+}
+
+func (f *File) refused(format string, args ...any) *fault.Error {
+	return fault.Invalid("config", "config: %s: %s", f.path, fmt.Sprintf(format, args...))
+}
+
+// unreadable names the line and not what stands there, which may be a secret
+// whose quotes were forgotten.
+func (f *File) unreadable(err error) error {
+	if e, ok := errors.AsType[toml.ParseError](err); ok {
+		return f.refused("line %d is not valid TOML (at or after the key %q)", e.Position.Line, e.LastKey)
+	}
+	return f.refused("%s", err)
 }
 
 // FilePath finds --config among the arguments, or WHETSTONE_CONFIG: the file
@@ -47,42 +72,55 @@ func FilePath(args []string) string {
 	return os.Getenv(EnvPrefix + "_CONFIG")
 }
 
-// Validate refuses keys that are no flags: a misspelt setting must not be
+// Validate refuses keys that are no settings: a misspelt one must not be
 // silently without effect.
 func (f *File) Validate(app *kong.Application) error {
-	var known []string
+	known := map[string]bool{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok {
-			known = append(known, flag.Name)
+		if flag, ok := node.(*kong.Flag); ok && isSetting(flag) {
+			known[flag.Name] = true
 		}
 		return next(nil)
 	})
-	for key := range f.values {
-		if !slices.Contains(known, key) {
-			return fault.Invalid("config", "config: %s: no setting is called %s", f.path, key)
+	var issues []fault.Issue
+	for _, key := range slices.Sorted(maps.Keys(f.values)) {
+		if !known[key] {
+			issues = append(issues, f.refused("no setting is called %s", key).Issues...)
 		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
 	}
 	return nil
 }
 
+// isSetting tells a setting from a flag that is about one call of a command:
+// only a setting can be given in the environment.
+func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 && flag.Name != "config" }
+
 // Resolve gives a flag its value from the file, unless the environment has
 // one. The flags of the command line never get here.
 func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if !isSetting(flag) {
+		return nil, nil //nolint:nilnil // kong's way to say "not from me"
+	}
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {
-			return nil, nil //nolint:nilnil // kong's way to say "not from me"
+			return nil, nil //nolint:nilnil // as above
 		}
-	}
-	if values, ok := f.values[flag.Name].([]any); ok {
-		return joined(values), nil
 	}
 	return f.values[flag.Name], nil
 }
 
-func joined(values []any) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i], _ = v.(string)
+// joined writes a list the way a flag takes it.
+func joined(list []any) (string, bool) {
+	words := make([]string, len(list))
+	for i, v := range list {
+		word, ok := v.(string)
+		if !ok {
+			return "", false
+		}
+		words[i] = word
 	}
-	return strings.Join(words, ",")
+	return strings.Join(words, ","), true
 }

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +23,9 @@ func (s Secret) String() string {
 	return masked
 }
 
+// Format keeps the secret out of every verb, %#v and wrong ones included.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
 // MarshalText keeps the secret out of every encoding.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
@@ -32,11 +37,22 @@ func (u URL) String() string {
 	if err != nil {
 		return masked
 	}
+	shown := secretParameter.ReplaceAllString(string(u), "${1}"+masked)
 	if _, ok := parsed.User.Password(); ok {
-		return strings.Replace(parsed.Redacted(), ":xxxxx@", ":"+masked+"@", 1)
+		return password.ReplaceAllString(shown, "${1}"+masked+"@")
 	}
-	return string(u)
+	return shown
 }
+
+var (
+	// password stands between the user and the last @ before the path.
+	password = regexp.MustCompile(`^([^:]+://[^:/?#]*:)[^/?#]*@`)
+	// secretParameter is a parameter that drivers read secrets from.
+	secretParameter = regexp.MustCompile(`(?i)([?&][^=&#]*(?:password|secret|token|key)[^=&#]*=)[^&#]*`)
+)
+
+// Format keeps the password out of every verb, %#v and wrong ones included.
+func (u URL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
 // MarshalText keeps the password out of every encoding.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
@@ -61,16 +77,19 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
+		if err != nil || n == 0 {
 			return fmt.Errorf("%q is not a duration like 60s, 15m, 12h or 30d", s)
 		}
 		*d = Duration(time.Duration(n) * 24 * time.Hour) //nolint:gosec // 16 bits of days fit
 		return nil
 	}
 	t, err := time.ParseDuration(s)
-	if err != nil || t < 0 {
+	if err != nil || t <= 0 {
 		return fmt.Errorf("%q is not a duration like 60s, 15m, 12h or 30d", s)
 	}
 	*d = Duration(t)
 	return nil
 }
+
+// Days is the duration in whole days, at least one.
+func (d Duration) Days() int { return max(1, int(time.Duration(d)/(24*time.Hour))) }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"path"
+	"reflect"
 	"slices"
 	"time"
 
@@ -43,6 +45,7 @@ type API struct {
 	limiter limiter
 	log     *slog.Logger
 	metrics metrics
+	names   *schemaNames
 	routes  []Route
 }
 
@@ -68,8 +71,16 @@ type Route struct {
 	HandChecked bool
 	// Limit bounds the requests of one subject on this route.
 	Limit *Limit
-	// Hidden routes are left out of the OpenAPI document.
-	Hidden bool
+	// Gate bounds the memory of bodies on this route and others together.
+	Gate *Gate
+	// Form describes the parts of a multipart body.
+	Form []Part
+}
+
+// A Part is one part of a multipart body, for the OpenAPI document.
+type Part struct {
+	Name, Doc      string
+	File, Optional bool
 }
 
 // DefaultMaxBody is the largest JSON body in bytes.
@@ -87,8 +98,9 @@ func New(o Options) *API {
 		limiter: limiter{db: o.DB},
 		log:     o.Log,
 		metrics: newMetrics(o.Metrics),
+		names:   &schemaNames{},
 	}
-	a.huma = humago.New(a.mux, humaConfig(o.Version))
+	a.huma = humago.New(a.mux, humaConfig(o.Version, a.names))
 	a.mux.HandleFunc("/", a.notFound)
 	a.mux.HandleFunc("GET /openapi.json", a.serveOpenAPI)
 	a.mux.HandleFunc("GET /docs", a.serveDocs)
@@ -106,18 +118,23 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 	if r.Status == 0 {
 		r.Status = http.StatusOK
 	}
+	run := func(ctx context.Context, in *In) (Out, error) {
+		bodyIsRead(ctx)
+		return fn(ctx, *in)
+	}
 	op := a.operation(r)
+	a.names.pkg = path.Base(reflect.TypeFor[In]().PkgPath())
 	switch any(*new(Out)).(type) {
 	case None:
 		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*struct{}, error) {
-			_, err := fn(ctx, *in)
+			_, err := run(ctx, in)
 			return nil, a.failure(ctx, err)
 		})
 	case Stream:
 		op.Metadata = map[string]any{anyType: true}
 		op.Responses = streamResponses(op.Responses, r.Status)
 		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*streamOutput, error) {
-			out, err := fn(ctx, *in)
+			out, err := run(ctx, in)
 			if err != nil {
 				return nil, a.failure(ctx, err)
 			}
@@ -125,7 +142,7 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 		})
 	default:
 		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*output[Out], error) {
-			out, err := fn(ctx, *in)
+			out, err := run(ctx, in)
 			if err != nil {
 				return nil, a.failure(ctx, err)
 			}
@@ -133,6 +150,7 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 		})
 	}
 	a.routes = append(a.routes, r)
+	a.document(r)
 }
 
 type output[Out any] struct {
@@ -174,7 +192,6 @@ func (a *API) operation(r Route) huma.Operation {
 		MaxBodyBytes:     -1, // body limits them, and says so in the contract's words
 		BodyReadTimeout:  bodyTimeout,
 		SkipValidateBody: r.HandChecked,
-		Hidden:           r.Hidden,
-		Middlewares:      huma.Middlewares{a.guard(r), body(r, maxBody)},
+		Middlewares:      huma.Middlewares{a.guard(r), text, body(r, maxBody)},
 	}
 }

@@ -1,14 +1,13 @@
 package httpapi
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -34,10 +33,15 @@ func body(r Route, maxBody int64) func(huma.Context, func(huma.Context)) {
 			problemBody(err).write(w)
 			return
 		}
+		_ = ctx.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only without a connection
 		b, err := newBody(req, r, maxBody)
 		if err != nil {
 			problemBody(err).write(w)
 			return
+		}
+		b.setDeadline = ctx.SetReadDeadline
+		if op.RequestBody.Content[jsonType] != nil {
+			b.Reader = &orEmptyObject{Reader: b.Reader}
 		}
 		req.Body = b
 		next(huma.WithContext(ctx, context.WithValue(ctx.Context(), bodyKey{}, b)))
@@ -54,10 +58,18 @@ func bodyProblem(ctx context.Context) *fault.Error {
 	return nil
 }
 
+// bodyIsRead lifts the deadline for reading the body. If it passed while the
+// operation runs, the server would take the client for gone.
+func bodyIsRead(ctx context.Context) {
+	if b, ok := ctx.Value(bodyKey{}).(*boundedBody); ok {
+		_ = b.setDeadline(time.Time{}) // fails only without a connection
+	}
+}
+
 // acceptable refuses a client that will not take what the route answers,
 // before the operation has done anything.
 func acceptable(req *http.Request, op *huma.Operation) *errorBody {
-	accept := req.Header.Get("Accept")
+	accept := strings.Join(req.Header.Values("Accept"), ",")
 	if accept == "" || op.Metadata[anyType] == true {
 		return nil
 	}
@@ -67,8 +79,11 @@ func acceptable(req *http.Request, op *huma.Operation) *errorBody {
 			return nil
 		}
 	}
-	return structured(http.StatusNotAcceptable, "This route answers application/json")
+	return structured(http.StatusNotAcceptable, "This route answers "+jsonType)
 }
+
+// jsonType is what the routes read and answer, but for files.
+const jsonType = "application/json"
 
 // consumable refuses a body of a type that the route does not read.
 func consumable(req *http.Request, op *huma.Operation) *fault.Error {
@@ -78,7 +93,10 @@ func consumable(req *http.Request, op *huma.Operation) *fault.Error {
 	}
 	media, _, err := mime.ParseMediaType(given)
 	for want := range op.RequestBody.Content {
-		if err == nil && (media == want || want == "application/json" && strings.HasSuffix(media, "+json")) {
+		if err == nil && (media == want || want == jsonType && strings.HasSuffix(media, "+json")) {
+			if want == jsonType {
+				req.Header.Set("Content-Type", jsonType) // the library knows only this spelling
+			}
 			return nil
 		}
 	}
@@ -92,17 +110,17 @@ func consumable(req *http.Request, op *huma.Operation) *fault.Error {
 type boundedBody struct {
 	io.Reader
 	io.Closer
-	problem *fault.Error
+	problem     *fault.Error
+	setDeadline func(time.Time) error
 }
 
 // newBody bounds the body's size and undoes gzip where the route allows it.
-// An empty JSON body becomes {}: the contract lets it stand for "no fields".
 func newBody(req *http.Request, r Route, maxBody int64) (*boundedBody, *fault.Error) {
 	b := &boundedBody{Closer: req.Body}
 	b.Reader = &limitedReader{from: req.Body, left: maxBody, body: b, limit: maxBody}
 	switch encoding := req.Header.Get("Content-Encoding"); {
-	case encoding == "" || encoding == "identity":
-	case encoding == "gzip" && r.MaxInflated > 0:
+	case encoding == "" || strings.EqualFold(encoding, "identity"):
+	case strings.EqualFold(encoding, "gzip") && r.MaxInflated > 0:
 		inflated, err := gzip.NewReader(b.Reader)
 		if err != nil {
 			return nil, b.failed(fault.Invalid("", "the body is not valid gzip"))
@@ -111,15 +129,24 @@ func newBody(req *http.Request, r Route, maxBody int64) (*boundedBody, *fault.Er
 	default:
 		return nil, fault.New(fault.Unsupported, "Content-Encoding %q is not read here", encoding)
 	}
-	if !strings.HasPrefix(req.Header.Get("Content-Type"), "multipart/") {
-		buffered := bufio.NewReader(b.Reader)
-		if _, err := buffered.Peek(1); errors.Is(err, io.EOF) {
-			b.Reader = bytes.NewReader([]byte("{}"))
-			return b, nil
-		}
-		b.Reader = buffered
-	}
 	return b, nil
+}
+
+// orEmptyObject reads as {} where there is nothing to read: the contract lets
+// an empty body stand for "no fields".
+type orEmptyObject struct {
+	io.Reader
+	begun bool
+}
+
+func (o *orEmptyObject) Read(p []byte) (int, error) {
+	n, err := o.Reader.Read(p)
+	if !o.begun && n == 0 && errors.Is(err, io.EOF) {
+		o.Reader = strings.NewReader("{}")
+		n, err = o.Reader.Read(p)
+	}
+	o.begun = o.begun || n > 0
+	return n, err
 }
 
 // failed keeps the first problem, which is the cause of those after it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"mime/multipart"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -65,6 +66,9 @@ func (e *errorBody) GetStatus() int               { return e.status }
 func (e *errorBody) GetHeaders() http.Header      { return e.header }
 func (e *errorBody) MarshalJSON() ([]byte, error) { return json.Marshal(e.body) }
 
+// Schema keeps this type out of the OpenAPI document, where its two bodies are.
+func (e *errorBody) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
 func structured(status int, message string) *errorBody {
 	body := StructuredError{}
 	body.Error.Message, body.Error.Status = message, status
@@ -100,7 +104,13 @@ func (a *API) answer(ctx context.Context, err error) *errorBody {
 		}
 		return validation(e.Issues)
 	}
-	body := structured(statuses[e.Kind], e.Message)
+	status, message := statuses[e.Kind], e.Message
+	if status >= http.StatusInternalServerError {
+		id := requestID(ctx)
+		a.log.Warn("request failed", "request_id", id, "error", err)
+		message += "; request " + id
+	}
+	body := structured(status, message)
 	if e.RetryAfter > 0 {
 		body.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
@@ -114,9 +124,12 @@ func (a *API) internal(ctx context.Context, err error) *errorBody {
 	id := requestID(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		a.log.Debug("the client went away", "request_id", id)
-		return structured(http.StatusServiceUnavailable, "The request was cancelled")
+		return structured(http.StatusServiceUnavailable, "The request was cancelled; request "+id)
 	}
 	a.log.Error("request failed", "request_id", id, "error", err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return structured(http.StatusGatewayTimeout, "This took too long; request "+id)
+	}
 	return structured(http.StatusInternalServerError, "Internal error; request "+id)
 }
 
@@ -144,7 +157,11 @@ func newHumaError(ctx huma.Context, status int, message string, errs ...error) h
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return validation(issues(message, errs))
+		all := issues(message, errs)
+		if all[0].Message == badForm+multipart.ErrMessageTooLarge.Error() {
+			return structured(http.StatusRequestEntityTooLarge, "The form is over the limit of 1000 parts")
+		}
+		return validation(all)
 	case http.StatusInternalServerError:
 		// The body could not be read: the client sent less than it promised.
 		return validation([]fault.Issue{{Message: "the body ended early"}})
@@ -177,7 +194,10 @@ func issues(message string, errs []error) []fault.Issue {
 var (
 	missingProperty = regexp.MustCompile(`^expected required property (\S+) to be present$`)
 	missingParam    = regexp.MustCompile(`^required (query|path|header) parameter is missing$`)
+	wrongType       = regexp.MustCompile(`^json: cannot unmarshal (.+) into Go (?:value|struct field [^.]*\.(\S+)) of type .+$`)
 )
+
+const badForm = "the body is not a valid multipart form: "
 
 // issue rewrites the library's finding: "body.cases_json[3].query" becomes a
 // path, and a message says which field it is about.
@@ -186,20 +206,34 @@ func issue(detail *huma.ErrorDetail) fault.Issue {
 	if m := missingProperty.FindStringSubmatch(detail.Message); m != nil {
 		return fault.Issue{Path: append(path, m[1]), Message: m[1] + " is required"}
 	}
+	if m := wrongType.FindStringSubmatch(detail.Message); m != nil {
+		return unexpected(m[1], m[2])
+	}
 	name := strings.Join(path, ".")
 	switch {
 	case missingParam.MatchString(detail.Message):
 		return fault.Issue{Path: path, Message: name + " is required"}
 	case name == "":
-		return fault.Issue{Path: path, Message: jsonMessage(detail.Message)}
+		return fault.Issue{Path: path, Message: bodyMessage(detail.Message)}
 	}
 	return fault.Issue{Path: path, Message: fmt.Sprintf("%s: %s", name, detail.Message)}
 }
 
-// jsonMessage hides the decoder's wording behind ours.
-func jsonMessage(message string) string {
+// unexpected describes a value that the decoder could not put into a field.
+func unexpected(value, field string) fault.Issue {
+	if field == "" {
+		return fault.At("", "the body: unexpected %s", value)
+	}
+	return fault.At(field, "%s: unexpected %s", field, value)
+}
+
+// bodyMessage hides the library's wording behind ours.
+func bodyMessage(message string) string {
 	if strings.HasPrefix(message, "expected") {
 		return "the body: " + message
+	}
+	if cause, ok := strings.CutPrefix(message, "cannot read multipart form: "); ok {
+		return badForm + cause
 	}
 	return "the body is not valid JSON: " + message
 }

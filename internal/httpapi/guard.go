@@ -12,7 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// guard checks in the contract's order: key, plan, permission, rate.
+// guard checks in the contract's order: key, plan, permission, rate. Then the
+// request may have to wait until there is room for its body.
 func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
@@ -26,6 +27,14 @@ func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 				a.writeError(w, req, err)
 				return
 			}
+		}
+		if r.Gate != nil {
+			leave, err := r.Gate.enter(req, r)
+			if err != nil {
+				a.writeError(w, req, err)
+				return
+			}
+			defer leave()
 		}
 		next(huma.WithContext(ctx, access.With(ctx.Context(), caller)))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -49,7 +48,7 @@ func (l Limit) period() string {
 	case time.Minute:
 		return "minute"
 	}
-	return strings.TrimSuffix(l.Per.String(), "0s")
+	return l.Per.String()
 }
 
 type limiter struct {

@@ -19,24 +19,28 @@ const apiDescription = `Tells a team which of its agent skills work, proves it, 
 Every route wants ` + "`Authorization: Bearer <API_KEY>`" + ` unless it says otherwise. Times are RFC 3339 in UTC with
 milliseconds; ids are UUIDs. Unknown fields are ignored. Every answer carries ` + "`X-Request-Id`" + `.`
 
-// replaceErrorFactory points the library's only global at our bodies.
-var replaceErrorFactory = sync.OnceFunc(func() {
+// setGlobals sets the library's few globals, once: two servers may live in
+// one process.
+var setGlobals = sync.OnceFunc(func() {
+	humago.MultipartMaxMemory = 1 << 20
 	huma.NewErrorWithContext = newHumaError
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return newHumaError(nil, status, message, errs...)
 	}
 })
 
-func humaConfig(version string) huma.Config {
-	replaceErrorFactory()
-	humago.MultipartMaxMemory = 1 << 20
+func humaConfig(version string, names *schemaNames) huma.Config {
+	setGlobals()
 	config := huma.DefaultConfig("Whetstone", version)
 	config.Info.Description = apiDescription
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil // they would put $schema into every answer
 	config.AllowAdditionalPropertiesByDefault = true
-	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalJSON}
+	config.Formats = map[string]huma.Format{jsonType: format, "json": format}
+	config.OnAddOperation = append(config.OnAddOperation, allowEmptyRawBody)
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", names.name)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key: st_live_... or st_test_..."},
 	}
@@ -46,13 +50,28 @@ func humaConfig(version string) huma.Config {
 	return config
 }
 
-// schemaName keeps types of one name in two packages apart.
-func schemaName(t reflect.Type, hint string) string {
+// allowEmptyRawBody leaves it to the operation what no bytes mean: they are a
+// whole protobuf message.
+func allowEmptyRawBody(_ *huma.OpenAPI, op *huma.Operation) {
+	if op.RequestBody != nil && op.RequestBody.Content["application/octet-stream"] != nil {
+		op.RequestBody.Required = false
+	}
+}
+
+// schemaNames keeps types of one name in two packages apart.
+type schemaNames struct {
+	pkg string // whose route is being added; it stands for types without a name
+}
+
+func (n *schemaNames) name(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	name := huma.DefaultSchemaNamer(t, hint)
-	if pkg := path.Base(t.PkgPath()); t.Name() != "" && pkg != "httpapi" && pkg != "." {
+	name, pkg := huma.DefaultSchemaNamer(t, hint), path.Base(t.PkgPath())
+	if t.Name() == "" {
+		pkg = n.pkg
+	}
+	if pkg != "httpapi" && pkg != "." && pkg != "" {
 		name = title(pkg) + title(name)
 	}
 	return title(name)
@@ -135,6 +154,31 @@ func errorResponses(r Route) map[string]*huma.Response {
 		}
 	}
 	return responses
+}
+
+// document mends what the library says of a route: a wildcard at the end of a
+// path is {path} in OpenAPI, and the parts of a form have names.
+func (a *API) document(r Route) {
+	paths := a.huma.OpenAPI().Paths
+	if plain := strings.Replace(r.Path, "...}", "}", 1); plain != r.Path {
+		paths[plain] = paths[r.Path]
+		delete(paths, r.Path)
+	}
+	if len(r.Form) == 0 {
+		return
+	}
+	form := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
+	for _, part := range r.Form {
+		schema := &huma.Schema{Type: huma.TypeString, Description: part.Doc}
+		if part.File {
+			schema.Format, schema.ContentEncoding = "binary", "binary"
+		}
+		form.Properties[part.Name] = schema
+		if !part.Optional {
+			form.Required = append(form.Required, part.Name)
+		}
+	}
+	paths[r.Path].Post.RequestBody.Content["multipart/form-data"].Schema = form
 }
 
 // OpenAPI returns the document of all routes, indented.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -25,8 +26,19 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	rec := &recorder{ResponseWriter: w}
 	trimSlash(r)
+	defer func() {
+		removeUploads(r)
+		a.observe(rec, r, state, time.Since(start))
+	}()
 	a.serveSafely(rec, r)
-	a.observe(rec, r, state, time.Since(start))
+}
+
+// removeUploads removes the files in which a form was kept. The server does
+// so only for the request that it made itself, and ours is a copy.
+func removeUploads(r *http.Request) {
+	if r.MultipartForm != nil {
+		_ = r.MultipartForm.RemoveAll() // files in the folder for temporary ones
+	}
 }
 
 // serveSafely turns a panic into an answer.
@@ -135,6 +147,14 @@ func (r *recorder) Write(p []byte) (int, error) {
 		r.status = http.StatusOK
 	}
 	return r.ResponseWriter.Write(p)
+}
+
+// ReadFrom keeps the connection's own way of sending files.
+func (r *recorder) ReadFrom(src io.Reader) (int64, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return io.Copy(r.ResponseWriter, src)
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,11 +23,18 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
 }
 
-// UnmarshalJSON reads a time with any offset.
+// UnmarshalJSON reads a time with any offset. As usual, null changes nothing.
 func (t *Time) UnmarshalJSON(raw []byte) error {
-	parsed, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(raw))
+	var text *string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	if text == nil {
+		return nil
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, *text)
 	if err != nil {
-		return fmt.Errorf("expected an RFC 3339 time")
+		return errors.New("expected an RFC 3339 time")
 	}
 	*t = Time(parsed.UTC())
 	return nil

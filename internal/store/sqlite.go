@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"sync"
@@ -17,7 +18,10 @@ type sqliteEngine struct {
 	readers *sql.DB
 	writer  *sqliteConn   // the one connection of writers
 	turn    chan struct{} // holds one token; whoever has it may use writer
-	group   group
+	closed  chan struct{}
+
+	closeOnce func() error
+	group     group
 
 	mu         sync.Mutex
 	statements map[string]*sql.Stmt // of readers
@@ -33,8 +37,9 @@ func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, 
 	if maxConns == 0 {
 		maxConns = defaultReaders
 	}
-	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), statements: map[string]*sql.Stmt{}}
+	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
 	e.group.run = e.runGroup
+	e.closeOnce = sync.OnceValue(e.closeAll)
 	var err error
 	if e.writers, err = sql.Open("sqlite", sqliteDSN(path)); err != nil {
 		return nil, err
@@ -98,6 +103,8 @@ func (e *sqliteEngine) exec(ctx context.Context, text string, args []any) (n int
 func (e *sqliteEngine) inTx(ctx context.Context, fn func(*Tx) error) error {
 	select {
 	case <-e.turn:
+	case <-e.closed:
+		return sql.ErrConnDone
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -141,16 +148,14 @@ func (e *sqliteEngine) stats() Stats {
 	return Stats{Open: r.OpenConnections + w.OpenConnections, InUse: r.InUse + 1 - len(e.turn)}
 }
 
-func (e *sqliteEngine) close() error {
+// close waits for the transaction that is on its way; those that wait for
+// their turn fail. Closing twice is not an error.
+func (e *sqliteEngine) close() error { return e.closeOnce() }
+
+func (e *sqliteEngine) closeAll() error {
 	<-e.turn
-	err := e.readers.Close()
-	if e := e.writer.conn.Close(); err == nil {
-		err = e
-	}
-	if e := e.writers.Close(); err == nil {
-		err = e
-	}
-	return err
+	close(e.closed)
+	return errors.Join(e.readers.Close(), e.writer.conn.Close(), e.writers.Close())
 }
 
 // sqliteConn is a single connection with its prepared statements.

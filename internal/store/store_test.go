@@ -258,3 +258,15 @@ func TestCancelledBegin(t *testing.T) {
 		t.Fatalf("the writer is stuck: %v", err)
 	}
 }
+
+func TestInGroupAfterClose(t *testing.T) {
+	for _, name := range []string{"sqlite", "postgres"} {
+		db := storetest.Open(t, name)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.InGroup(t.Context(), func(*store.Tx) error { return nil }); err == nil {
+			t.Errorf("%s: a closed database took a write", name)
+		}
+	}
+}

@@ -3,7 +3,7 @@
 CREATE TABLE skills (
     id         TEXT PRIMARY KEY,
     org_id     TEXT NOT NULL REFERENCES organisations (id),
-    name       TEXT NOT NULL,
+    name       TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL,
     UNIQUE (org_id, name)
 );

@@ -3,7 +3,7 @@
 CREATE TABLE registry_entries (
     id                 TEXT PRIMARY KEY,
     org_id             TEXT NOT NULL REFERENCES organisations (id),
-    name               TEXT NOT NULL,
+    name               TEXT COLLATE "C" NOT NULL,
     entry_type         TEXT NOT NULL,
     description        TEXT NOT NULL,
     visibility         TEXT NOT NULL,

@@ -1,0 +1,186 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+func TestDefaultsAreValid(t *testing.T) {
+	c, err := serve(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(); err != nil {
+		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	const key = "st_live_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg"
+	for _, c := range []struct {
+		name    string
+		args    []string
+		setting string // "" if all is well
+	}{
+		{"all well", []string{
+			"--database-url=postgres://u:p@db.example/w", "--blob-url=s3://b?region=eu", "--public-url=https://w.example",
+			"--smtp-url=smtps://u:p@mail.example", "--judge-url=http://127.0.0.1:9/v1", "--roles=worker", "--bootstrap-key=" + key,
+			"--workers=1000", "--database-conns=2", "--addr=[::1]:0", "--plan=enterprise",
+		}, ""},
+		{"all well with SQLite by name", []string{"--database-url=sqlite:/srv/w.db"}, ""},
+		{"no port", []string{"--addr=127.0.0.1"}, "addr"},
+		{"other database", []string{"--database-url=mysql://db.example/w"}, "database-url"},
+		{"database without a host", []string{"--database-url=postgres:w"}, "database-url"},
+		{"SQLite without a path", []string{"--database-url=sqlite:"}, "database-url"},
+		{"one connection", []string{"--database-conns=1"}, "database-conns"},
+		{"too many connections", []string{"--database-conns=1001"}, "database-conns"},
+		{"blobs elsewhere", []string{"--blob-url=gs://bucket"}, "blob-url"},
+		{"blobs in SQLite", []string{"--blob-url=sqlite:x"}, "blob-url"},
+		{"public URL without a scheme", []string{"--public-url=w.example"}, "public-url"},
+		{"mail by another way", []string{"--smtp-url=http://mail.example"}, "smtp-url"},
+		{"judge elsewhere", []string{"--judge-url=ftp://m.example"}, "judge-url"},
+		{"unknown role", []string{"--roles=web,cook"}, "roles"},
+		{"no role", []string{"--roles="}, "roles"},
+		{"guessable key", []string{"--bootstrap-key=st_live_short"}, "bootstrap-key"},
+		{"foreign key", []string{"--bootstrap-key=sk-0123456789012345678901234567890"}, "bootstrap-key"},
+		{"no workers", []string{"--workers=0"}, "workers"},
+		{"too many workers", []string{"--workers=1001"}, "workers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			settings, err := serve(t, "", c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if c.setting != "" {
+				want = []string{c.setting}
+			}
+			if diff := cmp.Diff(want, badSettings(t, settings.Check())); diff != "" {
+				t.Errorf("refused settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCheckNamesAllAtOnce(t *testing.T) {
+	c, err := serve(t, "", "--addr=x", "--database-url=x", "--database-conns=0", "--blob-url=x", "--public-url=x", "--smtp-url=x",
+		"--judge-url=x", "--roles=x,y", "--bootstrap-key=hunter2", "--workers=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := badSettings(t, c.Check())
+	want := []string{"database-url", "database-conns", "addr", "blob-url", "public-url", "smtp-url", "judge-url", "roles", "roles", "bootstrap-key", "workers"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("refused settings (-want +got):\n%s", diff)
+	}
+}
+
+// badSettings returns the settings that the error is about. Each message must
+// begin with its setting and must not repeat a secret.
+func badSettings(t *testing.T, err error) (names []string) {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok || e.Kind != fault.Malformed {
+		t.Fatalf("%v is no validation error", err)
+	}
+	for _, issue := range e.Issues {
+		name := strings.Join(issue.Path, ".")
+		names = append(names, name)
+		if !strings.HasPrefix(issue.Message, name+" must ") {
+			t.Errorf("message %q, want it to begin with %q", issue.Message, name+" must ")
+		}
+		if strings.Contains(issue.Message, "hunter2") {
+			t.Errorf("message %q repeats a secret", issue.Message)
+		}
+	}
+	return names
+}
+
+func TestHas(t *testing.T) {
+	c := config.Config{Roles: []string{config.Worker}}
+	if c.Has(config.Web) || !c.Has(config.Worker) {
+		t.Error("a worker is not exactly a worker")
+	}
+}
+
+func TestWhereTheDataIs(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		database config.Database
+		url      string
+		where    string
+	}{
+		{"folder", config.Database{Data: "/srv/w"}, "sqlite:/srv/w/whetstone.db", "/srv/w"},
+		{"server", config.Database{Data: "/srv/w", DatabaseURL: "postgres://u:hunter2@db/w"}, "postgres://u:hunter2@db/w", "postgres://u:[secret]@db/w"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.database.URL(); got != c.url {
+				t.Errorf("URL() = %q, want %q", got, c.url)
+			}
+			if got := c.database.Where(); got != c.where {
+				t.Errorf("Where() = %q, want %q", got, c.where)
+			}
+		})
+	}
+}
+
+func TestMakeData(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	for range 2 { // the second time it is there
+		if err := (&config.Database{Data: dir}).MakeData(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = (&config.Database{Data: filepath.Join(file, "data")}).MakeData()
+	if !fault.Is(err, fault.Malformed) || !strings.HasPrefix(err.Error(), "data: cannot make the folder: ") {
+		t.Errorf("below a file: %v, want a validation error on data", err)
+	}
+}
+
+func TestSettingsAreMasked(t *testing.T) {
+	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--bootstrap-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
+		"--judge-url=https://u:hunter2@m/v1", "--repohost-url=https://u:hunter2@g", "--repohost-private-key=hunter2", "--repohost-token=hunter2",
+		"--repohost-webhook-secret=hunter2", "--roles=web", "--alert-interval=30s", "--allow-private-targets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range c.Settings() {
+		got[s.Name] = s.Value
+		if strings.Contains(s.Value, "hunter2") {
+			t.Errorf("%s shows the secret: %s", s.Name, s.Value)
+		}
+	}
+	want := map[string]string{
+		"data": "./data", "database-url": "postgres://u:[secret]@db/w", "database-conns": "16",
+		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "roles": "web", "plan": "team", "bootstrap-key": "[secret]",
+		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
+		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]",
+		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
+		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]",
+		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d",
+		"workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,161 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// period is so long that no test sees two of them.
+const period = 100 * 365 * 24 * time.Hour
+
+func limited(requests int, by httpapi.Subject) func(*httpapi.API) {
+	return func(a *httpapi.API) {
+		limit := &httpapi.Limit{Requests: requests, Per: period, By: by}
+		httpapi.Add(a, find, httpapi.Route{Method: "GET", Path: "/limited/{id}", Public: by == httpapi.ByAddress, Limit: limit})
+		httpapi.Add(a, find, httpapi.Route{Method: "GET", Path: "/apart/{id}", Public: by == httpapi.ByAddress, Limit: limit})
+	}
+}
+
+// TestLimitIsExact sends more requests than allowed, at once and to two
+// servers on one database.
+func TestLimitIsExact(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const allowed, sent = 25, 60
+		frames := []*frame{newFrame(t, db, limited(allowed, httpapi.ByOrg)), newFrame(t, db, limited(allowed, httpapi.ByOrg))}
+		var passed, refused atomic.Int64
+		var wait sync.WaitGroup
+		for i := range sent {
+			wait.Go(func() {
+				switch a := frames[i%2].do(t, "GET", "/limited/1", ""); a.status {
+				case http.StatusOK:
+					passed.Add(1)
+				case http.StatusTooManyRequests:
+					refused.Add(1)
+				default:
+					t.Errorf("status %d: %s", a.status, a.body)
+				}
+			})
+		}
+		wait.Wait()
+		if passed.Load() != allowed || refused.Load() != sent-allowed {
+			t.Errorf("%d passed and %d were refused; want %d and %d", passed.Load(), refused.Load(), allowed, sent-allowed)
+		}
+	})
+}
+
+func TestLimitHeaders(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFrame(t, db, limited(2, httpapi.ByKey))
+		for _, c := range []struct {
+			id        string
+			status    int
+			remaining string
+		}{
+			{"1", 200, "1"}, {"none", 404, "0"}, {"1", 429, "0"}, {"1", 429, "0"},
+		} {
+			a := f.do(t, "GET", "/limited/"+c.id, "")
+			if a.status != c.status {
+				t.Errorf("status %d, want %d", a.status, c.status)
+			}
+			a.wantHeader(t, "RateLimit-Limit", "2")
+			a.wantHeader(t, "RateLimit-Remaining", c.remaining)
+			reset := a.header.Get("RateLimit-Reset")
+			if n, err := strconv.ParseInt(reset, 10, 64); err != nil || n < 1 || n > int64(period.Seconds()) {
+				t.Errorf("RateLimit-Reset: %q", reset)
+			}
+			if c.status == http.StatusTooManyRequests {
+				a.wantHeader(t, "Retry-After", reset)
+				a.wantError(t, 429, fmt.Sprintf("Rate limit of 2 requests per 876000h0m0s reached; try again in %s s", reset))
+			}
+		}
+	})
+}
+
+// TestLimitSubjects uses up a limit of one request and looks who else may go on.
+func TestLimitSubjects(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		by        httpapi.Subject
+		colleague int // another key of the same organisation
+		stranger  int // a key of another one
+	}{
+		{"by organisation", httpapi.ByOrg, 429, 200},
+		{"by key", httpapi.ByKey, 200, 200},
+		{"by address", httpapi.ByAddress, 429, 429},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				f := newFrame(t, db, limited(1, c.by))
+				for _, step := range []struct {
+					path, key string
+					status    int
+				}{
+					{"/limited/1", "owner", 200},
+					{"/limited/2", "owner", 429},
+					{"/limited/1", "member", c.colleague},
+					{"/limited/1", "small-viewer", c.stranger},
+					{"/apart/1", "owner", 200},
+				} {
+					if a := f.do(t, "GET", step.path, "", "Authorization: Bearer "+step.key); a.status != step.status {
+						t.Errorf("%s by %s: status %d, want %d", step.path, step.key, a.status, step.status)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestLimitComesAfterTheKey and before validation: nobody may use up the
+// limit of others, and bad requests count.
+func TestLimitComesAfterTheKey(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFrame(t, db, limited(1, httpapi.ByOrg))
+		f.do(t, "GET", "/limited/1", "", "Authorization: Bearer stranger").wantError(t, 401, "Unknown API key")
+		f.do(t, "GET", "/limited/too-long", "").wantIssues(t, "id|id: expected length <= 5")
+		if a := f.do(t, "GET", "/limited/too-long", ""); a.status != 429 {
+			t.Errorf("status %d, want 429", a.status)
+		}
+	})
+}
+
+func TestSweep(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFrame(t, db, func(a *httpapi.API) {
+			limited(1, httpapi.ByOrg)(a)
+			httpapi.Add(a, find, httpapi.Route{Method: "GET", Path: "/brief/{id}", Limit: &httpapi.Limit{Requests: 1, Per: time.Nanosecond}})
+		})
+		f.do(t, "GET", "/limited/1", "")
+		f.do(t, "GET", "/brief/1", "").want(t, 200, `{"id":"1","org":"acme"}`)
+		if err := f.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := db.Query(t.Context(), `SELECT subject FROM rate_windows`)
+		left, err := store.All(rows, err, store.Value[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) != 1 || left[0] != "GET /limited/{id} acme" {
+			t.Errorf("left are %q, want the period that is now", left)
+		}
+	})
+}
+
+// TestLimitThatCannotBeCounted must refuse rather than let everybody through.
+func TestLimitThatCannotBeCounted(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFrame(t, db, limited(1, httpapi.ByOrg))
+		if _, err := db.Exec(t.Context(), `DROP TABLE rate_windows`); err != nil {
+			t.Fatal(err)
+		}
+		f.do(t, "GET", "/limited/1", "", harmlessID).wantError(t, 500, "Internal error; request proxy-7_A")
+	})
+}

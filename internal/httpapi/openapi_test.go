@@ -1,0 +1,171 @@
+package httpapi_test
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+func mountDocumented(a *httpapi.API) {
+	mountThings(a)
+	mountForms(a)
+	mountDownload(a)
+	httpapi.Add(a, find, httpapi.Route{Method: "GET", Path: "/api/v1/open/{id}", Public: true, Summary: "Open to all <people>"})
+	httpapi.Add(a, find, httpapi.Route{Method: "GET", Path: "/tree/{id...}"})
+	httpapi.Add(a, measure, httpapi.Route{Method: "POST", Path: "/v1/logs", Plan: access.Team, Limit: &httpapi.Limit{Requests: 300, Per: period}})
+}
+
+// at walks into a document.
+func at(t *testing.T, document any, path ...string) any {
+	t.Helper()
+	for _, name := range path {
+		object, ok := document.(map[string]any)
+		if !ok || object[name] == nil {
+			t.Fatalf("the document has no %s", strings.Join(path, " > "))
+		}
+		document = object[name]
+	}
+	return document
+}
+
+func TestOpenAPI(t *testing.T) {
+	f := newFrame(t, nil, mountDocumented)
+	a := f.do(t, "GET", "/openapi.json", "", "Authorization: ")
+	a.wantHeader(t, "Content-Type", "application/json")
+	document := parse(t, a.body)
+	if got := at(t, document, "openapi").(string); !strings.HasPrefix(got, "3.1.") {
+		t.Errorf("openapi is %q, want 3.1.x", got)
+	}
+	if got := at(t, document, "info", "version"); got != "1.2.3" {
+		t.Errorf("version is %v", got)
+	}
+	for _, r := range f.Routes() {
+		op := at(t, document, "paths", strings.Replace(r.Path, "...", "", 1), strings.ToLower(r.Method))
+		for status, schema := range map[string]string{"400": "ValidationError", "404": "StructuredError", "500": "StructuredError"} {
+			ref := at(t, op, "responses", status, "content", "application/json", "schema", "$ref")
+			if ref != "#/components/schemas/"+schema {
+				t.Errorf("%s %s: %s is %v", r.Method, r.Path, status, ref)
+			}
+		}
+		want := []any{map[string]any{"key": []any{}}}
+		if r.Public {
+			want = []any{map[string]any{}}
+		}
+		if diff := cmp.Diff(want, at(t, op, "security")); diff != "" {
+			t.Errorf("%s %s: security: %s", r.Method, r.Path, diff)
+		}
+	}
+	if got := at(t, document, "components", "securitySchemes", "key", "scheme"); got != "bearer" {
+		t.Errorf("the scheme is %v", got)
+	}
+}
+
+func TestOpenAPIOfOneRoute(t *testing.T) {
+	f := newFrame(t, nil, mountDocumented)
+	raw, err := f.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := parse(t, string(raw))
+	op := at(t, document, "paths", "/things/{id}", "get")
+	for name, want := range map[string]any{
+		"operationId": "get-things-id",
+		"summary":     "Find a thing",
+		"description": "Needs the pro plan and the permission `write`.",
+		"tags":        []any{"things"},
+	} {
+		if diff := cmp.Diff(want, at(t, op, name)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	at(t, op, "responses", "403")
+	at(t, document, "paths", "/things", "post", "responses", "413")
+	at(t, document, "paths", "/v1/logs", "post", "responses", "429")
+	form := at(t, document, "paths", "/files", "post", "requestBody", "content", "multipart/form-data", "schema")
+	if diff := cmp.Diff([]any{"file"}, at(t, form, "required")); diff != "" {
+		t.Error(diff)
+	}
+	at(t, form, "properties", "label")
+	got := at(t, document, "paths", "/v1/logs", "post", "description")
+	if want := "Needs the team plan. At most 300 requests per 876000h0m0s."; got != want {
+		t.Errorf("description %q, want %q", got, want)
+	}
+}
+
+// TestOpenAPISchemas lists them all: nothing of the library's shows.
+func TestOpenAPISchemas(t *testing.T) {
+	f := newFrame(t, nil, mountThings)
+	raw, err := f.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas := at(t, parse(t, string(raw)), "components", "schemas").(map[string]any)
+	want := []string{
+		"Httpapi_testFindOutput", "Httpapi_testListOutput", "Httpapi_testPatchInputBody", "Httpapi_testPatchOutput",
+		"Httpapi_testThing", "Httpapi_testThingCase", "Issue", "Pagination", "StructuredError", "StructuredErrorErrorStruct", "ValidationError",
+	}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(schemas))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]any{"error", "details", "issues"}, at(t, schemas, "ValidationError", "required")); diff != "" {
+		t.Error(diff)
+	}
+	wantTime := map[string]any{"type": "string", "format": "date-time", "examples": []any{"2026-01-02T03:04:05.678Z"}}
+	if diff := cmp.Diff(wantTime, at(t, schemas, "Httpapi_testThing", "properties", "when")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// createKeyInput is the name of a type in package auth too.
+type createKeyInput struct {
+	Body struct {
+		Colour string `json:"colour"`
+	}
+}
+
+func TestOneNameInTwoPackages(t *testing.T) {
+	f := newFrame(t, nil, func(a *httpapi.API) {
+		(&auth.Service{}).Mount(a)
+		httpapi.Add(a, func(context.Context, createKeyInput) (httpapi.None, error) { return httpapi.None{}, nil },
+			httpapi.Route{Method: "POST", Path: "/colours"})
+	})
+	raw, err := f.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas := at(t, parse(t, string(raw)), "components", "schemas")
+	at(t, schemas, "AuthCreateKeyInputBody", "properties", "name")
+	at(t, schemas, "Httpapi_testCreateKeyInputBody", "properties", "colour")
+}
+
+func TestDocs(t *testing.T) {
+	f := newFrame(t, nil, mountDocumented)
+	a := f.do(t, "GET", "/docs", "", "Authorization: ")
+	if a.status != 200 {
+		t.Fatalf("status %d: %s", a.status, a.body)
+	}
+	a.wantHeader(t, "Content-Type", "text/html; charset=utf-8")
+	a.wantHeader(t, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	for _, r := range f.Routes() {
+		if !strings.Contains(a.body, "<code>"+r.Method+" "+r.Path+"</code>") {
+			t.Errorf("the page lacks %s %s", r.Method, r.Path)
+		}
+	}
+	for _, want := range []string{"Open to all &lt;people&gt;", "StructuredError", "Needs the team plan.", `<html lang="en">`} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if found := regexp.MustCompile(`(?i)<(script|link|img|iframe)|https?://|url\(|@import`).FindString(a.body); found != "" {
+		t.Errorf("the page loads something: %s", found)
+	}
+}

@@ -1,0 +1,59 @@
+// Package stats has the few formulas by which the service judges: what a
+// share of passes says when the sample is small.
+package stats
+
+import "math"
+
+// z is the quantile of the normal distribution for 95 %.
+const z = 1.96
+
+// Wilson returns the 95 % interval of a share p seen in n trials. Nothing is
+// known without trials: then it is [0, 1].
+func Wilson(p float64, n int) (low, high float64) {
+	if n == 0 {
+		return 0, 1
+	}
+	m := float64(n)
+	scale := 1 + z*z/m
+	centre := (p + z*z/(2*m)) / scale
+	half := z * math.Sqrt(p*(1-p)/m+z*z/(4*m*m)) / scale
+	return max(0, centre-half), min(1, centre+half)
+}
+
+// PassAny is pass@k: the chance that one of k trials at least passes,
+// estimated without bias from c passes in n trials; n must be k at least.
+func PassAny(n, c, k int) float64 { return 1 - PassAll(n, n-c, k) }
+
+// PassAll is pass^k: the chance that k trials all pass, estimated without bias
+// from c passes in n trials; n must be k at least.
+func PassAll(n, c, k int) float64 {
+	chance := 1.0
+	for i := range k {
+		chance *= float64(max(0, c-i)) / float64(n-i)
+	}
+	return chance
+}
+
+// Gain is the normalised gain of a pass rate over its baseline: the share of
+// the possible improvement that was reached.
+func Gain(with, without float64) float64 {
+	if without == 1 {
+		if with == 1 {
+			return 0
+		}
+		return -1
+	}
+	return (with - without) / (1 - without)
+}
+
+// McNemar is the exact two-sided p-value of a paired change: b cases passed
+// only before, c only after.
+func McNemar(b, c int) float64 {
+	n := b + c
+	tail, term := 0.0, math.Pow(0.5, float64(n))
+	for i := range min(b, c) + 1 {
+		tail += term
+		term *= float64(n-i) / float64(i+1)
+	}
+	return min(1, 2*tail)
+}
