@@ -1,0 +1,23 @@
+// Command whetstone is the whole product: the service, its administration
+// and its client.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/whetstone-dev/whetstone/internal/cli"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	program := &cli.Program{Version: version, Stdout: os.Stdout, Stderr: os.Stderr}
+	code := program.Run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,140 @@
+// Package e2e_test drives the real binary from the outside, the way people and
+// machines do: with its command line and with curl. Each script under
+// testdata/scripts runs on SQLite and on PostgreSQL; commands_test.go says
+// what a script can do.
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+const scripts = "testdata/scripts"
+
+// binDir is the folder with the binary, built once for all scripts.
+var binDir string
+
+func TestMain(m *testing.M) {
+	os.Exit(runWithBinary(m))
+}
+
+func runWithBinary(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "whetstone-e2e")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=e2e",
+		"-o", filepath.Join(dir, "whetstone"), "../cmd/whetstone")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
+		return 1
+	}
+	binDir = dir
+	// Scripts mostly wait for other processes, so more of them than there are
+	// processors can run at once.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func TestScripts(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("WHETSTONE_REQUIRE") == "all" {
+			t.Fatal(err)
+		}
+		t.Skip("curl is not installed; run `make setup`")
+	}
+	for _, database := range []string{"sqlite", "postgres"} {
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			testscript.Run(t, testscript.Params{
+				Dir:                scripts,
+				Setup:              func(env *testscript.Env) error { return setUp(env, database) },
+				Cmds:               commands,
+				RequireUniqueNames: true,
+				Condition: func(condition string) (bool, error) {
+					if condition != "sqlite" && condition != "postgres" {
+						return false, fmt.Errorf("no such condition")
+					}
+					return condition == database, nil
+				},
+			})
+		})
+	}
+}
+
+// password is what the logs must not show. The test's own PostgreSQL server
+// lets everybody in, whatever their password.
+const password = "database-password"
+
+// setUp gives the script a database, and an environment in which nothing of
+// the environment of whoever runs the tests is left.
+func setUp(env *testscript.Env, database string) error {
+	t := env.T().(testing.TB) // testscript.Run promises it
+	env.Setenv("PATH", binDir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	env.Setenv("HOME", env.WorkDir)
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
+			env.Setenv(name, value)
+		}
+	}
+	env.Setenv("WHETSTONE_DATA", filepath.Join(env.WorkDir, "data"))
+	env.Setenv("DBPASSWORD", password)
+	if database == "postgres" {
+		u, err := url.Parse(storetest.EmptyURL(t, database))
+		if err != nil {
+			return err
+		}
+		if given, ok := u.User.Password(); ok {
+			env.Setenv("DBPASSWORD", given)
+		} else {
+			u.User = url.UserPassword(u.User.Username(), password)
+		}
+		env.Setenv("WHETSTONE_DATABASE_URL", u.String())
+	}
+	s := &server{dir: env.WorkDir}
+	env.Values[serverKey{}] = s
+	env.Defer(func() {
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return nil
+}
+
+// TestScriptsDoNotEndEarly finds the built-in commands that mean something
+// else than a reader would think: stop ends the script, as passed.
+func TestScriptsDoNotEndEarly(t *testing.T) {
+	builtin := regexp.MustCompile(`(?m)^(\[\S+\] )?(stop|kill|wait|skip)\b.*`)
+	files, err := filepath.Glob(scripts + "/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range builtin.FindAllString(string(text), -1) {
+			t.Errorf("%s: %q: use terminate or crash, and conditions for what one database lacks", file, line)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// Package app wires the service together and runs it. It is the only package
+// that knows which parts there are.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Options are what the service is started with.
+type Options struct {
+	Config  config.Config
+	Version string
+	Log     *slog.Logger
+}
+
+// App is the service, ready to run.
+type App struct {
+	// FirstKey is the API key made at the very first start, else empty.
+	FirstKey string
+
+	config   config.Config
+	log      *slog.Logger
+	listener net.Listener
+	parts    parts
+}
+
+// New opens everything the service needs, migrates the database, makes the
+// first organisation if there is none, and listens.
+func New(ctx context.Context, o Options) (_ *App, err error) {
+	a := &App{config: o.Config, log: o.Log}
+	db, err := OpenDatabase(ctx, o.Config.Database)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			a.close(db)
+		}
+	}()
+	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
+		return nil, fmt.Errorf("addr: %w", err)
+	}
+	if a.parts, err = a.wire(ctx, db, o.Version); err != nil {
+		return nil, err
+	}
+	if a.FirstKey, err = a.parts.auth.Bootstrap(ctx, o.Config.Plan, string(o.Config.BootstrapKey)); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// close gives back what a failed start had taken.
+func (a *App) close(db *store.DB) {
+	if a.listener != nil {
+		_ = a.listener.Close()
+	}
+	_ = db.Close()
+}
+
+// OpenDatabase opens the database and brings its schema up.
+func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
+	if d.DatabaseURL == "" {
+		if err := d.MakeData(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := store.Open(ctx, store.Options{URL: d.URL(), MaxConns: d.DatabaseConns})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, jobs.Tables); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// ListenURL is where the process listens.
+func (a *App) ListenURL() string { return "http://" + a.listener.Addr().String() }
+
+// URL is where people reach the service: the public URL, or a guess from the
+// address.
+func (a *App) URL() string {
+	if a.config.PublicURL != "" {
+		return strings.TrimRight(a.config.PublicURL, "/")
+	}
+	addr, ok := a.listener.Addr().(*net.TCPAddr)
+	if ok && addr.IP.IsUnspecified() {
+		return fmt.Sprintf("http://localhost:%d", addr.Port)
+	}
+	return a.ListenURL()
+}
+
+// Run serves and works until ctx is done, then lets requests and jobs end.
+func (a *App) Run(ctx context.Context) error {
+	defer a.parts.db.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.serve(ctx) })
+	g.Go(func() error { return a.parts.auth.Run(ctx) })
+	if a.config.Has(config.Worker) {
+		g.Go(func() error { return a.parts.queue.Run(ctx) })
+	}
+	err := g.Wait()
+	a.log.Info("stopped")
+	return err
+}
+
+func (a *App) serve(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "serve")
+	server := &http.Server{
+		Handler:           a.parts.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(a.config.DrainTimeout))
+		defer cancel()
+		stopped <- server.Shutdown(drain)
+	}()
+	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	if err := <-stopped; err != nil {
+		a.log.Warn("requests were cut off", "error", err)
+		return server.Close()
+	}
+	return nil
+}

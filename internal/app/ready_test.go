@@ -1,0 +1,115 @@
+package app_test
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestReady(t *testing.T) {
+	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		s := start(t, settings(t, flags...))
+		s.wantReady(t, http.StatusOK, `{"status":"ready","checks":{"database":"ok","migrations":"ok","blob":"ok"}}`)
+	})
+}
+
+func TestNotReadyWithoutBlobs(t *testing.T) {
+	c := settings(t)
+	s := start(t, c)
+	if err := os.RemoveAll(filepath.Join(c.Data, "blobs")); err != nil {
+		t.Fatal(err)
+	}
+	s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"ok","migrations":"ok","blob":"failed"}}`)
+	s.wantStatus(t, "", http.StatusOK, "/healthz")
+	if !strings.Contains(s.log.String(), "check=blob") {
+		t.Errorf("the log does not say why:\n%s", s.log)
+	}
+}
+
+func TestNotReadyWithoutDatabase(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		c := settings(t)
+		s := start(t, c)
+		replaceByFolder(t, filepath.Join(c.Data, "whetstone.db"))
+		// Open connections go on, so only what opens a new one fails.
+		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"ok","migrations":"failed","blob":"ok"}}`)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		raw := storetest.URL(t, "postgres")
+		s := start(t, settings(t, "--database-url", raw, "--roles", "web"))
+		closeDatabase(t, raw)
+		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"failed","migrations":"failed","blob":"ok"}}`)
+		status, body := s.get(t, "/api/v1/me", s.FirstKey)
+		if status != http.StatusInternalServerError || !strings.Contains(body, `"Internal error; request `) {
+			t.Errorf("GET /api/v1/me: %d %s, want 500 that names the request only", status, body)
+		}
+	})
+}
+
+func TestNotReadyWithOldSchema(t *testing.T) {
+	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		s := start(t, settings(t, flags...))
+		db, err := store.Open(t.Context(), store.Options{URL: flags[1], MaxConns: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM goose_db_version)`); err != nil {
+			t.Fatal(err)
+		}
+		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"ok","migrations":"failed","blob":"ok"}}`)
+	})
+}
+
+// wantReady compares the whole answer: it names the checks and nothing else.
+func (s *service) wantReady(t *testing.T, status int, want string) {
+	t.Helper()
+	got, body := s.get(t, "/readyz", "")
+	if got != status {
+		t.Errorf("status %d, want %d", got, status)
+	}
+	if diff := cmp.Diff(parse(t, want), parse(t, body)); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+}
+
+func replaceByFolder(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closeDatabase ends all connections to a PostgreSQL database and lets no new
+// ones in.
+func closeDatabase(t *testing.T, raw string) {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	u.Path = "/postgres"
+	db, err := store.Open(t.Context(), store.Options{URL: u.String(), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(t.Context(), `ALTER DATABASE `+name+` WITH ALLOW_CONNECTIONS false`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, name); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,128 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// service is a service that runs for a test.
+type service struct {
+	*app.App
+	url  string
+	log  *logBuffer
+	stop func() error // asks it to stop, once, and returns what Run did
+}
+
+// settings are the defaults with a data folder, whose database is migrated,
+// and a free port, and what the flags change.
+func settings(t *testing.T, flags ...string) config.Config {
+	t.Helper()
+	var all struct {
+		config.Config `embed:""`
+	}
+	parser, err := kong.New(&all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Dir(strings.TrimPrefix(storetest.URL(t, "sqlite"), "sqlite:"))
+	if _, err := parser.Parse(append([]string{"--data", data, "--addr", "127.0.0.1:0"}, flags...)); err != nil {
+		t.Fatal(err)
+	}
+	return all.Config
+}
+
+// start runs a service until the test ends or stop is called.
+func start(t *testing.T, c config.Config) *service {
+	t.Helper()
+	log := &logBuffer{}
+	a, err := app.New(t.Context(), options(c, log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(t, a, log)
+}
+
+func run(t *testing.T, a *app.App, log *logBuffer) *service {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	s := &service{App: a, url: a.ListenURL(), log: log, stop: sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return s
+}
+
+func options(c config.Config, log io.Writer) app.Options {
+	handler := slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	return app.Options{Config: c, Version: "dev", Log: slog.New(handler)}
+}
+
+// get returns the status and the body of a path.
+func (s *service) get(t *testing.T, path, key string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// wantStatus checks what paths answer.
+func (s *service) wantStatus(t *testing.T, key string, want int, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if status, body := s.get(t, path, key); status != want {
+			t.Errorf("GET %s: %d, want %d; %s", path, status, want, body)
+		}
+	}
+}
+
+// logBuffer keeps what is logged while the service runs.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}

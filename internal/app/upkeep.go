@@ -1,0 +1,26 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+)
+
+// upkeepArgs is the job that clears what time has made useless.
+type upkeepArgs struct{}
+
+// Kind names the job.
+func (upkeepArgs) Kind() string { return "app.upkeep" }
+
+// tempGrace is the age at which an unfinished upload is given up.
+const tempGrace = time.Hour
+
+func (p *parts) scheduleUpkeep() {
+	jobs.Handle(p.queue, func(ctx context.Context, _ upkeepArgs) error {
+		_, err := p.blobs.Sweep(ctx, tempGrace)
+		return errors.Join(err, p.auth.Sweep(ctx), p.api.Sweep(ctx))
+	})
+	p.queue.Every(10*time.Minute, upkeepArgs{})
+}

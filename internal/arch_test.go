@@ -1,0 +1,337 @@
+// Package internal_test holds the rules of the house that no compiler checks:
+// which package may import which, who may use what, who may write a table.
+package internal_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "github.com/whetstone-dev/whetstone/"
+
+type layer struct {
+	name  string
+	rooms []string
+}
+
+// layers lists the rooms from top to bottom. A room may import what lies
+// below it, and itself; only the platform's rooms may import each other.
+var layers = []layer{
+	{"the command", []string{"cmd/whetstone"}},
+	{"the command line", []string{"internal/cli"}},
+	{"the wiring", []string{"internal/app"}},
+	{"the settings", []string{"internal/config"}},
+	{"the pages", []string{"internal/web"}},
+	{"the overview", []string{"internal/overview"}},
+	{"a capability", []string{
+		"internal/alerts", "internal/community", "internal/evals", "internal/proposals", "internal/registry",
+		"internal/repohost", "internal/signals", "internal/sources", "internal/telemetry",
+	}},
+	{"the shared noun", []string{"internal/skills"}},
+	{"the client", []string{"client"}},
+	{platform, []string{
+		"internal/access", "internal/auth", "internal/blob", "internal/host", "internal/httpapi", "internal/install", "internal/jobs",
+		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/skillpkg", "internal/store",
+	}},
+	{"the base", []string{"internal/fault", "internal/stats"}},
+}
+
+const platform = "the platform"
+
+// A reservation keeps a package, or some names of it, for a few rooms.
+type reservation struct {
+	of      string   // import path; what lies below it is meant, too
+	names   []string // nil reserves the import itself
+	rooms   []string
+	instead string // what everybody else does
+}
+
+var reservations = []reservation{
+	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app"}, "take the values you need as fields, and let internal/app hand them in"},
+	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
+	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
+	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},
+	{"github.com/pressly/goose", nil, []string{"internal/store"}, "add a pair of files to internal/store/migrations"},
+	{"github.com/jackc/pgx", nil, []string{"internal/store", "internal/jobs"}, "take a store.Querier"},
+	{"github.com/riverqueue/river", nil, []string{"internal/jobs"}, "call jobs.Enqueue and jobs.Handle"},
+	{"github.com/danielgtaylor/huma", nil, []string{"internal/httpapi"}, "add a typed function with httpapi.Add"},
+	{"github.com/minio/minio-go", nil, []string{"internal/blob"}, "take a blob.Bucket"},
+	{"github.com/alecthomas/kong", nil, []string{"internal/cli", "internal/config"}, "let internal/config read the setting"},
+	{"os/exec", nil, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
+	{"os", []string{"StartProcess"}, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
+	{"syscall", []string{"Exec", "ForkExec", "StartProcess"}, []string{"internal/sandbox"}, "start foreign programs through internal/sandbox"},
+	{
+		"net/http",
+		[]string{"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
+		[]string{"internal/outbound", "client"},
+		"take a client of internal/outbound, which guards what it dials",
+	},
+}
+
+// clientMayImport is what the public client shares with the service.
+var clientMayImport = []string{"internal/skillpkg"}
+
+// TestImportsPointDown is rule 1.
+func TestImportsPointDown(t *testing.T) {
+	report(t, upwardImports(readTree(t)))
+}
+
+// TestReservedPackages is rule 4.
+func TestReservedPackages(t *testing.T) {
+	report(t, reservedUses(readTree(t)))
+}
+
+// TestPackageComments wants to know what each package does for someone.
+func TestPackageComments(t *testing.T) {
+	report(t, missingComments(readTree(t)))
+}
+
+// TestNoInitFunctions looks at the tests, too: two servers live in one of them.
+func TestNoInitFunctions(t *testing.T) {
+	report(t, initFunctions(readTree(t)))
+}
+
+func report(t *testing.T, problems []string) {
+	t.Helper()
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+func upwardImports(files []*source) (problems []string) {
+	homeless := map[string]bool{}
+	for _, f := range files {
+		if f.forTests || homeless[f.room] {
+			continue
+		}
+		from := layerOf(f.room)
+		if from < 0 {
+			homeless[f.room] = true
+			problems = append(problems, fmt.Sprintf("%s is in no layer: add it to layers in internal/arch_test.go, and to the table of packages in the architecture document", f.room))
+			continue
+		}
+		for imported := range f.imports() {
+			if problem := importProblem(f.room, from, imported); problem != "" {
+				problems = append(problems, f.path+": "+problem)
+			}
+		}
+	}
+	return problems
+}
+
+func importProblem(room string, from int, imported string) string {
+	local, ok := strings.CutPrefix(imported, module)
+	if !ok {
+		return ""
+	}
+	other := roomOf(local)
+	to := layerOf(other)
+	switch {
+	case isForTests(local):
+		return fmt.Sprintf("product code imports %s: only tests may", local)
+	case other == room || to < 0: // what is in no layer has a problem of its own
+		return ""
+	case room == "client" && !slices.Contains(clientMayImport, other):
+		return fmt.Sprintf("the public client imports %s: whoever uses it gets that, too; it may import %s only", local, clientMayImport)
+	case to < from:
+		return fmt.Sprintf("%s (%s) imports %s (%s): imports point down; declare an interface where it is used and let internal/app hand the value in", room, layers[from].name, other, layers[to].name)
+	case to == from && layers[from].name != platform:
+		return fmt.Sprintf("%s imports %s, and both are %s: declare an interface of one to three methods and let internal/app hand the other in", room, other, layers[from].name)
+	}
+	return ""
+}
+
+func reservedUses(files []*source) (problems []string) {
+	for _, f := range files {
+		if f.forTests {
+			continue
+		}
+		for _, r := range reservations {
+			if slices.Contains(r.rooms, f.room) {
+				continue
+			}
+			for _, use := range f.uses(r) {
+				problems = append(problems, fmt.Sprintf("%s uses %s, which is for %s only: %s", f.at(use), r.of, strings.Join(r.rooms, " and "), r.instead))
+			}
+		}
+	}
+	return problems
+}
+
+// uses returns where the file imports the package, or mentions one of the
+// reserved names other than as *T: a pointer is handed in, not made.
+func (f *source) uses(r reservation) (found []token.Pos) {
+	for imported, name := range f.imports() {
+		if imported != r.of && !strings.HasPrefix(imported, r.of+"/") {
+			continue
+		}
+		if r.names == nil {
+			return []token.Pos{f.file.Name.Pos()}
+		}
+		pointers := map[ast.Expr]bool{}
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.StarExpr:
+				pointers[n.X] = true
+			case *ast.SelectorExpr:
+				pkg, ok := n.X.(*ast.Ident)
+				if ok && pkg.Name == name && slices.Contains(r.names, n.Sel.Name) && !pointers[n] {
+					found = append(found, n.Pos())
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func missingComments(files []*source) (problems []string) {
+	documented := map[string]bool{}
+	for _, f := range files {
+		if f.isTest() {
+			continue
+		}
+		want := "Package " + f.file.Name.Name + " "
+		if f.file.Name.Name == "main" {
+			want = "Command " + path.Base(f.dir) + " "
+		}
+		documented[f.dir] = documented[f.dir] || f.file.Doc != nil && strings.HasPrefix(f.file.Doc.Text(), want)
+	}
+	for dir, ok := range documented {
+		if !ok {
+			problems = append(problems, fmt.Sprintf("%s: no file begins with a comment \"Package ...\" (or \"Command ...\"): say what it does for someone, and which tables it owns", dir))
+		}
+	}
+	return problems
+}
+
+func initFunctions(files []*source) (problems []string) {
+	for _, f := range files {
+		for _, decl := range f.file.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.Name == "init" && fn.Recv == nil {
+				problems = append(problems, fmt.Sprintf("%s has an init function: build the value where it is used, or in internal/app", f.at(fn.Pos())))
+			}
+		}
+	}
+	return problems
+}
+
+// source is one parsed Go file of the module.
+type source struct {
+	path     string // from the module's root
+	dir      string
+	room     string
+	forTests bool // a _test.go file, or one of a package named ...test
+	file     *ast.File
+	files    *token.FileSet
+}
+
+// readTree returns every Go file of this module.
+func readTree(t *testing.T) []*source {
+	t.Helper()
+	all, err := parseTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// parseTree does its work once for all rules.
+var parseTree = sync.OnceValues(func() (all []*source, err error) {
+	root := os.DirFS("..")
+	err = fs.WalkDir(root, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipDir(root, p)
+		}
+		if path.Ext(p) != ".go" {
+			return nil
+		}
+		text, err := fs.ReadFile(root, p)
+		if err != nil {
+			return err
+		}
+		f, err := parseSource(p, string(text))
+		all = append(all, f)
+		return err
+	})
+	return all, err
+})
+
+// skipDir leaves out what is no package of this module.
+func skipDir(root fs.FS, p string) error {
+	if p == "." {
+		return nil
+	}
+	_, err := fs.Stat(root, path.Join(p, "go.mod"))
+	if base := path.Base(p); err == nil || base == "testdata" || strings.HasPrefix(base, ".") {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func parseSource(p, text string) (*source, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, p, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	dir := path.Dir(p)
+	f := &source{path: p, dir: dir, room: roomOf(dir), file: file, files: files}
+	f.forTests = f.isTest() || isForTests(dir)
+	return f, nil
+}
+
+func (f *source) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+func (f *source) at(pos token.Pos) string {
+	return fmt.Sprintf("%s:%d", f.path, f.files.Position(pos).Line)
+}
+
+// imports maps the import paths to the names under which the file knows them.
+func (f *source) imports() map[string]string {
+	all := map[string]string{}
+	for _, spec := range f.file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue // the parser has accepted it
+		}
+		all[imported] = path.Base(imported)
+		if spec.Name != nil {
+			all[imported] = spec.Name.Name
+		}
+	}
+	return all
+}
+
+// roomOf is the folder that a package's folder belongs to: internal/host for
+// internal/host/github, client for client/auth.
+func roomOf(dir string) string {
+	elements := strings.Split(dir, "/")
+	if elements[0] == "internal" || elements[0] == "cmd" {
+		elements = elements[:min(len(elements), 2)]
+		return strings.Join(elements, "/")
+	}
+	return elements[0]
+}
+
+// isForTests reports whether a package only helps tests: storetest, e2e.
+func isForTests(dir string) bool {
+	return strings.HasSuffix(dir, "test") || dir == "e2e" || strings.HasPrefix(dir, "e2e/")
+}
+
+func layerOf(room string) int {
+	return slices.IndexFunc(layers, func(l layer) bool { return slices.Contains(l.rooms, room) })
+}

@@ -1,0 +1,84 @@
+package internal_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRulesBite feeds each rule what it must find, and what it must let pass:
+// a rule that finds nothing proves nothing.
+func TestRulesBite(t *testing.T) {
+	const m = module + "internal/"
+	for _, c := range []struct {
+		name, path, text string
+		rule             func([]*source) []string
+		want             string // part of the only problem; "" for none
+	}{
+		{"down", "internal/alerts/a.go", imports(m + "store"), upwardImports, ""},
+		{"down to the shared noun", "internal/alerts/a.go", imports(m + "skills"), upwardImports, ""},
+		{"up", "internal/store/a.go", imports(m + "alerts"), upwardImports, "internal/store (the platform) imports internal/alerts (a capability)"},
+		{"up from the shared noun", "internal/skills/a.go", imports(m + "alerts"), upwardImports, "imports point down"},
+		{"up from below a room", "internal/host/github/a.go", imports(m + "registry"), upwardImports, "imports point down"},
+		{"sideways", "internal/alerts/a.go", imports(m + "registry"), upwardImports, "both are a capability"},
+		{"sideways in the platform", "internal/auth/a.go", imports(m + "httpapi"), upwardImports, ""},
+		{"sideways in the base", "internal/fault/a.go", imports(m + "stats"), upwardImports, "both are the base"},
+		{"sideways in a test", "internal/alerts/a_test.go", imports(m + "registry"), upwardImports, ""},
+		{"test helper", "internal/alerts/a.go", imports(m + "store/storetest"), upwardImports, "only tests may"},
+		{"own test helper", "internal/store/a.go", imports(m + "store/storetest"), upwardImports, "only tests may"},
+		{"client", "client/a.go", imports(m + "skillpkg"), upwardImports, ""},
+		{"client with more", "client/a.go", imports(m + "fault"), upwardImports, "the public client imports internal/fault"},
+		{"homeless", "internal/helpers/a.go", imports(), upwardImports, "internal/helpers is in no layer"},
+
+		{"driver", "internal/alerts/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, "take a store.Querier"},
+		{"driver in its place", "internal/jobs/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, ""},
+		{"framework", "internal/alerts/a.go", imports("github.com/danielgtaylor/huma/v2"), reservedUses, "httpapi.Add"},
+		{"settings", "internal/alerts/a.go", imports(m + "config"), reservedUses, "take the values you need"},
+		{"process", "internal/judge/a.go", imports("os/exec"), reservedUses, "through internal/sandbox"},
+		{"process of a test helper", "internal/store/storetest/a.go", imports("os/exec"), reservedUses, ""},
+		{"client literal", "internal/notify/a.go", httpUse("&http.Client{}"), reservedUses, "internal/notify/a.go:3 uses net/http"},
+		{"client by new", "internal/notify/a.go", httpUse("new(http.Client)"), reservedUses, "internal/outbound"},
+		{"default client", "internal/notify/a.go", httpUse("http.DefaultClient"), reservedUses, "internal/outbound"},
+		{"shortcut", "internal/notify/a.go", httpUse("http.Get"), reservedUses, "internal/outbound"},
+		{"client under another name", "internal/notify/a.go", "package p\nimport web \"net/http\"\nvar x web.Client", reservedUses, "internal/outbound"},
+		{"client handed in", "internal/notify/a.go", httpUse("(*http.Client)(nil)"), reservedUses, ""},
+		{"client in its place", "internal/outbound/a.go", httpUse("http.Client{}"), reservedUses, ""},
+
+		{"comment", "internal/alerts/a.go", "// Package p does it.\npackage p", missingComments, ""},
+		{"no comment", "internal/alerts/a.go", "package p", missingComments, "say what it does for someone"},
+		{"comment of another package", "internal/alerts/a.go", "// Package q does it.\npackage p", missingComments, "say what it does for someone"},
+		{"command", "cmd/whetstone/main.go", "// Command whetstone does it.\npackage main", missingComments, ""},
+
+		{"init", "internal/alerts/a.go", "package p\nfunc init() {}", initFunctions, "internal/alerts/a.go:2 has an init function"},
+		{"method named init", "internal/alerts/a.go", "package p\nfunc (t T) init() {}", initFunctions, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := parseSource(c.path, c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkBite(t, c.rule([]*source{f}), c.want)
+		})
+	}
+}
+
+func checkBite(t *testing.T, problems []string, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(problems) > 0:
+		t.Errorf("got %q, want no problem", problems)
+	case want != "" && (len(problems) != 1 || !strings.Contains(problems[0], want)):
+		t.Errorf("got %q, want one problem with %q", problems, want)
+	}
+}
+
+func imports(paths ...string) string {
+	text := "package p\n"
+	for _, p := range paths {
+		text += "import _ \"" + p + "\"\n"
+	}
+	return text
+}
+
+func httpUse(expression string) string {
+	return "package p\nimport \"net/http\"\nvar x = " + expression
+}

@@ -1,0 +1,211 @@
+package cli_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/config"
+)
+
+func TestOrg(t *testing.T) {
+	i := installation{t.TempDir()}
+	acme := i.must(t, "org", "create", "acme")
+	wantKeys(t, acme, "id", "name", "plan", "created_at")
+	if acme["name"] != "acme" || acme["plan"] != "team" {
+		t.Errorf("made %v, want acme on team", acme)
+	}
+	i.must(t, "org", "create", "small", "--plan", "free")
+	if changed := i.must(t, "org", "set-plan", "small", "enterprise"); changed["plan"] != "enterprise" {
+		t.Errorf("changed %v, want enterprise", changed)
+	}
+	var all []map[string]any
+	i.mustInto(t, &all, "org", "list")
+	if len(all) != 2 || all[0]["id"] != acme["id"] || all[1]["name"] != "small" || all[1]["plan"] != "enterprise" {
+		t.Errorf("list %v, want acme and small on enterprise", all)
+	}
+	r := i.run(t, "org", "list")
+	if want := regexp.MustCompile(`^[0-9a-f-]{36}  acme   team\n[0-9a-f-]{36}  small  enterprise\n$`); !want.MatchString(r.stdout) {
+		t.Errorf("list for people %q", r.stdout)
+	}
+}
+
+func TestUser(t *testing.T) {
+	i := newInstallation(t)
+	ada := i.must(t, "user", "create", "--org", "acme", "--email", "Ada@Example.org", "--role", "admin")
+	wantKeys(t, ada, "id", "org_id", "email", "name", "role", "created_at")
+	if ada["email"] != "ada@example.org" || ada["name"] != "ada" || ada["role"] != "admin" {
+		t.Errorf("made %v, want the admin ada", ada)
+	}
+	if bob := i.must(t, "user", "create", "--org", "acme", "--email", "bob@example.org", "--name", "Bob"); bob["role"] != "member" || bob["name"] != "Bob" {
+		t.Errorf("made %v, want the member Bob", bob)
+	}
+	var all []map[string]any
+	i.mustInto(t, &all, "user", "list", "--org", "acme")
+	if len(all) != 2 || all[0]["id"] != ada["id"] {
+		t.Errorf("list %v, want ada and bob", all)
+	}
+	r := i.run(t, "user", "list", "--org", "acme")
+	if !strings.Contains(r.stdout, "  bob@example.org  member\n") {
+		t.Errorf("list for people %q", r.stdout)
+	}
+}
+
+func TestKeyCreate(t *testing.T) {
+	i := newInstallation(t)
+	i.must(t, "user", "create", "--org", "acme", "--email", "ada@example.org", "--role", "admin")
+	rawKey := regexp.MustCompile(`^st_live_[0-9A-Za-z]{43}$`)
+	all := []any{"read", "write", "registry:push", "registry:install", "registry:rollback", "admin", "registry:delete"}
+	for _, c := range []struct {
+		name        string
+		args        []string
+		role        string
+		permissions []any
+	}{
+		{"owner by default", nil, "owner", all},
+		{"machine with a role", []string{"--role", "viewer"}, "viewer", all[:1]},
+		{"the same machine again", []string{"--role", "viewer"}, "viewer", all[:1]},
+		{"person", []string{"--user", "ada@example.org"}, "admin", all[:6]},
+		{"person in other letters", []string{"--user", "ADA@example.org", "--role", "admin"}, "admin", all[:6]},
+		{"new person", []string{"--user", "eve@example.org"}, "member", all[:4]},
+		{"new person with a role", []string{"--user", "joe@example.org", "--role", "viewer"}, "viewer", all[:1]},
+		{"narrowed", []string{"--permissions", "registry:push,read"}, "owner", []any{"registry:push", "read"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := i.must(t, append([]string{"key", "create", "--org", "acme"}, c.args...)...)
+			wantKeys(t, k, "id", "api_key", "org_id", "user_id", "plan", "role", "permissions")
+			if !rawKey.MatchString(k["api_key"].(string)) {
+				t.Errorf("key %v", k["api_key"])
+			}
+			got := []any{k["plan"], k["role"], k["permissions"]}
+			if diff := cmp.Diff([]any{"pro", c.role, c.permissions}, got); diff != "" {
+				t.Errorf("plan, role and permissions (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("for people", func(t *testing.T) {
+		r := i.run(t, "key", "create", "--org", "acme")
+		if !rawKey.MatchString(strings.TrimSuffix(r.stdout, "\n")) || r.stderr != "" {
+			t.Errorf("got %+v, want the key and nothing else", r)
+		}
+	})
+}
+
+func TestKeyListAndRevoke(t *testing.T) {
+	i := newInstallation(t)
+	old := i.must(t, "key", "create", "--org", "acme", "--name", "old")
+	i.must(t, "key", "create", "--org", "acme", "--name", "new", "--expires", "30d", "--permissions", "read")
+
+	revoked := i.must(t, "key", "revoke", old["id"].(string), "--org", "acme")
+	if diff := cmp.Diff(map[string]any{"id": old["id"], "status": "revoked"}, revoked); diff != "" {
+		t.Errorf("revoke (-want +got):\n%s", diff)
+	}
+	i.must(t, "key", "revoke", old["id"].(string), "--org", "acme") // again is not an error
+
+	var all []map[string]any
+	i.mustInto(t, &all, "key", "list", "--org", "acme")
+	if len(all) != 2 {
+		t.Fatalf("list %v, want two keys", all)
+	}
+	wantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at")
+	newest, oldest := all[0], all[1]
+	if newest["name"] != "new" || newest["revoked_at"] != nil || !cmp.Equal(newest["permissions"], []any{"read"}) {
+		t.Errorf("newest %v, want new, not revoked, narrowed to read", newest)
+	}
+	expires, err := time.Parse(time.RFC3339, newest["expires_at"].(string))
+	if days := time.Until(expires).Hours() / 24; err != nil || days < 29.9 || days > 30 {
+		t.Errorf("expires at %v, want in 30 days", newest["expires_at"])
+	}
+	if oldest["id"] != old["id"] || oldest["revoked_at"] == nil || oldest["expires_at"] != nil || oldest["permissions"] != nil {
+		t.Errorf("oldest %v, want old, revoked, for ever, not narrowed", oldest)
+	}
+	r := i.run(t, "key", "list", "--org", "acme")
+	if want := regexp.MustCompile(`^\S{36}  st_live_\w{4}\.\.\.  new  active\n\S{36}  st_live_\w{4}\.\.\.  old  revoked\n$`); !want.MatchString(r.stdout) {
+		t.Errorf("list for people %q", r.stdout)
+	}
+	if strings.Contains(r.stdout, old["api_key"].(string)) {
+		t.Error("the list shows a whole key")
+	}
+}
+
+// TestAdminRefused has every error that the commands of administration
+// promise, as a person sees it.
+func TestAdminRefused(t *testing.T) {
+	i := newInstallation(t)
+	i.must(t, "org", "create", "empty")
+	i.must(t, "user", "create", "--org", "acme", "--email", "ada@example.org")
+	const unknownID = "00000000-0000-7000-8000-000000000000"
+	for _, c := range []struct {
+		name, command string
+		code          int
+		message       string
+	}{
+		{"organisation twice", "org create acme", cli.ExitFailed, "An organisation named acme exists"},
+		{"organisation without a fit name", "org create /", cli.ExitUsage, "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit"},
+		{"plan of an unknown organisation", "org set-plan none pro", cli.ExitFailed, "Organisation none not found"},
+		{"person twice", "user create --org acme --email ADA@example.org", cli.ExitFailed, "A user with the address ada@example.org exists in this organisation"},
+		{"person without an address", "user create --org acme --email ada", cli.ExitUsage, "email must be one address, like ada@example.org"},
+		{"person of an unknown organisation", "user create --org none --email a@b.example", cli.ExitFailed, "Organisation none not found"},
+		{"people of an unknown organisation", "user list --org none", cli.ExitFailed, "Organisation none not found"},
+		{"key of an unknown organisation", "key create --org none", cli.ExitFailed, "Organisation none not found"},
+		{"keys of an unknown organisation", "key list --org none", cli.ExitFailed, "Organisation none not found"},
+		{"no default organisation", "key list", cli.ExitFailed, "Organisation default not found"},
+		{"unknown role", "key create --org acme --role cook", cli.ExitUsage, "role must be viewer, member, admin or owner"},
+		{"another role", "key create --org acme --user ada@example.org --role owner", cli.ExitFailed, "ada@example.org has the role member, not owner; leave --role out, or name another person"},
+		{"permission beyond the role", "key create --org acme --user ada@example.org --permissions registry:delete", cli.ExitUsage, "the role member does not have the permission registry:delete"},
+		{"unknown permission", "key create --org acme --permissions fly", cli.ExitUsage, `unknown permission "fly"; known are read write registry:push registry:install registry:rollback admin registry:delete`},
+		{"unknown key", "key revoke --org acme " + unknownID, cli.ExitFailed, "Key not found"},
+		{"key that is no id", "key revoke --org acme x", cli.ExitFailed, "Key not found"},
+		{"unknown login", "device approve --org acme BCDF-GHJK --user ada@example.org", cli.ExitFailed, "No login waits for this code; start the login again"},
+		{"login without an owner", "device approve --org empty BCDF-GHJK", cli.ExitFailed, "The organisation empty has no owner; name a person with --user"},
+		{"login of an unknown person", "device deny --org acme BCDF-GHJK --user eve@example.org", cli.ExitFailed, "User eve@example.org not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i.run(t, strings.Fields(c.command)...).wantFailure(t, c.code, c.message)
+		})
+	}
+	t.Run("key that never lives", func(t *testing.T) {
+		r := i.run(t, "key", "create", "--org", "acme", "--expires", "0s")
+		if r.code != cli.ExitUsage || !strings.Contains(r.stderr, `"0s" is not a duration like`) {
+			t.Errorf("got %+v, want exit code 2", r)
+		}
+	})
+}
+
+func TestDevice(t *testing.T) {
+	i := newInstallation(t)
+	owner := i.must(t, "key", "create", "--org", "acme", "--role", "owner")
+	db, err := app.OpenDatabase(t.Context(), config.Database{Data: i.data, DatabaseConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	logins := &auth.Service{DB: db}
+	for _, c := range []struct{ command, status string }{
+		{"approve", "approved"},
+		{"deny", "denied"},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			login, err := logins.StartDevice(t.Context(), "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := i.must(t, "device", c.command, strings.ToLower(login.UserCode), "--org", "acme")
+			if diff := cmp.Diff(map[string]any{"status": c.status, "user_id": owner["user_id"]}, got); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+			result, err := logins.PollDevice(t.Context(), login.DeviceCode)
+			if err != nil || string(result.Status) != c.status || (result.RawKey != "") != (c.command == "approve") {
+				t.Errorf("poll: %+v, %v", result, err)
+			}
+			r := i.run(t, "device", c.command, login.UserCode, "--org", "acme")
+			r.wantFailure(t, cli.ExitFailed, "No login waits for this code; start the login again")
+		})
+	}
+}

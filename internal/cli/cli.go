@@ -1,0 +1,144 @@
+// Package cli is the command line: it reads flags, calls one operation, and
+// prints what came of it for a person, or as JSON for a script.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// The exit codes.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+type commands struct {
+	ConfigFile string `name:"config" placeholder:"FILE" help:"TOML file with settings, one a line, named like the flags."`
+	JSON       bool   `env:"-" help:"Print JSON, for scripts."`
+
+	Serve   serveCommand   `cmd:"" help:"Start the service."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database's schema to this version."`
+	Doctor  doctorCommand  `cmd:"" help:"Check the installation and say what to mend."`
+	Config  configCommand  `cmd:"" help:"Print the settings in force, secrets masked."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	Org    orgCommands    `cmd:"" help:"Make and list organisations."`
+	User   userCommands   `cmd:"" help:"Make and list the people of an organisation."`
+	Key    keyCommands    `cmd:"" help:"Make, list and revoke API keys."`
+	Device deviceCommands `cmd:"" help:"Approve or deny the login of a program."`
+}
+
+// Program is where a run of the command line reads and writes.
+type Program struct {
+	Version        string
+	Stdout, Stderr io.Writer
+	json           bool
+	helped         bool // --help was given and answered
+}
+
+// Run runs the command line and returns the exit code.
+func (p *Program) Run(ctx context.Context, args []string) int {
+	parser, root, err := p.parser(args)
+	if err != nil {
+		return p.failed(err)
+	}
+	kctx, err := parser.Parse(args)
+	if p.helped {
+		return ExitOK
+	}
+	if fault.Is(err, fault.Malformed) {
+		return p.failed(err)
+	}
+	if err != nil {
+		fmt.Fprintf(p.Stderr, "whetstone: %s\nRun `whetstone --help` for the commands.\n", err)
+		return ExitUsage
+	}
+	p.json = root.JSON
+	kctx.BindTo(ctx, (*context.Context)(nil))
+	if err := kctx.Run(p); err != nil {
+		return p.failed(err)
+	}
+	return ExitOK
+}
+
+func (p *Program) parser(args []string) (*kong.Kong, *commands, error) {
+	root := &commands{}
+	options := []kong.Option{
+		kong.Name("whetstone"),
+		kong.Description("Tells a team which of its agent skills work, proves it, and helps to fix them."),
+		kong.DefaultEnvars(config.EnvPrefix),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Exit(func(int) { p.helped = true }), // else --help would end the process
+	}
+	if path := config.FilePath(args); path != "" {
+		file, err := config.ReadFile(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		options = append(options, kong.Resolvers(file))
+	}
+	parser, err := kong.New(root, options...)
+	return parser, root, err
+}
+
+// failed prints an error the way a person can act on it.
+func (p *Program) failed(err error) int {
+	if errors.Is(err, errSaid) {
+		return ExitFailed
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok && len(e.Issues) > 0 {
+		for _, issue := range e.Issues {
+			fmt.Fprintf(p.Stderr, "whetstone: %s\n", issue.Message)
+		}
+		return ExitUsage
+	}
+	fmt.Fprintf(p.Stderr, "whetstone: %s\n", message(err))
+	return ExitFailed
+}
+
+// message is what a person can act on: of an error with a kind its own words,
+// without the cause.
+func message(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// errSaid ends a command that has printed what is wrong.
+var errSaid = errors.New("the command has said why")
+
+// print writes value as JSON for scripts, or lets table write it for people.
+func (p *Program) print(value any, table func(w io.Writer)) error {
+	if p.json {
+		enc := json.NewEncoder(p.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(value)
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	table(w)
+	return w.Flush()
+}
+
+func newLog(w io.Writer, format, level string) *slog.Logger {
+	var least slog.Level
+	_ = least.UnmarshalText([]byte(level)) // the flag allows only levels
+	options := &slog.HandlerOptions{Level: least}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

@@ -1,0 +1,148 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/cli"
+)
+
+func TestDoctor(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(t *testing.T, i installation)
+		code    int
+		want    map[string]app.Status
+		says    string // in a message
+	}{
+		{
+			"healthy", func(*testing.T, installation) {}, cli.ExitOK,
+			map[string]app.Status{"data": app.Good, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "blobs": app.Good, "jobs": app.Good},
+			"sqlite answers",
+		},
+		{
+			"open to others", func(t *testing.T, i installation) { chmod(t, i.data, 0o755) }, cli.ExitOK,
+			map[string]app.Status{"data": app.Advice, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "blobs": app.Good, "jobs": app.Good},
+			"chmod 700",
+		},
+		{
+			"no folder", func(t *testing.T, i installation) { remove(t, i.data) }, cli.ExitOK,
+			map[string]app.Status{"data": app.Advice, "database": app.Advice},
+			"`whetstone serve` makes it",
+		},
+		{
+			"empty folder", func(t *testing.T, i installation) { empty(t, i.data) }, cli.ExitOK,
+			map[string]app.Status{"data": app.Good, "database": app.Advice},
+			"whetstone.db does not exist yet",
+		},
+		{
+			"file in place of the folder",
+			func(t *testing.T, i installation) { remove(t, i.data); write(t, i.data, "x") }, cli.ExitFailed,
+			map[string]app.Status{"data": app.Broken, "database": app.Broken},
+			"is not a folder; set --data",
+		},
+		{
+			"spoilt database",
+			func(t *testing.T, i installation) {
+				empty(t, i.data)
+				write(t, filepath.Join(i.data, "whetstone.db"), strings.Repeat("no database ", 1000))
+			},
+			cli.ExitFailed,
+			map[string]app.Status{"data": app.Good, "database": app.Broken},
+			"check --database-url and --data",
+		},
+		{
+			"blobs in the way",
+			func(t *testing.T, i installation) { write(t, filepath.Join(i.data, "blobs"), "x") }, cli.ExitFailed,
+			map[string]app.Status{"data": app.Good, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "blobs": app.Broken, "jobs": app.Good},
+			"check --blob-url",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i := newInstallation(t)
+			chmod(t, i.data, 0o700)
+			c.prepare(t, i)
+			before := tree(t, i.data)
+			r := i.run(t, "doctor", "--json")
+			findings := map[string]app.Status{}
+			var all []app.Finding
+			r.decode(t, &all)
+			for _, f := range all {
+				findings[f.Check] = f.Status
+			}
+			if diff := cmp.Diff(c.want, findings); diff != "" || r.code != c.code {
+				t.Errorf("exit code %d, want %d; findings (-want +got):\n%s", r.code, c.code, diff)
+			}
+			if !strings.Contains(r.stdout, c.says) {
+				t.Errorf("no %q in %s", c.says, r.stdout)
+			}
+			if c.name != "healthy" && c.name != "open to others" {
+				if diff := cmp.Diff(before, tree(t, i.data)); diff != "" {
+					t.Errorf("the doctor changed the installation (-before +after):\n%s", diff)
+				}
+			}
+			if text := i.run(t, "doctor"); text.code != c.code || strings.Count(text.stdout, "\n") != len(all) {
+				t.Errorf("for people: %+v", text)
+			}
+		})
+	}
+}
+
+func TestDoctorWithoutAnswer(t *testing.T) {
+	r := installation{t.TempDir()}.run(t, "doctor", "--database-url", "postgres://ada:hunter2@127.0.0.1:1/w")
+	if r.code != cli.ExitFailed || !strings.Contains(r.stdout, "fail  database  cannot be opened") {
+		t.Errorf("got %+v, want a broken database", r)
+	}
+	if strings.Contains(r.stdout+r.stderr, "hunter2") {
+		t.Errorf("the password is shown: %+v", r)
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// empty makes a new folder in place of the old one.
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	remove(t, dir)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tree lists what is in the folder, without what SQLite keeps beside a
+// database that is open.
+func tree(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error {
+		if !strings.HasSuffix(path, "-wal") && !strings.HasSuffix(path, "-shm") {
+			names = append(names, path)
+		}
+		return nil
+	})
+	return names
+}

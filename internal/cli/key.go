@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type keyCommands struct {
+	Create keyCreate `cmd:"" help:"Make an API key; it is printed once."`
+	List   keyList   `cmd:"" help:"List the API keys of an organisation."`
+	Revoke keyRevoke `cmd:"" help:"Revoke an API key."`
+}
+
+type keyCreate struct {
+	config.Database `embed:""`
+	Org             string              `env:"-" default:"default" help:"Name of the organisation."`
+	User            string              `env:"-" help:"Address of the holder; made as a member when new. Empty: a holder for machines with the role."`
+	Role            access.Role         `env:"-" help:"Role of the holder: viewer, member, admin or owner."`
+	Permissions     []access.Permission `env:"-" help:"Permissions that the key is narrowed to."`
+	Name            string              `env:"-" default:"command line" help:"What the key is for."`
+	Expires         config.Duration     `env:"-" placeholder:"30d" help:"How long the key lives; for ever when empty."`
+}
+
+type keyCreateOutput struct {
+	ID          string              `json:"id"`
+	APIKey      string              `json:"api_key"`
+	OrgID       string              `json:"org_id"`
+	UserID      string              `json:"user_id"`
+	Plan        access.Plan         `json:"plan"`
+	Role        access.Role         `json:"role"`
+	Permissions []access.Permission `json:"permissions"`
+}
+
+// Run makes a key.
+func (c *keyCreate) Run(ctx context.Context, p *Program) error {
+	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+		u, err := c.holder(ctx, s, o)
+		if err != nil {
+			return err
+		}
+		n := auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: c.Name, Permissions: c.Permissions}
+		if c.Expires > 0 {
+			at := time.Now().Add(time.Duration(c.Expires))
+			n.ExpiresAt = &at
+		}
+		k, raw, err := s.CreateKey(ctx, n)
+		if err != nil {
+			return err
+		}
+		out := keyCreateOutput{k.ID, raw, o.ID, u.ID, o.Plan, u.Role, c.Permissions}
+		if out.Permissions == nil {
+			out.Permissions = u.Role.Permissions()
+		}
+		return p.print(out, func(w io.Writer) { fmt.Fprintln(w, raw) })
+	})
+}
+
+// holder finds or makes the user who will hold the key.
+func (c *keyCreate) holder(ctx context.Context, s *auth.Service, o auth.Organisation) (auth.User, error) {
+	email, role := c.User, c.Role
+	if email == "" {
+		if role == "" {
+			role = access.Owner
+		}
+		email = string(role) + "@localhost"
+	}
+	u, err := s.UserByEmail(ctx, o.ID, strings.ToLower(email))
+	if err == nil {
+		if role != "" && u.Role != role {
+			return u, fault.New(fault.Conflict, "%s has the role %s, not %s; leave --role out, or name another person", u.Email, u.Role, role)
+		}
+		return u, nil
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return u, err
+	}
+	if role == "" {
+		role = access.DefaultRole
+	}
+	return s.CreateUser(ctx, auth.NewUser{OrgID: o.ID, Email: email, Role: role})
+}
+
+type keyList struct {
+	config.Database `embed:""`
+	Org             string `env:"-" default:"default" help:"Name of the organisation."`
+}
+
+type keyOutput struct {
+	ID          string              `json:"id"`
+	UserID      string              `json:"user_id"`
+	Name        string              `json:"name"`
+	Prefix      string              `json:"prefix"`
+	Permissions []access.Permission `json:"permissions"`
+	CreatedAt   time.Time           `json:"created_at"`
+	LastUsedAt  *time.Time          `json:"last_used_at"`
+	ExpiresAt   *time.Time          `json:"expires_at"`
+	RevokedAt   *time.Time          `json:"revoked_at"`
+}
+
+// maxListed bounds a listing; an organisation with more keys has a problem
+// that a longer list does not solve.
+const maxListed = 10_000
+
+// Run lists keys.
+func (c *keyList) Run(ctx context.Context, p *Program) error {
+	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+		keys, _, err := s.Keys(ctx, o.ID, maxListed, 0)
+		if err != nil {
+			return err
+		}
+		out := make([]keyOutput, len(keys))
+		for i, k := range keys {
+			out[i] = keyOutput{k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt}
+		}
+		return p.print(out, func(w io.Writer) {
+			for _, k := range keys {
+				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.ID, k.Prefix, k.Name, keyState(k))
+			}
+		})
+	})
+}
+
+func keyState(k auth.Key) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil && k.ExpiresAt.Before(time.Now()):
+		return "expired"
+	}
+	return "active"
+}
+
+type keyRevoke struct {
+	config.Database `embed:""`
+	ID              string `arg:"" help:"Id of the key."`
+	Org             string `env:"-" default:"default" help:"Name of the organisation."`
+}
+
+// Run revokes a key.
+func (c *keyRevoke) Run(ctx context.Context, p *Program) error {
+	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+		if err := s.RevokeKey(ctx, o.ID, c.ID); err != nil {
+			return err
+		}
+		return p.print(map[string]string{"id": c.ID, "status": "revoked"}, func(w io.Writer) {
+			fmt.Fprintln(w, "Revoked; a running server refuses the key within five seconds.")
+		})
+	})
+}

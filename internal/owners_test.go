@@ -1,0 +1,217 @@
+package internal_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTableOwners is the first half of rule 2: every table names its owner,
+// the same in both sets of migrations, and SQLite's tables are STRICT.
+func TestTableOwners(t *testing.T) {
+	owners, problems := tableOwners(readMigrations(t))
+	report(t, problems)
+	for table, owner := range owners {
+		if info, err := os.Stat(path.Join("..", owner)); err != nil || !info.IsDir() {
+			t.Errorf("%s: its owner %s is no package: correct the comment above CREATE TABLE", table, owner)
+		}
+	}
+}
+
+// TestOneWriter is the second half of rule 2: nobody but the owner writes.
+func TestOneWriter(t *testing.T) {
+	owners, _ := tableOwners(readMigrations(t))
+	if len(owners) == 0 {
+		t.Fatal("found no tables")
+	}
+	report(t, foreignWrites(readTree(t), owners))
+}
+
+// TestMigrationPairs compares the names; store's TestSchemaParity compares
+// what the migrations make.
+func TestMigrationPairs(t *testing.T) {
+	names := map[string][]string{}
+	for _, m := range readMigrations(t) {
+		names[m.dialect] = append(names[m.dialect], m.name)
+	}
+	if diff := cmp.Diff(names["sqlite"], names["postgres"]); diff != "" {
+		t.Errorf("the sets of migrations differ: add the missing file to the other folder of internal/store/migrations (- sqlite, + postgres):\n%s", diff)
+	}
+}
+
+// migration is one file of internal/store/migrations.
+type migration struct {
+	dialect, name, text string
+}
+
+func readMigrations(t *testing.T) []migration {
+	t.Helper()
+	var all []migration
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		dir := os.DirFS(path.Join("store/migrations", dialect))
+		names, err := fs.Glob(dir, "*.sql")
+		if err != nil || len(names) == 0 {
+			t.Fatalf("no migrations of %s: %v", dialect, err)
+		}
+		for _, name := range names {
+			text, err := fs.ReadFile(dir, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, migration{dialect, name, string(text)})
+		}
+	}
+	return all
+}
+
+var (
+	createTable = regexp.MustCompile(`(?i)^\s*CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"?(\w+)"?`)
+	ownerLine   = regexp.MustCompile(`^-- Owner: (internal/[a-z]+)$`)
+	strictTable = regexp.MustCompile(`(?i)^\).*\bSTRICT\b.*;`)
+)
+
+// tableOwners maps the tables to their owners, and lists what is wrong with
+// the statements that make them.
+func tableOwners(migrations []migration) (owners map[string]string, problems []string) {
+	owners = map[string]string{}
+	for _, m := range migrations {
+		lines := strings.Split(m.text, "\n")
+		for i, line := range lines {
+			match := createTable.FindStringSubmatch(line)
+			if match == nil {
+				continue
+			}
+			table, at := match[1], fmt.Sprintf("migrations/%s/%s:%d", m.dialect, m.name, i+1)
+			owner := ownerLine.FindStringSubmatch(lines[max(i-1, 0)])
+			switch {
+			case owner == nil:
+				problems = append(problems, fmt.Sprintf("%s: write \"-- Owner: internal/PACKAGE\" right above CREATE TABLE %s", at, table))
+			case owners[table] != "" && owners[table] != owner[1]:
+				problems = append(problems, fmt.Sprintf("%s: %s is owned by %s elsewhere, here by %s: a table has one owner", at, table, owners[table], owner[1]))
+			default:
+				owners[table] = owner[1]
+			}
+			if m.dialect == "sqlite" && !isStrict(lines[i:]) {
+				problems = append(problems, fmt.Sprintf("%s: end CREATE TABLE %s with \") STRICT;\", or SQLite stores text in its number columns", at, table))
+			}
+		}
+	}
+	return owners, problems
+}
+
+// isStrict looks at the line that closes the statement, which begins with the
+// closing bracket.
+func isStrict(lines []string) bool {
+	end := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, ")") })
+	return end >= 0 && strictTable.MatchString(lines[end])
+}
+
+// A write is recognised by the house's capitals: in lower case "update users"
+// would be a sentence.
+var writes = regexp.MustCompile(`\b(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE(?:\s+TABLE)?)\s+"?(\w+)`)
+
+func foreignWrites(files []*source, owners map[string]string) (problems []string) {
+	for _, f := range files {
+		if f.forTests {
+			continue
+		}
+		for _, w := range f.writes() {
+			owner := owners[w.table]
+			if strings.HasPrefix(w.table, "river_") {
+				owner = "internal/jobs" // the library makes them, so no migration names them
+			}
+			if owner != "" && owner != f.room {
+				problems = append(problems, fmt.Sprintf("%s: %s writes the table %s of %s: call a method of the owner, in the same transaction if need be", f.at(w.pos), f.room, w.table, owner))
+			}
+		}
+	}
+	return problems
+}
+
+type write struct {
+	table string
+	pos   token.Pos
+}
+
+// writes finds the tables that the file's texts write: statements, and the
+// tables of a store.Bulk.
+func (f *source) writes() (found []write) {
+	ast.Inspect(f.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			for _, match := range writes.FindAllStringSubmatch(text(n), -1) {
+				found = append(found, write{match[1], n.Pos()})
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Table" {
+				found = append(found, write{text(n.Value), n.Pos()})
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// text is what a string literal says, or "".
+func text(e ast.Expr) string {
+	literal, ok := e.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	s, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return "" // the parser has accepted it
+	}
+	return s
+}
+
+func TestOwnerRulesBite(t *testing.T) {
+	const good = "-- Owner: internal/alerts\nCREATE TABLE alert_rules (\n    id TEXT\n) STRICT;\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"good", good, ""},
+		{"no owner", strings.TrimPrefix(good, "-- Owner: internal/alerts\n"), `write "-- Owner: internal/PACKAGE" right above CREATE TABLE alert_rules`},
+		{"owner too far above", strings.Replace(good, "\n", "\n\n", 1), "right above CREATE TABLE alert_rules"},
+		{"two owners", good + strings.Replace(good, "internal/alerts", "internal/signals", 1), "owned by internal/alerts elsewhere, here by internal/signals"},
+		{"loose", strings.Replace(good, " STRICT", "", 1), `end CREATE TABLE alert_rules with ") STRICT;"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, problems := tableOwners([]migration{{"sqlite", "00001_x.sql", c.text}})
+			checkBite(t, problems, c.want)
+		})
+	}
+}
+
+func TestWriterRuleBites(t *testing.T) {
+	owners := map[string]string{"alert_rules": "internal/alerts", "skills": "internal/skills"}
+	for _, c := range []struct{ name, path, literal, want string }{
+		{"owner", "internal/alerts/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", ""},
+		{"reader", "internal/overview/sql.go", "`SELECT id FROM alert_rules`", ""},
+		{"insert", "internal/signals/sql.go", "`INSERT INTO alert_rules (id) VALUES ($1)`", "internal/signals writes the table alert_rules of internal/alerts"},
+		{"insert over lines", "internal/signals/sql.go", "`\n\tINSERT INTO\n\t\talert_rules (id)`", "call a method of the owner"},
+		{"update", "internal/signals/sql.go", "\"UPDATE alert_rules SET id = 1\"", "call a method of the owner"},
+		{"delete", "internal/signals/sql.go", "`DELETE FROM alert_rules`", "call a method of the owner"},
+		{"bulk", "internal/signals/sql.go", "store.Bulk{Table: \"alert_rules\"}", "call a method of the owner"},
+		{"locking read", "internal/overview/sql.go", "`SELECT id FROM skills FOR UPDATE SKIP LOCKED`", ""},
+		{"prose", "internal/cli/a.go", "\"update skills of yours\"", ""},
+		{"test", "internal/signals/sql_test.go", "`DELETE FROM alert_rules`", ""},
+		{"library's table", "internal/alerts/sql.go", "`DELETE FROM river_job`", "of internal/jobs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := parseSource(c.path, "package p\nvar x = "+c.literal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkBite(t, foreignWrites([]*source{f}, owners), c.want)
+		})
+	}
+}
