@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -108,7 +109,7 @@ func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
 	}
-	file, info, err := f.open(key)
+	err = Serve(w, r, f, key, o)
 	if fault.Is(err, fault.NotFound) {
 		writeError(w, http.StatusNotFound, "Blob not found")
 		return
@@ -116,15 +117,32 @@ func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		f.log.ErrorContext(r.Context(), "blob not served", "key", key, "err", err)
 		writeError(w, http.StatusInternalServerError, "Internal server error")
-		return
 	}
-	defer func() { _ = file.Close() }()
+}
+
+// Serve answers a GET or HEAD with a blob. An error means that nothing was
+// written yet. Whether the client may have the blob is the caller's concern.
+func Serve(w http.ResponseWriter, r *http.Request, b Bucket, key string, o SignOptions) error {
+	body, info, err := b.Get(r.Context(), key)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
 
 	setHeaders(w.Header(), key, o)
+	content, ok := body.(io.ReadSeeker)
+	if !ok {
+		w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
+		if r.Method == http.MethodGet {
+			_, _ = io.Copy(w, body) // the client sees a short body if this fails
+		}
+		return nil
+	}
 	if r.Header.Get("Range") != "" {
 		w = &rangeWriter{ResponseWriter: w}
 	}
-	http.ServeContent(w, r, "", info.Modified, file)
+	http.ServeContent(w, r, "", info.Modified, content)
+	return nil
 }
 
 func setHeaders(h http.Header, key string, o SignOptions) {

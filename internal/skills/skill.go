@@ -1,11 +1,15 @@
-// Package skills knows what a skill is: one per organisation and name. It is
-// the noun that all capabilities share. It owns the table skills.
+// Package skills knows what a skill is, one per organisation and name, what
+// was observed of it, and how well it does. It is the noun that all
+// capabilities share. It owns the tables skills, skill_observations,
+// skill_aliases, skill_gradings, skill_session_days, skill_session_grades,
+// skill_days and skill_totals.
 package skills
 
 import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -26,13 +30,23 @@ func Placeholder(name string) bool {
 	return false
 }
 
+// CleanName returns a name as skills are known by it, or a validation error if
+// it cannot be a skill's.
+func CleanName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if Placeholder(name) || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return "", fault.Invalid("skill_name", "skill_name must be a skill's own name of 1 to %d bytes", maxName)
+	}
+	return name, nil
+}
+
 // Resolve returns the id of the organisation's skill of that name, which is
 // made if it is new. A name that cannot be a skill's is a validation error.
 func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, err error) {
 	defer fault.Wrap(&err, "skill %q", name)
-	name = strings.TrimSpace(name)
-	if Placeholder(name) || len(name) > maxName {
-		return "", fault.Invalid("skill_name", "skill_name must be a skill's own name of 1 to %d bytes", maxName)
+	name, err = CleanName(name)
+	if err != nil {
+		return "", err
 	}
 	if _, err := tx.Exec(ctx, `
 		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)

@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+type installInput struct {
+	EntryPath
+	Body struct {
+		InstallPath string `json:"install_path,omitempty" example:"~/.claude/skills/pdf"`
+		DeviceID    string `json:"device_id,omitempty" example:"ada-laptop"`
+		ContentHash string `json:"content_hash,omitempty" doc:"Hash of what was installed; the current version's when omitted"`
+	}
+}
+
+type installOutput struct {
+	Installation InstallationOutput `json:"installation"`
+}
+
+func (s *Service) install(ctx context.Context, in installInput) (installOutput, error) {
+	state, err := s.Install(ctx, access.From(ctx), NewInstallation{
+		EntryID: in.ID, DeviceID: in.Body.DeviceID, InstallPath: in.Body.InstallPath, ContentHash: in.Body.ContentHash,
+	})
+	return installOutput{newInstallationOutput(state)}, err
+}
+
+type memberOutput struct {
+	User userOutput `json:"user"`
+	InstallationOutput
+}
+
+type installationsOutput struct {
+	Installations []memberOutput `json:"installations" nullable:"false"`
+}
+
+func (s *Service) installations(ctx context.Context, in EntryPath) (installationsOutput, error) {
+	states, err := s.Installations(ctx, access.From(ctx).OrgID, in.ID)
+	out := installationsOutput{make([]memberOutput, len(states))}
+	for i, state := range states {
+		out.Installations[i] = memberOutput{
+			userOutput{state.UserID, state.UserName, state.UserEmail}, newInstallationOutput(state),
+		}
+	}
+	return out, err
+}
+
+type installedOutput struct {
+	InstallationOutput
+	Name          string `json:"name"`
+	LatestVersion string `json:"latest_version"`
+}
+
+type installedListOutput struct {
+	Installations []installedOutput `json:"installations" nullable:"false"`
+}
+
+func (s *Service) installed(ctx context.Context, _ struct{}) (installedListOutput, error) {
+	states, err := s.Installed(ctx, access.From(ctx))
+	out := installedListOutput{make([]installedOutput, len(states))}
+	for i, state := range states {
+		out.Installations[i] = installedOutput{newInstallationOutput(state), state.EntryName, state.LatestVersion}
+	}
+	return out, err
+}
+
+type syncInput struct {
+	Body struct {
+		Installations []struct {
+			EntryID            string `json:"entry_id"`
+			CurrentVersionHash string `json:"current_version_hash,omitempty" maxLength:"64" doc:"none: nothing is installed yet"`
+			DeviceID           string `json:"device_id,omitempty"`
+			InstallPath        string `json:"install_path,omitempty"`
+		} `json:"installations" maxItems:"1000" nullable:"false"`
+	}
+}
+
+type syncOutput struct {
+	Entries []syncEntryOutput `json:"entries" nullable:"false"`
+}
+
+type syncEntryOutput struct {
+	EntryID           string        `json:"entry_id"`
+	Name              string        `json:"name"`
+	HasUpdate         bool          `json:"has_update"`
+	CurrentVersion    *string       `json:"current_version"`
+	LatestVersion     string        `json:"latest_version"`
+	LatestContentHash string        `json:"latest_content_hash"`
+	DownloadURL       string        `json:"download_url,omitempty" doc:"Works without a key until expires_at"`
+	ExpiresAt         *httpapi.Time `json:"expires_at,omitempty"`
+}
+
+func newSyncOutput(results []SyncResult) syncOutput {
+	out := syncOutput{make([]syncEntryOutput, len(results))}
+	for i, r := range results {
+		out.Entries[i] = syncEntryOutput{
+			EntryID: r.EntryID, Name: r.Name, HasUpdate: r.HasUpdate, CurrentVersion: r.Current, LatestVersion: r.Latest,
+			LatestContentHash: r.LatestHash, DownloadURL: r.DownloadURL, ExpiresAt: httpapi.NullTime(r.ExpiresAt),
+		}
+	}
+	return out
+}
+
+func (s *Service) sync(ctx context.Context, in syncInput) (syncOutput, error) {
+	items := make([]SyncItem, len(in.Body.Installations))
+	for i, item := range in.Body.Installations {
+		items[i] = SyncItem{EntryID: item.EntryID, Hash: item.CurrentVersionHash, DeviceID: item.DeviceID, InstallPath: item.InstallPath}
+	}
+	results, err := s.Sync(ctx, access.From(ctx), items, true)
+	return newSyncOutput(results), err
+}
+
+type syncCheckInput struct {
+	EntryID []string `query:"entry_id,explode" maxItems:"1000" doc:"Entries to ask about, with a hash each; the recorded installations when omitted"`
+	Hash    []string `query:"hash,explode" maxItems:"1000"`
+}
+
+func (s *Service) syncCheck(ctx context.Context, in syncCheckInput) (syncOutput, error) {
+	c := access.From(ctx)
+	if len(in.EntryID)+len(in.Hash) == 0 {
+		results, err := s.SyncInstalled(ctx, c)
+		return newSyncOutput(results), err
+	}
+	items, err := in.pairs()
+	if err != nil {
+		return syncOutput{}, err
+	}
+	results, err := s.Sync(ctx, c, items, false)
+	return newSyncOutput(results), err
+}
+
+func (in syncCheckInput) pairs() ([]SyncItem, error) {
+	if len(in.Hash) != len(in.EntryID) {
+		return nil, fault.Invalid("hash", "hash must be given once for each entry_id")
+	}
+	items := make([]SyncItem, len(in.EntryID))
+	for i := range items {
+		items[i] = SyncItem{EntryID: in.EntryID[i], Hash: in.Hash[i]}
+	}
+	return items, nil
+}

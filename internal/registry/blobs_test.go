@@ -1,0 +1,187 @@
+package registry_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestDelete(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.work()
+		ada := w.org("acme", access.Pro)
+		shared, own := skill(t, "Shared."), skill(t, "Own.")
+		id := ada.made("first", "1", shared)
+		ada.push(id, "2", own).want(http.StatusCreated)
+		ada.post(entryPath(id)+"/install", nil).want(http.StatusOK)
+		ada.post(entryPath(id)+"/rollback", nil).want(http.StatusOK)
+		other := ada.made("second", "1", shared)
+		bob := w.org("other", access.Pro)
+
+		bob.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusNotFound, "Registry entry not found")
+		if a := ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent); len(a.body) != 0 {
+			t.Errorf("body %q, want none", a.body)
+		}
+		ada.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusNotFound, "Registry entry not found")
+		for _, path := range []string{"", "/versions", "/versions/1/download", "/versions/1/files/SKILL.md"} {
+			ada.get(entryPath(id)+path).wantError(http.StatusNotFound, "Registry entry not found")
+		}
+		for _, table := range []string{"registry_versions", "registry_rollbacks", "registry_installations"} {
+			if n := w.count(table+` WHERE entry_id = $1`, id); n != 0 {
+				t.Errorf("%s has %d rows of the entry", table, n)
+			}
+		}
+		w.settle()
+		if _, err := w.blobs.Stat(t.Context(), blob.ContentKey(sum(own))); err == nil {
+			t.Error("the bytes that nobody needs are still there")
+		}
+		if len(w.contents()) != 2 || w.count("registry_blobs") != 2 {
+			t.Errorf("contents %v, %d counted, want the two forms of the shared one", w.contents(), w.count("registry_blobs"))
+		}
+		got := ada.get(versionPath(other, "1") + "/download").want(http.StatusOK).body
+		if !bytes.Equal(got, shared) {
+			t.Error("the shared archive is not what was sent")
+		}
+		ada.made("first", "1", own) // the name is free again
+
+		ada.do(http.MethodDelete, entryPath(other), nil).want(http.StatusNoContent)
+		w.settle()
+		if len(w.contents()) != 2 {
+			t.Errorf("contents %v, want the two forms of the new entry", w.contents())
+		}
+	})
+}
+
+// TestCrashLeftovers puts what dead processes leave into the database.
+func TestCrashLeftovers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.work()
+		ada := w.org("acme", access.Pro)
+		kept := pack(t, file("kept", "x"))
+		ada.made("kept", "1", kept, object{"entry_type": "agent"})
+		leave := func(text string, refs int, deleting bool, age time.Duration) string {
+			hash := sum([]byte(text))
+			if _, err := blob.PutContent(t.Context(), w.blobs, bytes.NewReader([]byte(text))); err != nil {
+				t.Fatal(err)
+			}
+			w.exec(`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, $2, $3, $4)`,
+				hash, refs, deleting, store.Micros(time.Now().Add(-age)))
+			return hash
+		}
+		leave("a push that died long ago", 2, false, 61*time.Minute)
+		young := leave("a push under way", 1, false, 50*time.Minute)
+		leave("a removal that died", 0, true, 11*time.Minute)
+		removing := leave("a removal under way", 0, true, time.Minute)
+		// The count of the entry's own content is wrong, both ways in turn.
+		for _, refs := range []int{0, 7} {
+			w.exec(`UPDATE registry_blobs SET refs = $1, touched_at = $2 WHERE hash = $3`,
+				refs, store.Micros(time.Now().Add(-2*time.Hour)), sum(kept))
+			w.recount()
+			w.settle()
+			want := []string{sum(kept), young, removing}
+			if diff := cmp.Diff(want, w.contents(), anyOrder()); diff != "" {
+				t.Errorf("contents after a count of %d (-want +got):\n%s", refs, diff)
+			}
+			if n := w.count(`registry_blobs WHERE hash = $1 AND refs = 1`, sum(kept)); n != 1 {
+				t.Errorf("the count of %d was not put right", refs)
+			}
+			if n := w.count("registry_blobs"); n != len(want) {
+				t.Errorf("%d rows, want %d", n, len(want))
+			}
+		}
+	})
+}
+
+// TestUncertainCommit is about a push that was told its commit failed while
+// it had not: it gives its use back although the version is there.
+func TestUncertainCommit(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.work()
+		ada := w.org("acme", access.Pro)
+		id := ada.made("pdf", "1", skill(t, "A."))
+		w.exec(`UPDATE registry_blobs SET refs = 0`)
+		ada.create("pdf", "1", skill(t, "B.")).want(http.StatusConflict) // makes the job run
+		w.settle()
+		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+		if n := len(w.contents()); n != 2 {
+			t.Errorf("%d contents, want the two forms of version 1", n)
+		}
+	})
+}
+
+// TestDeadRemoval checks that a removal which died does not keep its content
+// from being pushed for long.
+func TestDeadRemoval(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme", access.Pro)
+		archive := skill(t, "A.")
+		w.exec(`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, 0, TRUE, $2)`,
+			sum(archive), store.Micros(time.Now()))
+		a := ada.create("pdf", "1", archive)
+		a.wantError(http.StatusServiceUnavailable, "This content is being removed; try again")
+		if a.header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q, want 1", a.header.Get("Retry-After"))
+		}
+		w.exec(`UPDATE registry_blobs SET touched_at = $1`, store.Micros(time.Now().Add(-11*time.Minute)))
+		id := ada.made("pdf", "1", archive)
+		w.work()
+		ada.create("pdf", "1", skill(t, "B.")).want(http.StatusConflict)
+		w.settle()
+		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+	})
+}
+
+// heldBucket holds the first delete of a blob until it is opened.
+type heldBucket struct {
+	blob.Bucket
+	arrived, open chan struct{}
+}
+
+func (g *heldBucket) Delete(ctx context.Context, key string) error {
+	select {
+	case g.arrived <- struct{}{}: // only the first fits
+		<-g.open
+	default:
+	}
+	return g.Bucket.Delete(ctx, key)
+}
+
+// TestSlowRemoval holds one removal up while others and pushes go on: its
+// delete must not hit the bytes of a later push.
+func TestSlowRemoval(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := &world{t: t, db: db}
+		g := &heldBucket{Bucket: blobtest.Files(t), arrived: make(chan struct{}, 1), open: make(chan struct{})}
+		w.serve(func(*world) blob.Bucket { return g })
+		w.work()
+		ada := w.org("acme", access.Pro)
+		agent := object{"entry_type": "agent"}
+		archive, another := pack(t, file("a", "a")), pack(t, file("b", "b"))
+		ada.do(http.MethodDelete, entryPath(ada.made("pdf", "1", archive, agent)), nil).want(http.StatusNoContent)
+		w.eventually("the removal to begin", func() bool { return len(g.arrived) == 1 })
+
+		ada.do(http.MethodDelete, entryPath(ada.made("docx", "1", another, agent)), nil).want(http.StatusNoContent)
+		w.eventually("the second removal to end", func() bool { return w.count(`registry_blobs WHERE hash = $1`, sum(another)) == 0 })
+		ada.create("pdf", "1", archive, agent).want(http.StatusServiceUnavailable)
+		pushed := make(chan answer)
+		go func() { pushed <- ada.create("pdf", "1", archive, agent) }()
+		close(g.open)
+		id := text((<-pushed).want(http.StatusCreated).object(), "entry", "id")
+		w.settle()
+		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+	})
+}

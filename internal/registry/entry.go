@@ -1,0 +1,157 @@
+// Package registry keeps an organisation's skills as entries with immutable
+// versions, knows who installed what, and tells installations when they are
+// behind. It owns the tables registry_entries, registry_versions,
+// registry_rollbacks, registry_currents, registry_installations and
+// registry_blobs.
+package registry
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+// An Entry is one skill, or something like it, under a name of its own.
+type Entry struct {
+	ID                string
+	OrgID             string
+	Name              string
+	Type              Type
+	Description       string
+	Visibility        Visibility
+	SourceRepo        *string // owner/repo it is sourced from
+	SkillID           *string // the skill it is measured as
+	CurrentVersionID  string
+	InstallationCount int
+	CreatedBy         string
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+}
+
+// A Version is one archive of an entry. It never changes.
+type Version struct {
+	ID            string
+	EntryID       string
+	Version       string
+	ContentHash   string  // SHA-256 of the archive as it was sent
+	CanonicalHash *string // SHA-256 of the archive that discovery serves
+	TreeDigest    string
+	Size          int64
+	Description   string // what its SKILL.md says
+	Manifest      []skillpkg.ManifestEntry
+	ChangeSummary *string
+	Source        Source
+	SourceRef     *string
+	SourceRepo    *string
+	RolledBack    bool
+	PushedBy      string
+	PushedAt      time.Time
+}
+
+// A Rollback is the record of one return to another version.
+type Rollback struct {
+	From, To string
+	Reason   *string
+	By       string
+	At       time.Time
+}
+
+// A Type is what an entry is.
+type Type string
+
+// TypeSkill is the type of an entry whose archive must hold a SKILL.md.
+const TypeSkill Type = "skill"
+
+func types() []Type { return []Type{TypeSkill, "agent", "command", "hook", "bundle"} }
+
+// A Visibility says who may see an entry.
+type Visibility string
+
+// The visibilities.
+const (
+	Public   Visibility = "public"   // listed for everybody
+	Org      Visibility = "org"      // only for its organisation
+	Unlisted Visibility = "unlisted" // for everybody who knows its id
+)
+
+func visibilities() []Visibility { return []Visibility{Public, Org, Unlisted} }
+
+// A Source is the road by which a version came.
+type Source string
+
+// The sources.
+const (
+	FromCLI            Source = "cli"
+	FromRepohost       Source = "repohost"
+	FromRepohostDirect Source = "repohost-direct"
+)
+
+// Lengths in characters.
+const (
+	maxName        = 100
+	maxVersion     = 128
+	maxDescription = 4096
+	maxSummary     = 10_000
+	maxReason      = 1_000
+)
+
+// checkName keeps a name fit for a path, a terminal and a file name.
+func checkName(name string) []fault.Issue {
+	if name == "" || utf8.RuneCountInString(name) > maxName {
+		return []fault.Issue{fault.At("name", "name must have 1 to %d characters", maxName)}
+	}
+	if !printable(name) || strings.ContainsAny(name, `/\`) || strings.TrimSpace(name) != name {
+		return []fault.Issue{fault.At("name", "name must be printable, without slashes and without spaces around it")}
+	}
+	return nil
+}
+
+func checkVersion(version string) []fault.Issue {
+	if version == "" || utf8.RuneCountInString(version) > maxVersion || !printable(version) || strings.Contains(version, "/") {
+		return []fault.Issue{fault.At("version", "version must be 1 to %d printable characters without /", maxVersion)}
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// checkText keeps what nobody can store out of the databases.
+func checkText(field, value string, limit int) []fault.Issue {
+	if strings.ContainsRune(value, 0) {
+		return []fault.Issue{fault.At(field, "%s must not contain NUL", field)}
+	}
+	if utf8.RuneCountInString(value) > limit {
+		return []fault.Issue{fault.At(field, "%s must have at most %d characters", field, limit)}
+	}
+	return nil
+}
+
+func checkOneOf[T ~string](field string, value T, allowed ...T) []fault.Issue {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	words := make([]string, len(allowed))
+	for i, a := range allowed {
+		words[i] = string(a)
+	}
+	return []fault.Issue{fault.At(field, "%s must be one of %s", field, strings.Join(words, ", "))}
+}
+
+// checkRepo accepts owner/repo.
+func checkRepo(repo *string) []fault.Issue {
+	if repo == nil {
+		return nil
+	}
+	owner, name, ok := strings.Cut(*repo, "/")
+	if !ok || owner == "" || name == "" || strings.Contains(name, "/") || len(*repo) > 200 || !printable(*repo) {
+		return []fault.Issue{fault.At("source_repo", "source_repo must be owner/repo")}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const selectInstallations = `
+	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.installed_at, i.last_seen_at,
+		e.name, latest.version, latest.content_hash, u.name, u.email,
+		(SELECT v.version FROM registry_versions v
+			WHERE v.entry_id = i.entry_id AND v.content_hash = i.content_hash
+			ORDER BY v.id = e.current_version_id DESC, v.pushed_at DESC LIMIT 1)
+	FROM registry_installations i
+	JOIN registry_entries e ON e.id = i.entry_id
+	JOIN registry_versions latest ON latest.id = e.current_version_id
+	JOIN users u ON u.id = i.user_id `
+
+func scanInstallation(row store.Row) (i InstallationState, err error) {
+	err = row.Scan(&i.ID, &i.EntryID, &i.UserID, &i.DeviceID, &i.InstallPath, &i.ContentHash,
+		store.Time(&i.InstalledAt), store.Time(&i.LastSeenAt),
+		&i.EntryName, &i.LatestVersion, &i.LatestHash, &i.UserName, &i.UserEmail, &i.Version)
+	return i, err
+}
+
+func installationByID(ctx context.Context, q store.Querier, id string) (InstallationState, error) {
+	rows, err := q.Query(ctx, selectInstallations+`WHERE i.id = $1`, id)
+	return store.One(rows, err, "Installation", scanInstallation)
+}
+
+func installationsOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]InstallationState, error) {
+	rows, err := q.Query(ctx, selectInstallations+`WHERE i.entry_id = $1 AND i.org_id = $2 ORDER BY i.id`, entryID, orgID)
+	return store.All(rows, err, scanInstallation)
+}
+
+func installationsOfUser(ctx context.Context, q store.Querier, userID string) ([]InstallationState, error) {
+	rows, err := q.Query(ctx, selectInstallations+`WHERE i.user_id = $1 ORDER BY i.id`, userID)
+	return store.All(rows, err, scanInstallation)
+}
+
+// upsertInstallation writes the record and keeps the entry's count exact: the
+// count goes up only with a record that was not there.
+func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n NewInstallation) (string, error) {
+	id, at := newID(), store.Micros(now())
+	rows, err := tx.Query(ctx, `
+		INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash, installed_at, last_seen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+		ON CONFLICT (entry_id, user_id, device_id, install_path)
+		DO UPDATE SET content_hash = excluded.content_hash, installed_at = excluded.installed_at, last_seen_at = excluded.last_seen_at
+		RETURNING id`, id, n.EntryID, c.OrgID, c.UserID, n.DeviceID, n.InstallPath, n.ContentHash, at)
+	written, err := store.One(rows, err, "Installation", store.Value[string])
+	if err != nil || written != id {
+		return written, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE registry_entries SET installation_count = installation_count + 1 WHERE id = $1`, n.EntryID)
+	return written, err
+}
+
+func updateInstallations(ctx context.Context, tx *store.Tx, changed []Installation) error {
+	ids, hashes, times := make([]string, len(changed)), make([]string, len(changed)), make([]int64, len(changed))
+	for i, c := range changed {
+		ids[i], hashes[i], times[i] = c.ID, c.ContentHash, store.Micros(c.LastSeenAt)
+	}
+	return store.BulkUpdate{
+		Table: "registry_installations", Key: store.Col("id", ids),
+		Set: []store.Column{store.Col("content_hash", hashes), store.Col("last_seen_at", times)},
+	}.Run(ctx, tx)
+}
+
+type latestVersion struct {
+	name, version, hash string
+}
+
+// latestVersions finds the current version of every entry that the
+// organisation may see.
+func latestVersions(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]latestVersion, error) {
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `
+		SELECT e.id, e.name, v.version, v.content_hash
+		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		WHERE e.id`+in+` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
+	latest := map[string]latestVersion{}
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var id string
+		var l latestVersion
+		err := row.Scan(&id, &l.name, &l.version, &l.hash)
+		latest[id] = l
+		return struct{}{}, err
+	})
+	return latest, err
+}
+
+// knownVersions names the versions whose content the items have.
+func knownVersions(ctx context.Context, q store.Querier, items []SyncItem) (map[SyncItem]string, error) {
+	known := map[SyncItem]string{}
+	if len(items) == 0 {
+		return known, nil
+	}
+	ids, hashes := make([]string, len(items)), make([]string, len(items))
+	for i, item := range items {
+		ids[i], hashes[i] = item.EntryID, item.Hash
+	}
+	inIDs, idList := q.Dialect().In("$1", ids)
+	inHashes, hashList := q.Dialect().In("$2", hashes)
+	rows, err := q.Query(ctx, `
+		SELECT entry_id, content_hash, version FROM registry_versions
+		WHERE entry_id`+inIDs+` AND content_hash`+inHashes+` ORDER BY pushed_at, id`, idList, hashList)
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var item SyncItem
+		var version string
+		err := row.Scan(&item.EntryID, &item.Hash, &version)
+		known[item] = version
+		return struct{}{}, err
+	})
+	return known, err
+}

@@ -1,0 +1,318 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Publication is an archive on its way to become a version, with what its
+// sender says about it.
+type Publication struct {
+	OrgID, UserID string
+
+	Name        string
+	Type        Type
+	Description *string // nil: what the SKILL.md says
+	Visibility  Visibility
+	EntryRepo   *string
+
+	Version       string
+	ChangeSummary *string
+	Source        Source
+	SourceRef     *string
+	SourceRepo    *string
+
+	// ContentHash and Manifest are the sender's claims, checked when given.
+	ContentHash string
+	Manifest    []skillpkg.ManifestEntry
+
+	Archive io.ReaderAt
+	Size    int64
+}
+
+// Create makes an entry with its first version. A taken name is a conflict.
+func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version, err error) {
+	defer fault.Wrap(&err, "create entry %q", p.Name)
+	if issues := p.checkEntry(); len(issues) > 0 {
+		return e, v, fault.Issues(issues...)
+	}
+	err = s.publish(ctx, p, p.Type, func(ctx context.Context, tx *store.Tx, made Version) (bool, error) {
+		e = p.entry(made)
+		v = made
+		if _, err := skills.CleanName(e.Name); err == nil && e.Type == TypeSkill {
+			id, err := skills.Resolve(ctx, tx, e.OrgID, e.Name)
+			if err != nil {
+				return false, err
+			}
+			e.SkillID = &id
+		}
+		v.EntryID = e.ID
+		if err := insertEntry(ctx, tx, e); store.IsDuplicate(err) {
+			return false, nameTaken(e.Name)
+		} else if err != nil {
+			return false, err
+		}
+		return true, insertVersion(ctx, tx, v)
+	})
+	return e, v, err
+}
+
+func nameTaken(name string) error {
+	return fault.New(fault.Conflict, "An entry named %s exists; push a version to it instead", name)
+}
+
+// Push adds a version to an entry of the organisation and makes it current.
+// The same version with the same content is the one that is there: then made
+// is false. With other content it is a conflict: versions never change.
+func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e Entry, v Version, made bool, err error) {
+	defer fault.Wrap(&err, "push to entry %s", entryID)
+	if issues := p.checkPush(); len(issues) > 0 {
+		return e, v, false, fault.Issues(issues...)
+	}
+	e, err = ownEntry(ctx, s.DB, p.OrgID, entryID)
+	if err != nil {
+		return e, v, false, err
+	}
+	if p.Name != "" && p.Name != e.Name {
+		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", e.Name)
+	}
+	err = s.publish(ctx, p, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version) (bool, error) {
+		if e, err = lockEntry(ctx, tx, p.OrgID, entryID); err != nil {
+			return false, err
+		}
+		v, err = versionByName(ctx, tx, entryID, p.Version)
+		if err == nil {
+			made = false
+			return false, sameContent(v, fresh)
+		}
+		if !fault.Is(err, fault.NotFound) {
+			return false, err
+		}
+		v, made = fresh, true
+		v.EntryID, v.PushedAt = entryID, after(e.UpdatedAt)
+		if err := insertVersion(ctx, tx, v); err != nil {
+			return false, err
+		}
+		e.CurrentVersionID, e.UpdatedAt = v.ID, v.PushedAt
+		return true, updateCurrent(ctx, tx, e)
+	})
+	return e, v, made, err
+}
+
+func sameContent(there, fresh Version) error {
+	if there.ContentHash != fresh.ContentHash {
+		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one", there.Version)
+	}
+	return nil
+}
+
+func (p *Publication) checkEntry() []fault.Issue {
+	return slices.Concat(
+		checkName(p.Name), checkOneOf("entry_type", p.Type, types()...),
+		checkOneOf("visibility", p.Visibility, visibilities()...), checkRepo(p.EntryRepo), p.checkVersion())
+}
+
+// checkPush also looks at what a push does not change: it may be left out,
+// not wrong.
+func (p *Publication) checkPush() []fault.Issue {
+	return slices.Concat(
+		p.checkVersion(), checkRepo(p.SourceRepo), checkOneOf("entry_type", cmp.Or(p.Type, TypeSkill), types()...),
+		checkOneOf("visibility", cmp.Or(p.Visibility, Org), visibilities()...))
+}
+
+func (p *Publication) checkVersion() []fault.Issue {
+	return slices.Concat(checkVersion(p.Version),
+		checkText("description", deref(p.Description), maxDescription),
+		checkText("change_summary", deref(p.ChangeSummary), maxSummary))
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (p *Publication) entry(v Version) Entry {
+	e := Entry{
+		ID: newID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Description: v.Description,
+		Visibility: p.Visibility, SourceRepo: p.EntryRepo, CurrentVersionID: v.ID,
+		CreatedBy: p.UserID, CreatedAt: v.PushedAt, UpdatedAt: v.PushedAt,
+	}
+	if p.Description != nil {
+		e.Description = *p.Description
+	}
+	return e
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// now is the time with the precision that the database keeps.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// after is now, or a moment after what happened last, should the clock of
+// another replica run ahead: the order of pushes is that of their times.
+func after(last time.Time) time.Time {
+	if t := now(); t.After(last) {
+		return t
+	}
+	return last.Add(time.Microsecond)
+}
+
+// publish checks the archive, stores its bytes, and lets commit write the
+// version. commit reports whether the version now needs the bytes; if not,
+// they are given back. Nothing is stored of an archive that is refused.
+func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit func(context.Context, *store.Tx, Version) (bool, error)) error {
+	v, canonical, err := p.read(ctx, kind)
+	if err != nil {
+		return err
+	}
+	hashes := []string{v.ContentHash}
+	if v.CanonicalHash != nil {
+		hashes = append(hashes, *v.CanonicalHash)
+	}
+	if err := s.pin(ctx, hashes); err != nil {
+		return err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			s.unpin(context.WithoutCancel(ctx), hashes)
+		}
+	}()
+	if _, err := blob.PutContent(ctx, s.Blobs, io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
+		return err
+	}
+	if v.CanonicalHash != nil && *v.CanonicalHash != v.ContentHash {
+		if _, err := blob.PutContent(ctx, s.Blobs, bytes.NewReader(canonical)); err != nil {
+			return err
+		}
+	}
+	keep := false
+	err = s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		keep, err = commit(ctx, tx, v)
+		return err
+	})
+	kept = err == nil && keep
+	return err
+}
+
+// read checks the archive against the limits and the sender's claims, and
+// returns the version it would become with its canonical form.
+func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical []byte, err error) {
+	pkg, err := skillpkg.Open(ctx, p.Archive, p.Size, skillpkg.DefaultLimits())
+	if err != nil {
+		return v, nil, err
+	}
+	defer pkg.Close()
+	if pkg.Format != skillpkg.TarGz {
+		return v, nil, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
+	}
+	v = Version{
+		ID: newID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
+		ChangeSummary: p.ChangeSummary, Source: p.Source, SourceRef: p.SourceRef, SourceRepo: p.SourceRepo,
+		PushedBy: p.UserID, PushedAt: now(),
+	}
+	if v.ContentHash, err = hashOf(io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
+		return v, nil, err
+	}
+	if issues := p.checkClaims(v); len(issues) > 0 {
+		return v, nil, fault.Issues(issues...)
+	}
+	if err := pkg.RequireSkill(); err != nil {
+		if kind == TypeSkill {
+			return v, nil, err
+		}
+		return v, nil, nil
+	}
+	if skill, err := pkg.Skill(); err == nil {
+		v.Description = cut(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
+	}
+	canonical, err = canonicalOf(ctx, pkg)
+	if err != nil || canonical == nil {
+		return v, nil, err
+	}
+	sum, err := hashOf(bytes.NewReader(canonical))
+	v.CanonicalHash = &sum
+	return v, canonical, err
+}
+
+// canonicalOf packs the files the way installers want them. A skill with a
+// name that they cannot read, or whose SKILL.md they would not find, has no
+// such form: it is nil, and the skill is left out of discovery.
+func canonicalOf(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
+	if pkg.SkillPath != "SKILL.md" {
+		return nil, nil //nolint:nilnil // having none is not an error here
+	}
+	var b bytes.Buffer
+	err := pkg.Repack(ctx, &b, skillpkg.TarGz)
+	if _, unfit := errors.AsType[*skillpkg.Error](err); unfit {
+		return nil, nil //nolint:nilnil // having none is not an error here
+	}
+	return b.Bytes(), err
+}
+
+func hashOf(r io.Reader) (string, error) {
+	h := sha256.New()
+	_, err := io.Copy(h, r)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+func cut(s string, limit int) string {
+	if runes := []rune(s); len(runes) > limit {
+		return string(runes[:limit])
+	}
+	return s
+}
+
+// checkClaims compares what the sender says of the archive with what it is.
+func (p *Publication) checkClaims(v Version) []fault.Issue {
+	var issues []fault.Issue
+	if p.ContentHash != "" && p.ContentHash != v.ContentHash {
+		issues = append(issues, fault.At("content_hash", "content_hash must be the SHA-256 of the archive, %s; was the archive changed on the way?", v.ContentHash))
+	}
+	if p.Manifest != nil {
+		issues = append(issues, compareManifests(p.Manifest, v.Manifest)...)
+	}
+	return issues
+}
+
+// compareManifests names the first file on which the two disagree.
+func compareManifests(claimed, found []skillpkg.ManifestEntry) []fault.Issue {
+	byPath := map[string]skillpkg.ManifestEntry{}
+	for _, f := range found {
+		byPath[f.Path] = f
+	}
+	for _, c := range claimed {
+		f, ok := byPath[c.Path]
+		if !ok {
+			return []fault.Issue{fault.At("file_manifest", "file_manifest names %q, which is not in the archive, or twice", c.Path)}
+		}
+		if f.Hash != c.Hash || f.Size != c.Size {
+			return []fault.Issue{fault.At("file_manifest", "file_manifest is wrong about %q: it has %d bytes and the SHA-256 %s", c.Path, f.Size, f.Hash)}
+		}
+		delete(byPath, c.Path)
+	}
+	for _, f := range found {
+		if _, missing := byPath[f.Path]; missing {
+			return []fault.Issue{fault.At("file_manifest", "file_manifest leaves out %q", f.Path)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package registry_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func zipped(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	f, err := w.Create("SKILL.md")
+	if err == nil {
+		_, err = f.Write([]byte(skillText("Zip.")))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestRefusedMetadata has a case for everything that can be wrong about the
+// form and its metadata.
+func TestRefusedMetadata(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme", access.Pro)
+		archive := skill(t, "A.", "x.md", "x")
+		right := manifest(map[string]string{"SKILL.md": skillText("A."), "x.md": "x"})
+		wrong := func(field string, value any) []object {
+			m := manifest(map[string]string{"SKILL.md": skillText("A."), "x.md": "x"})
+			m[1][field] = value
+			return m
+		}
+		for _, c := range []struct {
+			name       string
+			fields     object
+			path, text string
+		}{
+			{"no name", object{"name": ""}, "name", "name must have 1 to 100 characters"},
+			{"long name", object{"name": strings.Repeat("ä", 101)}, "name", "name must have 1 to 100 characters"},
+			{"slash in the name", object{"name": "a/b"}, "name", "without slashes"},
+			{"control character in the name", object{"name": "a\x1b[2J"}, "name", "printable"},
+			{"space around the name", object{"name": " pdf"}, "name", "without spaces around it"},
+			{"no version", object{"version": ""}, "version", "version must be 1 to 128 printable characters"},
+			{"long version", object{"version": strings.Repeat("1", 129)}, "version", "version must be 1 to 128 printable characters"},
+			{"slash in the version", object{"version": "1/2"}, "version", "without /"},
+			{"line feed in the version", object{"version": "1\n2"}, "version", "printable"},
+			{"NUL in the version", object{"version": "1\x00"}, "version", "printable"},
+			{"type", object{"entry_type": "spell"}, "entry_type", "entry_type must be one of skill, agent, command, hook, bundle"},
+			{"visibility", object{"visibility": "secret"}, "visibility", "visibility must be one of public, org, unlisted"},
+			{"repository", object{"source_repo": "acme"}, "source_repo", "source_repo must be owner/repo"},
+			{"description too long", object{"description": strings.Repeat("x", 4097)}, "description", "at most 4096 characters"},
+			{"NUL in the description", object{"description": "a\x00b"}, "description", "description must not contain NUL"},
+			{"NUL in the summary", object{"change_summary": "a\x00b"}, "change_summary", "change_summary must not contain NUL"},
+			{"summary too long", object{"change_summary": strings.Repeat("x", 10001)}, "change_summary", "at most 10000 characters"},
+			{"wrong hash", object{"content_hash": sum([]byte("other"))}, "content_hash", "content_hash must be the SHA-256 of the archive, " + sum(archive)},
+			{"hash that is none", object{"content_hash": "abc"}, "content_hash", "must be the SHA-256"},
+			{"extra file in the manifest", object{"file_manifest": append(right, object{"path": "y", "hash": "", "size": 0})}, "file_manifest", `names "y", which is not in the archive`},
+			{"file missing in the manifest", object{"file_manifest": right[:1]}, "file_manifest", `leaves out "x.md"`},
+			{"empty manifest", object{"file_manifest": []object{}}, "file_manifest", `leaves out "SKILL.md"`},
+			{"file twice in the manifest", object{"file_manifest": append(right, right[1])}, "file_manifest", `names "x.md", which is not in the archive, or twice`},
+			{"wrong size", object{"file_manifest": wrong("size", 2)}, "file_manifest", `wrong about "x.md"`},
+			{"wrong hash of a file", object{"file_manifest": wrong("hash", sum(nil))}, "file_manifest", `wrong about "x.md"`},
+			{"name of another type", object{"name": 1}, "name", "name: unexpected number"},
+			{"version of another type", object{"version": []int{1}}, "version", "version: unexpected array"},
+			{"size of another type", object{"file_manifest": wrong("size", "1")}, "file_manifest.size", "unexpected string"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				ada.in(t).create("pdf", "1", archive, c.fields).wantInvalid(c.path, c.text)
+			})
+		}
+		w.wantNothing()
+	})
+}
+
+func TestRefusedForm(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme", access.Pro)
+		archive, m := skill(t, "A."), metadata(object{"name": "pdf", "version": "1"})
+		raw := func(content string) part { return part{name: "metadata", content: []byte(content)} }
+		asFile := part{name: "metadata", file: "m.json", content: bytes.Repeat([]byte(" "), 1<<20+1)}
+		const needArchive = "archive must be one file part"
+		for _, c := range []struct {
+			name       string
+			parts      []part
+			path, text string
+		}{
+			{"no metadata", []part{archivePart(archive)}, "metadata", "metadata is required"},
+			{"two metadata", []part{m, m, archivePart(archive)}, "metadata", "one part that holds JSON"},
+			{"no archive", []part{m}, "archive", needArchive},
+			{"two archives", []part{m, archivePart(archive), archivePart(archive)}, "archive", needArchive},
+			{"archive that is no file", []part{m, {name: "archive", content: archive}}, "archive", needArchive},
+			{"metadata that is no JSON", []part{raw("{"), archivePart(archive)}, "metadata", "metadata is not valid JSON"},
+			{"two documents", []part{raw("{} {}"), archivePart(archive)}, "metadata", "metadata is not valid JSON"},
+			{"array", []part{raw("[1]"), archivePart(archive)}, "metadata", "metadata: unexpected array"},
+			{"text", []part{raw(`"pdf"`), archivePart(archive)}, "metadata", "metadata: unexpected string"},
+			{"null", []part{raw("null"), archivePart(archive)}, "name", "name must have"},
+		} {
+			t.Run(c.name, func(t *testing.T) { ada.in(t).upload(registryPath, c.parts...).wantInvalid(c.path, c.text) })
+		}
+		asValue := asFile
+		asValue.file = ""
+		for _, p := range []part{asFile, asValue} {
+			ada.upload(registryPath, p, archivePart(archive)).wantError(http.StatusRequestEntityTooLarge, "1 MiB")
+		}
+		ada.post(registryPath, object{"name": "pdf"}).wantError(http.StatusUnsupportedMediaType, "multipart/form-data")
+		ada.send(http.MethodPost, registryPath, "multipart/form-data; boundary=x", []byte("garbage")).wantInvalid("", "multipart form")
+		w.wantNothing()
+	})
+}
+
+// TestRefusedArchives sends archives of each kind that is refused; the whole
+// list of what skillpkg refuses stands there.
+func TestRefusedArchives(t *testing.T) {
+	cases := refusedArchives(t)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme", access.Pro)
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				a := ada.in(t).create("pdf", "1", c.archive)
+				if c.status == http.StatusBadRequest {
+					a.wantInvalid("archive", c.text)
+					return
+				}
+				a.wantError(c.status, c.text)
+			})
+		}
+		w.wantNothing()
+	})
+}
+
+type refusedArchive struct {
+	name    string
+	archive []byte
+	status  int
+	text    string
+}
+
+func refusedArchives(t *testing.T) []refusedArchive {
+	t.Helper()
+	good := skill(t, "A.")
+	damaged := bytes.Clone(good)
+	damaged[len(damaged)-8] ^= 1
+	sk := file("SKILL.md", skillText("A."))
+	many := []member{sk}
+	for i := range 1000 {
+		many = append(many, file(fmt.Sprintf("f%d", i), ""))
+	}
+	return []refusedArchive{
+		{"nothing", nil, 400, "neither"},
+		{"text", []byte("hello"), 400, "neither"},
+		{"zip", zipped(t), 400, "archive must be a tar.gz, not a zip"},
+		{"gzip cut short", good[:len(good)-20], 400, "ends too early"},
+		{"gzip with a wrong checksum", damaged, 400, "the archive is damaged"},
+		{"path out of the root", pack(t, sk, file("../evil.sh", "x")), 400, `"../evil.sh"`},
+		{"absolute path", pack(t, sk, file("/etc/passwd", "x")), 400, `"/etc/passwd"`},
+		{"link out of the root", pack(t, sk, member{name: "l", link: "../../etc/passwd", typ: tar.TypeSymlink}), 400, `"l"`},
+		{"device", pack(t, sk, member{name: "null", typ: tar.TypeChar}), 400, `"null"`},
+		{"setuid", pack(t, sk, member{name: "su", typ: tar.TypeReg, mode: 0o4111}), 400, `"su"`},
+		{"the same name twice", pack(t, sk, file("a", "1"), file("a", "2")), 400, `"a"`},
+		{"names that differ in case", pack(t, sk, file("Read.md", "1"), file("READ.md", "2")), 400, `"READ.md"`},
+		{"no SKILL.md", pack(t, file("readme.md", "x")), 400, "no SKILL.md at the root"},
+		{"two skills", pack(t, file("a/SKILL.md", "x"), file("b/SKILL.md", "x")), 400, "pack one skill at a time"},
+		{"too many files", pack(t, many...), 413, "more than 1000 files"},
+		{"bomb", pack(t, sk, file("zeros", strings.Repeat("\x00", 9<<20))), 413, "100 times its size"},
+		{"file too large", pack(t, sk, file("big", noise(1<<20)+strings.Repeat("\x00", 10<<20))), 413, "10 MiB"},
+		{"archive too large", pack(t, sk, file("big", noise(10<<20))), 413, "larger than 10 MiB"},
+		{"body too large", pack(t, sk, file("big", noise(13<<20))), 413, "12 MiB"},
+	}
+}
+
+// TestRefusedPush checks that a push is checked as a create is, and that what
+// was stored on the way to a refusal goes away.
+func TestRefusedPush(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.work()
+		ada := w.org("acme", access.Pro)
+		id := ada.made("pdf", "1", skill(t, "A."))
+		before := w.contents()
+		other := skill(t, "B.")
+		for _, c := range []struct {
+			fields     object
+			path, text string
+		}{
+			{object{"version": "a/b"}, "version", "without /"},
+			{object{"version": ""}, "version", "1 to 128"},
+			{object{"change_summary": strings.Repeat("x", 10001)}, "change_summary", "at most 10000"},
+			{object{"content_hash": sum(nil)}, "content_hash", "must be the SHA-256"},
+			{object{"source_repo": "acme"}, "source_repo", "must be owner/repo"},
+			{object{"entry_type": "spell"}, "entry_type", "must be one of"},
+			{object{"visibility": "secret"}, "visibility", "must be one of"},
+			{object{"file_manifest": []object{}}, "file_manifest", "leaves out"},
+		} {
+			ada.push(id, "2", other, c.fields).wantInvalid(c.path, c.text)
+		}
+		ada.push("unknown", "a/b", other).wantInvalid("version", "without /") // 400 before 404
+		ada.push(id, "2", pack(t, file("x", "x"))).wantInvalid("archive", "no SKILL.md")
+		ada.push(id, "1", other).want(http.StatusConflict)
+		ada.create("pdf", "1", other).want(http.StatusConflict)
+		w.settle()
+		if diff := len(w.contents()) - len(before); diff != 0 || w.count("registry_blobs") != len(before) {
+			t.Errorf("%d contents more than before the refusals, %d blobs counted", diff, w.count("registry_blobs"))
+		}
+	})
+}

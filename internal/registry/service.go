@@ -1,0 +1,185 @@
+package registry
+
+import (
+	"context"
+	"log/slog"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service is the registry.
+type Service struct {
+	DB    *store.DB
+	Blobs blob.Bucket
+	Jobs  *jobs.Queue
+	// Skills tells how well versions do.
+	Skills *skills.Service
+	Log    *slog.Logger
+}
+
+// Rollback makes another version current and records it. An empty target
+// means the one pushed before the current; if there is none it is a conflict.
+func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (result RollbackResult, err error) {
+	defer fault.Wrap(&err, "roll back entry %s", entryID)
+	if r.Reason != nil && utf8.RuneCountInString(*r.Reason) > maxReason {
+		return result, fault.Invalid("reason", "reason must have at most %d characters", maxReason)
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		e, err := lockEntry(ctx, tx, r.OrgID, entryID)
+		if err != nil {
+			return err
+		}
+		from, err := versionByID(ctx, tx, e.CurrentVersionID)
+		if err != nil {
+			return err
+		}
+		to, err := rollbackTarget(ctx, tx, from, r.Target)
+		if err != nil {
+			return err
+		}
+		if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
+			return err
+		}
+		to.RolledBack = false
+		e.CurrentVersionID, e.UpdatedAt = to.ID, after(e.UpdatedAt)
+		if err := updateCurrent(ctx, tx, e); err != nil {
+			return err
+		}
+		result = RollbackResult{Entry: e, Version: to, From: from.Version}
+		return insertRollback(ctx, tx, entryID, Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt})
+	})
+	return result, err
+}
+
+// NewRollback says what to roll back to, and who wants it.
+type NewRollback struct {
+	OrgID, UserID string
+	Target        string // a version, or ""
+	Reason        *string
+}
+
+// RollbackResult is the entry after a rollback, its current version, and the
+// version that was current before.
+type RollbackResult struct {
+	Entry   Entry
+	Version Version
+	From    string
+}
+
+func rollbackTarget(ctx context.Context, tx *store.Tx, current Version, target string) (Version, error) {
+	if target == "" {
+		v, err := versionBefore(ctx, tx, current)
+		if fault.Is(err, fault.NotFound) {
+			return v, fault.New(fault.Conflict, "Nothing to roll back to: %s is the first version", current.Version)
+		}
+		return v, err
+	}
+	v, err := versionByName(ctx, tx, current.EntryID, target)
+	if err == nil && v.ID == current.ID {
+		return v, fault.New(fault.Conflict, "Version %s is current already", target)
+	}
+	return v, err
+}
+
+// Delete removes an entry with everything about it. Its bytes follow by a job,
+// where no other version has the same.
+func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
+	defer fault.Wrap(&err, "delete entry %s", entryID)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if _, err := lockEntry(ctx, tx, orgID, entryID); err != nil {
+			return err
+		}
+		if err := s.unpinEntry(ctx, tx, entryID); err != nil {
+			return err
+		}
+		return deleteEntry(ctx, tx, entryID)
+	})
+}
+
+// Entry returns an entry that the organisation may see: its own, or another's
+// that is public or unlisted.
+func (s *Service) Entry(ctx context.Context, orgID, id string) (Entry, error) {
+	return visibleEntry(ctx, s.DB, orgID, id)
+}
+
+// Versions lists an entry's versions, newest push first, with how well each
+// does by its id.
+func (s *Service) Versions(ctx context.Context, entryID string) ([]Version, map[string]skills.Quality, error) {
+	versions, err := versionsOfEntry(ctx, s.DB, entryID)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids := make([]string, len(versions))
+	for i, v := range versions {
+		ids[i] = v.ID
+	}
+	quality, err := s.Skills.Quality(ctx, s.DB, ids)
+	return versions, quality, err
+}
+
+// Version returns one version of an entry that the organisation may see.
+func (s *Service) Version(ctx context.Context, orgID, entryID, version string) (Entry, Version, error) {
+	e, err := visibleEntry(ctx, s.DB, orgID, entryID)
+	if err != nil {
+		return e, Version{}, err
+	}
+	v, err := versionByName(ctx, s.DB, entryID, version)
+	return e, v, err
+}
+
+// Rollbacks lists an entry's rollbacks, newest first.
+func (s *Service) Rollbacks(ctx context.Context, entryID string) ([]Rollback, error) {
+	return rollbacksOfEntry(ctx, s.DB, entryID)
+}
+
+// A Filter chooses entries of a listing.
+type Filter struct {
+	Name          string // exactly this, when not empty
+	Search        string // in name or description, when not empty
+	Limit, Offset int
+}
+
+// List returns a page of the organisation's entries with their current
+// versions, ordered by name, and how many there are.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Listed, int, error) {
+	return s.list(ctx, "e.org_id = $1", orgID, f)
+}
+
+// ListPublic is List for the public entries of all organisations.
+func (s *Service) ListPublic(ctx context.Context, f Filter) ([]Listed, int, error) {
+	// Written out, so that the index of the public entries serves it.
+	return s.list(ctx, "e.visibility = 'public' AND e.org_id <> $1", "", f)
+}
+
+func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]Listed, int, error) {
+	listed, total, err := listEntries(ctx, s.DB, condition, arg, f)
+	if err != nil {
+		return nil, 0, err
+	}
+	return listed, total, s.withQuality(ctx, listed)
+}
+
+// Listed is an entry with its current version, as lists show it.
+type Listed struct {
+	Entry
+	Current Version // without its manifest
+	Quality skills.Quality
+}
+
+// withQuality fills in how well the current versions do.
+func (s *Service) withQuality(ctx context.Context, listed []Listed) error {
+	ids := make([]string, len(listed))
+	for i, l := range listed {
+		ids[i] = l.Current.ID
+	}
+	quality, err := s.Skills.Quality(ctx, s.DB, ids)
+	for i := range listed {
+		listed[i].Quality = quality[listed[i].Current.ID]
+	}
+	return err
+}

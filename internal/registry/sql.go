@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const (
+	entryColumns = `e.id, e.org_id, e.name, e.entry_type, e.description, e.visibility, e.source_repo, e.skill_id,
+		e.current_version_id, e.installation_count, e.created_by, e.created_at, e.updated_at`
+	versionColumns = `v.id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
+		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at`
+)
+
+func entryTargets(e *Entry) []any {
+	return []any{
+		&e.ID, &e.OrgID, &e.Name, &e.Type, &e.Description, &e.Visibility, &e.SourceRepo, &e.SkillID,
+		&e.CurrentVersionID, &e.InstallationCount, &e.CreatedBy, store.Time(&e.CreatedAt), store.Time(&e.UpdatedAt),
+	}
+}
+
+func scanEntry(row store.Row) (e Entry, err error) {
+	err = row.Scan(entryTargets(&e)...)
+	return e, err
+}
+
+func scanVersion(row store.Row) (v Version, err error) {
+	var manifest string
+	err = row.Scan(&v.ID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
+		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt))
+	if err != nil {
+		return v, err
+	}
+	return v, json.Unmarshal([]byte(manifest), &v.Manifest)
+}
+
+func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, source_repo, skill_id,
+			current_version_id, installation_count, created_by, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $11)`,
+		e.ID, e.OrgID, e.Name, e.Type, e.Description, e.Visibility, e.SourceRepo, e.SkillID,
+		e.CurrentVersionID, e.CreatedBy, store.Micros(e.CreatedAt))
+	if err != nil {
+		return err
+	}
+	return insertCurrent(ctx, q, e)
+}
+
+// insertCurrent remembers from when on the entry's current version was that.
+func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
+	_, err := q.Exec(ctx, `INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
+		newID(), e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
+	return err
+}
+
+func insertVersion(ctx context.Context, q store.Querier, v Version) error {
+	if v.Manifest == nil {
+		v.Manifest = []skillpkg.ManifestEntry{}
+	}
+	manifest, err := json.Marshal(v.Manifest)
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `
+		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
+			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15)`,
+		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
+		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt))
+	return err
+}
+
+// ownEntry finds an entry of the organisation.
+func ownEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry, error) {
+	rows, err := q.Query(ctx, `SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.id = $2`, orgID, id)
+	return store.One(rows, err, "Registry entry", scanEntry)
+}
+
+// lockEntry is ownEntry for a transaction that changes the entry.
+func lockEntry(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.id = $2`+tx.Dialect().ForUpdate(), orgID, id)
+	return store.One(rows, err, "Registry entry", scanEntry)
+}
+
+const selectVisible = `
+	SELECT ` + entryColumns + ` FROM registry_entries e
+	WHERE e.id = $2 AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`
+
+func visibleEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry, error) {
+	rows, err := q.Query(ctx, selectVisible, orgID, id)
+	return store.One(rows, err, "Registry entry", scanEntry)
+}
+
+// lockVisible is visibleEntry for a transaction that adds to the entry.
+func lockVisible(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
+	rows, err := tx.Query(ctx, selectVisible+tx.Dialect().ForUpdate(), orgID, id)
+	return store.One(rows, err, "Registry entry", scanEntry)
+}
+
+func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
+	_, err := q.Exec(ctx, `UPDATE registry_entries SET current_version_id = $2, updated_at = $3 WHERE id = $1`,
+		e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
+	if err != nil {
+		return err
+	}
+	return insertCurrent(ctx, q, e)
+}
+
+func deleteEntry(ctx context.Context, q store.Querier, id string) error {
+	for _, table := range []string{"registry_installations", "registry_rollbacks", "registry_currents", "registry_versions"} {
+		if _, err := q.Exec(ctx, `DELETE FROM `+table+` WHERE entry_id = $1`, id); err != nil {
+			return err
+		}
+	}
+	_, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, id)
+	return err
+}
+
+func versionByName(ctx context.Context, q store.Querier, entryID, version string) (Version, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.version = $2`, entryID, version)
+	return store.One(rows, err, "Version "+version, scanVersion)
+}
+
+func versionByID(ctx context.Context, q store.Querier, id string) (Version, error) {
+	rows, err := q.Query(ctx, `SELECT `+versionColumns+` FROM registry_versions v WHERE v.id = $1`, id)
+	return store.One(rows, err, "Version", scanVersion)
+}
+
+// versionBefore finds the version that was pushed last before v.
+func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+versionColumns+` FROM registry_versions v
+		WHERE v.entry_id = $1 AND (v.pushed_at, v.id) < ($2, $3)
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, v.EntryID, store.Micros(v.PushedAt), v.ID)
+	return store.One(rows, err, "Version", scanVersion)
+}
+
+// versionsOfEntry lists what is never empty: an entry without versions has been
+// deleted since it was found.
+func versionsOfEntry(ctx context.Context, q store.Querier, entryID string) ([]Version, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1
+		ORDER BY v.pushed_at DESC, v.id DESC`, entryID)
+	versions, err := store.All(rows, err, scanVersion)
+	if err == nil && len(versions) == 0 {
+		return nil, fault.New(fault.NotFound, "Registry entry not found")
+	}
+	return versions, err
+}
+
+// markRolledBack flags the version left behind, and clears the one returned to.
+func markRolledBack(ctx context.Context, q store.Querier, from, to string) error {
+	_, err := q.Exec(ctx, `UPDATE registry_versions SET rolled_back = (id = $1) WHERE id IN ($1, $2)`, from, to)
+	return err
+}
+
+func insertRollback(ctx context.Context, q store.Querier, entryID string, r Rollback) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, newID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At))
+	return err
+}
+
+func rollbacksOfEntry(ctx context.Context, q store.Querier, entryID string) ([]Rollback, error) {
+	rows, err := q.Query(ctx, `
+		SELECT from_version, to_version, reason, rolled_back_by, rolled_back_at FROM registry_rollbacks
+		WHERE entry_id = $1 ORDER BY id DESC`, entryID)
+	return store.All(rows, err, func(row store.Row) (r Rollback, err error) {
+		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At))
+		return r, err
+	})
+}
+
+// listEntries reads a page of the entries that the condition on $1 allows.
+func listEntries(ctx context.Context, q store.Querier, condition, arg string, f Filter) ([]Listed, int, error) {
+	const chosen = ` AND ($2 = '' OR e.name = $2)
+		AND ($3 = '' OR lower(e.name) LIKE lower($3) ESCAPE '\' OR lower(e.description) LIKE lower($3) ESCAPE '\')`
+	search := likePattern(f.Search)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM registry_entries e WHERE `+condition+chosen, arg, f.Name, search)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+entryColumns+`, v.id, v.version, v.content_hash, v.canonical_hash, v.description
+		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		WHERE `+condition+chosen+`
+		ORDER BY e.name, e.id LIMIT $4 OFFSET $5`, arg, f.Name, search, f.Limit, f.Offset)
+	entries, err := store.All(rows, err, scanListed)
+	return entries, total, err
+}
+
+func scanListed(row store.Row) (l Listed, err error) {
+	v := &l.Current
+	err = row.Scan(append(entryTargets(&l.Entry), &v.ID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.Description)...)
+	return l, err
+}
+
+// likePattern finds the text anywhere; its own wildcards mean themselves. The
+// database lowers it, as it does what it is compared with: databases do not
+// agree on the letters that have a case.
+func likePattern(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
+}
+
+// manifestsOf reads the file names of the current versions, by version id.
+func manifestsOf(ctx context.Context, q store.Querier, listed []Listed) (map[string][]string, error) {
+	ids := make([]string, len(listed))
+	for i, l := range listed {
+		ids[i] = l.Current.ID
+	}
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+versionColumns+` FROM registry_versions v WHERE v.id`+in, list)
+	versions, err := store.All(rows, err, scanVersion)
+	names := map[string][]string{}
+	for _, v := range versions {
+		for _, f := range v.Manifest {
+			names[v.ID] = append(names[v.ID], f.Path)
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,108 @@
+package skills
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// Mount adds the routes of the performance API.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/v1/skills", Permission: access.Read, Summary: "List skills with their health"})
+	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/v1/skills/{skill_id}", Permission: access.Read, Summary: "Get a skill's performance and its daily numbers"})
+}
+
+type listInput struct {
+	httpapi.Page
+	Q      string `query:"q" maxLength:"200" doc:"Text to find in the name"`
+	Status Status `query:"status" enum:"healthy,warning,critical,unknown" doc:"Only skills of this status"`
+	Sort   string `query:"sort" default:"name" enum:"name,-name,last_seen_at,-last_seen_at,unique_sessions,-unique_sessions,pass_rate,-pass_rate,trigger_rate,-trigger_rate,status,-status" doc:"Field to sort by; - turns the order round"`
+}
+
+type listItem struct {
+	SkillID            string        `json:"skill_id" format:"uuid"`
+	Name               string        `json:"name" example:"pdf-tables"`
+	Status             Status        `json:"status" enum:"healthy,warning,critical,unknown"`
+	UniqueSessions     int64         `json:"unique_sessions"`
+	HasEvidence        bool          `json:"has_evidence"`
+	TriggerRate        *float64      `json:"trigger_rate"`
+	AvgConfidence      *float64      `json:"avg_confidence"`
+	ConfidenceCoverage *float64      `json:"confidence_coverage"`
+	PassRate           *float64      `json:"pass_rate"`
+	LastSeenAt         *httpapi.Time `json:"last_seen_at"`
+}
+
+type listOutput struct {
+	Skills     []listItem         `json:"skills" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) list(ctx context.Context, in listInput) (listOutput, error) {
+	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
+		Search: in.Q, Status: in.Status, Sort: in.Sort, Limit: in.PerPage, Offset: in.Offset(),
+	})
+	return listOutput{Skills: columnsOf(all, newListItem), Pagination: in.Of(total)}, err
+}
+
+func newListItem(p Performance) listItem {
+	return listItem{
+		SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
+		TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
+		PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt),
+	}
+}
+
+type getInput struct {
+	SkillID string `path:"skill_id" doc:"Id or name of the skill"`
+	Days    int    `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Days in daily_stats"`
+}
+
+type detail struct {
+	SkillID            string        `json:"skill_id" format:"uuid"`
+	Name               string        `json:"name" example:"pdf-tables"`
+	Status             Status        `json:"status" enum:"healthy,warning,critical,unknown"`
+	FirstSeenAt        *httpapi.Time `json:"first_seen_at"`
+	LastSeenAt         *httpapi.Time `json:"last_seen_at"`
+	UniqueSessions     int64         `json:"unique_sessions"`
+	TriggerRate        *float64      `json:"trigger_rate"`
+	AvgConfidence      *float64      `json:"avg_confidence"`
+	ConfidenceCoverage *float64      `json:"confidence_coverage"`
+	PassRate           *float64      `json:"pass_rate"`
+	PassRateInterval   *[2]float64   `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
+	GradedSessions     int64         `json:"graded_sessions"`
+	HasEvidence        bool          `json:"has_evidence"`
+}
+
+type dayOutput struct {
+	Date           string   `json:"date" format:"date"`
+	Sessions       int64    `json:"sessions"`
+	Checks         int64    `json:"checks"`
+	Triggers       int64    `json:"triggers"`
+	TriggerRate    *float64 `json:"trigger_rate"`
+	AvgConfidence  *float64 `json:"avg_confidence"`
+	GradedSessions int64    `json:"graded_sessions"`
+	PassRate       *float64 `json:"pass_rate"`
+}
+
+type getOutput struct {
+	Skill      detail      `json:"skill"`
+	DailyStats []dayOutput `json:"daily_stats" nullable:"false" doc:"Every day, oldest first"`
+}
+
+func (s *Service) get(ctx context.Context, in getInput) (getOutput, error) {
+	p, err := s.Get(ctx, access.From(ctx).OrgID, in.SkillID)
+	if err != nil {
+		return getOutput{}, err
+	}
+	days, err := s.Daily(ctx, p.ID, in.Days)
+	return getOutput{
+		Skill: detail{
+			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions,
+			FirstSeenAt: httpapi.NullTime(p.FirstSeenAt), LastSeenAt: httpapi.NullTime(p.LastSeenAt),
+			TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
+			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions, HasEvidence: p.HasEvidence,
+		},
+		DailyStats: columnsOf(days, func(d Day) dayOutput { return dayOutput(d) }),
+	}, err
+}

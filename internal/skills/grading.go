@@ -1,0 +1,144 @@
+package skills
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// grading is a Grading as it is stored.
+type grading struct {
+	id          string
+	skillID     string
+	versionID   *string
+	sessionHash string
+	passRate    *int64
+	at          time.Time
+}
+
+// sessionGrade is what a session counts with: the mean of its gradings, on
+// the day of the newest.
+type sessionGrade struct {
+	day      int64
+	passRate int64
+}
+
+// gradings stores what is new and merges what is known, and counts the grade
+// of each session anew from all its gradings.
+func (in *intake) gradings(ctx context.Context) error {
+	if len(in.report.Gradings) == 0 {
+		return nil
+	}
+	batch := map[string]grading{}
+	for _, g := range in.report.Gradings {
+		s := in.storedGrading(g)
+		if earlier, ok := batch[s.id]; ok {
+			s = mergeGradings(earlier, s)
+		}
+		batch[s.id] = s
+	}
+	known, err := gradingsByID(ctx, in.tx, slices.Collect(maps.Keys(batch)))
+	if err != nil {
+		return err
+	}
+	var write []grading
+	touched := map[gradedSession]bool{}
+	for id, g := range batch {
+		if old, ok := known[id]; ok {
+			g = mergeGradings(old, g)
+			touched[gradedSession{old.skillID, old.sessionHash}] = true
+		}
+		g.versionID = in.timelines[g.skillID].at(nil, g.at)
+		touched[gradedSession{g.skillID, g.sessionHash}] = true
+		write = append(write, g)
+	}
+	if err := writeGradings(ctx, in.tx, in.report, write); err != nil {
+		return err
+	}
+	return in.regrade(ctx, touched, slices.Concat(slices.Collect(maps.Values(known)), write))
+}
+
+// gradedSession names a session of a skill that has gradings.
+type gradedSession struct{ skillID, session string }
+
+func (in *intake) storedGrading(g Grading) grading {
+	session := sessionHash(in.report.UserID, g.Session)
+	if session == "" {
+		session = g.ID // a verdict without a session stands for one of its own
+	}
+	return grading{
+		id: g.ID, skillID: in.skillIDs[g.SkillName], sessionHash: session,
+		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond),
+	}
+}
+
+// mergeGradings joins two reports of one grading: the newer one, with the
+// verdict of the older if the newer has none.
+func mergeGradings(a, b grading) grading {
+	if b.at.Before(a.at) {
+		a, b = b, a
+	}
+	b.passRate = cmp.Or(b.passRate, a.passRate)
+	return b
+}
+
+// regrade counts the touched sessions anew, for the skill and for every
+// version that one of their gradings spoke or speaks of.
+func (in *intake) regrade(ctx context.Context, touched map[gradedSession]bool, mentioned []grading) error {
+	all, err := gradingsOfSessions(ctx, in.tx, touched)
+	if err != nil {
+		return err
+	}
+	now := map[string][]grading{} // by session key
+	subjectOf := map[string]string{}
+	note := func(g grading) (keys []string) {
+		for _, subject := range subjects(g.skillID, g.versionID) {
+			key := sessionKey(subject, g.sessionHash)
+			subjectOf[key] = subject
+			keys = append(keys, key)
+		}
+		return keys
+	}
+	for _, g := range mentioned {
+		note(g)
+	}
+	for _, g := range all {
+		for _, key := range note(g) {
+			now[key] = append(now[key], g)
+		}
+	}
+	keys := slices.Sorted(maps.Keys(subjectOf))
+	before, err := sessionGrades(ctx, in.tx, keys)
+	if err != nil {
+		return err
+	}
+	after := map[string]*sessionGrade{}
+	for _, key := range keys {
+		after[key] = meanGrade(now[key])
+		in.tally.graded(subjectOf[key], before[key], after[key])
+	}
+	return writeSessionGrades(ctx, in.tx, after)
+}
+
+// meanGrade is the grade of a session with these gradings; nil if none of them
+// has a verdict.
+func meanGrade(gradings []grading) *sessionGrade {
+	var sum, count, day int64
+	for _, g := range gradings {
+		if g.passRate == nil {
+			continue
+		}
+		sum += *g.passRate
+		if d := dayOf(g.at); count == 0 || d > day {
+			day = d
+		}
+		count++
+	}
+	if count == 0 {
+		return nil
+	}
+	return &sessionGrade{day: day, passRate: int64(math.Round(float64(sum) / float64(count)))}
+}

@@ -1,0 +1,167 @@
+package skills
+
+import (
+	"math"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/stats"
+)
+
+// A Status is how a skill does, in a word.
+type Status string
+
+// The statuses.
+const (
+	Healthy  Status = "healthy"
+	Warning  Status = "warning"
+	Critical Status = "critical"
+	Unknown  Status = "unknown"
+)
+
+// What a status rests on.
+const (
+	enoughGraded = 5    // sessions; fewer say nothing
+	criticalRate = 0.5  // below it a skill is critical
+	warningRate  = 0.8  // below it a skill is a worry
+	dropRate     = 0.10 // so much worse than the window before is a worry, too
+)
+
+// known is a skill with its totals.
+type known struct {
+	ID, OrgID, Name string
+	CreatedAt       time.Time
+	UniqueSessions  int64
+	GradedEver      int64
+	FirstSeenAt     *time.Time
+	LastSeenAt      *time.Time
+}
+
+// Performance is how a skill does.
+type Performance struct {
+	ID, Name           string
+	Status             Status
+	UniqueSessions     int64
+	HasEvidence        bool
+	FirstSeenAt        *time.Time
+	LastSeenAt         *time.Time
+	TriggerRate        *float64
+	AvgConfidence      *float64
+	ConfidenceCoverage *float64
+	PassRate           *float64
+	PassRateInterval   *[2]float64 // Wilson, 95 %
+	GradedSessions     int64
+}
+
+func newPerformance(k known, now, before dayCount) Performance {
+	p := Performance{
+		ID: k.ID, Name: k.Name, UniqueSessions: k.UniqueSessions, HasEvidence: k.GradedEver > 0,
+		FirstSeenAt: k.FirstSeenAt, LastSeenAt: k.LastSeenAt,
+		TriggerRate:        ratio(now.lastTriggerSessions, now.lastSessions),
+		AvgConfidence:      share(now.confidenceSum, now.confidenceCount),
+		ConfidenceCoverage: ratio(now.confidenceCount, now.triggers),
+		PassRate:           share(now.passRateSum, now.gradedSessions),
+		GradedSessions:     now.gradedSessions,
+		Status:             judge(now, before),
+	}
+	if p.PassRate != nil {
+		low, high := stats.Wilson(*p.PassRate, int(now.gradedSessions))
+		p.PassRateInterval = &[2]float64{low, high}
+	}
+	return p
+}
+
+func ratio(part, whole int64) *float64 {
+	if whole == 0 {
+		return nil
+	}
+	r := float64(part) / float64(whole)
+	return &r
+}
+
+// judge gives the status of a window beside the window before it.
+func judge(now, before dayCount) Status {
+	if now.gradedSessions < enoughGraded {
+		return Unknown
+	}
+	p := *share(now.passRateSum, now.gradedSessions)
+	switch {
+	case p < criticalRate:
+		return Critical
+	case p < warningRate, dropped(now, before):
+		return Warning
+	}
+	return Healthy
+}
+
+// dropped reports a fall that chance does not explain: the intervals are
+// disjoint.
+func dropped(now, before dayCount) bool {
+	if before.gradedSessions == 0 {
+		return false
+	}
+	p, was := *share(now.passRateSum, now.gradedSessions), *share(before.passRateSum, before.gradedSessions)
+	// Shares are exact to a billionth; their difference as a float is not.
+	if math.Round((was-p)*billion) < dropRate*billion {
+		return false
+	}
+	_, high := stats.Wilson(p, int(now.gradedSessions))
+	low, _ := stats.Wilson(was, int(before.gradedSessions))
+	return high < low
+}
+
+func (p Performance) sortValue(field string) *float64 {
+	number := func(f float64) *float64 { return &f }
+	switch field {
+	case "last_seen_at":
+		if p.LastSeenAt == nil {
+			return nil
+		}
+		return number(float64(p.LastSeenAt.UnixMicro()))
+	case "unique_sessions":
+		return number(float64(p.UniqueSessions))
+	case "pass_rate":
+		return p.PassRate
+	case "trigger_rate":
+		return p.TriggerRate
+	case "status":
+		return number(map[Status]float64{Critical: 0, Warning: 1, Unknown: 2, Healthy: 3}[p.Status])
+	}
+	return number(0) // by name: the order they come in
+}
+
+// Day is what a skill did on one day.
+type Day struct {
+	Date           string
+	Sessions       int64
+	Checks         int64
+	Triggers       int64
+	TriggerRate    *float64
+	AvgConfidence  *float64
+	GradedSessions int64
+	PassRate       *float64
+}
+
+func newDay(day int64, c dayCount) Day {
+	return Day{
+		Date: dateOf(day), Sessions: c.sessions, Checks: c.checks, Triggers: c.triggers,
+		TriggerRate:    ratio(c.triggerSessions, c.sessions),
+		AvgConfidence:  share(c.confidenceSum, c.confidenceCount),
+		GradedSessions: c.gradedSessions,
+		PassRate:       share(c.passRateSum, c.gradedSessions),
+	}
+}
+
+// Quality is how a registry version does over all time.
+type Quality struct {
+	Sessions       int64
+	TriggerRate    *float64
+	PassRate       *float64
+	GradedSessions int64
+}
+
+func newQuality(c dayCount) Quality {
+	return Quality{
+		Sessions: c.lastSessions, TriggerRate: ratio(c.lastTriggerSessions, c.lastSessions),
+		PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
+	}
+}

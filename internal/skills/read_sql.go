@@ -1,0 +1,95 @@
+package skills
+
+import (
+	"context"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const selectKnown = `
+	SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
+		t.first_seen_at, t.last_seen_at
+	FROM skills s LEFT JOIN skill_totals t ON t.subject_id = s.id `
+
+func scanKnown(row store.Row) (k known, err error) {
+	err = row.Scan(&k.ID, &k.OrgID, &k.Name, store.Time(&k.CreatedAt), &k.UniqueSessions, &k.GradedEver,
+		store.NullTime(&k.FirstSeenAt), store.NullTime(&k.LastSeenAt))
+	return k, err
+}
+
+func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName string) (known, error) {
+	rows, err := q.Query(ctx, selectKnown+`
+		WHERE s.org_id = $1 AND (s.id = $2 OR s.name = $2) ORDER BY s.id = $2 DESC LIMIT 1`, orgID, idOrName)
+	return store.One(rows, err, "Skill", scanKnown)
+}
+
+// found is the condition of a search; $2 is a LIKE pattern or empty.
+const found = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE $2 ESCAPE '\')`
+
+func countSkills(ctx context.Context, q store.Querier, orgID, search string) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+found, orgID, likePattern(search))
+	return store.One(rows, err, "Count", store.Value[int])
+}
+
+// skillsOfOrg reads skills by name: a page of them, or all.
+func skillsOfOrg(ctx context.Context, q store.Querier, orgID, search string, page *Filter) ([]known, error) {
+	text, args := selectKnown+`WHERE `+found+` ORDER BY s.name`, []any{orgID, likePattern(search)}
+	if page != nil {
+		text, args = text+` LIMIT $3 OFFSET $4`, append(args, page.Limit, page.Offset)
+	}
+	rows, err := q.Query(ctx, text, args...)
+	return store.All(rows, err, scanKnown)
+}
+
+func likePattern(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(text)) + "%"
+}
+
+// windows sums the days from start up to, not including, end for each subject.
+func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, end int64) (map[string]dayCount, error) {
+	sums := map[string]dayCount{}
+	if len(subjectIDs) == 0 {
+		return sums, nil
+	}
+	columns := make([]string, len(dayColumns))
+	for i, name := range dayColumns {
+		columns[i] = "CAST(SUM(" + name + ") AS BIGINT)"
+	}
+	in, list := q.Dialect().In("$1", subjectIDs)
+	rows, err := q.Query(ctx, `
+		SELECT subject_id, `+strings.Join(columns, ", ")+` FROM skill_days
+		WHERE subject_id`+in+` AND day >= $2 AND day < $3 GROUP BY subject_id`, list, start, end)
+	_, err = store.All(rows, err, func(row store.Row) (c dayCount, err error) {
+		var id string
+		err = row.Scan(append([]any{&id}, targets(&c)...)...)
+		sums[id] = c
+		return c, err
+	})
+	return sums, err
+}
+
+func daysOf(ctx context.Context, q store.Querier, subjectID string, from, to int64) (map[int64]dayCount, error) {
+	rows, err := q.Query(ctx, `
+		SELECT day, `+strings.Join(dayColumns, ", ")+` FROM skill_days
+		WHERE subject_id = $1 AND day BETWEEN $2 AND $3`, subjectID, from, to)
+	days := map[int64]dayCount{}
+	_, err = store.All(rows, err, func(row store.Row) (c dayCount, err error) {
+		var day int64
+		err = row.Scan(append([]any{&day}, targets(&c)...)...)
+		days[day] = c
+		return c, err
+	})
+	return days, err
+}
+
+func targets(c *dayCount) []any {
+	all := make([]any, 0, len(dayColumns))
+	for _, p := range c.counts() {
+		all = append(all, p)
+	}
+	return all
+}

@@ -1,0 +1,193 @@
+package skills
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// dayColumns are the counts of skill_days in the order of dayCount.counts.
+var dayColumns = []string{
+	"sessions", "trigger_sessions", "last_sessions", "last_trigger_sessions", "checks", "triggers",
+	"confidence_sum", "confidence_count", "graded_sessions", "pass_rate_sum",
+}
+
+func (d *dayCount) counts() []*int64 {
+	return []*int64{
+		&d.sessions, &d.triggerSessions, &d.lastSessions, &d.lastTriggerSessions, &d.checks, &d.triggers,
+		&d.confidenceSum, &d.confidenceCount, &d.gradedSessions, &d.passRateSum,
+	}
+}
+
+// addDays adds the changes to skill_days.
+func addDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCount) error {
+	keys := slices.SortedFunc(maps.Keys(changes), func(a, b dayKey) int {
+		if c := strings.Compare(a.subject, b.subject); c != 0 {
+			return c
+		}
+		return int(a.day - b.day)
+	})
+	keys = slices.DeleteFunc(keys, func(k dayKey) bool { return *changes[k] == dayCount{} })
+	if len(keys) == 0 {
+		return nil
+	}
+	columns := []store.Column{
+		store.Col("subject_id", columnsOf(keys, func(k dayKey) string { return k.subject })),
+		store.Col("day", columnsOf(keys, func(k dayKey) int64 { return k.day })),
+	}
+	sums := make([]string, len(dayColumns))
+	for i, name := range dayColumns {
+		columns = append(columns, store.Col(name, columnsOf(keys, func(k dayKey) int64 { return *changes[k].counts()[i] })))
+		sums[i] = name + " = skill_days." + name + " + excluded." + name
+	}
+	_, err := store.Bulk{
+		Table: "skill_days", Columns: columns,
+		OnConflict: "ON CONFLICT (subject_id, day) DO UPDATE SET " + strings.Join(sums, ", "),
+	}.Insert(ctx, tx)
+	return err
+}
+
+// addTotals adds the changes to skill_totals.
+func addTotals(ctx context.Context, tx *store.Tx, changes map[string]*totalCount) error {
+	subjects := slices.Sorted(maps.Keys(changes))
+	if len(subjects) == 0 {
+		return nil
+	}
+	least := tx.Dialect().Least("COALESCE(skill_totals.first_seen_at, excluded.first_seen_at)", "COALESCE(excluded.first_seen_at, skill_totals.first_seen_at)")
+	greatest := tx.Dialect().Greatest("COALESCE(skill_totals.last_seen_at, excluded.last_seen_at)", "COALESCE(excluded.last_seen_at, skill_totals.last_seen_at)")
+	_, err := store.Bulk{
+		Table: "skill_totals",
+		Columns: []store.Column{
+			store.Col("subject_id", subjects),
+			store.Col("unique_sessions", columnsOf(subjects, func(s string) int64 { return changes[s].uniqueSessions })),
+			store.Col("graded_sessions", columnsOf(subjects, func(s string) int64 { return changes[s].gradedSessions })),
+			store.Col("first_seen_at", columnsOf(subjects, func(s string) *int64 { return store.NullMicros(changes[s].first) })),
+			store.Col("last_seen_at", columnsOf(subjects, func(s string) *int64 { return store.NullMicros(changes[s].last) })),
+		},
+		OnConflict: `ON CONFLICT (subject_id) DO UPDATE SET
+			unique_sessions = skill_totals.unique_sessions + excluded.unique_sessions,
+			graded_sessions = skill_totals.graded_sessions + excluded.graded_sessions,
+			first_seen_at = ` + least + `, last_seen_at = ` + greatest,
+	}.Insert(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, subject := range subjects {
+		if !changes[subject].moved {
+			continue
+		}
+		if err := lookAgain(ctx, tx, subject); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAgain finds the first and last time of a skill from its observations,
+// after one of them changed its time. It is rare, and two index look-ups.
+func lookAgain(ctx context.Context, tx *store.Tx, skillID string) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE skill_totals SET
+			first_seen_at = (SELECT MIN(occurred_at) FROM skill_observations WHERE skill_id = $1),
+			last_seen_at = (SELECT MAX(occurred_at) FROM skill_observations WHERE skill_id = $1)
+		WHERE subject_id = $1`, skillID)
+	return err
+}
+
+func scanGrading(row store.Row) (g grading, err error) {
+	err = row.Scan(&g.id, &g.skillID, &g.versionID, &g.sessionHash, &g.passRate, store.Time(&g.at))
+	return g, err
+}
+
+const gradingColumns = `id, skill_id, version_id, session_hash, pass_rate, graded_at`
+
+func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+gradingColumns+` FROM skill_gradings WHERE id`+in, list)
+	all, err := store.All(rows, err, scanGrading)
+	byID := make(map[string]grading, len(all))
+	for _, g := range all {
+		byID[g.id] = g
+	}
+	return byID, err
+}
+
+func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[gradedSession]bool) ([]grading, error) {
+	var skillIDs, sessions []string
+	for w := range wanted {
+		skillIDs, sessions = append(skillIDs, w.skillID), append(sessions, w.session)
+	}
+	inSkills, skillList := q.Dialect().In("$1", skillIDs)
+	inSessions, sessionList := q.Dialect().In("$2", sessions)
+	rows, err := q.Query(ctx, `
+		SELECT `+gradingColumns+` FROM skill_gradings
+		WHERE skill_id`+inSkills+` AND session_hash`+inSessions, skillList, sessionList)
+	all, err := store.All(rows, err, scanGrading)
+	return slices.DeleteFunc(all, func(g grading) bool { return !wanted[gradedSession{g.skillID, g.sessionHash}] }), err
+}
+
+func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []grading) error {
+	slices.SortFunc(gradings, func(a, b grading) int { return strings.Compare(a.id, b.id) })
+	_, err := store.Bulk{
+		Table: "skill_gradings",
+		Columns: []store.Column{
+			store.Col("id", columnsOf(gradings, func(g grading) string { return g.id })),
+			store.Col("org_id", slices.Repeat([]string{r.OrgID}, len(gradings))),
+			store.Col("user_id", slices.Repeat([]string{r.UserID}, len(gradings))),
+			store.Col("skill_id", columnsOf(gradings, func(g grading) string { return g.skillID })),
+			store.Col("version_id", columnsOf(gradings, func(g grading) *string { return g.versionID })),
+			store.Col("session_hash", columnsOf(gradings, func(g grading) string { return g.sessionHash })),
+			store.Col("pass_rate", columnsOf(gradings, func(g grading) *int64 { return g.passRate })),
+			store.Col("graded_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.at) })),
+		},
+		OnConflict: `ON CONFLICT (id) DO UPDATE SET skill_id = excluded.skill_id, version_id = excluded.version_id,
+			session_hash = excluded.session_hash, pass_rate = excluded.pass_rate, graded_at = excluded.graded_at`,
+	}.Insert(ctx, tx)
+	return err
+}
+
+func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*sessionGrade, error) {
+	in, list := q.Dialect().In("$1", keys)
+	rows, err := q.Query(ctx, `SELECT session_key, day, pass_rate FROM skill_session_grades WHERE session_key`+in, list)
+	found := map[string]*sessionGrade{}
+	_, err = store.All(rows, err, func(row store.Row) (g sessionGrade, err error) {
+		var key string
+		err = row.Scan(&key, &g.day, &g.passRate)
+		found[key] = &g
+		return g, err
+	})
+	return found, err
+}
+
+func writeSessionGrades(ctx context.Context, tx *store.Tx, grades map[string]*sessionGrade) error {
+	var keys, gone []string
+	for _, key := range slices.Sorted(maps.Keys(grades)) {
+		if grades[key] == nil {
+			gone = append(gone, key)
+			continue
+		}
+		keys = append(keys, key)
+	}
+	if len(gone) > 0 {
+		in, list := tx.Dialect().In("$1", gone)
+		if _, err := tx.Exec(ctx, `DELETE FROM skill_session_grades WHERE session_key`+in, list); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	_, err := store.Bulk{
+		Table: "skill_session_grades",
+		Columns: []store.Column{
+			store.Col("session_key", keys),
+			store.Col("day", columnsOf(keys, func(k string) int64 { return grades[k].day })),
+			store.Col("pass_rate", columnsOf(keys, func(k string) int64 { return grades[k].passRate })),
+		},
+		OnConflict: "ON CONFLICT (session_key) DO UPDATE SET day = excluded.day, pass_rate = excluded.pass_rate",
+	}.Insert(ctx, tx)
+	return err
+}

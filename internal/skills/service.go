@@ -1,0 +1,147 @@
+package skills
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service counts what skills do and tells how well they do it.
+type Service struct {
+	DB       *store.DB
+	Versions Versions
+	// Window is how many days back the metrics look, today included.
+	Window int
+}
+
+// A Filter chooses and orders skills of a listing.
+type Filter struct {
+	Search        string // in the name, when not empty
+	Status        Status // only these, when not empty
+	Sort          string // a field, with a leading - for the other way round
+	Limit, Offset int
+}
+
+// List returns a page of the organisation's skills with their performance, and
+// how many there are.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
+	if f.Status == "" && (f.Sort == "" || f.Sort == "name") {
+		return s.listByName(ctx, orgID, f)
+	}
+	all, err := skillsOfOrg(ctx, s.DB, orgID, f.Search, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	performances, err := s.perform(ctx, all)
+	if err != nil {
+		return nil, 0, err
+	}
+	if f.Status != "" {
+		performances = slices.DeleteFunc(performances, func(p Performance) bool { return p.Status != f.Status })
+	}
+	order(performances, f.Sort)
+	total := len(performances)
+	from := min(f.Offset, total)
+	return performances[from:min(from+f.Limit, total)], total, nil
+}
+
+// listByName lets the database cut the page, so that only its skills are
+// looked at.
+func (s *Service) listByName(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
+	total, err := countSkills(ctx, s.DB, orgID, f.Search)
+	if err != nil {
+		return nil, 0, err
+	}
+	found, err := skillsOfOrg(ctx, s.DB, orgID, f.Search, &f)
+	if err != nil {
+		return nil, 0, err
+	}
+	performances, err := s.perform(ctx, found)
+	return performances, total, err
+}
+
+// order sorts by the field; what is unknown comes last either way.
+func order(all []Performance, field string) {
+	name, descending := strings.CutPrefix(field, "-")
+	slices.SortStableFunc(all, func(a, b Performance) int {
+		x, y := a.sortValue(name), b.sortValue(name)
+		switch {
+		case x == nil || y == nil:
+			return cmp.Compare(btoi(x == nil), btoi(y == nil))
+		case descending:
+			return cmp.Compare(*y, *x)
+		}
+		return cmp.Compare(*x, *y)
+	})
+	if name == "name" && descending {
+		slices.Reverse(all)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Get returns the performance of one skill, by its id or name.
+func (s *Service) Get(ctx context.Context, orgID, idOrName string) (Performance, error) {
+	k, err := skillByIDOrName(ctx, s.DB, orgID, idOrName)
+	if err != nil {
+		return Performance{}, err
+	}
+	all, err := s.perform(ctx, []known{k})
+	if err != nil {
+		return Performance{}, err
+	}
+	return all[0], nil
+}
+
+// perform computes the performance of skills from their rollups.
+func (s *Service) perform(ctx context.Context, found []known) ([]Performance, error) {
+	ids := columnsOf(found, func(k known) string { return k.ID })
+	start := dayOf(time.Now()) - int64(s.Window) + 1
+	now, err := windows(ctx, s.DB, ids, start, endOfTime)
+	if err != nil {
+		return nil, err
+	}
+	before, err := windows(ctx, s.DB, ids, start-int64(s.Window), start)
+	if err != nil {
+		return nil, err
+	}
+	return columnsOf(found, func(k known) Performance { return newPerformance(k, now[k.ID], before[k.ID]) }), nil
+}
+
+// endOfTime ends a window that reaches up to now: clocks of clients that run
+// ahead are not cut off.
+const endOfTime = 1 << 40
+
+// Daily returns one row a day, oldest first, up to today.
+func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, error) {
+	today := dayOf(time.Now())
+	counts, err := daysOf(ctx, s.DB, skillID, today-int64(days)+1, today)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Day, days)
+	for i := range all {
+		day := today - int64(days) + 1 + int64(i)
+		all[i] = newDay(day, counts[day])
+	}
+	return all, nil
+}
+
+// Quality is how well the versions of entries do, by version id.
+func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Quality, error) {
+	counts, err := windows(ctx, q, versionIDs, -endOfTime, endOfTime)
+	all := map[string]Quality{}
+	for id, c := range counts {
+		all[id] = newQuality(c)
+	}
+	return all, err
+}

@@ -1,0 +1,213 @@
+package skills
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// resolveAll finds the ids of skills by name and makes those that are new.
+func resolveAll(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
+	ids, err := idsByName(ctx, tx, orgID, names)
+	if err != nil {
+		return nil, err
+	}
+	var fresh, freshIDs, orgs []string
+	var times []int64
+	for _, name := range names {
+		if ids[name] == "" {
+			fresh = append(fresh, name)
+			freshIDs = append(freshIDs, uuid.Must(uuid.NewV7()).String())
+			orgs = append(orgs, orgID)
+			times = append(times, store.Micros(time.Now()))
+		}
+	}
+	if len(fresh) == 0 {
+		return ids, nil
+	}
+	_, err = store.Bulk{
+		Table:      "skills",
+		Columns:    []store.Column{store.Col("id", freshIDs), store.Col("org_id", orgs), store.Col("name", fresh), store.Col("created_at", times)},
+		OnConflict: "ON CONFLICT (org_id, name) DO NOTHING",
+	}.Insert(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	return idsByName(ctx, tx, orgID, names)
+}
+
+func idsByName(ctx context.Context, q store.Querier, orgID string, names []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$2", names)
+	rows, err := q.Query(ctx, `SELECT name, id FROM skills WHERE org_id = $1 AND name`+in, orgID, list)
+	ids := map[string]string{}
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var name, id string
+		err := row.Scan(&name, &id)
+		ids[name] = id
+		return struct{}{}, err
+	})
+	return ids, err
+}
+
+// lockTotals makes reports about the same skills take turns, always in the
+// same order, so that numbers can be read and written without a race.
+func lockTotals(ctx context.Context, tx *store.Tx, skillIDs []string) error {
+	zeros := make([]int64, len(skillIDs))
+	_, err := store.Bulk{
+		Table:      "skill_totals",
+		Columns:    []store.Column{store.Col("subject_id", skillIDs), store.Col("unique_sessions", zeros), store.Col("graded_sessions", zeros)},
+		OnConflict: "ON CONFLICT (subject_id) DO NOTHING",
+	}.Insert(ctx, tx)
+	if err != nil {
+		return err
+	}
+	in, list := tx.Dialect().In("$1", skillIDs)
+	rows, err := tx.Query(ctx, `SELECT subject_id FROM skill_totals WHERE subject_id`+in+` ORDER BY subject_id`+tx.Dialect().ForUpdate(), list)
+	_, err = store.All(rows, err, store.Value[string])
+	return err
+}
+
+const observationColumns = `id, skill_id, version_id, session_hash, prompt_hash, version_hash, is_check, triggered,
+	confidence, weight, mode, occurred_at, normalized_at`
+
+func scanObservation(row store.Row) (o observation, err error) {
+	err = row.Scan(&o.id, &o.skillID, &o.versionID, &o.sessionHash, &o.promptHash, &o.versionHash, &o.isCheck, &o.triggered,
+		&o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.Time(&o.normalizedAt))
+	return o, err
+}
+
+func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[string]observation, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+observationColumns+` FROM skill_observations WHERE id`+in, list)
+	all, err := store.All(rows, err, scanObservation)
+	byID := make(map[string]observation, len(all))
+	for _, o := range all {
+		byID[o.id] = o
+	}
+	return byID, err
+}
+
+// takeObservations removes observations and returns those that were there.
+func takeObservations(ctx context.Context, tx *store.Tx, ids []string) (map[string]observation, error) {
+	if len(ids) == 0 {
+		return map[string]observation{}, nil
+	}
+	taken, err := observationsByID(ctx, tx, ids)
+	if err != nil || len(taken) == 0 {
+		return taken, err
+	}
+	in, list := tx.Dialect().In("$1", ids)
+	_, err = tx.Exec(ctx, `DELETE FROM skill_observations WHERE id`+in, list)
+	return taken, err
+}
+
+// columnsOf turns rows into columns.
+func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
+	column := make([]T, len(rows))
+	for i, row := range rows {
+		column[i] = value(row)
+	}
+	return column
+}
+
+// mutable are the columns of an observation that a later report may change.
+func mutable(all []observation) []store.Column {
+	return []store.Column{
+		store.Col("skill_id", columnsOf(all, func(o observation) string { return o.skillID })),
+		store.Col("version_id", columnsOf(all, func(o observation) *string { return o.versionID })),
+		store.Col("session_hash", columnsOf(all, func(o observation) string { return o.sessionHash })),
+		store.Col("prompt_hash", columnsOf(all, func(o observation) *string { return o.promptHash })),
+		store.Col("version_hash", columnsOf(all, func(o observation) *string { return o.versionHash })),
+		store.Col("is_check", columnsOf(all, func(o observation) bool { return o.isCheck })),
+		store.Col("triggered", columnsOf(all, func(o observation) bool { return o.triggered })),
+		store.Col("confidence", columnsOf(all, func(o observation) *int64 { return o.confidence })),
+		store.Col("weight", columnsOf(all, func(o observation) int64 { return o.weight })),
+		store.Col("mode", columnsOf(all, func(o observation) *string { return o.mode })),
+		store.Col("occurred_at", columnsOf(all, func(o observation) int64 { return store.Micros(o.at) })),
+		store.Col("normalized_at", columnsOf(all, func(o observation) int64 { return store.Micros(o.normalizedAt) })),
+	}
+}
+
+func insertObservations(ctx context.Context, tx *store.Tx, r Report, fresh []observation) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	_, err := store.Bulk{Table: "skill_observations", Columns: append([]store.Column{
+		store.Col("id", columnsOf(fresh, func(o observation) string { return o.id })),
+		store.Col("org_id", slices.Repeat([]string{r.OrgID}, len(fresh))),
+		store.Col("user_id", slices.Repeat([]string{r.UserID}, len(fresh))),
+	}, mutable(fresh)...)}.Insert(ctx, tx)
+	return err
+}
+
+func updateObservations(ctx context.Context, tx *store.Tx, changed []observation) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	return store.BulkUpdate{
+		Table: "skill_observations",
+		Key:   store.Col("id", columnsOf(changed, func(o observation) string { return o.id })),
+		Set:   mutable(changed),
+	}.Run(ctx, tx)
+}
+
+// sessionDay is a row of skill_session_days.
+type sessionDay struct {
+	key string
+	day int64
+	seenCount
+}
+
+func sessionDays(ctx context.Context, q store.Querier, keys []string) (map[string]map[int64]seenCount, error) {
+	found := map[string]map[int64]seenCount{}
+	if len(keys) == 0 {
+		return found, nil
+	}
+	in, list := q.Dialect().In("$1", keys)
+	rows, err := q.Query(ctx, `SELECT session_key, day, seen, triggers FROM skill_session_days WHERE session_key`+in, list)
+	_, err = store.All(rows, err, func(row store.Row) (s sessionDay, err error) {
+		if err := row.Scan(&s.key, &s.day, &s.seen, &s.triggers); err != nil {
+			return s, err
+		}
+		if found[s.key] == nil {
+			found[s.key] = map[int64]seenCount{}
+		}
+		found[s.key][s.day] = s.seenCount
+		return s, nil
+	})
+	return found, err
+}
+
+// writeSessionDays writes what is there and removes what is gone.
+func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) error {
+	var gone []sessionDay
+	changed = slices.DeleteFunc(changed, func(s sessionDay) bool {
+		if s.seen <= 0 {
+			gone = append(gone, s)
+		}
+		return s.seen <= 0
+	})
+	for _, s := range gone {
+		if _, err := tx.Exec(ctx, `DELETE FROM skill_session_days WHERE session_key = $1 AND day = $2`, s.key, s.day); err != nil {
+			return err
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	_, err := store.Bulk{
+		Table: "skill_session_days",
+		Columns: []store.Column{
+			store.Col("session_key", columnsOf(changed, func(s sessionDay) string { return s.key })),
+			store.Col("day", columnsOf(changed, func(s sessionDay) int64 { return s.day })),
+			store.Col("seen", columnsOf(changed, func(s sessionDay) int64 { return s.seen })),
+			store.Col("triggers", columnsOf(changed, func(s sessionDay) int64 { return s.triggers })),
+		},
+		OnConflict: "ON CONFLICT (session_key, day) DO UPDATE SET seen = excluded.seen, triggers = excluded.triggers",
+	}.Insert(ctx, tx)
+	return err
+}

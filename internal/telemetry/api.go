@@ -1,0 +1,102 @@
+package telemetry
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+const (
+	maxWire     = 32 << 20
+	maxInflated = 64 << 20
+	// inFlight bounds the memory of all bodies that are being taken in.
+	inFlight = 96 << 20
+)
+
+// Mount adds the routes of ingest.
+func (s *Service) Mount(a *httpapi.API) {
+	gate := httpapi.NewGate(inFlight)
+	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Push canonical records of sessions (schema 2.0)"})
+	httpapi.Add(a, s.getPush, httpapi.Route{Method: "GET", Path: "/api/v1/push/{push_id}", Permission: access.Read, Summary: "Ask whether a push has arrived"})
+	httpapi.Add(a, s.verify, httpapi.Route{Method: "GET", Path: "/api/v1/alpha/verify", Summary: "What this key has pushed so far"})
+	httpapi.Add(a, s.eraseMine, httpapi.Route{Method: "DELETE", Path: "/api/v1/me/data", Permission: access.Write, Status: http.StatusNoContent, Summary: "Erase the caller's raw telemetry"})
+}
+
+type pushInput struct {
+	RawBody []byte
+}
+
+type pushOutput struct {
+	Status       string      `json:"status" enum:"accepted"`
+	PushID       string      `json:"push_id" format:"uuid"`
+	Duplicate    bool        `json:"duplicate,omitempty" doc:"The push was there already"`
+	Accepted     int         `json:"accepted" doc:"Records taken"`
+	Unattributed int         `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
+	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be taken"`
+}
+
+// HTTPStatus is 200 for a push that was there already.
+func (o pushOutput) HTTPStatus() int {
+	if o.Duplicate {
+		return http.StatusOK
+	}
+	return http.StatusCreated
+}
+
+func (s *Service) push(ctx context.Context, in pushInput) (pushOutput, error) {
+	r, err := s.Push(ctx, access.From(ctx), in.RawBody)
+	return pushOutput{
+		Status: "accepted", PushID: r.PushID, Duplicate: r.Duplicate, Accepted: r.Accepted,
+		Unattributed: r.Unattributed, Rejected: append([]rejection{}, r.Rejected...),
+	}, err
+}
+
+type getPushInput struct {
+	PushID string `path:"push_id"`
+}
+
+type getPushOutput struct {
+	Status     string       `json:"status" enum:"accepted"`
+	PushID     string       `json:"push_id"`
+	Accepted   int          `json:"accepted"`
+	Rejected   int          `json:"rejected"`
+	ReceivedAt httpapi.Time `json:"received_at"`
+}
+
+func (s *Service) getPush(ctx context.Context, in getPushInput) (getPushOutput, error) {
+	p, err := pushByID(ctx, s.DB, access.From(ctx).OrgID, in.PushID)
+	return getPushOutput{"accepted", p.ID, p.Accepted, p.Rejected, httpapi.Time(p.ReceivedAt)}, err
+}
+
+type verifyOutput struct {
+	Enrolled       bool          `json:"enrolled"`
+	LastPushAt     *httpapi.Time `json:"last_push_at"`
+	KeyPrefix      string        `json:"key_prefix" example:"st_live_3fKx"`
+	KeyCreatedAt   httpapi.Time  `json:"key_created_at"`
+	TotalPushes    int           `json:"total_pushes"`
+	LastPushStatus *string       `json:"last_push_status"`
+}
+
+func (s *Service) verify(ctx context.Context, _ struct{}) (out verifyOutput, err error) {
+	c := access.From(ctx)
+	key, err := s.Auth.Key(ctx, c.OrgID, c.KeyID)
+	if err != nil {
+		return out, err
+	}
+	standing, err := standingOf(ctx, s.DB, c.UserID)
+	out = verifyOutput{
+		Enrolled: true, LastPushAt: httpapi.NullTime(standing.LastPushAt), KeyPrefix: key.Prefix,
+		KeyCreatedAt: httpapi.Time(key.CreatedAt), TotalPushes: standing.Pushes,
+	}
+	if standing.Pushes > 0 {
+		accepted := "accepted"
+		out.LastPushStatus = &accepted
+	}
+	return out, err
+}
+
+func (s *Service) eraseMine(ctx context.Context, _ struct{}) (httpapi.None, error) {
+	return httpapi.None{}, s.Erase(ctx, access.From(ctx))
+}

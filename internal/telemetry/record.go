@@ -1,0 +1,69 @@
+// Package telemetry takes in what agents report of their sessions, by the push
+// of command-line clients or by OTLP, and turns it into observations of
+// skills. The raw body is kept first; one bad record never loses the others.
+// It owns the tables telemetry_pushes, telemetry_records and
+// telemetry_prompts.
+package telemetry
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// A batch is what one body says, made uniform.
+type batch struct {
+	observations []skills.Observation
+	gradings     []skills.Grading
+	prompts      []prompt
+	records      []record
+	accepted     int
+	// unattributed counts what was said of skills whose names are hidden.
+	unattributed int
+	rejected     []rejection
+}
+
+// A prompt is what a person asked an agent. Only its uploader may read it.
+type prompt struct {
+	id           string
+	kind         string
+	text         string
+	at           time.Time
+	normalizedAt time.Time
+}
+
+// A record is anything else that was reported, kept as it came.
+type record struct {
+	id           string // see skills.ID
+	kind         string
+	body         map[string]json.RawMessage
+	normalizedAt time.Time
+}
+
+// A rejection says which record could not be taken, and why.
+type rejection struct {
+	Kind    string `json:"kind"`
+	Index   int    `json:"index" doc:"Position among the records of its kind"`
+	Message string `json:"message"`
+}
+
+// merge joins two reports of one record: what the newer one says, and from the
+// older what the newer leaves open.
+func (r record) merge(other record) record {
+	newer, older := r, other
+	if newer.normalizedAt.Before(older.normalizedAt) {
+		newer, older = older, newer
+	}
+	body := make(map[string]json.RawMessage, len(newer.body))
+	for key, value := range older.body {
+		body[key] = value
+	}
+	for key, value := range newer.body {
+		if _, had := body[key]; !had || string(value) != "null" {
+			body[key] = value
+		}
+	}
+	newer.body = body
+	return newer
+}

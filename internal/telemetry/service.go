@@ -1,0 +1,144 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service takes in telemetry.
+type Service struct {
+	DB     *store.DB
+	Blobs  blob.Bucket
+	Jobs   *jobs.Queue
+	Skills *skills.Service
+	Auth   *auth.Service
+	// Retention is how long raw telemetry is kept.
+	Retention time.Duration
+	Log       *slog.Logger
+}
+
+// A Push is a body that was taken in.
+type Push struct {
+	ID         string // the client's
+	Accepted   int
+	Rejected   int
+	ReceivedAt time.Time
+}
+
+// Result is what came of a push.
+type Result struct {
+	PushID       string
+	Duplicate    bool
+	Accepted     int
+	Unattributed int
+	Rejected     []rejection
+}
+
+// pushNamespace makes names for pushes that have none: the same body gets the
+// same name, so that its repetition is noticed.
+var pushNamespace = uuid.MustParse("7d0a8c5e-3f55-4f2e-9a57-0f1f6f2b6a11")
+
+// Push takes in a body of canonical records. A push_id that is known is not
+// applied again. Records that are not valid are named in the result; the
+// others are taken.
+func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result Result, err error) {
+	defer fault.Wrap(&err, "push")
+	var e envelope
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return result, fault.Invalid("", "the body is not a push: %s", err)
+	}
+	if e.Canonical == nil {
+		return result, fault.Invalid("canonical", "canonical is required: an object of arrays of records")
+	}
+	if id, err := uuid.Parse(e.PushID); err == nil {
+		e.PushID = id.String()
+	} else {
+		e.PushID = uuid.NewSHA1(pushNamespace, raw).String()
+	}
+	result.PushID = e.PushID
+	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); err == nil {
+		result.Duplicate = true
+		return result, nil
+	} else if !fault.Is(err, fault.NotFound) {
+		return result, err
+	}
+	key, err := s.keepRaw(ctx, c, e.PushID, raw)
+	if err != nil {
+		return result, err
+	}
+	b := newReader(c, time.Now()).read(e)
+	result.Accepted, result.Unattributed, result.Rejected = b.accepted, b.unattributed, b.rejected
+	result.Duplicate, err = s.ingest(ctx, c, b, &pushRow{pushID: e.PushID, blobKey: key})
+	return result, err
+}
+
+// keepRaw stores the body as it came, so that nothing is lost whatever the
+// reader makes of it.
+func (s *Service) keepRaw(ctx context.Context, c access.Caller, name string, raw []byte) (string, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write(raw); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	key := "telemetry/" + c.OrgID + "/" + name + ".gz"
+	return key, s.Blobs.Put(ctx, key, bytes.NewReader(packed.Bytes()), int64(packed.Len()))
+}
+
+// ingest stores a batch and counts it, all in one transaction. It reports
+// whether the push was there already, brought by somebody at the same time.
+func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushRow) (duplicate bool, err error) {
+	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
+		fresh, err := insertPush(ctx, tx, c, b, p)
+		if duplicate = !fresh; err != nil || duplicate {
+			return err
+		}
+		if err := upsertPrompts(ctx, tx, c, b.prompts); err != nil {
+			return err
+		}
+		if err := upsertRecords(ctx, tx, c, b.records); err != nil {
+			return err
+		}
+		_, err = s.Skills.Observe(ctx, tx, skills.Report{
+			OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
+		})
+		return err
+	})
+	return duplicate, err
+}
+
+// Standing is what a client wants to know of its own pushes.
+type Standing struct {
+	Pushes     int
+	LastPushAt *time.Time
+}
+
+// Erase removes the caller's raw telemetry: prompts, records and bodies. The
+// numbers that were made of it stay.
+func (s *Service) Erase(ctx context.Context, c access.Caller) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := erase(ctx, tx, "user_id = $1", c.UserID); err != nil {
+			return err
+		}
+		return s.Jobs.Enqueue(ctx, tx, eraseRaw{UserID: c.UserID, Before: time.Now()})
+	})
+}

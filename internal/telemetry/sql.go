@@ -1,0 +1,181 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// pushRow names a push that is being stored.
+type pushRow struct {
+	pushID  string
+	blobKey string
+}
+
+// insertPush stores the push and reports whether it is new.
+func insertPush(ctx context.Context, tx *store.Tx, c access.Caller, b batch, p *pushRow) (bool, error) {
+	n, err := tx.Exec(ctx, `
+		INSERT INTO telemetry_pushes (id, org_id, user_id, push_id, blob_key, accepted, rejected, received_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, push_id) DO NOTHING`,
+		uuid.Must(uuid.NewV7()).String(), c.OrgID, c.UserID, p.pushID, p.blobKey, b.accepted, len(b.rejected), store.Micros(time.Now()))
+	return n == 1, err
+}
+
+func pushByID(ctx context.Context, q store.Querier, orgID, pushID string) (Push, error) {
+	rows, err := q.Query(ctx, `
+		SELECT push_id, accepted, rejected, received_at FROM telemetry_pushes
+		WHERE org_id = $1 AND push_id = $2`, orgID, pushID)
+	return store.One(rows, err, "Push", func(row store.Row) (p Push, err error) {
+		err = row.Scan(&p.ID, &p.Accepted, &p.Rejected, store.Time(&p.ReceivedAt))
+		return p, err
+	})
+}
+
+func standingOf(ctx context.Context, q store.Querier, userID string) (Standing, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*), MAX(received_at) FROM telemetry_pushes WHERE user_id = $1`, userID)
+	return store.One(rows, err, "Standing", func(row store.Row) (s Standing, err error) {
+		err = row.Scan(&s.Pushes, store.NullTime(&s.LastPushAt))
+		return s, err
+	})
+}
+
+// upsertPrompts stores prompts. The newer report of one wins; a text is never
+// replaced by none.
+func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts []prompt) error {
+	byHash := map[string]prompt{}
+	for _, p := range prompts {
+		hash := skills.PromptHash(c.OrgID, c.UserID, p.id)
+		if earlier, ok := byHash[hash]; !ok || !p.normalizedAt.Before(earlier.normalizedAt) {
+			byHash[hash] = p
+		}
+	}
+	if len(byHash) == 0 {
+		return nil
+	}
+	hashes := sortedKeys(byHash)
+	text := func(value func(prompt) string) []string {
+		return each(hashes, func(h string) string { return value(byHash[h]) })
+	}
+	number := func(value func(prompt) time.Time) []int64 {
+		return each(hashes, func(h string) int64 { return store.Micros(value(byHash[h])) })
+	}
+	received := slices.Repeat([]int64{store.Micros(time.Now())}, len(hashes))
+	_, err := store.Bulk{
+		Table: "telemetry_prompts",
+		Columns: []store.Column{
+			store.Col("hash", hashes),
+			store.Col("org_id", slices.Repeat([]string{c.OrgID}, len(hashes))),
+			store.Col("user_id", slices.Repeat([]string{c.UserID}, len(hashes))),
+			store.Col("prompt_id", text(func(p prompt) string { return p.id })),
+			store.Col("kind", text(func(p prompt) string { return p.kind })),
+			store.Col("prompt_text", text(func(p prompt) string { return p.text })),
+			store.Col("occurred_at", number(func(p prompt) time.Time { return p.at })),
+			store.Col("normalized_at", number(func(p prompt) time.Time { return p.normalizedAt })),
+			store.Col("received_at", received),
+		},
+		OnConflict: `ON CONFLICT (hash) DO UPDATE SET
+			kind = CASE WHEN excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.kind <> ''
+				THEN excluded.kind ELSE telemetry_prompts.kind END,
+			prompt_text = CASE WHEN telemetry_prompts.prompt_text = '' OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.prompt_text <> ''
+				THEN excluded.prompt_text ELSE telemetry_prompts.prompt_text END,
+			normalized_at = ` + tx.Dialect().Greatest("telemetry_prompts.normalized_at", "excluded.normalized_at"),
+	}.Insert(ctx, tx)
+	return err
+}
+
+// upsertRecords stores records, merged with what was reported of them before.
+func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records []record) error {
+	byID := map[string]record{}
+	for _, r := range records {
+		if earlier, ok := byID[r.id]; ok {
+			r = earlier.merge(r)
+		}
+		byID[r.id] = r
+	}
+	if len(byID) == 0 {
+		return nil
+	}
+	ids := sortedKeys(byID)
+	known, err := recordsByID(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	bodies := make([]string, len(ids))
+	for i, id := range ids {
+		r := byID[id]
+		if old, ok := known[id]; ok {
+			r = old.merge(r)
+			byID[id] = r
+		}
+		body, err := json.Marshal(r.body)
+		if err != nil {
+			return err
+		}
+		bodies[i] = strings.ReplaceAll(string(body), `\u0000`, "")
+	}
+	_, err = store.Bulk{
+		Table: "telemetry_records",
+		Columns: []store.Column{
+			store.Col("id", ids),
+			store.Col("org_id", slices.Repeat([]string{c.OrgID}, len(ids))),
+			store.Col("user_id", slices.Repeat([]string{c.UserID}, len(ids))),
+			store.Col("kind", each(ids, func(id string) string { return byID[id].kind })),
+			store.Col("body", bodies),
+			store.Col("normalized_at", each(ids, func(id string) int64 { return store.Micros(byID[id].normalizedAt) })),
+			store.Col("received_at", slices.Repeat([]int64{store.Micros(time.Now())}, len(ids))),
+		},
+		OnConflict: "ON CONFLICT (id) DO UPDATE SET body = excluded.body, normalized_at = excluded.normalized_at",
+	}.Insert(ctx, tx)
+	return err
+}
+
+func recordsByID(ctx context.Context, q store.Querier, ids []string) (map[string]record, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT id, kind, body, normalized_at FROM telemetry_records WHERE id`+in, list)
+	all, err := store.All(rows, err, func(row store.Row) (r record, err error) {
+		var body string
+		if err := row.Scan(&r.id, &r.kind, &body, store.Time(&r.normalizedAt)); err != nil {
+			return r, err
+		}
+		return r, json.Unmarshal([]byte(body), &r.body)
+	})
+	byID := map[string]record{}
+	for _, r := range all {
+		byID[r.id] = r
+	}
+	return byID, err
+}
+
+// erase removes prompts and records that the condition on $1 chooses.
+func erase(ctx context.Context, tx *store.Tx, condition string, arg any) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM telemetry_prompts WHERE `+condition, arg); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM telemetry_records WHERE `+condition, arg)
+	return err
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func each[A, B any](items []A, value func(A) B) []B {
+	out := make([]B, len(items))
+	for i, item := range items {
+		out[i] = value(item)
+	}
+	return out
+}
