@@ -16,6 +16,7 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	program := &cli.Program{Version: version, Stdout: os.Stdout, Stderr: os.Stderr}
 	code := program.Run(ctx, os.Args[1:])
 	stop()

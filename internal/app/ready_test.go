@@ -39,8 +39,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 		c := settings(t)
 		s := start(t, c)
 		replaceByFolder(t, filepath.Join(c.Data, "whetstone.db"))
-		// Open connections go on, so only what opens a new one fails.
-		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"ok","migrations":"failed","blob":"ok"}}`)
+		// Open connections go on, but into nothing.
+		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"failed","migrations":"ok","blob":"ok"}}`)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		raw := storetest.URL(t, "postgres")
@@ -48,8 +48,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 		closeDatabase(t, raw)
 		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"failed","migrations":"failed","blob":"ok"}}`)
 		status, body := s.get(t, "/api/v1/me", s.FirstKey)
-		if status != http.StatusInternalServerError || !strings.Contains(body, `"Internal error; request `) {
-			t.Errorf("GET /api/v1/me: %d %s, want 500 that names the request only", status, body)
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, `"The database is not available now; try again`) {
+			t.Errorf("GET /api/v1/me: %d %s, want 503 that says what to do", status, body)
 		}
 	})
 }

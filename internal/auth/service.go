@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -75,12 +76,20 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 }
 
 // CreateUser adds a person to an organisation. A taken address is a conflict.
-func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
+func (s *Service) CreateUser(ctx context.Context, n NewUser) (u User, err error) {
 	if err := n.normalise(); err != nil {
 		return User{}, err
 	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		u, err = addUser(ctx, tx, n)
+		return err
+	})
+	return u, err
+}
+
+func addUser(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
 	u := User{ID: newID(), OrgID: n.OrgID, Email: n.Email, Name: n.Name, Role: n.Role, CreatedAt: now()}
-	if err := insertUser(ctx, s.DB, u); err != nil {
+	if err := insertUser(ctx, tx, u); err != nil {
 		return User{}, taken(err, "A user with the address %s exists in this organisation", n.Email)
 	}
 	return u, nil
@@ -119,6 +128,45 @@ func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (
 		n.Permissions = c.Permissions
 	}
 	return s.CreateKey(ctx, n)
+}
+
+// A Holder is who a key is issued to.
+type Holder struct {
+	Email string      // "": a holder for machines, one a role
+	Role  access.Role // "": what the holder has; a new one is a member
+}
+
+// IssueKey makes a key for a person, who is added to the organisation if new.
+// Either both come about or neither.
+func (s *Service) IssueKey(ctx context.Context, h Holder, n NewKey) (u User, k Key, raw string, err error) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if u, err = findHolder(ctx, tx, n.OrgID, h); err != nil {
+			return err
+		}
+		n.UserID = u.ID
+		k, raw, err = createKey(ctx, tx, n)
+		return err
+	})
+	return u, k, raw, err
+}
+
+func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User, error) {
+	if h.Email == "" {
+		h.Role = cmp.Or(h.Role, access.Owner)
+		h.Email = string(h.Role) + "@localhost"
+	}
+	n := NewUser{OrgID: orgID, Email: h.Email, Role: cmp.Or(h.Role, access.DefaultRole)}
+	if err := n.normalise(); err != nil {
+		return User{}, err
+	}
+	u, err := userByEmail(ctx, tx, orgID, n.Email)
+	if fault.Is(err, fault.NotFound) {
+		return addUser(ctx, tx, n)
+	}
+	if err == nil && h.Role != "" && u.Role != h.Role {
+		return u, fault.New(fault.Conflict, "%s has the role %s, not %s; leave --role out, or name another person", u.Email, u.Role, h.Role)
+	}
+	return u, err
 }
 
 func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error) {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 // withAuth opens the database, migrated, for one command of administration.
@@ -43,14 +43,18 @@ type orgCommands struct {
 }
 
 type orgOutput struct {
-	ID        string      `json:"id"`
-	Name      string      `json:"name"`
-	Plan      access.Plan `json:"plan"`
-	CreatedAt time.Time   `json:"created_at"`
+	ID        string       `json:"id"`
+	Name      string       `json:"name"`
+	Plan      access.Plan  `json:"plan"`
+	CreatedAt httpapi.Time `json:"created_at"`
+}
+
+func newOrgOutput(o auth.Organisation) orgOutput {
+	return orgOutput{o.ID, o.Name, o.Plan, httpapi.Time(o.CreatedAt)}
 }
 
 func (p *Program) printOrg(o auth.Organisation) error {
-	return p.print(orgOutput(o), func(w io.Writer) {
+	return p.print(newOrgOutput(o), func(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", o.ID, o.Name, o.Plan)
 	})
 }
@@ -85,7 +89,7 @@ func (c *orgList) Run(ctx context.Context, p *Program) error {
 		}
 		out := make([]orgOutput, len(orgs))
 		for i, o := range orgs {
-			out[i] = orgOutput(o)
+			out[i] = newOrgOutput(o)
 		}
 		return p.print(out, func(w io.Writer) {
 			for _, o := range orgs {
@@ -118,12 +122,16 @@ type userCommands struct {
 }
 
 type userOutput struct {
-	ID        string      `json:"id"`
-	OrgID     string      `json:"org_id"`
-	Email     string      `json:"email"`
-	Name      string      `json:"name"`
-	Role      access.Role `json:"role"`
-	CreatedAt time.Time   `json:"created_at"`
+	ID        string       `json:"id"`
+	OrgID     string       `json:"org_id"`
+	Email     string       `json:"email"`
+	Name      string       `json:"name"`
+	Role      access.Role  `json:"role"`
+	CreatedAt httpapi.Time `json:"created_at"`
+}
+
+func newUserOutput(u auth.User) userOutput {
+	return userOutput{u.ID, u.OrgID, u.Email, u.Name, u.Role, httpapi.Time(u.CreatedAt)}
 }
 
 type userCreate struct {
@@ -141,7 +149,7 @@ func (c *userCreate) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		return p.print(userOutput(u), func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\t%s\n", u.ID, u.Email, u.Role) })
+		return p.print(newUserOutput(u), func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\t%s\n", u.ID, u.Email, u.Role) })
 	})
 }
 
@@ -159,7 +167,7 @@ func (c *userList) Run(ctx context.Context, p *Program) error {
 		}
 		out := make([]userOutput, len(users))
 		for i, u := range users {
-			out[i] = userOutput(u)
+			out[i] = newUserOutput(u)
 		}
 		return p.print(out, func(w io.Writer) {
 			for _, u := range users {

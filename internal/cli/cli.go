@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
@@ -19,9 +20,12 @@ import (
 
 // The exit codes.
 const (
-	ExitOK     = 0
-	ExitFailed = 1
-	ExitUsage  = 2
+	ExitOK       = 0
+	ExitFailed   = 1
+	ExitUsage    = 2 // a flag, a setting or what was to be pushed is not valid
+	ExitEdited   = 3 // local edits are in the way
+	ExitOutdated = 4 // status: not everything is up to date
+	ExitDenied   = 5 // no key or a bad one, or the plan or a permission forbids it
 )
 
 type commands struct {
@@ -38,14 +42,30 @@ type commands struct {
 	User   userCommands   `cmd:"" help:"Make and list the people of an organisation."`
 	Key    keyCommands    `cmd:"" help:"Make, list and revoke API keys."`
 	Device deviceCommands `cmd:"" help:"Approve or deny the login of a program."`
+
+	Login    loginCommand    `cmd:"" group:"Client" help:"Log in at a server."`
+	Logout   logoutCommand   `cmd:"" group:"Client" help:"Forget the login at a server."`
+	Push     pushCommand     `cmd:"" group:"Client" help:"Publish the skill in a folder."`
+	List     listCommand     `cmd:"" group:"Client" help:"List the skills of the registry."`
+	Install  installCommand  `cmd:"" group:"Client" help:"Install a skill."`
+	Sync     syncCommand     `cmd:"" group:"Client" help:"Bring the installed skills up to date."`
+	Status   statusCommand   `cmd:"" group:"Client" help:"Tell which installed skills are up to date, behind or edited."`
+	History  historyCommand  `cmd:"" group:"Client" help:"List the versions and rollbacks of a skill."`
+	Rollback rollbackCommand `cmd:"" group:"Client" help:"Make an earlier version of a skill current again."`
 }
 
 // Program is where a run of the command line reads and writes.
 type Program struct {
 	Version        string
 	Stdout, Stderr io.Writer
-	json           bool
-	helped         bool // --help was given and answered
+	// Stdin is where answers to questions come from; nil is that of the process.
+	Stdin io.Reader
+	// Interactive says that somebody is there to be asked and shown progress.
+	// It is found out when Stdin is nil.
+	Interactive bool
+
+	json   bool
+	helped bool // --help was given and answered
 }
 
 // Run runs the command line and returns the exit code.
@@ -66,6 +86,9 @@ func (p *Program) Run(ctx context.Context, args []string) int {
 		return ExitUsage
 	}
 	p.json = root.JSON
+	if p.Stdin == nil {
+		p.Stdin, p.Interactive = os.Stdin, isTerminal(os.Stdin) && isTerminal(p.Stderr)
+	}
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	if err := kctx.Run(p); err != nil {
 		return p.failed(err)
@@ -96,8 +119,8 @@ func (p *Program) parser(args []string) (*kong.Kong, *commands, error) {
 
 // failed prints an error the way a person can act on it.
 func (p *Program) failed(err error) int {
-	if errors.Is(err, errSaid) {
-		return ExitFailed
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
 	}
 	if e, ok := errors.AsType[*fault.Error](err); ok && len(e.Issues) > 0 {
 		for _, issue := range e.Issues {
@@ -106,6 +129,9 @@ func (p *Program) failed(err error) int {
 		return ExitUsage
 	}
 	fmt.Fprintf(p.Stderr, "whetstone: %s\n", message(err))
+	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Denied) {
+		return ExitDenied
+	}
 	return ExitFailed
 }
 
@@ -118,8 +144,13 @@ func message(err error) string {
 	return err.Error()
 }
 
-// errSaid ends a command that has printed what is wrong.
-var errSaid = errors.New("the command has said why")
+// An exitCode ends a command that has printed what is wrong.
+type exitCode int
+
+func (exitCode) Error() string { return "the command has said why" }
+
+// errSaid is the exitCode of an ordinary failure.
+const errSaid = exitCode(ExitFailed)
 
 // print writes value as JSON for scripts, or lets table write it for people.
 func (p *Program) print(value any, table func(w io.Writer)) error {

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
-	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 type keyCommands struct {
@@ -42,16 +41,12 @@ type keyCreateOutput struct {
 // Run makes a key.
 func (c *keyCreate) Run(ctx context.Context, p *Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
-		u, err := c.holder(ctx, s, o)
-		if err != nil {
-			return err
-		}
-		n := auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: c.Name, Permissions: c.Permissions}
+		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions}
 		if c.Expires > 0 {
 			at := time.Now().Add(time.Duration(c.Expires))
 			n.ExpiresAt = &at
 		}
-		k, raw, err := s.CreateKey(ctx, n)
+		u, k, raw, err := s.IssueKey(ctx, auth.Holder{Email: c.User, Role: c.Role}, n)
 		if err != nil {
 			return err
 		}
@@ -61,31 +56,6 @@ func (c *keyCreate) Run(ctx context.Context, p *Program) error {
 		}
 		return p.print(out, func(w io.Writer) { fmt.Fprintln(w, raw) })
 	})
-}
-
-// holder finds or makes the user who will hold the key.
-func (c *keyCreate) holder(ctx context.Context, s *auth.Service, o auth.Organisation) (auth.User, error) {
-	email, role := c.User, c.Role
-	if email == "" {
-		if role == "" {
-			role = access.Owner
-		}
-		email = string(role) + "@localhost"
-	}
-	u, err := s.UserByEmail(ctx, o.ID, strings.ToLower(email))
-	if err == nil {
-		if role != "" && u.Role != role {
-			return u, fault.New(fault.Conflict, "%s has the role %s, not %s; leave --role out, or name another person", u.Email, u.Role, role)
-		}
-		return u, nil
-	}
-	if !fault.Is(err, fault.NotFound) {
-		return u, err
-	}
-	if role == "" {
-		role = access.DefaultRole
-	}
-	return s.CreateUser(ctx, auth.NewUser{OrgID: o.ID, Email: email, Role: role})
 }
 
 type keyList struct {
@@ -99,10 +69,10 @@ type keyOutput struct {
 	Name        string              `json:"name"`
 	Prefix      string              `json:"prefix"`
 	Permissions []access.Permission `json:"permissions"`
-	CreatedAt   time.Time           `json:"created_at"`
-	LastUsedAt  *time.Time          `json:"last_used_at"`
-	ExpiresAt   *time.Time          `json:"expires_at"`
-	RevokedAt   *time.Time          `json:"revoked_at"`
+	CreatedAt   httpapi.Time        `json:"created_at"`
+	LastUsedAt  *httpapi.Time       `json:"last_used_at"`
+	ExpiresAt   *httpapi.Time       `json:"expires_at"`
+	RevokedAt   *httpapi.Time       `json:"revoked_at"`
 }
 
 // maxListed bounds a listing; an organisation with more keys has a problem
@@ -118,7 +88,8 @@ func (c *keyList) Run(ctx context.Context, p *Program) error {
 		}
 		out := make([]keyOutput, len(keys))
 		for i, k := range keys {
-			out[i] = keyOutput{k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt}
+			out[i] = keyOutput{k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
+				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt)}
 		}
 		return p.print(out, func(w io.Writer) {
 			for _, k := range keys {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -58,6 +59,10 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		}
 		a.writeError(w, r, err)
 	}()
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		a.notFound(w, r) // the mux would answer with a redirect in HTML
+		return
+	}
 	a.mux.ServeHTTP(w, r)
 }
 

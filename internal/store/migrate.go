@@ -81,12 +81,7 @@ func (e *sqliteEngine) migrate(ctx context.Context, companions []Companion) erro
 }
 
 func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
-	db, err := sql.Open("sqlite", sqliteDSN(e.path))
-	if err != nil {
-		return false, err
-	}
-	defer db.Close()
-	return hasPending(ctx, goose.DialectSQLite3, db, Migrations(e.dialect()))
+	return hasPending(ctx, goose.DialectSQLite3, e.readers, Migrations(e.dialect()))
 }
 
 // migrationLock is an arbitrary number that only Whetstone uses.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -89,8 +90,19 @@ func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err erro
 			return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
 		})
 		if !isRetryable(err) {
-			return err
+			return unavailable(err)
 		}
+	}
+	return err
+}
+
+// unavailable gives the errors of a database that is away their kind: the
+// caller can try again.
+func unavailable(err error) error {
+	_, noConnection := errors.AsType[*pgconn.ConnectError](err)
+	e, answered := errors.AsType[*pgconn.PgError](err)
+	if noConnection || answered && (strings.HasPrefix(e.Code, "57P") || strings.HasPrefix(e.Code, "53")) {
+		return fault.New(fault.Unavailable, "The database is not available now; try again").After(time.Second).Because(err)
 	}
 	return err
 }
@@ -122,12 +134,12 @@ func (e *postgresEngine) close() error {
 func (c postgresConn) query(ctx context.Context, sql string, args []any) (Rows, error) {
 	rows, err := c.q.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, err
+		return nil, unavailable(err)
 	}
 	return rows, nil
 }
 
 func (c postgresConn) exec(ctx context.Context, sql string, args []any) (int64, error) {
 	tag, err := c.q.Exec(ctx, sql, args...)
-	return tag.RowsAffected(), err
+	return tag.RowsAffected(), unavailable(err)
 }

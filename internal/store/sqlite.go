@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 )
@@ -14,6 +15,7 @@ import (
 // Write-ahead logging lets them go on side by side.
 type sqliteEngine struct {
 	path    string
+	file    os.FileInfo // of path, when it was opened
 	writers *sql.DB
 	readers *sql.DB
 	writer  *sqliteConn   // the one connection of writers
@@ -56,7 +58,11 @@ func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, 
 	e.readers.SetMaxOpenConns(maxConns)
 	e.readers.SetMaxIdleConns(maxConns)
 	e.turn <- struct{}{}
-	return e, e.readers.PingContext(ctx)
+	if err := e.readers.PingContext(ctx); err != nil {
+		return nil, err
+	}
+	e.file, err = os.Stat(path)
+	return e, err
 }
 
 // sqliteDSN sets what an acknowledged write needs to survive a power cut, and
@@ -139,7 +145,14 @@ func (e *sqliteEngine) runGroup(calls []*call) {
 	}
 }
 
-func (e *sqliteEngine) ping(ctx context.Context) error { return e.readers.PingContext(ctx) }
+// ping also finds out that the file was moved away: open connections would
+// go on writing into nothing.
+func (e *sqliteEngine) ping(ctx context.Context) error {
+	if now, err := os.Stat(e.path); err != nil || !os.SameFile(now, e.file) {
+		return fmt.Errorf("the database file %s was removed or replaced", e.path)
+	}
+	return e.readers.PingContext(ctx)
+}
 
 func (e *sqliteEngine) dialect() Dialect { return Dialect{} }
 

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/install"
+)
+
+// credentials are what the client remembers on this machine, in a file that
+// only its user can read.
+type credentials struct {
+	// DeviceID tells this machine from others of the same user.
+	DeviceID string `json:"device_id,omitempty"`
+	// Default is the server of the last login.
+	Default string           `json:"default,omitempty"`
+	Servers map[string]login `json:"servers,omitempty"`
+}
+
+// A login is what is kept for one server.
+type login struct {
+	APIKey       string `json:"api_key"`
+	Email        string `json:"email"`
+	Organisation string `json:"organisation"`
+}
+
+func credentialsPath() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "There is no place for the login: %s", err)
+	}
+	return filepath.Join(dir, "whetstone", "credentials.json"), nil
+}
+
+// loadCredentials returns none if nothing was stored yet, or if there is no
+// place where it could have been: a program without a home has a key in its
+// environment.
+func loadCredentials() (credentials, error) {
+	none := credentials{Servers: map[string]login{}}
+	path, err := credentialsPath()
+	if err != nil {
+		return none, nil //nolint:nilerr // as the comment says
+	}
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	found := none
+	if err := json.Unmarshal(raw, &found); err != nil {
+		return none, fault.New(fault.Conflict, "%s cannot be understood; remove it and log in again", path)
+	}
+	return found, nil
+}
+
+func (c credentials) save() error {
+	path, err := credentialsPath()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	content, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return install.ReplaceFile(path, append(content, '\n'), 0o600)
+}
+
+// deviceID names this machine: its host name for people, and a random part
+// that stays when the name changes. Where it cannot be kept, the host name
+// has to do.
+func deviceID() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	host = shorten(host, 60)
+	stored, err := loadCredentials()
+	if err != nil {
+		return host
+	}
+	if stored.DeviceID == "" {
+		stored.DeviceID = host + "-" + strings.ToLower(rand.Text()[:8])
+		if stored.save() != nil {
+			return host
+		}
+	}
+	return stored.DeviceID
+}

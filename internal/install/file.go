@@ -1,0 +1,98 @@
+package install
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+)
+
+// ReplaceFile puts a file with the content in place of the one at the path,
+// if any, at once: whoever reads meanwhile sees the old or the new one, and
+// so does whoever looks after a crash.
+func ReplaceFile(name string, content []byte, mode fs.FileMode) error {
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(replaceFile(root, filepath.Base(name), content, mode), root.Close())
+}
+
+// tempPattern matches the files that a crash of replaceFile leaves behind.
+const tempPattern = ".whetstone-*.tmp"
+
+// replaceFile is ReplaceFile for a name below root.
+func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) (err error) {
+	dir := path.Dir(name)
+	temp := path.Join(dir, ".whetstone-"+rand.Text()+".tmp")
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = root.Remove(temp) // the first error tells more
+		return err
+	}
+	return syncDir(root, dir)
+}
+
+// syncDir makes the names in a folder survive a loss of power.
+func syncDir(root *os.Root, dir string) error {
+	if runtime.GOOS == "windows" { // has no such call, and needs none
+		return nil
+	}
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// syncTree makes all that is in a folder survive a loss of power.
+func syncTree(root *os.Root) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return syncDir(root, name)
+		}
+		f, err := root.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+// removeTree removes a folder, also one whose owner has made parts of it
+// read-only.
+func removeTree(root *os.Root, dir string) error {
+	if root.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(name, 0o700) // RemoveAll says what is wrong if this fails
+		}
+		return nil
+	})
+	return root.RemoveAll(dir)
+}
+
+// exists reports whether there is anything of the name, a broken link included.
+func exists(root *os.Root, name string) (bool, error) {
+	_, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,30 @@
+package install
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	failImmediately = 1
+	exclusive       = 2
+	// lockViolation is how Windows says that another process has the lock.
+	lockViolation = syscall.Errno(33)
+)
+
+// tryLock takes the file for this process, until it is closed or the process
+// ends. It reports false if another process has it.
+func tryLock(f *os.File) (bool, error) {
+	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
+	var where syscall.Overlapped
+	ok, _, err := lock.Call(f.Fd(), exclusive|failImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&where)))
+	if ok != 0 {
+		return true, nil
+	}
+	if errors.Is(err, lockViolation) {
+		return false, nil
+	}
+	return false, err
+}

@@ -1,0 +1,111 @@
+package install
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// LockName is the name of the lock file in a folder of skills.
+const LockName = ".whetstone-lock.json"
+
+// lockVersion is the form of the lock file that we write and read.
+const lockVersion = 1
+
+// A Record is what the lock file says of one skill. Its fields stand in the
+// order of their keys, as everything in the file does.
+type Record struct {
+	// ContentHash is the SHA-256 of the archive that was installed.
+	ContentHash string `json:"content_hash"`
+	EntryID     string `json:"entry_id"`
+	// Files has the SHA-256 of every installed file by its path.
+	Files       map[string]string `json:"files"`
+	InstalledAt time.Time         `json:"installed_at"`
+	// Pinned says that somebody wants this version and no newer one.
+	Pinned  bool   `json:"pinned,omitempty"`
+	Server  string `json:"server"`
+	Version string `json:"version"`
+}
+
+type lockFile struct {
+	Skills  map[string]Record `json:"skills"`
+	Version int               `json:"version"`
+}
+
+// ReadLock returns what the lock file of a folder says, by the names of the
+// skills. A folder without one has no skills. The file may have come from
+// somebody else, with a repository: a name that could lead out of the folder
+// is refused.
+func ReadLock(dir string) (_ map[string]Record, err error) {
+	name := filepath.Join(dir, LockName)
+	raw, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]Record{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var lock lockFile
+	if err := json.Unmarshal(raw, &lock); err != nil {
+		return nil, fault.New(fault.Conflict, "%s is not a lock file (%s); mend or remove it", name, err)
+	}
+	if lock.Version != lockVersion {
+		return nil, fault.New(fault.Conflict, "%s has the form %d, and this program knows %d; use another version of whetstone", name, lock.Version, lockVersion)
+	}
+	for skill := range lock.Skills {
+		if CheckName(skill) != nil {
+			return nil, fault.New(fault.Conflict, "%s has a skill %q, which cannot be a folder; remove it there", name, skill)
+		}
+	}
+	if lock.Skills == nil {
+		lock.Skills = map[string]Record{}
+	}
+	return lock.Skills, nil
+}
+
+// encodeJSON writes JSON for version control: indented, keys sorted, with a
+// line break at the end and paths as they are.
+func encodeJSON(value any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(value)
+	return b.Bytes(), err
+}
+
+// maxName leaves room within the 255 bytes of most file systems.
+const maxName = 200
+
+// CheckName reports whether a skill can have a folder of this name on every
+// system. Names come from a registry, where somebody else chose them.
+func CheckName(name string) error {
+	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
+	switch {
+	case name == "" || len(name) > maxName || !utf8.ValidString(name):
+	case name[0] == '.' || strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
+	case strings.ContainsAny(name, `/\:*?"<>|`) || strings.ContainsFunc(name, unicode.IsControl):
+	case deviceName(base):
+	default:
+		return nil
+	}
+	return fault.Invalid("name", "%q cannot be the name of a folder on every system", name)
+}
+
+// deviceName reports whether Windows takes the name for a device.
+func deviceName(name string) bool {
+	switch name {
+	case "CON", "PRN", "AUX", "NUL":
+		return true
+	}
+	return len(name) == 4 && (strings.HasPrefix(name, "COM") || strings.HasPrefix(name, "LPT")) && '0' <= name[3] && name[3] <= '9'
+}

@@ -1,0 +1,223 @@
+package install
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Condition is how the folder of a skill relates to its Record.
+type Condition string
+
+// The conditions.
+const (
+	Missing  Condition = "missing"
+	Clean    Condition = "clean"
+	Modified Condition = "modified"
+)
+
+// A State is what is found in the folder of a skill.
+type State struct {
+	Condition Condition
+	// Edits are what was done since the installation, sorted by path.
+	Edits []Edit
+	// Digest is a SHA-256 over paths and contents; "" if the folder is missing.
+	Digest string
+}
+
+// An Edit is one file that is not as it was installed.
+type Edit struct {
+	Path   string `json:"path"`
+	Change Change `json:"change"`
+}
+
+// A Change is what happened to a file.
+type Change string
+
+// The changes.
+const (
+	Changed Change = "changed"
+	Added   Change = "added"
+	Removed Change = "removed"
+)
+
+// Inspect compares the folder of a skill with its record. What systems and
+// interpreters leave lying around is no edit, and neither are files that a
+// skill never has and its user may need: .env*, .git and node_modules.
+func Inspect(dir, name string, r Record) (_ State, err error) {
+	defer fault.Wrap(&err, "skill %s", name)
+	if err := CheckName(name); err != nil {
+		return State{}, err
+	}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{Condition: Missing}, nil
+	}
+	if err != nil {
+		return State{}, err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	found, err := scan(root, name, r.Files)
+	return found.state(r.Files), err
+}
+
+// A finding is what stands in the place of a skill's folder.
+type finding struct {
+	there bool
+	// files has every file that could be the skill's, by path.
+	files map[string]foundFile
+	// foreign are the paths of what a skill never has but its user may need.
+	foreign []string
+}
+
+type foundFile struct {
+	size       int64
+	hash       string
+	executable bool
+}
+
+// scan reads the folder of a skill. owned are the files that the skill has
+// for certain, whatever they are called.
+func scan(root *os.Root, name string, owned map[string]string) (finding, error) {
+	f := finding{files: map[string]foundFile{}}
+	info, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	f.there = true
+	if !info.IsDir() { // a link to somewhere, say: somebody's own
+		f.files["."] = foundFile{hash: info.Mode().Type().String()}
+		return f, nil
+	}
+	folder, err := root.OpenRoot(name)
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = folder.Close() }() // it was only read
+	return f, fs.WalkDir(folder.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return f.take(folder, p, d, owned)
+	})
+}
+
+func (f *finding) take(folder *os.Root, p string, d fs.DirEntry, owned map[string]string) error {
+	if !overlaps(p, owned) {
+		kind := kindOf(d.Name())
+		if kind == foreign {
+			f.foreign = append(f.foreign, p)
+		}
+		if kind != ordinary && d.IsDir() {
+			return fs.SkipDir
+		}
+		if kind != ordinary {
+			return nil
+		}
+	}
+	if d.IsDir() {
+		return nil
+	}
+	file, err := readFile(folder, p, d)
+	f.files[p] = file
+	return err
+}
+
+func readFile(folder *os.Root, p string, d fs.DirEntry) (foundFile, error) {
+	if !d.Type().IsRegular() { // a skill has no links or devices once it is installed
+		return foundFile{hash: d.Type().String()}, nil
+	}
+	file, err := folder.Open(p)
+	if err != nil {
+		return foundFile{}, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return foundFile{}, err
+	}
+	digest := sha256.New()
+	size, err := io.Copy(digest, file)
+	return foundFile{size, hex.EncodeToString(digest.Sum(nil)), info.Mode()&0o111 != 0}, err
+}
+
+// What a name says about who put a file there.
+type kind int
+
+const (
+	ordinary kind = iota
+	junk          // nobody misses it
+	foreign       // no skill has it, but its user may need it
+)
+
+func kindOf(name string) kind {
+	switch name {
+	case ".DS_Store", "__MACOSX", "__pycache__":
+		return junk
+	case ".git", "node_modules":
+		return foreign
+	}
+	if strings.HasPrefix(name, ".env") {
+		return foreign
+	}
+	return ordinary
+}
+
+// overlaps reports whether one of the files is at the path, below it or above.
+func overlaps(p string, files map[string]string) bool {
+	if _, ok := files[p]; ok || p == "." {
+		return true
+	}
+	for file := range files {
+		if strings.HasPrefix(file, p+"/") || strings.HasPrefix(p, file+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (f finding) state(installed map[string]string) State {
+	if !f.there {
+		return State{Condition: Missing}
+	}
+	s := State{Condition: Clean, Digest: f.digest()}
+	for p, file := range f.files {
+		if hash, ok := installed[p]; !ok {
+			s.Edits = append(s.Edits, Edit{p, Added})
+		} else if hash != file.hash {
+			s.Edits = append(s.Edits, Edit{p, Changed})
+		}
+	}
+	for p := range installed {
+		if _, ok := f.files[p]; !ok {
+			s.Edits = append(s.Edits, Edit{p, Removed})
+		}
+	}
+	slices.SortFunc(s.Edits, func(a, b Edit) int { return cmp.Compare(a.Path, b.Path) })
+	if len(s.Edits) > 0 {
+		s.Condition = Modified
+	}
+	return s
+}
+
+func (f finding) digest() string {
+	digest := sha256.New()
+	for _, p := range slices.Sorted(maps.Keys(f.files)) {
+		digest.Write(fmt.Appendf(nil, "%s\x00%d\x00%s\n", path.Clean(p), f.files[p].size, f.files[p].hash))
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
