@@ -56,7 +56,7 @@ func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin
 		ExpiresIn:  deviceLifetime,
 		Interval:   deviceInterval,
 	}
-	at := now()
+	at := store.Now()
 	_, err := s.DB.Exec(ctx, `
 		INSERT INTO device_codes (hash, user_code, client_id, status, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -120,7 +120,7 @@ func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error)
 	}
 	name := []rune("login of " + d.clientID)
 	n := NewKey{OrgID: *d.orgID, UserID: *d.userID, Name: string(name[:min(len(name), maxName)])}
-	if err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, now()); err != nil {
+	if err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, store.Now()); err != nil {
 		return Key{}, "", err
 	}
 	return createKey(ctx, tx, n)
@@ -136,7 +136,7 @@ func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, app
 	n, err := s.DB.Exec(ctx, `
 		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
 		WHERE user_code = $1 AND status = $5 AND expires_at > $6`,
-		strings.ToUpper(strings.TrimSpace(userCode)), status, u.OrgID, u.ID, DevicePending, store.Micros(now()))
+		strings.ToUpper(strings.TrimSpace(userCode)), status, u.OrgID, u.ID, DevicePending, store.Micros(store.Now()))
 	if err != nil {
 		return err
 	}
@@ -148,6 +148,6 @@ func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, app
 
 // Sweep removes logins that are over. It is run on a schedule.
 func (s *Service) Sweep(ctx context.Context) error {
-	_, err := s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(now().Add(-deviceLifetime)))
+	_, err := s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(store.Now().Add(-deviceLifetime)))
 	return err
 }

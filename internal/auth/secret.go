@@ -19,7 +19,7 @@ func (s *Service) Secret(ctx context.Context, name string) (value []byte, err er
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Exec(ctx, `
 			INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, $3)
-			ON CONFLICT (name) DO NOTHING`, name, fresh, store.Micros(now())); err != nil {
+			ON CONFLICT (name) DO NOTHING`, name, fresh, store.Micros(store.Now())); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT value FROM service_secrets WHERE name = $1`, name)

@@ -6,9 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -25,18 +22,13 @@ type Service struct {
 	holders holders
 }
 
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
-
-// now is the time with the precision that the database keeps.
-func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
 // CreateOrg makes an organisation. A taken name is a conflict.
 func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) (_ Organisation, err error) {
 	defer fault.Wrap(&err, "organisation %q", name)
 	if err := checkOrg(name, plan); err != nil {
 		return Organisation{}, err
 	}
-	o := Organisation{ID: newID(), Name: name, Plan: plan, CreatedAt: now()}
+	o := Organisation{ID: store.NewID(), Name: name, Plan: plan, CreatedAt: store.Now()}
 	if err := insertOrg(ctx, s.DB, o); err != nil {
 		return Organisation{}, taken(err, "An organisation named %s exists", name)
 	}
@@ -88,7 +80,7 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (u User, err error)
 }
 
 func addUser(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
-	u := User{ID: newID(), OrgID: n.OrgID, Email: n.Email, Name: n.Name, Role: n.Role, CreatedAt: now()}
+	u := User{ID: store.NewID(), OrgID: n.OrgID, Email: n.Email, Name: n.Name, Role: n.Role, CreatedAt: store.Now()}
 	if err := insertUser(ctx, tx, u); err != nil {
 		return User{}, taken(err, "A user with the address %s exists in this organisation", n.Email)
 	}
@@ -182,8 +174,8 @@ func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error)
 
 func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
-		ID: newID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
-		Permissions: n.Permissions, CreatedAt: now(), ExpiresAt: n.ExpiresAt,
+		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
+		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
 	}
 	return k, raw, insertKey(ctx, tx, k, hash(raw))
 }
@@ -206,7 +198,7 @@ func (s *Service) Key(ctx context.Context, orgID, id string) (Key, error) {
 // RevokeKey ends a key. It stops working at once here and within five seconds
 // on every replica. Revoking a revoked key is not an error.
 func (s *Service) RevokeKey(ctx context.Context, orgID, id string) error {
-	n, err := revokeKey(ctx, s.DB, orgID, id, now())
+	n, err := revokeKey(ctx, s.DB, orgID, id, store.Now())
 	if err != nil {
 		return err
 	}
@@ -248,11 +240,11 @@ func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (
 }
 
 func bootstrap(ctx context.Context, tx *store.Tx, plan access.Plan, raw string) error {
-	o := Organisation{ID: newID(), Name: "default", Plan: plan, CreatedAt: now()}
+	o := Organisation{ID: store.NewID(), Name: "default", Plan: plan, CreatedAt: store.Now()}
 	if err := insertOrg(ctx, tx, o); err != nil {
 		return err
 	}
-	u := User{ID: newID(), OrgID: o.ID, Email: "owner@localhost", Name: "owner", Role: access.Owner, CreatedAt: now()}
+	u := User{ID: store.NewID(), OrgID: o.ID, Email: "owner@localhost", Name: "owner", Role: access.Owner, CreatedAt: store.Now()}
 	if err := insertUser(ctx, tx, u); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (s *Service) pin(ctx context.Context, hashes []string) error {
 }
 
 func pinAll(ctx context.Context, tx *store.Tx, hashes []string) error {
-	at := now()
+	at := store.Now()
 	for _, hash := range hashes {
 		n, err := tx.Exec(ctx, `
 			INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, 1, FALSE, $2)
@@ -133,7 +133,7 @@ const removable = `refs = 0 AND (NOT deleting OR touched_at < $1)
 func (s *Service) removeBlobs(ctx context.Context) error {
 	for {
 		rows, err := s.DB.Query(ctx, `SELECT hash FROM registry_blobs WHERE `+removable+` LIMIT 100`,
-			store.Micros(now().Add(-removalGrace)))
+			store.Micros(store.Now().Add(-removalGrace)))
 		hashes, err := store.All(rows, err, store.Value[string])
 		if err != nil || len(hashes) == 0 {
 			return err
@@ -147,7 +147,7 @@ func (s *Service) removeBlobs(ctx context.Context) error {
 }
 
 func (s *Service) removeBlob(ctx context.Context, hash string) error {
-	at := now()
+	at := store.Now()
 	n, err := s.DB.Exec(ctx, `UPDATE registry_blobs SET deleting = TRUE, touched_at = $2 WHERE hash = $3 AND `+removable,
 		store.Micros(at.Add(-removalGrace)), store.Micros(at), hash)
 	if err != nil || n == 0 {
@@ -166,7 +166,7 @@ func (s *Service) recountBlobs(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `
 			UPDATE registry_blobs SET refs = `+uses+`
-			WHERE touched_at < $1 AND NOT deleting AND refs <> `+uses, store.Micros(now().Add(-pushGrace)))
+			WHERE touched_at < $1 AND NOT deleting AND refs <> `+uses, store.Micros(store.Now().Add(-pushGrace)))
 		if err != nil {
 			return err
 		}

@@ -154,7 +154,11 @@ type heldBucket struct {
 func (g *heldBucket) Delete(ctx context.Context, key string) error {
 	select {
 	case g.arrived <- struct{}{}: // only the first fits
-		<-g.open
+		select {
+		case <-g.open:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	default:
 	}
 	return g.Bucket.Delete(ctx, key)

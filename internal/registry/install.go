@@ -221,7 +221,7 @@ func (s *Service) compare(ctx context.Context, item SyncItem, l latestVersion, k
 	if version, ok := known[SyncItem{EntryID: item.EntryID, Hash: item.Hash}]; ok {
 		r.Current = &version
 	}
-	expires := now().Add(downloadLife)
+	expires := store.Now().Add(downloadLife)
 	link, err := s.Blobs.SignedURL(ctx, blob.ContentKey(l.hash), blob.SignOptions{
 		Expires: downloadLife, Filename: archiveName(l.name, l.version), ContentType: "application/gzip",
 	})
@@ -256,7 +256,7 @@ func changedInstallations(states []InstallationState, items []SyncItem) []Instal
 	for _, state := range states {
 		count[state.EntryID]++
 	}
-	at := now()
+	at := store.Now()
 	var changed []Installation
 	for _, state := range states {
 		item, ok := sameInstallation(state, byEntry[state.EntryID], count[state.EntryID])

@@ -43,7 +43,7 @@ func installationsOfUser(ctx context.Context, q store.Querier, userID string) ([
 // upsertInstallation writes the record and keeps the entry's count exact: the
 // count goes up only with a record that was not there.
 func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n NewInstallation) (string, error) {
-	id, at := newID(), store.Micros(now())
+	id, at := store.NewID(), store.Micros(store.Now())
 	rows, err := tx.Query(ctx, `
 		INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash, installed_at, last_seen_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)

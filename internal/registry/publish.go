@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -151,7 +149,7 @@ func deref(s *string) string {
 
 func (p *Publication) entry(v Version) Entry {
 	e := Entry{
-		ID: newID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Description: v.Description,
+		ID: store.NewID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Description: v.Description,
 		Visibility: p.Visibility, SourceRepo: p.EntryRepo, CurrentVersionID: v.ID,
 		CreatedBy: p.UserID, CreatedAt: v.PushedAt, UpdatedAt: v.PushedAt,
 	}
@@ -161,15 +159,10 @@ func (p *Publication) entry(v Version) Entry {
 	return e
 }
 
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
-
-// now is the time with the precision that the database keeps.
-func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
 // after is now, or a moment after what happened last, should the clock of
 // another replica run ahead: the order of pushes is that of their times.
 func after(last time.Time) time.Time {
-	if t := now(); t.After(last) {
+	if t := store.Now(); t.After(last) {
 		return t
 	}
 	return last.Add(time.Microsecond)
@@ -225,9 +218,9 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 		return v, nil, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
 	}
 	v = Version{
-		ID: newID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
+		ID: store.NewID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
 		ChangeSummary: p.ChangeSummary, Source: p.Source, SourceRef: p.SourceRef, SourceRepo: p.SourceRepo,
-		PushedBy: p.UserID, PushedAt: now(),
+		PushedBy: p.UserID, PushedAt: store.Now(),
 	}
 	if v.ContentHash, err = hashOf(io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
 		return v, nil, err

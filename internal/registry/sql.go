@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -55,7 +54,7 @@ func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
 // insertCurrent remembers from when on the entry's current version was that.
 func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
-		newID(), e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
+		store.NewID(), e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
 	return err
 }
 
@@ -165,7 +164,7 @@ func markRolledBack(ctx context.Context, q store.Querier, from, to string) error
 func insertRollback(ctx context.Context, q store.Querier, entryID string, r Rollback) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_rollbacks (id, entry_id, from_version, to_version, reason, rolled_back_by, rolled_back_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, newID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At))
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, store.NewID(), entryID, r.From, r.To, r.Reason, r.By, store.Micros(r.At))
 	return err
 }
 
@@ -183,7 +182,7 @@ func rollbacksOfEntry(ctx context.Context, q store.Querier, entryID string) ([]R
 func listEntries(ctx context.Context, q store.Querier, condition, arg string, f Filter) ([]Listed, int, error) {
 	const chosen = ` AND ($2 = '' OR e.name = $2)
 		AND ($3 = '' OR lower(e.name) LIKE lower($3) ESCAPE '\' OR lower(e.description) LIKE lower($3) ESCAPE '\')`
-	search := likePattern(f.Search)
+	search := store.Like(f.Search)
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM registry_entries e WHERE `+condition+chosen, arg, f.Name, search)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
@@ -202,16 +201,6 @@ func scanListed(row store.Row) (l Listed, err error) {
 	v := &l.Current
 	err = row.Scan(append(entryTargets(&l.Entry), &v.ID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.Description)...)
 	return l, err
-}
-
-// likePattern finds the text anywhere; its own wildcards mean themselves. The
-// database lowers it, as it does what it is compared with: databases do not
-// agree on the letters that have a case.
-func likePattern(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
 
 // manifestsOf reads the file names of the current versions, by version id.

@@ -25,28 +25,21 @@ func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName strin
 }
 
 // found is the condition of a search; $2 is a LIKE pattern or empty.
-const found = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE $2 ESCAPE '\')`
+const found = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')`
 
 func countSkills(ctx context.Context, q store.Querier, orgID, search string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+found, orgID, likePattern(search))
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+found, orgID, store.Like(search))
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
 // skillsOfOrg reads skills by name: a page of them, or all.
 func skillsOfOrg(ctx context.Context, q store.Querier, orgID, search string, page *Filter) ([]known, error) {
-	text, args := selectKnown+`WHERE `+found+` ORDER BY s.name`, []any{orgID, likePattern(search)}
+	text, args := selectKnown+`WHERE `+found+` ORDER BY s.name`, []any{orgID, store.Like(search)}
 	if page != nil {
 		text, args = text+` LIMIT $3 OFFSET $4`, append(args, page.Limit, page.Offset)
 	}
 	rows, err := q.Query(ctx, text, args...)
 	return store.All(rows, err, scanKnown)
-}
-
-func likePattern(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(text)) + "%"
 }
 
 // windows sums the days from start up to, not including, end for each subject.

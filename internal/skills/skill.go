@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -51,7 +49,7 @@ func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, 
 	if _, err := tx.Exec(ctx, `
 		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (org_id, name) DO NOTHING`,
-		uuid.Must(uuid.NewV7()).String(), orgID, name, store.Micros(time.Now())); err != nil {
+		store.NewID(), orgID, name, store.Micros(time.Now())); err != nil {
 		return "", err
 	}
 	rows, err := tx.Query(ctx, `SELECT id FROM skills WHERE org_id = $1 AND name = $2`, orgID, name)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -21,7 +19,7 @@ func resolveAll(ctx context.Context, tx *store.Tx, orgID string, names []string)
 	for _, name := range names {
 		if ids[name] == "" {
 			fresh = append(fresh, name)
-			freshIDs = append(freshIDs, uuid.Must(uuid.NewV7()).String())
+			freshIDs = append(freshIDs, store.NewID())
 			orgs = append(orgs, orgID)
 			times = append(times, store.Micros(time.Now()))
 		}

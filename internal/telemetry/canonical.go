@@ -244,16 +244,13 @@ func (r *reader) invocation(c canonical, _ map[string]json.RawMessage) error {
 	if err := checkShare("confidence", c.Confidence); err != nil {
 		return err
 	}
-	name, err := need("skill_name", c.SkillName)
+	name, hidden, err := skillOf(c)
 	if err != nil {
 		return err
 	}
-	if skills.Placeholder(name) {
+	if hidden {
 		r.batch.unattributed++
 		return nil
-	}
-	if name, err = skills.CleanName(name); err != nil {
-		return err
 	}
 	o := skills.Observation{
 		ID: r.id("skill_invocation", id), SkillName: name, Session: session,
@@ -265,6 +262,17 @@ func (r *reader) invocation(c canonical, _ map[string]json.RawMessage) error {
 	}
 	r.batch.observations = append(r.batch.observations, o)
 	return nil
+}
+
+// skillOf is the name of the skill that a record speaks of, unless its
+// producer hides it.
+func skillOf(c canonical) (name string, hidden bool, err error) {
+	name, err = need("skill_name", c.SkillName)
+	if err != nil || skills.Placeholder(name) {
+		return "", err == nil, err
+	}
+	name, err = skills.CleanName(name)
+	return name, false, err
 }
 
 // callAlias names a tool call of a session: the key by which reports of one
@@ -318,16 +326,13 @@ func (r *reader) grading(c canonical, body map[string]json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	name, err := need("skill_name", c.SkillName)
+	name, hidden, err := skillOf(c)
 	if err != nil {
 		return err
 	}
-	if skills.Placeholder(name) {
+	if hidden {
 		r.batch.unattributed++
 		return nil
-	}
-	if name, err = skills.CleanName(name); err != nil {
-		return err
 	}
 	r.batch.gradings = append(r.batch.gradings, skills.Grading{
 		ID: r.id("grading_result", id), SkillName: name, Session: session, PassRate: rate, At: at,

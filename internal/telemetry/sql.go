@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -25,7 +23,7 @@ func insertPush(ctx context.Context, tx *store.Tx, c access.Caller, b batch, p *
 	n, err := tx.Exec(ctx, `
 		INSERT INTO telemetry_pushes (id, org_id, user_id, push_id, blob_key, accepted, rejected, received_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, push_id) DO NOTHING`,
-		uuid.Must(uuid.NewV7()).String(), c.OrgID, c.UserID, p.pushID, p.blobKey, b.accepted, len(b.rejected), store.Micros(time.Now()))
+		store.NewID(), c.OrgID, c.UserID, p.pushID, p.blobKey, b.accepted, len(b.rejected), store.Micros(time.Now()))
 	return n == 1, err
 }
 
