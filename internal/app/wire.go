@@ -9,11 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -29,6 +32,7 @@ type parts struct {
 	skills    *skills.Service
 	registry  *registry.Service
 	telemetry *telemetry.Service
+	alerts    *alerts.Service
 	api       *httpapi.API
 	handler   http.Handler
 }
@@ -57,8 +61,12 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	p.registry = &registry.Service{DB: db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Log: a.log.With("in", "registry")}
 	p.registry.Register()
 	p.skills.Versions = p.registry
+	if p.alerts, err = a.newAlerts(db, p); err != nil {
+		return p, err
+	}
+	p.alerts.Register()
 	p.telemetry = &telemetry.Service{
-		DB: db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth,
+		DB: db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth, Watcher: p.alerts,
 		Retention: time.Duration(a.config.RetentionPrompts), Log: a.log.With("in", "telemetry"),
 	}
 	p.telemetry.Register()
@@ -67,6 +75,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	p.skills.Mount(p.api)
 	p.registry.Mount(p.api)
 	p.telemetry.Mount(p.api)
+	p.alerts.Mount(p.api)
 	p.registry.MountDiscovery(p.api, p.auth)
 	p.mountService(metrics, a.log)
 	p.scheduleUpkeep()
@@ -86,4 +95,16 @@ func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket
 		URL: string(a.config.BlobURL), Dir: filepath.Join(a.config.Data, "blobs"),
 		PublicURL: a.URL, Secret: secret, Log: a.log.With("in", "blob"),
 	})
+}
+
+func (a *App) newAlerts(db *store.DB, p parts) (*alerts.Service, error) {
+	web, err := outbound.New(outbound.Options{AllowPrivate: a.config.AllowPrivateTargets})
+	if err != nil {
+		return nil, err
+	}
+	sender, err := notify.New(notify.Options{HTTP: web, SMTPURL: string(a.config.SMTPURL), MailFrom: a.config.MailFrom})
+	return &alerts.Service{
+		DB: db, Jobs: p.queue, Skills: p.skills, Registry: p.registry, Sender: sender, PublicURL: a.URL(),
+		Interval: time.Duration(a.config.AlertInterval), AllowPrivate: a.config.AllowPrivateTargets, Log: a.log.With("in", "alerts"),
+	}, err
 }

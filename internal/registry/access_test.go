@@ -44,6 +44,7 @@ var gates = []gate{
 // TestGates calls every route as everybody. An unknown entry and an empty
 // body show whether a caller came past the gate without doing anything.
 func TestGates(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		var callers []*client
@@ -80,6 +81,7 @@ func TestGates(t *testing.T) {
 
 // TestGatesCoverEveryRoute keeps the table above whole.
 func TestGatesCoverEveryRoute(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	for _, r := range w.api.Routes() {
 		known := slices.ContainsFunc(gates, func(g gate) bool { return g.method == r.Method && g.path == r.Path })
@@ -93,6 +95,7 @@ func TestGatesCoverEveryRoute(t *testing.T) {
 }
 
 func TestNoKey(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -120,6 +123,7 @@ func TestNoKey(t *testing.T) {
 
 // TestRolesAtWork does with each role what its permissions are for.
 func TestRolesAtWork(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		owner := w.org("acme", access.Team)

@@ -105,15 +105,21 @@ func (s *Service) unpin(ctx context.Context, hashes []string) {
 	}
 }
 
-// unpinEntry gives back the uses of all versions of an entry.
+// unpinEntry gives back the uses of all versions of an entry. It locks the
+// contents in the order in which pushes do.
 func (s *Service) unpinEntry(ctx context.Context, tx *store.Tx, entryID string) error {
-	_, err := tx.Exec(ctx, `
+	const those = `hash IN (
+		SELECT content_hash FROM registry_versions WHERE entry_id = $1
+		UNION SELECT canonical_hash FROM registry_versions WHERE entry_id = $1)`
+	rows, err := tx.Query(ctx, `SELECT hash FROM registry_blobs WHERE `+those+` ORDER BY hash`+tx.Dialect().ForUpdate(), entryID)
+	if _, err := store.All(rows, err, store.Value[string]); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
 		UPDATE registry_blobs SET refs = refs
 			- (SELECT COUNT(*) FROM registry_versions v WHERE v.entry_id = $1 AND v.content_hash = registry_blobs.hash)
 			- (SELECT COUNT(*) FROM registry_versions v WHERE v.entry_id = $1 AND v.canonical_hash = registry_blobs.hash)
-		WHERE hash IN (
-			SELECT content_hash FROM registry_versions WHERE entry_id = $1
-			UNION SELECT canonical_hash FROM registry_versions WHERE entry_id = $1)`, entryID)
+		WHERE `+those, entryID)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -65,6 +66,7 @@ func TestDelete(t *testing.T) {
 
 // TestCrashLeftovers puts what dead processes leave into the database.
 func TestCrashLeftovers(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -107,6 +109,7 @@ func TestCrashLeftovers(t *testing.T) {
 // TestUncertainCommit is about a push that was told its commit failed while
 // it had not: it gives its use back although the version is there.
 func TestUncertainCommit(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -125,6 +128,7 @@ func TestUncertainCommit(t *testing.T) {
 // TestDeadRemoval checks that a removal which died does not keep its content
 // from being pushed for long.
 func TestDeadRemoval(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -167,6 +171,7 @@ func (g *heldBucket) Delete(ctx context.Context, key string) error {
 // TestSlowRemoval holds one removal up while others and pushes go on: its
 // delete must not hit the bytes of a later push.
 func TestSlowRemoval(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := &world{t: t, db: db}
 		g := &heldBucket{Bucket: blobtest.Files(t), arrived: make(chan struct{}, 1), open: make(chan struct{})}

@@ -29,6 +29,7 @@ func base(org string, key ...string) string {
 // TestDiscoveryIndexes reads both indexes at the three bases, as everybody
 // who may have a key or not.
 func TestDiscoveryIndexes(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada, bob := w.org("acme inc", access.Pro), w.org("other", access.Pro)
@@ -90,6 +91,7 @@ func TestDiscoveryIndexes(t *testing.T) {
 
 // TestDiscoveryIsSelective has entries that installers would not take.
 func TestDiscoveryIsSelective(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -119,6 +121,7 @@ func TestDiscoveryIsSelective(t *testing.T) {
 
 // TestDiscoveryArchive installs by the new index, as an installer would.
 func TestDiscoveryArchive(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -200,6 +203,7 @@ func fetch(t *testing.T, w *world, index string, skill object) []byte {
 
 // TestDiscoveryFiles installs by the old index.
 func TestDiscoveryFiles(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -235,6 +239,7 @@ func TestDiscoveryFiles(t *testing.T) {
 }
 
 func TestDiscoveryProtocol(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)

@@ -10,10 +10,9 @@ var (
 	KnownVersions        = knownVersions
 	InstallationsOfEntry = installationsOfEntry
 	InstallationsOfUser  = installationsOfUser
+	RecordsOfUser        = recordsOfUser
 	SkillsOn             = skillsOn
 )
 
 // Shelf is the part of the registry that an index of discovery shows.
-func Shelf(orgName string, private bool) shelf { //nolint:revive // only for SkillsOn
-	return shelf{orgName, private}
-}
+func Shelf(orgName string, private bool) shelf { return shelf{orgName, private} }

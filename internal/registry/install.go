@@ -234,11 +234,11 @@ func archiveName(name, version string) string { return name + "-" + version + ".
 // refresh writes what the items say into the caller's installation records:
 // only where it is news, or was last heard a while ago.
 func (s *Service) refresh(ctx context.Context, c access.Caller, items []SyncItem) error {
-	states, err := installationsOfUser(ctx, s.DB, c.UserID)
+	records, err := recordsOfUser(ctx, s.DB, c.UserID)
 	if err != nil {
 		return err
 	}
-	changed := changedInstallations(states, items)
+	changed := changedInstallations(records, items)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -247,24 +247,23 @@ func (s *Service) refresh(ctx context.Context, c access.Caller, items []SyncItem
 	})
 }
 
-func changedInstallations(states []InstallationState, items []SyncItem) []Installation {
+func changedInstallations(records []Installation, items []SyncItem) []Installation {
 	byEntry := map[string][]SyncItem{}
 	for _, item := range items {
 		byEntry[item.EntryID] = append(byEntry[item.EntryID], item)
 	}
 	count := map[string]int{}
-	for _, state := range states {
-		count[state.EntryID]++
+	for _, i := range records {
+		count[i.EntryID]++
 	}
 	at := store.Now()
 	var changed []Installation
-	for _, state := range states {
-		item, ok := sameInstallation(state, byEntry[state.EntryID], count[state.EntryID])
+	for _, i := range records {
+		item, ok := sameInstallation(i, byEntry[i.EntryID], count[i.EntryID])
 		hash := recorded(item.Hash)
-		if !ok || hash == state.ContentHash && at.Sub(state.LastSeenAt) < seenEvery {
+		if !ok || hash == i.ContentHash && at.Sub(i.LastSeenAt) < seenEvery {
 			continue
 		}
-		i := state.Installation
 		i.ContentHash, i.LastSeenAt = hash, at
 		changed = append(changed, i)
 	}
@@ -274,13 +273,13 @@ func changedInstallations(states []InstallationState, items []SyncItem) []Instal
 // sameInstallation finds the item that speaks of this installation, best one
 // that names its place. Where a user has an entry in several places and the
 // item does not say which, only one with the same content is meant.
-func sameInstallation(state InstallationState, items []SyncItem, places int) (found SyncItem, ok bool) {
+func sameInstallation(i Installation, items []SyncItem, places int) (found SyncItem, ok bool) {
 	for _, item := range items {
 		named := item.DeviceID != "" || item.InstallPath != ""
-		if named && item.DeviceID == state.DeviceID && item.InstallPath == state.InstallPath {
+		if named && item.DeviceID == i.DeviceID && item.InstallPath == i.InstallPath {
 			return item, true
 		}
-		if !ok && !named && (places == 1 || recorded(item.Hash) == state.ContentHash) {
+		if !ok && !named && (places == 1 || recorded(item.Hash) == i.ContentHash) {
 			found, ok = item, true
 		}
 	}

@@ -31,6 +31,7 @@ func (c *client) install(id string, body any) object {
 }
 
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		id := ada.entryOf("pdf", 2)
@@ -81,6 +82,7 @@ func TestInstall(t *testing.T) {
 }
 
 func TestInstallations(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Team)
@@ -124,6 +126,7 @@ func TestInstallations(t *testing.T) {
 }
 
 func TestInstalled(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)

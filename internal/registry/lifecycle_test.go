@@ -13,6 +13,7 @@ import (
 
 // TestLifeOnS3 is the life of an entry with its bytes at a real S3 server.
 func TestLifeOnS3(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := &world{t: t, db: db}
 		w.serve(func(*world) blob.Bucket { return openBlobs(t, blobtest.S3(t)) })

@@ -24,6 +24,7 @@ func names(entries []object) []string {
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -60,6 +61,7 @@ func TestList(t *testing.T) {
 }
 
 func TestListFilters(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		archive := skill(t, "x")
@@ -112,6 +114,7 @@ func TestListFilters(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)

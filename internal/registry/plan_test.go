@@ -67,6 +67,7 @@ func (e explainer) postgresPlan(ctx context.Context, sql string, args []any) (st
 }
 
 func TestQueryPlans(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), explainer{db, t}
 		page := registry.Filter{Limit: 10}
@@ -87,6 +88,7 @@ func TestQueryPlans(t *testing.T) {
 			"sync, latest":  func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },
 			"sync, known":   func() error { return second(registry.KnownVersions(ctx, q, items)) },
 			"installations": func() error { return second(registry.InstallationsOfEntry(ctx, q, "a", "b")) },
+			"sync, records": func() error { return second(registry.RecordsOfUser(ctx, q, "a")) },
 			"installed":     func() error { return second(registry.InstallationsOfUser(ctx, q, "a")) },
 			"index": func() error {
 				return second(registry.SkillsOn(ctx, q, registry.Shelf("", false), ""))

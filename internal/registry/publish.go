@@ -180,6 +180,7 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 	if v.CanonicalHash != nil {
 		hashes = append(hashes, *v.CanonicalHash)
 	}
+	slices.Sort(hashes) // all lock them in the same order
 	if err := s.pin(ctx, hashes); err != nil {
 		return err
 	}
@@ -251,12 +252,12 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 // such form: it is nil, and the skill is left out of discovery.
 func canonicalOf(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
 	if pkg.SkillPath != "SKILL.md" {
-		return nil, nil //nolint:nilnil // having none is not an error here
+		return nil, nil
 	}
 	var b bytes.Buffer
 	err := pkg.Repack(ctx, &b, skillpkg.TarGz)
 	if _, unfit := errors.AsType[*skillpkg.Error](err); unfit {
-		return nil, nil //nolint:nilnil // having none is not an error here
+		return nil, nil
 	}
 	return b.Bytes(), err
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -36,6 +38,7 @@ func take(t *testing.T, o object, ids, times []string) {
 }
 
 func TestCreate(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -74,6 +77,7 @@ func TestCreate(t *testing.T) {
 }
 
 func TestCreateFields(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		plain := skill(t, "From the file.")
@@ -123,6 +127,7 @@ func mustHex(s string) (b []byte) {
 }
 
 func TestMetadataAsFile(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		m := metadata(object{"name": "pdf", "version": "1"})
@@ -132,6 +137,7 @@ func TestMetadataAsFile(t *testing.T) {
 }
 
 func TestPush(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -171,6 +177,7 @@ func TestPush(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		id := ada.made("pdf", "v10", skill(t, "1."))
@@ -189,11 +196,16 @@ func TestVersions(t *testing.T) {
 		}
 		ada.get(entryPath(uuid.NewString())+"/versions").wantError(http.StatusNotFound, "Registry entry not found")
 		ada.get(versionPath(id, "1.0.0-beta+build%207") + "/download").want(http.StatusOK)
+		// An entry may be deleted between being found and being read.
+		if _, err := registry.VersionsOfEntry(t.Context(), db, uuid.NewString()); !fault.Is(err, fault.NotFound) {
+			t.Errorf("versions of no entry: %v, want it not found", err)
+		}
 	})
 }
 
 // TestContentIsKeptOnce looks at what lies in the bucket.
 func TestContentIsKeptOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)

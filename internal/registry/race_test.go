@@ -62,6 +62,7 @@ func (w *world) wantNoOrphans() {
 }
 
 func TestPushAtOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -101,6 +102,7 @@ func TestPushAtOnce(t *testing.T) {
 // TestPushOrder checks that of pushes at the same time the last to come is
 // current, and the first of the list.
 func TestPushOrder(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		id := ada.made("pdf", "0", skill(t, "0."))
@@ -121,6 +123,7 @@ func TestPushOrder(t *testing.T) {
 }
 
 func TestCreateAtOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -143,6 +146,7 @@ func TestCreateAtOnce(t *testing.T) {
 }
 
 func TestPushAgainstRollback(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -164,6 +168,7 @@ func TestPushAgainstRollback(t *testing.T) {
 }
 
 func TestDeleteAtOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -203,6 +208,7 @@ func TestDeleteAtOnce(t *testing.T) {
 // TestRemovalAgainstPush deletes and pushes the same content again and again:
 // a version that exists always has its bytes.
 func TestRemovalAgainstPush(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()
@@ -220,10 +226,22 @@ func TestRemovalAgainstPush(t *testing.T) {
 		w.settle()
 		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
 		w.wantNoOrphans()
+		if w.hadDeadlocks() {
+			t.Error("deadlocks: contents are locked in different orders")
+		}
 	})
 }
 
+// hadDeadlocks reports whether transactions had to be tried again, as far as
+// the database has counted.
+func (w *world) hadDeadlocks() bool {
+	w.t.Helper()
+	return w.db.Dialect().Name() == "postgres" &&
+		w.count(`pg_stat_database WHERE datname = current_database() AND deadlocks > 0`) > 0
+}
+
 func TestInstallAtOnce(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		id := ada.entryOf("pdf", 1)

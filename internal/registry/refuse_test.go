@@ -34,6 +34,7 @@ func zipped(t *testing.T) []byte {
 // TestRefusedMetadata has a case for everything that can be wrong about the
 // form and its metadata.
 func TestRefusedMetadata(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -87,6 +88,7 @@ func TestRefusedMetadata(t *testing.T) {
 }
 
 func TestRefusedForm(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -126,6 +128,7 @@ func TestRefusedForm(t *testing.T) {
 // TestRefusedArchives sends archives of each kind that is refused; the whole
 // list of what skillpkg refuses stands there.
 func TestRefusedArchives(t *testing.T) {
+	t.Parallel()
 	cases := refusedArchives(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -187,6 +190,7 @@ func refusedArchives(t *testing.T) []refusedArchive {
 // TestRefusedPush checks that a push is checked as a create is, and that what
 // was stored on the way to a refusal goes away.
 func TestRefusedPush(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.work()

@@ -42,6 +42,7 @@ func (c *client) flags(id string) string {
 }
 
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		id := ada.entryOf("pdf", 3)
@@ -92,6 +93,7 @@ func TestRollback(t *testing.T) {
 }
 
 func TestRollbackRefused(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme", access.Pro)
 		id := ada.entryOf("pdf", 2)

@@ -29,31 +29,36 @@ func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (
 	if r.Reason != nil && utf8.RuneCountInString(*r.Reason) > maxReason {
 		return result, fault.Invalid("reason", "reason must have at most %d characters", maxReason)
 	}
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		e, err := lockEntry(ctx, tx, r.OrgID, entryID)
-		if err != nil {
-			return err
-		}
-		from, err := versionByID(ctx, tx, e.CurrentVersionID)
-		if err != nil {
-			return err
-		}
-		to, err := rollbackTarget(ctx, tx, from, r.Target)
-		if err != nil {
-			return err
-		}
-		if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
-			return err
-		}
-		to.RolledBack = false
-		e.CurrentVersionID, e.UpdatedAt = to.ID, after(e.UpdatedAt)
-		if err := updateCurrent(ctx, tx, e); err != nil {
-			return err
-		}
-		result = RollbackResult{Entry: e, Version: to, From: from.Version}
-		return insertRollback(ctx, tx, entryID, Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt})
+	err = s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		result, err = rollback(ctx, tx, entryID, r)
+		return err
 	})
 	return result, err
+}
+
+func rollback(ctx context.Context, tx *store.Tx, entryID string, r NewRollback) (result RollbackResult, err error) {
+	e, err := lockEntry(ctx, tx, r.OrgID, entryID)
+	if err != nil {
+		return result, err
+	}
+	from, err := versionByID(ctx, tx, e.CurrentVersionID)
+	if err != nil {
+		return result, err
+	}
+	to, err := rollbackTarget(ctx, tx, from, r.Target)
+	if err != nil {
+		return result, err
+	}
+	if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
+		return result, err
+	}
+	to.RolledBack = false
+	e.CurrentVersionID, e.UpdatedAt = to.ID, after(e.UpdatedAt)
+	if err := updateCurrent(ctx, tx, e); err != nil {
+		return result, err
+	}
+	result = RollbackResult{Entry: e, Version: to, From: from.Version}
+	return result, insertRollback(ctx, tx, entryID, Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt})
 }
 
 // NewRollback says what to roll back to, and who wants it.

@@ -15,6 +15,7 @@ import (
 // TestVisibility asks for entries of every visibility, as their organisation
 // and as another.
 func TestVisibility(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		owner, stranger := w.org("acme", access.Team), w.org("other", access.Team)

@@ -32,23 +32,18 @@ func (in *intake) gradings(ctx context.Context) error {
 	if len(in.report.Gradings) == 0 {
 		return nil
 	}
-	batch := map[string]grading{}
+	merged := maps.Clone(in.knownGradings)
 	for _, g := range in.report.Gradings {
 		s := in.storedGrading(g)
-		if earlier, ok := batch[s.id]; ok {
+		if earlier, ok := merged[s.id]; ok {
 			s = mergeGradings(earlier, s)
 		}
-		batch[s.id] = s
-	}
-	known, err := gradingsByID(ctx, in.tx, slices.Collect(maps.Keys(batch)))
-	if err != nil {
-		return err
+		merged[s.id] = s
 	}
 	var write []grading
 	touched := map[gradedSession]bool{}
-	for id, g := range batch {
-		if old, ok := known[id]; ok {
-			g = mergeGradings(old, g)
+	for id, g := range merged {
+		if old, ok := in.knownGradings[id]; ok {
 			touched[gradedSession{old.skillID, old.sessionHash}] = true
 		}
 		g.versionID = in.timelines[g.skillID].at(nil, g.at)
@@ -58,7 +53,7 @@ func (in *intake) gradings(ctx context.Context) error {
 	if err := writeGradings(ctx, in.tx, in.report, write); err != nil {
 		return err
 	}
-	return in.regrade(ctx, touched, slices.Concat(slices.Collect(maps.Values(known)), write))
+	return in.regrade(ctx, touched, slices.Concat(slices.Collect(maps.Values(in.knownGradings)), write))
 }
 
 // gradedSession names a session of a skill that has gradings.
@@ -75,9 +70,10 @@ func (in *intake) storedGrading(g Grading) grading {
 	}
 }
 
-// mergeGradings joins two reports of one grading: the newer one, with the
-// verdict of the older if the newer has none.
-func mergeGradings(a, b grading) grading {
+// mergeGradings joins what is known of a grading with one more report: the
+// newer one, with the verdict of the older if the newer has none.
+func mergeGradings(known, report grading) grading {
+	a, b := known, report
 	if b.at.Before(a.at) {
 		a, b = b, a
 	}

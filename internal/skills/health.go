@@ -85,12 +85,19 @@ func judge(now, before dayCount) Status {
 	}
 	p := *share(now.passRateSum, now.gradedSessions)
 	switch {
-	case p < criticalRate:
+	case below(p, criticalRate):
 		return Critical
-	case p < warningRate, dropped(now, before):
+	case below(p, warningRate), dropped(now, before):
 		return Warning
 	}
 	return Healthy
+}
+
+// below compares rates. They are kept in billionths, so that thirds and sixths
+// which make a half together may miss it by one; such a miss is none.
+func below(rate, limit float64) bool {
+	const precision = billion / 10
+	return math.Round(rate*precision) < math.Round(limit*precision)
 }
 
 // dropped reports a fall that chance does not explain: the intervals are
@@ -100,8 +107,7 @@ func dropped(now, before dayCount) bool {
 		return false
 	}
 	p, was := *share(now.passRateSum, now.gradedSessions), *share(before.passRateSum, before.gradedSessions)
-	// Shares are exact to a billionth; their difference as a float is not.
-	if math.Round((was-p)*billion) < dropRate*billion {
+	if below(was-p, dropRate) {
 		return false
 	}
 	_, high := stats.Wilson(p, int(now.gradedSessions))

@@ -16,6 +16,10 @@ type Observation struct {
 	// Aliases are other names for it, by which reports of several producers
 	// find each other: that of the tool call, for example.
 	Aliases []string
+	// Claim is a name that only one observation can have, or "". One that
+	// comes after its holder does not go by its aliases: two records of a
+	// producer are two observations, even if they tell of one tool call.
+	Claim string
 
 	SkillName string
 	Session   string // "" when the producer does not tell
@@ -96,7 +100,7 @@ func share(sum, count int64) *float64 {
 	if count == 0 {
 		return nil
 	}
-	s := float64(sum) / billion / float64(count)
+	s := float64(sum) / float64(billion*count) // rounded once
 	return &s
 }
 

@@ -57,19 +57,17 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (skillIDs
 	if len(r.Observations)+len(r.Gradings) == 0 {
 		return nil, nil
 	}
-	ids, err := resolveAll(ctx, tx, r.OrgID, r.names())
-	if err != nil {
+	in := intake{tx: tx, report: r, tally: newTally()}
+	if err := in.look(ctx); err != nil {
 		return nil, err
 	}
-	skillIDs = slices.Sorted(maps.Values(ids))
+	skillIDs = in.concerned()
 	if err := lockTotals(ctx, tx, skillIDs); err != nil {
 		return nil, err
 	}
-	timelines, err := s.Versions.Timelines(ctx, tx, skillIDs)
-	if err != nil {
+	if in.timelines, err = s.Versions.Timelines(ctx, tx, skillIDs); err != nil {
 		return nil, err
 	}
-	in := intake{tx: tx, report: r, skillIDs: ids, timelines: timelines, tally: newTally()}
 	if err := in.observations(ctx); err != nil {
 		return nil, err
 	}
@@ -97,6 +95,50 @@ type intake struct {
 	skillIDs  map[string]string // by name
 	timelines map[string]Timeline
 	tally     *tally
+
+	canonical     map[string]string      // the id that each observation goes by
+	known         map[string]observation // as stored, by id
+	retired       map[string]observation // taken away from ids that became aliases
+	knownGradings map[string]grading
+}
+
+// look finds what is known of all that the report speaks of. Reports of one
+// user take turns from here on, so that nobody else changes it.
+func (in *intake) look(ctx context.Context) (err error) {
+	if err := lockTotals(ctx, in.tx, []string{in.report.UserID}); err != nil {
+		return err
+	}
+	if in.skillIDs, err = resolveAll(ctx, in.tx, in.report.OrgID, in.report.names()); err != nil {
+		return err
+	}
+	retired, err := in.resolveAliases(ctx)
+	if err != nil {
+		return err
+	}
+	if in.retired, err = takeObservations(ctx, in.tx, retired); err != nil {
+		return err
+	}
+	if in.known, err = observationsByID(ctx, in.tx, slices.Collect(maps.Values(in.canonical))); err != nil {
+		return err
+	}
+	in.knownGradings, err = gradingsByID(ctx, in.tx, columnsOf(in.report.Gradings, func(g Grading) string { return g.ID }))
+	return err
+}
+
+// concerned are the skills that the report names, and those that it may take
+// something away from, in their order.
+func (in *intake) concerned() []string {
+	ids := slices.Collect(maps.Values(in.skillIDs))
+	for _, all := range []map[string]observation{in.known, in.retired} {
+		for _, o := range all {
+			ids = append(ids, o.skillID)
+		}
+	}
+	for _, g := range in.knownGradings {
+		ids = append(ids, g.skillID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // observation is an Observation as it is stored.
@@ -137,10 +179,11 @@ func orNull(s string) *string {
 	return &s
 }
 
-// merge joins two reports of one observation: what the newer one says, and
-// from the older what the newer leaves open. It does not matter which came
-// first, except where both were made at the same time and disagree.
-func merge(a, b observation) observation {
+// merge joins what is known of an observation with one more report: what the
+// newer of the two says, and from the older what the newer leaves open. Where
+// both were made at the same time, the report counts as newer.
+func merge(known, report observation) observation {
+	a, b := known, report
 	if b.normalizedAt.Before(a.normalizedAt) {
 		a, b = b, a
 	}
@@ -149,30 +192,21 @@ func merge(a, b observation) observation {
 	b.confidence = cmp.Or(b.confidence, a.confidence)
 	b.mode = cmp.Or(b.mode, a.mode)
 	b.sessionHash = cmp.Or(b.sessionHash, a.sessionHash)
-	b.isCheck = b.isCheck || a.isCheck
+	if !b.isCheck { // an offer does not say whether the skill fired
+		b.isCheck, b.triggered = a.isCheck, a.triggered
+	}
 	return b
 }
 
 // observations stores what is new and merges what is known, and tallies the
 // difference.
 func (in *intake) observations(ctx context.Context) error {
-	batch, err := in.batch(ctx)
-	if err != nil || len(batch) == 0 {
-		return err
-	}
-	known, err := observationsByID(ctx, in.tx, slices.Collect(maps.Keys(batch)))
-	if err != nil {
-		return err
-	}
+	merged := in.merged()
 	var fresh, changed []observation
-	for _, id := range slices.Sorted(maps.Keys(batch)) {
-		o := batch[id]
-		old, isKnown := known[id]
-		if isKnown {
-			o = merge(old, o)
-			o.id = id
-		}
+	for _, id := range slices.Sorted(maps.Keys(merged)) {
+		o := merged[id]
 		o.versionID = in.timelines[o.skillID].at(o.versionHash, o.at)
+		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:
 			fresh = append(fresh, o)
@@ -184,36 +218,33 @@ func (in *intake) observations(ctx context.Context) error {
 		}
 		in.tally.observed(o, +1)
 	}
+	for _, o := range in.retired {
+		in.tally.observed(o, -1)
+	}
 	if err := insertObservations(ctx, in.tx, in.report, fresh); err != nil {
 		return err
 	}
 	return updateObservations(ctx, in.tx, changed)
 }
 
-// batch resolves aliases and joins reports of one observation within the
-// report. The result is by id.
-func (in *intake) batch(ctx context.Context) (map[string]observation, error) {
-	canonical, retired, err := in.resolveAliases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	batch := map[string]observation{}
+// merged is what is known with what the report adds, one after the other: it
+// makes no difference in how many reports something comes. The result is by id.
+func (in *intake) merged() map[string]observation {
+	all := maps.Clone(in.known)
 	join := func(o observation, id string) {
-		if earlier, ok := batch[id]; ok {
+		if earlier, ok := all[id]; ok {
 			o = merge(earlier, o)
 		}
 		o.id = id
-		batch[id] = o
+		all[id] = o
+	}
+	for id, o := range in.retired {
+		join(o, in.canonical[id])
 	}
 	for _, o := range in.report.Observations {
-		join(in.stored(o), canonical[o.ID])
+		join(in.stored(o), in.canonical[o.ID])
 	}
-	old, err := takeObservations(ctx, in.tx, retired)
-	for id, o := range old {
-		in.tally.observed(o, -1)
-		join(o, canonical[id])
-	}
-	return batch, err
+	return all
 }
 
 // same compares all that an update writes.

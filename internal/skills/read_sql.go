@@ -24,6 +24,11 @@ func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName strin
 	return store.One(rows, err, "Skill", scanKnown)
 }
 
+func skillByID(ctx context.Context, q store.Querier, orgID, id string) (known, error) {
+	rows, err := q.Query(ctx, selectKnown+`WHERE s.org_id = $1 AND s.id = $2`, orgID, id)
+	return store.One(rows, err, "Skill", scanKnown)
+}
+
 // found is the condition of a search; $2 is a LIKE pattern or empty.
 const found = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')`
 

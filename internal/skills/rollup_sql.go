@@ -105,6 +105,9 @@ func scanGrading(row store.Row) (g grading, err error) {
 const gradingColumns = `id, skill_id, version_id, session_hash, pass_rate, graded_at`
 
 func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
+	if len(ids) == 0 {
+		return map[string]grading{}, nil
+	}
 	in, list := q.Dialect().In("$1", ids)
 	rows, err := q.Query(ctx, `SELECT `+gradingColumns+` FROM skill_gradings WHERE id`+in, list)
 	all, err := store.All(rows, err, scanGrading)

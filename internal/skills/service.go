@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -144,4 +145,51 @@ func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []str
 		all[id] = newQuality(c)
 	}
 	return all, err
+}
+
+// A Standing is what an alert needs to know of a skill.
+type Standing struct {
+	ID, Name       string
+	CreatedAt      time.Time
+	LastSeenAt     *time.Time
+	PassRate       *float64 // over the days asked for
+	GradedSessions int64
+}
+
+// Standings tells where every skill of an organisation stands over the last
+// days, today included, by skill id.
+func (s *Service) Standings(ctx context.Context, q store.Querier, orgID string, days int) (map[string]Standing, error) {
+	all, err := skillsOfOrg(ctx, q, orgID, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	start := dayOf(time.Now()) - int64(days) + 1
+	counts, err := windows(ctx, q, columnsOf(all, func(k known) string { return k.ID }), start, endOfTime)
+	standings := make(map[string]Standing, len(all))
+	for _, k := range all {
+		c := counts[k.ID]
+		standings[k.ID] = Standing{
+			ID: k.ID, Name: k.Name, CreatedAt: k.CreatedAt, LastSeenAt: k.LastSeenAt,
+			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
+		}
+	}
+	return standings, err
+}
+
+// Exists reports whether the organisation has the skill.
+func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
+	_, err := skillByID(ctx, s.DB, orgID, id)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// A Revert asks to take a skill back to the version before its current one,
+// if that one did better than the threshold and the current one does not.
+type Revert struct {
+	OrgID, SkillID string
+	UserID         string // on whose behalf
+	Threshold      float64
+	Reason         string
 }

@@ -52,18 +52,19 @@ func idsByName(ctx context.Context, q store.Querier, orgID string, names []strin
 }
 
 // lockTotals makes reports about the same skills take turns, always in the
-// same order, so that numbers can be read and written without a race.
-func lockTotals(ctx context.Context, tx *store.Tx, skillIDs []string) error {
-	zeros := make([]int64, len(skillIDs))
+// same order, so that numbers can be read and written without a race. The row
+// of a user counts nothing: it is there for the turns of the user's reports.
+func lockTotals(ctx context.Context, tx *store.Tx, subjectIDs []string) error {
+	zeros := make([]int64, len(subjectIDs))
 	_, err := store.Bulk{
 		Table:      "skill_totals",
-		Columns:    []store.Column{store.Col("subject_id", skillIDs), store.Col("unique_sessions", zeros), store.Col("graded_sessions", zeros)},
+		Columns:    []store.Column{store.Col("subject_id", subjectIDs), store.Col("unique_sessions", zeros), store.Col("graded_sessions", zeros)},
 		OnConflict: "ON CONFLICT (subject_id) DO NOTHING",
 	}.Insert(ctx, tx)
 	if err != nil {
 		return err
 	}
-	in, list := tx.Dialect().In("$1", skillIDs)
+	in, list := tx.Dialect().In("$1", subjectIDs)
 	rows, err := tx.Query(ctx, `SELECT subject_id FROM skill_totals WHERE subject_id`+in+` ORDER BY subject_id`+tx.Dialect().ForUpdate(), list)
 	_, err = store.All(rows, err, store.Value[string])
 	return err
@@ -79,6 +80,9 @@ func scanObservation(row store.Row) (o observation, err error) {
 }
 
 func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[string]observation, error) {
+	if len(ids) == 0 {
+		return map[string]observation{}, nil
+	}
 	in, list := q.Dialect().In("$1", ids)
 	rows, err := q.Query(ctx, `SELECT `+observationColumns+` FROM skill_observations WHERE id`+in, list)
 	all, err := store.All(rows, err, scanObservation)
@@ -91,9 +95,6 @@ func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[s
 
 // takeObservations removes observations and returns those that were there.
 func takeObservations(ctx context.Context, tx *store.Tx, ids []string) (map[string]observation, error) {
-	if len(ids) == 0 {
-		return map[string]observation{}, nil
-	}
 	taken, err := observationsByID(ctx, tx, ids)
 	if err != nil || len(taken) == 0 {
 		return taken, err

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // envelope is the body of a push, canonical schema 2.0.
@@ -17,106 +15,78 @@ type envelope struct {
 	Canonical map[string]json.RawMessage `json:"canonical"`
 }
 
-// canonical holds the fields of all record kinds that the service looks at.
-// What else a record says is kept with it.
-type canonical struct {
-	SessionID         *string  `json:"session_id"`
-	NormalizedAt      *string  `json:"normalized_at"`
-	OccurredAt        *string  `json:"occurred_at"`
-	PromptID          *string  `json:"prompt_id"`
-	PromptText        *string  `json:"prompt_text"`
-	PromptKind        *string  `json:"prompt_kind"`
-	SkillInvocationID *string  `json:"skill_invocation_id"`
-	MatchedPromptID   *string  `json:"matched_prompt_id"`
-	SkillName         *string  `json:"skill_name"`
-	SkillVersionHash  *string  `json:"skill_version_hash"`
-	InvocationMode    *string  `json:"invocation_mode"`
-	Triggered         *bool    `json:"triggered"`
-	Confidence        *float64 `json:"confidence"`
-	ToolCallID        *string  `json:"tool_call_id"`
-	ExecutionFactID   *any     `json:"execution_fact_id"` // some clients send a number
-	GradingID         *string  `json:"grading_id"`
-	GradedAt          *string  `json:"graded_at"`
-	PassRate          *float64 `json:"pass_rate"`
-	PassedCount       *float64 `json:"passed_count"`
-	TotalCount        *float64 `json:"total_count"`
-}
-
-// A reader makes a batch of a push, record by record.
-type reader struct {
-	caller access.Caller
-	now    time.Time
-	batch  batch
-	// sessions that records name; clients often leave their own records out.
-	sessions map[string]bool
-}
-
-func newReader(c access.Caller, now time.Time) *reader {
-	return &reader{caller: c, now: now, sessions: map[string]bool{}}
-}
-
-// A kind is one array of a push and the way its records are read.
-type kind struct {
-	array, name string
-	read        func(r *reader, c canonical, body map[string]json.RawMessage) error
-}
-
-func recordKinds() []kind {
-	return []kind{
-		{"sessions", "session", (*reader).session},
-		{"prompts", "prompt", (*reader).prompt},
-		{"skill_invocations", "skill_invocation", (*reader).invocation},
-		{"execution_facts", "execution_fact", (*reader).executionFact},
-		{"normalization_runs", "normalization_run", keep("normalization_run", "run_id")},
-		{"evolution_evidence", "evolution_evidence", keep("evolution_evidence", "evidence_id")},
-		{"orchestrate_runs", "orchestrate_run", keep("orchestrate_run", "run_id")},
-		{"grading_results", "grading_result", (*reader).grading},
-		{"improvement_signals", "improvement_signal", keep("improvement_signal", "signal_id")},
+// decodeEnvelope reads the body of a push. Its error is a fault.
+func decodeEnvelope(raw []byte, e *envelope) error {
+	err := json.Unmarshal(raw, e)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fault.Invalid(wrong.Field, "%s: unexpected %s", wrong.Field, wrong.Value)
 	}
-}
-
-// read reads all records of the push.
-func (r *reader) read(e envelope) batch {
-	for _, k := range recordKinds() {
-		raw, ok := e.Canonical[k.array]
-		if !ok || string(raw) == "null" {
-			continue
-		}
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
-			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
-			continue
-		}
-		for i, item := range items {
-			if err := r.one(k, item); err != nil {
-				r.reject(k.name, i, err)
-				continue
-			}
-			r.batch.accepted++
-		}
+	if err != nil {
+		return fault.Invalid("", "the body is not a JSON object: %s", err)
 	}
-	r.addSessions()
-	return r.batch
+	return nil
 }
 
-func (r *reader) reject(kind string, index int, err error) {
-	r.batch.rejected = append(r.batch.rejected, rejection{Kind: kind, Index: index, Message: err.Error()})
+// The records of a push, each with the fields that the service looks at. What
+// else a record says is kept with it, whatever it is.
+
+// base is what all records may have.
+type base struct {
+	SessionID    *string `json:"session_id"`
+	NormalizedAt *string `json:"normalized_at"`
 }
 
-func (r *reader) one(k kind, item json.RawMessage) error {
-	var c canonical
-	if err := json.Unmarshal(item, &c); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return fmt.Errorf("%s must not be a %s", wrong.Field, wrong.Value)
-		}
+type promptRecord struct {
+	base
+	ID         *string `json:"prompt_id"`
+	OccurredAt *string `json:"occurred_at"`
+	Text       *string `json:"prompt_text"`
+	Kind       *string `json:"prompt_kind"`
+}
+
+type invocationRecord struct {
+	base
+	ID              *string  `json:"skill_invocation_id"`
+	OccurredAt      *string  `json:"occurred_at"`
+	MatchedPromptID *string  `json:"matched_prompt_id"`
+	SkillName       *string  `json:"skill_name"`
+	VersionHash     *string  `json:"skill_version_hash"`
+	Mode            *string  `json:"invocation_mode"`
+	Triggered       *bool    `json:"triggered"`
+	Confidence      *float64 `json:"confidence"`
+	ToolCallID      *string  `json:"tool_call_id"`
+}
+
+type factRecord struct {
+	base
+	ID json.RawMessage `json:"execution_fact_id"` // some clients send a number
+}
+
+type gradingRecord struct {
+	base
+	ID          *string  `json:"grading_id"`
+	SkillName   *string  `json:"skill_name"`
+	GradedAt    *string  `json:"graded_at"`
+	PassRate    *float64 `json:"pass_rate"`
+	PassedCount *float64 `json:"passed_count"`
+	TotalCount  *float64 `json:"total_count"`
+}
+
+// decode reads a record. Its error says what is wrong with it.
+func decode(item json.RawMessage, record any) error {
+	err := json.Unmarshal(item, record)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		// A field of an embedded struct comes with the name of that struct.
+		return fmt.Errorf("%s: unexpected %s", wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], wrong.Value)
+	}
+	if err != nil || string(item) == "null" {
 		return errors.New("the record must be an object")
 	}
-	var body map[string]json.RawMessage
-	if err := json.Unmarshal(item, &body); err != nil || body == nil {
-		return errors.New("the record must be an object")
-	}
-	return k.read(r, c, body)
+	return nil
 }
+
+// maxText bounds names and ids.
+const maxText = 1024
 
 // need returns a required text.
 func need(field string, value *string) (string, error) {
@@ -129,163 +99,12 @@ func need(field string, value *string) (string, error) {
 	return *value, nil
 }
 
-// maxText bounds names and ids.
-const maxText = 1024
-
-// maxAhead is how far a client's clock may run ahead of ours.
-const maxAhead = 24 * time.Hour
-
-// when reads a time. A far future would sit in every window for ever.
-func (r *reader) when(field string, value *string) (time.Time, error) {
-	text, err := need(field, value)
-	if err != nil {
-		return time.Time{}, err
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%s must be an ISO 8601 time with an offset", field)
-	}
-	if t.After(r.now.Add(maxAhead)) || t.Year() < 1970 {
-		return time.Time{}, fmt.Errorf("%s lies too far in the future or the past", field)
-	}
-	return t, nil
-}
-
-// normalizedAt orders reports; a record without one is as old as its time.
-func (r *reader) normalizedAt(c canonical, fallback time.Time) time.Time {
-	if t, err := r.when("normalized_at", c.NormalizedAt); err == nil {
-		return t
-	}
-	return fallback
-}
-
-func (r *reader) sessionOf(c canonical) (string, error) {
-	id, err := need("session_id", c.SessionID)
-	if err == nil {
-		r.sessions[id] = true
-	}
-	return id, err
-}
-
-func (r *reader) id(kind, natural string) string {
-	return skills.ID(r.caller.OrgID, r.caller.UserID, kind, natural)
-}
-
-func (r *reader) keep(kind, natural string, c canonical, body map[string]json.RawMessage) {
-	r.batch.records = append(r.batch.records, record{
-		id: r.id(kind, natural), kind: kind, body: body, normalizedAt: r.normalizedAt(c, time.Unix(0, 0)),
-	})
-}
-
-func (r *reader) session(c canonical, body map[string]json.RawMessage) error {
-	id, err := need("session_id", c.SessionID)
-	if err != nil {
-		return err
-	}
-	delete(r.sessions, id)
-	r.keep("session", id, c, body)
-	return nil
-}
-
-// addSessions keeps a record for every session that others name.
-func (r *reader) addSessions() {
-	for _, known := range r.batch.records {
-		if known.kind == "session" {
-			var id string
-			_ = json.Unmarshal(known.body["session_id"], &id) // read once already
-			delete(r.sessions, id)
-		}
-	}
-	for id := range r.sessions {
-		name, _ := json.Marshal(id) // text always marshals
-		r.keep("session", id, canonical{}, map[string]json.RawMessage{"session_id": name})
-	}
-}
-
-func (r *reader) prompt(c canonical, _ map[string]json.RawMessage) error {
-	id, err := need("prompt_id", c.PromptID)
-	if err != nil {
-		return err
-	}
-	if _, err := r.sessionOf(c); err != nil {
-		return err
-	}
-	at, err := r.when("occurred_at", c.OccurredAt)
-	if err != nil {
-		return err
-	}
-	p := prompt{id: id, at: at, normalizedAt: r.normalizedAt(c, at)}
-	if c.PromptText != nil {
-		p.text = strings.ReplaceAll(*c.PromptText, "\x00", "")
-	}
-	if c.PromptKind != nil {
-		p.kind = *c.PromptKind
-	}
-	r.batch.prompts = append(r.batch.prompts, p)
-	return nil
-}
-
-func (r *reader) invocation(c canonical, _ map[string]json.RawMessage) error {
-	id, err := need("skill_invocation_id", c.SkillInvocationID)
-	if err != nil {
-		return err
-	}
-	session, err := r.sessionOf(c)
-	if err != nil {
-		return err
-	}
-	at, err := r.when("occurred_at", c.OccurredAt)
-	if err != nil {
-		return err
-	}
-	if c.Triggered == nil {
-		return errors.New("triggered is required")
-	}
-	if err := checkShare("confidence", c.Confidence); err != nil {
-		return err
-	}
-	name, hidden, err := skillOf(c)
-	if err != nil {
-		return err
-	}
-	if hidden {
-		r.batch.unattributed++
-		return nil
-	}
-	o := skills.Observation{
-		ID: r.id("skill_invocation", id), SkillName: name, Session: session,
-		PromptID: deref(c.MatchedPromptID), VersionHash: deref(c.SkillVersionHash), Mode: deref(c.InvocationMode),
-		Triggered: *c.Triggered, Confidence: c.Confidence, At: at, NormalizedAt: r.normalizedAt(c, at),
-	}
-	if call := deref(c.ToolCallID); call != "" {
-		o.Aliases = []string{callAlias(r.caller, session, call)}
-	}
-	r.batch.observations = append(r.batch.observations, o)
-	return nil
-}
-
-// skillOf is the name of the skill that a record speaks of, unless its
-// producer hides it.
-func skillOf(c canonical) (name string, hidden bool, err error) {
-	name, err = need("skill_name", c.SkillName)
-	if err != nil || skills.Placeholder(name) {
-		return "", err == nil, err
-	}
-	name, err = skills.CleanName(name)
-	return name, false, err
-}
-
-// callAlias names a tool call of a session: the key by which reports of one
-// activation from several producers find each other.
-func callAlias(c access.Caller, session, call string) string {
-	return skills.ID(c.OrgID, c.UserID, "tool_call", session+"\n"+call)
-}
-
-func deref(s *string) string {
-	if s == nil {
+// deref returns an optional text. PostgreSQL keeps no NUL.
+func deref(value *string) string {
+	if value == nil {
 		return ""
 	}
-	return *s
+	return strings.ReplaceAll(*value, "\x00", "\ufffd")
 }
 
 func checkShare(field string, share *float64) error {
@@ -295,75 +114,27 @@ func checkShare(field string, share *float64) error {
 	return nil
 }
 
-// executionFact takes the session into the natural id: clients number their
-// facts from 1 in every session.
-func (r *reader) executionFact(c canonical, body map[string]json.RawMessage) error {
-	session, err := r.sessionOf(c)
-	if err != nil {
-		return err
-	}
-	if c.ExecutionFactID == nil {
-		return errors.New("execution_fact_id is required")
-	}
-	r.keep("execution_fact", fmt.Sprintf("%s\n%v", session, *c.ExecutionFactID), c, body)
-	return nil
-}
-
-func (r *reader) grading(c canonical, body map[string]json.RawMessage) error {
-	id, err := need("grading_id", c.GradingID)
-	if err != nil {
-		return err
-	}
-	session, err := r.sessionOf(c)
-	if err != nil {
-		return err
-	}
-	at, err := r.when("graded_at", c.GradedAt)
-	if err != nil {
-		return err
-	}
-	rate, err := passRate(c)
-	if err != nil {
-		return err
-	}
-	name, hidden, err := skillOf(c)
-	if err != nil {
-		return err
-	}
-	if hidden {
-		r.batch.unattributed++
-		return nil
-	}
-	r.batch.gradings = append(r.batch.gradings, skills.Grading{
-		ID: r.id("grading_result", id), SkillName: name, Session: session, PassRate: rate, At: at,
-	})
-	r.keep("grading_result", id, c, body)
-	return nil
-}
-
 // passRate is the rate itself, else what the counts say; nil when neither does.
-func passRate(c canonical) (*float64, error) {
-	if err := checkShare("pass_rate", c.PassRate); err != nil {
+func (g gradingRecord) passRate() (*float64, error) {
+	if err := checkShare("pass_rate", g.PassRate); err != nil {
 		return nil, err
 	}
-	if c.PassRate != nil || c.PassedCount == nil || c.TotalCount == nil || *c.TotalCount <= 0 {
-		return c.PassRate, nil
+	if g.PassRate != nil || g.PassedCount == nil || g.TotalCount == nil || *g.TotalCount <= 0 {
+		return g.PassRate, nil
 	}
-	rate := *c.PassedCount / *c.TotalCount
+	rate := *g.PassedCount / *g.TotalCount
 	return &rate, checkShare("passed_count / total_count", &rate)
 }
 
-// keep reads a record of a kind that the service keeps without looking inside.
-func keep(kind, idField string) func(*reader, canonical, map[string]json.RawMessage) error {
-	return func(r *reader, c canonical, body map[string]json.RawMessage) error {
-		var id string
-		if err := json.Unmarshal(body[idField], &id); err != nil || id == "" || len(id) > maxText {
-			return fmt.Errorf("%s is required and must be a string", idField)
-		}
-		if c.SessionID != nil && *c.SessionID != "" {
-			r.sessions[*c.SessionID] = true
-		}
-		r.keep(kind, id, c, body)
-		return nil
+// id returns the fact's id as text: 1 and "1" are the same.
+func (f factRecord) id() (string, error) {
+	var text string
+	if json.Unmarshal(f.ID, &text) == nil {
+		return need("execution_fact_id", &text)
 	}
+	var number json.Number
+	if json.Unmarshal(f.ID, &number) == nil {
+		return need("execution_fact_id", (*string)(&number))
+	}
+	return "", errors.New("execution_fact_id must be a string or a number")
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // eraseRaw is the job that removes the raw bodies of one user.
 type eraseRaw struct {
+	OrgID  string    `json:"org_id"`
 	UserID string    `json:"user_id"`
 	Before time.Time `json:"before"`
 }
@@ -23,13 +25,26 @@ type retain struct{}
 // Kind names the job.
 func (retain) Kind() string { return "telemetry.retain" }
 
+// sweep is the job that removes raw bodies that no push stands behind.
+type sweep struct{}
+
+// Kind names the job.
+func (sweep) Kind() string { return "telemetry.sweep" }
+
 // Register makes the queue run the jobs of telemetry.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args eraseRaw) error {
-		return s.removeRaw(ctx, "user_id = $1 AND received_at <= $2", args.UserID, store.Micros(args.Before))
+		if err := s.removeRaw(ctx, "user_id = $1 AND received_at <= $2", args.UserID, store.Micros(args.Before)); err != nil {
+			return err
+		}
+		return s.removeOrphans(ctx, rawPrefix+args.OrgID+"/"+args.UserID+"/", args.Before)
 	})
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ retain) error { return s.retain(ctx) })
 	s.Jobs.Every(time.Hour, retain{})
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweep) error {
+		return s.removeOrphans(ctx, rawPrefix, time.Now().Add(-max(s.Retention, blob.OrphanAge)))
+	})
+	s.Jobs.Every(24*time.Hour, sweep{})
 }
 
 // retain removes what is older than the retention. The numbers stay.
@@ -66,4 +81,21 @@ func (s *Service) removeRaw(ctx context.Context, condition string, args ...any) 
 			return err
 		}
 	}
+}
+
+// removeOrphans removes raw bodies by their own age. No push stands behind a
+// body when the process died between the two.
+func (s *Service) removeOrphans(ctx context.Context, prefix string, before time.Time) error {
+	for info, err := range s.Blobs.List(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if info.Modified.After(before) {
+			continue
+		}
+		if err := s.Blobs.Delete(ctx, info.Key); err != nil {
+			return err
+		}
+	}
+	return nil
 }

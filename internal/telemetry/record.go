@@ -6,7 +6,10 @@
 package telemetry
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -48,17 +51,35 @@ type rejection struct {
 	Message string `json:"message"`
 }
 
-// merge joins two reports of one record: what the newer one says, and from the
-// older what the newer leaves open.
-func (r record) merge(other record) record {
-	newer, older := r, other
+// merge joins what is known of a prompt with one more report: what the newer
+// one says, and from the older what the newer leaves open.
+func (p prompt) merge(report prompt) prompt {
+	newer, older := report, p
 	if newer.normalizedAt.Before(older.normalizedAt) {
 		newer, older = older, newer
 	}
-	body := make(map[string]json.RawMessage, len(newer.body))
-	for key, value := range older.body {
-		body[key] = value
+	newer.kind = cmp.Or(newer.kind, older.kind)
+	newer.text = cmp.Or(newer.text, older.text)
+	return newer
+}
+
+// mergeRecords joins all reports of one record, in the order in which they
+// came.
+func mergeRecords(reports []record) record {
+	merged := reports[0]
+	for _, report := range reports[1:] {
+		merged = merged.merge(report)
 	}
+	return merged
+}
+
+// merge joins what is known of a record with one more report, as with prompts.
+func (r record) merge(report record) record {
+	newer, older := report, r
+	if newer.normalizedAt.Before(older.normalizedAt) {
+		newer, older = older, newer
+	}
+	body := maps.Clone(older.body)
 	for key, value := range newer.body {
 		if _, had := body[key]; !had || string(value) != "null" {
 			body[key] = value
@@ -66,4 +87,13 @@ func (r record) merge(other record) record {
 	}
 	newer.body = body
 	return newer
+}
+
+// text is the body as JSON. The databases keep only good UTF-8.
+func (r record) text() string {
+	body, err := json.Marshal(r.body)
+	if err != nil {
+		panic(err) // it was JSON before
+	}
+	return strings.ToValidUTF8(string(body), "\ufffd")
 }

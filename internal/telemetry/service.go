@@ -3,7 +3,6 @@ package telemetry
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -19,13 +18,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// A Watcher wants to know when the numbers of skills have changed.
+type Watcher interface {
+	// Changed is called in the transaction that changed them.
+	Changed(ctx context.Context, tx *store.Tx, orgID string) error
+}
+
 // Service takes in telemetry.
 type Service struct {
-	DB     *store.DB
-	Blobs  blob.Bucket
-	Jobs   *jobs.Queue
-	Skills *skills.Service
-	Auth   *auth.Service
+	DB      *store.DB
+	Blobs   blob.Bucket
+	Jobs    *jobs.Queue
+	Skills  *skills.Service
+	Auth    *auth.Service
+	Watcher Watcher // nil: nobody watches
 	// Retention is how long raw telemetry is kept.
 	Retention time.Duration
 	Log       *slog.Logger
@@ -48,8 +54,8 @@ type Result struct {
 	Rejected     []rejection
 }
 
-// pushNamespace makes names for pushes that have none: the same body gets the
-// same name, so that its repetition is noticed.
+// pushNamespace makes names for pushes that have none: the same body of the
+// same user gets the same name, so that its repetition is noticed.
 var pushNamespace = uuid.MustParse("7d0a8c5e-3f55-4f2e-9a57-0f1f6f2b6a11")
 
 // Push takes in a body of canonical records. A push_id that is known is not
@@ -58,33 +64,41 @@ var pushNamespace = uuid.MustParse("7d0a8c5e-3f55-4f2e-9a57-0f1f6f2b6a11")
 func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result Result, err error) {
 	defer fault.Wrap(&err, "push")
 	var e envelope
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return result, fault.Invalid("", "the body is not a push: %s", err)
+	if err := decodeEnvelope(raw, &e); err != nil {
+		return result, err
 	}
 	if e.Canonical == nil {
 		return result, fault.Invalid("canonical", "canonical is required: an object of arrays of records")
 	}
-	if id, err := uuid.Parse(e.PushID); err == nil {
-		e.PushID = id.String()
-	} else {
-		e.PushID = uuid.NewSHA1(pushNamespace, raw).String()
+	if e.PushID = cleanPushID(e.PushID); e.PushID == "" {
+		e.PushID = uuid.NewSHA1(uuid.NewSHA1(pushNamespace, []byte(c.UserID)), raw).String()
 	}
-	result.PushID = e.PushID
-	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); err == nil {
-		result.Duplicate = true
-		return result, nil
-	} else if !fault.Is(err, fault.NotFound) {
-		return result, err
+	known := Result{PushID: e.PushID, Duplicate: true}
+	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); !fault.Is(err, fault.NotFound) {
+		return known, err
 	}
 	key, err := s.keepRaw(ctx, c, e.PushID, raw)
 	if err != nil {
 		return result, err
 	}
 	b := newReader(c, time.Now()).read(e)
-	result.Accepted, result.Unattributed, result.Rejected = b.accepted, b.unattributed, b.rejected
-	result.Duplicate, err = s.ingest(ctx, c, b, &pushRow{pushID: e.PushID, blobKey: key})
-	return result, err
+	if duplicate, err := s.ingest(ctx, c, b, &pushRow{pushID: e.PushID, blobKey: key}); err != nil || duplicate {
+		return known, err
+	}
+	return Result{PushID: e.PushID, Accepted: b.accepted, Unattributed: b.unattributed, Rejected: b.rejected}, nil
 }
+
+// cleanPushID is a client's UUID as it is stored, or "" for any other text.
+func cleanPushID(text string) string {
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return id.String()
+}
+
+// rawPrefix begins the keys of all raw bodies.
+const rawPrefix = "telemetry/"
 
 // keepRaw stores the body as it came, so that nothing is lost whatever the
 // reader makes of it.
@@ -100,7 +114,7 @@ func (s *Service) keepRaw(ctx context.Context, c access.Caller, name string, raw
 	if err := w.Close(); err != nil {
 		return "", err
 	}
-	key := "telemetry/" + c.OrgID + "/" + name + ".gz"
+	key := rawPrefix + c.OrgID + "/" + c.UserID + "/" + name + ".gz"
 	return key, s.Blobs.Put(ctx, key, bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 }
 
@@ -118,10 +132,13 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 		if err := upsertRecords(ctx, tx, c, b.records); err != nil {
 			return err
 		}
-		_, err = s.Skills.Observe(ctx, tx, skills.Report{
+		changed, err := s.Skills.Observe(ctx, tx, skills.Report{
 			OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
 		})
-		return err
+		if err != nil || len(changed) == 0 || s.Watcher == nil {
+			return err
+		}
+		return s.Watcher.Changed(ctx, tx, c.OrgID)
 	})
 	return duplicate, err
 }
@@ -139,6 +156,6 @@ func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 		if err := erase(ctx, tx, "user_id = $1", c.UserID); err != nil {
 			return err
 		}
-		return s.Jobs.Enqueue(ctx, tx, eraseRaw{UserID: c.UserID, Before: time.Now()})
+		return s.Jobs.Enqueue(ctx, tx, eraseRaw{OrgID: c.OrgID, UserID: c.UserID, Before: time.Now()})
 	})
 }

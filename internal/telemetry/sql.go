@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -51,9 +50,10 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 	byHash := map[string]prompt{}
 	for _, p := range prompts {
 		hash := skills.PromptHash(c.OrgID, c.UserID, p.id)
-		if earlier, ok := byHash[hash]; !ok || !p.normalizedAt.Before(earlier.normalizedAt) {
-			byHash[hash] = p
+		if earlier, ok := byHash[hash]; ok {
+			p = earlier.merge(p)
 		}
+		byHash[hash] = p
 	}
 	if len(byHash) == 0 {
 		return nil
@@ -80,76 +80,89 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 			store.Col("received_at", received),
 		},
 		OnConflict: `ON CONFLICT (hash) DO UPDATE SET
-			kind = CASE WHEN excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.kind <> ''
+			kind = CASE WHEN telemetry_prompts.kind = '' OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.kind <> ''
 				THEN excluded.kind ELSE telemetry_prompts.kind END,
 			prompt_text = CASE WHEN telemetry_prompts.prompt_text = '' OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.prompt_text <> ''
 				THEN excluded.prompt_text ELSE telemetry_prompts.prompt_text END,
+			occurred_at = CASE WHEN excluded.normalized_at >= telemetry_prompts.normalized_at
+				THEN excluded.occurred_at ELSE telemetry_prompts.occurred_at END,
 			normalized_at = ` + tx.Dialect().Greatest("telemetry_prompts.normalized_at", "excluded.normalized_at"),
 	}.Insert(ctx, tx)
 	return err
 }
 
 // upsertRecords stores records, merged with what was reported of them before.
+// What is new is inserted first, so that nobody else can insert it meanwhile.
 func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records []record) error {
-	byID := map[string]record{}
+	if len(records) == 0 {
+		return nil
+	}
+	byID := map[string][]record{}
 	for _, r := range records {
-		if earlier, ok := byID[r.id]; ok {
-			r = earlier.merge(r)
-		}
-		byID[r.id] = r
+		byID[r.id] = append(byID[r.id], r)
+	}
+	merged := each(sortedKeys(byID), func(id string) record { return mergeRecords(byID[id]) })
+	inserted, err := insertRecords(ctx, tx, c, merged)
+	if err != nil {
+		return err
+	}
+	for _, id := range inserted {
+		delete(byID, id)
 	}
 	if len(byID) == 0 {
 		return nil
 	}
-	ids := sortedKeys(byID)
-	known, err := recordsByID(ctx, tx, ids)
+	known, err := recordsByID(ctx, tx, sortedKeys(byID))
 	if err != nil {
 		return err
 	}
-	bodies := make([]string, len(ids))
-	for i, id := range ids {
-		r := byID[id]
-		if old, ok := known[id]; ok {
-			r = old.merge(r)
-			byID[id] = r
-		}
-		body, err := json.Marshal(r.body)
-		if err != nil {
-			return err
-		}
-		bodies[i] = strings.ReplaceAll(string(body), `\u0000`, "")
-	}
-	_, err = store.Bulk{
-		Table: "telemetry_records",
-		Columns: []store.Column{
-			store.Col("id", ids),
-			store.Col("org_id", slices.Repeat([]string{c.OrgID}, len(ids))),
-			store.Col("user_id", slices.Repeat([]string{c.UserID}, len(ids))),
-			store.Col("kind", each(ids, func(id string) string { return byID[id].kind })),
-			store.Col("body", bodies),
-			store.Col("normalized_at", each(ids, func(id string) int64 { return store.Micros(byID[id].normalizedAt) })),
-			store.Col("received_at", slices.Repeat([]int64{store.Micros(time.Now())}, len(ids))),
-		},
-		OnConflict: "ON CONFLICT (id) DO UPDATE SET body = excluded.body, normalized_at = excluded.normalized_at",
-	}.Insert(ctx, tx)
-	return err
+	return updateRecords(ctx, tx, each(known, func(r record) record {
+		return mergeRecords(append([]record{r}, byID[r.id]...))
+	}))
 }
 
-func recordsByID(ctx context.Context, q store.Querier, ids []string) (map[string]record, error) {
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT id, kind, body, normalized_at FROM telemetry_records WHERE id`+in, list)
-	all, err := store.All(rows, err, func(row store.Row) (r record, err error) {
+// insertRecords stores those that are new and returns their ids.
+func insertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records []record) ([]string, error) {
+	return store.Bulk{
+		Table: "telemetry_records",
+		Columns: []store.Column{
+			store.Col("id", each(records, func(r record) string { return r.id })),
+			store.Col("org_id", slices.Repeat([]string{c.OrgID}, len(records))),
+			store.Col("user_id", slices.Repeat([]string{c.UserID}, len(records))),
+			store.Col("kind", each(records, func(r record) string { return r.kind })),
+			store.Col("body", each(records, record.text)),
+			store.Col("normalized_at", each(records, func(r record) int64 { return store.Micros(r.normalizedAt) })),
+			store.Col("received_at", slices.Repeat([]int64{store.Micros(time.Now())}, len(records))),
+		},
+		OnConflict: "ON CONFLICT (id) DO NOTHING",
+		Returning:  "id",
+	}.InsertReturning(ctx, tx)
+}
+
+func updateRecords(ctx context.Context, tx *store.Tx, records []record) error {
+	return store.BulkUpdate{
+		Table: "telemetry_records",
+		Key:   store.Col("id", each(records, func(r record) string { return r.id })),
+		Set: []store.Column{
+			store.Col("body", each(records, record.text)),
+			store.Col("normalized_at", each(records, func(r record) int64 { return store.Micros(r.normalizedAt) })),
+		},
+	}.Run(ctx, tx)
+}
+
+// recordsByID reads records that nobody else may change meanwhile.
+func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, error) {
+	in, list := tx.Dialect().In("$1", ids)
+	rows, err := tx.Query(ctx, `
+		SELECT id, kind, body, normalized_at FROM telemetry_records
+		WHERE id`+in+` ORDER BY id`+tx.Dialect().ForUpdate(), list)
+	return store.All(rows, err, func(row store.Row) (r record, err error) {
 		var body string
 		if err := row.Scan(&r.id, &r.kind, &body, store.Time(&r.normalizedAt)); err != nil {
 			return r, err
 		}
 		return r, json.Unmarshal([]byte(body), &r.body)
 	})
-	byID := map[string]record{}
-	for _, r := range all {
-		byID[r.id] = r
-	}
-	return byID, err
 }
 
 // erase removes prompts and records that the condition on $1 chooses.

@@ -1,0 +1,260 @@
+package alerts
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+)
+
+// Mount adds the routes of alerts.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/alerts", Permission: access.Write, Status: http.StatusCreated, Summary: "Create an alert"})
+	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/alerts", Permission: access.Read, Summary: "List alerts, newest first"})
+	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/alerts/{id}", Permission: access.Read, Summary: "Get an alert"})
+	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/alerts/{id}", Permission: access.Write, Summary: "Change an alert"})
+	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/alerts/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete an alert"})
+	httpapi.Add(a, s.test, httpapi.Route{Method: "POST", Path: "/api/v1/alerts/{id}/test", Permission: access.Write, Summary: "Send a test notice now"})
+	httpapi.Add(a, s.rotate, httpapi.Route{Method: "POST", Path: "/api/v1/alerts/{id}/rotate-secret", Permission: access.Write, Summary: "Give a webhook alert a new signing secret"})
+	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/alerts/{id}/deliveries", Permission: access.Read, Summary: "List an alert's deliveries, newest first"})
+	httpapi.Add(a, s.events, httpapi.Route{Method: "GET", Path: "/api/v1/alert-events", Permission: access.Read, Summary: "List what alerts noticed, newest first"})
+}
+
+// ConfigInput is where notices go.
+type ConfigInput struct {
+	ChatA         string `json:"chat_a_webhook_url,omitempty" doc:"For the channel chat_a"`
+	ChatB         string `json:"chat_b_webhook_url,omitempty" doc:"For the channel chat_b"`
+	Email         string `json:"email,omitempty" doc:"For the channel email"`
+	Webhook       string `json:"webhook_url,omitempty" doc:"For the channel webhook"`
+	WebhookSecret string `json:"webhook_secret,omitempty" doc:"Signs the webhook: whsec_ and the base64 of 24 to 64 bytes; made by the service when omitted"`
+}
+
+func (c ConfigInput) config() Config {
+	return Config{ChatA: c.ChatA, ChatB: c.ChatB, Email: c.Email, Webhook: c.Webhook, WebhookSecret: c.WebhookSecret}
+}
+
+type createInput struct {
+	Body struct {
+		SkillID     *string        `json:"skill_id,omitempty" format:"uuid" doc:"Omitted: all skills"`
+		Type        Type           `json:"type" enum:"pass_rate_below,no_data"`
+		Threshold   *float64       `json:"threshold,omitempty" example:"0.75" doc:"pass_rate_below: 0 to 1, default 0.8; no_data: 0 to 90 days, default 7"`
+		Sensitivity Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident" default:"point"`
+		Action      *Action        `json:"action,omitempty" enum:"rollback" doc:"What to do when it fires"`
+		Channel     notify.Channel `json:"channel" enum:"chat_a,chat_b,email,webhook"`
+		Config      ConfigInput    `json:"config"`
+	}
+}
+
+// RuleOutput is an alert on the wire.
+type RuleOutput struct {
+	ID             string            `json:"id" format:"uuid"`
+	SkillID        *string           `json:"skill_id"`
+	Type           Type              `json:"type" enum:"pass_rate_below,no_data"`
+	Threshold      float64           `json:"threshold" example:"0.75"`
+	Sensitivity    Sensitivity       `json:"sensitivity" enum:"point,confident"`
+	Action         *Action           `json:"action"`
+	Channel        notify.Channel    `json:"channel" enum:"chat_a,chat_b,email,webhook"`
+	Config         map[string]string `json:"config" doc:"With secrets masked"`
+	Enabled        bool              `json:"enabled"`
+	DisabledReason *string           `json:"disabled_reason"`
+	CreatedAt      httpapi.Time      `json:"created_at"`
+	UpdatedAt      httpapi.Time      `json:"updated_at"`
+	Warnings       []string          `json:"warnings,omitempty" doc:"Why notices will not arrive as things are"`
+}
+
+func (s *Service) newRuleOutput(r Rule) RuleOutput {
+	field, _ := Config{}.addressField(r.Channel)
+	return RuleOutput{
+		ID: r.ID, SkillID: r.SkillID, Type: r.Type, Threshold: r.Threshold, Sensitivity: r.Sensitivity, Action: r.Action,
+		Channel: r.Channel, Config: map[string]string{field: notify.Mask(r.Channel, r.Address)},
+		Enabled: r.Enabled, DisabledReason: r.DisabledReason,
+		CreatedAt: httpapi.Time(r.CreatedAt), UpdatedAt: httpapi.Time(r.UpdatedAt), Warnings: s.Warnings(r),
+	}
+}
+
+type createOutput struct {
+	RuleOutput
+	SigningSecret *string `json:"signing_secret,omitempty" doc:"Of a webhook; not shown again"`
+}
+
+func (s *Service) create(ctx context.Context, in createInput) (createOutput, error) {
+	b := in.Body
+	r, err := s.Create(ctx, access.From(ctx), NewRule{
+		SkillID: b.SkillID, Type: b.Type, Threshold: b.Threshold, Sensitivity: b.Sensitivity, Action: b.Action,
+		Channel: b.Channel, Config: b.Config.config(),
+	})
+	if err != nil {
+		return createOutput{}, err
+	}
+	return createOutput{s.newRuleOutput(r), r.Secret}, nil
+}
+
+// RulePath names an alert in a path.
+type RulePath struct {
+	ID string `path:"id" doc:"Id of the alert"`
+}
+
+type listOutput struct {
+	Alerts     []RuleOutput       `json:"alerts" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) list(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
+	rules, total, err := s.Rules(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	out := listOutput{Alerts: make([]RuleOutput, len(rules)), Pagination: in.Of(total)}
+	for i, r := range rules {
+		out.Alerts[i] = s.newRuleOutput(r)
+	}
+	return out, err
+}
+
+func (s *Service) get(ctx context.Context, in RulePath) (RuleOutput, error) {
+	r, err := s.Rule(ctx, access.From(ctx).OrgID, in.ID)
+	if err != nil {
+		return RuleOutput{}, err
+	}
+	return s.newRuleOutput(r), nil
+}
+
+type updateInput struct {
+	RulePath
+	Body struct {
+		Threshold   *float64        `json:"threshold,omitempty"`
+		Sensitivity *Sensitivity    `json:"sensitivity,omitempty" enum:"point,confident"`
+		Channel     *notify.Channel `json:"channel,omitempty" enum:"chat_a,chat_b,email,webhook"`
+		Config      *ConfigInput    `json:"config,omitempty"`
+		Enabled     *bool           `json:"enabled,omitempty"`
+	}
+}
+
+func (s *Service) update(ctx context.Context, in updateInput) (createOutput, error) {
+	c := Change{Threshold: in.Body.Threshold, Sensitivity: in.Body.Sensitivity, Channel: in.Body.Channel, Enabled: in.Body.Enabled}
+	if in.Body.Config != nil {
+		config := in.Body.Config.config()
+		c.Config = &config
+	}
+	r, made, err := s.Update(ctx, access.From(ctx).OrgID, in.ID, c)
+	if err != nil {
+		return createOutput{}, err
+	}
+	return createOutput{s.newRuleOutput(r), made}, nil
+}
+
+func (s *Service) delete(ctx context.Context, in RulePath) (httpapi.None, error) {
+	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
+}
+
+type testOutput struct {
+	Delivery deliveryOutput `json:"delivery"`
+}
+
+func (s *Service) test(ctx context.Context, in RulePath) (testOutput, error) {
+	d, err := s.Test(ctx, access.From(ctx).OrgID, in.ID)
+	return testOutput{newDeliveryOutput(d)}, err
+}
+
+type rotateOutput struct {
+	SigningSecret  *string       `json:"signing_secret" doc:"Not shown again"`
+	OldSecretUntil *httpapi.Time `json:"old_secret_until" doc:"Until when the old secret signs, too"`
+}
+
+func (s *Service) rotate(ctx context.Context, in RulePath) (rotateOutput, error) {
+	r, err := s.RotateSecret(ctx, access.From(ctx).OrgID, in.ID)
+	if err != nil {
+		return rotateOutput{}, err
+	}
+	return rotateOutput{r.Secret, httpapi.NullTime(r.OldSecretUntil)}, nil
+}
+
+type deliveryOutput struct {
+	ID             string         `json:"id" format:"uuid"`
+	AlertID        string         `json:"alert_id" format:"uuid"`
+	EventID        *string        `json:"event_id" doc:"Null for a test"`
+	Channel        notify.Channel `json:"channel"`
+	Status         DeliveryStatus `json:"status" enum:"pending,retrying,delivered,failed"`
+	Attempts       int            `json:"attempts"`
+	ResponseStatus *int           `json:"response_status"`
+	Detail         *string        `json:"detail"`
+	CreatedAt      httpapi.Time   `json:"created_at"`
+	AttemptedAt    *httpapi.Time  `json:"attempted_at"`
+	NextAttemptAt  *httpapi.Time  `json:"next_attempt_at"`
+}
+
+func newDeliveryOutput(d Delivery) deliveryOutput {
+	return deliveryOutput{
+		ID: d.ID, AlertID: d.RuleID, EventID: d.EventID, Channel: d.Channel, Status: d.Status, Attempts: d.Attempts,
+		ResponseStatus: d.ResponseStatus, Detail: d.Detail, CreatedAt: httpapi.Time(d.CreatedAt),
+		AttemptedAt: httpapi.NullTime(d.AttemptedAt), NextAttemptAt: httpapi.NullTime(d.NextAttemptAt),
+	}
+}
+
+type deliveriesInput struct {
+	RulePath
+	httpapi.Page
+}
+
+type deliveriesOutput struct {
+	Deliveries []deliveryOutput   `json:"deliveries" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) deliveries(ctx context.Context, in deliveriesInput) (deliveriesOutput, error) {
+	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.ID, in.PerPage, in.Offset())
+	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
+	for i, d := range all {
+		out.Deliveries[i] = newDeliveryOutput(d)
+	}
+	return out, err
+}
+
+type eventsInput struct {
+	httpapi.Page
+	AlertID string `query:"alert_id" doc:"Only of this alert"`
+	SkillID string `query:"skill_id" doc:"Only about this skill"`
+}
+
+type eventOutput struct {
+	ID              string        `json:"id" format:"uuid"`
+	AlertID         string        `json:"alert_id" format:"uuid"`
+	SkillID         string        `json:"skill_id" format:"uuid"`
+	SkillName       string        `json:"skill_name"`
+	Type            Type          `json:"type" enum:"pass_rate_below,no_data"`
+	Transition      Transition    `json:"transition" enum:"firing,resolved,reminder"`
+	Threshold       float64       `json:"threshold"`
+	PassRate        *float64      `json:"pass_rate"`
+	Interval        *[2]float64   `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
+	GradedSessions  int64         `json:"graded_sessions"`
+	DaysWithoutData *float64      `json:"days_without_sessions"`
+	WindowFrom      httpapi.Time  `json:"window_from"`
+	WindowTo        httpapi.Time  `json:"window_to"`
+	LastSessionAt   *httpapi.Time `json:"last_session_at"`
+	Sequence        int           `json:"sequence"`
+	FiringSince     httpapi.Time  `json:"firing_since"`
+	Version         *string       `json:"version" doc:"Current in the registry at that time"`
+	Note            *string       `json:"note"`
+	OccurredAt      httpapi.Time  `json:"occurred_at"`
+}
+
+type eventsOutput struct {
+	Events     []eventOutput      `json:"events" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) events(ctx context.Context, in eventsInput) (eventsOutput, error) {
+	all, total, err := s.Events(ctx, access.From(ctx).OrgID, EventFilter{
+		RuleID: in.AlertID, SkillID: in.SkillID, Limit: in.PerPage, Offset: in.Offset(),
+	})
+	out := eventsOutput{Events: make([]eventOutput, len(all)), Pagination: in.Of(total)}
+	for i, e := range all {
+		out.Events[i] = eventOutput{
+			ID: e.ID, AlertID: e.RuleID, SkillID: e.SkillID, SkillName: e.SkillName, Type: e.Type, Transition: e.Transition,
+			Threshold: e.Threshold, PassRate: e.PassRate, Interval: e.Interval, GradedSessions: e.GradedSessions,
+			DaysWithoutData: e.DaysSilent, WindowFrom: httpapi.Time(e.WindowFrom), WindowTo: httpapi.Time(e.WindowTo),
+			LastSessionAt: httpapi.NullTime(e.LastSessionAt), Sequence: e.Sequence, FiringSince: httpapi.Time(e.FiringSince),
+			Version: e.Version, Note: e.Note, OccurredAt: httpapi.Time(e.OccurredAt),
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,219 @@
+package alerts
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Registry knows the versions of skills.
+type Registry interface {
+	// CurrentVersion returns the skill's current version, nil if it has none.
+	CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error)
+	// Revert rolls the skill's entry back in the transaction, once for each
+	// version, and returns what to tell of it; "" if it did not.
+	Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (note string, err error)
+}
+
+// Service keeps rules, evaluates them and sends their notices.
+type Service struct {
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Skills   *skills.Service
+	Registry Registry
+	Sender   *notify.Sender
+	// Interval is how often all rules are evaluated.
+	Interval time.Duration
+	// AllowPrivate says that private targets are not worth a warning.
+	AllowPrivate bool
+	// PublicURL is the base of the links in notices.
+	PublicURL string
+	Log       *slog.Logger
+}
+
+// NewRule describes a rule to be made.
+type NewRule struct {
+	SkillID     *string
+	Type        Type
+	Threshold   *float64
+	Sensitivity Sensitivity
+	Action      *Action
+	Channel     notify.Channel
+	Config      Config
+}
+
+// Create makes a rule. The rule's Secret is the one that signs its webhooks:
+// the caller shows it this once.
+func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rule, err error) {
+	defer fault.Wrap(&err, "create alert")
+	r = Rule{
+		ID: store.NewID(), OrgID: c.OrgID, SkillID: n.SkillID, Type: n.Type, Threshold: defaultThreshold(n.Type),
+		Sensitivity: n.Sensitivity, Action: n.Action, Channel: n.Channel, Enabled: true,
+		CreatedBy: c.UserID, CreatedAt: store.Now(), UpdatedAt: store.Now(),
+	}
+	if n.Threshold != nil {
+		r.Threshold = *n.Threshold
+	}
+	if err := s.check(ctx, r); err != nil {
+		return r, err
+	}
+	if err := r.setTarget(n.Channel, n.Config); err != nil {
+		return r, err
+	}
+	return r, insertRule(ctx, s.DB, r)
+}
+
+func (s *Service) check(ctx context.Context, r Rule) error {
+	if err := checkThreshold(r.Type, r.Threshold); err != nil {
+		return err
+	}
+	if r.Action != nil && (r.Type != PassRateBelow || r.SkillID == nil) {
+		return fault.Invalid("action", "action rollback needs an alert of type pass_rate_below on one skill")
+	}
+	if r.SkillID == nil {
+		return nil
+	}
+	known, err := s.Skills.Exists(ctx, r.OrgID, *r.SkillID)
+	if err == nil && !known {
+		return fault.Invalid("skill_id", "skill_id names no skill of this organisation")
+	}
+	return err
+}
+
+// setTarget points the rule at a channel. A webhook gets a secret of its own.
+func (r *Rule) setTarget(channel notify.Channel, c Config) (err error) {
+	r.Channel = channel
+	if r.Address, err = c.address(channel); err != nil {
+		return err
+	}
+	if channel != notify.Webhook {
+		r.Secret, r.OldSecret, r.OldSecretUntil = nil, nil, nil
+		return nil
+	}
+	if c.WebhookSecret != "" {
+		if err := notify.CheckSecret(c.WebhookSecret); err != nil {
+			return fault.Invalid("config.webhook_secret", "config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes").Because(err)
+		}
+		r.Secret = &c.WebhookSecret
+	}
+	if r.Secret == nil {
+		secret := notify.NewSecret()
+		r.Secret = &secret
+	}
+	return nil
+}
+
+// Warnings say why the notices of a rule will not arrive as things are.
+func (s *Service) Warnings(r Rule) []string {
+	var all []string
+	if r.Channel == notify.Email && !s.Sender.MailConfigured() {
+		all = append(all, "No mail server is configured, so deliveries will fail: set --smtp-url and --mail-from")
+	}
+	if r.Channel != notify.Email && !s.AllowPrivate {
+		if warning := outbound.LiteralWarning(r.Address); warning != "" {
+			all = append(all, warning)
+		}
+	}
+	return all
+}
+
+// Change is what a patch changes; nil leaves a field as it is.
+type Change struct {
+	Threshold   *float64
+	Sensitivity *Sensitivity
+	Channel     *notify.Channel
+	Config      *Config
+	Enabled     *bool
+}
+
+// Update changes a rule of the organisation. Made is the signing secret if the
+// change made one, which the caller shows this once.
+func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (r Rule, made *string, err error) {
+	defer fault.Wrap(&err, "update alert %s", id)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if r, err = ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		before := r.Secret
+		if err := c.apply(&r); err != nil {
+			return err
+		}
+		if made = nil; r.Secret != before {
+			made = r.Secret
+		}
+		if err := checkThreshold(r.Type, r.Threshold); err != nil {
+			return err
+		}
+		r.UpdatedAt = store.Now()
+		return updateRule(ctx, tx, r)
+	})
+	return r, made, err
+}
+
+func (c Change) apply(r *Rule) error {
+	if c.Threshold != nil {
+		r.Threshold = *c.Threshold
+	}
+	if c.Sensitivity != nil {
+		r.Sensitivity = *c.Sensitivity
+	}
+	if c.Enabled != nil {
+		r.Enabled = *c.Enabled
+		r.DisabledReason = nil
+	}
+	switch {
+	case c.Config != nil && c.Channel != nil:
+		return r.setTarget(*c.Channel, *c.Config)
+	case c.Config != nil:
+		return r.setTarget(r.Channel, *c.Config)
+	case c.Channel != nil && *c.Channel != r.Channel:
+		return fault.Invalid("config", "config is required when the channel changes")
+	}
+	return nil
+}
+
+// RotateSecret gives a webhook a new secret. For a day both sign.
+func (s *Service) RotateSecret(ctx context.Context, orgID, id string) (r Rule, err error) {
+	defer fault.Wrap(&err, "rotate secret of alert %s", id)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if r, err = ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		if r.Channel != notify.Webhook {
+			return fault.New(fault.Conflict, "Only a webhook alert has a signing secret")
+		}
+		until, secret := store.Now().Add(rotationGrace), notify.NewSecret()
+		r.OldSecret, r.OldSecretUntil, r.Secret, r.UpdatedAt = r.Secret, &until, &secret, store.Now()
+		return updateRule(ctx, tx, r)
+	})
+	return r, err
+}
+
+// Rule returns a rule of the organisation.
+func (s *Service) Rule(ctx context.Context, orgID, id string) (Rule, error) {
+	return ruleByID(ctx, s.DB, orgID, id, "")
+}
+
+// Rules lists a page of the organisation's rules, newest first, and their number.
+func (s *Service) Rules(ctx context.Context, orgID string, limit, offset int) ([]Rule, int, error) {
+	return rulesOfOrg(ctx, s.DB, orgID, limit, offset)
+}
+
+// Delete removes a rule; what fires ends without a notice.
+func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
+	defer fault.Wrap(&err, "delete alert %s", id)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if _, err := ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		return deleteRule(ctx, tx, id)
+	})
+}

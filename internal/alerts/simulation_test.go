@@ -1,0 +1,93 @@
+package alerts
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// The simulation asks how often an alert cries wolf, and how soon it notices
+// a fall: 1,000 skills, 12 weeks each, five graded sessions a day, evaluated
+// after every session, threshold 0.8.
+const (
+	simulatedSkills = 1_000
+	simulatedWeeks  = 12
+	sessionsPerDay  = 5
+	soundRate       = 0.9
+	brokenRate      = 0.6
+)
+
+// simulated is a skill with the verdicts of its last week.
+type simulated struct {
+	random  *rand.Rand
+	verdict []bool
+	state   State
+	now     time.Time
+}
+
+// session lets the skill have one session that passes with chance p, and
+// returns what the rule makes of it.
+func (s *simulated) session(r Rule, p float64) Transition {
+	s.now = s.now.Add(24 * time.Hour / sessionsPerDay)
+	s.verdict = append(s.verdict, s.random.Float64() < p)
+	if len(s.verdict) > windowDays*sessionsPerDay {
+		s.verdict = s.verdict[1:]
+	}
+	passed := 0
+	for _, ok := range s.verdict {
+		if ok {
+			passed++
+		}
+	}
+	rate := float64(passed) / float64(len(s.verdict))
+	seen := r.judge(skills.Standing{PassRate: &rate, GradedSessions: int64(len(s.verdict))}, s.now)
+	var t Transition
+	s.state, t, _ = s.state.next(seen, s.now)
+	return t
+}
+
+func simulate(r Rule, seed uint64) (falseAlarms int, delays []int) {
+	for i := range simulatedSkills {
+		s := &simulated{random: rand.New(rand.NewPCG(seed, uint64(i))), state: State{State: ok}, now: noon} //nolint:gosec // a simulation
+		for range simulatedWeeks * 7 * sessionsPerDay {
+			if s.session(r, soundRate) == Firing {
+				falseAlarms++
+			}
+		}
+		s.state = State{State: ok}
+		for n := 1; ; n++ {
+			if s.session(r, brokenRate) == Firing {
+				delays = append(delays, n)
+				break
+			}
+		}
+	}
+	slices.Sort(delays)
+	return falseAlarms, delays
+}
+
+// BenchmarkSimulation prints the figures of docs/alerts.md.
+func BenchmarkSimulation(b *testing.B) {
+	for _, sensitivity := range []Sensitivity{Point, Confident} {
+		b.Run(string(sensitivity), func(b *testing.B) {
+			r := Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: sensitivity}
+			for b.Loop() {
+				alarms, delays := simulate(r, 1)
+				b.ReportMetric(float64(alarms)/(simulatedSkills*simulatedWeeks)*1_000, "false-alarms/1000-skill-weeks")
+				b.ReportMetric(float64(delays[len(delays)/2]), "sessions-to-notice-median")
+				b.ReportMetric(float64(delays[len(delays)*9/10]), "sessions-to-notice-p90")
+			}
+		})
+	}
+}
+
+// TestSimulation holds what the documentation promises of the default.
+func TestSimulation(t *testing.T) {
+	_, delays := simulate(Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: Point}, 1)
+	if median := delays[len(delays)/2]; median > 15 {
+		t.Errorf("a fall from 0.9 to 0.6 is noticed after %d graded sessions in the median, want 15 at most", median)
+	}
+}

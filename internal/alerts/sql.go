@@ -1,0 +1,206 @@
+package alerts
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const ruleColumns = `id, org_id, skill_id, type, threshold, sensitivity, action, channel, address, secret, old_secret,
+	old_secret_until, enabled, disabled_reason, created_by, created_at, updated_at`
+
+func scanRule(row store.Row) (r Rule, err error) {
+	err = row.Scan(&r.ID, &r.OrgID, &r.SkillID, &r.Type, &r.Threshold, &r.Sensitivity, &r.Action, &r.Channel, &r.Address,
+		&r.Secret, &r.OldSecret, store.NullTime(&r.OldSecretUntil), &r.Enabled, &r.DisabledReason,
+		&r.CreatedBy, store.Time(&r.CreatedAt), store.Time(&r.UpdatedAt))
+	return r, err
+}
+
+func insertRule(ctx context.Context, q store.Querier, r Rule) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO alert_rules (`+ruleColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		r.ID, r.OrgID, r.SkillID, r.Type, r.Threshold, r.Sensitivity, r.Action, r.Channel, r.Address, r.Secret, r.OldSecret,
+		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, r.CreatedBy, store.Micros(r.CreatedAt), store.Micros(r.UpdatedAt))
+	return err
+}
+
+func updateRule(ctx context.Context, q store.Querier, r Rule) error {
+	_, err := q.Exec(ctx, `
+		UPDATE alert_rules SET threshold = $2, sensitivity = $3, channel = $4, address = $5, secret = $6, old_secret = $7,
+			old_secret_until = $8, enabled = $9, disabled_reason = $10, updated_at = $11
+		WHERE id = $1`, r.ID, r.Threshold, r.Sensitivity, r.Channel, r.Address, r.Secret, r.OldSecret,
+		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, store.Micros(r.UpdatedAt))
+	return err
+}
+
+func disableRule(ctx context.Context, q store.Querier, id, reason string) error {
+	_, err := q.Exec(ctx, `UPDATE alert_rules SET enabled = FALSE, disabled_reason = $2, updated_at = $3 WHERE id = $1`,
+		id, reason, store.Micros(store.Now()))
+	return err
+}
+
+// deleteRule removes a rule with its states; events and deliveries stay as the
+// record of what was told.
+func deleteRule(ctx context.Context, q store.Querier, id string) error {
+	if _, err := q.Exec(ctx, `DELETE FROM alert_states WHERE rule_id = $1`, id); err != nil {
+		return err
+	}
+	_, err := q.Exec(ctx, `DELETE FROM alert_rules WHERE id = $1`, id)
+	return err
+}
+
+func ruleByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Rule, error) {
+	rows, err := q.Query(ctx, `SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Alert", scanRule)
+}
+
+func rulesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Rule, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_rules WHERE org_id = $1`, orgID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+	rules, err := store.All(rows, err, scanRule)
+	return rules, total, err
+}
+
+// enabledRules locks the rules, so that evaluations of one organisation take
+// turns.
+func enabledRules(ctx context.Context, tx *store.Tx, orgID string) ([]Rule, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND enabled ORDER BY id`+tx.Dialect().ForUpdate(), orgID)
+	return store.All(rows, err, scanRule)
+}
+
+func hasRules(ctx context.Context, q store.Querier, orgID string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM alert_rules WHERE org_id = $1 AND enabled)`, orgID)
+	return store.One(rows, err, "Rules", store.Value[bool])
+}
+
+func orgsWithRules(ctx context.Context, q store.Querier) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT DISTINCT org_id FROM alert_rules WHERE enabled ORDER BY org_id`)
+	return store.All(rows, err, store.Value[string])
+}
+
+func statesOfOrg(ctx context.Context, q store.Querier, orgID string) (map[stateKey]State, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.rule_id, s.skill_id, s.state, s.since, s.good_streak, s.sequence, s.episode_id, s.last_notice_at
+		FROM alert_states s JOIN alert_rules r ON r.id = s.rule_id WHERE r.org_id = $1`, orgID)
+	states := map[stateKey]State{}
+	_, err = store.All(rows, err, func(row store.Row) (s State, err error) {
+		err = row.Scan(&s.RuleID, &s.SkillID, &s.State, store.Time(&s.Since), &s.GoodStreak, &s.Sequence,
+			&s.EpisodeID, store.NullTime(&s.LastNoticeAt))
+		states[stateKey{s.RuleID, s.SkillID}] = s
+		return s, err
+	})
+	return states, err
+}
+
+func upsertStates(ctx context.Context, tx *store.Tx, states []State) error {
+	for _, s := range states {
+		_, err := tx.Exec(ctx, `
+			INSERT INTO alert_states (rule_id, skill_id, state, since, good_streak, sequence, episode_id, last_notice_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			ON CONFLICT (rule_id, skill_id) DO UPDATE SET state = excluded.state, since = excluded.since,
+				good_streak = excluded.good_streak, sequence = excluded.sequence, episode_id = excluded.episode_id,
+				last_notice_at = excluded.last_notice_at`,
+			s.RuleID, s.SkillID, s.State, store.Micros(s.Since), s.GoodStreak, s.Sequence, s.EpisodeID, store.NullMicros(s.LastNoticeAt))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const eventColumns = `id, org_id, rule_id, skill_id, skill_name, type, transition, threshold, pass_rate, interval_low,
+	interval_high, graded_sessions, days_silent, window_from, window_to, last_session_at, sequence, episode_id,
+	firing_since, version, note, occurred_at`
+
+func scanEvent(row store.Row) (e Event, err error) {
+	var low, high *float64
+	err = row.Scan(&e.ID, &e.OrgID, &e.RuleID, &e.SkillID, &e.SkillName, &e.Type, &e.Transition, &e.Threshold, &e.PassRate,
+		&low, &high, &e.GradedSessions, &e.DaysSilent, store.Time(&e.WindowFrom), store.Time(&e.WindowTo),
+		store.NullTime(&e.LastSessionAt), &e.Sequence, &e.EpisodeID, store.Time(&e.FiringSince), &e.Version, &e.Note, store.Time(&e.OccurredAt))
+	if low != nil && high != nil {
+		e.Interval = &[2]float64{*low, *high}
+	}
+	return e, err
+}
+
+func insertEvent(ctx context.Context, q store.Querier, e Event) error {
+	var low, high *float64
+	if e.Interval != nil {
+		low, high = &e.Interval[0], &e.Interval[1]
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO alert_events (`+eventColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+		e.ID, e.OrgID, e.RuleID, e.SkillID, e.SkillName, e.Type, e.Transition, e.Threshold, e.PassRate, low, high,
+		e.GradedSessions, e.DaysSilent, store.Micros(e.WindowFrom), store.Micros(e.WindowTo), store.NullMicros(e.LastSessionAt),
+		e.Sequence, e.EpisodeID, store.Micros(e.FiringSince), e.Version, e.Note, store.Micros(e.OccurredAt))
+	return err
+}
+
+func eventByID(ctx context.Context, q store.Querier, id string) (Event, error) {
+	rows, err := q.Query(ctx, `SELECT `+eventColumns+` FROM alert_events WHERE id = $1`, id)
+	return store.One(rows, err, "Event", scanEvent)
+}
+
+func eventsOfOrg(ctx context.Context, q store.Querier, orgID string, f EventFilter) ([]Event, int, error) {
+	const chosen = ` WHERE org_id = $1 AND ($2 = '' OR rule_id = $2) AND ($3 = '' OR skill_id = $3)`
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_events`+chosen, orgID, f.RuleID, f.SkillID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+eventColumns+` FROM alert_events`+chosen+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
+		orgID, f.RuleID, f.SkillID, f.Limit, f.Offset)
+	events, err := store.All(rows, err, scanEvent)
+	return events, total, err
+}
+
+const deliveryColumns = `id, org_id, rule_id, event_id, channel, status, attempts, response_status, detail, created_at,
+	attempted_at, next_attempt_at`
+
+func scanDelivery(row store.Row) (d Delivery, err error) {
+	err = row.Scan(&d.ID, &d.OrgID, &d.RuleID, &d.EventID, &d.Channel, &d.Status, &d.Attempts, &d.ResponseStatus, &d.Detail,
+		store.Time(&d.CreatedAt), store.NullTime(&d.AttemptedAt), store.NullTime(&d.NextAttemptAt))
+	return d, err
+}
+
+func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO alert_deliveries (`+deliveryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		d.ID, d.OrgID, d.RuleID, d.EventID, d.Channel, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
+		store.Micros(d.CreatedAt), store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
+	return err
+}
+
+func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
+	_, err := q.Exec(ctx, `
+		UPDATE alert_deliveries SET status = $2, attempts = $3, response_status = $4, detail = $5, attempted_at = $6, next_attempt_at = $7
+		WHERE id = $1`, d.ID, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
+		store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
+	return err
+}
+
+func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
+	rows, err := q.Query(ctx, `SELECT `+deliveryColumns+` FROM alert_deliveries WHERE id = $1`, id)
+	return store.One(rows, err, "Delivery", scanDelivery)
+}
+
+func deliveriesOfRule(ctx context.Context, q store.Querier, ruleID string, limit, offset int) ([]Delivery, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_deliveries WHERE rule_id = $1`, ruleID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM alert_deliveries WHERE rule_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, ruleID, limit, offset)
+	deliveries, err := store.All(rows, err, scanDelivery)
+	return deliveries, total, err
+}

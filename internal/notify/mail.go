@@ -1,0 +1,153 @@
+package notify
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// mailServer is the operator's mail server and who sends through it.
+type mailServer struct {
+	host, port     string
+	user, password string // empty without a login
+	from           *mail.Address
+	name           string // how we introduce ourselves
+	tls            *tls.Config
+	tlsFirst       bool // TLS from the start, instead of STARTTLS
+	plain          bool // no TLS: the server is on this machine and gets no password
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// newMailServer checks each setting, also when the other one is missing.
+func newMailServer(o Options) (*mailServer, error) {
+	m := &mailServer{dial: o.MailDial}
+	if o.SMTPURL != "" {
+		if err := m.setURL(o.SMTPURL, o.MailRoots); err != nil {
+			return nil, err
+		}
+	}
+	if o.MailFrom != "" {
+		from, err := parseMailAddress(o.MailFrom)
+		if err != nil {
+			return nil, fault.Invalid("mail-from", "mail-from %s", shown(err))
+		}
+		m.from = from
+	}
+	if m.dial == nil {
+		m.dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "localhost"
+	}
+	m.name = name
+	return m, nil
+}
+
+// configured reports whether mails can be sent at all.
+func (m *mailServer) configured() bool { return m.host != "" && m.from != nil }
+
+// setURL must not show the URL, which holds the password.
+func (m *mailServer) setURL(raw string, roots *x509.CertPool) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return fault.Invalid("smtp-url", "smtp-url must be smtp://user:password@host:port or smtps://user:password@host:port")
+	}
+	m.host, m.port = u.Hostname(), u.Port()
+	if m.port == "" {
+		m.port = map[string]string{"smtp": "587", "smtps": "465"}[u.Scheme]
+	}
+	if n, err := strconv.ParseUint(m.port, 10, 16); err != nil || n == 0 {
+		return fault.Invalid("smtp-url", "smtp-url must have a port from 1 to 65535, or none")
+	}
+	m.user = u.User.Username()
+	m.password, _ = u.User.Password()
+	if strings.Contains(m.user+m.password, "\x00") {
+		return fault.Invalid("smtp-url", "smtp-url must not have a NUL in its user or password")
+	}
+	m.tlsFirst = u.Scheme == "smtps" || m.port == "465"
+	m.plain = !m.tlsFirst && m.user == "" && isLocal(m.host)
+	m.tls = &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12, RootCAs: roots}
+	return nil
+}
+
+func isLocal(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// secrets is what of the settings a server could repeat.
+func (m *mailServer) secrets() []string {
+	var all []string
+	for _, s := range []string{m.user, m.password} {
+		if s != "" {
+			all = append(all, base64.StdEncoding.EncodeToString([]byte(s)), s)
+		}
+	}
+	return all
+}
+
+// newMail words a notice as a mail to one address.
+func newMail(n Notice, from, to *mail.Address) *gomail.Msg {
+	m := compose(n, asIs)
+	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	msg.FromMailAddress(from)
+	msg.ToMailAddress(&mail.Address{Address: to.Address})
+	msg.Subject(m.title)
+	msg.SetDate()
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetGenHeader(gomail.HeaderXAutoResponseSuppress, "All")
+
+	domain := from.Address[strings.LastIndexByte(from.Address, '@'):]
+	msg.SetMessageIDWithValue(n.ID + domain)
+	if n.EpisodeID != "" && n.EpisodeID != n.ID {
+		first := "<" + n.EpisodeID + domain + ">"
+		msg.SetGenHeader(gomail.HeaderInReplyTo, first)
+		msg.SetGenHeader(gomail.HeaderReferences, first)
+	}
+
+	var body strings.Builder
+	body.WriteString(m.summary + "\n\n")
+	for _, l := range m.lines {
+		body.WriteString(l.marked("") + "\n")
+	}
+	if m.url != "" {
+		body.WriteString("\n" + m.url + "\n")
+	}
+	msg.SetBodyString(gomail.TypeTextPlain, body.String())
+	return msg
+}
+
+// describe says in a few words why a mail server could not be talked to. It
+// leaves out where that server is.
+func describe(err error) string {
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return "timed out"
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return "its name could not be looked up"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "its certificate is not valid"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "it does not speak TLS"
+	}
+	return "the connection failed"
+}

@@ -1,0 +1,183 @@
+package notify
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+)
+
+const noMailServer = "no mail server is configured: set --smtp-url and --mail-from"
+
+// sendMail delivers a notice by mail.
+func (s *Sender) sendMail(ctx context.Context, t Target, n Notice) Result {
+	if !s.mail.configured() {
+		return failed(noMailServer)
+	}
+	to, err := parseMailAddress(t.Address)
+	if err != nil {
+		return failed("the address of the alert " + shown(err))
+	}
+	leave, err := s.lanes.enter(ctx, way{host: "mail server", address: "mail server"})
+	if err != nil {
+		return held(err)
+	}
+	defer leave()
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	err = s.mail.send(ctx, to, newMail(n, s.mail.from, to))
+	r := mailResult(ctx, err, append(s.mail.secrets(), t.Address, to.Address))
+	r.Latency = time.Since(started)
+	return r
+}
+
+// What a server cannot do, and no other try will change.
+var (
+	errNoTLS   = errors.New("the mail server does not offer STARTTLS, and nothing is sent to it in the clear: use smtps:// or another server")
+	errNoLogin = errors.New("the mail server does not offer to log in with PLAIN or LOGIN: take the user out of --smtp-url or use another server")
+)
+
+// stepError names the step of the conversation that went wrong.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+
+func (e *stepError) Unwrap() error { return e.err }
+
+// mailResult judges how a conversation ended; nil means that the server has
+// taken the mail.
+func mailResult(ctx context.Context, err error, secrets []string) Result {
+	if err == nil {
+		return Result{Outcome: Delivered, Status: 250, Detail: "the mail server has taken the mail"}
+	}
+	for _, hopeless := range []error{errNoTLS, errNoLogin} {
+		if errors.Is(err, hopeless) {
+			return failed(hopeless.Error())
+		}
+	}
+	step := "connection"
+	if e, ok := errors.AsType[*stepError](err); ok {
+		step = e.step
+	}
+	if e, ok := errors.AsType[*textproto.Error](err); ok {
+		r := Result{Outcome: Retry, Status: e.Code}
+		if e.Code >= 500 {
+			r.Outcome = Failed
+		}
+		r.Detail = fmt.Sprintf("mail server, %s: %d %s", step, e.Code, excerpt([]byte(e.Msg), secrets))
+		return r
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return Result{Outcome: Retry, Detail: "interrupted"}
+	}
+	return Result{Outcome: Retry, Detail: "mail server, " + step + ": " + describe(err)}
+}
+
+// send holds the conversation with the server.
+func (m *mailServer) send(ctx context.Context, to *mail.Address, msg *gomail.Msg) error {
+	conn, err := m.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// The client knows no context: when it ends, so does all reading and writing.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	client, err := smtp.NewClient(conn, m.host)
+	if err != nil {
+		return &stepError{"greeting", err}
+	}
+	// SMTPUTF8 is asked for only where an address needs it: not every server
+	// behind the first one has it.
+	client.SkipSMTPUTF8(isASCII(m.from.Address + to.Address))
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"greeting", func() error { return client.Hello(m.name) }},
+		{"STARTTLS", func() error { return m.startTLS(client) }},
+		{"login", func() error { return m.logIn(client) }},
+		{"sender", func() error { return client.Mail(envelope(m.from)) }},
+		{"recipient", func() error { return client.Rcpt(envelope(to)) }},
+		{"message", func() error { return transfer(client, msg) }},
+	} {
+		if err := step.do(); err != nil {
+			return &stepError{step.name, err}
+		}
+	}
+	_ = client.Quit() // the server has taken the mail, however it says goodbye
+	return nil
+}
+
+func (m *mailServer) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := m.dial(ctx, "tcp", net.JoinHostPort(m.host, m.port))
+	if err != nil || !m.tlsFirst {
+		return conn, err
+	}
+	encrypted := tls.Client(conn, m.tls)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, &stepError{"TLS", err}
+	}
+	return encrypted, nil
+}
+
+func (m *mailServer) startTLS(client *smtp.Client) error {
+	if m.tlsFirst || m.plain {
+		return nil
+	}
+	if offered, _ := client.Extension("STARTTLS"); !offered {
+		return errNoTLS
+	}
+	return client.StartTLS(m.tls)
+}
+
+// logIn is only reached with TLS when there is a user.
+func (m *mailServer) logIn(client *smtp.Client) error {
+	if m.user == "" {
+		return nil
+	}
+	_, offered := client.Extension("AUTH")
+	ways := strings.Fields(strings.ToUpper(offered))
+	switch {
+	case slices.Contains(ways, "PLAIN"):
+		return client.Auth(smtp.PlainAuth("", m.user, m.password, m.host, false))
+	case slices.Contains(ways, "LOGIN"):
+		return client.Auth(smtp.LoginAuth(m.user, m.password, m.host, false))
+	default:
+		return errNoLogin
+	}
+}
+
+func transfer(client *smtp.Client, msg *gomail.Msg) error {
+	data, err := client.Data()
+	if err != nil {
+		return err
+	}
+	if _, err := msg.WriteTo(data); err != nil {
+		return err
+	}
+	return data.Close()
+}
+
+// envelope is an address as commands have it: in brackets, without a name.
+func envelope(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > 127 })
+}

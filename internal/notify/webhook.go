@@ -1,0 +1,97 @@
+package notify
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// webhookBody is flat, for the receivers that know its first five keys from
+// elsewhere.
+type webhookBody struct {
+	Type            Type      `json:"type"`
+	Skill           string    `json:"skill"`
+	Threshold       float64   `json:"threshold"`
+	CurrentPassRate *float64  `json:"current_pass_rate"`
+	TriggeredAt     string    `json:"triggered_at"`
+	AlertID         string    `json:"alert_id"`
+	SkillID         string    `json:"skill_id"`
+	Status          Status    `json:"status"`
+	Value           *float64  `json:"value"`
+	SampleSize      int       `json:"sample_size"`
+	Interval        *interval `json:"interval"`
+	Window          *window   `json:"window"`
+	Sequence        int       `json:"sequence"`
+	URL             string    `json:"url"`
+	Version         *string   `json:"version"`
+}
+
+type interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+type window struct {
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Sessions int    `json:"sessions"`
+}
+
+func newWebhookBody(n Notice) webhookBody {
+	b := webhookBody{
+		Type: n.Type, Skill: n.Skill, Threshold: n.Threshold,
+		TriggeredAt: wireTime(n.TriggeredAt), AlertID: n.AlertID, SkillID: n.SkillID, Status: n.Status,
+		SampleSize: n.SampleSize, Sequence: n.Sequence, URL: n.URL, Version: n.Version,
+	}
+	if n.Status == Reminder {
+		b.Status = Firing
+	}
+	if n.Type == NoData {
+		b.Value = n.DaysSilent
+	} else {
+		b.CurrentPassRate, b.Value = n.PassRate, n.PassRate
+	}
+	if n.Interval != nil {
+		b.Interval = &interval{n.Interval[0], n.Interval[1]}
+	}
+	if !n.WindowTo.IsZero() {
+		b.Window = &window{wireTime(n.WindowFrom), wireTime(n.WindowTo), n.WindowSessions}
+	}
+	return b
+}
+
+// sign adds the headers of Standard Webhooks, with a signature for each secret.
+func sign(header http.Header, secrets []string, id string, body []byte) error {
+	now := time.Now()
+	var signatures []string
+	for _, secret := range secrets {
+		signature, err := signature(secret, id, now, body)
+		if err != nil {
+			return err
+		}
+		signatures = append(signatures, signature)
+	}
+	if len(signatures) == 0 {
+		return fault.New(fault.Malformed, "must be set: rotate the secret")
+	}
+	header.Set(standardwebhooks.HeaderWebhookID, id)
+	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	return nil
+}
+
+func signature(secret, id string, at time.Time, body []byte) (string, error) {
+	if err := CheckSecret(secret); err != nil {
+		return "", err
+	}
+	signer, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return "", err
+	}
+	return signer.Sign(id, at, body)
+}

@@ -1,0 +1,80 @@
+-- +goose Up
+-- Owner: internal/alerts
+CREATE TABLE alert_rules (
+    id               TEXT PRIMARY KEY,
+    org_id           TEXT NOT NULL REFERENCES organisations (id),
+    skill_id         TEXT REFERENCES skills (id), -- null: all skills
+    type             TEXT NOT NULL,
+    threshold        DOUBLE PRECISION NOT NULL,
+    sensitivity      TEXT NOT NULL,
+    action           TEXT, -- rollback, or null
+    channel          TEXT NOT NULL,
+    address          TEXT NOT NULL, -- URL or e-mail address; shown masked only
+    secret           TEXT, -- signs webhooks
+    old_secret       TEXT, -- signs beside it after a rotation
+    old_secret_until BIGINT,
+    enabled          BOOLEAN NOT NULL,
+    disabled_reason  TEXT,
+    created_by       TEXT NOT NULL REFERENCES users (id),
+    created_at       BIGINT NOT NULL,
+    updated_at       BIGINT NOT NULL
+);
+CREATE INDEX alert_rules_org ON alert_rules (org_id, id);
+
+-- Owner: internal/alerts
+CREATE TABLE alert_states (
+    rule_id        TEXT NOT NULL REFERENCES alert_rules (id),
+    skill_id       TEXT NOT NULL,
+    state          TEXT NOT NULL,
+    since          BIGINT NOT NULL,
+    good_streak    BIGINT NOT NULL, -- evaluations in a row that were fine while firing
+    sequence       BIGINT NOT NULL, -- notices so far
+    episode_id     TEXT, -- the event that began the firing
+    last_notice_at BIGINT,
+    PRIMARY KEY (rule_id, skill_id)
+);
+
+-- Owner: internal/alerts
+CREATE TABLE alert_events (
+    id              TEXT PRIMARY KEY,
+    org_id          TEXT NOT NULL,
+    rule_id         TEXT NOT NULL,
+    skill_id        TEXT NOT NULL,
+    skill_name      TEXT NOT NULL,
+    type            TEXT NOT NULL,
+    transition      TEXT NOT NULL, -- firing, resolved or reminder
+    threshold       DOUBLE PRECISION NOT NULL,
+    pass_rate       DOUBLE PRECISION,
+    interval_low    DOUBLE PRECISION,
+    interval_high   DOUBLE PRECISION,
+    graded_sessions BIGINT NOT NULL,
+    days_silent     DOUBLE PRECISION,
+    window_from     BIGINT NOT NULL,
+    window_to       BIGINT NOT NULL,
+    last_session_at BIGINT,
+    sequence        BIGINT NOT NULL,
+    episode_id      TEXT NOT NULL,
+    firing_since    BIGINT NOT NULL,
+    version         TEXT, -- current in the registry at that time
+    note            TEXT,
+    occurred_at     BIGINT NOT NULL
+);
+CREATE INDEX alert_events_org ON alert_events (org_id, id);
+CREATE INDEX alert_events_rule ON alert_events (rule_id, id);
+
+-- Owner: internal/alerts
+CREATE TABLE alert_deliveries (
+    id              TEXT PRIMARY KEY,
+    org_id          TEXT NOT NULL,
+    rule_id         TEXT NOT NULL,
+    event_id        TEXT, -- null for a test
+    channel         TEXT NOT NULL,
+    status          TEXT NOT NULL, -- pending, retrying, delivered or failed
+    attempts        BIGINT NOT NULL,
+    response_status BIGINT,
+    detail          TEXT,
+    created_at      BIGINT NOT NULL,
+    attempted_at    BIGINT,
+    next_attempt_at BIGINT
+);
+CREATE INDEX alert_deliveries_rule ON alert_deliveries (rule_id, id);

@@ -1,0 +1,353 @@
+package telemetry_test
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// model counts again, in the plainest way, what the service should answer. It
+// is written from the contract's definitions and shares no code with the
+// product: it keeps every accepted record and looks at all of them each time.
+type model struct {
+	named       map[skillKey]bool // skills that were ever spoken of
+	invocations map[recordKey]invocation
+	gradings    map[recordKey]grading
+	shelves     map[skillKey]*shelf // entries of the registry
+}
+
+func newModel() *model {
+	return &model{
+		named: map[skillKey]bool{}, invocations: map[recordKey]invocation{},
+		gradings: map[recordKey]grading{}, shelves: map[skillKey]*shelf{},
+	}
+}
+
+type skillKey struct{ org, name string }
+
+// A record is idempotent on organisation, user, kind and natural id; a user has
+// one organisation.
+type recordKey struct{ user, id string }
+
+type invocation struct {
+	skill         skillKey
+	user, session string
+	at, said      time.Time
+	triggered     bool
+	confidence    *float64
+	hash          string
+	version       string // the one it counts for
+}
+
+type grading struct {
+	skill         skillKey
+	user, session string
+	at            time.Time
+	rate          *big.Rat
+	version       string
+}
+
+// invoked takes in one report of an invocation: a newer one replaces what is
+// known, an older one fills what is open, and null never replaces a value.
+func (m *model) invoked(id string, r invocation) {
+	m.named[r.skill] = true
+	key := recordKey{r.user, id}
+	if old, ok := m.invocations[key]; ok {
+		newer, older := r, old
+		if r.said.Before(old.said) {
+			newer, older = old, r
+		}
+		if newer.confidence == nil {
+			newer.confidence = older.confidence
+		}
+		newer.hash = cmp.Or(newer.hash, older.hash)
+		r = newer
+	}
+	r.version = m.shelves[r.skill].version(r.hash, r.at)
+	m.invocations[key] = r
+}
+
+// graded takes in one report of a grading; the newest grading time wins.
+func (m *model) graded(id string, r grading) {
+	m.named[r.skill] = true
+	key := recordKey{r.user, id}
+	if old, ok := m.gradings[key]; ok {
+		newer, older := r, old
+		if r.at.Before(old.at) {
+			newer, older = old, r
+		}
+		if newer.rate == nil {
+			newer.rate = older.rate
+		}
+		r = newer
+	}
+	r.version = m.shelves[r.skill].version("", r.at)
+	m.gradings[key] = r
+}
+
+// shelf is an entry with its versions.
+type shelf struct {
+	id       string
+	versions []shelved // in the order in which they were pushed
+	currents []current
+}
+
+type shelved struct{ id, hash string }
+
+type current struct {
+	id    string
+	since time.Time
+}
+
+// version is the one whose content has the hash, else that which was current.
+func (s *shelf) version(hash string, at time.Time) string {
+	if s == nil {
+		return ""
+	}
+	for _, v := range slices.Backward(s.versions) {
+		if v.hash == hash {
+			return v.id
+		}
+	}
+	found := current{}
+	for _, c := range s.currents {
+		if !c.since.After(at) && (found.id == "" || c.since.After(found.since)) {
+			found = c
+		}
+	}
+	return found.id
+}
+
+// selection is a part of the accepted records.
+type selection struct {
+	invocations []invocation
+	gradings    []grading
+}
+
+func (m *model) selectBy(seen func(invocation) bool, judged func(grading) bool) selection {
+	return selection{
+		slices.DeleteFunc(slices.Collect(maps.Values(m.invocations)), func(i invocation) bool { return !seen(i) }),
+		slices.DeleteFunc(slices.Collect(maps.Values(m.gradings)), func(g grading) bool { return !judged(g) }),
+	}
+}
+
+func (m *model) ofSkill(k skillKey) selection {
+	return m.selectBy(func(i invocation) bool { return i.skill == k }, func(g grading) bool { return g.skill == k })
+}
+
+func (m *model) ofVersion(id string) selection {
+	return m.selectBy(func(i invocation) bool { return i.version == id }, func(g grading) bool { return g.version == id })
+}
+
+// between keeps the invocations of the days from first to last.
+func (s selection) between(first, last int) []invocation {
+	return slices.DeleteFunc(slices.Clone(s.invocations), func(i invocation) bool { return dayOf(i.at) < first || dayOf(i.at) > last })
+}
+
+func dayOf(t time.Time) int {
+	midnight := time.Date(t.UTC().Year(), t.UTC().Month(), t.UTC().Day(), 0, 0, 0, 0, time.UTC)
+	return int(midnight.Unix() / 86_400)
+}
+
+const forever = 1 << 30
+
+// sessions counts distinct sessions; a session belongs to a user.
+func sessions(all []invocation, want func(invocation) bool) int {
+	seen := map[recordKey]bool{}
+	for _, i := range all {
+		if want(i) {
+			seen[recordKey{i.user, i.session}] = true
+		}
+	}
+	return len(seen)
+}
+
+func always(invocation) bool      { return true }
+func triggered(i invocation) bool { return i.triggered }
+
+func count(all []invocation, want func(invocation) bool) int {
+	return len(slices.DeleteFunc(slices.Clone(all), func(i invocation) bool { return !want(i) }))
+}
+
+// ratio is null while the denominator is 0.
+func ratio(part, whole int) any {
+	if whole == 0 {
+		return nil
+	}
+	return float(big.NewRat(int64(part), int64(whole)))
+}
+
+func float(r *big.Rat) any {
+	f, _ := r.Float64()
+	return f
+}
+
+// exact is a number as it was written.
+func exact(f float64) *big.Rat {
+	r, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'f', -1, 64))
+	if !ok {
+		panic("not a number")
+	}
+	return r
+}
+
+func mean(values []*big.Rat) *big.Rat {
+	sum := new(big.Rat)
+	for _, v := range values {
+		sum.Add(sum, v)
+	}
+	return sum.Quo(sum, big.NewRat(int64(len(values)), 1))
+}
+
+func confidence(all []invocation) (values []*big.Rat) {
+	for _, i := range all {
+		if i.triggered && i.confidence != nil {
+			values = append(values, exact(*i.confidence))
+		}
+	}
+	return values
+}
+
+func avgConfidence(all []invocation) any {
+	values := confidence(all)
+	if len(values) == 0 {
+		return nil
+	}
+	return float(mean(values))
+}
+
+// grades are the pass rates of the sessions whose newest verdict is of the days
+// from first to last.
+func (s selection) grades(first, last int) (rates []*big.Rat) {
+	bySession := map[recordKey][]grading{}
+	for _, g := range s.gradings {
+		if g.rate != nil {
+			k := recordKey{g.user, g.session}
+			bySession[k] = append(bySession[k], g)
+		}
+	}
+	for _, all := range bySession {
+		newest := slices.MaxFunc(all, func(a, b grading) int { return a.at.Compare(b.at) })
+		if day := dayOf(newest.at); day < first || day > last {
+			continue
+		}
+		var values []*big.Rat
+		for _, g := range all {
+			values = append(values, g.rate)
+		}
+		rates = append(rates, mean(values))
+	}
+	return rates
+}
+
+func passRate(rates []*big.Rat) any {
+	if len(rates) == 0 {
+		return nil
+	}
+	return float(mean(rates))
+}
+
+// wilson is the score interval for 95 %.
+func wilson(rates []*big.Rat) [2]float64 {
+	p, _ := mean(rates).Float64()
+	n, z := float64(len(rates)), 1.96
+	root := math.Sqrt(p*(1-p)/n + z*z/(4*n*n))
+	return [2]float64{
+		math.Max(0, (p+z*z/(2*n)-z*root)/(1+z*z/n)),
+		math.Min(1, (p+z*z/(2*n)+z*root)/(1+z*z/n)),
+	}
+}
+
+func status(now, before []*big.Rat) string {
+	if len(now) < 5 {
+		return "unknown"
+	}
+	p := mean(now)
+	switch {
+	case p.Cmp(big.NewRat(1, 2)) < 0:
+		return "critical"
+	case p.Cmp(big.NewRat(4, 5)) < 0:
+		return "warning"
+	case len(before) == 0:
+		return "healthy"
+	}
+	drop := new(big.Rat).Sub(mean(before), p)
+	if drop.Cmp(big.NewRat(1, 10)) >= 0 && wilson(now)[1] < wilson(before)[0] {
+		return "warning"
+	}
+	return "healthy"
+}
+
+const window = 30
+
+// item is what the list should say of a skill, but for its id.
+func (m *model) item(k skillKey, today int) object {
+	s := m.ofSkill(k)
+	start := today - window + 1
+	recent := s.between(start, forever)
+	now := s.grades(start, forever)
+	_, last := s.seen()
+	return object{
+		"name":                k.name,
+		"status":              status(now, s.grades(start-window, start-1)),
+		"unique_sessions":     sessions(s.invocations, always),
+		"has_evidence":        len(s.grades(-forever, forever)) > 0,
+		"trigger_rate":        ratio(sessions(recent, triggered), sessions(recent, always)),
+		"avg_confidence":      avgConfidence(recent),
+		"confidence_coverage": ratio(len(confidence(recent)), count(recent, triggered)),
+		"pass_rate":           passRate(now),
+		"last_seen_at":        last,
+	}
+}
+
+// seen is when the skill was first and last observed.
+func (s selection) seen() (first, last any) {
+	if len(s.invocations) == 0 {
+		return nil, nil
+	}
+	byTime := slices.SortedFunc(slices.Values(s.invocations), func(a, b invocation) int { return a.at.Compare(b.at) })
+	wire := func(i invocation) any { return i.at.UTC().Format("2006-01-02T15:04:05.000Z") }
+	return wire(byTime[0]), wire(byTime[len(byTime)-1])
+}
+
+// detail is the answer about one skill, but for its id.
+func (m *model) detail(k skillKey, today, days int) object {
+	s := m.ofSkill(k)
+	skill := m.item(k, today)
+	skill["first_seen_at"], _ = s.seen()
+	now := s.grades(today-window+1, forever)
+	skill["graded_sessions"] = len(now)
+	skill["pass_rate_interval"] = nil
+	if len(now) > 0 {
+		skill["pass_rate_interval"] = wilson(now)
+	}
+	stats := []any{}
+	for day := today - days + 1; day <= today; day++ {
+		of, graded := s.between(day, day), s.grades(day, day)
+		stats = append(stats, object{
+			"date":            time.Unix(int64(day)*86_400, 0).UTC().Format("2006-01-02"),
+			"sessions":        sessions(of, always),
+			"checks":          len(of),
+			"triggers":        count(of, triggered),
+			"trigger_rate":    ratio(sessions(of, triggered), sessions(of, always)),
+			"avg_confidence":  avgConfidence(of),
+			"graded_sessions": len(graded),
+			"pass_rate":       passRate(graded),
+		})
+	}
+	return object{"skill": skill, "daily_stats": stats}
+}
+
+// quality is what the registry should say of a version.
+func (m *model) quality(versionID string) object {
+	s := m.ofVersion(versionID)
+	return object{
+		"aggregate_sessions":     sessions(s.invocations, always),
+		"aggregate_trigger_rate": ratio(sessions(s.invocations, triggered), sessions(s.invocations, always)),
+		"aggregate_pass_rate":    passRate(s.grades(-forever, forever)),
+	}
+}

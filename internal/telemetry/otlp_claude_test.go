@@ -1,0 +1,228 @@
+package telemetry_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestClaudeCodeSession is a session as Claude Code tells of it with
+// OTEL_LOG_TOOL_DETAILS=1, in every encoding.
+func TestClaudeCodeSession(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for _, way := range otlpWays {
+			t.Run(way.name, func(t *testing.T) {
+				c := w.org(way.name).in(t)
+				s := &claude{session: "739044cd-ce53", at: anHourAgo()}
+				c.take(way, logsOf(
+					s.event("user_prompt", "p1", "prompt_length", "42", "prompt", "fill in the form"),
+					s.event("api_request", "p1", "model", "claude", "cost_usd", 0.01, "skill.name", "third-party"),
+					s.decision("p1", "pdf-forms", "toolu_1", "accept"),
+					s.activated("p1", "pdf-forms", "claude-proactive"),
+					s.result("p1", "pdf-forms", "toolu_1", true),
+					s.activated("p2", "pdf-forms", "user-slash"),
+					s.decision("p3", "pdf-forms", "toolu_2", "reject"),
+					s.result("p3", "pdf-forms", "toolu_3", false),
+					s.activated("p4", "acme:deploy", "nested-skill"),
+					s.result("p4", "acme:deploy", "toolu_4", true),
+					s.activated("p5", "docs", "agent-preload"),
+					s.result("p5", "/review", "toolu_5", true),
+					s.event("tool_result", "p5", "tool_name", "Bash", "tool_use_id", "toolu_6", "success", "true",
+						"tool_parameters", `{"bash_command":"ls"}`),
+				))
+				c.wantFigures("pdf-forms", figures{
+					Sessions: 1, Checks: 4, Triggers: 2, TriggerRate: share(1), Confidence: share(0.8), Covered: share(1),
+				})
+				c.wantFigures("acme:deploy", figures{
+					Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6), Covered: share(1),
+				})
+				unknown := figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0)}
+				c.wantFigures("docs", unknown)
+				c.wantFigures("review", unknown)
+				if names := c.skillNames(); len(names) != 4 {
+					t.Errorf("skills %v, want four", names)
+				}
+			})
+		}
+	})
+}
+
+// TestClaudeCodeHidesNames: without OTEL_LOG_TOOL_DETAILS only Anthropic's own
+// skills have names.
+func TestClaudeCodeHidesNames(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).org("acme")
+		s := &claude{session: "s", at: anHourAgo()}
+		c.take(inProtobuf, logsOf(
+			s.activated("p1", "custom_skill", "claude-proactive"),
+			s.activated("p1", "third-party", "claude-proactive"),
+			s.activated("p1", "", "user-slash"),
+			s.activated("p1", "  ", "user-slash"),
+			s.event("tool_result", "p1", "tool_name", "Skill", "tool_use_id", "toolu_1", "success", "true"),
+			s.event("tool_result", "p1", "tool_name", "Skill", "tool_use_id", "toolu_2", "success", "true", "tool_parameters", "no JSON"),
+			s.event("tool_decision", "p1", "tool_name", "Skill", "tool_use_id", "toolu_3", "decision", "reject"),
+			s.activated("p1", "init", "claude-proactive"),
+		))
+		c.take(inProtobuf, spansOf(s.span("", "toolu_1")))
+		if diff := cmp.Diff([]string{"init"}, c.skillNames()); diff != "" {
+			t.Errorf("skills (-want +got):\n%s", diff)
+		}
+		c.wantFigures("init", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6), Covered: share(1)})
+	})
+}
+
+// TestClaudeCodeInAnyOrder: one prompt used a skill twice. Two activations come
+// out, in whatever order their signals come, alone or in one body, once or
+// repeated, and a client of the push tells of one of them, too.
+func TestClaudeCodeInAnyOrder(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		at := anHourAgo()
+		s := &claude{session: "s", at: at}
+		records := []*logs.LogRecord{
+			s.activated("p1", "pdf-forms", "claude-proactive"),
+			s.result("p1", "pdf-forms", "toolu_1", true),
+			s.activated("p1", "pdf-forms", "claude-proactive"),
+			s.result("p1", "pdf-forms", "toolu_2", true),
+		}
+		push := func(c *client) {
+			c.push("", object{"skill_invocations": []object{{
+				"skill_invocation_id": "s:s:pdf-forms:1", "session_id": "s", "occurred_at": at.Format(time.RFC3339),
+				"normalized_at": at.Add(time.Minute).Format(time.RFC3339), "skill_name": "pdf-forms", "invocation_mode": "implicit",
+				"triggered": true, "confidence": 0.9, "tool_name": "Skill", "tool_call_id": "toolu_1",
+			}}}).want(http.StatusCreated)
+		}
+		permutations(5, func(order []int) {
+			c := w.org("one by one " + orderName(order))
+			for _, i := range append(order, order[0]) {
+				if i == 4 {
+					push(c)
+					continue
+				}
+				c.take(inProtobuf, logsOf(records[i]))
+			}
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(0.75), Covered: share(1),
+			})
+			if t.Failed() {
+				t.Fatalf("in the order %v", order)
+			}
+		})
+		permutations(4, func(order []int) {
+			c := w.org("at once " + orderName(order))
+			var body []*logs.LogRecord
+			for _, i := range append(order, order...) {
+				body = append(body, records[i])
+			}
+			c.take(inProtobuf, logsOf(body...))
+			push(c)
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(0.75), Covered: share(1),
+			})
+			if t.Failed() {
+				t.Fatalf("in the order %v", order)
+			}
+		})
+	})
+}
+
+// TestClaudeCodeSpans: the span of a call tells of it when nothing else does,
+// and yields to what the events say of it.
+func TestClaudeCodeSpans(t *testing.T) {
+	fired := figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0)}
+	refused := figures{Sessions: 1, Checks: 1, TriggerRate: share(0)}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		s := &claude{session: "s", at: anHourAgo()}
+		span := spansOf(s.span("pdf-forms", "toolu_1"))
+		failing := spansOf(s.span("pdf-forms", "toolu_1"))
+		failing.ResourceSpans[0].ScopeSpans[0].Spans[0].Status = failed()
+		for _, test := range []struct {
+			name   string
+			bodies []proto.Message
+			want   figures
+		}{
+			{"alone", []proto.Message{span}, fired},
+			{"failed", []proto.Message{failing}, refused},
+			{"with its result", []proto.Message{span, logsOf(s.result("p1", "pdf-forms", "toolu_1", true))}, fired},
+			{"with a refusal", []proto.Message{span, logsOf(s.decision("p1", "pdf-forms", "toolu_1", "reject"))}, refused},
+			{"with a failure", []proto.Message{span, logsOf(s.result("p1", "pdf-forms", "toolu_1", false))}, refused},
+			{"without a call id", []proto.Message{spansOf(s.span("pdf-forms", ""))}, figures{}},
+			{"of another tool", []proto.Message{spansOf(s.span("", ""))}, figures{}},
+			{"with result and event", []proto.Message{
+				span, logsOf(s.activated("p1", "pdf-forms", "claude-proactive")), logsOf(s.result("p1", "pdf-forms", "toolu_1", true)),
+			}, figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6), Covered: share(1)}},
+		} {
+			permutations(len(test.bodies), func(order []int) {
+				c := w.org(test.name + orderName(order))
+				for _, i := range order {
+					c.take(inProtobuf, test.bodies[i])
+				}
+				t.Run(test.name, func(t *testing.T) { c.in(t).wantFigures("pdf-forms", test.want) })
+			})
+		}
+	})
+}
+
+// TestClaudeCodeWithoutJoinKeys: what lacks a key is told apart by the next
+// best one, and a repetition still counts once.
+func TestClaudeCodeWithoutJoinKeys(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for _, test := range []struct {
+			name   string
+			drop   []string
+			checks int
+		}{
+			{"no call", []string{"tool_use_id"}, 2},
+			{"no prompt", []string{"prompt.id"}, 4},
+			{"no number", []string{"event.sequence"}, 2},
+			{"neither call nor number", []string{"tool_use_id", "event.sequence"}, 2},
+			{"neither prompt nor call nor number", []string{"prompt.id", "tool_use_id", "event.sequence"}, 4},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				s := &claude{session: "s", at: anHourAgo()}
+				body := logsOf(
+					s.activated("p1", "pdf-forms", "claude-proactive"), s.result("p1", "pdf-forms", "toolu_1", true),
+					s.activated("p1", "pdf-forms", "claude-proactive"), s.result("p1", "pdf-forms", "toolu_2", true),
+				)
+				for _, record := range body.ResourceLogs[0].ScopeLogs[0].LogRecords {
+					record.Attributes = without(record.Attributes, test.drop...)
+				}
+				c := w.org(test.name).in(t)
+				c.take(inProtobuf, body)
+				c.take(inJSON, body)
+				if got := c.figures("pdf-forms"); got.Checks != test.checks || got.Triggers != test.checks || got.Sessions != 1 {
+					t.Errorf("%d checks, %d triggers, %d sessions; want %d, %d, 1", got.Checks, got.Triggers, got.Sessions, test.checks, test.checks)
+				}
+			})
+		}
+	})
+}
+
+// TestClaudeCodeNames: events are known by any of the places that producers
+// and collectors put the name.
+func TestClaudeCodeNames(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).org("acme")
+		s := &claude{session: "s", at: anHourAgo()}
+		byBody, byField := s.activated("p1", "by-body", "user-slash"), s.activated("p1", "by-field", "user-slash")
+		byBody.Attributes = without(byBody.Attributes, "event.name")
+		byField.Attributes = without(byField.Attributes, "event.name")
+		byField.Body, byField.EventName = nil, "claude_code.skill_activated"
+		byAttribute := s.activated("p1", "by-attribute", "user-slash")
+		byAttribute.Body, byAttribute.TimeUnixNano = nil, 0 // observed time only
+		c.take(inJSON, logsOf(byBody, byField, byAttribute))
+		if diff := cmp.Diff([]string{"by-attribute", "by-body", "by-field"}, c.skillNames()); diff != "" {
+			t.Errorf("skills (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package telemetry
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+const (
+	// maxMessages bounds the memory of a decoded body: an empty message takes
+	// two bytes on the wire and a hundred here. A collector's largest batches
+	// have some hundred thousand.
+	maxMessages = 2_000_000
+	// maxDepth bounds how deeply attributes may be nested.
+	maxDepth = 100
+)
+
+// encoding is how a body is written; its answer is written the same way.
+type encoding struct {
+	mediaType string
+}
+
+var (
+	inProtobuf = encoding{"application/x-protobuf"}
+	inJSON     = encoding{"application/json"}
+)
+
+func encodingOf(contentType string) (encoding, error) {
+	media, _, _ := mime.ParseMediaType(contentType) // what it cannot read is unsupported
+	for _, e := range []encoding{inProtobuf, inJSON} {
+		if media == e.mediaType {
+			return e, nil
+		}
+	}
+	return encoding{}, fault.New(fault.Unsupported, "Content-Type %q is not read here; send %s or %s", contentType, inProtobuf.mediaType, inJSON.mediaType)
+}
+
+var errDeep = errors.New("it is nested too deeply")
+
+// decode reads a body into m. It refuses bodies that would grow too large in
+// memory, before they do.
+func (e encoding) decode(raw []byte, m proto.Message) error {
+	if e == inJSON {
+		raw, messages := binaryIDs(raw)
+		if messages > maxMessages {
+			return tooManyMessages()
+		}
+		return protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}.Unmarshal(raw, m)
+	}
+	left, err := weigh(raw, m.ProtoReflect().Descriptor(), maxMessages, maxDepth)
+	if err != nil {
+		return err
+	}
+	if left < 0 {
+		return tooManyMessages()
+	}
+	return proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}.Unmarshal(raw, m)
+}
+
+func tooManyMessages() error {
+	return fault.New(fault.TooLarge, "The body is over the limit of %d messages; send smaller batches", maxMessages)
+}
+
+// weigh takes what a message costs in memory off left, counted in messages,
+// and stops when that is below zero. Lists of numbers count, too: packed, they
+// grow when they are read.
+func weigh(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, error) {
+	const numbers = 32 // bytes of a packed list that weigh as much as a message
+	if depth == 0 {
+		return left, errDeep
+	}
+	for left--; len(raw) > 0 && left >= 0; {
+		number, kind, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return left, protowire.ParseError(n)
+		}
+		raw = raw[n:]
+		size := protowire.ConsumeFieldValue(number, kind, raw)
+		if size < 0 {
+			return left, protowire.ParseError(size)
+		}
+		field := d.Fields().ByNumber(number)
+		if kind == protowire.BytesType && field != nil {
+			value, _ := protowire.ConsumeBytes(raw)
+			switch {
+			case field.Message() != nil:
+				var err error
+				if left, err = weigh(value, field.Message(), left, depth-1); err != nil {
+					return left, err
+				}
+			case field.IsList():
+				left -= 1 + len(value)/numbers
+			}
+		}
+		raw = raw[size:]
+	}
+	return left, nil
+}
+
+// binaryIDs returns OTLP's JSON as the library reads it, and how many objects
+// it holds: OTLP writes the ids of traces and spans in hex, the library reads
+// all bytes as base64. What is no valid JSON stays so.
+func binaryIDs(raw []byte) (out []byte, objects int) {
+	out = make([]byte, 0, len(raw))
+	isID := false // the value to come is an id
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; c {
+		case '"':
+			end := stringEnd(raw, i)
+			token := raw[i:end]
+			switch {
+			case isKey(raw[end:]):
+				isID = idKeys[string(token)]
+			case isID:
+				token, isID = base64ID(token), false
+			}
+			out = append(out, token...)
+			i = end
+			continue
+		case ' ', '\t', '\r', '\n', ':':
+		case '{':
+			objects++
+			isID = false
+		default:
+			isID = false
+		}
+		out = append(out, raw[i])
+		i++
+	}
+	return out, objects
+}
+
+var idKeys = map[string]bool{
+	`"traceId"`: true, `"spanId"`: true, `"parentSpanId"`: true,
+	`"trace_id"`: true, `"span_id"`: true, `"parent_span_id"`: true,
+}
+
+// stringEnd is where the string that begins at start ends.
+func stringEnd(raw []byte, start int) int {
+	for i := start + 1; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+// isKey reports whether the string before rest is the key of an object.
+func isKey(rest []byte) bool {
+	for _, c := range rest {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		}
+		return c == ':'
+	}
+	return false
+}
+
+// base64ID turns a quoted id from hex into base64. What is no hex is left to
+// the library.
+func base64ID(token []byte) []byte {
+	id, err := hex.DecodeString(string(token[1:max(1, len(token)-1)]))
+	if err != nil {
+		return token
+	}
+	return []byte(`"` + base64.StdEncoding.EncodeToString(id) + `"`)
+}
+
+// taken answers a body that was read: empty, or what was not taken.
+func (e encoding) taken(s signal, rejected []rejection) httpapi.Stream {
+	if len(rejected) == 0 {
+		return e.answer(http.StatusOK, nil, struct{}{})
+	}
+	message := summary(rejected)
+	return e.answer(http.StatusOK,
+		protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), countAndMessage(len(rejected), message)),
+		map[string]any{"partialSuccess": map[string]string{s.rejected: strconv.Itoa(len(rejected)), "errorMessage": message}})
+}
+
+// invalidArgument is the code that a google.rpc.Status has for a bad request.
+const invalidArgument = 3
+
+// malformed answers a body that could not be read, with a google.rpc.Status as
+// OTLP wants it.
+func (e encoding) malformed(message string) httpapi.Stream {
+	return e.answer(http.StatusBadRequest, countAndMessage(invalidArgument, message),
+		map[string]any{"code": invalidArgument, "message": message})
+}
+
+// countAndMessage encodes a number as field 1 and a text as field 2.
+func countAndMessage(n int, message string) []byte {
+	raw := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(n)) //nolint:gosec // a count
+	return protowire.AppendString(protowire.AppendTag(raw, 2, protowire.BytesType), message)
+}
+
+func (e encoding) answer(status int, message []byte, object any) httpapi.Stream {
+	body := message
+	if e == inJSON {
+		body, _ = json.Marshal(object) // maps of texts and numbers always marshal
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", e.mediaType)
+		w.WriteHeader(status)
+		_, _ = w.Write(body) // the sender is gone if this fails
+	}
+}

@@ -1,0 +1,108 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Codex counts the skills that it put before the model. Its counter knows no
+// session, so it adds to checks and triggers and to nothing else.
+const skillInjected = "codex.skill.injected"
+
+// maxCount is the largest count that is believed.
+const maxCount = 1_000_000
+
+func (n *normalizer) metrics(data *metrics.MetricsData) {
+	for _, resource := range data.GetResourceMetrics() {
+		for _, scope := range resource.GetScopeMetrics() {
+			for _, metric := range scope.GetMetrics() {
+				if metric.GetName() != skillInjected {
+					n.accepted += dataPoints(metric)
+					n.index += dataPoints(metric)
+					continue
+				}
+				n.injected(metric, said{resource.GetResource().GetAttributes(), scope.GetScope().GetAttributes()})
+			}
+		}
+	}
+}
+
+func dataPoints(m *metrics.Metric) int {
+	return len(m.GetGauge().GetDataPoints()) + len(m.GetSum().GetDataPoints()) + len(m.GetHistogram().GetDataPoints()) +
+		len(m.GetExponentialHistogram().GetDataPoints()) + len(m.GetSummary().GetDataPoints())
+}
+
+// injected reads the points of Codex's counter.
+func (n *normalizer) injected(metric *metrics.Metric, surroundings said) {
+	sum := metric.GetSum()
+	if !sum.GetIsMonotonic() {
+		for range dataPoints(metric) {
+			n.took("data point", fmt.Errorf("%s must be a monotonic sum", skillInjected))
+		}
+		return
+	}
+	for _, p := range sum.GetDataPoints() {
+		n.took("data point", n.injection(p, sum.GetAggregationTemporality(), surroundings))
+	}
+}
+
+func (n *normalizer) injection(p *metrics.NumberDataPoint, temporality metrics.AggregationTemporality, surroundings said) error {
+	e := event{said: said{p.GetAttributes()}, nanos: p.GetTimeUnixNano()}
+	o, hidden, err := n.observation(e, e.text("skill"))
+	if err != nil || hidden {
+		return err
+	}
+	if o.Weight, err = countOf(p); err != nil {
+		return err
+	}
+	o = triggerOf(e.text("invoke_type")).fired(o)
+	o.Triggered = e.text("status") != "error"
+	series := n.id("otlp_series", seriesOf(append(surroundings, p.GetAttributes())), strconv.FormatUint(p.GetStartTimeUnixNano(), 10))
+	switch {
+	case temporality == metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE:
+		n.counts = append(n.counts, count{Observation: o, series: series, index: n.index})
+	case temporality != metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA:
+		return fmt.Errorf("%s must be delta or cumulative", skillInjected)
+	case o.Weight > 0:
+		o.ID = n.id("otlp_delta", series, e.time())
+		n.observe(o)
+	}
+	return nil
+}
+
+// countOf is the value of a point, which must be a whole number.
+func countOf(p *metrics.NumberDataPoint) (int64, error) {
+	value := float64(p.GetAsInt())
+	if d, ok := p.GetValue().(*metrics.NumberDataPoint_AsDouble); ok {
+		value = d.AsDouble
+	}
+	if !(value >= 0 && value <= maxCount) || value != math.Trunc(value) {
+		return 0, errors.New("its value must be a whole number from 0 to " + strconv.Itoa(maxCount))
+	}
+	return int64(value), nil
+}
+
+// seriesOf names a stream of points by all its attributes, in any order.
+func seriesOf(s said) string {
+	var words []string
+	for i, attributes := range s {
+		for _, a := range attributes {
+			words = append(words, fmt.Sprintf("%d %q %x", i, a.GetKey(), encoded(a.GetValue())))
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, "\n")
+}
+
+func encoded(v *common.AnyValue) []byte {
+	raw, _ := proto.MarshalOptions{Deterministic: true}.Marshal(v) // it was unmarshalled before
+	return raw
+}

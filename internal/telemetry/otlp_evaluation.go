@@ -1,0 +1,61 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// evaluationResult is the event by which any evaluator gives its verdict.
+const evaluationResult = "gen_ai.evaluation.result"
+
+// evaluation reads a verdict. Without a skill it says nothing of one.
+func (n *normalizer) evaluation(e event) error {
+	name, hidden, err := n.skill(e.text("gen_ai.skill.name", "skill.name", "github.copilot.skill.name"))
+	if err != nil || hidden {
+		return err
+	}
+	at, err := n.when(e.nanos)
+	if err != nil {
+		return err
+	}
+	evaluator, subject := e.text("gen_ai.evaluation.name"), e.text("gen_ai.response.id")
+	if subject == "" {
+		subject = e.trace + " " + e.time()
+	}
+	id := n.id("grading_result", "otlp", e.session, name, evaluator, subject)
+	g := skills.Grading{ID: id, SkillName: name, Session: e.session, PassRate: verdict(e), At: at}
+	n.gradings = append(n.gradings, g)
+	n.records = append(n.records, record{id: id, kind: "grading_result", normalizedAt: at, body: gradingBody(e, g)})
+	return nil
+}
+
+// verdict is the share of what was asked that passed: what the label says,
+// else a score from 0 to 1. A score on another scale decides nothing.
+func verdict(e event) *float64 {
+	pass, fail := 1.0, 0.0
+	switch strings.ToLower(e.text("gen_ai.evaluation.score.label")) {
+	case "pass", "passed":
+		return &pass
+	case "fail", "failed":
+		return &fail
+	}
+	if score, ok := e.float("gen_ai.evaluation.score.value"); ok && checkShare("score", &score) == nil {
+		return &score
+	}
+	return nil
+}
+
+// gradingBody is the verdict in the form in which a push brings one.
+func gradingBody(e event, g skills.Grading) map[string]json.RawMessage {
+	body := map[string]json.RawMessage{}
+	for key, value := range map[string]any{
+		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,
+		"evaluation_name": e.text("gen_ai.evaluation.name"), "explanation": e.text("gen_ai.evaluation.explanation"),
+		"score_label": e.text("gen_ai.evaluation.score.label"), "score_value": e.text("gen_ai.evaluation.score.value"),
+	} {
+		body[key], _ = json.Marshal(value) // texts, times and numbers from 0 to 1 always marshal
+	}
+	return body
+}

@@ -1,0 +1,163 @@
+package telemetry_test
+
+import (
+	"testing"
+	"time"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func failed() *trace.Status { return &trace.Status{Code: trace.Status_STATUS_CODE_ERROR} }
+
+// without returns attributes but for some.
+func without(all []*common.KeyValue, keys ...string) (rest []*common.KeyValue) {
+	drop := map[string]bool{}
+	for _, key := range keys {
+		drop[key] = true
+	}
+	for _, a := range all {
+		if !drop[a.Key] {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// copilot writes the spans of one prompt in Copilot.
+type copilot struct {
+	conversation string
+	trace        string // 16 characters
+	at           time.Time
+}
+
+// agent is the span of the whole prompt. It names the skills that there are,
+// and has an event for each that was used.
+func (c copilot) agent(installed []string, used ...string) *trace.Span {
+	span := &trace.Span{
+		TraceId: []byte(c.trace), SpanId: []byte("agent..."), Name: "invoke_agent", Kind: trace.Span_SPAN_KIND_CLIENT,
+		StartTimeUnixNano: nanos(c.at), EndTimeUnixNano: nanos(c.at.Add(time.Minute)),
+		Attributes: attributes("gen_ai.operation.name", "invoke_agent", "gen_ai.provider.name", "github", "gen_ai.conversation.id", c.conversation,
+			"enduser.pseudo.id", "u-17", "github.copilot.context.skills", installed),
+	}
+	for i, skill := range used {
+		span.Events = append(span.Events, &trace.Span_Event{
+			Name: "github.copilot.skill.invoked", TimeUnixNano: nanos(c.at.Add(time.Duration(i+1) * time.Second)),
+			Attributes: attributes("github.copilot.skill.name", skill, "github.copilot.skill.path", "/home/jo/.copilot/skills/"+skill+"/SKILL.md"),
+		})
+	}
+	return span
+}
+
+// tool is the span of a tool call. Copilot's does not name the conversation.
+func (c copilot) tool(call string, pairs ...any) *trace.Span {
+	return &trace.Span{
+		TraceId: []byte(c.trace), SpanId: []byte("tool" + call), ParentSpanId: []byte("agent..."), Name: "execute_tool skill",
+		StartTimeUnixNano: nanos(c.at.Add(2 * time.Second)), EndTimeUnixNano: nanos(c.at.Add(3 * time.Second)),
+		Attributes: append(attributes("gen_ai.operation.name", "execute_tool", "gen_ai.tool.name", "skill", "gen_ai.tool.call.id", call),
+			attributes(pairs...)...),
+	}
+}
+
+// TestCopilot: the event and the span of the tool tell of one activation; the
+// skills that were only offered lower the trigger rate.
+func TestCopilot(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		first := copilot{conversation: "conversation-1", trace: "trace-1.........", at: anHourAgo()}
+		second := copilot{conversation: "conversation-2", trace: "trace-2.........", at: anHourAgo()}
+		installed := []string{"pdf-forms", "deploy"}
+		bodies := []proto.Message{
+			spansOf(first.agent(installed, "pdf-forms", "pdf-forms")),
+			spansOf(first.tool("call", "gen_ai.skill.name", "pdf-forms"), first.tool("cal2", "github.copilot.tool.parameters.skill_name", "pdf-forms")),
+			spansOf(first.tool("read", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "references/fields.md")),
+			spansOf(second.agent(installed)),
+		}
+		n := 0
+		permutations(len(bodies), func(order []int) {
+			c := w.org("order " + orderName(order))
+			for _, i := range append(order, order[0]) {
+				c.take(otlpWays[n%len(otlpWays)], bodies[i])
+				n++
+			}
+			c.wantFigures("pdf-forms", figures{Sessions: 2, Checks: 2, Triggers: 2, TriggerRate: share(0.5), Covered: share(0)})
+			c.wantFigures("deploy", figures{Sessions: 2, TriggerRate: share(0)})
+			if t.Failed() {
+				t.Fatalf("in the order %v", order)
+			}
+		})
+	})
+}
+
+// TestCopilotTriggers: a skill that the person chose is explicit.
+func TestCopilotTriggers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for trigger, want := range map[string]*float64{
+			"user-invoked": share(1), "agent-invoked": share(0.6), "context-load": nil, "": nil,
+		} {
+			t.Run(trigger, func(t *testing.T) {
+				c := w.org("trigger " + trigger).in(t)
+				p := copilot{conversation: "c", trace: "trace-1.........", at: anHourAgo()}
+				span := p.agent(nil, "pdf-forms")
+				span.Events[0].Attributes = append(span.Events[0].Attributes, attributes("github.copilot.skill.invocation_trigger", trigger)...)
+				c.take(inProtobuf, spansOf(span))
+				covered := 0.0
+				if want != nil {
+					covered = 1
+				}
+				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: want, Covered: &covered})
+			})
+		}
+	})
+}
+
+// TestExecuteTool: any agent that follows the conventions.
+func TestExecuteTool(t *testing.T) {
+	fired := figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0)}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		p := copilot{trace: "trace-1.........", at: anHourAgo()}
+		change := func(span *trace.Span, fn func(*trace.Span)) *trace.Span {
+			fn(span)
+			return span
+		}
+		for _, test := range []struct {
+			name  string
+			spans []*trace.Span
+			want  figures
+		}{
+			{"loading", []*trace.Span{p.tool("call", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.description", "Fills in forms.",
+				"gen_ai.skill.source.uri", "https://skills.example.com/pdf-forms")}, fired},
+			{"loading by its file", []*trace.Span{p.tool("call", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "SKILL.md")}, fired},
+			{"known by its name only", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) {
+				s.Name, s.Attributes = "execute_tool", without(s.Attributes, "gen_ai.operation.name", "gen_ai.tool.call.id")
+			})}, fired},
+			{"failed", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.Status = failed() })},
+				figures{Sessions: 1, Checks: 1, TriggerRate: share(0), Covered: nil}},
+			{"another operation", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) {
+				s.Name, s.Attributes[0] = "chat gpt", attributes("gen_ai.operation.name", "chat")[0]
+			})}, figures{}},
+			{"no skill", []*trace.Span{p.tool("call")}, figures{}},
+			{"hidden skill", []*trace.Span{p.tool("call", "gen_ai.skill.name", "third-party")}, figures{}},
+			{"use only", []*trace.Span{
+				p.tool("rea1", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "references/a.md"),
+				p.tool("rea2", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "references/b.md"),
+				p.tool("run1", "gen_ai.skill.name", "pdf-forms", "process.executable.name", "python3"),
+			}, fired},
+			{"without a trace", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.TraceId = nil })},
+				figures{Checks: 1, Triggers: 1, Covered: share(0)}},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				c := w.org(test.name).in(t)
+				c.take(inJSON, spansOf(test.spans...))
+				c.take(inProtobuf, spansOf(test.spans...))
+				c.wantFigures("pdf-forms", test.want)
+			})
+		}
+	})
+}

@@ -1,0 +1,304 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// A reader makes a batch of a push, record by record.
+type reader struct {
+	caller access.Caller
+	now    time.Time
+	batch  batch
+	// sessions that records name, and whether they have a record of their own:
+	// clients often leave that out.
+	sessions map[string]bool
+}
+
+func newReader(c access.Caller, now time.Time) *reader {
+	return &reader{caller: c, now: now, sessions: map[string]bool{}}
+}
+
+// A kind is one array of a push and the way its records are read.
+type kind struct {
+	array, name string
+	read        func(r *reader, item json.RawMessage) error
+}
+
+func recordKinds() []kind {
+	return []kind{
+		{"sessions", "session", as((*reader).session)},
+		{"prompts", "prompt", as((*reader).prompt)},
+		{"skill_invocations", "skill_invocation", as((*reader).invocation)},
+		{"execution_facts", "execution_fact", as((*reader).executionFact)},
+		{"normalization_runs", "normalization_run", as(other("normalization_run", "run_id"))},
+		{"evolution_evidence", "evolution_evidence", as(other("evolution_evidence", "evidence_id"))},
+		{"orchestrate_runs", "orchestrate_run", as(other("orchestrate_run", "run_id"))},
+		{"grading_results", "grading_result", as((*reader).grading)},
+		{"improvement_signals", "improvement_signal", as(other("improvement_signal", "signal_id"))},
+	}
+}
+
+// as reads a record of the type that fn takes.
+func as[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, json.RawMessage) error {
+	return func(r *reader, item json.RawMessage) error {
+		var record T
+		if err := decode(item, &record); err != nil {
+			return err
+		}
+		return fn(r, record, item)
+	}
+}
+
+// read reads all records of the push.
+func (r *reader) read(e envelope) batch {
+	for _, k := range recordKinds() {
+		raw, ok := e.Canonical[k.array]
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var items []json.RawMessage
+		if err := json.Unmarshal(raw, &items); err != nil {
+			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
+			continue
+		}
+		for i, item := range items {
+			if err := k.read(r, item); err != nil {
+				r.reject(k.name, i, err)
+				continue
+			}
+			r.batch.accepted++
+		}
+	}
+	r.addSessions()
+	return r.batch
+}
+
+func (r *reader) reject(kind string, index int, err error) {
+	r.batch.rejected = append(r.batch.rejected, rejection{Kind: kind, Index: index, Message: err.Error()})
+}
+
+// maxAhead is how far a client's clock may run ahead of ours.
+const maxAhead = 24 * time.Hour
+
+// when reads a time. A far future would sit in every window for ever.
+func (r *reader) when(field string, value *string) (time.Time, error) {
+	text, err := need(field, value)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s must be an ISO 8601 time with an offset", field)
+	}
+	if t.After(r.now.Add(maxAhead)) || t.Year() < 1970 {
+		return time.Time{}, fmt.Errorf("%s lies too far in the future or the past", field)
+	}
+	return t, nil
+}
+
+// normalizedAt orders reports; a record without one is as old as its time.
+func (r *reader) normalizedAt(b base, fallback time.Time) time.Time {
+	if t, err := r.when("normalized_at", b.NormalizedAt); err == nil {
+		return t
+	}
+	return fallback
+}
+
+func (r *reader) sessionOf(b base) (string, error) {
+	id, err := need("session_id", b.SessionID)
+	if err == nil {
+		r.nameSession(id)
+	}
+	return id, err
+}
+
+func (r *reader) nameSession(id string) {
+	if _, named := r.sessions[id]; !named {
+		r.sessions[id] = false
+	}
+}
+
+func (r *reader) id(kind, natural string) string {
+	return skills.ID(r.caller.OrgID, r.caller.UserID, kind, natural)
+}
+
+// keep stores a record as it came.
+func (r *reader) keep(kind, natural string, b base, item json.RawMessage) error {
+	var body map[string]json.RawMessage
+	if err := decode(item, &body); err != nil {
+		return err
+	}
+	r.batch.records = append(r.batch.records, record{
+		id: r.id(kind, natural), kind: kind, body: body, normalizedAt: r.normalizedAt(b, time.Unix(0, 0)),
+	})
+	return nil
+}
+
+func (r *reader) session(b base, item json.RawMessage) error {
+	id, err := need("session_id", b.SessionID)
+	if err != nil {
+		return err
+	}
+	r.sessions[id] = true
+	return r.keep("session", id, b, item)
+}
+
+// addSessions keeps a record for every session that others name.
+func (r *reader) addSessions() {
+	for id, hasRecord := range r.sessions {
+		if hasRecord {
+			continue
+		}
+		name, _ := json.Marshal(id) // text always marshals
+		r.batch.records = append(r.batch.records, record{
+			id: r.id("session", id), kind: "session", normalizedAt: time.Unix(0, 0),
+			body: map[string]json.RawMessage{"session_id": name},
+		})
+	}
+}
+
+func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {
+	id, err := need("prompt_id", c.ID)
+	if err != nil {
+		return err
+	}
+	at, err := r.when("occurred_at", c.OccurredAt)
+	if err != nil {
+		return err
+	}
+	if _, err := r.sessionOf(c.base); err != nil {
+		return err
+	}
+	r.batch.prompts = append(r.batch.prompts, prompt{
+		id: id, kind: deref(c.Kind), text: deref(c.Text), at: at, normalizedAt: r.normalizedAt(c.base, at),
+	})
+	return nil
+}
+
+func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
+	id, err := need("skill_invocation_id", c.ID)
+	if err != nil {
+		return err
+	}
+	at, err := r.when("occurred_at", c.OccurredAt)
+	if err != nil {
+		return err
+	}
+	if c.Triggered == nil {
+		return errors.New("triggered is required")
+	}
+	if err := checkShare("confidence", c.Confidence); err != nil {
+		return err
+	}
+	name, hidden, err := skillOf(c.SkillName)
+	if err != nil {
+		return err
+	}
+	session, err := r.sessionOf(c.base)
+	if err != nil {
+		return err
+	}
+	if hidden {
+		r.batch.unattributed++
+		return nil
+	}
+	o := skills.Observation{
+		ID: r.id("skill_invocation", id), SkillName: name, Session: session,
+		PromptID: deref(c.MatchedPromptID), VersionHash: deref(c.VersionHash), Mode: deref(c.Mode),
+		Triggered: *c.Triggered, Confidence: c.Confidence, At: at, NormalizedAt: r.normalizedAt(c.base, at),
+	}
+	if call := deref(c.ToolCallID); call != "" {
+		o.Aliases = []string{callAlias(r.caller, session, call)}
+		o.Claim = r.id("tool_call_record", session+"\n"+call)
+	}
+	r.batch.observations = append(r.batch.observations, o)
+	return nil
+}
+
+// skillOf is the name of the skill that a record speaks of, unless its
+// producer hides it.
+func skillOf(field *string) (name string, hidden bool, err error) {
+	if field == nil {
+		return "", false, errors.New("skill_name is required")
+	}
+	if skills.Placeholder(*field) {
+		return "", true, nil
+	}
+	name, err = skills.CleanName(*field)
+	return name, false, err
+}
+
+// callAlias names a tool call of a session: the key by which reports of one
+// activation from several producers find each other.
+func callAlias(c access.Caller, session, call string) string {
+	return skills.ID(c.OrgID, c.UserID, "tool_call", session+"\n"+call)
+}
+
+// executionFact takes the session into the natural id: clients number their
+// facts from 1 in every session.
+func (r *reader) executionFact(c factRecord, item json.RawMessage) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	session, err := r.sessionOf(c.base)
+	if err != nil {
+		return err
+	}
+	return r.keep("execution_fact", session+"\n"+id, c.base, item)
+}
+
+func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
+	id, err := need("grading_id", c.ID)
+	if err != nil {
+		return err
+	}
+	at, err := r.when("graded_at", c.GradedAt)
+	if err != nil {
+		return err
+	}
+	rate, err := c.passRate()
+	if err != nil {
+		return err
+	}
+	name, hidden, err := skillOf(c.SkillName)
+	if err != nil {
+		return err
+	}
+	session, err := r.sessionOf(c.base)
+	if err != nil {
+		return err
+	}
+	if hidden {
+		r.batch.unattributed++
+		return nil
+	}
+	r.batch.gradings = append(r.batch.gradings, skills.Grading{
+		ID: r.id("grading_result", id), SkillName: name, Session: session, PassRate: rate, At: at,
+	})
+	return r.keep("grading_result", id, c.base, item)
+}
+
+// other reads a record of a kind that the service keeps without looking inside.
+func other(kind, idField string) func(*reader, base, json.RawMessage) error {
+	return func(r *reader, b base, item json.RawMessage) error {
+		var fields map[string]json.RawMessage
+		if err := decode(item, &fields); err != nil {
+			return err
+		}
+		var id string
+		if err := json.Unmarshal(fields[idField], &id); err != nil || id == "" || len(id) > maxText {
+			return fmt.Errorf("%s is required and must be a string", idField)
+		}
+		if b.SessionID != nil && *b.SessionID != "" {
+			r.nameSession(*b.SessionID)
+		}
+		return r.keep(kind, id, b, item)
+	}
+}

@@ -1,0 +1,440 @@
+package telemetry_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestRecount sends random pushes of several users of two organisations, and
+// compares every figure with a recount of the accepted records.
+// -rapid.checks=1000 looks longer.
+func TestRecount(t *testing.T) {
+	fewChecks(t, "20")
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		rapid.Check(t, func(rt *rapid.T) {
+			s := newStream(w, rt)
+			for range rapid.IntRange(2, 14).Draw(rt, "steps") {
+				s.step()
+			}
+			s.compare()
+		})
+	})
+}
+
+// fewChecks keeps the everyday run short, unless the command line asks for a
+// number of checks.
+func fewChecks(t *testing.T, checks string) {
+	t.Helper()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if asked {
+		return
+	}
+	if err := flag.Set("rapid.checks", checks); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stream is what comes in during one check.
+type stream struct {
+	*rapid.T
+	w       *world
+	m       *model
+	now     time.Time
+	pushers []*client
+	sent    []sentPush
+	bare    map[string]bool // bodies without a push_id, by user
+	entries map[skillKey]string
+	ticks   int // makes times of the registry differ
+}
+
+type sentPush struct {
+	by        *client
+	id        string
+	canonical object
+	apply     func() // to the model
+	want      object
+}
+
+// checks numbers the organisations of all checks.
+var checks atomic.Int64
+
+func newStream(w *world, t *rapid.T) *stream {
+	s := &stream{T: t, w: w, m: newModel(), now: time.Now().UTC().Truncate(time.Millisecond), bare: map[string]bool{}, entries: map[skillKey]string{}}
+	for i := range 2 {
+		ada := w.org(fmt.Sprintf("org %d of check %d", i, checks.Add(1)))
+		s.pushers = append(s.pushers, ada.in(t), w.member(ada.org, "bob", access.Member).in(t))
+	}
+	return s
+}
+
+func pick[T any](s *stream, label string, from ...T) T {
+	return rapid.SampledFrom(from).Draw(s.T, label)
+}
+
+// step is one thing that happens.
+func (s *stream) step() {
+	switch what := rapid.IntRange(0, 9).Draw(s.T, "what"); {
+	case what < 6 || len(s.sent) == 0 && what < 8:
+		s.push(s.newPush())
+	case what == 6: // the same push again
+		again := pick(s, "again", s.sent...)
+		if again.id != "" {
+			again.by.push(again.id, again.canonical).want(http.StatusOK).
+				wantBody(object{"status": "accepted", "push_id": again.id, "duplicate": true, "accepted": 0, "unattributed": 0, "rejected": []any{}})
+		}
+	case what == 7: // the same records under another name
+		again := pick(s, "again", s.sent...)
+		again.id = uuid.NewString()
+		s.push(again)
+	default:
+		s.changeRegistry()
+	}
+}
+
+func (s *stream) push(p sentPush) {
+	raw, err := json.Marshal(p.canonical)
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+	key := p.by.user.ID + string(raw)
+	if p.id == "" && s.bare[key] {
+		p.by.push("", p.canonical).want(http.StatusOK)
+		return
+	}
+	s.bare[key] = s.bare[key] || p.id == ""
+	got := p.by.push(p.id, p.canonical).want(http.StatusCreated).object()
+	delete(got, "push_id")
+	delete(p.want, "push_id")
+	for _, r := range got["rejected"].([]any) {
+		delete(r.(object), "message")
+	}
+	if diff := cmp.Diff(plain(s.T, p.want), any(got)); diff != "" {
+		s.Errorf("answer of a push (-want +got):\n%s", diff)
+	}
+	p.apply()
+	s.sent = append(s.sent, p)
+}
+
+// newPush draws a push and what should come of it.
+func (s *stream) newPush() sentPush {
+	p := sentPush{by: pick(s, "by", s.pushers...), id: pick(s, "push_id", "", uuid.NewString()), canonical: object{}}
+	var effects []func()
+	var rejected []any
+	hidden, accepted := 0, 0
+	add := func(array, kind string, d drawn) {
+		all, _ := p.canonical[array].([]any)
+		p.canonical[array] = append(all, d.record)
+		switch {
+		case d.broken:
+			rejected = append(rejected, object{"kind": kind, "index": len(all)})
+			return
+		case d.hidden:
+			hidden++
+		default:
+			effects = append(effects, d.apply)
+		}
+		accepted++
+	}
+	for range rapid.IntRange(1, 6).Draw(s.T, "invocations") {
+		add("skill_invocations", "skill_invocation", s.invocation(p.by))
+	}
+	for range rapid.IntRange(0, 4).Draw(s.T, "gradings") {
+		add("grading_results", "grading_result", s.grading(p.by))
+	}
+	p.want = object{"status": "accepted", "accepted": accepted, "unattributed": hidden, "rejected": append([]any{}, rejected...)}
+	p.apply = func() {
+		for _, effect := range effects {
+			effect()
+		}
+	}
+	return p
+}
+
+// drawn is a record and what should come of it.
+type drawn struct {
+	record         object
+	broken, hidden bool
+	apply          func()
+}
+
+// time draws one that is accepted: often at the edge of a window.
+func (s *stream) time(label string) time.Time {
+	if rapid.IntRange(0, 19).Draw(s.T, label+" ahead") == 0 {
+		return s.now.Add(23 * time.Hour)
+	}
+	days := pick(s, label, 0, 0, 1, 2, 28, 29, 30, 31, 58, 59, 60, 61, 100)
+	midnight := s.now.Truncate(24 * time.Hour)
+	return midnight.AddDate(0, 0, -days).Add(time.Duration(rapid.IntRange(0, 24*60-1).Draw(s.T, "minute")) * time.Minute)
+}
+
+// skill draws a name and the skill that it means; none when hidden.
+func (s *stream) skill() (written, name string) {
+	written = pick(s, "skill", "pdf", "pdf", "pdf", "dir/sub skill", " pdf\n", "custom_skill", "third-party", "")
+	if name = strings.TrimSpace(written); name == "custom_skill" || name == "third-party" {
+		name = ""
+	}
+	return written, name
+}
+
+// spoil breaks a record in one of many ways.
+func (s *stream) spoil(record object, ways ...func()) bool {
+	if rapid.IntRange(0, 11).Draw(s.T, "spoil") != 0 {
+		return false
+	}
+	pick(s, "way", append(ways,
+		func() { record["session_id"] = 5 },
+		func() { delete(record, "session_id") },
+		func() { record["skill_name"] = nil },
+		func() { record["skill_name"] = strings.Repeat("x", 201) },
+	)...)()
+	return true
+}
+
+func optional[T any](record object, key string, value *T) {
+	if value != nil {
+		record[key] = *value
+	}
+}
+
+func p[T any](v T) *T { return &v }
+
+func (s *stream) invocation(by *client) drawn {
+	id := fmt.Sprint("i", rapid.IntRange(0, 7).Draw(s.T, "id"))
+	written, name := s.skill()
+	i := invocation{
+		skill: skillKey{by.org.ID, name}, user: by.user.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
+		at: s.time("at"), triggered: rapid.Bool().Draw(s.T, "triggered"),
+		confidence: pick(s, "confidence", nil, nil, p(0.0), p(0.1), p(0.25), p(0.333), p(0.7), p(1.0)),
+		hash:       pick(s, "hash", "", "", "", "h1", "h2", "h3"),
+	}
+	record := object{
+		"skill_invocation_id": id, "session_id": i.session, "skill_name": written,
+		"occurred_at": i.at.Format(time.RFC3339Nano), "triggered": i.triggered, "confidence": nil, "unknown": []any{1},
+	}
+	optional(record, "confidence", i.confidence)
+	if i.hash != "" {
+		record["skill_version_hash"] = i.hash
+	}
+	if rapid.Bool().Draw(s.T, "has tool call") {
+		record["tool_call_id"] = "call 1" // also of other records
+	}
+	i.said = i.at
+	switch hour := rapid.IntRange(0, 6).Draw(s.T, "normalized"); hour {
+	case 0:
+	case 1:
+		record["normalized_at"] = "yesterday"
+	default:
+		i.said = s.now.Add(time.Duration(hour-7) * time.Hour)
+		record["normalized_at"] = i.said.Format(time.RFC3339Nano)
+	}
+	broken := s.spoil(record,
+		func() { record["occurred_at"] = s.now.Add(25 * time.Hour).Format(time.RFC3339) },
+		func() { delete(record, "triggered") },
+		func() { record["confidence"] = 1.01 },
+		func() { record["skill_invocation_id"] = "" })
+	return drawn{record, broken, name == "", func() { s.m.invoked(id, i) }}
+}
+
+func (s *stream) grading(by *client) drawn {
+	id := fmt.Sprint("g", rapid.IntRange(0, 7).Draw(s.T, "id"))
+	written, name := s.skill()
+	g := grading{
+		skill: skillKey{by.org.ID, name}, user: by.user.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
+		at: s.time("at"),
+	}
+	record := object{
+		"grading_id": id, "session_id": g.session, "skill_name": written,
+		"graded_at": g.at.Format(time.RFC3339Nano), "pass_rate": nil,
+	}
+	if rapid.Bool().Draw(s.T, "counted") {
+		counts := pick(s, "counts", [2]int64{0, 0}, [2]int64{1, 3}, [2]int64{2, 3}, [2]int64{5, 6}, [2]int64{4, 5}, [2]int64{0, 4}, [2]int64{7, 7})
+		record["passed_count"], record["total_count"] = counts[0], counts[1]
+		if counts[1] > 0 {
+			g.rate = big.NewRat(counts[0], counts[1])
+		}
+	} else if rate := pick(s, "rate", nil, p(0.0), p(0.5), p(0.8), p(0.75), p(1.0)); rate != nil {
+		record["pass_rate"], g.rate = *rate, exact(*rate)
+	}
+	broken := s.spoil(record,
+		func() { record["graded_at"] = "2026-13-01T00:00:00Z" },
+		func() { record["pass_rate"] = -0.1 },
+		func() { record["pass_rate"], record["passed_count"], record["total_count"] = nil, 3, 2 })
+	return drawn{record, broken, name == "", func() { s.m.graded(id, g) }}
+}
+
+// changeRegistry publishes a version, makes another one current, or deletes
+// the entry. It writes the rows itself, since only so can a version have been
+// current in the past.
+func (s *stream) changeRegistry() {
+	by := pick(s, "registry of", s.pushers...)
+	k := skillKey{by.org.ID, "pdf"}
+	shelf := s.m.shelves[k]
+	what := rapid.IntRange(0, 5).Draw(s.T, "change")
+	if shelf != nil && what == 0 {
+		by.do(http.MethodDelete, "/api/v1/registry/"+shelf.id, nil)
+		s.w.deleteEntry(shelf.id)
+		delete(s.m.shelves, k)
+		return
+	}
+	s.ticks++
+	since := s.time("since").Add(time.Duration(s.ticks) * time.Millisecond)
+	if shelf == nil || what < 4 {
+		if shelf == nil {
+			s.m.named[k] = true
+			shelf = &shelfAlias{id: s.w.newEntry(by, k.name)}
+			s.m.shelves[k] = shelf
+		}
+		v := shelved{uuid.NewString(), pick(s, "content", "h1", "h2", "h3")}
+		shelf.versions = append(shelf.versions, v)
+		shelf.currents = append(shelf.currents, current{v.id, since})
+		s.w.newVersion(by, shelf.id, v, len(shelf.versions))
+	} else {
+		shelf.currents = append(shelf.currents, current{pick(s, "roll back to", shelf.versions...).id, since})
+	}
+	s.w.newCurrent(shelf.id, shelf.currents[len(shelf.currents)-1])
+}
+
+type shelfAlias = shelf
+
+// compare checks everything that the API says.
+func (s *stream) compare() {
+	for _, by := range []*client{s.pushers[0], s.pushers[3]} {
+		for {
+			today := dayOf(time.Now())
+			failures := s.differences(by, today)
+			if dayOf(time.Now()) != today {
+				continue // midnight came in between
+			}
+			for _, f := range failures {
+				s.Errorf("%s", f)
+			}
+			break
+		}
+	}
+}
+
+func (s *stream) differences(by *client, today int) (all []string) {
+	note := func(what string, want, got any) {
+		if diff := cmp.Diff(plain(s.T, want), got, nearly()...); diff != "" {
+			all = append(all, fmt.Sprintf("%s of %s (-want +got):\n%s", what, by.org.Name, diff))
+		}
+	}
+	list := by.get("/v1/skills?per_page=100").want(http.StatusOK).object()
+	want := []any{}
+	for _, name := range []string{"dir/sub skill", "pdf"} {
+		if k := (skillKey{by.org.ID, name}); s.m.named[k] {
+			want = append(want, s.m.item(k, today))
+		}
+	}
+	ids := []string{}
+	for _, item := range list["skills"].([]any) {
+		ids = append(ids, item.(object)["skill_id"].(string))
+		delete(item.(object), "skill_id")
+	}
+	note("list", object{"skills": want, "pagination": object{"page": 1, "per_page": 100, "total": len(want)}}, any(list))
+	for i, item := range want {
+		name := item.(object)["name"].(string)
+		days := pick(s, "days", 1, 30, 31, 61, 365)
+		path := pick(s, "path", ids[i], url.PathEscape(name))
+		got := by.get(fmt.Sprintf("/v1/skills/%s?days=%d", path, days)).want(http.StatusOK).object()
+		delete(got["skill"].(object), "skill_id")
+		note(name, s.m.detail(skillKey{by.org.ID, name}, today, days), any(got))
+	}
+	if shelf := s.m.shelves[skillKey{by.org.ID, "pdf"}]; shelf != nil {
+		s.qualities(by, shelf, note)
+	}
+	return all
+}
+
+// qualities compares what the registry says of an entry.
+func (s *stream) qualities(by *client, shelf *shelf, note func(what string, want, got any)) {
+	want, got := object{}, object{}
+	for _, v := range shelf.versions {
+		want[v.id] = s.m.quality(v.id)
+	}
+	for _, v := range by.get("/api/v1/registry/" + shelf.id).want(http.StatusOK).object()["versions"].([]any) {
+		v := v.(object)
+		quality := object{}
+		for key := range s.m.quality("") {
+			quality[key] = v[key]
+		}
+		got[v["id"].(string)] = quality
+	}
+	note("versions", want, any(got))
+	last := s.m.ofVersion(shelf.currents[len(shelf.currents)-1].id).grades(-forever, forever)
+	entry := by.get("/api/v1/registry").want(http.StatusOK).object()["entries"].([]any)[0].(object)
+	note("entry", object{"pass_rate": passRate(last), "eval_count": len(last)},
+		any(object{"pass_rate": entry["pass_rate"], "eval_count": entry["eval_count"]}))
+}
+
+// nearly lets pass rates differ by less than a billionth, in which they are
+// kept: a third has no end. All else must be equal.
+func nearly() []cmp.Option {
+	return []cmp.Option{cmp.FilterPath(func(path cmp.Path) bool {
+		for _, step := range path {
+			if key, ok := step.(cmp.MapIndex); ok && strings.Contains(key.Key().String(), "pass_rate") {
+				return true
+			}
+		}
+		return false
+	}, cmpopts.EquateApprox(0, 1.1e-9))}
+}
+
+func (w *world) newEntry(by *client, name string) (id string) {
+	w.t.Helper()
+	id = uuid.NewString()
+	var skillID string
+	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) (err error) {
+		skillID, err = skills.Resolve(w.t.Context(), tx, by.org.ID, name)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, skill_id, current_version_id,
+			installation_count, created_by, created_at, updated_at)
+		VALUES ($1, $2, $3, 'skill', '', 'org', $4, '', 0, $5, 1, 1)`, id, by.org.ID, name, skillID, by.user.ID)
+	return id
+}
+
+func (w *world) newVersion(by *client, entryID string, v shelved, number int) {
+	w.t.Helper()
+	w.exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, tree_digest, size, description, file_manifest,
+			source, rolled_back, pushed_by, pushed_at)
+		VALUES ($1, $2, $3, $4, '', 1, '', '[]', 'cli', FALSE, $5, $6)`, v.id, entryID, fmt.Sprint(number), v.hash, by.user.ID, number)
+}
+
+func (w *world) newCurrent(entryID string, c current) {
+	w.t.Helper()
+	w.exec(`INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
+		uuid.NewString(), entryID, c.id, store.Micros(c.since))
+	w.exec(`UPDATE registry_entries SET current_version_id = $2 WHERE id = $1`, entryID, c.id)
+}
+
+func (w *world) deleteEntry(id string) {
+	w.t.Helper()
+	for _, table := range []string{"registry_currents", "registry_versions"} {
+		w.exec(`DELETE FROM `+table+` WHERE entry_id = $1`, id)
+	}
+	w.exec(`DELETE FROM registry_entries WHERE id = $1`, id)
+}
