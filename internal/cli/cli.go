@@ -52,6 +52,8 @@ type commands struct {
 	Status   statusCommand   `cmd:"" group:"Client" help:"Tell which installed skills are up to date, behind or edited."`
 	History  historyCommand  `cmd:"" group:"Client" help:"List the versions and rollbacks of a skill."`
 	Rollback rollbackCommand `cmd:"" group:"Client" help:"Make an earlier version of a skill current again."`
+	Skills   skillsCommand   `cmd:"" group:"Client" help:"Tell how skills do."`
+	Import   importCommand   `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
 }
 
 // Program is where a run of the command line reads and writes.

@@ -84,7 +84,7 @@ func deviceID() string {
 	if err != nil || host == "" {
 		host = "unknown"
 	}
-	host = shorten(host, 60)
+	host = shorten(host)
 	stored, err := loadCredentials()
 	if err != nil {
 		return host

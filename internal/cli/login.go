@@ -75,7 +75,7 @@ func (p *Program) approvedKey(ctx context.Context, server string) (string, error
 	for {
 		select {
 		case <-ctx.Done():
-			return "", fault.New(fault.Denied, "The login was given up").Because(ctx.Err())
+			return "", fault.New(fault.Unavailable, "The login was given up").Because(ctx.Err())
 		case <-ticks.C:
 		}
 		poll, err := s.PollDeviceLogin(ctx, start.DeviceCode)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -25,15 +26,27 @@ func (p *Program) note(format string, args ...any) {
 }
 
 // ask puts a question that is answered by yes or no. Where nobody is there to
-// answer, the answer is no.
-func (p *Program) ask(question string) bool {
+// answer, or nobody does before ctx ends, the answer is no.
+func (p *Program) ask(ctx context.Context, question string) bool {
 	if !p.Interactive || p.json {
 		return false
 	}
 	fmt.Fprintf(p.Stderr, "%s [y/N] ", plain(question))
-	answer, _ := bufio.NewReader(p.Stdin).ReadString('\n') // no answer is a no
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	// A read from a terminal cannot be ended, so it is left to the end of the
+	// process.
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(p.Stdin).ReadString('\n') // no answer is a no
+		answers <- answer
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(p.Stderr)
+		return false
+	case answer := <-answers:
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		return answer == "y" || answer == "yes"
+	}
 }
 
 // plain takes out what would move a terminal's cursor or break a table:
@@ -47,8 +60,9 @@ func plain(s string) string {
 	}, s)
 }
 
-// shorten cuts a text to a number of characters.
-func shorten(s string, most int) string {
+// shorten makes a line of a text that fits into a table.
+func shorten(s string) string {
+	const most = 60
 	runes := []rune(strings.Join(strings.Fields(plain(s)), " "))
 	if len(runes) <= most {
 		return string(runes)

@@ -323,8 +323,10 @@ func TestEdits(t *testing.T) {
 				symlink(t, skill+".mine", skill)
 			},
 			[]install.Edit{
-				{Path: ".", Change: install.Added}, {Path: "SKILL.md", Change: install.Removed},
-				{Path: "docs/old.md", Change: install.Removed}, {Path: "scripts/run.sh", Change: install.Removed},
+				{Path: ".", Change: install.Added},
+				{Path: "SKILL.md", Change: install.Removed},
+				{Path: "docs/old.md", Change: install.Removed},
+				{Path: "scripts/run.sh", Change: install.Removed},
 			},
 		},
 		{"executable", func(t *testing.T, skill string) { chmod(t, skill+"/SKILL.md", 0o755) }, nil},

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// maxArchive is the largest archive that the registry takes.
+const maxArchive = 10 << 20
+
+// A Wanted is a download and what it must be.
+type Wanted struct {
+	// ContentHash is the SHA-256 that the registry has for the version. What
+	// has another one is not returned.
+	ContentHash string
+	// Progress, when set, is told how much has come, and of how much; of -1 if
+	// the server does not say. It starts again with every try.
+	Progress func(done, of int64)
+}
+
+// Download fetches the archive behind the download URL of a SyncEntry. The
+// URL authorises itself: the key is not sent. An expired one is an *Error
+// with the status 403.
+func (c *Client) Download(ctx context.Context, link string, w Wanted) (archive []byte, err error) {
+	err = retry(ctx, true, func() error {
+		req, err := http.NewRequest(http.MethodGet, link, nil) //nolint:noctx // fetch sets it
+		if err != nil {
+			return permanent{unwrapURL(err)}
+		}
+		archive, err = w.fetch(ctx, c.files, req)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("download: %w", err)
+	}
+	return archive, nil
+}
+
+// DownloadVersion fetches the archive of one version of an entry.
+func (c *Client) DownloadVersion(ctx context.Context, entryID, version string, w Wanted) (archive []byte, err error) {
+	path := entryPath(entryID) + "/versions/" + url.PathEscape(version) + "/download"
+	err = retry(ctx, true, func() error {
+		req, err := c.request(ctx, call{method: http.MethodGet, path: path})
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Accept", "application/gzip, application/json")
+		archive, err = w.fetch(ctx, c.api, req)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("download version %s: %w", version, err)
+	}
+	return archive, nil
+}
+
+// fetch makes one try.
+func (w Wanted) fetch(ctx context.Context, h *http.Client, req *http.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	resp, err := h.Do(req.WithContext(ctx))
+	if err != nil {
+		return nil, unwrapURL(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, newError(resp)
+	}
+	content, of := io.LimitReader(resp.Body, maxArchive+1), resp.ContentLength
+	if w.Progress != nil {
+		content = &meter{r: content, report: func(done int64) { w.Progress(done, of) }}
+	}
+	var archive bytes.Buffer
+	digest := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(&archive, digest), content); err != nil {
+		return nil, err
+	}
+	if archive.Len() > maxArchive {
+		return nil, permanent{fmt.Errorf("the download is larger than %d MiB", maxArchive>>20)}
+	}
+	if hex.EncodeToString(digest.Sum(nil)) != w.ContentHash {
+		return nil, ErrHash
+	}
+	return archive.Bytes(), nil
+}

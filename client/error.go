@@ -1,0 +1,113 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Error is what the server answered instead of what was asked for.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Message says what is wrong, for people.
+	Message string
+	// Issues are all problems of a request that is not valid.
+	Issues []Issue
+	// RequestID names the request in the server's log.
+	RequestID string
+	// RetryAfter is how long the server wants to be left alone, or 0.
+	RetryAfter time.Duration
+}
+
+// An Issue is one problem of a request.
+type Issue struct {
+	// Path leads to the field, one element a level.
+	Path    []string `json:"path"`
+	Message string   `json:"message"`
+}
+
+func (e *Error) Error() string {
+	if len(e.Issues) == 0 {
+		return e.Message
+	}
+	messages := make([]string, len(e.Issues))
+	for i, issue := range e.Issues {
+		messages[i] = issue.Message
+	}
+	return strings.Join(messages, "; ")
+}
+
+// Status returns the status of an *Error in err's chain, or 0.
+func Status(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Status
+	}
+	return 0
+}
+
+// ErrHash says that a download is not what the registry has: it was changed
+// or cut on the way, and must not be used.
+var ErrHash = errors.New("the SHA-256 of the download is not that of the version")
+
+// maxErrorBody is more than any error of ours has.
+const maxErrorBody = 1 << 20
+
+// newError reads either body that the interface has for errors; an answer of
+// something else on the way has neither.
+func newError(resp *http.Response) *Error {
+	e := &Error{
+		Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"),
+		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		e.Message = fmt.Sprintf("the server answers %d and points to %s; is its address right?", resp.StatusCode, resp.Header.Get("Location"))
+		return e
+	}
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // the status says enough if this fails
+	e.read(raw)
+	if e.Message == "" {
+		e.Message = fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return e
+}
+
+func (e *Error) read(raw []byte) {
+	var structured struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(raw, &structured) == nil {
+		e.Message = structured.Error.Message
+		return
+	}
+	var validation struct {
+		Error   string  `json:"error"`
+		Details Issue   `json:"details"`
+		Issues  []Issue `json:"issues"`
+	}
+	if json.Unmarshal(raw, &validation) != nil {
+		return
+	}
+	e.Message, e.Issues = validation.Error, validation.Issues
+	if len(e.Issues) == 0 && validation.Details.Message != "" {
+		e.Issues = []Issue{validation.Details}
+	}
+}
+
+// retryAfter reads the header, which has seconds or a time.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second //nolint:gosec // 31 bits of seconds fit
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}

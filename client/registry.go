@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// An Entry is one skill, or something like it, under a name of its own.
+type Entry struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	EntryType   string    `json:"entry_type"` // skill, agent, command, hook or bundle
+	Description string    `json:"description"`
+	Visibility  string    `json:"visibility"` // public, org or unlisted
+	SourceRepo  *string   `json:"source_repo"`
+	SkillID     *string   `json:"skill_id"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
+}
+
+// A ListedEntry is an entry as lists have it.
+type ListedEntry struct {
+	Entry
+	CurrentVersion    *CurrentVersion `json:"current_version"`
+	PassRate          *float64        `json:"pass_rate"`
+	EvalCount         int             `json:"eval_count"`
+	InstallationCount int             `json:"installation_count"`
+}
+
+// CurrentVersion names the version that installations get.
+type CurrentVersion struct {
+	ID          string `json:"id"`
+	Version     string `json:"version"`
+	ContentHash string `json:"content_hash"`
+}
+
+// A Version is one archive of an entry. It never changes.
+type Version struct {
+	ID                   string    `json:"id"`
+	Version              string    `json:"version"`
+	ContentHash          string    `json:"content_hash"` // SHA-256 of the archive
+	ChangeSummary        *string   `json:"change_summary"`
+	FileManifest         []File    `json:"file_manifest"`
+	Source               string    `json:"source"` // cli, repohost or repohost-direct
+	SourceRef            *string   `json:"source_ref"`
+	SourceRepo           *string   `json:"source_repo"`
+	IsCurrent            bool      `json:"is_current"`
+	RolledBack           bool      `json:"rolled_back"`
+	PushedAt             time.Time `json:"pushed_at"`
+	PushedBy             string    `json:"pushed_by"`
+	Size                 int64     `json:"size"`
+	AggregatePassRate    *float64  `json:"aggregate_pass_rate"`
+	AggregateSessions    int       `json:"aggregate_sessions"`
+	AggregateTriggerRate *float64  `json:"aggregate_trigger_rate"`
+}
+
+// A File is one regular file of an archive.
+type File struct {
+	Path string `json:"path"`
+	Hash string `json:"hash"` // SHA-256 of the content
+	Size int64  `json:"size"`
+}
+
+// EntryDetail is an entry with its history.
+type EntryDetail struct {
+	Entry             Entry      `json:"entry"`
+	Versions          []Version  `json:"versions"` // newest push first
+	InstallationCount int        `json:"installation_count"`
+	Rollbacks         []Rollback `json:"rollbacks"` // newest first
+}
+
+// A Rollback is the record of one return to another version.
+type Rollback struct {
+	FromVersion  string    `json:"from_version"`
+	ToVersion    string    `json:"to_version"`
+	Reason       *string   `json:"reason"`
+	RolledBackBy string    `json:"rolled_back_by"`
+	RolledBackAt time.Time `json:"rolled_back_at"`
+}
+
+// A Filter chooses entries.
+type Filter struct {
+	Name   string // exactly this name, when not empty
+	Query  string // text in name or description, when not empty
+	Public bool   // the public entries of all organisations, not one's own
+}
+
+const pageSize = 1000
+
+// ListEntries lists the entries of the caller's organisation, or the public
+// ones of all, by name.
+func (c *Client) ListEntries(ctx context.Context, f Filter) ([]ListedEntry, error) {
+	path := "/api/v1/registry"
+	if f.Public {
+		path += "/public"
+	}
+	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
+	if f.Name != "" {
+		query.Set("name", f.Name)
+	}
+	if f.Query != "" {
+		query.Set("q", f.Query)
+	}
+	all := []ListedEntry{}
+	for page := 1; ; page++ {
+		query.Set("page", strconv.Itoa(page))
+		var out struct {
+			Entries    []ListedEntry `json:"entries"`
+			Pagination struct {
+				Total int `json:"total"`
+			} `json:"pagination"`
+		}
+		if _, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, repeatable: true}, &out); err != nil {
+			return nil, err
+		}
+		all = append(all, out.Entries...)
+		if len(out.Entries) == 0 || len(all) >= out.Pagination.Total {
+			return all, nil
+		}
+	}
+}
+
+// EntryByName returns the entry of the caller's organisation that has the
+// name. None is an *Error with the status 404.
+func (c *Client) EntryByName(ctx context.Context, name string) (ListedEntry, error) {
+	entries, err := c.ListEntries(ctx, Filter{Name: name})
+	if err != nil {
+		return ListedEntry{}, err
+	}
+	if len(entries) == 0 {
+		return ListedEntry{}, &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("No entry is named %s", name)}
+	}
+	return entries[0], nil
+}
+
+// Entry returns an entry that the caller may see, with its history.
+func (c *Client) Entry(ctx context.Context, id string) (out EntryDetail, err error) {
+	_, err = c.do(ctx, call{method: http.MethodGet, path: entryPath(id), repeatable: true}, &out)
+	return out, err
+}
+
+// Versions lists the versions of an entry, newest push first.
+func (c *Client) Versions(ctx context.Context, id string) ([]Version, error) {
+	var out struct {
+		Versions []Version `json:"versions"`
+	}
+	_, err := c.do(ctx, call{method: http.MethodGet, path: entryPath(id) + "/versions", repeatable: true}, &out)
+	return out.Versions, err
+}
+
+// DeleteEntry removes an entry with all its versions. When an answer is lost
+// and the call is made again, the entry may be gone: then it is a 404.
+func (c *Client) DeleteEntry(ctx context.Context, id string) error {
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: entryPath(id), repeatable: true}, nil)
+	return err
+}
+
+// RollbackResult tells what came of a rollback.
+type RollbackResult struct {
+	Entry          Entry   `json:"entry"`
+	Version        Version `json:"version"` // current now
+	RolledBackFrom string  `json:"rolled_back_from"`
+	Reason         *string `json:"reason"`
+}
+
+// Rollback makes another version current; an empty target is the one pushed
+// before the current one.
+func (c *Client) Rollback(ctx context.Context, id, target, reason string) (out RollbackResult, err error) {
+	in := struct {
+		TargetVersion string `json:"target_version,omitempty"`
+		Reason        string `json:"reason,omitempty"`
+	}{target, reason}
+	_, err = c.do(ctx, call{method: http.MethodPost, path: entryPath(id) + "/rollback", body: encode(in)}, &out)
+	return out, err
+}
+
+func entryPath(id string) string { return "/api/v1/registry/" + url.PathEscape(id) }

@@ -1,0 +1,213 @@
+package cli_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/cli"
+)
+
+func TestInstall(t *testing.T) {
+	s := startService(t)
+	author, user := s.loggedIn(t), s.loggedIn(t)
+	dir := skillFolder(t, "pdf", "one")
+	put(t, dir, "old.md", "gone later")
+	first := author.push(t, dir)
+	writeSkill(t, dir, "pdf", "two")
+	remove(t, filepath.Join(dir, "old.md"))
+	author.push(t, dir)
+
+	var out map[string]any
+	user.answers(t, &out, "install", "pdf@1.0.0")
+	wantKeys(t, out, "name", "version", "content_hash", "path", "pinned", "recorded")
+	if out["version"] != "1.0.0" || out["pinned"] != true || out["recorded"] != true || out["content_hash"] != first.ContentHash || out["path"] != filepath.Join(user.skills(), "pdf") {
+		t.Errorf("installed %v", out)
+	}
+	if got := user.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "one\n") {
+		t.Errorf("SKILL.md %q", got)
+	}
+	got := user.must(t, "install", "pdf")
+	if want := "Installed pdf 1.0.1 in " + filepath.Join(user.skills(), "pdf") + "\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(user.skills(), "pdf", "old.md")); err == nil {
+		t.Error("a file of the old version is still there")
+	}
+	t.Run("by id", func(t *testing.T) {
+		var entries []map[string]any
+		author.answers(t, &entries, "list", "pdf")
+		user.must(t, "install", entries[0]["id"].(string)+"@1.0.0")
+		user.must(t, "install", entries[0]["id"].(string))
+		user.run(t, "install", "00000000-0000-7000-8000-000000000000").want(t, cli.ExitFailed, "No entry is named 00000000")
+	})
+	t.Run("recorded", func(t *testing.T) {
+		var entries []map[string]any
+		author.answers(t, &entries, "list")
+		if entries[0]["installation_count"] != 1.0 {
+			t.Errorf("%v installations, want 1", entries[0]["installation_count"])
+		}
+	})
+	t.Run("not there", func(t *testing.T) {
+		user.run(t, "install", "pdf@9").want(t, cli.ExitFailed, "whetstone: pdf has no version 9; `whetstone history pdf` lists them\n")
+		user.run(t, "install", "none").want(t, cli.ExitFailed, "whetstone: No entry is named none; `whetstone list` lists them\n")
+	})
+	t.Run("in a project", func(t *testing.T) {
+		project := t.TempDir()
+		t.Chdir(project)
+		if err := os.Mkdir(".claude", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		user.must(t, "install", "pdf")
+		if _, err := os.Stat(filepath.Join(project, ".claude", "skills", "pdf", "SKILL.md")); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("name that is no folder", func(t *testing.T) {
+		author.push(t, dir, "--name", "..")
+		user.run(t, "install", "..").want(t, cli.ExitUsage, `".." cannot be the name of a folder on every system`)
+	})
+}
+
+// TestInstallOverEdits asks if somebody is there, and refuses otherwise.
+func TestInstallOverEdits(t *testing.T) {
+	s := startService(t)
+	m := s.loggedIn(t)
+	m.push(t, skillFolder(t, "pdf", "one"))
+	const question = "pdf was edited since it was installed: SKILL.md changed, notes.md added. Replace it, and keep a copy? [y/N] "
+	edit := func(t *testing.T) {
+		m.must(t, "install", "pdf", "--force")
+		put(t, m.skills(), "pdf/SKILL.md", "mine")
+		put(t, m.skills(), "pdf/notes.md", "mine")
+	}
+	backups := func(t *testing.T) int {
+		found, err := filepath.Glob(filepath.Join(m.skills(), ".whetstone", "backups", "pdf-*", "notes.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	m.must(t, "install", "pdf")
+	for _, c := range []struct {
+		name     string
+		stdin    string
+		present  bool
+		args     []string
+		replaced bool
+	}{
+		{"nobody there", "y\n", false, nil, false},
+		{"no", "n\n", true, nil, false},
+		{"just enter", "\n", true, nil, false},
+		{"no answer", "", true, nil, false},
+		{"script", "y\n", true, []string{"--json"}, false},
+		{"yes", "y\n", true, nil, true},
+		{"Yes", "Yes\n", true, nil, true},
+		{"force", "", false, []string{"--force"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			edit(t)
+			before := backups(t)
+			asked := m
+			asked.stdin, asked.present = strings.NewReader(c.stdin), c.present
+			r := asked.run(t, append([]string{"install", "pdf"}, c.args...)...)
+			if c.present && c.args == nil && !strings.Contains(r.stderr, question) {
+				t.Errorf("standard error %q, want the question", r.stderr)
+			}
+			if c.replaced {
+				if r.code != cli.ExitOK || m.file(t, "pdf/SKILL.md") == "mine" || backups(t) != before+1 || !strings.Contains(r.stdout, "What was there is in "+m.skills()) {
+					t.Errorf("got %+v, want it replaced and kept", r)
+				}
+				return
+			}
+			r.want(t, cli.ExitEdited, "whetstone: pdf was edited since it was installed: SKILL.md changed, notes.md added; --force replaces it and keeps a copy\n")
+			if m.file(t, "pdf/SKILL.md") != "mine" || backups(t) != before || r.stdout != "" {
+				t.Errorf("got %+v, want it left alone", r)
+			}
+		})
+	}
+	t.Run("interrupted", func(t *testing.T) {
+		edit(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		stdin, never := io.Pipe()
+		defer never.Close()
+		stderr := &watched{word: "[y/N]", seen: make(chan struct{})}
+		program := &cli.Program{Version: "1.2.3", Stdout: io.Discard, Stderr: stderr, Stdin: stdin, Interactive: true}
+		exit := make(chan int)
+		go func() { exit <- program.Run(ctx, []string{"install", "pdf"}) }()
+		<-stderr.seen
+		cancel()
+		if code := <-exit; code != cli.ExitEdited || m.file(t, "pdf/SKILL.md") != "mine" {
+			t.Errorf("exit code %d, want the edits left alone", code)
+		}
+	})
+	t.Run("folder of somebody else", func(t *testing.T) {
+		other := newMachine(t)
+		put(t, other.skills(), "pdf/SKILL.md", "mine")
+		other.run(t, "install", "pdf", "--server", s.url, "--api-key", s.key).want(t, cli.ExitEdited, "whetstone: pdf is there already and was not installed by whetstone; --force replaces it and keeps a copy\n")
+	})
+}
+
+// TestInstallTampered has somebody on the line who changes the archive.
+func TestInstallTampered(t *testing.T) {
+	s := startService(t)
+	s.loggedIn(t).push(t, skillFolder(t, "pdf", "one"))
+	evil := s.behind(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r)
+		body := rec.Body.Bytes()
+		if strings.HasSuffix(r.URL.Path, "/download") {
+			body[len(body)-1] ^= 1
+		}
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(body)
+	})
+	m := evil.loggedIn(t)
+	m.run(t, "install", "pdf").want(t, cli.ExitFailed, "The download was changed or cut on the way: its SHA-256 is not that of the version; nothing was installed")
+	if _, err := os.Stat(filepath.Join(m.skills(), "pdf")); err == nil {
+		t.Error("it was installed")
+	}
+}
+
+// TestInstallOfOthers has public entries of another organisation.
+func TestInstallOfOthers(t *testing.T) {
+	s := startService(t)
+	s.loggedIn(t).push(t, skillFolder(t, "pdf", "of default"), "--visibility", "public")
+	s.loggedIn(t).push(t, skillFolder(t, "hidden", "x"), "--visibility", "unlisted")
+	memberOf := func(org, plan string) machine {
+		s.must(t, "org", "create", org, "--plan", plan)
+		member := s
+		member.key = s.must(t, "key", "create", "--org", org)["api_key"].(string)
+		return member.loggedIn(t)
+	}
+	m := memberOf("acme", "free")
+	m.run(t, "install", "pdf").want(t, cli.ExitOK, "pdf is installed, but the server has no record of it: ")
+	m.run(t, "install", "hidden").want(t, cli.ExitFailed, "No entry is named hidden")
+	m.run(t, "push", skillFolder(t, "mine", "x")).want(t, cli.ExitDenied, "pro")
+	m.must(t, "history", "pdf")
+	m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "pro")
+	m.must(t, "status")
+	m.must(t, "sync")
+
+	t.Run("viewer", func(t *testing.T) {
+		viewer := s
+		viewer.key = s.must(t, "key", "create", "--role", "viewer")["api_key"].(string)
+		m := viewer.loggedIn(t)
+		m.run(t, "install", "pdf").want(t, cli.ExitOK, "registry:install")
+		m.run(t, "push", skillFolder(t, "pdf", "new")).want(t, cli.ExitDenied, "write")
+		m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "registry:rollback")
+	})
+	t.Run("several with one name", func(t *testing.T) {
+		second := memberOf("second", "pro")
+		second.push(t, skillFolder(t, "pdf", "of second"), "--visibility", "public")
+		m.run(t, "install", "pdf").want(t, cli.ExitFailed, "Several organisations have a public pdf; name one by its id: ")
+		second.must(t, "install", "pdf") // one's own comes first
+		if got := second.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "of second\n") {
+			t.Errorf("SKILL.md %q", got)
+		}
+	})
+}

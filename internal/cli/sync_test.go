@@ -1,0 +1,289 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/cli"
+)
+
+// standings asks status and returns each skill's.
+func (m machine) standings(t *testing.T, code int, args ...string) map[string]string {
+	t.Helper()
+	var all []map[string]any
+	if r := m.answers(t, &all, append([]string{"status"}, args...)...); r.code != code {
+		t.Errorf("status: exit code %d, want %d: %s", r.code, code, r.stderr)
+	}
+	out := map[string]string{}
+	for _, s := range all {
+		wantKeys(t, s, "name", "status", "version", "latest_version", "pinned", "server", "entry_id", "path", "edits")
+		out[s["name"].(string)] = s["status"].(string) + " " + s["version"].(string) + " " + s["latest_version"].(string)
+	}
+	return out
+}
+
+func (m machine) wantStandings(t *testing.T, code int, want map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, m.standings(t, code)); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+// TestSync follows a skill through updates, edits and a rollback on two
+// machines.
+func TestSync(t *testing.T) {
+	s := startService(t)
+	author, user := s.loggedIn(t), s.loggedIn(t)
+	pdf := skillFolder(t, "pdf", "one")
+	author.push(t, pdf)
+	author.push(t, skillFolder(t, "csv", "one"))
+	if got := user.must(t, "status"); got != "Nothing is installed in "+user.skills()+"\n" {
+		t.Errorf("status %q", got)
+	}
+	if got := user.must(t, "sync"); got != "Nothing is installed in "+user.skills()+"\n" {
+		t.Errorf("sync %q", got)
+	}
+	if _, err := os.Stat(user.skills()); err == nil {
+		t.Error("asking made the folder")
+	}
+	user.must(t, "install", "pdf")
+	user.must(t, "install", "csv")
+	user.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.0 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
+
+	writeSkill(t, pdf, "pdf", "two")
+	author.push(t, pdf)
+	user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "behind 1.0.0 1.0.1", "csv": "up_to_date 1.0.0 1.0.0"})
+	if got, want := user.must(t, "sync", "--dry-run"), "csv  1.0.0           up to date\npdf  1.0.0 -> 1.0.1  would update\n2 skills: 1 would update, 1 up to date\n"; got != want {
+		t.Errorf("sync --dry-run:\n%s", got)
+	}
+	if got, want := user.must(t, "sync"), "csv  1.0.0           up to date\npdf  1.0.0 -> 1.0.1  updated\n2 skills: 1 updated, 1 up to date\n"; got != want {
+		t.Errorf("sync:\n%s", got)
+	}
+	if got := user.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "two\n") {
+		t.Errorf("SKILL.md %q", got)
+	}
+
+	t.Run("back after a rollback", func(t *testing.T) {
+		if got := author.must(t, "rollback", "pdf", "--reason", "it fails"); got != "Rolled back pdf from 1.0.1 to 1.0.0; installations follow with their next sync.\n" {
+			t.Errorf("rollback %q", got)
+		}
+		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "behind 1.0.1 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
+		user.must(t, "sync", "pdf")
+		if got := user.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "one\n") {
+			t.Errorf("SKILL.md %q", got)
+		}
+		history := strings.Split(author.must(t, "history", "pdf"), "\n")
+		for i, want := range []string{"rolled back from 1.0.1 to 1.0.0  it fails", "1.0.1 pushed by cli, rolled back", "1.0.0 pushed by cli, current"} {
+			if _, what, _ := strings.Cut(history[i], "  "); what != want {
+				t.Errorf("history has %q, want %q", what, want)
+			}
+		}
+		author.run(t, "rollback", "pdf").want(t, cli.ExitFailed, "Nothing to roll back to: 1.0.0 is the first version")
+		author.run(t, "rollback", "pdf", "9").want(t, cli.ExitFailed, "whetstone: Version 9 not found\n")
+	})
+	t.Run("edits stay", func(t *testing.T) {
+		put(t, user.skills(), "pdf/SKILL.md", "mine")
+		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "modified 1.0.0 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
+		writeSkill(t, pdf, "pdf", "three")
+		author.push(t, pdf)
+		r := user.run(t, "sync")
+		r.want(t, cli.ExitEdited, "")
+		if want := "pdf  1.0.0  modified: SKILL.md changed; left alone, --force replaces it and keeps a copy\n2 skills: 1 up to date, 1 modified\n"; !strings.HasSuffix(r.stdout, want) {
+			t.Errorf("sync %q, want %q", r.stdout, want)
+		}
+		if user.file(t, "pdf/SKILL.md") != "mine" {
+			t.Error("the edit is gone")
+		}
+		var detail struct{ Installations []map[string]any }
+		get(t, s, "/api/v1/registry/installed", &detail)
+		if !hasStatus(detail.Installations, "modified") {
+			t.Errorf("the server does not know of the edit: %v", detail)
+		}
+	})
+	t.Run("force", func(t *testing.T) {
+		var out []map[string]any
+		user.answers(t, &out, "sync", "--force")
+		if len(out) != 2 || out[1]["status"] != "updated" || out[1]["previous_version"] != "1.0.0" || out[1]["version"] != "1.0.2" {
+			t.Errorf("sync --force: %v", out)
+		}
+		content, err := os.ReadFile(filepath.Join(out[1]["backup"].(string), "SKILL.md"))
+		if err != nil || string(content) != "mine" {
+			t.Errorf("backup %q, %v", content, err)
+		}
+		var detail struct{ Installations []map[string]any }
+		get(t, s, "/api/v1/registry/installed", &detail)
+		if hasStatus(detail.Installations, "modified") {
+			t.Errorf("the server has not heard of the update: %v", detail)
+		}
+	})
+	t.Run("missing folder", func(t *testing.T) {
+		remove(t, filepath.Join(user.skills(), "pdf"))
+		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "missing 1.0.2 1.0.2", "csv": "up_to_date 1.0.0 1.0.0"})
+		user.must(t, "sync")
+		user.file(t, "pdf/SKILL.md")
+	})
+	t.Run("not installed", func(t *testing.T) {
+		for _, command := range []string{"sync", "status"} {
+			user.run(t, command, "none").want(t, cli.ExitFailed, "whetstone: none is not installed in "+user.skills()+"\n")
+		}
+	})
+	t.Run("gone from the registry", func(t *testing.T) {
+		var entries []map[string]any
+		author.answers(t, &entries, "list", "csv")
+		request(t, s, http.MethodDelete, "/api/v1/registry/"+entries[0]["id"].(string))
+		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "up_to_date 1.0.2 1.0.2", "csv": "gone 1.0.0 "})
+		if got := user.must(t, "sync"); !strings.Contains(got, "csv  1.0.0  gone from the registry, left alone\n") {
+			t.Errorf("sync %q", got)
+		}
+		user.file(t, "csv/SKILL.md")
+	})
+}
+
+func hasStatus(installations []map[string]any, status string) bool {
+	for _, i := range installations {
+		if i["sync_status"] == status {
+			return true
+		}
+	}
+	return false
+}
+
+func request(t *testing.T, s service, method, path string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("%s %s: %v, %v", method, path, resp, err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+func get(t *testing.T, s service, path string, value any) {
+	t.Helper()
+	if err := json.NewDecoder(request(t, s, http.MethodGet, path).Body).Decode(value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSyncPinned(t *testing.T) {
+	s := startService(t)
+	m := s.loggedIn(t)
+	dir := skillFolder(t, "pdf", "one")
+	m.push(t, dir)
+	writeSkill(t, dir, "pdf", "two")
+	m.push(t, dir)
+	m.must(t, "install", "pdf@1.0.0")
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "pinned 1.0.0 1.0.1"})
+	if got := m.must(t, "sync"); got != "pdf  1.0.0  pinned, latest is 1.0.1\n1 skill: 1 pinned\n" {
+		t.Errorf("sync %q", got)
+	}
+	remove(t, filepath.Join(m.skills(), "pdf"))
+	m.must(t, "sync")
+	if got := m.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "one\n") {
+		t.Errorf("SKILL.md %q, want the pinned version back", got)
+	}
+	put(t, m.skills(), "pdf/SKILL.md", "mine")
+	m.must(t, "sync", "--force")
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "pinned 1.0.0 1.0.1"})
+	if got := m.must(t, "sync", "--unpin"); !strings.HasPrefix(got, "pdf  1.0.0 -> 1.0.1  updated\n") {
+		t.Errorf("sync --unpin %q", got)
+	}
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
+	m.must(t, "install", "pdf@1.0.1")
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "pinned 1.0.1 1.0.1"})
+	m.must(t, "sync", "--unpin")
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
+	m.must(t, "install", "pdf@1.0.0")
+	m.must(t, "install", "pdf")
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
+}
+
+// TestSyncManyAtOnce has one download that fails, and others that do not mind.
+func TestSyncManyAtOnce(t *testing.T) {
+	s := startService(t)
+	var spoil atomic.Bool
+	var now, most atomic.Int32
+	front := s.behind(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if !strings.HasSuffix(r.URL.Path, "/download") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		if spoil.Load() && strings.Contains(r.URL.Path, "/1.0.1/") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	m := front.loggedIn(t)
+	names := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for _, name := range names {
+		m.push(t, skillFolder(t, name, "one"))
+		m.must(t, "install", name)
+		m.push(t, skillFolder(t, name, "two"))
+	}
+	m.must(t, "install", "g@1.0.1") // which then is fetched by its version
+	remove(t, filepath.Join(m.skills(), "g"))
+	spoil.Store(true)
+	r := m.run(t, "sync")
+	r.want(t, cli.ExitFailed, "")
+	if !strings.Contains(r.stdout, "g  1.0.1           failed: the server answered 500 Internal Server Error\n7 skills: 6 updated, 1 failed\n") {
+		t.Errorf("sync:\n%s", r.stdout)
+	}
+	for _, name := range names[:6] {
+		if got := m.file(t, name+"/SKILL.md"); !strings.HasSuffix(got, "two\n") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if most.Load() > 4 {
+		t.Errorf("%d downloads at once", most.Load())
+	}
+}
+
+// TestOtherServer keeps the skills, and the key, of one server from another.
+func TestOtherServer(t *testing.T) {
+	first, second := startService(t), startService(t)
+	m := first.loggedIn(t)
+	m.push(t, skillFolder(t, "pdf", "one"))
+	m.must(t, "install", "pdf")
+	m.must(t, "login", "--server", second.url, "--api-key", second.key)
+	m.push(t, skillFolder(t, "csv", "one"))
+	m.must(t, "install", "csv")
+	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "other_server 1.0.0 ", "csv": "up_to_date 1.0.0 1.0.0"})
+	if got := m.must(t, "sync"); !strings.Contains(got, "pdf  1.0.0  of another server, left alone\n") {
+		t.Errorf("sync %q", got)
+	}
+	if got := m.must(t, "status", "--server", first.url); !strings.Contains(got, "pdf   1.0.0      1.0.0   up to date\n") || !strings.Contains(got, "of "+second.url+"\n") {
+		t.Errorf("status %q", got)
+	}
+}
+
+// TestLockFileOfSomebody came with a repository, and names a server that the
+// user has never logged in at.
+func TestLockFileOfSomebody(t *testing.T) {
+	s := startService(t)
+	m := s.loggedIn(t)
+	var asked atomic.Int32
+	stranger := s.behind(t, func(_ http.ResponseWriter, _ *http.Request, _ http.Handler) { asked.Add(1) })
+	put(t, m.skills(), ".whetstone-lock.json", `{"version":1,"skills":{"pdf":{"server":"`+stranger.url+`","entry_id":"x","version":"1"}}}`)
+	m.must(t, "sync")
+	m.must(t, "status")
+	if asked.Load() > 0 {
+		t.Error("the stranger's server was asked")
+	}
+	put(t, m.skills(), ".whetstone-lock.json", `{"version":1,"skills":{"../evil":{}}}`)
+	m.run(t, "sync").want(t, cli.ExitFailed, `has a skill "../evil", which cannot be a folder; remove it there`)
+}
