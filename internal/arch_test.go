@@ -42,6 +42,7 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/auth", "internal/blob", "internal/host", "internal/httpapi", "internal/install", "internal/jobs",
 		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/skillpkg", "internal/store",
+		"internal/transcripts",
 	}},
 	{"the base", []string{"internal/fault", "internal/stats"}},
 }

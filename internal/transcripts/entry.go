@@ -1,0 +1,157 @@
+package transcripts
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An entry is what a line of a transcript says. The format is the agent's own
+// and changes: only what is read here has to be as it is read here.
+type entry struct {
+	Type             string     `json:"type"`
+	UUID             string     `json:"uuid"`
+	SessionID        string     `json:"sessionId"`
+	Timestamp        string     `json:"timestamp"`
+	CWD              string     `json:"cwd"`
+	GitBranch        string     `json:"gitBranch"`
+	Version          string     `json:"version"`
+	IsSidechain      bool       `json:"isSidechain"`
+	IsMeta           bool       `json:"isMeta"`
+	IsCompactSummary bool       `json:"isCompactSummary"`
+	AttributionSkill string     `json:"attributionSkill"`
+	ForkedFrom       *forkPoint `json:"forkedFrom"`
+	Message          message    `json:"message"`
+
+	at   time.Time
+	line int
+}
+
+// A forkPoint marks a line that was copied from another session when that was
+// branched. The other session's own transcript has it, too.
+type forkPoint struct {
+	SessionID string `json:"sessionId"`
+}
+
+type message struct {
+	ID      string  `json:"id"`
+	Model   string  `json:"model"`
+	Content content `json:"content"`
+	Usage   usage   `json:"usage"`
+}
+
+// usage is what a message has cost. Each line of one message repeats it.
+type usage struct {
+	Input         int64 `json:"input_tokens"`
+	Output        int64 `json:"output_tokens"`
+	CacheCreation int64 `json:"cache_creation_input_tokens"`
+	CacheRead     int64 `json:"cache_read_input_tokens"`
+}
+
+// content is a list of blocks; a text alone is short for one block of text.
+type content []block
+
+type block struct {
+	Type      string `json:"type"`
+	Text      string `json:"text"`        // of text
+	ID        string `json:"id"`          // of tool_use
+	Name      string `json:"name"`        // of tool_use
+	Input     input  `json:"input"`       // of tool_use
+	ToolUseID string `json:"tool_use_id"` // of tool_result
+	IsError   bool   `json:"is_error"`    // of tool_result
+}
+
+// input has the parameters of the tools that are looked at.
+type input struct {
+	Skill    string
+	FilePath string
+}
+
+// UnmarshalJSON takes a text or a list of blocks; anything else is empty.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	switch raw[0] {
+	case '"':
+		var text string
+		err := json.Unmarshal(raw, &text)
+		*c = content{{Type: "text", Text: text}}
+		return err
+	case '[':
+		var blocks []block
+		err := json.Unmarshal(raw, &blocks)
+		*c = blocks
+		return err
+	}
+	return nil
+}
+
+// UnmarshalJSON leaves alone what is not as expected: other people's tools
+// have parameters of the same names, and of other types.
+func (i *input) UnmarshalJSON(raw []byte) error {
+	var fields struct {
+		Skill    any `json:"skill"`
+		Command  any `json:"command"` // what the skill was called before
+		FilePath any `json:"file_path"`
+	}
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	i.FilePath, _ = fields.FilePath.(string)
+	name, ok := fields.Skill.(string)
+	if !ok {
+		name, _ = fields.Command.(string)
+	}
+	i.Skill = name
+	return nil
+}
+
+// errOther is no fault of the line: it is of a type that tells nothing here.
+var errOther = errors.New("another type of entry")
+
+// parseEntry reads a line.
+func parseEntry(l line) (e entry, err error) {
+	if l.long {
+		return e, fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+	}
+	text := bytes.TrimSpace(l.text)
+	if len(text) == 0 {
+		return e, errOther
+	}
+	err = json.Unmarshal(text, &e)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!ok || e.Type == "") {
+		return e, errors.New("the line is not a JSON object")
+	}
+	if e.Type != "user" && e.Type != "assistant" {
+		return e, errOther
+	}
+	if err != nil {
+		return e, fmt.Errorf("the line is not as transcripts are: %w", err)
+	}
+	e.line = l.number
+	e.at, err = time.Parse(time.RFC3339Nano, e.Timestamp)
+	e.at = e.at.UTC()
+	if year := e.at.Year(); err != nil || year < 1970 || year > 9000 {
+		return e, errors.New("the line has no time")
+	}
+	return e, nil
+}
+
+// text joins what was said in words, without what the agent's program has
+// added to them.
+func (c content) text() string {
+	var words []string
+	for _, b := range c {
+		if b.Type == "text" && !strings.HasPrefix(b.Text, "<system-reminder>") && !strings.HasPrefix(b.Text, "<ide_") {
+			words = append(words, b.Text)
+		}
+	}
+	return strings.TrimSpace(strings.Join(words, "\n"))
+}
+
+// hasResult reports whether it is an answer of a tool.
+func (c content) hasResult() bool {
+	return slices.ContainsFunc(c, func(b block) bool { return b.Type == "tool_result" })
+}

@@ -1,0 +1,34 @@
+package transcripts
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// MaxLine is the longest line that is read.
+const MaxLine = maxLine
+
+// A Line is a line as the reader saw it.
+type Line struct {
+	Text        string
+	Number      int
+	Offset      int64
+	Ended, Long bool
+}
+
+// Lines reads all lines of a text.
+func Lines(text []byte, limit int) ([]Line, error) {
+	r := newLineReader(bytes.NewReader(text), limit, 0, 0)
+	var all []Line
+	for {
+		l, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, Line{string(l.text), l.number, l.offset, l.ended, l.long})
+	}
+}
