@@ -55,13 +55,18 @@ func runWithBinary(m *testing.M) int {
 	return m.Run()
 }
 
-func TestScripts(t *testing.T) {
+func requireCurl(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		if os.Getenv("WHETSTONE_REQUIRE") == "all" {
 			t.Fatal(err)
 		}
 		t.Skip("curl is not installed; run `make setup`")
 	}
+}
+
+func TestScripts(t *testing.T) {
+	requireCurl(t)
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()

@@ -62,9 +62,12 @@ const (
 )
 
 // excerpt returns the beginning of an answer in one line, without the secrets
-// in it: servers like to repeat what they were asked for.
+// in it, none of which is empty: servers like to repeat what they were asked
+// for.
 func excerpt(text []byte, secrets []string) string {
 	s := string(text)
+	// A secret may begin with another one.
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	var b strings.Builder
 	for i := 0; i < min(len(s), excerptBytes); {
 		rest := s[i:]
@@ -80,11 +83,11 @@ func excerpt(text []byte, secrets []string) string {
 	return cut(oneLine(b.String()), excerptRunes)
 }
 
-// secretsOf returns what of a target must not be shown, the longest first: the
-// address, and the parts of a URL that may stand alone.
+// secretsOf returns what of a URL's target must not be shown: all of it, and
+// the parts that may stand alone.
 func secretsOf(t Target) []string {
 	all := append([]string{t.Address}, t.Secrets...)
-	if u, err := outbound.ParseURL(t.Address); err == nil && t.Channel != Email {
+	if u, err := outbound.ParseURL(t.Address); err == nil {
 		all = append(all, u.String(), awaited(u).RequestURI(), u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery)
 		all = append(all, strings.Split(u.EscapedPath(), "/")...)
 		all = append(all, strings.Split(u.Path, "/")...)
@@ -92,7 +95,5 @@ func secretsOf(t Target) []string {
 			all = append(all, values...)
 		}
 	}
-	all = slices.DeleteFunc(all, func(s string) bool { return len(s) < minSecretPart })
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return all
+	return slices.DeleteFunc(all, func(s string) bool { return len(s) < minSecretPart })
 }

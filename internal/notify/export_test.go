@@ -29,7 +29,7 @@ func NewLanes() Lanes { return Lanes{newLanes()} }
 
 // Enter waits for the turn of a message to a chat.
 func (l Lanes) Enter(ctx context.Context, host, address string) (leave func(), err error) {
-	return l.enter(ctx, way{host, address, chatEvery})
+	return l.enter(ctx, way{host: host, address: address, every: chatEvery})
 }
 
 // Pause keeps messages from a chat.

@@ -100,7 +100,7 @@ func TestBodiesStayWithinTheLimits(t *testing.T) {
 		"letters": "x", "runes": "ä", "escapes": "&", "marks": "*", "lines": "a\r\n", "wide": "🦉",
 	} {
 		t.Run(name, func(t *testing.T) {
-			long := strings.Repeat(filler, 20_000)
+			long := strings.Repeat(filler, 7_000)
 			notice := firing()
 			notice.Skill, notice.Note, notice.Version, notice.URL = long, long, &long, "https://w.example.org/"+long
 			s := newSender(t, notify.Options{})

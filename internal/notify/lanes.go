@@ -9,12 +9,12 @@ import (
 
 // How targets are spared.
 const (
-	perHost   = 2                // attempts at once to one host
-	chatEvery = time.Second      // between messages to one chat, in the long run
-	chatBurst = 3                // messages to a chat that may follow at once
-	maxTurn   = 10 * time.Second // wait for a turn before the caller gets its worker back
-	maxPause  = 24 * time.Hour   // pause that a receiver can ask for
-	maxLanes  = 1024             // lanes kept in memory
+	perHost   = 2               // attempts at once to one host
+	chatEvery = time.Second     // between messages to one chat, in the long run
+	chatBurst = 3               // messages to a chat that may follow at once
+	maxTurn   = 5 * time.Second // wait for a turn, and for a slot, before the caller gets its worker back
+	maxPause  = 24 * time.Hour  // pause that a receiver can ask for
+	maxLanes  = 1024            // lanes kept in memory
 )
 
 // lanes let the messages to a target pass one after the other. They are for
@@ -45,6 +45,7 @@ type way struct {
 	host    string
 	address string
 	every   time.Duration // 0 sets no pace
+	now     bool          // takes its turn at once: a person waits for the answer
 }
 
 // enter waits for a message's turn and returns what ends it. Its error is the
@@ -54,21 +55,22 @@ func (l *lanes) enter(ctx context.Context, w way) (leave func(), err error) {
 	if !ok {
 		return nil, &heldError{wait}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxTurn, &heldError{maxTurn})
-	defer cancel()
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 	host := l.use(w.host)
 	select {
 	case host.slots <- struct{}{}:
 		return func() { <-host.slots; l.unuse(host) }, nil
+	case <-time.After(maxTurn):
+		err = &heldError{maxTurn}
 	case <-ctx.Done():
-		l.unuse(host)
-		return nil, context.Cause(ctx)
+		err = ctx.Err()
 	}
+	l.unuse(host)
+	return nil, err
 }
 
 // reserve takes the next turn of an address and returns how long it is until
@@ -80,7 +82,9 @@ func (l *lanes) reserve(w way) (wait time.Duration, ok bool) {
 	if lane.due.Before(now) {
 		lane.due = now
 	}
-	wait = max(0, lane.due.Sub(now)-w.ahead())
+	if !w.now {
+		wait = max(0, lane.due.Sub(now)-w.ahead())
+	}
 	if wait > maxTurn {
 		return wait, false
 	}

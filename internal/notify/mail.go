@@ -93,11 +93,13 @@ func isLocal(host string) bool {
 }
 
 // secrets is what of the settings a server could repeat.
-func (m *mailServer) secrets() []string {
-	var all []string
-	for _, s := range []string{m.user, m.password} {
+func (m *mailServer) secrets() (all []string) {
+	if m.user == "" {
+		return nil
+	}
+	for _, s := range []string{m.user, m.password, "\x00" + m.user + "\x00" + m.password} {
 		if s != "" {
-			all = append(all, base64.StdEncoding.EncodeToString([]byte(s)), s)
+			all = append(all, s, base64.StdEncoding.EncodeToString([]byte(s)))
 		}
 	}
 	return all
@@ -114,10 +116,10 @@ func newMail(n Notice, from, to *mail.Address) *gomail.Msg {
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetGenHeader(gomail.HeaderXAutoResponseSuppress, "All")
 
-	domain := from.Address[strings.LastIndexByte(from.Address, '@'):]
-	msg.SetMessageIDWithValue(n.ID + domain)
+	atDomain := from.Address[strings.LastIndexByte(from.Address, '@'):]
+	msg.SetMessageIDWithValue(n.ID + atDomain)
 	if n.EpisodeID != "" && n.EpisodeID != n.ID {
-		first := "<" + n.EpisodeID + domain + ">"
+		first := "<" + n.EpisodeID + atDomain + ">"
 		msg.SetGenHeader(gomail.HeaderInReplyTo, first)
 		msg.SetGenHeader(gomail.HeaderReferences, first)
 	}

@@ -1,234 +1,19 @@
 package notify_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"io"
-	"log"
-	"math/big"
 	"mime"
 	"net"
 	netmail "net/mail"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 )
-
-const (
-	mailHost     = "mail.example.org"
-	mailUser     = "ada"
-	mailPassword = "hunter22"
-)
-
-// mailSetup says how a mail server differs from an ordinary one with STARTTLS
-// and a login.
-type mailSetup struct {
-	certificateFor string // mailHost when empty
-	noTLS          bool
-	tlsFirst       bool
-	mechanism      string // PLAIN when empty, none when "-"
-	greeting       error  // answers to the steps
-	sender         error
-	recipient      error
-	data           error
-}
-
-type mail struct {
-	from, to string
-	data     string
-	user     string
-	tls      bool
-}
-
-// mailServer is a real SMTP server on loopback.
-type mailServer struct {
-	mailSetup
-	address string
-	roots   *x509.CertPool
-	mu      sync.Mutex
-	got     []mail
-	logins  int
-}
-
-func serveMail(t *testing.T, setup mailSetup) *mailServer {
-	t.Helper()
-	if setup.certificateFor == "" {
-		setup.certificateFor = mailHost
-	}
-	m := &mailServer{mailSetup: setup}
-	certificate, roots := newCertificate(t, setup.certificateFor)
-	m.roots = roots
-	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
-		return &mailSession{server: m, conn: c}, m.greeting
-	}))
-	server.Domain = mailHost
-	server.ErrorLog = log.New(io.Discard, "", 0)
-	server.AllowInsecureAuth = true // the client has to be the careful one
-	server.EnableSMTPUTF8 = true
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	if !setup.noTLS {
-		server.TLSConfig = config
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.address = listener.Addr().String()
-	if setup.tlsFirst {
-		listener = tls.NewListener(listener, config)
-	}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		_ = server.Close()
-		<-done
-	})
-	return m
-}
-
-// options send by this server under the name in the URL.
-func (m *mailServer) options(smtpURL string) notify.Options {
-	return notify.Options{
-		SMTPURL: smtpURL, MailFrom: "Whetstone <alerts@whetstone.example.org>", MailRoots: m.roots,
-		MailDial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, m.address)
-		},
-	}
-}
-
-func (m *mailServer) mails() []mail {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.got
-}
-
-type mailSession struct {
-	server *mailServer
-	conn   *smtp.Conn
-	mail   mail
-}
-
-func (s *mailSession) AuthMechanisms() []string {
-	switch s.server.mechanism {
-	case "":
-		return []string{"PLAIN"}
-	case "-":
-		return nil
-	default:
-		return []string{s.server.mechanism}
-	}
-}
-
-func (s *mailSession) Auth(mechanism string) (sasl.Server, error) {
-	s.server.mu.Lock()
-	s.server.logins++
-	s.server.mu.Unlock()
-	if mechanism == "LOGIN" {
-		return &loginServer{check: s.check}, nil
-	}
-	return sasl.NewPlainServer(func(_, user, password string) error { return s.check(user, password) }), nil
-}
-
-func (s *mailSession) check(user, password string) error {
-	if user != mailUser || password != mailPassword {
-		return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "wrong password " + password + " for " + user}
-	}
-	s.mail.user = user
-	return nil
-}
-
-func (s *mailSession) Mail(from string, o *smtp.MailOptions) error {
-	s.mail.from = from
-	_, s.mail.tls = s.conn.TLSConnectionState()
-	if o.UTF8 && !strings.ContainsFunc(from, func(r rune) bool { return r > 127 }) {
-		return errors.New("SMTPUTF8 was asked for without need")
-	}
-	return s.server.sender
-}
-
-func (s *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
-	if s.mail.to != "" {
-		return errors.New("one recipient only")
-	}
-	s.mail.to = to
-	return s.server.recipient
-}
-
-func (s *mailSession) Data(r io.Reader) error {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	s.mail.data = string(data)
-	if s.server.data != nil {
-		return s.server.data
-	}
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	s.server.got = append(s.server.got, s.mail)
-	return nil
-}
-
-func (*mailSession) Reset() {}
-
-func (*mailSession) Logout() error { return nil }
-
-// loginServer is the server's side of LOGIN.
-type loginServer struct {
-	check func(user, password string) error
-	step  int
-	user  string
-}
-
-func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err error) {
-	l.step++
-	switch l.step {
-	case 1:
-		return []byte("Username:"), false, nil
-	case 2:
-		l.user = string(response)
-		return []byte("Password:"), false, nil
-	default:
-		return nil, true, l.check(l.user, string(response))
-	}
-}
-
-// newCertificate makes an authority of its own and what trusts it.
-func newCertificate(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
-}
 
 const withLogin = mailUser + ":" + mailPassword + "@"
 
@@ -269,6 +54,21 @@ func TestMailIsDelivered(t *testing.T) {
 	}
 }
 
+// TestMailToOtherScripts asks for SMTPUTF8 only where an address needs it.
+func TestMailToOtherScripts(t *testing.T) {
+	server := serveMail(t, mailSetup{})
+	s := newSender(t, server.options("smtp://"+mailHost))
+	for i, address := range []string{"ops@example.org", "öps@example.org"} {
+		got := s.Send(t.Context(), notify.Target{Channel: notify.Email, Address: address}, firing())
+		if got.Outcome != notify.Delivered {
+			t.Fatalf("%s: got %+v", address, got)
+		}
+		if mail := server.mails()[i]; mail.to != address || mail.utf8 != (i == 1) {
+			t.Errorf("%s: got %+v", address, mail)
+		}
+	}
+}
+
 func TestMailIsNotDelivered(t *testing.T) {
 	reply := func(code int, text string) error {
 		return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, 1, 1}, Message: text}
@@ -280,63 +80,93 @@ func TestMailIsNotDelivered(t *testing.T) {
 		want  notify.Result
 	}{
 		{
-			"wrong password", mailSetup{}, "smtp://ada:s3cret-Passw0rd@" + mailHost,
+			"wrong password",
+			mailSetup{},
+			"smtp://ada:s3cret-Passw0rd@" + mailHost,
 			notify.Result{Outcome: notify.Failed, Status: 535, Detail: "mail server, login: 535 5.7.8 wrong password … for …"},
 		},
 		{
-			"wrong password by LOGIN", mailSetup{mechanism: "LOGIN"}, "smtp://ada:s3cret-Passw0rd@" + mailHost,
+			"wrong password by LOGIN",
+			mailSetup{mechanism: "LOGIN"},
+			"smtp://ada:s3cret-Passw0rd@" + mailHost,
 			notify.Result{Outcome: notify.Failed, Status: 535, Detail: "mail server, login: 535 5.7.8 wrong password … for …"},
 		},
 		{
-			"no STARTTLS", mailSetup{noTLS: true}, "smtp://" + mailHost,
+			"no STARTTLS",
+			mailSetup{noTLS: true},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Failed, Detail: "the mail server does not offer STARTTLS, and nothing is sent to it in the clear: use smtps:// or another server"},
 		},
 		{
-			"no STARTTLS before a login", mailSetup{noTLS: true}, "smtp://" + withLogin + "127.0.0.1",
+			"no STARTTLS before a login",
+			mailSetup{noTLS: true},
+			"smtp://" + withLogin + "127.0.0.1",
 			notify.Result{Outcome: notify.Failed, Detail: "the mail server does not offer STARTTLS, and nothing is sent to it in the clear: use smtps:// or another server"},
 		},
 		{
-			"no login", mailSetup{mechanism: "-"}, "smtp://" + withLogin + mailHost,
+			"no login",
+			mailSetup{mechanism: "-"},
+			"smtp://" + withLogin + mailHost,
 			notify.Result{Outcome: notify.Failed, Detail: "the mail server does not offer to log in with PLAIN or LOGIN: take the user out of --smtp-url or use another server"},
 		},
 		{
-			"a login of another sort", mailSetup{mechanism: "XPLAIN"}, "smtp://" + withLogin + mailHost,
+			"a login of another sort",
+			mailSetup{mechanism: "XPLAIN"},
+			"smtp://" + withLogin + mailHost,
 			notify.Result{Outcome: notify.Failed, Detail: "the mail server does not offer to log in with PLAIN or LOGIN: take the user out of --smtp-url or use another server"},
 		},
 		{
-			"certificate for another name", mailSetup{certificateFor: "other.example.org"}, "smtp://" + mailHost,
+			"certificate for another name",
+			mailSetup{certificateFor: "other.example.org"},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Retry, Detail: "mail server, STARTTLS: its certificate is not valid"},
 		},
 		{
-			"certificate for another name from the start", mailSetup{certificateFor: "other.example.org", tlsFirst: true}, "smtps://" + mailHost,
+			"certificate for another name from the start",
+			mailSetup{certificateFor: "other.example.org", tlsFirst: true},
+			"smtps://" + mailHost,
 			notify.Result{Outcome: notify.Retry, Detail: "mail server, TLS: its certificate is not valid"},
 		},
 		{
-			"no TLS where it should be", mailSetup{}, "smtps://" + mailHost,
+			"no TLS where it should be",
+			mailSetup{},
+			"smtps://" + mailHost,
 			notify.Result{Outcome: notify.Retry, Detail: "mail server, TLS: it does not speak TLS"},
 		},
 		{
-			"busy", mailSetup{recipient: reply(450, "mailbox busy")}, "smtp://" + mailHost,
+			"busy",
+			mailSetup{recipient: reply(450, "mailbox busy")},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Retry, Status: 450, Detail: "mail server, recipient: 450 4.1.1 mailbox busy"},
 		},
 		{
-			"no such mailbox", mailSetup{recipient: reply(550, "<ops@example.org>: no such\r\nmailbox")}, "smtp://" + mailHost,
-			notify.Result{Outcome: notify.Failed, Status: 550, Detail: "mail server, recipient: 550 5.1.1 <…>: no such mailbox"},
+			"no such mailbox",
+			mailSetup{recipient: reply(550, "<ops@example.org>: no such\r\nmailbox")},
+			"smtp://" + mailHost,
+			notify.Result{Outcome: notify.Failed, Status: 550, Detail: "mail server, recipient: 550 <…>: no such 5.1.1 mailbox"},
 		},
 		{
-			"sender refused", mailSetup{sender: reply(553, "not yours")}, "smtp://" + mailHost,
+			"sender refused",
+			mailSetup{sender: reply(553, "not yours")},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Failed, Status: 553, Detail: "mail server, sender: 553 5.1.1 not yours"},
 		},
 		{
-			"content refused", mailSetup{data: reply(554, "spam")}, "smtp://" + mailHost,
+			"content refused",
+			mailSetup{data: reply(554, "spam")},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Failed, Status: 554, Detail: "mail server, message: 554 5.1.1 spam"},
 		},
 		{
-			"content later", mailSetup{data: reply(451, "try again")}, "smtp://" + mailHost,
+			"content later",
+			mailSetup{data: reply(451, "try again")},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Retry, Status: 451, Detail: "mail server, message: 451 4.1.1 try again"},
 		},
 		{
-			"too many", mailSetup{greeting: reply(421, "too many")}, "smtp://" + mailHost,
+			"too many",
+			mailSetup{greeting: reply(421, "too many")},
+			"smtp://" + mailHost,
 			notify.Result{Outcome: notify.Retry, Status: 421, Detail: "mail server, greeting: 421 4.1.1 too many"},
 		},
 	} {
@@ -357,71 +187,42 @@ func TestMailIsNotDelivered(t *testing.T) {
 	}
 }
 
-// scripted is a server that says its lines, one for each that it hears, and
-// hangs up after the last. It waits for the end of a mail after a 354. Without
-// lines it says nothing.
-func scripted(t *testing.T, lines ...string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		heard := bufio.NewReader(conn)
-		for _, line := range lines {
-			_, _ = io.WriteString(conn, line)
-			got, err := heard.ReadString('\n')
-			for err == nil && strings.HasPrefix(line, "354") && got != ".\r\n" {
-				got, err = heard.ReadString('\n')
-			}
-			if err != nil {
-				return
-			}
-		}
-		if len(lines) == 0 {
-			_, _ = io.Copy(io.Discard, heard) // until the client hangs up
-		}
-	}()
-	t.Cleanup(func() {
-		_ = listener.Close()
-		<-done
-	})
-	return listener.Addr().String()
-}
-
 func TestMailServerMisbehaves(t *testing.T) {
-	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	cancelled, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	silent := scripted(t)
 	for _, c := range []struct {
 		name    string
-		ctx     context.Context
 		address string
 		want    string
 	}{
-		{"silent", short, silent, "mail server, greeting: timed out"},
-		{"cancelled", cancelled, scripted(t), "interrupted"},
-		{"garbage", t.Context(), scripted(t, "\x00\xff garbage\r\n"), "mail server, greeting: the connection failed"},
-		{"hangs up", t.Context(), scripted(t, "220 hello\r\n"), "mail server, greeting: the connection failed"},
-		{"odd code", t.Context(), scripted(t, "220 hello\r\n", "250 hi\r\n", "299 what\r\n"), "mail server, sender: 299 what"},
-		{"nobody listens", t.Context(), "127.0.0.1:1", "mail server, connection: the connection failed"},
+		{"silent", scripted(t), "mail server, greeting: timed out"},
+		{"garbage", scripted(t, "\x00\xff garbage\r\n"), "mail server, greeting: the connection failed"},
+		{"hangs up", scripted(t, "220 hello\r\n"), "mail server, greeting: the connection failed"},
+		{"odd code", scripted(t, "220 hello\r\n", "250 hi\r\n", "299 what\r\n"), "mail server, sender: 299 what"},
+		{"nobody listens", "127.0.0.1:1", "mail server, connection: the connection failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer stop()
 			s := newSender(t, notify.Options{SMTPURL: "smtp://" + c.address, MailFrom: "w@example.org"})
-			got := s.Send(c.ctx, ops, firing())
+			got := s.Send(ctx, ops, firing())
 			if got.Outcome != notify.Retry || got.Detail != c.want || strings.Contains(got.Detail, "127.0.0.1") {
 				t.Errorf("got %+v, want a retry because of %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestMailIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := scripted(t)
+	s := newSender(t, notify.Options{
+		SMTPURL: "smtp://" + address, MailFrom: "w@example.org",
+		MailDial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			defer cancel()
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	})
+	if got := s.Send(ctx, ops, firing()); got.Outcome != notify.Retry || got.Detail != "interrupted" {
+		t.Errorf("got %+v, want a retry", got)
 	}
 }
 

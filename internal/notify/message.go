@@ -96,15 +96,17 @@ func factLines(n Notice, escape escaper) (lines []line) {
 	if !n.WindowTo.IsZero() {
 		add("Window", n.WindowFrom.UTC().Format("2006-01-02 15:04")+" to "+minute(n.WindowTo)+", "+count(n.WindowSessions, "session"))
 	}
-	since := n.TriggeredAt
-	if n.Since != nil {
-		since = *n.Since
-	}
 	switch n.Status {
 	case Firing, Reminder:
+		since := n.TriggeredAt
+		if n.Since != nil {
+			since = *n.Since
+		}
 		add("Since", minute(since))
 	case Resolved:
-		add("Began", minute(since))
+		if n.Since != nil {
+			add("Began", minute(*n.Since))
+		}
 		add("Resolved", minute(n.TriggeredAt))
 	case Test:
 	}

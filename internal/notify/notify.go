@@ -73,7 +73,7 @@ type Notice struct {
 	WindowSessions       int
 
 	TriggeredAt   time.Time  // when the state changed
-	Since         *time.Time // when the trouble began; nil means TriggeredAt
+	Since         *time.Time // when the trouble began; nil means TriggeredAt while it lasts
 	LastSessionAt *time.Time
 	Sequence      int
 	Version       *string // current in the registry at that time
@@ -127,8 +127,8 @@ type Options struct {
 	// start, and MailFrom is the sender of mails. Without both, mails fail.
 	SMTPURL  string
 	MailFrom string
-	// MailRoots are trusted instead of the system's by the mail server's
-	// certificate, if not nil.
+	// MailRoots are trusted for the mail server's certificate instead of the
+	// system's, if not nil.
 	MailRoots *x509.CertPool
 	// MailDial connects to the mail server instead of a net.Dialer, if not
 	// nil. The operator chose that server: it may be private, and outbound
@@ -169,9 +169,12 @@ func New(o Options) (*Sender, error) {
 // MailConfigured reports whether the settings for mail are there.
 func (s *Sender) MailConfigured() bool { return s.mail.configured() }
 
-// Send tries once to deliver a notice. It first waits for its turn: a target
-// gets few messages at a time. When the context ends early the outcome is
-// Retry, although the receiver may have got the notice.
+// Send tries once to deliver a notice. It first waits for its turn, up to ten
+// seconds: a target gets few messages at a time. Only a Test does not heed the
+// pause that a receiver has asked for. The attempt itself takes up to 15
+// seconds, or 30 with a chat that does not take the first form. When the
+// context ends early the outcome is Retry, although the receiver may have got
+// the notice.
 func (s *Sender) Send(ctx context.Context, t Target, n Notice) Result {
 	if problem := n.problem(); problem != "" {
 		return failed(problem)

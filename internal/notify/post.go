@@ -29,7 +29,7 @@ func (s *Sender) post(ctx context.Context, t Target, n Notice) Result {
 	if err != nil {
 		return failed(shown(err))
 	}
-	w := way{host: "host " + u.Host, address: string(t.Channel) + " " + t.Address}
+	w := way{host: "host " + u.Host, address: string(t.Channel) + " " + t.Address, now: n.Status == Test}
 	if t.Channel != Webhook {
 		w.every = chatEvery
 	}

@@ -50,9 +50,8 @@ func TestFiles(t *testing.T) {
 
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	large := hex.EncodeToString([]byte(noise(1<<19 + 1))) // text over 1 MiB
-	one := skill(t, "A.", "gone.md", "old\n", "logo", "\x00one", "large", large, "same", "same", "note", "a\nb\nc\n")
-	two := skill(t, "A.", "added.md", "new\n", "empty", "", "logo", "\x00two", "large", large+"x", "same", "same", "note", "a\nB\nc\n")
+	one := skill(t, "A.", "gone.md", "old\n", "logo", "\x00one", "same", "same", "note", "a\nb\nc\n")
+	two := skill(t, "A.", "added.md", "new\n", "empty", "", "logo", "\x00two", "same", "same", "note", "a\nB\nc\n")
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
@@ -70,7 +69,6 @@ diff a/gone.md /dev/null
 +++ /dev/null
 @@ -1,1 +0,0 @@
 -old
-Binary files a/large and b/large differ
 Binary files a/logo and b/logo differ
 diff a/note b/note
 --- a/note
@@ -93,7 +91,7 @@ diff a/note b/note
 			t.Errorf("from=1 gave another diff:\n%s", from.body)
 		}
 		first := string(ada.get(path("1")).want(http.StatusOK).body)
-		for _, line := range []string{"diff /dev/null b/SKILL.md\n", "+# Demo\n", "Binary files /dev/null and b/large differ\n"} {
+		for _, line := range []string{"diff /dev/null b/SKILL.md\n", "+# Demo\n", "Binary files /dev/null and b/logo differ\n"} {
 			if !strings.Contains(first, line) {
 				t.Errorf("the diff of the first version lacks %q:\n%s", line, first)
 			}
@@ -106,5 +104,20 @@ diff a/note b/note
 		}
 		ada.get(path("2")+"?from=9").wantError(http.StatusNotFound, "Version 9 not found")
 		ada.get(path("9")).wantError(http.StatusNotFound, "Version 9 not found")
+	})
+}
+
+// TestDiffOfLargeFile checks that a file over 1 MiB is named, not shown.
+func TestDiffOfLargeFile(t *testing.T) {
+	t.Parallel()
+	large := skill(t, "A.", "large", hex.EncodeToString([]byte(noise(1<<19+1))))
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db).org("acme", access.Pro)
+		id := ada.made("pdf", "1", large)
+		ada.push(id, "2", skill(t, "A.")).want(http.StatusCreated)
+		got := string(ada.get(versionPath(id, "2") + "/diff").want(http.StatusOK).body)
+		if want := "Binary files a/large and /dev/null differ\n"; got != want {
+			t.Errorf("got %.200q, want %q", got, want)
+		}
 	})
 }

@@ -239,3 +239,47 @@ func TestGradings(t *testing.T) {
 		wantFields(t, r.skill("pdf"), object{"unique_sessions": 0, "last_seen_at": nil, "trigger_rate": nil})
 	})
 }
+
+// TestVersions binds what is observed to the version whose content it names,
+// else to the one that was current then.
+func TestVersions(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRoom(t, db)
+		since := time.Now().Add(-time.Hour)
+		r.publish("pdf", since)
+		sessions := func() (n [2]int64) {
+			quality, err := r.s.Quality(t.Context(), db, []string{"1", "2"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return [2]int64{quality["1"].Sessions, quality["2"].Sessions}
+		}
+		now := time.Now()
+		said := func(id, hash string, at time.Time, minute int, name string) {
+			r.observe(r.check(id, func(o *observation) {
+				o.Session, o.VersionHash, o.At, o.SkillName = id, hash, at, name
+				o.NormalizedAt = now.Add(time.Duration(minute) * time.Minute)
+			}))
+		}
+		for _, s := range []struct {
+			name string
+			do   func()
+			want [2]int64
+		}{
+			{"before there was one", func() { said("a", "", since.Add(-time.Second), 0, "pdf") }, [2]int64{0, 0}},
+			{"the current one", func() { said("b", "", now, 0, "pdf") }, [2]int64{1, 0}},
+			{"by its content", func() { said("c", "h2", now, 0, "pdf") }, [2]int64{1, 1}},
+			{"by its content, long ago", func() { said("d", "h2", since.AddDate(0, 0, -50), 0, "pdf") }, [2]int64{1, 2}},
+			{"unknown content", func() { said("e", "h3", now, 0, "pdf") }, [2]int64{2, 2}},
+			{"told later", func() { said("b", "h2", now, 1, "pdf") }, [2]int64{1, 3}},
+			{"not said again", func() { said("b", "", now, 2, "pdf") }, [2]int64{1, 3}},
+			{"late, of another name", func() { said("b", "", now, -1, "xlsx") }, [2]int64{1, 3}},
+			{"renamed", func() { said("b", "", now, 3, "xlsx") }, [2]int64{1, 2}},
+		} {
+			s.do()
+			if got := sessions(); got != s.want {
+				t.Errorf("%s: %v sessions, want %v", s.name, got, s.want)
+			}
+		}
+	})
+}

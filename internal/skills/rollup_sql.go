@@ -88,8 +88,8 @@ func addTotals(ctx context.Context, tx *store.Tx, changes map[string]*totalCount
 
 // lookAgain finds the first and last time of a skill from its observations,
 // after one of them changed its time. It is rare, and two index look-ups.
-func lookAgain(ctx context.Context, tx *store.Tx, skillID string) error {
-	_, err := tx.Exec(ctx, `
+func lookAgain(ctx context.Context, q store.Querier, skillID string) error {
+	_, err := q.Exec(ctx, `
 		UPDATE skill_totals SET
 			first_seen_at = (SELECT MIN(occurred_at) FROM skill_observations WHERE skill_id = $1),
 			last_seen_at = (SELECT MAX(occurred_at) FROM skill_observations WHERE skill_id = $1)

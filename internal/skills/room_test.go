@@ -110,6 +110,30 @@ func (r *room) check(id string, change ...func(*skills.Observation)) skills.Obse
 	return o
 }
 
+// publish puts a skill into the registry: a version "1" with the content hash
+// "h1" that is current since a time, and one "2" that never was.
+func (r *room) publish(name string, since time.Time) (skillID string) {
+	r.t.Helper()
+	skillID = resolve(r.t, r.db, r.orgID, name)
+	r.exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, skill_id, current_version_id,
+			installation_count, created_by, created_at, updated_at)
+		VALUES ('entry', $1, $2, 'skill', '', 'org', $3, '1', 0, $4, 1, 1)`, r.orgID, name, skillID, r.user)
+	for _, version := range []string{"1", "2"} {
+		r.exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, tree_digest, size, description, file_manifest,
+				source, rolled_back, pushed_by, pushed_at)
+			VALUES ($1, 'entry', $1, $2, '', 1, '', '[]', 'cli', FALSE, $3, 1)`, version, "h"+version, r.user)
+	}
+	r.exec(`INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ('current', 'entry', '1', $1)`, store.Micros(since))
+	return skillID
+}
+
+func (r *room) exec(sql string, args ...any) {
+	r.t.Helper()
+	if _, err := r.db.Exec(r.t.Context(), sql, args...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 type object = map[string]any
 
 // answer is what came back.

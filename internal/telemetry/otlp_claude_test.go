@@ -1,13 +1,12 @@
 package telemetry_test
 
 import (
-	"net/http"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -84,53 +83,39 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 // repeated, and a client of the push tells of one of them, too.
 func TestClaudeCodeInAnyOrder(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		c := newWorld(t, db).org("acme")
 		at := anHourAgo()
-		s := &claude{session: "s", at: at}
-		records := []*logs.LogRecord{
-			s.activated("p1", "pdf-forms", "claude-proactive"),
-			s.result("p1", "pdf-forms", "toolu_1", true),
-			s.activated("p1", "pdf-forms", "claude-proactive"),
-			s.result("p1", "pdf-forms", "toolu_2", true),
-		}
-		push := func(c *client) {
-			c.push("", object{"skill_invocations": []object{{
-				"skill_invocation_id": "s:s:pdf-forms:1", "session_id": "s", "occurred_at": at.Format(time.RFC3339),
-				"normalized_at": at.Add(time.Minute).Format(time.RFC3339), "skill_name": "pdf-forms", "invocation_mode": "implicit",
-				"triggered": true, "confidence": 0.9, "tool_name": "Skill", "tool_call_id": "toolu_1",
-			}}}).want(http.StatusCreated)
-		}
-		permutations(5, func(order []int) {
-			c := w.org("one by one " + orderName(order))
-			for _, i := range append(order, order[0]) {
-				if i == 4 {
-					push(c)
-					continue
-				}
-				c.take(inProtobuf, logsOf(records[i]))
+		signals := func(skill string) []any {
+			s := &claude{session: skill, at: at}
+			return []any{
+				s.activated("p1", skill, "claude-proactive"), s.result("p1", skill, "toolu_1", true),
+				s.activated("p1", skill, "claude-proactive"), s.result("p1", skill, "toolu_2", true),
+				object{
+					"skill_invocation_id": skill + ":1", "session_id": skill, "occurred_at": at.Format(time.RFC3339),
+					"normalized_at": at.Add(time.Minute).Format(time.RFC3339), "skill_name": skill, "invocation_mode": "implicit",
+					"triggered": true, "confidence": 0.9, "tool_name": "Skill", "tool_call_id": "toolu_1",
+				},
 			}
-			c.wantFigures("pdf-forms", figures{
-				Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(0.75), Covered: share(1),
-			})
-			if t.Failed() {
-				t.Fatalf("in the order %v", order)
-			}
-		})
+		}
+		names := c.everyOrder(signals)
 		permutations(4, func(order []int) {
-			c := w.org("at once " + orderName(order))
+			name := fmt.Sprintf("at-once-%d%d%d%d", order[0], order[1], order[2], order[3])
+			all := signals(name)
 			var body []*logs.LogRecord
 			for _, i := range append(order, order...) {
-				body = append(body, records[i])
+				body = append(body, all[i].(*logs.LogRecord))
 			}
 			c.take(inProtobuf, logsOf(body...))
-			push(c)
-			c.wantFigures("pdf-forms", figures{
-				Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(0.75), Covered: share(1),
-			})
-			if t.Failed() {
-				t.Fatalf("in the order %v", order)
-			}
+			c.sendAll(inProtobuf, all[4:])
+			names = append(names, name)
 		})
+		first := c.figures(names[0])
+		for _, name := range names {
+			c.wantFigures(name, figures{Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(0.75), Covered: share(1)})
+			if got := c.figures(name); got.First != first.First || got.Last != first.Last {
+				t.Errorf("%s was seen from %s to %s, %s from %s to %s", name, got.First, got.Last, names[0], first.First, first.Last)
+			}
+		}
 	})
 }
 
@@ -141,32 +126,46 @@ func TestClaudeCodeSpans(t *testing.T) {
 	refused := figures{Sessions: 1, Checks: 1, TriggerRate: share(0)}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		s := &claude{session: "s", at: anHourAgo()}
-		span := spansOf(s.span("pdf-forms", "toolu_1"))
-		failing := spansOf(s.span("pdf-forms", "toolu_1"))
-		failing.ResourceSpans[0].ScopeSpans[0].Spans[0].Status = failed()
 		for _, test := range []struct {
-			name   string
-			bodies []proto.Message
-			want   figures
+			name    string
+			signals func(s *claude, skill string) []any
+			want    figures
 		}{
-			{"alone", []proto.Message{span}, fired},
-			{"failed", []proto.Message{failing}, refused},
-			{"with its result", []proto.Message{span, logsOf(s.result("p1", "pdf-forms", "toolu_1", true))}, fired},
-			{"with a refusal", []proto.Message{span, logsOf(s.decision("p1", "pdf-forms", "toolu_1", "reject"))}, refused},
-			{"with a failure", []proto.Message{span, logsOf(s.result("p1", "pdf-forms", "toolu_1", false))}, refused},
-			{"without a call id", []proto.Message{spansOf(s.span("pdf-forms", ""))}, figures{}},
-			{"of another tool", []proto.Message{spansOf(s.span("", ""))}, figures{}},
-			{"with result and event", []proto.Message{
-				span, logsOf(s.activated("p1", "pdf-forms", "claude-proactive")), logsOf(s.result("p1", "pdf-forms", "toolu_1", true)),
+			{"alone", func(s *claude, skill string) []any { return []any{s.span(skill, "toolu_1")} }, fired},
+			{"failed", func(s *claude, skill string) []any {
+				span := s.span(skill, "toolu_1")
+				span.Status = failed()
+				return []any{span}
+			}, refused},
+			{"with its result", func(s *claude, skill string) []any {
+				return []any{s.span(skill, "toolu_1"), s.result("p1", skill, "toolu_1", true)}
+			}, fired},
+			{"with a refusal", func(s *claude, skill string) []any {
+				return []any{s.span(skill, "toolu_1"), s.decision("p1", skill, "toolu_1", "reject")}
+			}, refused},
+			{"with a failure", func(s *claude, skill string) []any {
+				return []any{s.span(skill, "toolu_1"), s.result("p1", skill, "toolu_1", false)}
+			}, refused},
+			{"without a call id", func(s *claude, skill string) []any { return []any{s.span(skill, "")} }, figures{}},
+			{"of another tool", func(s *claude, _ string) []any {
+				span := s.span("", "toolu_1")
+				span.Attributes = without(span.Attributes, "tool_name", "skill_name")
+				return []any{span}
+			}, figures{}},
+			{"with all", func(s *claude, skill string) []any {
+				return []any{
+					s.span(skill, "toolu_1"), s.decision("p1", skill, "toolu_1", "accept"),
+					s.activated("p1", skill, "claude-proactive"), s.result("p1", skill, "toolu_1", true),
+				}
 			}, figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6), Covered: share(1)}},
 		} {
-			permutations(len(test.bodies), func(order []int) {
-				c := w.org(test.name + orderName(order))
-				for _, i := range order {
-					c.take(inProtobuf, test.bodies[i])
+			t.Run(test.name, func(t *testing.T) {
+				c := w.org(test.name).in(t)
+				at := anHourAgo()
+				names := c.everyOrder(func(skill string) []any { return test.signals(&claude{session: skill, at: at}, skill) })
+				for _, name := range names {
+					c.wantFigures(name, test.want)
 				}
-				t.Run(test.name, func(t *testing.T) { c.in(t).wantFigures("pdf-forms", test.want) })
 			})
 		}
 	})

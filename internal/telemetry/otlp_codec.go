@@ -74,10 +74,10 @@ func tooManyMessages() error {
 }
 
 // weigh takes what a message costs in memory off left, counted in messages,
-// and stops when that is below zero. Lists of numbers count, too: packed, they
-// grow when they are read.
+// and stops when that is below zero. Numbers of variable length count, too: in
+// a list they grow when they are read.
 func weigh(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, error) {
-	const numbers = 32 // bytes of a packed list that weigh as much as a message
+	const numbers = 8 // so many weigh as much as a message
 	if depth == 0 {
 		return left, errDeep
 	}
@@ -100,8 +100,10 @@ func weigh(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, 
 				if left, err = weigh(value, field.Message(), left, depth-1); err != nil {
 					return left, err
 				}
+			case field.Kind() == protoreflect.Uint64Kind:
+				left -= len(value) / numbers
 			case field.IsList():
-				left -= 1 + len(value)/numbers
+				left--
 			}
 		}
 		raw = raw[size:]

@@ -1,12 +1,12 @@
 package telemetry_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -67,29 +67,24 @@ func (c copilot) tool(call string, pairs ...any) *trace.Span {
 // skills that were only offered lower the trigger rate.
 func TestCopilot(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		first := copilot{conversation: "conversation-1", trace: "trace-1.........", at: anHourAgo()}
-		second := copilot{conversation: "conversation-2", trace: "trace-2.........", at: anHourAgo()}
-		installed := []string{"pdf-forms", "deploy"}
-		bodies := []proto.Message{
-			spansOf(first.agent(installed, "pdf-forms", "pdf-forms")),
-			spansOf(first.tool("call", "gen_ai.skill.name", "pdf-forms"), first.tool("cal2", "github.copilot.tool.parameters.skill_name", "pdf-forms")),
-			spansOf(first.tool("read", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "references/fields.md")),
-			spansOf(second.agent(installed)),
-		}
-		n := 0
-		permutations(len(bodies), func(order []int) {
-			c := w.org("order " + orderName(order))
-			for _, i := range append(order, order[0]) {
-				c.take(otlpWays[n%len(otlpWays)], bodies[i])
-				n++
-			}
-			c.wantFigures("pdf-forms", figures{Sessions: 2, Checks: 2, Triggers: 2, TriggerRate: share(0.5), Covered: share(0)})
-			c.wantFigures("deploy", figures{Sessions: 2, TriggerRate: share(0)})
-			if t.Failed() {
-				t.Fatalf("in the order %v", order)
+		c := newWorld(t, db).org("acme")
+		at := anHourAgo()
+		names := c.everyOrder(func(skill string) []any {
+			first := copilot{conversation: "conversation-1", trace: fmt.Sprintf("1 %14s", skill)[:16], at: at}
+			second := copilot{conversation: "conversation-2", trace: fmt.Sprintf("2 %14s", skill)[:16], at: at}
+			installed := []string{skill, "other-" + skill}
+			return []any{
+				first.agent(installed, skill, skill),
+				first.tool("call", "gen_ai.skill.name", skill),
+				first.tool("cal2", "github.copilot.tool.parameters.skill_name", skill),
+				first.tool("read", "gen_ai.skill.name", skill, "gen_ai.skill.resource.name", "references/fields.md"),
+				second.agent(installed),
 			}
 		})
+		for _, name := range names {
+			c.wantFigures(name, figures{Sessions: 2, Checks: 2, Triggers: 2, TriggerRate: share(0.5), Covered: share(0)})
+			c.wantFigures("other-"+name, figures{Sessions: 2, TriggerRate: share(0)})
+		}
 	})
 }
 

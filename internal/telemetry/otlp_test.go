@@ -34,8 +34,8 @@ var (
 	inJSON     = otlpWay{name: "json", json: true}
 	otlpWays   = []otlpWay{
 		inProtobuf, inJSON,
-		{name: "protobuf, gzip", gzip: true},
-		{name: "json, gzip", json: true, gzip: true},
+		{name: "protobuf gzip", gzip: true},
+		{name: "json gzip", json: true, gzip: true},
 	}
 )
 
@@ -328,4 +328,50 @@ func permutations(n int, fn func(order []int)) {
 	from(0)
 }
 
-func orderName(order []int) string { return strings.Trim(fmt.Sprint(order), "[]") }
+// everyOrder sends signals of one skill in every order, each order for a skill
+// of its own: log records, spans, and records of a push. The first of each
+// order is repeated at the end. It returns the skills.
+func (c *client) everyOrder(signals func(skill string) []any) (names []string) {
+	c.t.Helper()
+	var steps [][]any // what comes at the same place in all orders
+	permutations(len(signals("")), func(order []int) {
+		name := "order-" + strings.ReplaceAll(strings.Trim(fmt.Sprint(order), "[]"), " ", "-")
+		all := signals(name)
+		steps = slices.Grow(steps, len(all)+1)[:len(all)+1]
+		for place, i := range append(order, order[0]) {
+			steps[place] = append(steps[place], all[i])
+		}
+		names = append(names, name)
+	})
+	for place, step := range steps {
+		c.sendAll(otlpWays[place%len(otlpWays)], step)
+	}
+	return names
+}
+
+// sendAll sends signals, all of a kind in one body.
+func (c *client) sendAll(way otlpWay, signals []any) {
+	c.t.Helper()
+	var records []*logs.LogRecord
+	var spans []*trace.Span
+	var invocations []object
+	for _, s := range signals {
+		switch s := s.(type) {
+		case *logs.LogRecord:
+			records = append(records, s)
+		case *trace.Span:
+			spans = append(spans, s)
+		case object:
+			invocations = append(invocations, s)
+		}
+	}
+	if records != nil {
+		c.take(way, logsOf(records...))
+	}
+	if spans != nil {
+		c.take(way, spansOf(spans...))
+	}
+	if invocations != nil {
+		c.push("", object{"skill_invocations": invocations})
+	}
+}

@@ -1,0 +1,315 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// stamp is a time as clients write it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// check is an invocation of the skill pdf that fired in the session s.
+func check(id string, with object) object {
+	record := object{
+		"record_kind": "skill_invocation", "skill_invocation_id": id, "session_id": "s", "skill_name": "pdf",
+		"occurred_at": stamp(time.Now()), "triggered": true, "confidence": 0.5, "invocation_mode": "explicit",
+	}
+	for key, value := range with {
+		record[key] = value
+	}
+	return record
+}
+
+func invocations(records ...object) object { return object{"skill_invocations": records} }
+
+// accepted is the answer to a push of which all was taken.
+func accepted(pushID string, n int) object {
+	return object{"status": "accepted", "push_id": pushID, "accepted": n, "unattributed": 0, "rejected": []any{}}
+}
+
+func duplicate(pushID string) object {
+	return object{"status": "accepted", "push_id": pushID, "duplicate": true, "accepted": 0, "unattributed": 0, "rejected": []any{}}
+}
+
+// day is what the API says of a skill today.
+func (c *client) day(skill string) object {
+	c.t.Helper()
+	return c.get("/v1/skills/" + skill + "?days=1").want(http.StatusOK).object()["daily_stats"].([]any)[0].(object)
+}
+
+// wantChecks checks how many invocations of pdf count today.
+func (c *client) wantChecks(n int) {
+	c.t.Helper()
+	if got := c.day("pdf")["checks"]; got != float64(n) {
+		c.t.Errorf("%v checks, want %d", got, n)
+	}
+}
+
+func TestPush(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		bob, eve := w.member(ada.org, "bob", access.Member), w.org("other")
+		id := uuid.NewString()
+		ada.push(id, invocations(check("1", nil), check("2", nil))).want(http.StatusCreated).wantBody(accepted(id, 2))
+		ada.push(id, invocations(check("3", nil))).want(http.StatusOK).wantBody(duplicate(id))
+		bob.push(id, invocations(check("3", nil))).want(http.StatusOK).wantBody(duplicate(id))
+		ada.wantChecks(2)
+
+		eve.push(id, invocations(check("1", nil))).want(http.StatusCreated).wantBody(accepted(id, 1))
+		eve.wantChecks(1)
+		ada.wantChecks(2)
+
+		ada.push(uuid.NewString(), object{}).want(http.StatusCreated)
+		ada.pushBody(object{"push_id": strings.ToUpper(id), "canonical": object{}}).want(http.StatusOK).wantBody(duplicate(id))
+	})
+}
+
+// TestPushWithoutID: the same body of the same user counts once.
+func TestPushWithoutID(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		bob := w.member(ada.org, "bob", access.Member)
+		for _, given := range []object{{}, {"push_id": nil}, {"push_id": ""}, {"push_id": "monday"}} {
+			body := object{"canonical": invocations(check(fmt.Sprint(given), nil))}
+			for key, value := range given {
+				body[key] = value
+			}
+			first := ada.pushBody(body).want(http.StatusCreated).object()["push_id"].(string)
+			if _, err := uuid.Parse(first); err != nil {
+				t.Errorf("%v: push_id %q", given, first)
+			}
+			ada.pushBody(body).want(http.StatusOK).wantBody(duplicate(first))
+			ada.get("/api/v1/push/" + first).want(http.StatusOK)
+			// Another user's records are others, even if they look the same.
+			bob.pushBody(body).want(http.StatusCreated)
+		}
+		ada.wantChecks(8)
+	})
+}
+
+// TestOneBadRecord loses nobody else.
+func TestOneBadRecord(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db).org("acme")
+		var records []object
+		for i := range 500 {
+			records = append(records, check(fmt.Sprint(i), object{"session_id": fmt.Sprint("s", i%50)}))
+		}
+		records[123]["triggered"] = "yes"
+		id := uuid.NewString()
+		ada.push(id, invocations(records...)).want(http.StatusCreated).wantBody(object{
+			"status": "accepted", "push_id": id, "accepted": 499, "unattributed": 0,
+			"rejected": []any{object{"kind": "skill_invocation", "index": 123, "message": "triggered: unexpected string"}},
+		})
+		wantStats := object{"checks": 499.0, "sessions": 50.0, "triggers": 499.0}
+		for key, want := range wantStats {
+			if got := ada.day("pdf")[key]; got != want {
+				t.Errorf("%s is %v, want %v", key, got, want)
+			}
+		}
+		got := ada.get("/api/v1/push/" + id).want(http.StatusOK).object()
+		received, err := time.Parse(time.RFC3339Nano, got["received_at"].(string))
+		if err != nil || time.Since(received) > time.Minute {
+			t.Errorf("received_at %v", got["received_at"])
+		}
+		delete(got, "received_at")
+		want := object{"status": "accepted", "push_id": id, "accepted": 499.0, "rejected": 1.0}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("GET of the push: %v, want %v", got, want)
+		}
+	})
+}
+
+func TestPushRefused(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		for _, c := range []struct{ name, body, path, message string }{
+			{"empty", ``, "", "the body is not a JSON object: unexpected end of JSON input"},
+			{"no JSON", `hello`, "", "the body is not a JSON object: invalid character 'h' looking for beginning of value"},
+			{"cut off", `{"canonical":{"sessions":[`, "", "the body is not a JSON object: unexpected end of JSON input"},
+			{"no canonical", `{}`, "canonical", "canonical is required: an object of arrays of records"},
+			{"null canonical", `{"canonical":null}`, "canonical", "canonical is required: an object of arrays of records"},
+			{"array canonical", `{"canonical":[]}`, "canonical", "canonical: unexpected array"},
+			{"number as push_id", `{"push_id":5,"canonical":{}}`, "push_id", "push_id: unexpected number"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				ada.in(t).do(http.MethodPost, "/api/v1/push", []byte(c.body)).wantIssue(c.path, c.message)
+			})
+		}
+		ada.do(http.MethodPost, "/api/v1/push", []byte(`[]`)).want(http.StatusBadRequest)
+		if keys := w.keys(); len(keys) > 0 {
+			t.Errorf("kept %v", keys)
+		}
+	})
+}
+
+// TestContentIsNeverRefused: clients do not send a refused batch again.
+func TestContentIsNeverRefused(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		rejected := func(body string, want ...object) {
+			t.Helper()
+			got := ada.do(http.MethodPost, "/api/v1/push", []byte(body)).want(http.StatusCreated).object()
+			if fmt.Sprint(got["rejected"]) != fmt.Sprint(plain(t, append([]object{}, want...))) {
+				t.Errorf("%s: rejected %v, want %v", body, got["rejected"], want)
+			}
+		}
+		rejected(`{"canonical":{"sessions":null,"tomorrows_kind":[{}],"prompts":[]}}`)
+		rejected(`{"canonical":{"sessions":{}}}`, object{"index": 0, "kind": "session", "message": "sessions must be an array"})
+		rejected(`{"canonical":{"sessions":[null,5,"x",[],{}]}}`,
+			object{"index": 0, "kind": "session", "message": "the record must be an object"},
+			object{"index": 1, "kind": "session", "message": "the record must be an object"},
+			object{"index": 2, "kind": "session", "message": "the record must be an object"},
+			object{"index": 3, "kind": "session", "message": "the record must be an object"},
+			object{"index": 4, "kind": "session", "message": "session_id is required"})
+		if n := len(w.keys()); n != 3 {
+			t.Errorf("%d raw bodies, want all 3", n)
+		}
+	})
+}
+
+func TestWhoMayPush(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		viewer := w.member(ada.org, "viewer", access.Viewer)
+		writer := w.member(ada.org, "writer", access.Member, access.Write)
+		nobody := *ada
+		nobody.key = "st_live_nobody"
+		// The key is looked at before the body.
+		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).wantError(http.StatusForbidden, "This needs the permission write")
+		nobody.do(http.MethodPost, "/api/v1/push", []byte(`{`)).want(http.StatusUnauthorized)
+		viewer.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
+		id := uuid.NewString()
+		writer.push(id, object{}).want(http.StatusCreated)
+		writer.get("/api/v1/push/"+id).wantError(http.StatusForbidden, "This needs the permission read")
+		viewer.get("/api/v1/push/" + id).want(http.StatusOK)
+	})
+}
+
+func TestGetPush(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada, eve := w.org("acme"), w.org("other")
+		id := uuid.NewString()
+		ada.push(id, object{}).want(http.StatusCreated)
+		for _, name := range []string{id, strings.ToUpper(id)} {
+			ada.get("/api/v1/push/" + name).want(http.StatusOK)
+			if head := ada.do(http.MethodHead, "/api/v1/push/"+name, nil).want(http.StatusOK); len(head.body) != 0 && head.header.Get("Content-Type") == "" {
+				t.Error("HEAD differs from GET")
+			}
+			eve.get("/api/v1/push/"+name).wantError(http.StatusNotFound, "Push not found")
+		}
+		ada.get("/api/v1/push/"+uuid.NewString()).wantError(http.StatusNotFound, "Push not found")
+		ada.get("/api/v1/push/monday").wantError(http.StatusNotFound, "Push not found")
+		ada.do(http.MethodHead, "/api/v1/push/"+uuid.NewString(), nil).want(http.StatusNotFound)
+	})
+}
+
+func TestVerify(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		bob := w.member(ada.org, "bob", access.Member, access.Write) // any good key will do
+		ask := func() object {
+			t.Helper()
+			got := bob.get("/api/v1/alpha/verify").want(http.StatusOK).object()
+			if _, err := time.Parse("2006-01-02T15:04:05.000Z", got["key_created_at"].(string)); err != nil {
+				t.Error(err)
+			}
+			if prefix := got["key_prefix"].(string); !strings.HasPrefix(bob.key, prefix) || len(prefix) > 12 {
+				t.Errorf("key_prefix %q", prefix)
+			}
+			delete(got, "key_created_at")
+			delete(got, "key_prefix")
+			return got
+		}
+		if got, want := ask(), (object{"enrolled": true, "last_push_at": nil, "last_push_status": nil, "total_pushes": 0.0}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("before: %v, want %v", got, want)
+		}
+		ada.push("", object{}).want(http.StatusCreated)
+		for _, id := range []string{uuid.NewString(), uuid.NewString()} {
+			bob.push(id, object{}).want(http.StatusCreated)
+		}
+		got := ask()
+		if at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(got["last_push_at"])); err != nil || time.Since(at) > time.Minute {
+			t.Errorf("last_push_at %v", got["last_push_at"])
+		}
+		delete(got, "last_push_at")
+		if want := (object{"enrolled": true, "last_push_status": "accepted", "total_pushes": 2.0}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after: %v, want %v", got, want)
+		}
+	})
+}
+
+func zipped(t *testing.T, parts ...[]byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for _, part := range parts {
+		if _, err := z.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestBodyLimits needs no more than one database.
+func TestBodyLimits(t *testing.T) {
+	ada := newWorld(t, storetest.Open(t, "sqlite")).org("acme")
+	body, err := json.Marshal(object{"canonical": invocations(check("1", nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spaces := func(mib int) []byte { return bytes.Repeat([]byte(" "), mib<<20) }
+	push := func(body []byte, headers ...string) answer {
+		t.Helper()
+		return ada.do(http.MethodPost, "/api/v1/push", body, headers...)
+	}
+	const gz = "Content-Encoding: gzip"
+	push(append(spaces(32), body...)).wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
+	bomb := zipped(t, spaces(64), body)
+	push(bomb, gz).wantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
+	push(zipped(t, body)[:40], gz).wantIssue("", "the body is not valid gzip")
+	push(body, gz).wantIssue("", "the body is not valid gzip")
+	push(body, "Content-Encoding: br").wantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
+	push(zipped(t, spaces(33), body), gz).want(http.StatusCreated) // more than would go over the wire as it is
+	push(zipped(t, spaces(33), body), gz).want(http.StatusOK)
+	ada.wantChecks(1)
+
+	// A body whose length nobody knows before.
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/push", chunks{bytes.NewReader(body)})
+	req.Header.Set("Authorization", "Bearer "+ada.key)
+	if req.ContentLength != -1 {
+		t.Fatalf("Content-Length %d", req.ContentLength)
+	}
+	ada.send(req).want(http.StatusCreated)
+}
+
+// chunks hides how much there is to read.
+type chunks struct{ *bytes.Reader }
+
+func (c chunks) Read(p []byte) (int, error) { return c.Reader.Read(p[:min(len(p), 16)]) }
+
+// Len would tell.
+func (chunks) Len(int) {}
