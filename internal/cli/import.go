@@ -64,8 +64,8 @@ func (c *importCommand) folder() (string, error) {
 	return filepath.Join(home, ".claude", "projects"), nil
 }
 
-// prepare gives the import its server, and the state that is kept for that
-// server and user.
+// prepare gives the import its server, and the state that is kept for the
+// server's user: its id is good for one server only, whatever the address.
 func (s *session) prepare(ctx context.Context, i *transcripts.Import) (statePath string, err error) {
 	me, err := s.Me(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *session) prepare(ctx context.Context, i *transcripts.Import) (statePath
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "There is no place to remember what was imported: %s", err)
 	}
-	hash := sha256.Sum256([]byte(s.server + " " + i.Owner))
+	hash := sha256.Sum256([]byte(i.Owner))
 	statePath = filepath.Join(dir, "whetstone", "import-"+hex.EncodeToString(hash[:8])+".json")
 	i.State, err = transcripts.OpenState(statePath)
 	return statePath, err

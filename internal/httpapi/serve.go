@@ -60,7 +60,8 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		a.writeError(w, r, err)
 	}()
 	if path.Clean(r.URL.Path) != r.URL.Path {
-		a.notFound(w, r) // the mux would answer with a redirect in HTML
+		// The mux would answer with a redirect in HTML.
+		a.writeError(w, r, noRoute(r))
 		return
 	}
 	a.mux.ServeHTTP(w, r)
@@ -92,7 +93,11 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 		structured(http.StatusMethodNotAllowed, r.Method+" is not allowed here; allowed: "+strings.Join(allowed, ", ")).write(w)
 		return
 	}
-	a.writeError(w, r, fault.New(fault.NotFound, "No such route: %s %s", r.Method, r.URL.Path))
+	a.writeError(w, r, noRoute(r))
+}
+
+func noRoute(r *http.Request) error {
+	return fault.New(fault.NotFound, "No such route: %s %s", r.Method, r.URL.Path)
 }
 
 // trimSlash tolerates one trailing slash.

@@ -24,6 +24,10 @@ func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (no
 	if err != nil {
 		return "", err
 	}
+	// What is judged must still be current when it is rolled back.
+	if e, err = lockEntry(ctx, tx, r.OrgID, e.ID); err != nil {
+		return "", err
+	}
 	current, err := versionByID(ctx, tx, e.CurrentVersionID)
 	if err != nil {
 		return "", err

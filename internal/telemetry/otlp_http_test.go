@@ -214,7 +214,7 @@ func TestOTLPLimits(t *testing.T) {
 	}
 	c.do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)), "Content-Type: application/json", gzipHeader).
 		wantError(http.StatusRequestEntityTooLarge, many)
-	numbers := make([]byte, 16_000_100) // each takes a byte on the wire and eight in memory
+	numbers := make([]byte, 16_000_100)                              // each takes a byte on the wire and eight in memory
 	for _, field := range []protowire.Number{2, 8, 1, 10, 2, 2, 1} { // from the counts of an exponential histogram up to the body
 		numbers = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), numbers)
 	}
