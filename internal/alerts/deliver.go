@@ -104,6 +104,9 @@ func (s *Service) deliver(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if !r.Enabled {
+		return s.record(ctx, r, d, notify.Result{Outcome: notify.Failed, Detail: "The alert was disabled meanwhile"})
+	}
 	e, err := eventByID(ctx, s.DB, *d.EventID)
 	if err != nil {
 		return err
@@ -212,7 +215,6 @@ func (s *Service) testNotice(r Rule, id string) notify.Notice {
 	n := notify.Notice{
 		ID: id, EpisodeID: id, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
 		Threshold: r.Threshold, WindowFrom: now.AddDate(0, 0, -windowDays), WindowTo: now, TriggeredAt: now, URL: s.PublicURL,
-		Note: "This is a test of the alert; nothing is wrong.",
 	}
 	if r.SkillID != nil {
 		n.SkillID = *r.SkillID
