@@ -39,9 +39,11 @@ const (
 	Failed    DeliveryStatus = "failed"
 )
 
-// evaluateOrg is the job that looks at one organisation after ingest.
+// evaluateOrg is the job that looks at one organisation after ingest. It waits
+// for its time itself: jobs.At may start it seconds late.
 type evaluateOrg struct {
-	OrgID string `json:"org_id"`
+	OrgID string    `json:"org_id"`
+	DueAt time.Time `json:"due_at"`
 }
 
 // Kind names the job.
@@ -61,18 +63,31 @@ type deliver struct {
 // Kind names the job.
 func (deliver) Kind() string { return "alerts.deliver" }
 
-// pauses are the waits before the second and later attempts of a delivery.
-var pauses = []time.Duration{
+// schedule is the waits before the second and later attempts of a delivery.
+var schedule = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
 }
 
+// maxRuns bounds how often a delivery's job is started. Crashes use runs, too,
+// and must not use up the attempts, which the delivery counts itself.
+const maxRuns = 100
+
 // Register makes the queue run the jobs of alerts.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args evaluateOrg) error { return s.Evaluate(ctx, args.OrgID) })
+	jobs.Handle(s.Jobs, s.evaluateSoon)
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ evaluateAll) error { return s.EvaluateAll(ctx) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args deliver) error { return s.deliver(ctx, args.DeliveryID) },
 		jobs.Timeout(time.Minute))
 	s.Jobs.Every(s.Interval, evaluateAll{})
+}
+
+// evaluateSoon does not trust the clock of whoever enqueued the job with more
+// than the wait that was meant.
+func (s *Service) evaluateSoon(ctx context.Context, args evaluateOrg) error {
+	if wait := time.Until(args.DueAt); wait > 0 && wait <= soon {
+		return jobs.Snooze(wait)
+	}
+	return s.Evaluate(ctx, args.OrgID)
 }
 
 // enqueueDelivery writes a delivery and the job that sends it.
@@ -84,32 +99,39 @@ func (s *Service) enqueueDelivery(ctx context.Context, tx *store.Tx, r Rule, eve
 	if err := insertDelivery(ctx, tx, d); err != nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(len(pauses)+1))
+	return s.Jobs.Enqueue(ctx, tx, deliver{DeliveryID: d.ID}, jobs.Attempts(maxRuns))
 }
 
-// deliver sends a notice once. What is delivered or has failed for good is not
-// sent again.
+// deliver sends a notice once, when its time has come. What is delivered or has
+// failed for good is not sent again.
 func (s *Service) deliver(ctx context.Context, id string) error {
 	d, err := deliveryByID(ctx, s.DB, id)
-	if fault.Is(err, fault.NotFound) || err == nil && (d.Status == Delivered || d.Status == Failed) {
-		return nil // the rule was deleted, or an earlier run came to an end
+	if fault.Is(err, fault.NotFound) || err == nil && !d.open() {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
 	r, err := ruleByID(ctx, s.DB, d.OrgID, d.RuleID, "")
 	if fault.Is(err, fault.NotFound) {
-		return nil
+		return nil // the rule was deleted: nobody wants to hear of it
 	}
 	if err != nil {
 		return err
 	}
 	if !r.Enabled {
-		return s.record(ctx, r, d, notify.Result{Outcome: notify.Failed, Detail: "The alert was disabled meanwhile"})
+		return s.drop(ctx, d, "not sent: the alert is disabled")
 	}
 	e, err := eventByID(ctx, s.DB, *d.EventID)
 	if err != nil {
 		return err
+	}
+	wait, err := s.turn(ctx, d, e)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return jobs.Snooze(wait)
 	}
 	result := s.Sender.Send(ctx, r.target(time.Now()), s.notice(r, e))
 	if result.Held {
@@ -118,35 +140,67 @@ func (s *Service) deliver(ctx context.Context, id string) error {
 	return s.record(ctx, r, d, result)
 }
 
+// turn is how long a delivery must wait: for its next attempt, should a crash
+// have started its job early, and for the notice before it. A receiver that
+// heard of the end first would take the beginning for news.
+func (s *Service) turn(ctx context.Context, d Delivery, e Event) (time.Duration, error) {
+	if d.NextAttemptAt != nil && time.Until(*d.NextAttemptAt) > 0 {
+		return time.Until(*d.NextAttemptAt), nil
+	}
+	if e.Sequence == 1 {
+		return 0, nil
+	}
+	before, err := deliveryBefore(ctx, s.DB, e)
+	if fault.Is(err, fault.NotFound) {
+		return 0, nil
+	}
+	if err != nil || !before.open() || time.Since(before.due()) > abandoned {
+		return 0, err
+	}
+	return max(turnEvery, time.Until(before.due())), nil
+}
+
+const (
+	turnEvery = time.Second // between looks at the notice before
+	abandoned = time.Hour   // after its time nothing more comes of a notice
+)
+
+// open reports whether the delivery will still be tried.
+func (d Delivery) open() bool { return d.Status == Pending || d.Status == Retrying }
+
+// due is when the delivery is tried, or was to be.
+func (d Delivery) due() time.Time {
+	if d.NextAttemptAt != nil {
+		return *d.NextAttemptAt
+	}
+	return d.CreatedAt
+}
+
+// drop ends a delivery without an attempt.
+func (s *Service) drop(ctx context.Context, d Delivery, reason string) error {
+	d.Status, d.Detail, d.NextAttemptAt = Failed, &reason, nil
+	return updateDelivery(ctx, s.DB, d)
+}
+
 // record writes what came of an attempt, and says what the queue must do.
 func (s *Service) record(ctx context.Context, r Rule, d Delivery, result notify.Result) error {
-	number, last := jobs.Attempt(ctx)
-	wait := pause(number, result.RetryAfter)
 	d = d.after(result)
-	if result.Outcome == notify.Retry {
-		d.Status = Retrying
-		if number >= last {
-			d.Status = Failed
-		} else {
-			next := store.Now().Add(wait)
-			d.NextAttemptAt = &next
-		}
+	if result.Outcome == notify.Retry && d.Attempts <= len(s.waits()) {
+		next := d.AttemptedAt.Add(s.pause(d.Attempts, result.RetryAfter))
+		d.Status, d.NextAttemptAt = Retrying, &next
 	}
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if result.Outcome == notify.Gone {
-			if err := disableRule(ctx, tx, r.ID, "The target answered that it is gone (410)"); err != nil {
+			if err := disableRule(ctx, tx, r, "The target answered that it is gone (410)"); err != nil {
 				return err
 			}
 		}
 		return updateDelivery(ctx, tx, d)
 	})
-	if err != nil {
-		return err
+	if err == nil && d.Status == Retrying {
+		return jobs.RetryAfter(time.Until(*d.NextAttemptAt), errors.New(result.Detail))
 	}
-	if d.Status == Retrying {
-		return jobs.RetryAfter(wait, errors.New(result.Detail))
-	}
-	return nil
+	return err
 }
 
 // after is the delivery after one more attempt.
@@ -170,10 +224,17 @@ func (d Delivery) after(result notify.Result) Delivery {
 
 // pause is the wait after an attempt: the schedule's, give or take a tenth,
 // or longer if the target asks for it.
-func pause(attempt int, asked time.Duration) time.Duration {
-	planned := pauses[min(max(attempt, 1), len(pauses))-1]
+func (s *Service) pause(attempt int, asked time.Duration) time.Duration {
+	planned := s.waits()[attempt-1]
 	jitter := time.Duration((rand.Float64()*0.2 - 0.1) * float64(planned)) //nolint:gosec // no secret in it
 	return max(planned+jitter, asked)
+}
+
+func (s *Service) waits() []time.Duration {
+	if s.pauses != nil {
+		return s.pauses
+	}
+	return schedule
 }
 
 // Test sends a notice now, without touching any state, and returns what came

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -47,21 +48,21 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 	if err != nil || !watched {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID}, jobs.Unique(orgID), jobs.At(time.Now().Add(soon)))
+	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(soon)}, jobs.Unique(orgID))
 }
 
-// EvaluateAll evaluates every organisation that has rules.
+// EvaluateAll evaluates every organisation that has rules. One that cannot be
+// evaluated does not keep the others waiting.
 func (s *Service) EvaluateAll(ctx context.Context) error {
 	orgs, err := orgsWithRules(ctx, s.DB)
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, orgID := range orgs {
-		if err := s.Evaluate(ctx, orgID); err != nil {
-			return err
-		}
+		failures = append(failures, s.Evaluate(ctx, orgID))
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // Evaluate looks at all skills with all rules of an organisation. States,
@@ -170,7 +171,7 @@ func newEvent(r Rule, s skills.Standing, t Transition, now time.Time) Event {
 		WindowFrom: now.Truncate(24*time.Hour).AddDate(0, 0, 1-windowDays), WindowTo: now,
 	}
 	if r.Type == NoData {
-		days := now.Sub(lastHeard(r, s)).Hours() / 24
+		days := max(0, now.Sub(lastHeard(r, s)).Hours()/24) // a client's clock may run ahead
 		e.DaysSilent = &days
 		return e
 	}

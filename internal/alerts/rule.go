@@ -4,6 +4,7 @@
 package alerts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -69,12 +70,19 @@ func defaultThreshold(t Type) float64 {
 	return defaultPassRate
 }
 
-func checkThreshold(t Type, threshold float64) error {
-	if t == NoData && !(threshold >= 0 && threshold <= maxSilence) {
-		return fault.Invalid("threshold", "threshold must be between 0 and 90 days")
+func (r Rule) checkThreshold() []fault.Issue {
+	if r.Type == NoData && !(r.Threshold >= 0 && r.Threshold <= maxSilence) {
+		return []fault.Issue{fault.At("threshold", "threshold must be between 0 and 90 days")}
 	}
-	if t == PassRateBelow && !(threshold >= 0 && threshold <= 1) {
-		return fault.Invalid("threshold", "threshold must be between 0 and 1")
+	if r.Type == PassRateBelow && !(r.Threshold >= 0 && r.Threshold <= 1) {
+		return []fault.Issue{fault.At("threshold", "threshold must be between 0 and 1")}
+	}
+	return nil
+}
+
+func (r Rule) checkAction() []fault.Issue {
+	if r.Action != nil && (r.Type != PassRateBelow || r.SkillID == nil) {
+		return []fault.Issue{fault.At("action", "action rollback needs an alert of type pass_rate_below on one skill")}
 	}
 	return nil
 }
@@ -101,21 +109,48 @@ func (c Config) addressField(channel notify.Channel) (field, value string) {
 	return "webhook_url", c.Webhook
 }
 
-// address returns the checked address of the channel.
-func (c Config) address(channel notify.Channel) (string, error) {
+// checkAddress wants the field of the channel.
+func (c Config) checkAddress(channel notify.Channel) []fault.Issue {
 	field, value := c.addressField(channel)
 	path := "config." + field
 	if value == "" {
-		return "", fault.Invalid(path, "config.%s is required for the channel %s", field, channel)
+		return []fault.Issue{fault.At(path, "config.%s is required for the channel %s", field, channel)}
 	}
-	if err := notify.CheckAddress(channel, value); err != nil {
-		wanted := "an http or https URL with a host, of at most 2048 characters"
-		if channel == notify.Email {
-			wanted = "one e-mail address"
-		}
-		return "", fault.Invalid(path, "config.%s must be %s", field, wanted).Because(err)
+	if notify.CheckAddress(channel, value) == nil {
+		return nil
 	}
-	return value, nil
+	wanted := "an http or https URL with a host, of at most 2048 characters"
+	if channel == notify.Email {
+		wanted = "one e-mail address"
+	}
+	return []fault.Issue{fault.At(path, "config.%s must be %s", field, wanted)}
+}
+
+// checkSecret looks at the caller's own secret, if there is one.
+func (c Config) checkSecret(channel notify.Channel) []fault.Issue {
+	if channel != notify.Webhook || c.WebhookSecret == "" || notify.CheckSecret(c.WebhookSecret) == nil {
+		return nil
+	}
+	return []fault.Issue{fault.At("config.webhook_secret", "config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes")}
+}
+
+// setTarget points the rule at a channel. A webhook gets a secret of its own.
+func (r *Rule) setTarget(channel notify.Channel, c Config) []fault.Issue {
+	if issues := slices.Concat(c.checkAddress(channel), c.checkSecret(channel)); len(issues) > 0 {
+		return issues
+	}
+	r.Channel = channel
+	_, r.Address = c.addressField(channel)
+	switch {
+	case channel != notify.Webhook:
+		r.Secret, r.OldSecret, r.OldSecretUntil = nil, nil, nil
+	case c.WebhookSecret != "":
+		r.Secret = &c.WebhookSecret
+	case r.Secret == nil:
+		secret := notify.NewSecret()
+		r.Secret = &secret
+	}
+	return nil
 }
 
 // secrets are what a webhook is signed with now: for a day after a rotation

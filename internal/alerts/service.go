@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -37,6 +38,8 @@ type Service struct {
 	// PublicURL is the base of the links in notices.
 	PublicURL string
 	Log       *slog.Logger
+
+	pauses []time.Duration // instead of the schedule, in tests
 }
 
 // NewRule describes a rule to be made.
@@ -51,9 +54,12 @@ type NewRule struct {
 }
 
 // Create makes a rule. The rule's Secret is the one that signs its webhooks:
-// the caller shows it this once.
+// the caller shows it this once. Only who may roll back can have it done.
 func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rule, err error) {
 	defer fault.Wrap(&err, "create alert")
+	if n.Action != nil && !c.May(access.RegistryRollback) {
+		return r, fault.New(fault.Denied, "This needs the permission %s", access.RegistryRollback)
+	}
 	r = Rule{
 		ID: store.NewID(), OrgID: c.OrgID, SkillID: n.SkillID, Type: n.Type, Threshold: defaultThreshold(n.Type),
 		Sensitivity: n.Sensitivity, Action: n.Action, Channel: n.Channel, Enabled: true,
@@ -62,53 +68,26 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 	if n.Threshold != nil {
 		r.Threshold = *n.Threshold
 	}
-	if err := s.check(ctx, r); err != nil {
+	unknown, err := s.checkSkill(ctx, r)
+	if err != nil {
 		return r, err
 	}
-	if err := r.setTarget(n.Channel, n.Config); err != nil {
-		return r, err
+	issues := slices.Concat(unknown, r.checkThreshold(), r.checkAction(), r.setTarget(n.Channel, n.Config))
+	if len(issues) > 0 {
+		return r, fault.Issues(issues...)
 	}
 	return r, insertRule(ctx, s.DB, r)
 }
 
-func (s *Service) check(ctx context.Context, r Rule) error {
-	if err := checkThreshold(r.Type, r.Threshold); err != nil {
-		return err
-	}
-	if r.Action != nil && (r.Type != PassRateBelow || r.SkillID == nil) {
-		return fault.Invalid("action", "action rollback needs an alert of type pass_rate_below on one skill")
-	}
+func (s *Service) checkSkill(ctx context.Context, r Rule) ([]fault.Issue, error) {
 	if r.SkillID == nil {
-		return nil
+		return nil, nil
 	}
 	known, err := s.Skills.Exists(ctx, r.OrgID, *r.SkillID)
 	if err == nil && !known {
-		return fault.Invalid("skill_id", "skill_id names no skill of this organisation")
+		return []fault.Issue{fault.At("skill_id", "skill_id names no skill of this organisation")}, nil
 	}
-	return err
-}
-
-// setTarget points the rule at a channel. A webhook gets a secret of its own.
-func (r *Rule) setTarget(channel notify.Channel, c Config) (err error) {
-	r.Channel = channel
-	if r.Address, err = c.address(channel); err != nil {
-		return err
-	}
-	if channel != notify.Webhook {
-		r.Secret, r.OldSecret, r.OldSecretUntil = nil, nil, nil
-		return nil
-	}
-	if c.WebhookSecret != "" {
-		if err := notify.CheckSecret(c.WebhookSecret); err != nil {
-			return fault.Invalid("config.webhook_secret", "config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes").Because(err)
-		}
-		r.Secret = &c.WebhookSecret
-	}
-	if r.Secret == nil {
-		secret := notify.NewSecret()
-		r.Secret = &secret
-	}
-	return nil
+	return nil, err
 }
 
 // Warnings say why the notices of a rule will not arrive as things are.
@@ -143,14 +122,11 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (r Rul
 			return err
 		}
 		before := r.Secret
-		if err := c.apply(&r); err != nil {
-			return err
+		if issues := c.apply(&r); len(issues) > 0 {
+			return fault.Issues(issues...)
 		}
 		if made = nil; r.Secret != before {
 			made = r.Secret
-		}
-		if err := checkThreshold(r.Type, r.Threshold); err != nil {
-			return err
 		}
 		r.UpdatedAt = store.Now()
 		return updateRule(ctx, tx, r)
@@ -158,7 +134,7 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (r Rul
 	return r, made, err
 }
 
-func (c Change) apply(r *Rule) error {
+func (c Change) apply(r *Rule) []fault.Issue {
 	if c.Threshold != nil {
 		r.Threshold = *c.Threshold
 	}
@@ -169,13 +145,17 @@ func (c Change) apply(r *Rule) error {
 		r.Enabled = *c.Enabled
 		r.DisabledReason = nil
 	}
+	return slices.Concat(r.checkThreshold(), c.applyTarget(r))
+}
+
+func (c Change) applyTarget(r *Rule) []fault.Issue {
 	switch {
 	case c.Config != nil && c.Channel != nil:
 		return r.setTarget(*c.Channel, *c.Config)
 	case c.Config != nil:
 		return r.setTarget(r.Channel, *c.Config)
 	case c.Channel != nil && *c.Channel != r.Channel:
-		return fault.Invalid("config", "config is required when the channel changes")
+		return []fault.Issue{fault.At("config", "config is required when the channel changes")}
 	}
 	return nil
 }

@@ -34,9 +34,11 @@ func updateRule(ctx context.Context, q store.Querier, r Rule) error {
 	return err
 }
 
-func disableRule(ctx context.Context, q store.Querier, id, reason string) error {
-	_, err := q.Exec(ctx, `UPDATE alert_rules SET enabled = FALSE, disabled_reason = $2, updated_at = $3 WHERE id = $1`,
-		id, reason, store.Micros(store.Now()))
+// disableRule leaves a rule alone that was pointed elsewhere meanwhile.
+func disableRule(ctx context.Context, q store.Querier, r Rule, reason string) error {
+	_, err := q.Exec(ctx, `
+		UPDATE alert_rules SET enabled = FALSE, disabled_reason = $3, updated_at = $4 WHERE id = $1 AND address = $2`,
+		r.ID, r.Address, reason, store.Micros(store.Now()))
 	return err
 }
 
@@ -190,6 +192,22 @@ func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 
 func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, error) {
 	rows, err := q.Query(ctx, `SELECT `+deliveryColumns+` FROM alert_deliveries WHERE id = $1`, id)
+	return store.One(rows, err, "Delivery", scanDelivery)
+}
+
+// deliveryBefore finds the delivery of the notice before the event, about the
+// same skill. Ids are in the order of time, so both searches end soon.
+func deliveryBefore(ctx context.Context, q store.Querier, e Event) (Delivery, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id FROM alert_events WHERE rule_id = $1 AND skill_id = $2 AND sequence = $3 ORDER BY id DESC LIMIT 1`,
+		e.RuleID, e.SkillID, e.Sequence-1)
+	before, err := store.One(rows, err, "Event", store.Value[string])
+	if err != nil {
+		return Delivery{}, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM alert_deliveries WHERE rule_id = $1 AND event_id = $2 AND id > $2 ORDER BY id LIMIT 1`,
+		e.RuleID, before)
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 

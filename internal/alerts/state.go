@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"math"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -67,10 +68,17 @@ func (r Rule) judge(s skills.Standing, now time.Time) verdict {
 	if r.Sensitivity == Confident {
 		_, value = stats.Wilson(*s.PassRate, int(s.GradedSessions))
 	}
-	if value < r.Threshold {
+	if below(value, r.Threshold) {
 		return bad
 	}
 	return fine
+}
+
+// below compares rates as the status of a skill does: they are kept in
+// billionths, so that thirds which make a half together may miss it by one.
+func below(rate, threshold float64) bool {
+	const precision = 1e8
+	return math.Round(rate*precision) < math.Round(threshold*precision)
 }
 
 // silentFor reports whether the skill's last session is too long ago. A skill

@@ -123,9 +123,11 @@ func TestImportDryRun(t *testing.T) {
 	m := newMachine(t)
 	put(t, m.projects(), "-shop/a.jsonl", transcript(1)+"nonsense\n")
 	r := m.run(t, "import", "--dry-run", "--server", "http://127.0.0.1:1")
-	want := result{0, "Read 1 of 1 transcript; skipped 1 malformed line.\n" +
-		"Would send 7 records: 1 session, 2 prompts, 2 skill invocations, 2 execution facts.\n",
-		"whetstone: " + filepath.Join(m.projects(), "-shop", "a.jsonl") + ":6: the line is not a JSON object\n"}
+	want := result{
+		0, "Read 1 of 1 transcript; skipped 1 malformed line.\n" +
+			"Would send 7 records: 1 session, 2 prompts, 2 skill invocations, 2 execution facts.\n",
+		"whetstone: " + filepath.Join(m.projects(), "-shop", "a.jsonl") + ":6: the line is not a JSON object\n",
+	}
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}

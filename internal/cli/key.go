@@ -88,8 +88,10 @@ func (c *keyList) Run(ctx context.Context, p *Program) error {
 		}
 		out := make([]keyOutput, len(keys))
 		for i, k := range keys {
-			out[i] = keyOutput{k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
-				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt)}
+			out[i] = keyOutput{
+				k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
+				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt),
+			}
 		}
 		return p.print(out, func(w io.Writer) {
 			for _, k := range keys {

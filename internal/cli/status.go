@@ -148,18 +148,11 @@ func (c *statusCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	out := []statusOutput{}
-	outdated := false
 	if len(skills) > 0 || len(c.Names) > 0 {
 		err = c.with(p, func(s *session) error {
 			all, err := s.survey(ctx, dir, skills, c.Names)
-			for _, i := range all {
-				o := statusOutput{
-					Name: i.name, Status: i.standing(s.server), Version: i.record.Version, LatestVersion: i.latestVersion(),
-					Pinned: i.record.Pinned, Server: i.record.Server, EntryID: i.record.EntryID,
-					Path: filepath.Join(dir, i.name), Edits: append([]install.Edit{}, i.state.Edits...),
-				}
-				out = append(out, o)
-				outdated = outdated || o.Status != upToDate && o.Status != pinned && o.Status != otherServer
+			for _, found := range all {
+				out = append(out, newStatusOutput(found, s.server, dir))
 			}
 			return err
 		})
@@ -170,10 +163,22 @@ func (c *statusCommand) Run(ctx context.Context, p *Program) error {
 	if err := p.print(out, func(w io.Writer) { printStatus(w, dir, out) }); err != nil {
 		return err
 	}
-	if outdated {
+	if slices.ContainsFunc(out, statusOutput.outdated) {
 		return exitCode(ExitOutdated)
 	}
 	return nil
+}
+
+func newStatusOutput(found installed, server, dir string) statusOutput {
+	return statusOutput{
+		Name: found.name, Status: found.standing(server), Version: found.record.Version, LatestVersion: found.latestVersion(),
+		Pinned: found.record.Pinned, Server: found.record.Server, EntryID: found.record.EntryID,
+		Path: filepath.Join(dir, found.name), Edits: append([]install.Edit{}, found.state.Edits...),
+	}
+}
+
+func (o statusOutput) outdated() bool {
+	return o.Status != upToDate && o.Status != pinned && o.Status != otherServer
 }
 
 func printStatus(w io.Writer, dir string, out []statusOutput) {

@@ -55,7 +55,12 @@ func (c *syncCommand) Run(ctx context.Context, p *Program) error {
 	}
 	return c.with(p, func(s *session) error {
 		if c.DryRun {
-			return c.rehearse(ctx, p, s, dir)
+			all, err := s.survey(ctx, dir, skills, c.Names)
+			if err != nil {
+				return err
+			}
+			out := c.rehearse(all, s.server)
+			return p.print(out, func(w io.Writer) { writeSync(w, dir, out) })
 		}
 		i, err := p.newInstaller(ctx, s, dir)
 		if err != nil {
@@ -70,24 +75,16 @@ func (c *syncCommand) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// rehearse prints what a sync would do.
-func (c *syncCommand) rehearse(ctx context.Context, p *Program, s *session, dir string) error {
-	skills, err := install.ReadLock(dir)
-	if err != nil {
-		return err
-	}
-	all, err := s.survey(ctx, dir, skills, c.Names)
-	if err != nil {
-		return err
-	}
+// rehearse tells what an update would do.
+func (c *syncCommand) rehearse(all []installed, server string) []syncOutput {
 	out := make([]syncOutput, len(all))
 	for n, found := range all {
-		out[n] = newSyncOutput(found, s.server)
-		if t, ok := c.wanted(found, s.server); ok {
+		out[n] = newSyncOutput(found, server)
+		if t, ok := c.wanted(found, server); ok {
 			out[n].Status, out[n].PreviousVersion, out[n].Version = wouldUpdate, found.record.Version, t.version
 		}
 	}
-	return p.print(out, func(w io.Writer) { writeSync(w, dir, out) })
+	return out
 }
 
 func newSyncOutput(found installed, server string) syncOutput {

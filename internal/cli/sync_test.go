@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,6 +252,33 @@ func TestSyncManyAtOnce(t *testing.T) {
 	}
 	if most.Load() > 4 {
 		t.Errorf("%d downloads at once", most.Load())
+	}
+}
+
+// TestExpiredLink has a queue of downloads that outlasts their links.
+func TestExpiredLink(t *testing.T) {
+	var byKey atomic.Int32
+	s := startService(t).behind(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/download") {
+			byKey.Add(1)
+		}
+		if !strings.HasSuffix(r.URL.Path, "/sync") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r)
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(bytes.ReplaceAll(rec.Body.Bytes(), []byte("sig="), []byte("sig=x")))
+	})
+	m := s.loggedIn(t)
+	m.push(t, skillFolder(t, "pdf", "one"))
+	m.must(t, "install", "pdf")
+	m.push(t, skillFolder(t, "pdf", "two"))
+	before := byKey.Load()
+	m.must(t, "sync")
+	if got := m.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "two\n") || byKey.Load() != before+1 {
+		t.Errorf("SKILL.md %q after %d downloads with the key", got, byKey.Load()-before)
 	}
 }
 

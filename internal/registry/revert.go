@@ -17,7 +17,7 @@ const enoughGraded = 5
 // for each version, and returns what to tell of it; "" if it did not.
 func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (note string, err error) {
 	defer fault.Wrap(&err, "revert skill %s", r.SkillID)
-	e, err := entryOfSkill(ctx, tx, r.OrgID, r.SkillID)
+	e, err := lockEntryOfSkill(ctx, tx, r.OrgID, r.SkillID)
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
 	}
@@ -67,20 +67,21 @@ func (s *Service) better(ctx context.Context, tx *store.Tx, before, current Vers
 // CurrentVersion returns the current version of a skill's entry; nil if it has
 // none.
 func (s *Service) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
-	e, err := entryOfSkill(ctx, q, orgID, skillID)
+	rows, err := q.Query(ctx, `
+		SELECT v.version FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		WHERE e.org_id = $1 AND e.skill_id = $2`, orgID, skillID)
+	version, err := store.One(rows, err, "Registry entry", store.Value[string])
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil //nolint:nilnil // a skill need not be in the registry
 	}
-	if err != nil {
-		return nil, err
-	}
-	v, err := versionByID(ctx, q, e.CurrentVersionID)
-	return &v.Version, err
+	return &version, err
 }
 
-func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (Entry, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.skill_id = $2`, orgID, skillID)
+// lockEntryOfSkill also keeps a push from making another version current that
+// nobody has judged.
+func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.skill_id = $2`+tx.Dialect().ForUpdate(), orgID, skillID)
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 

@@ -131,18 +131,26 @@ func (r *receiver) takeIn(ctx context.Context, c access.Caller, h harvest, p *pu
 			return err
 		}
 		b := h.batch
+		b.observations = slices.Concat(b.observations, paired, counted)
 		b.rejected = slices.Concat(b.rejected, refused)
 		rejected = b.rejected
 		if _, err := insertPush(ctx, tx, c, b, p); err != nil {
 			return err
 		}
-		_, err = r.Skills.Observe(ctx, tx, skills.Report{
-			OrgID: c.OrgID, UserID: c.UserID, Gradings: h.gradings,
-			Observations: slices.Concat(h.observations, paired, counted),
-		})
-		return err
+		return r.observe(ctx, tx, c, b)
 	})
 	return rejected, err
+}
+
+// observe counts a batch, and tells who watches if that changed a number.
+func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
+	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
+		OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
+	})
+	if err != nil || len(changed) == 0 || s.Watcher == nil {
+		return err
+	}
+	return s.Watcher.Changed(ctx, tx, c.OrgID)
 }
 
 // summary tells a sender what was not taken: the first few, and how many.

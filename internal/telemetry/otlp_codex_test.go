@@ -44,11 +44,11 @@ func TestCodex(t *testing.T) {
 	})
 }
 
-// day is the daily_stats of a skill on some day.
+// checksByDay are the checks of a skill on the days that have some.
 func (c *client) checksByDay(skill string) map[string]int {
 	c.t.Helper()
 	days := map[string]int{}
-	a := c.get("/v1/skills/" + skill + "?days=60")
+	a := c.get("/v1/skills/" + skill + "?days=7")
 	for _, d := range a.object()["daily_stats"].([]any) {
 		if n := int(d.(object)["checks"].(float64)); n > 0 {
 			days[d.(object)["date"].(string)] = n
@@ -71,7 +71,10 @@ func TestCodexCumulative(t *testing.T) {
 		}
 		const day = 24 * time.Hour
 		points := []value{
-			{false, time.Hour, 3}, {false, day, 5}, {false, day + time.Hour, 5}, {false, 2 * day, 9},
+			{false, time.Hour, 3},
+			{false, day, 5},
+			{false, day + time.Hour, 5},
+			{false, 2 * day, 9},
 			{true, 2*day + time.Hour, 2},
 		}
 		steps := make([][]*metrics.NumberDataPoint, len(points)+1)

@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -208,10 +208,8 @@ func TestOTLPLimits(t *testing.T) {
 	c.do(http.MethodPost, "/v1/logs", gzipped(make([]byte, 64<<20+1)), protobuf, gzipHeader).
 		wantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
 	const many = "The body is over the limit of 2000000 messages; send smaller batches"
-	for _, path := range otlpPaths {
-		c.do(http.MethodPost, path, gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader).
-			wantError(http.StatusRequestEntityTooLarge, many)
-	}
+	c.do(http.MethodPost, "/v1/traces", gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader).
+		wantError(http.StatusRequestEntityTooLarge, many)
 	c.do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)), "Content-Type: application/json", gzipHeader).
 		wantError(http.StatusRequestEntityTooLarge, many)
 	numbers := make([]byte, 16_000_100)                              // each takes a byte on the wire and eight in memory

@@ -70,21 +70,20 @@ func TestCopilot(t *testing.T) {
 		c := newWorld(t, db).org("acme")
 		at := anHourAgo()
 		names := c.everyOrder(func(skill string) []any {
-			first := copilot{conversation: "conversation-1", trace: fmt.Sprintf("1 %14s", skill)[:16], at: at}
-			second := copilot{conversation: "conversation-2", trace: fmt.Sprintf("2 %14s", skill)[:16], at: at}
-			installed := []string{skill, "other-" + skill}
+			p := copilot{conversation: "conversation-1", trace: fmt.Sprintf("%16s", skill), at: at}
 			return []any{
-				first.agent(installed, skill, skill),
-				first.tool("call", "gen_ai.skill.name", skill),
-				first.tool("cal2", "github.copilot.tool.parameters.skill_name", skill),
-				first.tool("read", "gen_ai.skill.name", skill, "gen_ai.skill.resource.name", "references/fields.md"),
-				second.agent(installed),
+				p.agent([]string{skill, "unused"}, skill, skill),
+				p.tool("call", "gen_ai.skill.name", skill),
+				p.tool("cal2", "github.copilot.tool.parameters.skill_name", skill),
+				p.tool("read", "gen_ai.skill.name", skill, "gen_ai.skill.resource.name", "references/fields.md"),
 			}
 		})
+		idle := copilot{conversation: "conversation-2", trace: "another trace...", at: at}
+		c.take(inJSON, spansOf(idle.agent(append(names, "unused"))))
 		for _, name := range names {
 			c.wantFigures(name, figures{Sessions: 2, Checks: 2, Triggers: 2, TriggerRate: share(0.5), Covered: share(0)})
-			c.wantFigures("other-"+name, figures{Sessions: 2, TriggerRate: share(0)})
 		}
+		c.wantFigures("unused", figures{Sessions: 2, TriggerRate: share(0)})
 	})
 }
 
@@ -132,8 +131,11 @@ func TestExecuteTool(t *testing.T) {
 			{"known by its name only", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) {
 				s.Name, s.Attributes = "execute_tool", without(s.Attributes, "gen_ai.operation.name", "gen_ai.tool.call.id")
 			})}, fired},
-			{"failed", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.Status = failed() })},
-				figures{Sessions: 1, Checks: 1, TriggerRate: share(0), Covered: nil}},
+			{
+				"failed",
+				[]*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.Status = failed() })},
+				figures{Sessions: 1, Checks: 1, TriggerRate: share(0), Covered: nil},
+			},
 			{"another operation", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) {
 				s.Name, s.Attributes[0] = "chat gpt", attributes("gen_ai.operation.name", "chat")[0]
 			})}, figures{}},
@@ -144,8 +146,11 @@ func TestExecuteTool(t *testing.T) {
 				p.tool("rea2", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "references/b.md"),
 				p.tool("run1", "gen_ai.skill.name", "pdf-forms", "process.executable.name", "python3"),
 			}, fired},
-			{"without a trace", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.TraceId = nil })},
-				figures{Checks: 1, Triggers: 1, Covered: share(0)}},
+			{
+				"without a trace",
+				[]*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.TraceId = nil })},
+				figures{Checks: 1, Triggers: 1, Covered: share(0)},
+			},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				c := w.org(test.name).in(t)

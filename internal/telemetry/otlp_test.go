@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
@@ -108,7 +108,7 @@ func hexIDs(value any) {
 
 func gzipped(raw []byte) []byte {
 	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	_, _ = w.Write(raw)
 	_ = w.Close()
 	return packed.Bytes()
@@ -250,7 +250,7 @@ type figures struct {
 // figures reads the numbers of a skill. An unknown one has none.
 func (c *client) figures(skill string) (f figures) {
 	c.t.Helper()
-	a := c.get("/v1/skills/" + skill + "?days=60")
+	a := c.get("/v1/skills/" + skill + "?days=7")
 	if a.status == http.StatusNotFound {
 		return f
 	}

@@ -212,9 +212,7 @@ func TestGetPush(t *testing.T) {
 		ada.push(id, object{}).want(http.StatusCreated)
 		for _, name := range []string{id, strings.ToUpper(id)} {
 			ada.get("/api/v1/push/" + name).want(http.StatusOK)
-			if head := ada.do(http.MethodHead, "/api/v1/push/"+name, nil).want(http.StatusOK); len(head.body) != 0 && head.header.Get("Content-Type") == "" {
-				t.Error("HEAD differs from GET")
-			}
+			ada.do(http.MethodHead, "/api/v1/push/"+name, nil).want(http.StatusOK)
 			eve.get("/api/v1/push/"+name).wantError(http.StatusNotFound, "Push not found")
 		}
 		ada.get("/api/v1/push/"+uuid.NewString()).wantError(http.StatusNotFound, "Push not found")
@@ -294,7 +292,6 @@ func TestBodyLimits(t *testing.T) {
 	push(body, gz).wantIssue("", "the body is not valid gzip")
 	push(body, "Content-Encoding: br").wantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
 	push(zipped(t, spaces(33), body), gz).want(http.StatusCreated) // more than would go over the wire as it is
-	push(zipped(t, spaces(33), body), gz).want(http.StatusOK)
 	ada.wantChecks(1)
 
 	// A body whose length nobody knows before.

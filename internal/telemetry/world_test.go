@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type world struct {
 	t     *testing.T
 	db    *store.DB
 	blobs *bucket
+	dir   string // of the blobs
 	queue *jobs.Queue
 	auth  *auth.Service
 	api   *httpapi.API
@@ -44,10 +46,10 @@ type world struct {
 
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
-	w := &world{t: t, db: db, log: &logBuffer{}}
+	w := &world{t: t, db: db, dir: t.TempDir(), log: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	files, err := blob.Open(t.Context(), blob.Options{
-		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "http://127.0.0.1" },
+		Dir: w.dir, Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "http://127.0.0.1" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 // bucket is a real one that a test may disturb.
 type bucket struct {
 	blob.Bucket
-	afterPut func() // called when a blob has been stored
+	afterPut atomic.Pointer[func()] // called when a blob has been stored
 }
 
 // keys lists what is kept.
@@ -242,11 +244,16 @@ func (c *client) push(pushID string, canonical object) answer {
 
 func (c *client) pushBody(body any) answer {
 	c.t.Helper()
-	raw, err := json.Marshal(body)
+	return c.do(http.MethodPost, "/api/v1/push", []byte(marshal(c.t, body)), "Content-Type: application/json")
+}
+
+func marshal(t tester, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
 	if err != nil {
-		c.t.Fatalf("%v", err)
+		t.Fatalf("%v", err)
 	}
-	return c.do(http.MethodPost, "/api/v1/push", raw, "Content-Type: application/json")
+	return string(raw)
 }
 
 // want ends the test unless the answer has the status.

@@ -207,7 +207,7 @@ func (t *turn) prompt(withText bool) promptRecord {
 		PromptID: t.promptID(), OccurredAt: e.at, PromptKind: t.said.kind, IsActionable: t.said.kind == kindUser,
 		PromptIndex: t.number - 1, SourceMessageID: e.UUID,
 	}
-	if withText {
+	if withText && t.said.kind == kindUser { // others hold answers of agents
 		r.PromptText = cut(t.said.text, maxPrompt)
 	}
 	return r

@@ -1,0 +1,309 @@
+package alerts_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+var (
+	wireTime  = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+	newSecret = regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`)
+)
+
+// hookURL leads nowhere: tests that use it send nothing.
+const hookURL = "https://hooks.example.org/services/T0AAAAAAA/xYzSecretToken123456?key=querySecret99"
+
+// chatA is the least that makes an alert.
+var chatA = object{"type": "pass_rate_below", "channel": "chat_a", "config": object{"chat_a_webhook_url": hookURL}}
+
+// settled is an answer without the fields that differ each time, after a look
+// at them.
+func settled(t *testing.T, o object) object {
+	t.Helper()
+	if _, err := uuid.Parse(o["id"].(string)); err != nil {
+		t.Errorf("id %v", o["id"])
+	}
+	for _, field := range []string{"created_at", "updated_at"} {
+		if at, _ := o[field].(string); !wireTime.MatchString(at) {
+			t.Errorf("%s %v", field, o[field])
+		}
+	}
+	return without(o, "id", "created_at", "updated_at")
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{guarded: true}).org("acme")
+		ada.sessions("pdf", 1)
+		pdf := ada.skill("pdf")
+		usual := object{
+			"skill_id": nil, "type": "pass_rate_below", "threshold": 0.8, "sensitivity": "point", "action": nil,
+			"channel": "chat_a", "config": object{"chat_a_webhook_url": "https://hooks.example.org/…"},
+			"enabled": true, "disabled_reason": nil,
+		}
+		for _, c := range []struct {
+			name string
+			body object // beside chatA
+			want object // beside usual
+		}{
+			{"the least", object{}, object{}},
+			{
+				"all there is",
+				object{"skill_id": pdf, "threshold": 0.75, "sensitivity": "confident", "action": "rollback", "unknown": true},
+				object{"skill_id": pdf, "threshold": 0.75, "sensitivity": "confident", "action": "rollback"},
+			},
+			{"least threshold", object{"threshold": 0}, object{"threshold": 0}},
+			{"greatest threshold", object{"threshold": 1}, object{"threshold": 1}},
+			{"silence", object{"type": "no_data"}, object{"type": "no_data", "threshold": 7}},
+			{"silence today", object{"type": "no_data", "threshold": 0}, object{"type": "no_data", "threshold": 0}},
+			{"long silence", object{"type": "no_data", "threshold": 90}, object{"type": "no_data", "threshold": 90}},
+			{
+				"chat_b",
+				object{"channel": "chat_b", "config": object{"chat_b_webhook_url": hookURL}},
+				object{"channel": "chat_b", "config": object{"chat_b_webhook_url": "https://hooks.example.org/…"}},
+			},
+			{"longest URL", object{"config": object{"chat_a_webhook_url": long(2048)}}, object{}},
+			{
+				"fields of other channels",
+				object{"config": object{"chat_a_webhook_url": hookURL, "email": "nobody", "webhook_secret": "short"}},
+				object{},
+			},
+			{
+				"no mail server",
+				object{"channel": "email", "config": object{"email": "Ada <ada.lovelace@example.org>"}},
+				object{
+					"channel": "email", "config": object{"email": "a…@example.org"},
+					"warnings": []string{"No mail server is configured, so deliveries will fail: set --smtp-url and --mail-from"},
+				},
+			},
+			{
+				"private target",
+				object{"config": object{"chat_a_webhook_url": "http://127.0.0.1:9/hidden-part"}},
+				object{
+					"config":   object{"chat_a_webhook_url": "http://127.0.0.1:9/…"},
+					"warnings": []string{"127.0.0.1 is a loopback address; requests to it are refused unless --allow-private-targets is set"},
+				},
+			},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				ada := ada.in(t)
+				got := ada.post(alertsPath, with(chatA, c.body)).want(http.StatusCreated).object()
+				if diff := cmp.Diff(plain(t, with(usual, c.want)), settled(t, got)); diff != "" {
+					t.Errorf("answer (-want +got):\n%s", diff)
+				}
+				ada.get(alertsPath + "/" + got["id"].(string)).want(http.StatusOK).wantBody(got)
+			})
+		}
+	})
+}
+
+// long is a URL of that many characters.
+func long(n int) string { return hookURL + strings.Repeat("x", n-len(hookURL)) }
+
+// TestCreateWebhook looks at the secret that signs: the service's own or the
+// caller's, shown in this answer only.
+func TestCreateWebhook(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{}).org("acme")
+		own := "whsec_" + strings.Repeat("b3du", 8)
+		for name, config := range map[string]object{
+			"made":  {"webhook_url": hookURL},
+			"given": {"webhook_url": hookURL, "webhook_secret": own},
+		} {
+			t.Run(name, func(t *testing.T) {
+				ada := ada.in(t)
+				got := ada.post(alertsPath, with(passRate(""), object{"config": config})).want(http.StatusCreated).object()
+				secret, _ := got["signing_secret"].(string)
+				if name == "given" && secret != own || name == "made" && !newSecret.MatchString(secret) {
+					t.Errorf("signing_secret %q", secret)
+				}
+				if diff := cmp.Diff(object{"webhook_url": "https://hooks.example.org/…"}, got["config"]); diff != "" {
+					t.Errorf("config (-want +got):\n%s", diff)
+				}
+				ada.get(alertsPath + "/" + got["id"].(string)).wantBody(without(got, "signing_secret"))
+			})
+		}
+	})
+}
+
+func TestCreateRefused(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada, eve := w.org("acme"), w.org("evil")
+		ada.sessions("pdf", 1)
+		eve.sessions("pdf", 1)
+		const (
+			share  = "threshold must be between 0 and 1"
+			days   = "threshold must be between 0 and 90 days"
+			noURL  = "config.chat_a_webhook_url is required for the channel chat_a"
+			badURL = "config.chat_a_webhook_url must be an http or https URL with a host, of at most 2048 characters"
+			email  = "config.email must be one e-mail address"
+			action = "action rollback needs an alert of type pass_rate_below on one skill"
+		)
+		url := func(value any) object { return object{"config": object{"chat_a_webhook_url": value}} }
+		mail := func(value string) object { return object{"channel": "email", "config": object{"email": value}} }
+		silent := func(threshold float64) object { return object{"type": "no_data", "threshold": threshold} }
+		for _, c := range []struct {
+			name string
+			body object // beside chatA
+			want []object
+		}{
+			{"75", object{"threshold": 75}, []object{issue(share, "threshold")}},
+			{"-0.1", object{"threshold": -0.1}, []object{issue(share, "threshold")}},
+			{"1.0001", object{"threshold": 1.0001}, []object{issue(share, "threshold")}},
+			{"91 days", silent(91), []object{issue(days, "threshold")}},
+			{"-1 day", silent(-1), []object{issue(days, "threshold")}},
+			{"threshold as text", object{"threshold": "0.8"}, []object{issue("threshold: expected number", "threshold")}},
+			{"type", object{"type": "pass_rate"}, []object{issue(`type: expected value to be one of "pass_rate_below, no_data"`, "type")}},
+			{"channel", object{"channel": "sms"}, []object{issue(`channel: expected value to be one of "chat_a, chat_b, email, webhook"`, "channel")}},
+			{"sensitivity", object{"sensitivity": "high"}, []object{issue(`sensitivity: expected value to be one of "point, confident"`, "sensitivity")}},
+			{"action", object{"action": "delete"}, []object{issue(`action: expected value to be one of "rollback"`, "action")}},
+			{"no field", object{"config": object{}}, []object{issue(noURL, "config", "chat_a_webhook_url")}},
+			{"field of another channel", object{"config": object{"webhook_url": hookURL}}, []object{issue(noURL, "config", "chat_a_webhook_url")}},
+			{"empty URL", url(""), []object{issue(noURL, "config", "chat_a_webhook_url")}},
+			{"URL as a number", url(7), []object{issue("config.chat_a_webhook_url: expected string", "config", "chat_a_webhook_url")}},
+			{"ftp", url("ftp://hooks.example.org/x"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
+			{"no host", url("https:///x"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
+			{"no URL", url("hooks.example.org"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
+			{"URL with a password", url("https://ada:pw@hooks.example.org/"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
+			{"URL too long", url(long(2049)), []object{issue(badURL, "config", "chat_a_webhook_url")}},
+			{"no e-mail", object{"channel": "email"}, []object{issue("config.email is required for the channel email", "config", "email")}},
+			{"e-mail with a line break", mail("ada@example.org\r\nBcc: eve@example.org"), []object{issue(email, "config", "email")}},
+			{"e-mail with LF", mail("ada@example.org\n"), []object{issue(email, "config", "email")}},
+			{"two e-mails", mail("ada@example.org, eve@example.org"), []object{issue(email, "config", "email")}},
+			{"no e-mail address", mail("ada"), []object{issue(email, "config", "email")}},
+			{
+				"secret",
+				object{"channel": "webhook", "config": object{"webhook_url": hookURL, "webhook_secret": "whsec_dG9vIHNob3J0"}},
+				[]object{issue("config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes", "config", "webhook_secret")},
+			},
+			{"unknown skill", object{"skill_id": uuid.NewString()}, []object{issue("skill_id names no skill of this organisation", "skill_id")}},
+			{"another's skill", object{"skill_id": eve.skill("pdf")}, []object{issue("skill_id names no skill of this organisation", "skill_id")}},
+			{"skill_id is no UUID", object{"skill_id": "pdf"}, []object{issue("skill_id: expected string to be RFC 4122 uuid: invalid UUID length: 3", "skill_id")}},
+			{"action on all skills", object{"action": "rollback"}, []object{issue(action, "action")}},
+			{"action on silence", object{"action": "rollback", "type": "no_data", "skill_id": ada.skill("pdf")}, []object{issue(action, "action")}},
+			{
+				"all at once",
+				object{"threshold": 75, "action": "rollback", "skill_id": uuid.NewString(), "type": "no_data", "channel": "webhook", "config": object{"webhook_secret": "x"}},
+				nil,
+			},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				ada.in(t).post(alertsPath, with(chatA, c.body)).wantInvalid(c.want...)
+			})
+		}
+		for _, field := range []string{"type", "channel", "config"} {
+			t.Run("no "+field, func(t *testing.T) {
+				ada.in(t).post(alertsPath, without(chatA, field)).wantInvalid(issue(field+" is required", field))
+			})
+		}
+		if n := w.count("alert_rules"); n != 0 {
+			t.Errorf("%d alerts are stored, want none", n)
+		}
+	})
+}
+
+// TestCreateMalformed sends what is no JSON at all.
+func TestCreateMalformed(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		for name, body := range map[string]string{
+			"NaN":   `{"type":"pass_rate_below","threshold":NaN,"channel":"email","config":{"email":"ada@example.org"}}`,
+			"half":  `{"type":"pass_rate_below"`,
+			"array": `[]`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				got := ada.in(t).post(alertsPath, body).want(http.StatusBadRequest).object()
+				if got["error"] != "Validation failed" || len(got["issues"].([]any)) != 1 {
+					t.Errorf("got %v", got)
+				}
+			})
+		}
+		if n := w.count("alert_rules"); n != 0 {
+			t.Errorf("%d alerts are stored, want none", n)
+		}
+	})
+}
+
+// TestPermissions: who reads sees alerts and changes none. An alert that rolls
+// back takes the permission to roll back.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.sessions("pdf", 1)
+		id := ada.alert(chatA)
+		path := alertsPath + "/" + id
+		viewer, member, admin := w.member(ada.org, access.Viewer), w.member(ada.org, access.Member), w.member(ada.org, access.AdminRole)
+		for _, call := range []struct{ method, path string }{
+			{"POST", alertsPath},
+			{"PATCH", path},
+			{"DELETE", path},
+			{"POST", path + "/test"},
+			{"POST", path + "/rotate-secret"},
+		} {
+			viewer.do(call.method, call.path, object{}).wantError(http.StatusForbidden, "This needs the permission write")
+		}
+		for _, readable := range []string{alertsPath, path, path + "/deliveries", "/api/v1/alert-events"} {
+			viewer.get(readable).want(http.StatusOK)
+		}
+		rollback := with(chatA, object{"action": "rollback", "skill_id": ada.skill("pdf"), "threshold": 75})
+		member.post(alertsPath, rollback).wantError(http.StatusForbidden, "This needs the permission registry:rollback")
+		member.alert(chatA)
+		admin.alert(with(rollback, object{"threshold": 0.75}))
+		nobody := &client{t: t, w: w, key: "st_live_nobody"}
+		nobody.post(alertsPath, chatA).want(http.StatusUnauthorized)
+	})
+}
+
+// TestOtherOrganisations: what belongs to another is not there.
+func TestOtherOrganisations(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada, eve := w.org("acme"), w.org("evil")
+		ada.sessions("pdf", repeat(0, 5)...)
+		id := ada.alert(passRate(hookURL))
+		w.evaluate(ada, 1)
+		ada.wantEvents("firing pdf")
+		before := ada.get(alertsPath + "/" + id).object()
+		for _, path := range []string{alertsPath + "/" + id, alertsPath + "/" + uuid.NewString(), alertsPath + "/none"} {
+			for _, call := range []struct{ method, path string }{
+				{"GET", path},
+				{"PATCH", path},
+				{"DELETE", path},
+				{"POST", path + "/test"},
+				{"POST", path + "/rotate-secret"},
+				{"GET", path + "/deliveries"},
+			} {
+				var body any
+				if call.method == "PATCH" {
+					body = object{"enabled": false}
+				}
+				eve.do(call.method, call.path, body).wantError(http.StatusNotFound, "Alert not found")
+			}
+		}
+		empty := object{"page": 1, "per_page": 20, "total": 0}
+		eve.get(alertsPath).wantBody(object{"alerts": []any{}, "pagination": empty})
+		for _, query := range []string{"", "?alert_id=" + id, "?skill_id=" + ada.skill("pdf")} {
+			eve.get("/api/v1/alert-events" + query).wantBody(object{"events": []any{}, "pagination": empty})
+		}
+		w.evaluate(eve, 1)
+		ada.get(alertsPath + "/" + id).wantBody(before)
+	})
+}

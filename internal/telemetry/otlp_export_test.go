@@ -1,0 +1,54 @@
+package telemetry
+
+import (
+	"time"
+
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// ReadOTLP reads a body of logs, traces or metrics as the receiver does, but
+// for what needs a database. It also returns the body as it would be kept.
+func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Report, []byte, error) {
+	e, err := encodingOf(contentType)
+	if err != nil {
+		return skills.Report{}, nil, err
+	}
+	var data proto.Message
+	n := newNormalizer(access.Caller{OrgID: "org", UserID: "user"}, now)
+	var read func()
+	switch signal {
+	case "logs":
+		d := &logs.LogsData{}
+		data, read = d, func() { n.logs(d) }
+	case "traces":
+		d := &trace.TracesData{}
+		data, read = d, func() { n.traces(d) }
+	default:
+		d := &metrics.MetricsData{}
+		data, read = d, func() { n.metrics(d) }
+	}
+	if err := e.decode(raw, data); err != nil {
+		return skills.Report{}, nil, err
+	}
+	scrubber{orgID: "org", salt: []byte("salt")}.message(data.ProtoReflect())
+	kept, err := proto.Marshal(data)
+	if err != nil {
+		return skills.Report{}, nil, err
+	}
+	read()
+	all := n.observations
+	var groups slots
+	for _, s := range n.sightings {
+		all = append(all, groups.settle(s))
+	}
+	for _, c := range n.counts {
+		all = append(all, c.Observation)
+	}
+	return skills.Report{Observations: all, Gradings: n.gradings}, kept, nil
+}

@@ -1,0 +1,236 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// secret is what a person asked an agent.
+const secret = "the-merger-is-on-friday"
+
+// asked is a session in which a person asked for something.
+func asked(text string) object {
+	now := stamp(time.Now().Truncate(24 * time.Hour)) // the same for all of a test
+	return object{
+		"sessions": []any{object{"session_id": "s", "model": "m"}},
+		"prompts": []any{
+			object{"prompt_id": "s:p0", "session_id": "s", "occurred_at": now, "prompt_text": text, "prompt_kind": "user"},
+			object{"prompt_id": "s:p1", "session_id": "s", "occurred_at": text, "prompt_text": text}, // rejected
+			object{"prompt_id": "s:p2", "session_id": []any{text}, "occurred_at": now, "prompt_text": text},
+		},
+		"skill_invocations": []any{check("1", object{"matched_prompt_id": "s:p0", "prompt_text": text, "occurred_at": now})},
+		"grading_results":   []any{object{"grading_id": "g", "session_id": "s", "skill_name": "pdf", "graded_at": now, "pass_rate": 1}},
+	}
+}
+
+// tablesWith names the tables in which a text stands in any column.
+func (w *world) tablesWith(text string) []string {
+	w.t.Helper()
+	found := []string{}
+	for table, row := range w.tables() {
+		if w.count(table+` WHERE `+row+` LIKE $1`, "%"+text+"%") > 0 {
+			found = append(found, table)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// tables maps every table to SQL for all that a row says.
+func (w *world) tables() map[string]string {
+	w.t.Helper()
+	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'`
+	if w.db.Dialect().Name() == "sqlite" {
+		query = `SELECT m.name, 'CAST("' || c.name || '" AS TEXT)' FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`
+	}
+	rows, err := w.db.Query(w.t.Context(), query)
+	all := map[string]string{}
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var table, column string
+		err := row.Scan(&table, &column)
+		if all[table] != "" {
+			all[table] += ` || ' ' || `
+		}
+		all[table] += `COALESCE(` + column + `, '')`
+		return struct{}{}, err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// TestPromptsStayPrivate: they are kept for their user alone; nobody gets to
+// see them, and no log does.
+func TestPromptsStayPrivate(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		bob := w.member(ada.org, "bob", access.Owner)
+		id := uuid.NewString()
+		answers := []answer{ada.push(id, asked(secret)).want(http.StatusCreated), ada.push(id, asked(secret))}
+		if diff := cmp.Diff([]string{"telemetry_prompts"}, w.tablesWith(secret)); diff != "" {
+			t.Errorf("tables with the text (-want +got):\n%s", diff)
+		}
+		if n := w.count("telemetry_prompts WHERE user_id = $1", ada.user.ID); n != 1 {
+			t.Errorf("%d prompts, want 1", n)
+		}
+		for _, c := range []*client{ada, bob} {
+			for _, path := range []string{"/v1/skills", "/v1/skills/pdf", "/api/v1/push/" + id, "/api/v1/alpha/verify", "/api/v1/registry"} {
+				answers = append(answers, c.get(path).want(http.StatusOK))
+			}
+		}
+		answers = append(answers, ada.do(http.MethodPost, "/api/v1/push", []byte(`{"canonical":"`+secret+`"}`)),
+			ada.do(http.MethodPost, "/api/v1/push", []byte(`{"canonical":{}`+secret)))
+		for _, a := range answers {
+			if strings.Contains(string(a.body), secret) {
+				t.Errorf("%s tells: %s", a.what, a.body)
+			}
+		}
+		if log := w.log.String(); strings.Contains(log, secret) {
+			t.Errorf("the log tells:\n%s", log)
+		}
+	})
+}
+
+func TestErase(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.work()
+		ada := w.org("acme")
+		bob := w.member(ada.org, "bob", access.Member)
+		pushed := uuid.NewString()
+		ada.push(pushed, asked(secret)).want(http.StatusCreated)
+		ada.push("", asked(secret)).want(http.StatusCreated)
+		bob.push("", asked("bob's")).want(http.StatusCreated)
+		w.leaveOrphan(ada)
+		before := ada.get("/v1/skills/pdf").object()
+
+		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
+		if found := w.tablesWith(secret); len(found) > 0 {
+			t.Errorf("%v tell at once", found)
+		}
+		w.settle()
+		for _, table := range []string{"telemetry_prompts", "telemetry_records"} {
+			if n := w.count(table+" WHERE user_id = $1", ada.user.ID); n != 0 {
+				t.Errorf("%s has %d rows", table, n)
+			}
+			if n := w.count(table+" WHERE user_id = $1", bob.user.ID); n == 0 {
+				t.Errorf("%s has nothing of bob", table)
+			}
+		}
+		if keys := w.keys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "bob's") {
+			t.Errorf("kept %v, want only what bob sent", keys)
+		}
+		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
+			t.Errorf("numbers (-before +after):\n%s", diff)
+		}
+
+		// The same again counts nothing twice.
+		ada.push(pushed, asked(secret)).want(http.StatusOK)
+		ada.push(uuid.NewString(), asked(secret)).want(http.StatusCreated)
+		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
+			t.Errorf("numbers (-before +after the same push):\n%s", diff)
+		}
+		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
+		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
+	})
+}
+
+// leaveOrphan makes a raw body that no push stands behind, as a crash does,
+// and returns its key.
+func (w *world) leaveOrphan(c *client) string {
+	w.t.Helper()
+	known := w.keys()
+	w.crash(c, uuid.NewString(), asked(secret))
+	for _, key := range w.keys() {
+		if !slices.Contains(known, key) {
+			return key
+		}
+	}
+	w.t.Fatal("nothing was left")
+	return ""
+}
+
+// The jobs of telemetry that run on a schedule.
+type (
+	retainJob struct{}
+	sweepJob  struct{}
+)
+
+func (retainJob) Kind() string { return "telemetry.retain" }
+func (sweepJob) Kind() string  { return "telemetry.sweep" }
+
+// run runs a job now.
+func (w *world) run(args jobs.Args) {
+	w.t.Helper()
+	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) error { return w.queue.Enqueue(w.t.Context(), tx, args) })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+func TestRetention(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.work()
+		ada := w.org("acme")
+		bob := w.member(ada.org, "bob", access.Member)
+		pushed := uuid.NewString()
+		ada.push(pushed, asked("old")).want(http.StatusCreated)
+		for i := range 120 { // more than are removed at a time
+			ada.push(uuid.NewString(), invocations(check(fmt.Sprint("more", i), nil))).want(http.StatusCreated)
+		}
+		bob.push("", asked("young")).want(http.StatusCreated)
+		for _, table := range []string{"telemetry_prompts", "telemetry_records", "telemetry_pushes"} {
+			for c, age := range map[*client]time.Duration{ada: retention + time.Minute, bob: retention - time.Hour} {
+				w.exec(`UPDATE `+table+` SET received_at = $2 WHERE user_id = $1`, c.user.ID, store.Micros(time.Now().Add(-age)))
+			}
+		}
+		before := ada.get("/v1/skills/pdf").object()
+		w.run(retainJob{})
+		for table, want := range map[string]int{"telemetry_prompts": 1, "telemetry_records": 2, "telemetry_pushes": 122, "telemetry_pushes WHERE blob_key IS NOT NULL": 1} {
+			if n := w.count(table); n != want {
+				t.Errorf("%s: %d rows, want %d", table, n, want)
+			}
+		}
+		if keys := w.keys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "young") {
+			t.Errorf("kept %d bodies", len(keys))
+		}
+		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
+			t.Errorf("numbers (-before +after):\n%s", diff)
+		}
+		ada.push(pushed, asked("old")).want(http.StatusOK)
+	})
+}
+
+// TestSweep removes raw bodies that no push stands behind, when they are old.
+func TestSweep(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	w.work()
+	ada := w.org("acme")
+	old, young := w.leaveOrphan(ada), w.leaveOrphan(ada)
+	long := time.Now().Add(-retention - time.Minute)
+	if err := os.Chtimes(filepath.Join(w.dir, "objects", old), long, long); err != nil {
+		t.Fatal(err)
+	}
+	w.run(sweepJob{})
+	if diff := cmp.Diff([]string{young}, w.keys()); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
