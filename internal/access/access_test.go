@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +11,7 @@ import (
 
 func TestRolePermissions(t *testing.T) {
 	member := []access.Permission{"read", "write", "registry:push", "registry:install"}
-	admin := append(member[:4:4], "registry:rollback", "admin")
+	admin := slices.Concat(member, []access.Permission{"registry:rollback", "admin"})
 	for _, c := range []struct {
 		role access.Role
 		want []access.Permission
@@ -18,7 +19,7 @@ func TestRolePermissions(t *testing.T) {
 		{"viewer", []access.Permission{"read"}},
 		{"member", member},
 		{"admin", admin},
-		{"owner", append(admin[:6:6], "registry:delete")},
+		{"owner", slices.Concat(admin, []access.Permission{"registry:delete"})},
 		{"stranger", []access.Permission{}},
 	} {
 		if diff := cmp.Diff(c.want, c.role.Permissions()); diff != "" {

@@ -32,7 +32,7 @@ type ConfigInput struct {
 }
 
 func (c ConfigInput) config() Config {
-	return Config{ChatA: c.ChatA, ChatB: c.ChatB, Email: c.Email, Webhook: c.Webhook, WebhookSecret: c.WebhookSecret}
+	return Config(c)
 }
 
 type createInput struct {

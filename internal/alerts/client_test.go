@@ -76,6 +76,7 @@ func (c *client) do(method, path string, body any) answer {
 	if a.body, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
+	_, _ = c.w.answers.Write(a.body) // never fails
 	return a
 }
 
@@ -238,7 +239,7 @@ func repeat(grade float64, n int) []float64 {
 // skill returns the id of a skill.
 func (c *client) skill(name string) string {
 	c.t.Helper()
-	return c.get("/v1/skills/" + name).want(http.StatusOK).object()["skill_id"].(string)
+	return c.get("/v1/skills/" + name).want(http.StatusOK).object()["skill"].(object)["skill_id"].(string)
 }
 
 // events tells what the alerts noticed, oldest first: "firing pdf".

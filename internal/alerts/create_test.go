@@ -196,8 +196,15 @@ func TestCreateRefused(t *testing.T) {
 			{"action on silence", object{"action": "rollback", "type": "no_data", "skill_id": ada.skill("pdf")}, []object{issue(action, "action")}},
 			{
 				"all at once",
-				object{"threshold": 75, "action": "rollback", "skill_id": uuid.NewString(), "type": "no_data", "channel": "webhook", "config": object{"webhook_secret": "x"}},
-				nil,
+				object{
+					"threshold": 91, "action": "rollback", "skill_id": uuid.NewString(), "type": "no_data",
+					"channel": "webhook", "config": object{"webhook_secret": "x"},
+				},
+				[]object{
+					issue("skill_id names no skill of this organisation", "skill_id"), issue(days, "threshold"), issue(action, "action"),
+					issue("config.webhook_url is required for the channel webhook", "config", "webhook_url"),
+					issue("config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes", "config", "webhook_secret"),
+				},
 			},
 		} {
 			t.Run(c.name, func(t *testing.T) {

@@ -105,6 +105,7 @@ func (c Config) addressField(channel notify.Channel) (field, value string) {
 		return "chat_b_webhook_url", c.ChatB
 	case notify.Email:
 		return "email", c.Email
+	case notify.Webhook:
 	}
 	return "webhook_url", c.Webhook
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +43,8 @@ type world struct {
 	server *httptest.Server
 	guard  *guard
 	log    *logBuffer // everything, down to debug
+	// answers has the body of every answer of the API.
+	answers *logBuffer
 }
 
 // setup is how a world differs from one that may post to this machine, has no
@@ -58,7 +61,7 @@ const publicURL = "https://whetstone.example.org"
 
 func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	t.Helper()
-	w := &world{t: t, db: db, log: &logBuffer{}, guard: &guard{}}
+	w := &world{t: t, db: db, guard: &guard{}, log: &logBuffer{}, answers: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	if w.queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond}); err != nil {
@@ -152,6 +155,18 @@ func (w *world) work() (stop func()) {
 	}
 	w.t.Cleanup(stop)
 	return stop
+}
+
+// settle waits until no job waits or runs.
+func (w *world) settle() {
+	w.t.Helper()
+	eventually(w.t, "the jobs to be done", func() bool {
+		counts, err := w.queue.Counts(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return !slices.ContainsFunc(counts, func(c jobs.Count) bool { return c.Waiting+c.Running+c.Retrying > 0 })
+	})
 }
 
 // patience is how long a test waits for what other goroutines bring about.

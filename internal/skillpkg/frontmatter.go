@@ -34,7 +34,7 @@ func (s *Skill) parseBlock(block string) error {
 		}
 		s.note(CodeRepaired, line, "the value needs quotes")
 	}
-	if root == nil || root.Kind != yaml.MappingNode {
+	if root.Kind != yaml.MappingNode {
 		return skillError(CodeNotMapping, 1, "the frontmatter of SKILL.md must be key: value lines")
 	}
 	c := &converter{}
@@ -47,15 +47,15 @@ func (s *Skill) parseBlock(block string) error {
 	return nil
 }
 
-// parseYAML returns the root of the one document in a block, or nil if it is
-// empty. The line of the opening fence is put back so that lines are counted
+// parseYAML returns the root of the one document in a block; of an empty one
+// it is the zero Node. The line of the opening fence is put back so that lines are counted
 // as in the file.
 func parseYAML(block string) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(strings.NewReader("\n" + block))
 	var document, next yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return nil, nil
+		return &yaml.Node{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func parseYAML(block string) (*yaml.Node, error) {
 		return nil, errors.New("yaml: more than one document")
 	}
 	if len(document.Content) == 0 {
-		return nil, nil
+		return &yaml.Node{}, nil
 	}
 	return document.Content[0], nil
 }

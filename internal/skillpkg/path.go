@@ -98,7 +98,8 @@ func reserved(segment string) bool {
 	if !found {
 		digit, found = strings.CutPrefix(base, "LPT")
 	}
-	return found && utf8.RuneCountInString(digit) == 1 && strings.Contains("0123456789¹²³", digit)
+	r, size := utf8.DecodeRuneInString(digit)
+	return found && size == len(digit) && strings.ContainsRune("0123456789¹²³", r)
 }
 
 // fold returns the same text for all names that a file system may take for

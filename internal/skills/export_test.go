@@ -18,7 +18,7 @@ var (
 )
 
 // GradedSessions names sessions, for GradingsOfSessions.
-func GradedSessions(skillID string, sessions ...string) map[gradedSession]bool { //nolint:revive // only for that
+func GradedSessions(skillID string, sessions ...string) map[gradedSession]bool {
 	all := map[gradedSession]bool{}
 	for _, session := range sessions {
 		all[gradedSession{skillID, session}] = true

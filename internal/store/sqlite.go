@@ -79,7 +79,7 @@ func (e *sqliteEngine) query(ctx context.Context, text string, args []any) (Rows
 	if err != nil {
 		return nil, err
 	}
-	return sqlRows(stmt.QueryContext(ctx, args...)) //nolint:rowserrcheck,sqlclosecheck // All and One close and check
+	return sqlRows(stmt.QueryContext(ctx, args...))
 }
 
 func (e *sqliteEngine) statement(ctx context.Context, text string) (*sql.Stmt, error) {
@@ -221,7 +221,7 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, 
 	if err != nil {
 		return nil, err
 	}
-	return sqlRows(stmt.QueryContext(ctx, args...)) //nolint:rowserrcheck,sqlclosecheck // All and One close and check
+	return sqlRows(stmt.QueryContext(ctx, args...))
 }
 
 func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {

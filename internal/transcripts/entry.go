@@ -96,9 +96,7 @@ func (i *input) UnmarshalJSON(raw []byte) error {
 		Command  any `json:"command"` // what the skill was called before
 		FilePath any `json:"file_path"`
 	}
-	if json.Unmarshal(raw, &fields) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(raw, &fields) // then all of them are empty
 	i.FilePath, _ = fields.FilePath.(string)
 	name, ok := fields.Skill.(string)
 	if !ok {

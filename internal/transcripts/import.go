@@ -161,7 +161,7 @@ func (r *run) one(ctx context.Context, f found) error {
 	content, err := os.Open(f.path)
 	if err != nil {
 		r.unreadable(f.path, err.Error())
-		return nil //nolint:nilerr // it is reported, and the others are read
+		return nil
 	}
 	defer func() { _ = content.Close() }() // it was only read
 	p, err := r.read(ctx, f.path, content, from)

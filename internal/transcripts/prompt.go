@@ -62,7 +62,7 @@ func listen(text string) (said, bool) {
 // listenCommand writes a slash command as the person typed it.
 func listenCommand(text string) (said, bool) {
 	name := commandName.FindStringSubmatch(text)
-	if name == nil || slices.Contains(builtin, name[1]) {
+	if name == nil || strings.HasPrefix(text, "<command-name>") && slices.Contains(builtin, name[1]) {
 		return said{}, false
 	}
 	s := said{kind: kindUser, text: "/" + name[1], command: name[1]}
@@ -72,8 +72,9 @@ func listenCommand(text string) (said, bool) {
 	return s, true
 }
 
-// builtin are the agent's own commands that act on the program. They stand in
-// older transcripts like the use of a skill; newer ones tell them apart.
+// builtin are the agent's own commands that act on the program. Newer
+// transcripts tell them apart; in older ones they begin with their name, where
+// a skill, which may have the same one, begins with its message.
 var builtin = []string{
 	"add-dir", "agents", "bashes", "bug", "clear", "color", "compact", "config", "context", "continue", "copy", "cost",
 	"desktop", "doctor", "effort", "exit", "export", "extra-usage", "fast", "feedback", "help", "hooks", "ide",

@@ -97,6 +97,11 @@ func TestInvocations(t *testing.T) {
 			nil,
 		},
 		{
+			"a skill with the name of such a command",
+			new(script).user("<command-message>plan</command-message>\n<command-name>/plan</command-name>"),
+			[]string{"plan true explicit 1 p0"},
+		},
+		{
 			"its file is read",
 			new(script).user("hi").read("t1", home+"skills/pdf/SKILL.md"),
 			[]string{"pdf false inferred 0.5 p0"},

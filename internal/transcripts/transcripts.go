@@ -58,24 +58,21 @@ func resolve(dir string) (string, error) {
 // find lists the transcripts in a folder, and what could not be looked at.
 func find(root string) (all []found, unreadable []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && (!d.Type().IsRegular() || filepath.Ext(path) != ".jsonl") {
+			return nil
+		}
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
+		}
 		switch {
-		case err != nil && path == root:
+		case err == nil:
+			all = append(all, found{path, info})
+		case path == root:
 			return err
-		case err != nil:
+		case !errors.Is(err, fs.ErrNotExist): // else it was removed meanwhile
 			unreadable = append(unreadable, path)
-			return nil
-		case !d.Type().IsRegular() || filepath.Ext(path) != ".jsonl":
-			return nil
 		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
-			return nil
-		}
-		if err != nil {
-			unreadable = append(unreadable, path)
-			return nil
-		}
-		all = append(all, found{path, info})
 		return nil
 	})
 	return all, unreadable, err

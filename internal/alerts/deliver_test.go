@@ -1,0 +1,430 @@
+package alerts_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// quick are the six waits of the schedule, made short.
+var quick = []time.Duration{
+	time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond,
+}
+
+// fire makes an alert on a URL fire, and returns its id.
+func (c *client) fire(url string) string {
+	c.t.Helper()
+	id := c.alert(passRate(url))
+	c.sessions("pdf", repeat(0, 5)...)
+	c.w.evaluate(c, 1)
+	return id
+}
+
+// outcome waits for the end of the only delivery of an alert and tells it in a line.
+func (c *client) outcome(id string) string {
+	c.t.Helper()
+	var d object
+	eventually(c.t, "the end of the delivery", func() bool {
+		d = c.deliveries(id)[0]
+		return d["status"] == "delivered" || d["status"] == "failed"
+	})
+	if d["next_attempt_at"] != nil || d["attempted_at"] == nil {
+		c.t.Errorf("times of an ended delivery: %v", d)
+	}
+	return fmt.Sprintf("%v after %v: %v %v", d["status"], d["attempts"], d["response_status"], d["detail"])
+}
+
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+	hangUp := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	slow := func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(200 * time.Millisecond)
+		w.WriteHeader(http.StatusOK)
+	}
+	for _, c := range []struct {
+		name    string
+		answers []http.HandlerFunc
+		want    string
+	}{
+		{"200", []http.HandlerFunc{answering(200)}, "delivered after 1: 200 HTTP 200 OK"},
+		{"202", []http.HandlerFunc{answering(202)}, "delivered after 1: 202 HTTP 202 Accepted"},
+		{"slow", []http.HandlerFunc{slow}, "delivered after 1: 200 HTTP 200 OK"},
+		{"500 then 200", []http.HandlerFunc{answering(500), answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
+		{"hangs up then 200", []http.HandlerFunc{hangUp, answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
+		{"408 then 200", []http.HandlerFunc{answering(408), answering(200)}, "delivered after 2: 200 HTTP 200 OK"},
+		{"503 six times", []http.HandlerFunc{
+			answering(503), answering(503), answering(503), answering(503), answering(503), answering(503), answering(200),
+		}, "delivered after 7: 200 HTTP 200 OK"},
+		{"503 for ever", []http.HandlerFunc{answering(503)}, "failed after 7: 503 HTTP 503 Service Unavailable"},
+		{"400", []http.HandlerFunc{answering(400), answering(200)}, "failed after 1: 400 HTTP 400 Bad Request"},
+		{"401", []http.HandlerFunc{answering(401), answering(200)}, "failed after 1: 401 HTTP 401 Unauthorized"},
+		{"404", []http.HandlerFunc{answering(404), answering(200)}, "failed after 1: 404 HTTP 404 Not Found"},
+		{
+			"redirect",
+			[]http.HandlerFunc{answering(302, "Location", "/elsewhere"), answering(200)},
+			"failed after 1: 302 HTTP 302 Found: redirects are not followed, set the alert to the final address",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				w := newWorld(t, db, setup{pauses: quick})
+				ada := w.org("acme")
+				hook := receive(t, c.answers...)
+				id := ada.fire(hook.URL)
+				w.work()
+				if got := ada.outcome(id); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+				w.settle()
+				requests := hook.requests()
+				if attempts := ada.deliveries(id)[0]["attempts"]; attempts != float64(len(requests)) {
+					t.Errorf("%d requests, but %v attempts", len(requests), attempts)
+				}
+				for _, r := range requests {
+					if r.id() != requests[0].id() || string(r.body) != string(requests[0].body) {
+						t.Errorf("an attempt differs from the first: %s %s", r.id(), r.body)
+					}
+				}
+				if ada.get(alertsPath + "/" + id).object()["enabled"] != true {
+					t.Error("the alert is disabled")
+				}
+				ada.wantEvents("firing pdf")
+			})
+		})
+	}
+}
+
+// TestNeverAnswers takes the time that an attempt may take.
+func TestNeverAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.Open(t, "sqlite"), setup{pauses: quick[:0]})
+	ada := w.org("acme")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	id := ada.fire("http://" + l.Addr().String())
+	w.work()
+	if got := ada.outcome(id); !strings.HasPrefix(got, "failed after 1: <nil> ") || !strings.Contains(got, "timed out") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestSchedule holds the waits of the contract, and a target's wish.
+func TestSchedule(t *testing.T) {
+	s := &alerts.Service{}
+	for i, planned := range []time.Duration{
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+	} {
+		seen := map[time.Duration]bool{}
+		for range 100 {
+			got := s.Pause(i+1, 0)
+			if got < planned-planned/10 || got > planned+planned/10 {
+				t.Errorf("after attempt %d: %v, want %v give or take a tenth", i+1, got, planned)
+			}
+			seen[got] = true
+		}
+		if len(seen) < 10 {
+			t.Errorf("after attempt %d: only %d different waits", i+1, len(seen))
+		}
+		if got := s.Pause(i+1, 11*time.Hour+time.Second); got != 11*time.Hour+time.Second {
+			t.Errorf("after attempt %d: %v, want what the target asks for", i+1, got)
+		}
+	}
+}
+
+// TestWaitsForItsTime looks at the delivery between two attempts on the real
+// schedule, and at one that a target has put off. Neither is sent before its
+// time, should a crash have started its job early.
+func TestWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		w.work()
+		for _, c := range []struct {
+			answer   http.HandlerFunc
+			from, to time.Duration
+		}{
+			{answering(500), 4500 * time.Millisecond, 5500 * time.Millisecond},
+			{answering(429, "Retry-After", "3600"), time.Hour, time.Hour},
+			{answering(503, "Retry-After", time.Now().Add(2*time.Hour).UTC().Format(http.TimeFormat)), 119 * time.Minute, 2 * time.Hour},
+		} {
+			hook := receive(t, c.answer)
+			id := ada.fire(hook.URL)
+			var d object
+			eventually(t, "the first attempt", func() bool {
+				d = ada.deliveries(id)[0]
+				return d["status"] == "retrying"
+			})
+			attempted, err := time.Parse(time.RFC3339, d["attempted_at"].(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, err := time.Parse(time.RFC3339, d["next_attempt_at"].(string))
+			if wait := next.Sub(attempted); err != nil || wait < c.from-time.Millisecond || wait > c.to+time.Millisecond {
+				t.Errorf("next attempt after %v, want %v to %v", wait, c.from, c.to)
+			}
+			if d["attempts"] != 1.0 || d["detail"] == nil {
+				t.Errorf("delivery %v", d)
+			}
+			if err := w.alerts.Deliver(t.Context(), d["id"].(string)); err == nil || !strings.HasPrefix(err.Error(), "snoozed for ") {
+				t.Errorf("started early: %v, want it to wait", err)
+			}
+			if n := len(hook.requests()); n != 1 {
+				t.Errorf("%d requests, want 1", n)
+			}
+		}
+	})
+}
+
+// TestRetryAfter is heeded, not only noted.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{pauses: quick})
+		ada := w.org("acme")
+		var times [2]time.Time
+		hook := receive(t,
+			func(rw http.ResponseWriter, r *http.Request) {
+				times[0] = time.Now()
+				answering(429, "Retry-After", "1")(rw, r)
+			},
+			func(http.ResponseWriter, *http.Request) { times[1] = time.Now() })
+		id := ada.fire(hook.URL)
+		w.work()
+		if got, want := ada.outcome(id), "delivered after 2: 200 HTTP 200 OK"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if wait := times[1].Sub(times[0]); wait < time.Second {
+			t.Errorf("the second attempt came after %v, want a second at least", wait)
+		}
+	})
+}
+
+// TestGone: a target that answers 410 hears no more of the alert.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{pauses: quick})
+		ada := w.org("acme")
+		hook := receive(t, answering(410))
+		for _, skill := range []string{"csv", "xls", "doc"} {
+			ada.sessions(skill, repeat(0, 5)...)
+		}
+		id := ada.fire(hook.URL) // about four skills
+		w.work()
+		w.settle()
+		alert := ada.get(alertsPath + "/" + id).object()
+		if alert["enabled"] != false || alert["disabled_reason"] != "The target answered that it is gone (410)" {
+			t.Errorf("alert %v, want it disabled and to say why", alert)
+		}
+		got := map[string]int{}
+		for _, d := range ada.deliveries(id) {
+			got[fmt.Sprintf("%v after %v: %v", d["status"], d["attempts"], d["detail"])]++
+		}
+		// Two go to a host at once; what waits behind them is not sent.
+		sent := len(hook.requests())
+		want := map[string]int{"failed after 1: HTTP 410 Gone": sent, "failed after 0: not sent: the alert is disabled": 4 - sent}
+		if diff := cmp.Diff(want, got); diff != "" || sent > 3 {
+			t.Errorf("%d sent, deliveries (-want +got):\n%s", sent, diff)
+		}
+		back := ada.do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": true}).want(http.StatusOK).object()
+		if back["enabled"] != true || back["disabled_reason"] != nil {
+			t.Errorf("alert %v, want it back", back)
+		}
+	})
+}
+
+// TestGoneAfterAMove: the answer of the old target says nothing about the new.
+func TestGoneAfterAMove(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ids := make(chan string, 1)
+		hook := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
+			body := object{"config": object{"webhook_url": hookURL}}
+			ada.do(http.MethodPatch, alertsPath+"/"+<-ids, body).want(http.StatusOK)
+			rw.WriteHeader(http.StatusGone)
+		})
+		id := ada.fire(hook.URL)
+		ids <- id
+		w.work()
+		if got, want := ada.outcome(id), "failed after 1: 410 HTTP 410 Gone"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if ada.get(alertsPath + "/" + id).object()["enabled"] != true {
+			t.Error("the alert is disabled")
+		}
+	})
+}
+
+// TestPrivateTarget is refused when it is dialled, by whatever name.
+func TestPrivateTarget(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{guarded: true, pauses: quick})
+		ada := w.org("acme")
+		hook := receive(t, answering(200))
+		literal := ada.fire(hook.URL)
+		name := ada.fire(strings.Replace(hook.URL, "127.0.0.1", "localhost", 1))
+		const want = "failed after 1: <nil> refused: 127.0.0.1 is a loopback address; set --allow-private-targets to allow it"
+		w.work()
+		if got := ada.outcome(literal); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := ada.outcome(name); !strings.Contains(got, "is a loopback address; set --allow-private-targets to allow it") {
+			t.Errorf("got %q, want a refusal", got)
+		}
+		test := ada.post(alertsPath+"/"+literal+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
+		if test["status"] != "failed" || test["attempts"] != 1.0 {
+			t.Errorf("test %v, want it failed", test)
+		}
+		if w.guard.count() != 0 || len(hook.requests()) != 0 {
+			t.Errorf("%d addresses were dialled, %d requests came", w.guard.count(), len(hook.requests()))
+		}
+	})
+}
+
+// TestDisabledBeforeItWasSent: nobody hears of an alert that they switched off.
+func TestDisabledBeforeItWasSent(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := receive(t, answering(200))
+		id := ada.fire(hook.URL)
+		ada.do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": false}).want(http.StatusOK)
+		w.work()
+		w.settle()
+		d := ada.deliveries(id)[0]
+		if d["status"] != "failed" || d["attempts"] != 0.0 || d["detail"] != "not sent: the alert is disabled" || len(hook.requests()) != 0 {
+			t.Errorf("delivery %v and %d requests, want none", d, len(hook.requests()))
+		}
+	})
+}
+
+// TestInOrder: the end of the trouble is told after its beginning, although
+// the beginning did not get through at first.
+func TestInOrder(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{pauses: []time.Duration{500 * time.Millisecond, 500 * time.Millisecond}})
+		ada := w.org("acme")
+		hook := receive(t, answering(500), answering(500), answering(200))
+		id := ada.fire(hook.URL)
+		ada.sessions("pdf", repeat(1, 95)...)
+		w.evaluate(ada, 2)
+		ada.wantEvents("firing pdf", "resolved pdf")
+		w.work()
+		var got []string
+		for _, r := range hook.await(4) {
+			got = append(got, r.object(t)["status"].(string))
+		}
+		if diff := cmp.Diff([]string{"firing", "firing", "firing", "resolved"}, got); diff != "" {
+			t.Errorf("notices (-want +got):\n%s", diff)
+		}
+		w.settle()
+		for _, d := range ada.deliveries(id) {
+			if d["status"] != "delivered" {
+				t.Errorf("delivery %v", d)
+			}
+		}
+	})
+}
+
+// TestSendTest sends a notice at once and touches no state.
+func TestSendTest(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := receive(t, answering(200), answering(404))
+		id := ada.alert(passRate(hook.URL))
+		var sent []object // newest first
+		for _, want := range []object{
+			{"status": "delivered", "response_status": 200, "detail": "HTTP 200 OK"},
+			{"status": "failed", "response_status": 404, "detail": "HTTP 404 Not Found"},
+		} {
+			got := ada.post(alertsPath+"/"+id+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
+			want = with(want, object{"alert_id": id, "event_id": nil, "channel": "webhook", "attempts": 1, "next_attempt_at": nil})
+			if diff := cmp.Diff(plain(t, want), without(got, "id", "created_at", "attempted_at")); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			sent = append([]object{got}, sent...)
+		}
+		requests := hook.requests()
+		if len(requests) != 2 || requests[0].object(t)["status"] != "test" || requests[0].id() != sent[1]["id"] {
+			t.Errorf("the receiver got %d notices", len(requests))
+		}
+		if diff := cmp.Diff(sent, ada.deliveries(id)); diff != "" {
+			t.Errorf("deliveries (-answered +listed):\n%s", diff)
+		}
+		page := ada.get(alertsPath + "/" + id + "/deliveries?per_page=1&page=2").want(http.StatusOK).object()
+		if diff := cmp.Diff(plain(t, object{"deliveries": sent[1:], "pagination": object{"page": 2, "per_page": 1, "total": 2}}), page); diff != "" {
+			t.Errorf("second page (-want +got):\n%s", diff)
+		}
+		if w.count("alert_states") != 0 {
+			t.Error("the test has left a state")
+		}
+		ada.wantEvents()
+	})
+}
+
+// TestSignature verifies with the library that receivers use. After a rotation
+// both secrets verify, and a day later only the new one.
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := receive(t, answering(200))
+		made := ada.post(alertsPath, passRate(hook.URL)).want(http.StatusCreated).object()
+		path := alertsPath + "/" + made["id"].(string)
+		old := made["signing_secret"].(string)
+		verify := func(what string, want map[string]bool) {
+			t.Helper()
+			ada.post(path+"/test", nil).want(http.StatusOK)
+			requests := hook.requests()
+			last := requests[len(requests)-1]
+			for secret, good := range want {
+				verifier, err := standardwebhooks.NewWebhook(secret)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := verifier.Verify(last.body, last.header); (err == nil) != good {
+					t.Errorf("%s: %v, want it to verify: %t", what, err, good)
+				}
+				if verifier.Verify(append(last.body, ' '), last.header) == nil {
+					t.Errorf("%s: a changed body verifies", what)
+				}
+			}
+		}
+		stranger := "whsec_" + strings.Repeat("b3du", 8)
+		verify("first secret", map[string]bool{old: true, stranger: false})
+		rotated := ada.post(path+"/rotate-secret", nil).want(http.StatusOK).object()["signing_secret"].(string)
+		verify("after the rotation", map[string]bool{old: true, rotated: true, stranger: false})
+		w.exec(`UPDATE alert_rules SET old_secret_until = old_secret_until - $1`, day.Microseconds())
+		verify("a day later", map[string]bool{old: false, rotated: true})
+		third := ada.post(path+"/rotate-secret", nil).want(http.StatusOK).object()["signing_secret"].(string)
+		verify("after another rotation", map[string]bool{old: false, rotated: true, third: true})
+	})
+}

@@ -1,0 +1,446 @@
+package alerts_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestLifeOfAnAlert drives one alert through all that can happen, with more
+// evaluations than there are changes.
+func TestLifeOfAnAlert(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		id := ada.alert(with(passRate(hookURL), object{"threshold": 0.75}))
+		w.evaluate(ada, 2)
+		ada.wantEvents()
+		ada.sessions("pdf", 0, 0, 0, 0)
+		w.evaluate(ada, 5)
+		ada.wantEvents() // four sessions say nothing, however bad
+		ada.sessions("pdf", 0.5)
+		w.evaluate(ada, 5)
+		want := []string{"firing pdf"}
+		ada.wantEvents(want...)
+
+		// A reminder comes a day after the last notice, once.
+		for range 2 {
+			w.exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, (day - time.Minute).Microseconds())
+			w.evaluate(ada, 2)
+			ada.wantEvents(want...)
+			w.exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, time.Minute.Microseconds())
+			w.evaluate(ada, 3)
+			want = append(want, "reminder pdf")
+			ada.wantEvents(want...)
+		}
+
+		// 15 good ones and 0.5 in 20: 0.775. One good look is not enough, and a
+		// bad one in between begins the count again.
+		ada.sessions("pdf", repeat(1, 15)...)
+		w.evaluate(ada, 1)
+		ada.wantEvents(want...)
+		ada.sessions("pdf", 0, 0, 0)
+		w.evaluate(ada, 1)
+		ada.sessions("pdf", repeat(1, 15)...)
+		w.evaluate(ada, 1)
+		ada.wantEvents(want...)
+		w.evaluate(ada, 4)
+		want = append(want, "resolved pdf")
+		ada.wantEvents(want...)
+
+		ada.sessions("pdf", repeat(0, 20)...)
+		w.evaluate(ada, 3)
+		want = append(want, "firing pdf")
+		ada.wantEvents(want...)
+		events := ada.get("/api/v1/alert-events?alert_id=" + id).list("events")
+		sequences := []float64{}
+		for _, e := range events {
+			sequences = append(sequences, e["sequence"].(float64))
+		}
+		if diff := cmp.Diff([]float64{5, 4, 3, 2, 1}, sequences); diff != "" {
+			t.Errorf("sequences (-want +got):\n%s", diff)
+		}
+		first, resolved, second := events[4], events[1], events[0]
+		if resolved["firing_since"] != first["occurred_at"] || second["firing_since"] != second["occurred_at"] {
+			t.Errorf("firing_since: resolved %v, second %v", resolved, second)
+		}
+	})
+}
+
+// TestEvidence compares the figures of an event, and of its notice.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := receive(t, answering(http.StatusOK))
+		id := ada.alert(passRate(hook.URL))
+		awayFromMidnight()
+		ada.sessionsAt("pdf", time.Now().Add(-10*day), repeat(1, 90)...) // out of the window
+		ada.sessions("pdf", 1, 1, 1, 0, 0, 0, 0, 0.5, 0, 0)
+		w.evaluate(ada, 1)
+		event := ada.get("/api/v1/alert-events").want(http.StatusOK).list("events")[0]
+		now := time.Now().UTC()
+		want := object{
+			"alert_id": id, "skill_id": ada.skill("pdf"), "skill_name": "pdf", "type": "pass_rate_below", "transition": "firing",
+			"threshold": 0.8, "pass_rate": 0.35, "pass_rate_interval": []float64{0.1369, 0.6463}, "graded_sessions": 10,
+			"days_without_sessions": nil, "window_from": now.Truncate(day).AddDate(0, 0, -6).Format("2006-01-02T00:00:00.000Z"),
+			"sequence": 1, "version": nil, "note": nil,
+		}
+		times := []string{"window_to", "occurred_at", "firing_since", "last_session_at"}
+		for _, field := range times {
+			if at, err := time.Parse(time.RFC3339, event[field].(string)); err != nil || now.Sub(at).Abs() > time.Minute {
+				t.Errorf("%s is %v, want now", field, event[field])
+			}
+		}
+		near := cmpopts.EquateApprox(0, 1e-4)
+		if diff := cmp.Diff(plain(t, want), without(event, append(times, "id")...), near); diff != "" {
+			t.Errorf("event (-want +got):\n%s", diff)
+		}
+
+		w.work()
+		notice := hook.await(1)[0]
+		if notice.id() != event["id"] {
+			t.Errorf("webhook-id %s, want that of the event, %s", notice.id(), event["id"])
+		}
+		body := notice.object(t)
+		wantBody := object{
+			"type": "pass_rate_below", "skill": "pdf", "threshold": 0.8, "current_pass_rate": 0.35, "alert_id": id,
+			"skill_id": ada.skill("pdf"), "status": "firing", "value": 0.35, "sample_size": 10,
+			"interval": object{"low": 0.1369, "high": 0.6463}, "sequence": 1, "version": nil,
+			"url": publicURL + "/skills/" + ada.skill("pdf"),
+		}
+		if diff := cmp.Diff(plain(t, wantBody), without(body, "triggered_at", "window"), near); diff != "" {
+			t.Errorf("notice (-want +got):\n%s", diff)
+		}
+		w.settle()
+		delivery := ada.deliveries(id)[0]
+		if delivery["event_id"] != event["id"] || delivery["status"] != "delivered" || delivery["attempts"] != 1.0 || delivery["response_status"] != 200.0 {
+			t.Errorf("delivery %v", delivery)
+		}
+	})
+}
+
+// TestEachSkillOnItsOwn: an alert without a skill has a state for every one.
+func TestEachSkillOnItsOwn(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada, eve := w.org("acme"), w.org("evil")
+		for _, c := range []*client{ada, eve} {
+			for skill, grade := range map[string]float64{"pdf": 0, "csv": 1, "xls": 0.2} {
+				c.sessions(skill, repeat(grade, 5)...)
+			}
+		}
+		all := ada.alert(passRate(hookURL))
+		one := ada.alert(with(passRate(hookURL), object{"skill_id": ada.skill("csv")}))
+		for range 3 {
+			if err := w.alerts.EvaluateAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		transitions := func(query string) []string {
+			got := []string{}
+			for _, e := range ada.get("/api/v1/alert-events?" + query).want(http.StatusOK).list("events") {
+				got = append(got, e["transition"].(string)+" "+e["skill_name"].(string))
+			}
+			slices.Sort(got)
+			return got
+		}
+		compare := func(query string, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(append([]string{}, want...), transitions(query)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", query, diff)
+			}
+		}
+		compare("alert_id="+all, "firing pdf", "firing xls")
+		compare("alert_id=" + one)
+		ada.sessions("pdf", repeat(1, 95)...)
+		ada.sessions("csv", repeat(0, 95)...)
+		w.evaluate(ada, 3)
+		compare("alert_id="+all, "firing csv", "firing pdf", "firing xls", "resolved pdf")
+		compare("alert_id="+one, "firing csv")
+		compare("skill_id="+ada.skill("pdf"), "firing pdf", "resolved pdf")
+		compare("alert_id="+one+"&skill_id="+ada.skill("pdf"))
+		page := ada.get("/api/v1/alert-events?per_page=2&page=3").want(http.StatusOK)
+		if len(page.list("events")) != 1 || page.object()["pagination"].(object)["total"] != 5.0 {
+			t.Errorf("third page: %s", page.body)
+		}
+		eve.wantEvents()
+	})
+}
+
+func TestSensitivity(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.alert(with(passRate(hookURL), object{"sensitivity": "confident"}))
+		ada.sessions("pdf", 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
+		w.evaluate(ada, 3)
+		ada.wantEvents() // 0.6, but it may be up to 0.83
+		ada.alert(passRate(hookURL))
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing pdf")
+		ada.sessions("pdf", slices.Concat(repeat(1, 54), repeat(0, 36))...)
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing pdf", "firing pdf") // 0.6 of 100: at most 0.69
+	})
+}
+
+// TestAtTheThreshold is where a pass rate made of thirds meets it exactly.
+func TestAtTheThreshold(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.alert(with(passRate(hookURL), object{"threshold": 0.5}))
+		ada.sessions("thirds", 1./3, 1./3, 1./3, 1, 1./3, 1./3, 1./3, 1)
+		ada.sessions("fifths", 1, 1, 1, 0, 0, 0)
+		w.evaluate(ada, 1)
+		ada.wantEvents()
+		ada.sessions("thirds", 0.4999)
+		w.evaluate(ada, 1)
+		ada.wantEvents("firing thirds")
+	})
+}
+
+// TestNoDataIsNotZero: neither a skill without sessions nor one whose sessions
+// nobody graded, or which fell out of the window, has a pass rate of 0 %.
+func TestNoDataIsNotZero(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.alert(with(passRate(hookURL), object{"threshold": 1}))
+		ada.sessionsAt("old", time.Now().Add(-8*day), repeat(0, 20)...)
+		for range 10 {
+			ada.seenAt("ungraded", time.Now())
+		}
+		ada.unseen("never")
+		w.evaluate(ada, 3)
+		ada.wantEvents()
+	})
+}
+
+// unseen makes a skill that nobody has seen.
+func (c *client) unseen(name string) string {
+	c.t.Helper()
+	var id string
+	err := c.w.db.InTx(c.t.Context(), func(tx *store.Tx) (err error) {
+		id, err = skills.Resolve(c.t.Context(), tx, c.org.ID, name)
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return id
+}
+
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		silence := func(days float64) string {
+			return ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": days}))
+		}
+		silence(7)
+		now := time.Now()
+		ada.seenAt("talks", now.Add(-7*day+time.Minute))
+		ada.seenAt("quiet", now.Add(-7*day))
+		ada.unseen("new")
+		w.exec(`UPDATE skills SET created_at = created_at - $2 WHERE id = $1`, ada.unseen("never"), (100 * day).Microseconds())
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing quiet") // the alert is younger than the silence of never
+		w.exec(`UPDATE alert_rules SET created_at = created_at - $1`, (50 * day).Microseconds())
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing quiet", "firing never")
+		events := ada.get("/api/v1/alert-events").list("events")
+		for i, days := range []float64{50, 7} {
+			got, ok := events[i]["days_without_sessions"].(float64)
+			if !ok || got < days || got > days+0.01 || events[i]["pass_rate"] != nil {
+				t.Errorf("event %v, want %v days without sessions", events[i], days)
+			}
+		}
+		ada.seenAt("quiet", now)
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing quiet", "firing never", "resolved quiet")
+	})
+}
+
+// TestSilenceToday: a threshold of 0 wants a session since midnight UTC.
+func TestSilenceToday(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
+		awayFromMidnight()
+		midnight := time.Now().UTC().Truncate(day)
+		ada.seenAt("yesterday", midnight.Add(-time.Second))
+		ada.seenAt("today", midnight)
+		ada.unseen("new")
+		w.evaluate(ada, 2)
+		ada.wantEvents("firing yesterday")
+	})
+}
+
+// awayFromMidnight waits if a new day would begin during the test.
+func awayFromMidnight() {
+	if left := day - time.Since(time.Now().UTC().Truncate(day)); left < 10*time.Second {
+		time.Sleep(left)
+	}
+}
+
+// TestDisabled: an alert that is off looks at nothing, and goes on where it
+// stood when it is on again.
+func TestDisabled(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		path := alertsPath + "/" + ada.alert(passRate(hookURL))
+		ada.do(http.MethodPatch, path, object{"enabled": false}).want(http.StatusOK)
+		ada.sessions("pdf", repeat(0, 5)...)
+		w.evaluate(ada, 2)
+		ada.wantEvents()
+		ada.do(http.MethodPatch, path, object{"enabled": true}).want(http.StatusOK)
+		w.evaluate(ada, 2)
+		ada.wantEvents("firing pdf")
+		ada.do(http.MethodPatch, path, object{"enabled": false}).want(http.StatusOK)
+		ada.sessions("pdf", repeat(1, 95)...)
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing pdf")
+		ada.do(http.MethodPatch, path, object{"enabled": true}).want(http.StatusOK)
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing pdf", "resolved pdf")
+	})
+}
+
+// TestOneEventForMany: services that evaluate at once, as replicas do, make
+// one event of a change.
+func TestOneEventForMany(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.sessions("pdf", repeat(0, 5)...)
+		ada.alert(passRate(hookURL))
+		ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
+		replicas := []*world{w, newWorld(t, db, setup{}), newWorld(t, db, setup{})}
+		round := func() {
+			var wg sync.WaitGroup
+			for _, replica := range replicas {
+				for range 3 {
+					wg.Go(func() {
+						if err := replica.alerts.Evaluate(t.Context(), ada.org.ID); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+		}
+		round()
+		ada.wantEvents("firing pdf")
+		ada.sessions("pdf", repeat(1, 95)...)
+		round()
+		ada.wantEvents("firing pdf", "resolved pdf")
+	})
+}
+
+// brokenFor is a registry that fails for one organisation.
+type brokenFor struct {
+	alerts.Registry
+	org string
+}
+
+func (b brokenFor) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
+	if orgID == b.org {
+		return nil, errors.New("broken by the test")
+	}
+	return b.Registry.CurrentVersion(ctx, q, orgID, skillID)
+}
+
+// TestOneOrganisationFails: the others are evaluated all the same, and it is
+// when it works again.
+func TestOneOrganisationFails(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		orgs := []*client{w.org("one"), w.org("two"), w.org("three")}
+		for _, c := range orgs {
+			c.alert(passRate(hookURL))
+			c.sessions("pdf", repeat(0, 5)...)
+		}
+		works := w.alerts.Registry
+		w.alerts.Registry = brokenFor{works, orgs[0].org.ID}
+		if err := w.alerts.EvaluateAll(t.Context()); err == nil || !strings.Contains(err.Error(), "broken by the test") {
+			t.Errorf("got %v, want the failure", err)
+		}
+		orgs[0].wantEvents()
+		orgs[1].wantEvents("firing pdf")
+		orgs[2].wantEvents("firing pdf")
+		w.alerts.Registry = works
+		if err := w.alerts.EvaluateAll(t.Context()); err != nil {
+			t.Error(err)
+		}
+		orgs[0].wantEvents("firing pdf")
+	})
+}
+
+// TestSoonAfterIngest: a push makes the alerts look within five seconds, and a
+// burst of pushes does not make them look each time.
+func TestSoonAfterIngest(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := receive(t, answering(http.StatusOK))
+		ada.alert(passRate(hook.URL))
+		w.work()
+		for i, skill := range []string{"pdf", "csv", "xls"} {
+			var pushed time.Time
+			for range 5 {
+				ada.sessions(skill, 0)
+				pushed = time.Now()
+			}
+			hook.await(i + 1)
+			if took := time.Since(pushed); took > 5*time.Second {
+				t.Errorf("the notice about %s came after %v, want 5 s at most", skill, took)
+			}
+		}
+		w.settle()
+		ada.wantEvents("firing pdf", "firing csv", "firing xls")
+	})
+}
+
+// TestOnSchedule: silence brings no push, so a clock must notice it.
+func TestOnSchedule(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{interval: 100 * time.Millisecond})
+		ada := w.org("acme")
+		ada.seenAt("pdf", time.Now().Add(-7*day))
+		hook := receive(t, answering(http.StatusOK))
+		ada.alert(with(passRate(hook.URL), object{"type": "no_data"}))
+		w.work()
+		hook.await(1)
+		ada.wantEvents("firing pdf")
+	})
+}

@@ -1,0 +1,286 @@
+package alerts_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		var ids []string // newest first
+		for range 5 {
+			ids = append([]string{ada.alert(chatA)}, ids...)
+		}
+		for _, c := range []struct {
+			query         string
+			page, perPage int
+			want          []string
+		}{
+			{"", 1, 20, ids},
+			{"?per_page=2", 1, 2, ids[:2]},
+			{"?page=3&per_page=2", 3, 2, ids[4:]},
+			{"?page=4&per_page=2", 4, 2, []string{}},
+		} {
+			a := ada.get(alertsPath + c.query).want(http.StatusOK)
+			got := []string{}
+			for _, alert := range a.list("alerts") {
+				ada.get(alertsPath + "/" + alert["id"].(string)).wantBody(alert)
+				got = append(got, alert["id"].(string))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", c.query, diff)
+			}
+			pagination := plain(t, object{"page": c.page, "per_page": c.perPage, "total": 5})
+			if diff := cmp.Diff(pagination, a.object()["pagination"]); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", c.query, diff)
+			}
+		}
+		for _, query := range []string{"?page=0", "?per_page=0", "?per_page=101", "?page=x"} {
+			ada.get(alertsPath + query).want(http.StatusBadRequest)
+		}
+	})
+}
+
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{guarded: true}).org("acme")
+		masked := object{"chat_a_webhook_url": "https://hooks.example.org/…"}
+		for _, c := range []struct {
+			name   string
+			patch  any
+			change object
+		}{
+			{"nothing", object{}, object{}},
+			{"no body", nil, object{}},
+			{"nulls", object{"threshold": nil, "config": nil, "enabled": nil}, object{}},
+			{"threshold", object{"threshold": 0.5}, object{"threshold": 0.5}},
+			{"sensitivity", object{"sensitivity": "confident"}, object{"sensitivity": "confident"}},
+			{"enabled", object{"enabled": false}, object{"enabled": false}},
+			{"same channel", object{"channel": "chat_a"}, object{"config": masked}},
+			{
+				"config",
+				object{"config": object{"chat_a_webhook_url": "https://other.example.org/secret-part"}},
+				object{"config": object{"chat_a_webhook_url": "https://other.example.org/…"}},
+			},
+			{
+				"channel",
+				object{"channel": "email", "config": object{"email": "ada@example.org"}},
+				object{
+					"channel": "email", "config": object{"email": "a…@example.org"},
+					"warnings": []string{"No mail server is configured, so deliveries will fail: set --smtp-url and --mail-from"},
+				},
+			},
+			{"what cannot be changed", object{"type": "no_data", "skill_id": nil, "action": "rollback"}, object{}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				ada := ada.in(t)
+				path := alertsPath + "/" + ada.alert(chatA)
+				before := ada.get(path).object()
+				got := ada.do(http.MethodPatch, path, c.patch).want(http.StatusOK).object()
+				if diff := cmp.Diff(plain(t, with(settled(t, before), c.change)), settled(t, got)); diff != "" {
+					t.Errorf("answer (-want +got):\n%s", diff)
+				}
+				if got["updated_at"].(string) < before["updated_at"].(string) || got["created_at"] != before["created_at"] {
+					t.Errorf("times %v, before %v", got, before)
+				}
+				ada.get(path).wantBody(got)
+			})
+		}
+	})
+}
+
+func TestUpdateRefused(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{}).org("acme")
+		share := ada.alert(chatA)
+		silence := ada.alert(with(chatA, object{"type": "no_data"}))
+		const badURL = "config.chat_a_webhook_url must be an http or https URL with a host, of at most 2048 characters"
+		for _, c := range []struct {
+			name  string
+			id    string
+			patch object
+			want  []object
+		}{
+			{"share", share, object{"threshold": 7}, []object{issue("threshold must be between 0 and 1", "threshold")}},
+			{"days", silence, object{"threshold": 91}, []object{issue("threshold must be between 0 and 90 days", "threshold")}},
+			{"channel alone", share, object{"channel": "email"}, []object{issue("config is required when the channel changes", "config")}},
+			{
+				"config of the old channel", share,
+				object{"channel": "email", "config": object{"chat_a_webhook_url": hookURL}},
+				[]object{issue("config.email is required for the channel email", "config", "email")},
+			},
+			{"bad URL", share, object{"config": object{"chat_a_webhook_url": "ftp://x"}}, []object{issue(badURL, "config", "chat_a_webhook_url")}},
+			{"bad channel", share, object{"channel": "sms"}, []object{issue(`channel: expected value to be one of "chat_a, chat_b, email, webhook"`, "channel")}},
+			{"enabled as text", share, object{"enabled": "no"}, []object{issue("enabled: expected boolean", "enabled")}},
+			{
+				"two problems", share,
+				object{"threshold": 7, "channel": "webhook", "config": object{"webhook_url": "x"}},
+				[]object{
+					issue("threshold must be between 0 and 1", "threshold"),
+					issue("config.webhook_url must be an http or https URL with a host, of at most 2048 characters", "config", "webhook_url"),
+				},
+			},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				ada := ada.in(t)
+				before := ada.get(alertsPath + "/" + c.id).object()
+				ada.do(http.MethodPatch, alertsPath+"/"+c.id, with(c.patch, object{"sensitivity": "confident"})).wantInvalid(c.want...)
+				ada.get(alertsPath + "/" + c.id).wantBody(before)
+			})
+		}
+		ada.do(http.MethodPatch, alertsPath+"/"+silence, object{"threshold": 90}).want(http.StatusOK)
+	})
+}
+
+// TestSecretOfUpdate: a change shows a secret only when it made one.
+func TestSecretOfUpdate(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{}).org("acme")
+		path := alertsPath + "/" + ada.alert(chatA)
+		patch := func(body object) string {
+			secret, _ := ada.do(http.MethodPatch, path, body).want(http.StatusOK).object()["signing_secret"].(string)
+			return secret
+		}
+		webhook := object{"channel": "webhook", "config": object{"webhook_url": hookURL}}
+		first := patch(webhook)
+		if !newSecret.MatchString(first) {
+			t.Errorf("the new webhook shows %q, want its secret", first)
+		}
+		if again := patch(webhook); again != "" {
+			t.Errorf("the same webhook shows %q, want nothing: it keeps its secret", again)
+		}
+		patch(object{"channel": "chat_a", "config": object{"chat_a_webhook_url": hookURL}})
+		if second := patch(webhook); second == first || !newSecret.MatchString(second) {
+			t.Errorf("a webhook after a chat shows %q, want a new secret", second)
+		}
+	})
+}
+
+func TestRotateSecret(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ada := newWorld(t, db, setup{}).org("acme")
+		got := ada.post(alertsPath+"/"+ada.alert(passRate(hookURL))+"/rotate-secret", nil).want(http.StatusOK).object()
+		if secret, _ := got["signing_secret"].(string); len(got) != 2 || !newSecret.MatchString(secret) {
+			t.Errorf("got %v", got)
+		}
+		until, err := time.Parse(time.RFC3339, got["old_secret_until"].(string))
+		if left := time.Until(until); err != nil || left > day || left < day-time.Minute {
+			t.Errorf("the old secret signs until %v, want for a day", got["old_secret_until"])
+		}
+		ada.post(alertsPath+"/"+ada.alert(chatA)+"/rotate-secret", nil).
+			wantError(http.StatusConflict, "Only a webhook alert has a signing secret")
+	})
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		hook := receive(t, answering(http.StatusOK))
+		ada.sessions("pdf", repeat(0, 5)...)
+		path := alertsPath + "/" + ada.alert(passRate(hook.URL))
+		w.evaluate(ada, 1)
+		if a := ada.do(http.MethodDelete, path, nil).want(http.StatusNoContent); len(a.body) != 0 {
+			t.Errorf("body %q, want none", a.body)
+		}
+		for _, method := range []string{"GET", "DELETE"} {
+			ada.do(method, path, nil).wantError(http.StatusNotFound, "Alert not found")
+		}
+		ada.sessions("pdf", repeat(1, 50)...)
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing pdf") // the record of what happened stays
+		if n := w.count("alert_states"); n != 0 {
+			t.Errorf("%d states are left", n)
+		}
+
+		// A notice that waited goes nowhere; one of another alert does.
+		ada.alert(passRate(hook.URL + "/second"))
+		ada.sessions("csv", repeat(0, 5)...)
+		w.evaluate(ada, 1)
+		w.work()
+		got := hook.await(1)
+		w.settle()
+		if len(hook.requests()) != 1 || got[0].object(t)["skill"] != "csv" {
+			t.Errorf("the receiver got %d notices, the first: %s", len(hook.requests()), got[0].body)
+		}
+	})
+}
+
+// TestSecretsStaySecret does all that there is with alerts whose targets fail
+// and repeat what they were sent, and looks for secrets in answers and the log.
+func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{pauses: []time.Duration{time.Millisecond}})
+		ada := w.org("acme")
+		echo := receive(t, func(rw http.ResponseWriter, r *http.Request) {
+			rw.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(rw, "cannot %s %s for %s", r.Method, r.URL, r.Header)
+		})
+		const path, query, local = "/hooks/xYzSecretToken123456", "?key=querySecret99", "ada.lovelace"
+		own := "whsec_" + strings.Repeat("b3du", 8)
+		ada.sessions("pdf", repeat(0, 5)...)
+		var ids []string
+		for channel, config := range map[string]object{
+			"chat_a":  {"chat_a_webhook_url": echo.URL + path + query},
+			"chat_b":  {"chat_b_webhook_url": echo.URL + path + query},
+			"email":   {"email": local + "@example.org"},
+			"webhook": {"webhook_url": echo.URL + path + query, "webhook_secret": own},
+		} {
+			ids = append(ids, ada.alert(object{"type": "pass_rate_below", "channel": channel, "config": config}))
+		}
+		made := ada.post(alertsPath, passRate(echo.URL+path+query)).object()
+		ids = append(ids, made["id"].(string))
+		for _, id := range ids {
+			ada.post(alertsPath+"/"+id+"/test", nil).want(http.StatusOK)
+		}
+		w.evaluate(ada, 1)
+		w.work()
+		w.settle()
+		for _, id := range ids {
+			for _, d := range ada.deliveries(id) {
+				if d["status"] != "failed" || d["detail"] == nil {
+					t.Errorf("delivery %v, want it failed and to say why", d)
+				}
+			}
+			ada.get(alertsPath + "/" + id)
+			ada.do(http.MethodPatch, alertsPath+"/"+id, object{"threshold": 0.5})
+			ada.do(http.MethodPatch, alertsPath+"/"+id, object{"config": object{"email": local + "@"}})
+		}
+		ada.get(alertsPath)
+		ada.get("/api/v1/alert-events")
+
+		answers, log := w.answers.String(), w.log.String()
+		secret := made["signing_secret"].(string)
+		for _, word := range []string{"xYzSecretToken123456", "querySecret99", local} {
+			if strings.Contains(answers, word) || strings.Contains(log, word) {
+				t.Errorf("%q is in an answer or the log", word)
+			}
+		}
+		for _, word := range []string{own, secret} {
+			if strings.Count(answers, word) != 1 || strings.Contains(log, word) {
+				t.Errorf("a signing secret is in %d answers, want one, or in the log", strings.Count(answers, word))
+			}
+		}
+		if !strings.Contains(log, "job failed and will be tried again") {
+			t.Error("the log does not tell of failures")
+		}
+	})
+}
+
