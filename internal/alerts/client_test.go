@@ -63,16 +63,22 @@ func (c *client) do(method, path string, body any) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return c.send(req)
+}
+
+func (c *client) send(req *http.Request) answer {
+	t := c.t
+	t.Helper()
+	req.Header.Set("Authorization", "Bearer "+c.key)
 	resp, err := c.w.server.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	a := answer{t: t, what: method + " " + path, status: resp.StatusCode}
+	a := answer{t: t, what: req.Method + " " + req.URL.Path, status: resp.StatusCode}
 	if a.body, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}

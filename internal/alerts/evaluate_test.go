@@ -175,7 +175,7 @@ func TestEachSkillOnItsOwn(t *testing.T) {
 		compare("alert_id="+all, "firing csv", "firing pdf", "firing xls", "resolved pdf")
 		compare("alert_id="+one, "firing csv")
 		compare("skill_id="+ada.skill("pdf"), "firing pdf", "resolved pdf")
-		compare("alert_id="+one+"&skill_id="+ada.skill("pdf"))
+		compare("alert_id=" + one + "&skill_id=" + ada.skill("pdf"))
 		page := ada.get("/api/v1/alert-events?per_page=2&page=3").want(http.StatusOK)
 		if len(page.list("events")) != 1 || page.object()["pagination"].(object)["total"] != 5.0 {
 			t.Errorf("third page: %s", page.body)

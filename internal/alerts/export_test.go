@@ -12,4 +12,6 @@ func (s *Service) SetPauses(pauses []time.Duration) { s.pauses = pauses }
 func (s *Service) Deliver(ctx context.Context, id string) error { return s.deliver(ctx, id) }
 
 // Pause is the wait after an attempt.
-func (s *Service) Pause(attempt int, asked time.Duration) time.Duration { return s.pause(attempt, asked) }
+func (s *Service) Pause(attempt int, asked time.Duration) time.Duration {
+	return s.pause(attempt, asked)
+}

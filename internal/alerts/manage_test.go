@@ -283,4 +283,3 @@ func TestSecretsStaySecret(t *testing.T) {
 		}
 	})
 }
-

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -15,6 +16,7 @@ import (
 type request struct {
 	header http.Header
 	body   []byte
+	at     time.Time
 }
 
 func (r request) id() string { return r.header.Get(standardwebhooks.HeaderWebhookID) }
@@ -48,7 +50,7 @@ func receive(t *testing.T, answers ...http.HandlerFunc) *receiver {
 			return // the sender has died
 		}
 		r.mu.Lock()
-		r.got = append(r.got, request{req.Header, body})
+		r.got = append(r.got, request{req.Header, body, time.Now()})
 		answer := answers[min(len(r.got), len(answers))-1]
 		r.mu.Unlock()
 		answer(w, req)

@@ -54,6 +54,7 @@ type setup struct {
 	smtpURL  string
 	mailFrom string
 	interval time.Duration // of the schedule; an hour if 0
+	lease    time.Duration // of the queue
 	pauses   []time.Duration
 }
 
@@ -64,7 +65,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	w := &world{t: t, db: db, guard: &guard{}, log: &logBuffer{}, answers: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	if w.queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond}); err != nil {
+	if w.queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond, Lease: s.lease}); err != nil {
 		t.Fatal(err)
 	}
 	w.auth = &auth.Service{DB: db, Log: log}
@@ -118,6 +119,8 @@ func newService(t *testing.T, w *world, s setup, entries alerts.Registry) *alert
 
 // A guard remembers what would be dialled, and keeps it on this machine.
 type guard struct {
+	onDial func() // if not nil
+
 	mu     sync.Mutex
 	dialed []string
 }
@@ -126,6 +129,9 @@ func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dialed = append(g.dialed, address)
+	if g.onDial != nil {
+		g.onDial()
+	}
 	if !netip.MustParseAddrPort(address).Addr().IsLoopback() {
 		return errors.New("stopped by the test")
 	}

@@ -127,22 +127,27 @@ func Serve(w http.ResponseWriter, r *http.Request, b Bucket, key string, o SignO
 	if err != nil {
 		return err
 	}
+	ServeBody(w, r, body, info, o)
+	return nil
+}
+
+// ServeBody is Serve for a blob that was opened already; it closes it.
+func ServeBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info Info, o SignOptions) {
 	defer func() { _ = body.Close() }()
 
-	setHeaders(w.Header(), key, o)
+	setHeaders(w.Header(), info.Key, o)
 	content, ok := body.(io.ReadSeeker)
 	if !ok {
 		w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
 		if r.Method == http.MethodGet {
 			_, _ = io.Copy(w, body) // the client sees a short body if this fails
 		}
-		return nil
+		return
 	}
 	if r.Header.Get("Range") != "" {
 		w = &rangeWriter{ResponseWriter: w}
 	}
 	http.ServeContent(w, r, "", info.Modified, content)
-	return nil
 }
 
 func setHeaders(h http.Header, key string, o SignOptions) {

@@ -165,21 +165,21 @@ type VersionPath struct {
 }
 
 func (s *Service) download(ctx context.Context, in VersionPath) (httpapi.Stream, error) {
-	e, v, err := s.Version(ctx, access.From(ctx).OrgID, in.ID, in.Version)
+	name, hash, err := contentOf(ctx, s.DB, access.From(ctx).OrgID, in)
+	if fault.Is(err, fault.NotFound) {
+		_, _, err = s.Version(ctx, access.From(ctx).OrgID, in.ID, in.Version) // says which of the two is missing
+	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Blobs.Stat(ctx, blob.ContentKey(v.ContentHash)); err != nil {
+	body, info, err := s.Blobs.Get(ctx, blob.ContentKey(hash))
+	if err != nil {
 		return nil, fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := blob.Serve(w, r, s.Blobs, blob.ContentKey(v.ContentHash), blob.SignOptions{
-			Filename: archiveName(e.Name, v.Version), ContentType: "application/gzip",
+		blob.ServeBody(w, r, body, info, blob.SignOptions{
+			Filename: archiveName(name, in.Version), ContentType: "application/gzip",
 		})
-		if err != nil {
-			s.Log.Error("download failed", "version", v.ID, "error", err)
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
 	}, nil
 }
 

@@ -27,6 +27,8 @@ type Entry struct {
 	SourceRepo        *string // owner/repo it is sourced from
 	SkillID           *string // the skill it is measured as
 	CurrentVersionID  string
+	CurrentVersion    string
+	CurrentHash       string
 	InstallationCount int
 	CreatedBy         string
 	CreatedAt         time.Time

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -94,14 +95,8 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n NewInstallatio
 		if err != nil {
 			return err
 		}
-		if n.ContentHash == "" {
-			current, err := versionByID(ctx, tx, e.CurrentVersionID)
-			if err != nil {
-				return err
-			}
-			n.ContentHash = current.ContentHash
-		}
-		n.ContentHash = recorded(n.ContentHash)
+		n := n
+		n.ContentHash = recorded(cmp.Or(n.ContentHash, e.CurrentHash))
 		id, err := upsertInstallation(ctx, tx, c, n)
 		if err != nil {
 			return err

@@ -9,13 +9,12 @@ import (
 
 const selectInstallations = `
 	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.installed_at, i.last_seen_at,
-		e.name, latest.version, latest.content_hash, u.name, u.email,
+		e.name, e.current_version, e.current_hash, u.name, u.email,
 		(SELECT v.version FROM registry_versions v
 			WHERE v.entry_id = i.entry_id AND v.content_hash = i.content_hash
 			ORDER BY v.id = e.current_version_id DESC, v.pushed_at DESC LIMIT 1)
 	FROM registry_installations i
 	JOIN registry_entries e ON e.id = i.entry_id
-	JOIN registry_versions latest ON latest.id = e.current_version_id
 	JOIN users u ON u.id = i.user_id `
 
 func scanInstallation(row store.Row) (i InstallationState, err error) {
@@ -90,8 +89,7 @@ type latestVersion struct {
 func latestVersions(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]latestVersion, error) {
 	in, list := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `
-		SELECT e.id, e.name, v.version, v.content_hash
-		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		SELECT e.id, e.name, e.current_version, e.current_hash FROM registry_entries e
 		WHERE e.id`+in+` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
 	latest := map[string]latestVersion{}
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {

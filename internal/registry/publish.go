@@ -107,7 +107,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
-		e.CurrentVersionID, e.UpdatedAt = v.ID, v.PushedAt
+		e.setCurrent(v, v.PushedAt)
 		return true, updateCurrent(ctx, tx, e)
 	})
 	return e, v, made, err
@@ -150,13 +150,19 @@ func deref(s *string) string {
 func (p *Publication) entry(v Version) Entry {
 	e := Entry{
 		ID: store.NewID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Description: v.Description,
-		Visibility: p.Visibility, SourceRepo: p.EntryRepo, CurrentVersionID: v.ID,
-		CreatedBy: p.UserID, CreatedAt: v.PushedAt, UpdatedAt: v.PushedAt,
+		Visibility: p.Visibility, SourceRepo: p.EntryRepo,
+		CreatedBy: p.UserID, CreatedAt: v.PushedAt,
 	}
 	if p.Description != nil {
 		e.Description = *p.Description
 	}
+	e.setCurrent(v, v.PushedAt)
 	return e
+}
+
+// setCurrent makes a version the current one from a time on.
+func (e *Entry) setCurrent(v Version, since time.Time) {
+	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.UpdatedAt = v.ID, v.Version, v.ContentHash, since
 }
 
 // after is now, or a moment after what happened last, should the clock of
@@ -199,7 +205,7 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 		}
 	}
 	keep := false
-	err = s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+	err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
 		keep, err = commit(ctx, tx, v)
 		return err
 	})

@@ -68,8 +68,7 @@ func (s *Service) better(ctx context.Context, tx *store.Tx, before, current Vers
 // none.
 func (s *Service) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
 	rows, err := q.Query(ctx, `
-		SELECT v.version FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
-		WHERE e.org_id = $1 AND e.skill_id = $2`, orgID, skillID)
+		SELECT current_version FROM registry_entries WHERE org_id = $1 AND skill_id = $2`, orgID, skillID)
 	version, err := store.One(rows, err, "Registry entry", store.Value[string])
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil //nolint:nilnil // a skill need not be in the registry

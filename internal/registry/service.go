@@ -53,7 +53,7 @@ func rollback(ctx context.Context, tx *store.Tx, entryID string, r NewRollback) 
 		return result, err
 	}
 	to.RolledBack = false
-	e.CurrentVersionID, e.UpdatedAt = to.ID, after(e.UpdatedAt)
+	e.setCurrent(to, after(e.UpdatedAt))
 	if err := updateCurrent(ctx, tx, e); err != nil {
 		return result, err
 	}

@@ -11,7 +11,7 @@ import (
 
 const (
 	entryColumns = `e.id, e.org_id, e.name, e.entry_type, e.description, e.visibility, e.source_repo, e.skill_id,
-		e.current_version_id, e.installation_count, e.created_by, e.created_at, e.updated_at`
+		e.current_version_id, e.current_version, e.current_hash, e.installation_count, e.created_by, e.created_at, e.updated_at`
 	versionColumns = `v.id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
 		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at`
 )
@@ -19,7 +19,7 @@ const (
 func entryTargets(e *Entry) []any {
 	return []any{
 		&e.ID, &e.OrgID, &e.Name, &e.Type, &e.Description, &e.Visibility, &e.SourceRepo, &e.SkillID,
-		&e.CurrentVersionID, &e.InstallationCount, &e.CreatedBy, store.Time(&e.CreatedAt), store.Time(&e.UpdatedAt),
+		&e.CurrentVersionID, &e.CurrentVersion, &e.CurrentHash, &e.InstallationCount, &e.CreatedBy, store.Time(&e.CreatedAt), store.Time(&e.UpdatedAt),
 	}
 }
 
@@ -41,10 +41,10 @@ func scanVersion(row store.Row) (v Version, err error) {
 func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, source_repo, skill_id,
-			current_version_id, installation_count, created_by, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $11)`,
+			current_version_id, current_version, current_hash, installation_count, created_by, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $13)`,
 		e.ID, e.OrgID, e.Name, e.Type, e.Description, e.Visibility, e.SourceRepo, e.SkillID,
-		e.CurrentVersionID, e.CreatedBy, store.Micros(e.CreatedAt))
+		e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.CreatedBy, store.Micros(e.CreatedAt))
 	if err != nil {
 		return err
 	}
@@ -104,8 +104,9 @@ func lockVisible(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, er
 }
 
 func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
-	_, err := q.Exec(ctx, `UPDATE registry_entries SET current_version_id = $2, updated_at = $3 WHERE id = $1`,
-		e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
+	_, err := q.Exec(ctx, `
+		UPDATE registry_entries SET current_version_id = $2, current_version = $3, current_hash = $4, updated_at = $5
+		WHERE id = $1`, e.ID, e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, store.Micros(e.UpdatedAt))
 	if err != nil {
 		return err
 	}
@@ -126,6 +127,19 @@ func versionByName(ctx context.Context, q store.Querier, entryID, version string
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.version = $2`, entryID, version)
 	return store.One(rows, err, "Version "+version, scanVersion)
+}
+
+// contentOf finds what a download needs, and no more, of a version that the
+// organisation may see.
+func contentOf(ctx context.Context, q store.Querier, orgID string, path VersionPath) (name, hash string, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT e.name, v.content_hash FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		WHERE e.id = $1 AND v.version = $2 AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted'))`,
+		path.ID, path.Version, orgID)
+	_, err = store.One(rows, err, "Version "+path.Version, func(row store.Row) (struct{}, error) {
+		return struct{}{}, row.Scan(&name, &hash)
+	})
+	return name, hash, err
 }
 
 func versionByID(ctx context.Context, q store.Querier, id string) (Version, error) {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/flate"
@@ -66,11 +67,15 @@ type writer interface {
 	io.Closer
 }
 
+// gzipWriters spares the large tables that every new one would allocate.
+var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+
 // newWriter returns a writer whose tar headers are of the format given.
 func newWriter(w io.Writer, format Format, headers tar.Format) (writer, error) {
 	switch format {
 	case TarGz:
-		packed := gzip.NewWriter(w)
+		packed := gzipWriters.Get().(*gzip.Writer)
+		packed.Reset(w)
 		packed.ModTime = time.Unix(0, 0) // which is how gzip says that there is none
 		return &tarWriter{packed: packed, members: tar.NewWriter(packed), headers: headers}, nil
 	case Zip:
@@ -129,7 +134,11 @@ func (t *tarWriter) Close() error {
 	if err := t.members.Close(); err != nil {
 		return err
 	}
-	return t.packed.Close()
+	if err := t.packed.Close(); err != nil {
+		return err
+	}
+	gzipWriters.Put(t.packed)
+	return nil
 }
 
 type zipWriter struct{ members *zip.Writer }

@@ -43,7 +43,7 @@ func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, 
 	e.group.run = e.runGroup
 	e.closeOnce = sync.OnceValue(e.closeAll)
 	var err error
-	if e.writers, err = sql.Open("sqlite", sqliteDSN(path)); err != nil {
+	if e.writers, err = sql.Open("sqlite", sqliteDSN(path, writerPragmas()...)); err != nil {
 		return nil, err
 	}
 	e.writers.SetMaxOpenConns(1)
@@ -65,11 +65,16 @@ func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, 
 	return e, err
 }
 
+// writerPragmas let a transaction that touches many pages keep them in memory
+// (32 MB) and move them from the log into the database only now and then: a
+// commit is durable when it is in the log.
+func writerPragmas() []string { return []string{"cache_size(-32768)", "wal_autocheckpoint(8000)"} }
+
 // sqliteDSN sets what an acknowledged write needs to survive a power cut, and
 // patience with other processes (the command line works beside the server).
 func sqliteDSN(path string, pragmas ...string) string {
 	query := url.Values{"_pragma": append([]string{
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "cache_size(-8000)",
 	}, pragmas...)}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}).String()
 }

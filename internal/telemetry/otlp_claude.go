@@ -103,7 +103,7 @@ func (e event) skillOfTool() string {
 		SkillName string `json:"skill_name"`
 	}
 	if json.Unmarshal([]byte(e.text("tool_parameters")), &parameters) != nil || parameters.SkillName == "" {
-		parameters.SkillName = e.text("skill_name", "skill.name")
+		parameters.SkillName = e.text("skill_name")
 	}
 	return strings.TrimPrefix(parameters.SkillName, "/")
 }

@@ -2,6 +2,8 @@ package telemetry_test
 
 import (
 	"fmt"
+	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,6 +123,32 @@ func TestClaudeCodeInAnyOrder(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
+	})
+}
+
+// TestClaudeCodeAtOnce: signals of one prompt come in many requests at the same
+// time.
+func TestClaudeCodeAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).org("acme")
+		s := &claude{session: "s", at: anHourAgo()}
+		const uses = 8
+		var wg sync.WaitGroup
+		for i := range uses {
+			for _, record := range []*logs.LogRecord{
+				s.activated("p1", "pdf-forms", "claude-proactive"), s.result("p1", "pdf-forms", fmt.Sprint("toolu_", i), true),
+			} {
+				wg.Go(func() {
+					if a := c.export(inProtobuf, logsOf(record)); a.status != http.StatusOK {
+						t.Errorf("status %d: %s", a.status, a.body)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		c.wantFigures("pdf-forms", figures{
+			Sessions: 1, Checks: uses, Triggers: uses, TriggerRate: share(1), Confidence: share(0.6), Covered: share(1),
+		})
 	})
 }
 

@@ -65,7 +65,7 @@ func TestEvaluationOfSpan(t *testing.T) {
 		p := copilot{conversation: "c", trace: "trace-1.........", at: at}
 		verdict := &trace.Span_Event{
 			Name: "gen_ai.evaluation.result", TimeUnixNano: nanos(at),
-			Attributes: attributes("gen_ai.evaluation.name", "goal", "gen_ai.evaluation.score.label", "fail", "gen_ai.evaluation.explanation", "No form was filled in."),
+			Attributes: attributes("gen_ai.evaluation.name", "goal", "gen_ai.evaluation.score.label", "fail", "gen_ai.evaluation.explanation", "No form was filled in.\x00"),
 		}
 		withSkill, withNone := p.tool("call", "gen_ai.skill.name", "pdf-forms"), p.agent(nil)
 		withSkill.Events, withNone.Events = []*trace.Span_Event{verdict}, []*trace.Span_Event{verdict}

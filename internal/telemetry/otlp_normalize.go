@@ -63,7 +63,7 @@ func (n *normalizer) traces(data *trace.TracesData) {
 // took notes what became of a record.
 func (n *normalizer) took(kind string, err error) {
 	if err != nil {
-		n.rejected = append(n.rejected, rejection{Kind: kind, Index: n.index, Message: err.Error()})
+		n.rejected = append(n.rejected, rejection{Kind: kind, Index: n.index, Message: strings.ReplaceAll(err.Error(), "\n", ", ")})
 	} else {
 		n.accepted++
 	}

@@ -10,6 +10,8 @@ CREATE TABLE registry_entries (
     source_repo        TEXT,
     skill_id           TEXT REFERENCES skills (id),
     current_version_id TEXT NOT NULL,
+    current_version    TEXT NOT NULL, -- of that version, so that a sync reads entries only
+    current_hash       TEXT NOT NULL,
     installation_count BIGINT NOT NULL,
     created_by         TEXT NOT NULL REFERENCES users (id),
     created_at         BIGINT NOT NULL,
