@@ -29,7 +29,14 @@ import (
 //	http STATUS METHOD PATH [CURL-ARG...]   asks the server with the key $KEY,
 //	                    without one if it is empty; the body is stdout, the
 //	                    headers are in the file headers
-//	await STATUS METHOD PATH      repeats a request for up to five seconds
+//	await STATUS METHOD PATH [JSON-PATH VALUE]
+//	                    repeats a request for up to five seconds, until the
+//	                    status is that, and the body has that value there
+//
+//	receiver NAME [STATUS...]     starts a web server that answers with these
+//	                    statuses in turn, the last one for ever; sets $NAME to its URL
+//	[!] received NAME N           waits for its n-th request, whose body is
+//	                    stdout then; with ! it must not have come
 //
 //	body JSON           stdout is that JSON, whatever its spacing
 //	[!] json PATH [VALUE]         stdout has that value (not) at that path,
@@ -46,6 +53,8 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"fails":     fails,
 	"http":      request,
 	"await":     await,
+	"receiver":  receiver,
+	"received":  received,
 	"body":      body,
 	"json":      jsonValue,
 	"capture":   capture,
@@ -115,18 +124,23 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, !neg && len(args) == 3, "await STATUS METHOD PATH")
+	want(ts, !neg && (len(args) == 3 || len(args) == 5), "await STATUS METHOD PATH [JSON-PATH VALUE]")
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		got := curl(ts, args[1], args[2], nil)
-		if got == args[0] {
+		if got == args[0] && (len(args) == 3 || stdoutHas(ts, args[3], args[4])) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("status is still %s, want %s", got, args[0])
+			ts.Fatalf("status is still %s, want %s; body: %s", got, args[0], ts.ReadFile("stdout"))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+func stdoutHas(ts *testscript.TestScript, path, value string) bool {
+	got, found := find(stdoutJSON(ts), path)
+	return found && show(got) == value
 }
 
 // curl returns the status of the answer.

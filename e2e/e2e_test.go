@@ -117,6 +117,7 @@ func setUp(env *testscript.Env, database string) error {
 	}
 	s := &server{dir: env.WorkDir}
 	env.Values[serverKey{}] = s
+	env.Values[hooksKey{}] = map[string]*hook{}
 	env.Defer(func() {
 		if err := s.end(); err != nil {
 			t.Error(err)

@@ -1,6 +1,8 @@
 package skills_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -280,6 +282,32 @@ func TestVersions(t *testing.T) {
 			if got := sessions(); got != s.want {
 				t.Errorf("%s: %v sessions, want %v", s.name, got, s.want)
 			}
+		}
+	})
+}
+
+// TestObserveAtOnce lets reports of one observation come at the same time,
+// each under another name: one of them has it in the end.
+func TestObserveAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRoom(t, db)
+		const rounds, names = 5, 6
+		for round := range rounds {
+			var wg sync.WaitGroup
+			for i := range names {
+				o := r.check(fmt.Sprint(round), func(o *observation) { o.SkillName, o.Session = fmt.Sprint("skill", i), fmt.Sprint(round) })
+				wg.Go(func() { r.observe(o) })
+			}
+			wg.Wait()
+		}
+		var sessions, checks float64
+		for i := range names {
+			name := fmt.Sprint("skill", i)
+			sessions += r.skill(name)["unique_sessions"].(float64)
+			checks += r.today(name)["checks"].(float64)
+		}
+		if sessions != rounds || checks != rounds {
+			t.Errorf("%v sessions and %v checks, want %d", sessions, checks, rounds)
 		}
 	})
 }

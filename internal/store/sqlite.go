@@ -183,13 +183,10 @@ type sqliteConn struct {
 }
 
 func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
-	// The end of a transaction must not depend on a context that may be over.
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
 	committed := false
 	defer func() {
 		if !committed {
-			_, _ = c.exec(end, "ROLLBACK", nil)
+			_ = c.end(ctx, "ROLLBACK")
 		}
 	}()
 	// A context that ends during BEGIN makes it fail though it may have begun:
@@ -200,11 +197,19 @@ func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
 	if err := fn(&Tx{conn: c}); err != nil {
 		return err
 	}
-	if _, err := c.exec(end, "COMMIT", nil); err != nil {
+	if err := c.end(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	committed = true
 	return nil
+}
+
+// end ends a transaction, which must not depend on a context that may be over.
+func (c *sqliteConn) end(ctx context.Context, statement string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	_, err := c.exec(ctx, statement, nil)
+	return err
 }
 
 func (c *sqliteConn) statement(ctx context.Context, text string) (*sql.Stmt, error) {

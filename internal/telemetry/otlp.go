@@ -16,7 +16,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -133,6 +132,7 @@ func (r *receiver) takeIn(ctx context.Context, c access.Caller, h harvest, p *pu
 		b := h.batch
 		b.observations = slices.Concat(b.observations, paired, counted)
 		b.rejected = slices.Concat(b.rejected, refused)
+		b.accepted -= len(refused)
 		rejected = b.rejected
 		if _, err := insertPush(ctx, tx, c, b, p); err != nil {
 			return err
@@ -140,17 +140,6 @@ func (r *receiver) takeIn(ctx context.Context, c access.Caller, h harvest, p *pu
 		return r.observe(ctx, tx, c, b)
 	})
 	return rejected, err
-}
-
-// observe counts a batch, and tells who watches if that changed a number.
-func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
-	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
-		OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
-	})
-	if err != nil || len(changed) == 0 || s.Watcher == nil {
-		return err
-	}
-	return s.Watcher.Changed(ctx, tx, c.OrgID)
 }
 
 // summary tells a sender what was not taken: the first few, and how many.

@@ -150,6 +150,23 @@ func TestCodexSeries(t *testing.T) {
 	})
 }
 
+// TestCodexRestless: a counter that begins anew all the time is not remembered
+// without end.
+func TestCodexRestless(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	c := w.org("acme")
+	at := anHourAgo()
+	var points []*metrics.NumberDataPoint
+	for i := range 10_001 {
+		points = append(points, injected(at, at.Add(time.Duration(i)*time.Millisecond), int64(1-i%2)))
+	}
+	c.wantPartial(inProtobuf, counterOf(cumulative, points...), 1, "data point 10000: its series has changed too often; start a new one")
+	c.wantFigures("pdf-forms", figures{Checks: 5000, Triggers: 5000, Covered: share(0)})
+	if n := w.count("telemetry_pushes WHERE accepted = 10000 AND rejected = 1"); n != 1 {
+		t.Error("the refusal is not in the books")
+	}
+}
+
 // TestCodexRefuses: points that make no sense are not taken; the others are.
 func TestCodexRefuses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -54,27 +55,22 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	if err != nil || hidden {
 		return err
 	}
-	t := triggerOf(e.text("github.copilot.skill.invocation_trigger"))
-	call := e.call()
-	switch {
-	case usesSkill(e):
-		o.Triggered, o.ID = true, n.id("otlp_use", e.session, e.trace, o.SkillName)
+	if usesSkill(e) {
+		o.Triggered, o.ID = true, n.id("otlp_use", cmp.Or(e.trace, e.session), o.SkillName)
 		n.inTrace(e, weaker(o, lacksLoading), faceUse, trigger{byTool: true})
 		return nil
-	case call != "":
-		o = n.called(t.fired(o), call)
-	default:
-		o = weaker(t.fired(o), lacksCall)
-		o.ID = n.id("otlp_span", e.trace, span, o.SkillName)
 	}
-	if !fired {
-		o.Triggered = false
+	t := triggerOf(e.text("github.copilot.skill.invocation_trigger"))
+	o, f := t.fired(o), faceCall
+	if call := e.call(); call != "" {
+		o = n.called(o, call)
+	} else {
+		f, o.ID = faceSpan, n.id("otlp_span", e.trace, span, o.SkillName)
+		o = weaker(o, lacksCall)
+	}
+	if o.Triggered = fired; !fired {
 		n.observe(o)
 		return nil
-	}
-	f := faceSpan
-	if call != "" {
-		f = faceCall
 	}
 	n.inTrace(e, o, f, t)
 	return nil

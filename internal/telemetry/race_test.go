@@ -34,8 +34,8 @@ func (w *world) crash(c *client, pushID string, canonical object) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
-	stop := context.CancelFunc(cancel)
-	w.blobs.afterPut.Store((*func())(&stop))
+	stop := func() { cancel() }
+	w.blobs.afterPut.Store(&stop)
 	defer w.blobs.afterPut.Store(nil)
 	body := marshal(c.t, object{"push_id": pushID, "canonical": canonical})
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/push", strings.NewReader(body))

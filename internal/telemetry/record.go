@@ -1,7 +1,7 @@
 // Package telemetry takes in what agents report of their sessions, by the push
 // of command-line clients or by OTLP, and turns it into observations of
 // skills. The raw body is kept first; one bad record never loses the others.
-// It owns the tables telemetry_pushes, telemetry_records and
+// It owns the tables telemetry_pushes, telemetry_records, telemetry_states and
 // telemetry_prompts.
 package telemetry
 

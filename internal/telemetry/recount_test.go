@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -62,9 +59,8 @@ type stream struct {
 	now     time.Time
 	pushers []*client
 	sent    []sentPush
-	bare    map[string]bool // bodies without a push_id, by user
-	entries map[skillKey]string
-	ticks   int // makes times of the registry differ
+	bare    map[string]bool // what was pushed without a push_id, by user
+	ticks   int             // makes times of the registry differ
 }
 
 type sentPush struct {
@@ -79,7 +75,7 @@ type sentPush struct {
 var checks atomic.Int64
 
 func newStream(w *world, t *rapid.T) *stream {
-	s := &stream{T: t, w: w, m: newModel(), now: time.Now().UTC().Truncate(time.Millisecond), bare: map[string]bool{}, entries: map[skillKey]string{}}
+	s := &stream{T: t, w: w, m: newModel(), now: time.Now().UTC().Truncate(time.Millisecond), bare: map[string]bool{}}
 	for i := range 2 {
 		ada := w.org(fmt.Sprintf("org %d of check %d", i, checks.Add(1)))
 		s.pushers = append(s.pushers, ada.in(t), w.member(ada.org, "bob", access.Member).in(t))
@@ -225,7 +221,7 @@ func (s *stream) invocation(by *client) drawn {
 		skill: skillKey{by.org.ID, name}, user: by.user.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
 		at: s.time("at"), triggered: rapid.Bool().Draw(s.T, "triggered"),
 		confidence: pick(s, "confidence", nil, nil, p(0.0), p(0.1), p(0.25), p(0.333), p(0.7), p(1.0)),
-		hash:       pick(s, "hash", "", "", "", "h1", "h2", "h3"),
+		hash:       pick(s, "hash", "", "", "", contentHash(s.T, "first"), contentHash(s.T, "second"), "unknown"),
 	}
 	record := object{
 		"skill_invocation_id": id, "session_id": i.session, "skill_name": written,
@@ -280,161 +276,4 @@ func (s *stream) grading(by *client) drawn {
 		func() { record["pass_rate"] = -0.1 },
 		func() { record["pass_rate"], record["passed_count"], record["total_count"] = nil, 3, 2 })
 	return drawn{record, broken, name == "", func() { s.m.graded(id, g) }}
-}
-
-// changeRegistry publishes a version, makes another one current, or deletes
-// the entry. It writes the rows itself, since only so can a version have been
-// current in the past.
-func (s *stream) changeRegistry() {
-	by := pick(s, "registry of", s.pushers...)
-	k := skillKey{by.org.ID, "pdf"}
-	shelf := s.m.shelves[k]
-	what := rapid.IntRange(0, 5).Draw(s.T, "change")
-	if shelf != nil && what == 0 {
-		by.do(http.MethodDelete, "/api/v1/registry/"+shelf.id, nil)
-		s.w.deleteEntry(shelf.id)
-		delete(s.m.shelves, k)
-		return
-	}
-	s.ticks++
-	since := s.time("since").Add(time.Duration(s.ticks) * time.Millisecond)
-	if shelf == nil || what < 4 {
-		if shelf == nil {
-			s.m.named[k] = true
-			shelf = &shelfAlias{id: s.w.newEntry(by, k.name)}
-			s.m.shelves[k] = shelf
-		}
-		v := shelved{uuid.NewString(), pick(s, "content", "h1", "h2", "h3")}
-		shelf.versions = append(shelf.versions, v)
-		shelf.currents = append(shelf.currents, current{v.id, since})
-		s.w.newVersion(by, shelf.id, v, len(shelf.versions))
-	} else {
-		shelf.currents = append(shelf.currents, current{pick(s, "roll back to", shelf.versions...).id, since})
-	}
-	s.w.newCurrent(shelf.id, shelf.currents[len(shelf.currents)-1])
-}
-
-type shelfAlias = shelf
-
-// compare checks everything that the API says.
-func (s *stream) compare() {
-	for _, by := range []*client{s.pushers[0], s.pushers[3]} {
-		for {
-			today := dayOf(time.Now())
-			failures := s.differences(by, today)
-			if dayOf(time.Now()) != today {
-				continue // midnight came in between
-			}
-			for _, f := range failures {
-				s.Errorf("%s", f)
-			}
-			break
-		}
-	}
-}
-
-func (s *stream) differences(by *client, today int) (all []string) {
-	note := func(what string, want, got any) {
-		if diff := cmp.Diff(plain(s.T, want), got, nearly()...); diff != "" {
-			all = append(all, fmt.Sprintf("%s of %s (-want +got):\n%s", what, by.org.Name, diff))
-		}
-	}
-	list := by.get("/v1/skills?per_page=100").want(http.StatusOK).object()
-	want := []any{}
-	for _, name := range []string{"dir/sub skill", "pdf"} {
-		if k := (skillKey{by.org.ID, name}); s.m.named[k] {
-			want = append(want, s.m.item(k, today))
-		}
-	}
-	ids := []string{}
-	for _, item := range list["skills"].([]any) {
-		ids = append(ids, item.(object)["skill_id"].(string))
-		delete(item.(object), "skill_id")
-	}
-	note("list", object{"skills": want, "pagination": object{"page": 1, "per_page": 100, "total": len(want)}}, any(list))
-	for i, item := range want {
-		name := item.(object)["name"].(string)
-		days := pick(s, "days", 1, 30, 31, 61, 365)
-		path := pick(s, "path", ids[i], url.PathEscape(name))
-		got := by.get(fmt.Sprintf("/v1/skills/%s?days=%d", path, days)).want(http.StatusOK).object()
-		delete(got["skill"].(object), "skill_id")
-		note(name, s.m.detail(skillKey{by.org.ID, name}, today, days), any(got))
-	}
-	if shelf := s.m.shelves[skillKey{by.org.ID, "pdf"}]; shelf != nil {
-		s.qualities(by, shelf, note)
-	}
-	return all
-}
-
-// qualities compares what the registry says of an entry.
-func (s *stream) qualities(by *client, shelf *shelf, note func(what string, want, got any)) {
-	want, got := object{}, object{}
-	for _, v := range shelf.versions {
-		want[v.id] = s.m.quality(v.id)
-	}
-	for _, v := range by.get("/api/v1/registry/" + shelf.id).want(http.StatusOK).object()["versions"].([]any) {
-		v := v.(object)
-		quality := object{}
-		for key := range s.m.quality("") {
-			quality[key] = v[key]
-		}
-		got[v["id"].(string)] = quality
-	}
-	note("versions", want, any(got))
-	last := s.m.ofVersion(shelf.currents[len(shelf.currents)-1].id).grades(-forever, forever)
-	entry := by.get("/api/v1/registry").want(http.StatusOK).object()["entries"].([]any)[0].(object)
-	note("entry", object{"pass_rate": passRate(last), "eval_count": len(last)},
-		any(object{"pass_rate": entry["pass_rate"], "eval_count": entry["eval_count"]}))
-}
-
-// nearly lets pass rates differ by less than a billionth, in which they are
-// kept: a third has no end. All else must be equal.
-func nearly() []cmp.Option {
-	return []cmp.Option{cmp.FilterPath(func(path cmp.Path) bool {
-		for _, step := range path {
-			if key, ok := step.(cmp.MapIndex); ok && strings.Contains(key.Key().String(), "pass_rate") {
-				return true
-			}
-		}
-		return false
-	}, cmpopts.EquateApprox(0, 1.1e-9))}
-}
-
-func (w *world) newEntry(by *client, name string) (id string) {
-	w.t.Helper()
-	id = uuid.NewString()
-	var skillID string
-	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) (err error) {
-		skillID, err = skills.Resolve(w.t.Context(), tx, by.org.ID, name)
-		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, skill_id, current_version_id,
-			installation_count, created_by, created_at, updated_at)
-		VALUES ($1, $2, $3, 'skill', '', 'org', $4, '', 0, $5, 1, 1)`, id, by.org.ID, name, skillID, by.user.ID)
-	return id
-}
-
-func (w *world) newVersion(by *client, entryID string, v shelved, number int) {
-	w.t.Helper()
-	w.exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, tree_digest, size, description, file_manifest,
-			source, rolled_back, pushed_by, pushed_at)
-		VALUES ($1, $2, $3, $4, '', 1, '', '[]', 'cli', FALSE, $5, $6)`, v.id, entryID, fmt.Sprint(number), v.hash, by.user.ID, number)
-}
-
-func (w *world) newCurrent(entryID string, c current) {
-	w.t.Helper()
-	w.exec(`INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
-		uuid.NewString(), entryID, c.id, store.Micros(c.since))
-	w.exec(`UPDATE registry_entries SET current_version_id = $2 WHERE id = $1`, entryID, c.id)
-}
-
-func (w *world) deleteEntry(id string) {
-	w.t.Helper()
-	for _, table := range []string{"registry_currents", "registry_versions"} {
-		w.exec(`DELETE FROM `+table+` WHERE entry_id = $1`, id)
-	}
-	w.exec(`DELETE FROM registry_entries WHERE id = $1`, id)
 }

@@ -132,15 +132,20 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 		if err := upsertRecords(ctx, tx, c, b.records); err != nil {
 			return err
 		}
-		changed, err := s.Skills.Observe(ctx, tx, skills.Report{
-			OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
-		})
-		if err != nil || len(changed) == 0 || s.Watcher == nil {
-			return err
-		}
-		return s.Watcher.Changed(ctx, tx, c.OrgID)
+		return s.observe(ctx, tx, c, b)
 	})
 	return duplicate, err
+}
+
+// observe counts what a batch says, and tells who watches.
+func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
+	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
+		OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
+	})
+	if err != nil || len(changed) == 0 || s.Watcher == nil {
+		return err
+	}
+	return s.Watcher.Changed(ctx, tx, c.OrgID)
 }
 
 // Standing is what a client wants to know of its own pushes.

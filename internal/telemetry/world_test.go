@@ -42,6 +42,8 @@ type world struct {
 	auth  *auth.Service
 	api   *httpapi.API
 	log   *logBuffer // everything, down to debug
+
+	registry *registry.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
@@ -61,14 +63,14 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	w.auth = &auth.Service{DB: db, Log: log}
 	w.api = httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	counts := &skills.Service{DB: db, Window: 30}
-	entries := &registry.Service{DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Log: log}
-	counts.Versions = entries
+	w.registry = &registry.Service{DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Log: log}
+	counts.Versions = w.registry
 	s := &telemetry.Service{
 		DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Auth: w.auth, Retention: retention, Log: log,
 	}
 	s.Register()
 	counts.Mount(w.api)
-	entries.Mount(w.api)
+	w.registry.Mount(w.api)
 	s.Mount(w.api)
 	return w
 }

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"time"
+)
+
+const (
+	ingestConns   = 4
+	pushRecords   = 500 // in one body
+	pushSessions  = 100 // in one body
+	pushSkills    = 20
+	ingestRatio   = 0.6 // of what the driver takes in
+	ingestMemory  = 200 // MB
+	ingestTimeout = 5 * time.Minute
+)
+
+// benchIngest measures how many records a second are acknowledged, each of
+// them durable and counted then, beside the driver's batch inserts of the very
+// rows that they leave behind.
+func benchIngest(ctx context.Context, l *lab) ([]row, error) {
+	rows, err := l.ingestOn(ctx, "SQLite", func() (string, error) {
+		folder, err := l.folder("ingest")
+		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	server, err := l.startPostgres(ctx)
+	if err != nil {
+		return rows, err
+	}
+	defer server.stop()
+	more, err := l.ingestOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
+	return append(rows, more...), err
+}
+
+// pushes is how many bodies one round sends.
+func (l *lab) pushes() int {
+	if l.quick {
+		return 80
+	}
+	return 200
+}
+
+// ingestOn lets the service and the driver take turns, each on an empty
+// database, and shows the best round of each.
+func (l *lab) ingestOn(ctx context.Context, database string, fresh func() (string, error)) ([]row, error) {
+	var ours, driver, memory float64
+	for range l.rounds() {
+		url, err := fresh()
+		if err != nil {
+			return nil, err
+		}
+		took, resident, err := l.ingest(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := timeRaw(ctx, url)
+		if err != nil {
+			return nil, fmt.Errorf("insert the rows with the driver: %w", err)
+		}
+		records := float64(l.pushes() * pushRecords)
+		ours, driver = max(ours, records/took.Seconds()), max(driver, records/raw.Seconds())
+		memory = max(memory, resident)
+	}
+	name := "ingest: " + database + ", "
+	return []row{
+		{Name: name + "push", Figure: ours, Unit: "records/s", Beside: "driver, batches of 500", Other: driver, AtLeast: ingestRatio},
+		{Name: name + "memory", Figure: memory, Unit: "MB", Beside: limit, Other: ingestMemory, AtMost: 1},
+	}, nil
+}
+
+// ingest pushes the bodies of one round to a new server. It returns how long
+// that took, and the most memory that the server held meanwhile, in MB.
+func (l *lab) ingest(ctx context.Context, url string) (time.Duration, float64, error) {
+	data, err := l.folder("ingest")
+	if err != nil {
+		return 0, 0, err
+	}
+	s, err := l.serve(ctx, data, "--database-url", url)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.stop()
+	requests, err := eachPush(l.pushes(), func(p push) ([]byte, error) {
+		return s.post(ctx, "/api/v1/push", p)
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	peak := watchMemory(s.cmd.Process.Pid)
+	r, err := queue(s, requests, http.StatusCreated).run(ctx)
+	memory, watchErr := peak()
+	if err == nil {
+		err = watchErr
+	}
+	return r.took, memory, err
+}
+
+// queue is a load whose connections share the requests among them.
+func queue(s *server, requests [][]byte, status int) load {
+	return load{addr: s.addr, conns: ingestConns, span: ingestTimeout, status: status, next: func(conn, n int) []byte {
+		i := n*ingestConns + conn
+		if i >= len(requests) {
+			return nil
+		}
+		return requests[i]
+	}}
+}
+
+// watchMemory looks at the memory of a process every now and then until the
+// function is called that it returns, which tells the most it saw, in MB.
+func watchMemory(pid int) func() (float64, error) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	var peak float64
+	var err error
+	go func() {
+		defer close(done)
+		for {
+			var now float64
+			if now, err = residentMemory(pid); err != nil {
+				return
+			}
+			peak = max(peak, now)
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return func() (float64, error) {
+		close(stop)
+		<-done
+		return peak, err
+	}
+}
+
+// post makes a request with a JSON body as it goes over the line.
+func (s *server) post(ctx context.Context, path string, body any) ([]byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := s.request(ctx, http.MethodPost, path, io.Reader(bytes.NewReader(text)))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return wire(req)
+}
+
+// A push is one body of telemetry.
+type push struct {
+	PushID    string    `json:"push_id"`
+	Canonical canonical `json:"canonical"`
+}
+
+type canonical struct {
+	Prompts     []pushedRecord `json:"prompts"`
+	Invocations []pushedRecord `json:"skill_invocations"`
+	Gradings    []pushedRecord `json:"grading_results"`
+}
+
+// A pushedRecord is a record as it is sent: Whetstone and PocketBase get the
+// same fields.
+type pushedRecord map[string]any
+
+// eachPush makes so many bodies, one from each developer's machine: its
+// sessions are its own.
+func eachPush(count int, request func(push) ([]byte, error)) ([][]byte, error) {
+	requests := make([][]byte, count)
+	var err error
+	for i := range requests {
+		if requests[i], err = request(newPush()); err != nil {
+			return nil, err
+		}
+	}
+	return requests, nil
+}
+
+// newPush makes a body of invocations, with a prompt in one of eight records
+// and a grading in another.
+func newPush() push {
+	sessions := make([]string, pushSessions)
+	for i := range sessions {
+		sessions[i] = newID()
+	}
+	now := time.Now().UTC()
+	p := push{PushID: newID()}
+	promptID := newID()
+	for n := range pushRecords {
+		at := now.Add(-time.Duration(n) * time.Minute).Format(time.RFC3339Nano)
+		session, skill := sessions[n%pushSessions], fmt.Sprintf("bench-%02d", n/8%pushSkills)
+		record := pushedRecord{"session_id": session, "normalized_at": at}
+		c := &p.Canonical
+		switch n % 8 {
+		case 0:
+			promptID = newID()
+			record["prompt_id"], record["occurred_at"] = promptID, at
+			record["prompt_kind"], record["prompt_text"] = "user", "Take the tables out of the report and check their sums."
+			c.Prompts = append(c.Prompts, record)
+		case 7:
+			record["grading_id"], record["graded_at"] = newID(), at
+			record["skill_name"], record["pass_rate"] = skill, float64(n%10)/10
+			c.Gradings = append(c.Gradings, record)
+		default:
+			record["skill_invocation_id"], record["occurred_at"] = newID(), at
+			record["skill_name"], record["matched_prompt_id"] = skill, promptID
+			record["invocation_mode"], record["triggered"] = "implicit", n%3 > 0
+			record["confidence"] = float64(n%100) / 100
+			c.Invocations = append(c.Invocations, record)
+		}
+	}
+	return p
+}
