@@ -247,16 +247,10 @@ func TestGradings(t *testing.T) {
 func TestVersions(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
-		since := time.Now().Add(-time.Hour)
-		r.publish("pdf", since)
-		sessions := func() (n [2]int64) {
-			quality, err := r.s.Quality(t.Context(), db, []string{"1", "2"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return [2]int64{quality["1"].Sessions, quality["2"].Sessions}
-		}
 		now := time.Now()
+		since := now.Add(-time.Hour)
+		versions := r.publish("pdf", since)
+		second := versions[1].ContentHash
 		said := func(id, hash string, at time.Time, minute int, name string) {
 			r.observe(r.check(id, func(o *observation) {
 				o.Session, o.VersionHash, o.At, o.SkillName = id, hash, at, name
@@ -270,16 +264,20 @@ func TestVersions(t *testing.T) {
 		}{
 			{"before there was one", func() { said("a", "", since.Add(-time.Second), 0, "pdf") }, [2]int64{0, 0}},
 			{"the current one", func() { said("b", "", now, 0, "pdf") }, [2]int64{1, 0}},
-			{"by its content", func() { said("c", "h2", now, 0, "pdf") }, [2]int64{1, 1}},
-			{"by its content, long ago", func() { said("d", "h2", since.AddDate(0, 0, -50), 0, "pdf") }, [2]int64{1, 2}},
-			{"unknown content", func() { said("e", "h3", now, 0, "pdf") }, [2]int64{2, 2}},
-			{"told later", func() { said("b", "h2", now, 1, "pdf") }, [2]int64{1, 3}},
+			{"by its content", func() { said("c", second, now, 0, "pdf") }, [2]int64{1, 1}},
+			{"by its content, long ago", func() { said("d", second, since.AddDate(0, 0, -50), 0, "pdf") }, [2]int64{1, 2}},
+			{"unknown content", func() { said("e", "other", now, 0, "pdf") }, [2]int64{2, 2}},
+			{"told later", func() { said("b", second, now, 1, "pdf") }, [2]int64{1, 3}},
 			{"not said again", func() { said("b", "", now, 2, "pdf") }, [2]int64{1, 3}},
 			{"late, of another name", func() { said("b", "", now, -1, "xlsx") }, [2]int64{1, 3}},
 			{"renamed", func() { said("b", "", now, 3, "xlsx") }, [2]int64{1, 2}},
 		} {
 			s.do()
-			if got := sessions(); got != s.want {
+			quality, err := r.s.Quality(t.Context(), db, []string{versions[0].ID, versions[1].ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := [2]int64{quality[versions[0].ID].Sessions, quality[versions[1].ID].Sessions}; got != s.want {
 				t.Errorf("%s: %v sessions, want %v", s.name, got, s.want)
 			}
 		}

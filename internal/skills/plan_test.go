@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -78,7 +77,8 @@ func TestQueryPlans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), explainer{db, t}
 		r := newRoom(t, db)
-		published := r.publish("pdf", time.Now())
+		r.publish("pdf", time.Now())
+		published := []string{resolve(t, db, r.orgID, "pdf")}
 		ids, page := []string{"a", "b"}, &skills.Filter{Limit: 10}
 		for name, run := range map[string]func() error{
 			"get":              func() error { return second(skills.SkillByIDOrName(ctx, q, "a", "b")) },
@@ -95,7 +95,7 @@ func TestQueryPlans(t *testing.T) {
 			"days of sessions": func() error { return second(skills.SessionDays(ctx, q, ids)) },
 			"session grades":   func() error { return second(skills.SessionGrades(ctx, q, ids)) },
 			"first and last":   func() error { return skills.LookAgain(ctx, q, "a") },
-			"versions":         func() error { return second((&registry.Service{DB: db}).Timelines(ctx, q, []string{published})) },
+			"versions":         func() error { return second(r.registry.Timelines(ctx, q, published)) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {
 				t.Errorf("%s: %v", name, err)

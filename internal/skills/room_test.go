@@ -1,7 +1,11 @@
 package skills_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,7 +20,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -32,13 +38,26 @@ type room struct {
 	orgID string
 	user  string
 	key   string
+
+	registry *registry.Service
 }
 
 func newRoom(t *testing.T, db *store.DB) *room {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	r := &room{t: t, db: db, auth: &auth.Service{DB: db, Log: log}}
-	r.s = &skills.Service{DB: db, Window: 30, Versions: &registry.Service{DB: db, Log: log}}
+	blobs, err := blob.Open(t.Context(), blob.Options{
+		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "http://127.0.0.1" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := jobs.New(jobs.Options{DB: db, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.registry = &registry.Service{DB: db, Blobs: blobs, Jobs: queue, Log: log}
+	r.s = &skills.Service{DB: db, Window: 30, Versions: r.registry}
 	r.api = httpapi.New(httpapi.Options{DB: db, Auth: r.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	r.s.Mount(r.api)
 	return r.org("acme")
@@ -110,21 +129,45 @@ func (r *room) check(id string, change ...func(*skills.Observation)) skills.Obse
 	return o
 }
 
-// publish puts a skill into the registry: a version "1" with the content hash
-// "h1" that is current since a time, and one "2" that never was.
-func (r *room) publish(name string, since time.Time) (skillID string) {
+// publish puts a skill into the registry: a version that is current since a
+// time, and one that will be in an hour.
+func (r *room) publish(name string, since time.Time) (versions [2]registry.Version) {
 	r.t.Helper()
-	skillID = resolve(r.t, r.db, r.orgID, name)
-	r.exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, skill_id, current_version_id, current_version, current_hash,
-			installation_count, created_by, created_at, updated_at)
-		VALUES ('entry', $1, $2, 'skill', '', 'org', $3, '1', '1', 'h1', 0, $4, 1, 1)`, r.orgID, name, skillID, r.user)
-	for _, version := range []string{"1", "2"} {
-		r.exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, tree_digest, size, description, file_manifest,
-				source, rolled_back, pushed_by, pushed_at)
-			VALUES ($1, 'entry', $1, $2, '', 1, '', '[]', 'cli', FALSE, $3, 1)`, version, "h"+version, r.user)
+	for i, from := range []time.Time{since, time.Now().Add(time.Hour)} {
+		packed := archive(r.t, fmt.Sprint("Version ", i))
+		p := registry.Publication{
+			OrgID: r.orgID, UserID: r.user, Name: name, Type: registry.TypeSkill, Visibility: registry.Org, Source: registry.FromCLI,
+			Version: fmt.Sprint(i), Archive: bytes.NewReader(packed), Size: int64(len(packed)),
+		}
+		var err error
+		if i == 0 {
+			_, versions[i], err = r.registry.Create(r.t.Context(), p)
+		} else {
+			_, versions[i], _, err = r.registry.Push(r.t.Context(), versions[0].EntryID, p)
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.exec(`UPDATE registry_currents SET since = $2 WHERE version_id = $1`, versions[i].ID, store.Micros(from))
 	}
-	r.exec(`INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ('current', 'entry', '1', $1)`, store.Micros(since))
-	return skillID
+	return versions
+}
+
+// archive packs a skill with a description.
+func archive(t *testing.T, description string) []byte {
+	t.Helper()
+	text := "---\nname: pdf\ndescription: " + description + "\n---\n"
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	err := w.WriteHeader(&tar.Header{Name: "SKILL.md", Mode: 0o644, Size: int64(len(text))})
+	if err == nil {
+		_, err = w.Write([]byte(text))
+	}
+	if err := errors.Join(err, w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func (r *room) exec(sql string, args ...any) {
