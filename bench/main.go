@@ -37,6 +37,8 @@ func benchmarks() []benchmark {
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},
+		{"notice", "from a guilty grade to the webhook", benchNotice},
+		{"sweep", "one evaluation of 100 alerts on 1,000 skills", benchSweep},
 	}
 }
 

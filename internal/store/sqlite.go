@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"sync"
-	"time"
 )
 
 // sqliteEngine has one connection that writes and several that read.
@@ -183,33 +182,24 @@ type sqliteConn struct {
 }
 
 func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
-	committed := false
-	defer func() {
-		if !committed {
-			_ = c.end(ctx, "ROLLBACK")
-		}
-	}()
-	// A context that ends during BEGIN makes it fail though it may have begun:
-	// the rollback above is for that, too.
 	if _, err := c.exec(ctx, "BEGIN IMMEDIATE", nil); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	committed := false
+	defer func() {
+		if !committed {
+			_, _ = c.exec(context.WithoutCancel(ctx), "ROLLBACK", nil)
+		}
+	}()
 	if err := fn(&Tx{conn: c}); err != nil {
 		return err
 	}
-	if err := c.end(ctx, "COMMIT"); err != nil {
+	// The end of a transaction must not depend on a context that may be over.
+	if _, err := c.exec(context.WithoutCancel(ctx), "COMMIT", nil); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	committed = true
 	return nil
-}
-
-// end ends a transaction, which must not depend on a context that may be over.
-func (c *sqliteConn) end(ctx context.Context, statement string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	_, err := c.exec(ctx, statement, nil)
-	return err
 }
 
 func (c *sqliteConn) statement(ctx context.Context, text string) (*sql.Stmt, error) {
@@ -226,7 +216,14 @@ func (c *sqliteConn) statement(ctx context.Context, text string) (*sql.Stmt, err
 	return stmt, nil
 }
 
+// The writing connection does not watch a statement's context while it runs:
+// the driver would start a goroutine for each, and writes are short.
+
 func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
 	stmt, err := c.statement(ctx, text)
 	if err != nil {
 		return nil, err
@@ -235,6 +232,10 @@ func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, 
 }
 
 func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	ctx = context.WithoutCancel(ctx)
 	stmt, err := c.statement(ctx, text)
 	if err != nil {
 		return 0, err
