@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -347,80 +346,28 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// TestSendTest sends a notice at once and touches no state.
-func TestSendTest(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{})
-		ada := w.org("acme")
-		hook := receive(t, answering(200), answering(404))
-		id := ada.alert(passRate(hook.URL))
-		var sent []object // newest first
-		for _, want := range []object{
-			{"status": "delivered", "response_status": 200, "detail": "HTTP 200 OK"},
-			{"status": "failed", "response_status": 404, "detail": "HTTP 404 Not Found"},
-		} {
-			got := ada.post(alertsPath+"/"+id+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
-			want = with(want, object{"alert_id": id, "event_id": nil, "channel": "webhook", "attempts": 1, "next_attempt_at": nil})
-			if diff := cmp.Diff(plain(t, want), without(got, "id", "created_at", "attempted_at")); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
-			sent = append([]object{got}, sent...)
-		}
-		requests := hook.requests()
-		if len(requests) != 2 || requests[0].object(t)["status"] != "test" || requests[0].id() != sent[1]["id"] {
-			t.Errorf("the receiver got %d notices", len(requests))
-		}
-		if diff := cmp.Diff(sent, ada.deliveries(id)); diff != "" {
-			t.Errorf("deliveries (-answered +listed):\n%s", diff)
-		}
-		page := ada.get(alertsPath + "/" + id + "/deliveries?per_page=1&page=2").want(http.StatusOK).object()
-		if diff := cmp.Diff(plain(t, object{"deliveries": sent[1:], "pagination": object{"page": 2, "per_page": 1, "total": 2}}), page); diff != "" {
-			t.Errorf("second page (-want +got):\n%s", diff)
-		}
-		if w.count("alert_states") != 0 {
-			t.Error("the test has left a state")
-		}
-		ada.wantEvents()
-	})
-}
-
-// TestSignature verifies with the library that receivers use. After a rotation
-// both secrets verify, and a day later only the new one.
-func TestSignature(t *testing.T) {
+// TestNotBehindTheLost: a notice does not wait for ever for one that nobody
+// sends any more.
+func TestNotBehindTheLost(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
 		hook := receive(t, answering(200))
-		made := ada.post(alertsPath, passRate(hook.URL)).want(http.StatusCreated).object()
-		path := alertsPath + "/" + made["id"].(string)
-		old := made["signing_secret"].(string)
-		verify := func(what string, want map[string]bool) {
-			t.Helper()
-			ada.post(path+"/test", nil).want(http.StatusOK)
-			requests := hook.requests()
-			last := requests[len(requests)-1]
-			for secret, good := range want {
-				verifier, err := standardwebhooks.NewWebhook(secret)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := verifier.Verify(last.body, last.header); (err == nil) != good {
-					t.Errorf("%s: %v, want it to verify: %t", what, err, good)
-				}
-				if verifier.Verify(append(last.body, ' '), last.header) == nil {
-					t.Errorf("%s: a changed body verifies", what)
-				}
-			}
+		id := ada.fire(hook.URL)
+		ada.sessions("pdf", repeat(1, 95)...)
+		w.evaluate(ada, 2)
+		deliveries := ada.deliveries(id)
+		resolved, firing := deliveries[0]["id"].(string), deliveries[1]["id"].(string)
+		if err := w.alerts.Deliver(t.Context(), resolved); err == nil || err.Error() != "snoozed for 1s" {
+			t.Errorf("got %v, want it to wait", err)
 		}
-		stranger := "whsec_" + strings.Repeat("b3du", 8)
-		verify("first secret", map[string]bool{old: true, stranger: false})
-		rotated := ada.post(path+"/rotate-secret", nil).want(http.StatusOK).object()["signing_secret"].(string)
-		verify("after the rotation", map[string]bool{old: true, rotated: true, stranger: false})
-		w.exec(`UPDATE alert_rules SET old_secret_until = old_secret_until - $1`, day.Microseconds())
-		verify("a day later", map[string]bool{old: false, rotated: true})
-		third := ada.post(path+"/rotate-secret", nil).want(http.StatusOK).object()["signing_secret"].(string)
-		verify("after another rotation", map[string]bool{old: false, rotated: true, third: true})
+		w.exec(`UPDATE alert_deliveries SET created_at = created_at - $2 WHERE id = $1`, firing, (2 * time.Hour).Microseconds())
+		if err := w.alerts.Deliver(t.Context(), resolved); err != nil {
+			t.Error(err)
+		}
+		if got := hook.requests(); len(got) != 1 || got[0].object(t)["status"] != "resolved" {
+			t.Errorf("%d notices came, want the second", len(got))
+		}
 	})
 }

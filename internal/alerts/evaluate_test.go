@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
-	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -219,94 +218,6 @@ func TestAtTheThreshold(t *testing.T) {
 	})
 }
 
-// TestNoDataIsNotZero: neither a skill without sessions nor one whose sessions
-// nobody graded, or which fell out of the window, has a pass rate of 0 %.
-func TestNoDataIsNotZero(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{})
-		ada := w.org("acme")
-		ada.alert(with(passRate(hookURL), object{"threshold": 1}))
-		ada.sessionsAt("old", time.Now().Add(-8*day), repeat(0, 20)...)
-		for range 10 {
-			ada.seenAt("ungraded", time.Now())
-		}
-		ada.unseen("never")
-		w.evaluate(ada, 3)
-		ada.wantEvents()
-	})
-}
-
-// unseen makes a skill that nobody has seen.
-func (c *client) unseen(name string) string {
-	c.t.Helper()
-	var id string
-	err := c.w.db.InTx(c.t.Context(), func(tx *store.Tx) (err error) {
-		id, err = skills.Resolve(c.t.Context(), tx, c.org.ID, name)
-		return err
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return id
-}
-
-func TestSilence(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{})
-		ada := w.org("acme")
-		silence := func(days float64) string {
-			return ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": days}))
-		}
-		silence(7)
-		now := time.Now()
-		ada.seenAt("talks", now.Add(-7*day+time.Minute))
-		ada.seenAt("quiet", now.Add(-7*day))
-		ada.unseen("new")
-		w.exec(`UPDATE skills SET created_at = created_at - $2 WHERE id = $1`, ada.unseen("never"), (100 * day).Microseconds())
-		w.evaluate(ada, 3)
-		ada.wantEvents("firing quiet") // the alert is younger than the silence of never
-		w.exec(`UPDATE alert_rules SET created_at = created_at - $1`, (50 * day).Microseconds())
-		w.evaluate(ada, 3)
-		ada.wantEvents("firing quiet", "firing never")
-		events := ada.get("/api/v1/alert-events").list("events")
-		for i, days := range []float64{50, 7} {
-			got, ok := events[i]["days_without_sessions"].(float64)
-			if !ok || got < days || got > days+0.01 || events[i]["pass_rate"] != nil {
-				t.Errorf("event %v, want %v days without sessions", events[i], days)
-			}
-		}
-		ada.seenAt("quiet", now)
-		w.evaluate(ada, 3)
-		ada.wantEvents("firing quiet", "firing never", "resolved quiet")
-	})
-}
-
-// TestSilenceToday: a threshold of 0 wants a session since midnight UTC.
-func TestSilenceToday(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{})
-		ada := w.org("acme")
-		ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
-		awayFromMidnight()
-		midnight := time.Now().UTC().Truncate(day)
-		ada.seenAt("yesterday", midnight.Add(-time.Second))
-		ada.seenAt("today", midnight)
-		ada.unseen("new")
-		w.evaluate(ada, 2)
-		ada.wantEvents("firing yesterday")
-	})
-}
-
-// awayFromMidnight waits if a new day would begin during the test.
-func awayFromMidnight() {
-	if left := day - time.Since(time.Now().UTC().Truncate(day)); left < 10*time.Second {
-		time.Sleep(left)
-	}
-}
-
 // TestDisabled: an alert that is off looks at nothing, and goes on where it
 // stood when it is on again.
 func TestDisabled(t *testing.T) {
@@ -427,20 +338,5 @@ func TestSoonAfterIngest(t *testing.T) {
 		}
 		w.settle()
 		ada.wantEvents("firing pdf", "firing csv", "firing xls")
-	})
-}
-
-// TestOnSchedule: silence brings no push, so a clock must notice it.
-func TestOnSchedule(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{interval: 100 * time.Millisecond})
-		ada := w.org("acme")
-		ada.seenAt("pdf", time.Now().Add(-7*day))
-		hook := receive(t, answering(http.StatusOK))
-		ada.alert(with(passRate(hook.URL), object{"type": "no_data"}))
-		w.work()
-		hook.await(1)
-		ada.wantEvents("firing pdf")
 	})
 }

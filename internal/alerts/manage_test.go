@@ -167,6 +167,10 @@ func TestSecretOfUpdate(t *testing.T) {
 		if second := patch(webhook); second == first || !newSecret.MatchString(second) {
 			t.Errorf("a webhook after a chat shows %q, want a new secret", second)
 		}
+		own := "whsec_" + strings.Repeat("b3du", 8)
+		if third := patch(object{"config": object{"webhook_url": hookURL, "webhook_secret": own}}); third != own {
+			t.Errorf("a secret of the caller's own is shown as %q", third)
+		}
 	})
 }
 

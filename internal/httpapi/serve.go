@@ -59,7 +59,7 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		}
 		a.writeError(w, r, err)
 	}()
-	if path.Clean(r.URL.Path) != r.URL.Path {
+	if escaped := r.URL.EscapedPath(); path.Clean(escaped) != escaped {
 		// The mux would answer with a redirect in HTML.
 		a.writeError(w, r, noRoute(r))
 		return
@@ -102,7 +102,7 @@ func noRoute(r *http.Request) error {
 
 // trimSlash tolerates one trailing slash.
 func trimSlash(r *http.Request) {
-	if len(r.URL.Path) > 1 && strings.HasSuffix(r.URL.Path, "/") {
+	if escaped := r.URL.EscapedPath(); len(escaped) > 1 && strings.HasSuffix(escaped, "/") {
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
 		r.URL.RawPath = strings.TrimSuffix(r.URL.RawPath, "/")
 	}

@@ -62,7 +62,7 @@ func TestNullsByDenominator(t *testing.T) {
 func TestGetByIDOrName(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
-		names := []string{"pdf", "a/b", "home/me/skills/pdf", "a b", "a%2Fb", "ä", "100%", "a?b#c", "plugin:pdf"}
+		names := []string{"pdf", "a/b", "home/me/skills/pdf", "a b", "a%2Fb", "ä", "100%", "a?b#c", "plugin:pdf", "/home/pdf", "a/"}
 		for _, name := range names {
 			id := resolve(t, db, r.orgID, name)
 			for _, path := range []string{id, url.PathEscape(name)} {
