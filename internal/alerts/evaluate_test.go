@@ -325,6 +325,7 @@ func TestSoonAfterIngest(t *testing.T) {
 		hook := receive(t, answering(http.StatusOK))
 		ada.alert(passRate(hook.URL))
 		w.work()
+		var took []time.Duration
 		for i, skill := range []string{"pdf", "csv", "xls"} {
 			var pushed time.Time
 			for range 5 {
@@ -332,9 +333,11 @@ func TestSoonAfterIngest(t *testing.T) {
 				pushed = time.Now()
 			}
 			hook.await(i + 1)
-			if took := time.Since(pushed); took > 5*time.Second {
-				t.Errorf("the notice about %s came after %v, want 5 s at most", skill, took)
-			}
+			took = append(took, time.Since(pushed))
+		}
+		// Where the queue's clock decides, it has just struck after the first.
+		if slices.Max(took) > 5*time.Second || slices.Min(took[1:]) > 3*time.Second {
+			t.Errorf("the notices came after %v, want 5 s at most and mostly about one", took)
 		}
 		w.settle()
 		ada.wantEvents("firing pdf", "firing csv", "firing xls")

@@ -66,6 +66,7 @@ type setup struct {
 	mailFrom string
 	interval time.Duration // of the schedule; an hour if 0
 	lease    time.Duration // of the queue
+	workers  int           // of the queue; its default if 0
 	pauses   []time.Duration
 }
 
@@ -76,7 +77,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	w := &world{t: t, db: db, guard: &guard{}, log: &logBuffer{}, answers: &logBuffer{}}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	if w.queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond, Lease: s.lease}); err != nil {
+	if w.queue, err = jobs.New(jobs.Options{Workers: s.workers, DB: db, Log: log, Poll: 20 * time.Millisecond, Lease: s.lease}); err != nil {
 		t.Fatal(err)
 	}
 	w.auth = &auth.Service{DB: db, Log: log}
