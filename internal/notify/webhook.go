@@ -29,6 +29,7 @@ type webhookBody struct {
 	Sequence        int       `json:"sequence"`
 	URL             string    `json:"url"`
 	Version         *string   `json:"version"`
+	Note            string    `json:"note,omitempty"`
 }
 
 type interval struct {
@@ -46,7 +47,7 @@ func newWebhookBody(n Notice) webhookBody {
 	b := webhookBody{
 		Type: n.Type, Skill: n.Skill, Threshold: n.Threshold,
 		TriggeredAt: wireTime(n.TriggeredAt), AlertID: n.AlertID, SkillID: n.SkillID, Status: n.Status,
-		SampleSize: n.SampleSize, Sequence: n.Sequence, URL: n.URL, Version: n.Version,
+		SampleSize: n.SampleSize, Sequence: n.Sequence, URL: n.URL, Version: n.Version, Note: n.Note,
 	}
 	if n.Status == Reminder {
 		b.Status = Firing
