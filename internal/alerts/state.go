@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"math"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -68,17 +67,10 @@ func (r Rule) judge(s skills.Standing, now time.Time) verdict {
 	if r.Sensitivity == Confident {
 		_, value = stats.Wilson(*s.PassRate, int(s.GradedSessions))
 	}
-	if below(value, r.Threshold) {
+	if skills.Below(value, r.Threshold) {
 		return bad
 	}
 	return fine
-}
-
-// below compares rates as the status of a skill does: they are kept in
-// billionths, so that thirds which make a half together may miss it by one.
-func below(rate, threshold float64) bool {
-	const precision = 1e8
-	return math.Round(rate*precision) < math.Round(threshold*precision)
 }
 
 // silentFor reports whether the skill's last session is too long ago. A skill

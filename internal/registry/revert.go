@@ -61,7 +61,7 @@ func (s *Service) better(ctx context.Context, tx *store.Tx, before, current Vers
 	}
 	was, is := quality[before.ID], quality[current.ID]
 	return was.GradedSessions >= enoughGraded && is.GradedSessions >= enoughGraded &&
-		*was.PassRate >= threshold && *is.PassRate < threshold, nil
+		!skills.Below(*was.PassRate, threshold) && skills.Below(*is.PassRate, threshold), nil
 }
 
 // CurrentVersion returns the current version of a skill's entry; nil if it has

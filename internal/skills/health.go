@@ -85,17 +85,18 @@ func judge(now, before dayCount) Status {
 	}
 	p := *share(now.passRateSum, now.gradedSessions)
 	switch {
-	case below(p, criticalRate):
+	case Below(p, criticalRate):
 		return Critical
-	case below(p, warningRate), dropped(now, before):
+	case Below(p, warningRate), dropped(now, before):
 		return Warning
 	}
 	return Healthy
 }
 
-// below compares rates. They are kept in billionths, so that thirds and sixths
-// which make a half together may miss it by one; such a miss is none.
-func below(rate, limit float64) bool {
+// Below reports whether a rate is under a limit. Rates are kept in billionths,
+// so that thirds and sixths which make a half together may miss it by one;
+// such a miss is none.
+func Below(rate, limit float64) bool {
 	const precision = billion / 10
 	return math.Round(rate*precision) < math.Round(limit*precision)
 }
@@ -107,7 +108,7 @@ func dropped(now, before dayCount) bool {
 		return false
 	}
 	p, was := *share(now.passRateSum, now.gradedSessions), *share(before.passRateSum, before.gradedSessions)
-	if below(was-p, dropRate) {
+	if Below(was-p, dropRate) {
 		return false
 	}
 	_, high := stats.Wilson(p, int(now.gradedSessions))
