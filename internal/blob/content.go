@@ -59,9 +59,13 @@ func PutContent(ctx context.Context, b Bucket, r io.Reader) (_ Ref, err error) {
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return Ref{}, err
 	}
-	sum := hex.EncodeToString(hash.Sum(nil))
-	ref := Ref{Key: ContentKey(sum), SHA256: sum, Size: body.Size()}
+	return PutHashed(ctx, b, hex.EncodeToString(hash.Sum(nil)), body)
+}
 
+// PutHashed is PutContent for content whose SHA-256 the caller has worked out.
+func PutHashed(ctx context.Context, b Bucket, sum string, body *io.SectionReader) (_ Ref, err error) {
+	defer fault.Wrap(&err, "put content %s", sum)
+	ref := Ref{Key: ContentKey(sum), SHA256: sum, Size: body.Size()}
 	info, err := b.Stat(ctx, ref.Key)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Ref{}, err

@@ -27,7 +27,7 @@ const (
 	paramExpires  = "expires" // seconds since the epoch
 	paramFilename = "filename"
 	paramType     = "type"
-	paramSig      = "sig"
+	beforeSig     = "&sig=" // the signature of all that stands before it comes last
 )
 
 // SignedURL implements Bucket.
@@ -55,30 +55,29 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 	if o.ContentType != "" {
 		query.Set(paramType, o.ContentType)
 	}
-	query.Set(paramSig, f.sign(key, query))
 	u.Path = strings.TrimSuffix(u.Path, "/") + downloadPath + key
 	u.RawPath = ""
 	u.RawQuery = query.Encode()
+	u.RawQuery += beforeSig + f.sign(key, u.RawQuery)
 	return u.String(), nil
 }
 
-// sign returns the signature of a key with a query that has none yet. Neither
-// a key nor an encoded query can contain the line break between them.
-func (f *Files) sign(key string, query url.Values) string {
+// sign returns the signature of a key with the query before it. Neither a key
+// nor an encoded query can contain the line break between them.
+func (f *Files) sign(key, query string) string {
 	mac := hmac.New(sha256.New, f.secret)
-	mac.Write([]byte("blob\n" + key + "\n" + query.Encode()))
+	mac.Write([]byte("blob\n" + key + "\n" + query))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // verify returns what SignedURL was asked for, or a Denied fault.
 func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
-	query, err := url.ParseQuery(rawQuery)
-	if err != nil {
+	signed, sig, _ := strings.Cut(rawQuery, beforeSig)
+	if !hmac.Equal([]byte(sig), []byte(f.sign(key, signed))) {
 		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
 	}
-	sig := query.Get(paramSig)
-	query.Del(paramSig)
-	if !hmac.Equal([]byte(sig), []byte(f.sign(key, query))) {
+	query, err := url.ParseQuery(signed)
+	if err != nil {
 		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
 	}
 	expires, err := strconv.ParseInt(query.Get(paramExpires), 10, 64)
@@ -136,6 +135,9 @@ func ServeBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info 
 	defer func() { _ = body.Close() }()
 
 	setHeaders(w.Header(), info.Key, o)
+	if serveWhole(w, r, body, info) {
+		return
+	}
 	content, ok := body.(io.ReadSeeker)
 	if !ok {
 		w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))

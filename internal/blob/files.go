@@ -41,6 +41,8 @@ type Files struct {
 	// dirs keeps a blob from moving into a new directory before that directory
 	// itself would survive a crash.
 	dirs sync.RWMutex
+
+	hot hot
 }
 
 func openFiles(o Options) (Bucket, error) {
@@ -83,7 +85,11 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 	if err := f.write(temp, &exactReader{ctx, r, size}); err != nil {
 		return err
 	}
-	return f.publish(temp, objectName(key))
+	if err := f.publish(temp, objectName(key)); err != nil {
+		return err
+	}
+	f.hot.remove(key)
+	return nil
 }
 
 // write makes a file that is safe on the disk, except for its name.
@@ -156,11 +162,24 @@ func (f *Files) syncDir(dir string) error {
 
 // Get implements Bucket.
 func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) {
+	b, removals, ok := f.hot.get(key)
+	if ok {
+		return b.body(), b.info, nil
+	}
 	file, info, err := f.open(key)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	return file, info, nil
+	if !mayBeHot(info) {
+		return file, info, nil
+	}
+	b = hotBlob{info, make([]byte, info.Size)}
+	_, err = io.ReadFull(file, b.content)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, Info{}, fmt.Errorf("get blob %s: %w", key, err)
+	}
+	f.hot.add(b, removals)
+	return b.body(), info, nil
 }
 
 func (f *Files) open(key string) (_ *os.File, _ Info, err error) {
@@ -213,6 +232,7 @@ func (f *Files) Delete(ctx context.Context, key string) (err error) {
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	f.hot.remove(key)
 	return f.syncDir(path.Dir(name))
 }
 

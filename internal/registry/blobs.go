@@ -71,14 +71,21 @@ func (s *Service) pin(ctx context.Context, hashes []string) error {
 	}
 }
 
+// pinAll takes the uses; the hashes are sorted, and one that is used twice
+// stands there twice.
 func pinAll(ctx context.Context, tx *store.Tx, hashes []string) error {
 	at := store.Now()
-	for _, hash := range hashes {
+	for len(hashes) > 0 {
+		hash, uses := hashes[0], 1
+		for uses < len(hashes) && hashes[uses] == hash {
+			uses++
+		}
+		hashes = hashes[uses:]
 		n, err := tx.Exec(ctx, `
-			INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, 1, FALSE, $2)
-			ON CONFLICT (hash) DO UPDATE SET refs = registry_blobs.refs + 1, deleting = FALSE, touched_at = excluded.touched_at
-			WHERE NOT registry_blobs.deleting OR registry_blobs.touched_at < $3`,
-			hash, store.Micros(at), store.Micros(at.Add(-removalGrace)))
+			INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, $2, FALSE, $3)
+			ON CONFLICT (hash) DO UPDATE SET refs = registry_blobs.refs + $2, deleting = FALSE, touched_at = excluded.touched_at
+			WHERE NOT registry_blobs.deleting OR registry_blobs.touched_at < $4`,
+			hash, uses, store.Micros(at), store.Micros(at.Add(-removalGrace)))
 		if err != nil {
 			return err
 		}

@@ -196,10 +196,10 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 			s.unpin(context.WithoutCancel(ctx), hashes)
 		}
 	}()
-	if _, err := blob.PutContent(ctx, s.Blobs, io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
+	if _, err := blob.PutHashed(ctx, s.Blobs, v.ContentHash, io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
 		return err
 	}
-	if v.CanonicalHash != nil && *v.CanonicalHash != v.ContentHash {
+	if canonical != nil {
 		if _, err := blob.PutContent(ctx, s.Blobs, bytes.NewReader(canonical)); err != nil {
 			return err
 		}
@@ -214,7 +214,8 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 }
 
 // read checks the archive against the limits and the sender's claims, and
-// returns the version it would become with its canonical form.
+// returns the version it would become with its canonical form, nil if that is
+// the archive itself or there is none.
 func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical []byte, err error) {
 	pkg, err := skillpkg.Open(ctx, p.Archive, p.Size, skillpkg.DefaultLimits())
 	if err != nil {
@@ -244,6 +245,14 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 	if skill, err := pkg.Skill(); err == nil {
 		v.Description = cut(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
 	}
+	if pkg.SkillPath != "SKILL.md" {
+		return v, nil, nil // installers would not find it: the skill is left out of discovery
+	}
+	if asSent, err := pkg.Canonical(ctx); err != nil || asSent {
+		sum := v.ContentHash
+		v.CanonicalHash = &sum
+		return v, nil, err
+	}
 	canonical, err = canonicalOf(ctx, pkg)
 	if err != nil || canonical == nil {
 		return v, nil, err
@@ -254,12 +263,9 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 }
 
 // canonicalOf packs the files the way installers want them. A skill with a
-// name that they cannot read, or whose SKILL.md they would not find, has no
-// such form: it is nil, and the skill is left out of discovery.
+// name that they cannot read has no such form: it is nil, and the skill is
+// left out of discovery.
 func canonicalOf(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
-	if pkg.SkillPath != "SKILL.md" {
-		return nil, nil
-	}
 	var b bytes.Buffer
 	err := pkg.Repack(ctx, &b, skillpkg.TarGz)
 	if _, unfit := errors.AsType[*skillpkg.Error](err); unfit {

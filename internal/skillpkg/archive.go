@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 
@@ -66,6 +67,7 @@ type Package struct {
 
 	installed []File
 	noSkill   *Error
+	tar       *maphash.Hash // nil if the archive cannot be canonical
 	contents  *spool
 	// offsets tells by digest where in contents a file begins.
 	offsets map[string]int64
@@ -128,6 +130,9 @@ func (s *scan) finish() (*Package, error) {
 		noSkill:    found.missing,
 		contents:   s.contents,
 		offsets:    s.offsets,
+	}
+	if s.bare {
+		p.tar = &s.tar
 	}
 	for _, f := range p.Files {
 		p.UnpackedSize += f.Size

@@ -249,10 +249,60 @@ func TestRepackIsStable(t *testing.T) {
 		if rapid.Bool().Draw(r, "crossed") {
 			fromTar, fromZip = fromZip, fromTar
 		}
+		if !isCanonical(t, read(t, tarGz)) {
+			r.Fatal("what was packed is not canonical")
+		}
 		if !bytes.Equal(repack(t, fromTar, skillpkg.TarGz), tarGz) || !bytes.Equal(repack(t, fromZip, skillpkg.Zip), zipped) {
 			r.Fatal("a package repacked differs from the folder packed")
 		}
 	})
+}
+
+func isCanonical(t testing.TB, p *skillpkg.Package) bool {
+	t.Helper()
+	is, err := p.Canonical(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+func TestCanonical(t *testing.T) {
+	packed, _ := pack(t, fstest.MapFS{"SKILL.md": {Data: []byte(skillText)}, "a.md": {Data: []byte("a")}}, skillpkg.TarGz)
+	gz, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(gz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func() []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		w.Name = "skill.tar"
+		_, _ = w.Write(plain)
+		_ = w.Close()
+		return b.Bytes()
+	}
+	zipped, _ := pack(t, fstest.MapFS{"SKILL.md": {Data: []byte(skillText)}}, skillpkg.Zip)
+	for _, test := range []struct {
+		name    string
+		archive []byte
+		want    bool
+	}{
+		{"packed", packed, true},
+		{"compressed otherwise", compress(t, plain), true},
+		{"named by gzip", named(), false},
+		{"other owner and time", makeTarGz(t, file("SKILL.md", skillText)), false},
+		{"wrapped", makeTarGz(t, file("w/SKILL.md", skillText)), false},
+		{"longer end", compress(t, append(bytes.Clone(plain), make([]byte, 512)...)), false},
+		{"zip", zipped, false},
+	} {
+		if got := isCanonical(t, read(t, test.archive)); got != test.want {
+			t.Errorf("%s: got %t, want %t", test.name, got, test.want)
+		}
+	}
 }
 
 func TestRepack(t *testing.T) {

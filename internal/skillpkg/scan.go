@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 )
@@ -27,6 +28,10 @@ type scan struct {
 	members  int
 	files    int
 	unpacked int64
+	// tar is the hash of the unpacked tar, which Canonical compares, and bare
+	// whether the gzip header says nothing.
+	tar  maphash.Hash
+	bare bool
 	// at is the member whose content is being read, or "".
 	at string
 }
@@ -38,7 +43,7 @@ func newScan(ctx context.Context, src *source, size int64, limits Limits) *scan 
 		size:     size,
 		limits:   limits,
 		tree:     newTree(),
-		contents: &spool{},
+		contents: newSpool(size),
 		offsets:  map[string]int64{},
 	}
 }

@@ -24,6 +24,11 @@ type spool struct {
 	err error
 }
 
+// newSpool returns a spool for about so many bytes.
+func newSpool(expected int64) *spool {
+	return &spool{mem: make([]byte, 0, min(expected, spoolMemory))}
+}
+
 func (s *spool) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err

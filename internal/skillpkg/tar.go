@@ -4,21 +4,28 @@ import (
 	"archive/tar"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 )
 
 const tarBlock = 512
 
+// gzipReaders spares the large windows that every new one would allocate.
+var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
 // readTarGz takes in the members of a tar.gz.
 func (s *scan) readTarGz() error {
-	gz, err := gzip.NewReader(io.NewSectionReader(s.source, 0, s.size))
-	if err != nil {
+	gz := gzipReaders.Get().(*gzip.Reader)
+	defer gzipReaders.Put(gz)
+	if err := gz.Reset(io.NewSectionReader(s.source, 0, s.size)); err != nil {
 		return err
 	}
-	tape := &tape{r: gz, limits: s.limits}
+	s.bare = gz.Name == "" && gz.Comment == "" && len(gz.Extra) == 0
+	tape := &tape{r: gz, limits: s.limits, seen: &s.tar}
 	members := tar.NewReader(tape)
 	// end is where the last member's content ends and the end marker must be.
 	end := int64(0)
@@ -96,6 +103,7 @@ func checkRecords(h *tar.Header) error {
 type tape struct {
 	r      io.Reader
 	limits Limits
+	seen   *maphash.Hash
 	offset int64
 	// data is where the last byte that is not zero ends.
 	data int64
@@ -110,6 +118,7 @@ func (t *tape) Read(p []byte) (int, error) {
 		}
 	}
 	t.offset += int64(n)
+	_, _ = t.seen.Write(p[:n]) // never fails
 	if t.offset > t.limits.stream() {
 		return n, tooLarge(CodeUnpackedTooLarge, "", "the archive unpacks to more than %s; leave out what the skill does not need", mib(t.limits.Unpacked))
 	}

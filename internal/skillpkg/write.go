@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"hash/maphash"
 	"io"
 	"sync"
 	"time"
@@ -36,15 +37,38 @@ func (p *Package) Repack(ctx context.Context, w io.Writer, format Format) (err e
 	if err != nil {
 		return err
 	}
+	return p.writeTo(ctx, out)
+}
+
+func (p *Package) writeTo(ctx context.Context, out writer) error {
 	for _, f := range p.installed {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := addContent(out, f, p.content(f)); err != nil {
+		w, err := out.add(f)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, p.content(f)); err != nil {
 			return err
 		}
 	}
 	return out.Close()
+}
+
+// Canonical reports whether the archive already holds the very tar that Repack
+// would write, however it is compressed: what our own client packs does.
+func (p *Package) Canonical(ctx context.Context) (_ bool, err error) {
+	defer fault.Wrap(&err, "compare with the canonical archive")
+	if p.tar == nil || checkPlainNames(p.installed) != nil {
+		return false, nil
+	}
+	var wanted maphash.Hash
+	wanted.SetSeed(p.tar.Seed())
+	if err := p.writeTo(ctx, &tarWriter{members: tar.NewWriter(&wanted), headers: tar.FormatUSTAR}); err != nil {
+		return false, err
+	}
+	return wanted.Sum64() == p.tar.Sum64(), nil
 }
 
 // checkPlainNames refuses names that a ustar header cannot hold, before
@@ -114,7 +138,7 @@ func addContent(out writer, f File, content io.Reader) (string, error) {
 }
 
 type tarWriter struct {
-	packed  *gzip.Writer
+	packed  *gzip.Writer // nil when the tar is not compressed
 	members *tar.Writer
 	headers tar.Format
 }
@@ -131,7 +155,7 @@ func (t *tarWriter) add(f File) (io.Writer, error) {
 }
 
 func (t *tarWriter) Close() error {
-	if err := t.members.Close(); err != nil {
+	if err := t.members.Close(); err != nil || t.packed == nil {
 		return err
 	}
 	if err := t.packed.Close(); err != nil {
