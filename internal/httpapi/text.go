@@ -3,7 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -43,7 +45,48 @@ func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune
 // unmarshalJSON decodes as encoding/json does, which puts U+FFFD in the place
 // of broken UTF-8, and does the same with an escaped NUL.
 func unmarshalJSON(data []byte, v any) error {
-	return json.Unmarshal(replaceNUL(data), v)
+	data = replaceNUL(data)
+	err := json.Unmarshal(data, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		wrong.Field = strings.Join(pathAt(data, wrong.Offset), ".")
+	}
+	return err
+}
+
+// pathAt is the path of the value at an offset of a JSON text. The decoder
+// knows its names only, and not which element of an array it is in.
+func pathAt(data []byte, offset int64) []string {
+	var path []string // of the value that comes next; a place for the name or index at each level
+	var counts []int  // of the values so far at each level, or -1 in an object
+	var named bool    // the name of the next value was read
+	tokens := json.NewDecoder(bytes.NewReader(data))
+	for {
+		token, err := tokens.Token()
+		if err != nil {
+			return path
+		}
+		level := len(counts) - 1
+		delim, isDelim := token.(json.Delim)
+		if isDelim && (delim == '}' || delim == ']') {
+			path, counts, named = path[:level], counts[:level], false
+			continue
+		}
+		if level >= 0 && counts[level] < 0 && !named {
+			path[level], named = token.(string), true
+			continue
+		}
+		if level >= 0 && counts[level] >= 0 {
+			path[level] = strconv.Itoa(counts[level])
+			counts[level]++
+		}
+		if tokens.InputOffset() >= offset {
+			return path
+		}
+		named = false
+		if isDelim {
+			path, counts = append(path, ""), append(counts, map[json.Delim]int{'[': 0, '{': -1}[delim])
+		}
+	}
 }
 
 func replaceNUL(data []byte) []byte {

@@ -72,7 +72,9 @@ func TestHandCheckedBody(t *testing.T) {
 	for _, c := range []struct{ name, body, issue string }{
 		{"malformed", `{"name":`, "|the body is not valid JSON: unexpected end of JSON input"},
 		{"wrong type", `{"name":1}`, "name|name: unexpected number"},
-		{"wrong type deep inside", `{"cases_json":[{"query":true}]}`, "cases_json.query|cases_json.query: unexpected bool"},
+		{"wrong type deep inside", `{"cases_json":[{"query":true}]}`, "cases_json.0.query|cases_json.0.query: unexpected bool"},
+		{"wrong type after others", `{"name":"a","cases_json":[{"query":"a","tags":[1,{"b":2}]},{},{"query":{"x":[]}}]}`, "cases_json.2.query|cases_json.2.query: unexpected object"},
+		{"wrong element", `{"cases_json":[{},7]}`, "cases_json.1|cases_json.1: unexpected number"},
 		{"not an object", `"x"`, "|the body: unexpected string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.install, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/install", Plan: access.Pro, Permission: access.RegistryInstall, Summary: "Record an installation"})
 	httpapi.Add(a, s.installations, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/installations", Plan: access.Team, Permission: access.Read, Summary: "List who installed an entry"})
 	httpapi.Add(a, s.installed, httpapi.Route{Method: "GET", Path: "/api/v1/registry/installed", Permission: access.Read, Summary: "List what the caller installed"})
-	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/registry/sync", Permission: access.Read, Summary: "Ask which installations have updates"})
+	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/registry/sync", Permission: access.Read, HandChecked: true, Summary: "Ask which installations have updates"})
 	httpapi.Add(a, s.syncCheck, httpapi.Route{Method: "GET", Path: "/api/v1/registry/sync/check", Permission: access.Read, Summary: "Ask which recorded installations have updates"})
 }
 

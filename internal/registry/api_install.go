@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -105,12 +106,36 @@ func newSyncOutput(results []SyncResult) syncOutput {
 }
 
 func (s *Service) sync(ctx context.Context, in syncInput) (syncOutput, error) {
-	items := make([]SyncItem, len(in.Body.Installations))
-	for i, item := range in.Body.Installations {
-		items[i] = SyncItem{EntryID: item.EntryID, Hash: item.CurrentVersionHash, DeviceID: item.DeviceID, InstallPath: item.InstallPath}
+	items, err := in.items()
+	if err != nil {
+		return syncOutput{}, err
 	}
 	results, err := s.Sync(ctx, access.From(ctx), items, true)
 	return newSyncOutput(results), err
+}
+
+// items checks by hand what the schema says: there are many of them, in the
+// request that clients make most often.
+func (in syncInput) items() ([]SyncItem, error) {
+	sent := in.Body.Installations
+	switch {
+	case sent == nil:
+		return nil, fault.Invalid("installations", "installations is required")
+	case len(sent) > MaxSync:
+		return nil, fault.Invalid("installations", "installations: expected at most %d items", MaxSync)
+	}
+	items := make([]SyncItem, len(sent))
+	for i, item := range sent {
+		at := "installations." + strconv.Itoa(i)
+		switch {
+		case item.EntryID == "":
+			return nil, fault.Invalid(at+".entry_id", "entry_id is required")
+		case len(item.CurrentVersionHash) > maxHash:
+			return nil, fault.Invalid(at+".current_version_hash", "current_version_hash: expected length <= %d", maxHash)
+		}
+		items[i] = SyncItem{EntryID: item.EntryID, Hash: item.CurrentVersionHash, DeviceID: item.DeviceID, InstallPath: item.InstallPath}
+	}
+	return items, nil
 }
 
 type syncCheckInput struct {

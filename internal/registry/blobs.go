@@ -17,18 +17,6 @@ import (
 // pushes and to other removals, whose delete could come after a later push.
 // So no version is ever without its bytes.
 
-// removeBlobs is the job that removes bytes that no version needs.
-type removeBlobs struct{}
-
-// Kind names the job.
-func (removeBlobs) Kind() string { return "registry.remove-blobs" }
-
-// recountBlobs is the job that finds uses whose push died half-way.
-type recountBlobs struct{}
-
-// Kind names the job.
-func (recountBlobs) Kind() string { return "registry.recount-blobs" }
-
 const (
 	// pushGrace is longer than any push takes.
 	pushGrace = time.Hour
@@ -39,13 +27,6 @@ const (
 	pinPatience = 2 * time.Second
 	pinPause    = 20 * time.Millisecond
 )
-
-// Register makes the queue run the registry's jobs.
-func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ removeBlobs) error { return s.removeBlobs(ctx) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ recountBlobs) error { return s.recountBlobs(ctx) })
-	s.Jobs.Every(pushGrace, recountBlobs{})
-}
 
 func (s *Service) enqueueRemoval(ctx context.Context, tx *store.Tx) error {
 	return s.Jobs.Enqueue(ctx, tx, removeBlobs{}, jobs.Unique("all"))

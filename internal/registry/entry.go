@@ -1,8 +1,8 @@
 // Package registry keeps an organisation's skills as entries with immutable
 // versions, knows who installed what, and tells installations when they are
 // behind. It owns the tables registry_entries, registry_versions,
-// registry_rollbacks, registry_currents, registry_installations and
-// registry_blobs.
+// registry_rollbacks, registry_currents, registry_installations,
+// registry_sayings and registry_blobs.
 package registry
 
 import (

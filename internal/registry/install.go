@@ -3,6 +3,9 @@ package registry
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -101,6 +104,9 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n NewInstallatio
 		if err != nil {
 			return err
 		}
+		if err := forgetSayings(ctx, tx, c.UserID); err != nil {
+			return err
+		}
 		state, err = installationByID(ctx, tx, id)
 		return err
 	})
@@ -143,6 +149,7 @@ type SyncResult struct {
 const (
 	// MaxSync is how many items one sync may ask about.
 	MaxSync = 1000
+	maxHash = 64
 	// downloadLife is how long a download URL holds.
 	downloadLife = 15 * time.Minute
 	// seenEvery spares the database a write when a client asks again soon.
@@ -227,19 +234,44 @@ func (s *Service) compare(ctx context.Context, item SyncItem, l latestVersion, k
 func archiveName(name, version string) string { return name + "-" + version + ".tar.gz" }
 
 // refresh writes what the items say into the caller's installation records:
-// only where it is news, or was last heard a while ago.
+// only where it is news, or was last heard a while ago. Clients ask the same
+// again and again, so what they said last is remembered, and the records need
+// not even be read.
 func (s *Service) refresh(ctx context.Context, c access.Caller, items []SyncItem) error {
+	said := saying{userID: c.UserID, sum: sumOf(items), at: store.Now()}
+	if known, err := heard(ctx, s.DB, said); err != nil || known {
+		return err
+	}
 	records, err := recordsOfUser(ctx, s.DB, c.UserID)
 	if err != nil {
 		return err
 	}
 	changed := changedInstallations(records, items)
-	if len(changed) == 0 {
-		return nil
-	}
 	return s.DB.InGroup(ctx, func(tx *store.Tx) error {
-		return updateInstallations(ctx, tx, changed)
+		if len(changed) > 0 {
+			if err := updateInstallations(ctx, tx, changed); err != nil {
+				return err
+			}
+			if err := forgetSayings(ctx, tx, c.UserID); err != nil {
+				return err
+			}
+		}
+		return remember(ctx, tx, said)
 	})
+}
+
+// A saying is all that a client once said about its installations.
+type saying struct {
+	userID, sum string
+	at          time.Time
+}
+
+func sumOf(items []SyncItem) string {
+	h := sha256.New()
+	for _, i := range items {
+		h.Write(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n", i.EntryID, i.Hash, i.DeviceID, i.InstallPath))
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func changedInstallations(records []Installation, items []SyncItem) []Installation {

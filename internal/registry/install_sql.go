@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -78,6 +79,34 @@ func updateInstallations(ctx context.Context, tx *store.Tx, changed []Installati
 		Table: "registry_installations", Key: store.Col("id", ids),
 		Set: []store.Column{store.Col("content_hash", hashes), store.Col("last_seen_at", times)},
 	}.Run(ctx, tx)
+}
+
+// heard says whether a client said the same a short while ago, and nothing
+// else was said about the user's installations since.
+func heard(ctx context.Context, q store.Querier, s saying) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT 1 FROM registry_sayings WHERE user_id = $1 AND sum = $2 AND heard_at > $3`,
+		s.userID, s.sum, store.Micros(s.at.Add(-seenEvery)))
+	found, err := store.All(rows, err, store.Value[int])
+	return len(found) > 0, err
+}
+
+func remember(ctx context.Context, tx *store.Tx, s saying) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO registry_sayings (user_id, sum, heard_at) VALUES ($1, $2, $3)
+		ON CONFLICT (user_id, sum) DO UPDATE SET heard_at = excluded.heard_at`, s.userID, s.sum, store.Micros(s.at))
+	return err
+}
+
+// forgetSayings is for whoever changes the user's installations.
+func forgetSayings(ctx context.Context, tx *store.Tx, userID string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM registry_sayings WHERE user_id = $1`, userID)
+	return err
+}
+
+// forgetOldSayings removes what counts no more.
+func forgetOldSayings(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM registry_sayings WHERE heard_at < $1`, store.Micros(before))
+	return err
 }
 
 type latestVersion struct {

@@ -218,6 +218,7 @@ func TestSyncSeen(t *testing.T) {
 		seen := func(ago time.Duration) bool {
 			then := store.Micros(time.Now().Add(-ago))
 			w.exec(`UPDATE registry_installations SET last_seen_at = $1`, then)
+			w.exec(`UPDATE registry_sayings SET heard_at = $1`, then)
 			ada.sync(item(id, hash))
 			return w.count(`registry_installations WHERE last_seen_at > $1`, then) == 1
 		}
@@ -255,6 +256,36 @@ func TestSyncInstalled(t *testing.T) {
 	})
 }
 
+// TestSyncAgain checks that what a client says again counts again, once
+// something else was said in between.
+func TestSyncAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme", access.Pro)
+		id := ada.entryOf("pdf", 2)
+		ada.install(id, nil)
+		for range 2 {
+			ada.sync(item(id, "none"))
+			ada.sync(item(id, "none"))
+			if got := ada.statuses(); got != "unknown" {
+				t.Errorf("after a sync: %s, want unknown", got)
+			}
+			ada.install(id, nil)
+			if got := ada.statuses(); got != "up_to_date" {
+				t.Errorf("after an installation: %s, want up_to_date", got)
+			}
+			ada.sync(item(id, "edited"))
+			if got := ada.statuses(); got != "modified" {
+				t.Errorf("after a sync with other content: %s, want modified", got)
+			}
+		}
+		if n := w.count(`registry_sayings`); n != 1 {
+			t.Errorf("%d sayings are remembered, want 1", n)
+		}
+	})
+}
+
 func TestSyncRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -271,7 +302,7 @@ func TestSyncRefused(t *testing.T) {
 		ada.post(path, nil).wantInvalid("installations", "installations is required")
 		ada.post(path, object{"installations": nil}).wantInvalid("installations", "installations")
 		ada.post(path, object{"installations": []object{{}}}).wantInvalid("installations.0.entry_id", "entry_id is required")
-		ada.post(path, object{"installations": []object{item("x", 1)}}).wantInvalid("installations.0.current_version_hash", "string")
+		ada.post(path, object{"installations": []object{item("x", 1)}}).wantInvalid("installations.0.current_version_hash", "unexpected number")
 		ada.post(path, object{"installations": []object{item("x", strings.Repeat("x", 65))}}).wantInvalid("installations.0.current_version_hash", "64")
 		check := path + "/check"
 		ada.get(check+"?entry_id=a&entry_id=b&hash=none").wantInvalid("hash", "once for each entry_id")

@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A RepoPublication is a commit of a repository on its way to become a version.
+type RepoPublication struct {
+	OrgID, UserID, EntryID string
+
+	Version       string
+	ChangeSummary string
+	Source        Source
+	SourceRef     string // tag or SHA
+	SourceRepo    string // owner/repo
+	Package       *skillpkg.Package
+
+	// Latest says that the commit is where its branch stands now.
+	Latest bool
+	// AnyVersion says that a version of any name with this content will do.
+	AnyVersion bool
+}
+
+// prereleaseOf begins the versions that come from a branch.
+const prereleaseOf = "0.0.0-repohost."
+
+// PublishRepo adds a version to an entry of the organisation, as Push does. It
+// becomes current unless that would be a step back: a prerelease from a branch
+// only while the entry has no release and the branch has not gone on, a
+// release unless the current version is a later one. If a version with the
+// content is there, that is returned and made is false; the same name with
+// other content is a conflict.
+func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version, made bool, err error) {
+	defer fault.Wrap(&err, "publish to entry %s", p.EntryID)
+	e, err := ownEntry(ctx, s.DB, p.OrgID, p.EntryID)
+	if err != nil {
+		return v, false, err
+	}
+	var archive bytes.Buffer
+	if err := p.Package.Repack(ctx, &archive, skillpkg.TarGz); err != nil {
+		return v, false, err
+	}
+	publication := p.publication(archive.Bytes())
+	if issues := publication.checkPush(); len(issues) > 0 {
+		return v, false, fault.Issues(issues...)
+	}
+	err = s.publish(ctx, publication, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version) (bool, error) {
+		v, made, err = p.commit(ctx, tx, fresh)
+		return made, err
+	})
+	return v, made, err
+}
+
+func (p *RepoPublication) publication(archive []byte) Publication {
+	summary := cut(p.ChangeSummary, maxSummary)
+	return Publication{
+		OrgID: p.OrgID, UserID: p.UserID, Version: p.Version, ChangeSummary: &summary,
+		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo,
+		Archive: bytes.NewReader(archive), Size: int64(len(archive)),
+	}
+}
+
+func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Version) (_ Version, made bool, err error) {
+	e, err := lockEntry(ctx, tx, p.OrgID, p.EntryID)
+	if err != nil {
+		return fresh, false, err
+	}
+	there, err := p.existing(ctx, tx, fresh)
+	if err == nil {
+		return there, false, sameTree(there, fresh)
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return fresh, false, err
+	}
+	fresh.EntryID, fresh.PushedAt = e.ID, after(e.UpdatedAt)
+	if err := insertVersion(ctx, tx, fresh); err != nil {
+		return fresh, false, err
+	}
+	current, err := p.becomesCurrent(ctx, tx, e)
+	if err != nil {
+		return fresh, false, err
+	}
+	if !current {
+		_, err := tx.Exec(ctx, `UPDATE registry_entries SET updated_at = $2 WHERE id = $1`, e.ID, store.Micros(fresh.PushedAt))
+		return fresh, true, err
+	}
+	e.setCurrent(fresh, fresh.PushedAt)
+	return fresh, true, updateCurrent(ctx, tx, e)
+}
+
+// existing finds the version of that name, or one with the content if any will
+// do.
+func (p *RepoPublication) existing(ctx context.Context, tx *store.Tx, fresh Version) (Version, error) {
+	v, err := versionByName(ctx, tx, p.EntryID, p.Version)
+	if !fault.Is(err, fault.NotFound) || !p.AnyVersion {
+		return v, err
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.tree_digest = $2
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, p.EntryID, fresh.TreeDigest)
+	return store.One(rows, err, "Version", scanVersion)
+}
+
+// sameTree compares files rather than archives: they may have been packed by
+// another tool, or another release of this one.
+func sameTree(there, fresh Version) error {
+	if there.TreeDigest != fresh.TreeDigest {
+		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so make a new commit or tag", there.Version)
+	}
+	return nil
+}
+
+func (p *RepoPublication) becomesCurrent(ctx context.Context, tx *store.Tx, e Entry) (bool, error) {
+	if !strings.HasPrefix(p.Version, prereleaseOf) {
+		return strings.HasPrefix(e.CurrentVersion, prereleaseOf) || !later(e.CurrentVersion, p.Version), nil
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM registry_versions WHERE entry_id = $1 AND version NOT LIKE $2)`, e.ID, prereleaseOf+"%")
+	released, err := store.One(rows, err, "Version", store.Value[bool])
+	return p.Latest && !released, err
+}
+
+// later reports whether the first version follows the second by the rules of
+// SemVer. Versions of another form have no order but that of their pushes.
+func later(a, b string) bool {
+	first, err1 := semver.StrictNewVersion(a)
+	second, err2 := semver.StrictNewVersion(b)
+	return err1 == nil && err2 == nil && first.GreaterThan(second)
+}
