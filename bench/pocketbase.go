@@ -70,7 +70,7 @@ func (l *lab) ingestPocketBase(ctx context.Context, binary string) (float64, err
 		return 0, err
 	}
 	requests, err := eachPush(l.pushes(), func(p push) ([]byte, error) {
-		return s.post(ctx, "/api/batch", newPocketBatch(p))
+		return s.post(ctx, "/api/batch", key, newPocketBatch(p))
 	})
 	if err != nil {
 		return 0, err

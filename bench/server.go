@@ -171,6 +171,27 @@ func (s *server) request(ctx context.Context, method, path string, body io.Reade
 	return req, nil
 }
 
+// holders makes keys of so many people, as a team has them.
+func (l *lab) holders(ctx context.Context, url string, count int) ([]string, error) {
+	keys := make([]string, count)
+	for i := range keys {
+		cmd := exec.CommandContext(ctx, l.binary, "key", "create", "--database-url", url, "--user", fmt.Sprintf("person-%d@bench.example", i), "--json")
+		cmd.Env = environment()
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("make a key: %w", err)
+		}
+		var made struct {
+			APIKey string `json:"api_key"`
+		}
+		if err := json.Unmarshal(out, &made); err != nil {
+			return nil, err
+		}
+		keys[i] = made.APIKey
+	}
+	return keys, nil
+}
+
 // call sends a request outside of any measurement.
 func call(req *http.Request, status int, out any) error {
 	answer, err := http.DefaultClient.Do(req)

@@ -89,8 +89,15 @@ func (l *lab) ingest(ctx context.Context, url string) (time.Duration, float64, e
 		return 0, 0, err
 	}
 	defer s.stop()
+	keys, err := l.holders(ctx, url, ingestConns)
+	if err != nil {
+		return 0, 0, err
+	}
+	sent := 0
 	requests, err := eachPush(l.pushes(), func(p push) ([]byte, error) {
-		return s.post(ctx, "/api/v1/push", p)
+		holder := keys[sent%ingestConns] // one for each connection
+		sent++
+		return s.post(ctx, "/api/v1/push", holder, p)
 	})
 	if err != nil {
 		return 0, 0, err
@@ -144,7 +151,7 @@ func watchMemory(pid int) func() (float64, error) {
 }
 
 // post makes a request with a JSON body as it goes over the line.
-func (s *server) post(ctx context.Context, path string, body any) ([]byte, error) {
+func (s *server) post(ctx context.Context, path, holder string, body any) ([]byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -153,6 +160,7 @@ func (s *server) post(ctx context.Context, path string, body any) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("Authorization", "Bearer "+holder)
 	req.Header.Set("Content-Type", "application/json")
 	return wire(req)
 }

@@ -62,9 +62,6 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (skillIDs
 		return nil, err
 	}
 	skillIDs = in.concerned()
-	if err := lockTotals(ctx, tx, skillIDs); err != nil {
-		return nil, err
-	}
 	if in.timelines, err = s.Versions.Timelines(ctx, tx, skillIDs); err != nil {
 		return nil, err
 	}
@@ -105,7 +102,7 @@ type intake struct {
 // look finds what is known of all that the report speaks of. Reports of one
 // user take turns from here on, so that nobody else changes it.
 func (in *intake) look(ctx context.Context) (err error) {
-	if err := lockTotals(ctx, in.tx, []string{in.report.UserID}); err != nil {
+	if err := takeTurn(ctx, in.tx, in.report.UserID); err != nil {
 		return err
 	}
 	if in.skillIDs, err = resolveAll(ctx, in.tx, in.report.OrgID, in.report.names()); err != nil {

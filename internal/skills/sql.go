@@ -51,22 +51,14 @@ func idsByName(ctx context.Context, q store.Querier, orgID string, names []strin
 	return ids, err
 }
 
-// lockTotals makes reports about the same skills take turns, always in the
-// same order, so that numbers can be read and written without a race. The row
-// of a user counts nothing: it is there for the turns of the user's reports.
-func lockTotals(ctx context.Context, tx *store.Tx, subjectIDs []string) error {
-	zeros := make([]int64, len(subjectIDs))
-	_, err := store.Bulk{
-		Table:      "skill_totals",
-		Columns:    []store.Column{store.Col("subject_id", subjectIDs), store.Col("unique_sessions", zeros), store.Col("graded_sessions", zeros)},
-		OnConflict: "ON CONFLICT (subject_id) DO NOTHING",
-	}.Insert(ctx, tx)
-	if err != nil {
-		return err
-	}
-	in, list := tx.Dialect().In("$1", subjectIDs)
-	rows, err := tx.Query(ctx, `SELECT subject_id FROM skill_totals WHERE subject_id`+in+` ORDER BY subject_id`+tx.Dialect().ForUpdate(), list)
-	_, err = store.All(rows, err, store.Value[string])
+// takeTurn makes reports of one user wait for each other: what they speak of
+// is the user's own, so that it can be read and written without a race. The
+// numbers of skills, which all users share, are only ever added to, in the
+// order of their ids. The user's row in skill_totals counts nothing.
+func takeTurn(ctx context.Context, tx *store.Tx, userID string) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO skill_totals (subject_id, unique_sessions, graded_sessions) VALUES ($1, 0, 0)
+		ON CONFLICT (subject_id) DO UPDATE SET unique_sessions = 0`, userID)
 	return err
 }
 

@@ -48,14 +48,10 @@ func verdict(e event) *float64 {
 }
 
 // gradingBody is the verdict in the form in which a push brings one.
-func gradingBody(e event, g skills.Grading) map[string]json.RawMessage {
-	body := map[string]json.RawMessage{}
-	for key, value := range map[string]any{
+func gradingBody(e event, g skills.Grading) json.RawMessage {
+	return bodyOf(map[string]any{
 		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,
 		"evaluation_name": e.text("gen_ai.evaluation.name"), "explanation": e.text("gen_ai.evaluation.explanation"),
 		"score_label": e.text("gen_ai.evaluation.score.label"), "score_value": e.text("gen_ai.evaluation.score.value"),
-	} {
-		body[key], _ = json.Marshal(value) // texts, times and numbers from 0 to 1 always marshal
-	}
-	return body
+	})
 }

@@ -8,7 +8,6 @@ package telemetry
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"strings"
 	"time"
 
@@ -40,8 +39,17 @@ type prompt struct {
 type record struct {
 	id           string // see skills.ID
 	kind         string
-	body         map[string]json.RawMessage
+	body         json.RawMessage // an object
 	normalizedAt time.Time
+}
+
+// bodyOf makes the body of a record that nobody sent.
+func bodyOf[V any](fields map[string]V) json.RawMessage {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // texts, times, numbers from 0 to 1 and JSON always marshal
+	}
+	return body
 }
 
 // A rejection says which record could not be taken, and why.
@@ -79,21 +87,23 @@ func (r record) merge(report record) record {
 	if newer.normalizedAt.Before(older.normalizedAt) {
 		newer, older = older, newer
 	}
-	body := maps.Clone(older.body)
-	for key, value := range newer.body {
+	body := older.fields()
+	for key, value := range newer.fields() {
 		if _, had := body[key]; !had || string(value) != "null" {
 			body[key] = value
 		}
 	}
-	newer.body = body
+	newer.body = bodyOf(body)
 	return newer
 }
 
-// text is the body as JSON. The databases keep only good UTF-8.
-func (r record) text() string {
-	body, err := json.Marshal(r.body)
-	if err != nil {
-		panic(err) // it was JSON before
+func (r record) fields() map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(r.body, &fields); err != nil {
+		panic(err) // it was decoded before
 	}
-	return strings.ToValidUTF8(string(body), "\ufffd")
+	return fields
 }
+
+// text is the body for the databases, which keep only good UTF-8.
+func (r record) text() string { return strings.ToValidUTF8(string(r.body), "\ufffd") }

@@ -161,7 +161,8 @@ func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, err
 		if err := row.Scan(&r.id, &r.kind, &body, store.Time(&r.normalizedAt)); err != nil {
 			return r, err
 		}
-		return r, json.Unmarshal([]byte(body), &r.body)
+		r.body = json.RawMessage(body)
+		return r, nil
 	})
 }
 
