@@ -54,6 +54,9 @@ type File struct {
 type Package struct {
 	// Files are the regular files and links, sorted by path.
 	Files []File
+	// Folders are those that the archive names, sorted by path. They matter
+	// where an empty one is needed: Unpack makes only those that hold files.
+	Folders []string
 	// Folder is the name of the folder that wrapped the skill in the archive,
 	// or "" if the skill stood at the archive's root.
 	Folder string
@@ -124,6 +127,7 @@ func (s *scan) finish() (*Package, error) {
 	root.parent = nil
 	p := &Package{
 		Files:      root.list(),
+		Folders:    root.folders(),
 		Folder:     root.name,
 		SkillPath:  found.path,
 		PackedSize: s.size,

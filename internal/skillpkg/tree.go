@@ -152,3 +152,17 @@ func (n *node) list() []File {
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 	return files
 }
+
+// folders lists the folders below n that the archive names, by path.
+func (n *node) folders() (all []string) {
+	for _, c := range n.sorted() {
+		if !c.isFolder() {
+			continue
+		}
+		if c.listed {
+			all = append(all, c.path())
+		}
+		all = append(all, c.folders()...)
+	}
+	return all
+}

@@ -1,0 +1,167 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxPerFile and maxPerRule keep a report readable, whatever somebody
+	// uploads. What they leave out is counted in a finding of its own.
+	maxPerFile = 10
+	maxPerRule = 100
+	// maxRaw bounds what is kept of the text at fault, in bytes: a word may be
+	// as long as its file.
+	maxRaw = 4 << 10
+	// maxEvidence and maxMessage are in characters.
+	maxEvidence = 160
+	maxMessage  = 300
+)
+
+// A remark is a finding in the making: what is not set comes from the rule.
+type remark struct {
+	code     string
+	path     string
+	line     int
+	message  string
+	evidence string
+	severity Severity
+	// lower is by how many steps the severity is lowered: where something is
+	// only talked about, it matters less. Below info nothing is reported.
+	lower int
+}
+
+// A collector gathers findings.
+type collector struct {
+	findings []Finding // not fit to be shown yet
+	files    map[spot]*tally
+	seen     map[sighting]bool
+}
+
+// A spot is a rule in a file.
+type spot struct{ code, path string }
+
+type sighting struct {
+	spot
+	evidence string
+}
+
+// A tally is how often a rule was broken in a file.
+type tally struct {
+	shown, hidden int
+	worst         Severity // of the hidden ones
+}
+
+// add takes in a remark, unless the same was said about the file before.
+func (c *collector) add(r remark) {
+	rule, _ := ruleOf(r.code)
+	severity, ok := cmp.Or(r.severity, rule.Severity).lowered(r.lower)
+	if !ok {
+		return
+	}
+	if c.files == nil {
+		c.files, c.seen = map[spot]*tally{}, map[sighting]bool{}
+	}
+	at := spot{r.code, r.path}
+	count := c.files[at]
+	if count == nil {
+		count = &tally{}
+		c.files[at] = count
+	}
+	if count.shown >= maxPerFile {
+		count.hidden++
+		count.worst = worse(count.worst, severity)
+		return
+	}
+	r.evidence = strings.ToValidUTF8(r.evidence[:min(len(r.evidence), maxRaw)], "")
+	if r.evidence != "" && c.seen[sighting{at, r.evidence}] {
+		return
+	}
+	c.seen[sighting{at, r.evidence}] = true
+	count.shown++
+	c.findings = append(c.findings, Finding{
+		Code: rule.Code, Category: rule.Category, Severity: severity, Path: r.path, Line: r.line,
+		Message: cmp.Or(r.message, rule.Title), Evidence: r.evidence, Remediation: rule.Help,
+	})
+}
+
+// report sorts the findings, says what was left out, and takes out what must
+// not be shown.
+func (c *collector) report() Report {
+	all := slices.Clone(c.findings)
+	for at, count := range c.files {
+		if count.hidden > 0 {
+			all = append(all, leftOut(at, count.worst, fmt.Sprintf("%d more findings of this rule in this file are not listed.", count.hidden)))
+		}
+	}
+	slices.SortFunc(all, compare)
+	kept := []Finding{}
+	shown := map[string]int{}
+	rest := map[string]*tally{}
+	for _, f := range all {
+		if shown[f.Code]++; shown[f.Code] <= maxPerRule {
+			kept = append(kept, f)
+			continue
+		}
+		if rest[f.Code] == nil {
+			rest[f.Code] = &tally{}
+		}
+		rest[f.Code].hidden++
+		rest[f.Code].worst = worse(rest[f.Code].worst, f.Severity)
+	}
+	for code, count := range rest {
+		kept = append(kept, leftOut(spot{code: code}, count.worst, fmt.Sprintf("%d more findings of this rule in other files are not listed.", count.hidden)))
+	}
+	for i := range kept {
+		kept[i].Message = shorten(redact(kept[i].Message), maxMessage)
+		kept[i].Evidence = shorten(redact(kept[i].Evidence), maxEvidence)
+	}
+	slices.SortFunc(kept, compare)
+	return Report{Findings: kept}
+}
+
+func leftOut(at spot, severity Severity, message string) Finding {
+	rule, _ := ruleOf(at.code)
+	return Finding{
+		Code: rule.Code, Category: rule.Category, Severity: severity, Path: at.path,
+		Message: message, Remediation: rule.Help,
+	}
+}
+
+func compare(a, b Finding) int {
+	return cmp.Or(
+		strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), strings.Compare(a.Code, b.Code),
+		strings.Compare(a.Message, b.Message), strings.Compare(a.Evidence, b.Evidence),
+	)
+}
+
+// severities are sorted from the worst.
+var severities = [...]Severity{Error, Warning, Info}
+
+// lowered goes down by so many steps; ok is false if nothing remains.
+func (s Severity) lowered(steps int) (_ Severity, ok bool) {
+	at := slices.Index(severities[:], s) + steps
+	if at >= len(severities) {
+		return "", false
+	}
+	return severities[at], true
+}
+
+// worse returns the worse of two severities, of which the first may be "".
+func worse(a, b Severity) Severity {
+	if a != "" && slices.Index(severities[:], a) < slices.Index(severities[:], b) {
+		return a
+	}
+	return b
+}
+
+// shorten makes one line of a text and cuts it to so many characters.
+func shorten(s string, most int) string {
+	runes := []rune(strings.Join(strings.Fields(visible(s)), " "))
+	if len(runes) <= most {
+		return string(runes)
+	}
+	return string(runes[:most-1]) + "…"
+}

@@ -1,0 +1,208 @@
+package lint
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A lang is a language that patterns are written for; several form a set.
+type lang uint8
+
+const (
+	noLang lang = 0
+	shell  lang = 1 << iota
+	python
+	script // JavaScript and its kin
+	otherCode
+)
+
+// languages tells the language of a file by the end of its name.
+func languages(extension string) lang {
+	switch extension {
+	case ".sh", ".bash", ".zsh", ".ksh":
+		return shell
+	case ".py", ".pyw":
+		return python
+	case ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx":
+		return script
+	case ".rb", ".pl", ".ps1", ".psm1", ".bat", ".cmd", ".php", ".lua", ".go", ".rs", ".java", ".c", ".cpp", ".cs", ".swift", ".kt", ".r":
+		return otherCode
+	}
+	return noLang
+}
+
+// fenceLang tells the language of a fenced block by its info string.
+func fenceLang(info string) lang {
+	word, _, _ := strings.Cut(strings.ToLower(strings.Trim(info, " {}.")), " ")
+	switch word {
+	case "bash", "sh", "shell", "zsh", "console", "shell-session", "terminal":
+		return shell
+	case "python", "python3", "py":
+		return python
+	case "js", "javascript", "node", "jsx", "ts", "typescript", "tsx":
+		return script
+	}
+	return noLang
+}
+
+// A document is a text file of a skill.
+type document struct {
+	path     string
+	text     string
+	lang     lang
+	markdown bool
+	// lower is by how many steps findings about its content are lowered.
+	lower int
+}
+
+func newDocument(name string, content []byte) document {
+	extension := strings.ToLower(path.Ext(name))
+	d := document{
+		path: name, text: strings.ToValidUTF8(string(content), "\ufffd"),
+		lang: languages(extension), markdown: isMarkdown(extension),
+	}
+	if d.lang == noLang {
+		d.lang = languageByContent(path.Base(name), content)
+	}
+	if d.isExample() {
+		d.lower = 1
+	}
+	return d
+}
+
+func isMarkdown(extension string) bool {
+	return slices.Contains([]string{".md", ".markdown", ".mdx"}, extension)
+}
+
+// languageByContent looks at the first line, and knows a few names.
+func languageByContent(base string, content []byte) lang {
+	if base == "Makefile" || base == "Dockerfile" || base == "Justfile" {
+		return shell
+	}
+	first, _, _ := bytes.Cut(content, []byte("\n"))
+	if !bytes.HasPrefix(first, []byte("#!")) {
+		return noLang
+	}
+	switch {
+	case bytes.Contains(first, []byte("python")):
+		return python
+	case bytes.Contains(first, []byte("node")), bytes.Contains(first, []byte("deno")), bytes.Contains(first, []byte("bun")):
+		return script
+	case bytes.Contains(first, []byte("sh")):
+		return shell
+	}
+	return otherCode
+}
+
+// isExample reports whether the file shows or tests something, rather than
+// being part of what the skill does. Code is none for lying in references/.
+func (d document) isExample() bool {
+	for folder := range strings.SplitSeq(path.Dir(d.path), "/") {
+		switch strings.ToLower(folder) {
+		case "docs", "examples", "tests", "evals":
+			return true
+		case "references":
+			return d.lang == noLang
+		}
+	}
+	return false
+}
+
+// A line is one line of a document and what is known about where it stands.
+type line struct {
+	number int
+	text   string
+	lang   lang
+	// fenced says that it stands in a fenced block of Markdown.
+	fenced bool
+	// commented says that an HTML comment is open where the line begins.
+	commented bool
+	// intro is the last line of prose before the fenced block.
+	intro string
+	// next is the line that follows, if both are prose.
+	next string
+}
+
+// isCode reports whether the line is there to be run.
+func (l line) isCode() bool { return l.lang != noLang }
+
+// isRemark reports whether the whole line is a comment of its language.
+func (l line) isRemark() bool {
+	text := strings.TrimSpace(l.text)
+	switch l.lang {
+	case noLang:
+		return false
+	case script:
+		return strings.HasPrefix(text, "//") || strings.HasPrefix(text, "*") || strings.HasPrefix(text, "/*")
+	default:
+		return strings.HasPrefix(text, "#") || strings.HasPrefix(text, "//")
+	}
+}
+
+// A tracker tells for each line of a document where it stands.
+type tracker struct {
+	document  document
+	number    int
+	fence     string // what opened the block, or ""
+	lang      lang
+	commented bool
+	intro     string
+}
+
+// step takes the next line.
+func (t *tracker) step(text string) line {
+	t.number++
+	l := line{number: t.number, text: text, lang: t.document.lang}
+	if !t.document.markdown {
+		return l
+	}
+	mark, info := fenceMark(text)
+	switch {
+	case t.fence == "" && mark != "" && !t.commented:
+		t.fence, t.lang = mark, fenceLang(info)
+		return l
+	case t.fence != "" && mark != "" && info == "" && mark[0] == t.fence[0] && len(mark) >= len(t.fence):
+		t.fence = ""
+		return l
+	case t.fence != "":
+		l.fenced, l.lang, l.intro = true, t.lang, t.intro
+		return l
+	}
+	l.commented = t.commented
+	t.commented = commentedAt(text, t.commented, len(text))
+	if strings.TrimSpace(text) != "" {
+		t.intro = text
+	}
+	return l
+}
+
+// fenceMark returns the marks that open or close a fenced block, and what
+// follows them; mark is "" if the line is no fence.
+func fenceMark(text string) (mark, info string) {
+	text = strings.TrimLeft(text, " \t>-*+0123456789.")
+	if !strings.HasPrefix(text, "```") && !strings.HasPrefix(text, "~~~") {
+		return "", ""
+	}
+	rest := strings.TrimLeft(text, text[:1])
+	return text[:len(text)-len(rest)], strings.TrimSpace(rest)
+}
+
+// commentedAt reports whether an HTML comment is open at a position of a line,
+// given whether one is open at its beginning.
+func commentedAt(text string, open bool, at int) bool {
+	for i := 0; i < at; {
+		mark := "<!--"
+		if open {
+			mark = "-->"
+		}
+		found := strings.Index(text[i:], mark)
+		if found < 0 || i+found >= at {
+			return open
+		}
+		open = !open
+		i += found + len(mark)
+	}
+	return open
+}

@@ -1,0 +1,113 @@
+package lint
+
+// A matcher finds which of many keywords stand in a line, in one pass over its
+// bytes (Aho and Corasick). Only patterns whose keywords stand there are tried:
+// a hundred regular expressions on every line would take seconds.
+type matcher struct {
+	// class maps a byte to its column of next; bytes in no keyword share one.
+	class   [256]uint8
+	classes int
+	// next is the state after a byte, by state and class.
+	next []uint16
+	// hits tells by state which lists have a keyword that ends there.
+	hits []set
+}
+
+// A set holds the numbers of up to 128 lists.
+type set [2]uint64
+
+func (s *set) put(n int)      { s[n/64] |= 1 << (n % 64) }
+func (s set) empty() bool     { return s[0]|s[1] == 0 }
+func (s set) union(t set) set { return set{s[0] | t[0], s[1] | t[1]} }
+
+// newMatcher takes lists of keywords, which are in lower case.
+func newMatcher(keywords [][]string) *matcher {
+	m := &matcher{classes: 1}
+	for _, list := range keywords {
+		for _, word := range list {
+			m.classify(word)
+		}
+	}
+	m.addState()
+	for n, list := range keywords {
+		for _, word := range list {
+			m.hits[m.insert(word)].put(n)
+		}
+	}
+	m.connect()
+	return m
+}
+
+// classify gives the bytes of a keyword classes of their own, whatever the case.
+func (m *matcher) classify(word string) {
+	for i := range len(word) {
+		b := word[i]
+		if m.class[b] != 0 {
+			continue
+		}
+		m.class[b] = uint8(m.classes) //nolint:gosec // keywords are ASCII: there are fewer than 128
+		if 'a' <= b && b <= 'z' {
+			m.class[b-'a'+'A'] = m.class[b]
+		}
+		m.classes++
+	}
+}
+
+func (m *matcher) addState() uint16 {
+	m.next = append(m.next, make([]uint16, m.classes)...)
+	m.hits = append(m.hits, set{})
+	return uint16(len(m.hits) - 1) //nolint:gosec // keywords are few
+}
+
+// insert adds a keyword to the tree and returns its last state.
+func (m *matcher) insert(word string) uint16 {
+	at := uint16(0)
+	for i := range len(word) {
+		step := int(at)*m.classes + int(m.class[word[i]])
+		if m.next[step] == 0 {
+			to := m.addState()
+			m.next[step] = to
+		}
+		at = m.next[step]
+	}
+	return at
+}
+
+// connect turns the tree into an automaton: where a keyword cannot go on, the
+// longest end of what was read that begins another one does.
+func (m *matcher) connect() {
+	fallback := make([]uint16, len(m.hits))
+	queue := []uint16{0}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for class := range m.classes {
+			step := int(at)*m.classes + class
+			other := uint16(0)
+			if at != 0 {
+				other = m.next[int(fallback[at])*m.classes+class]
+			}
+			child := m.next[step]
+			if child == 0 {
+				m.next[step] = other
+				continue
+			}
+			fallback[child] = other
+			m.hits[child] = m.hits[child].union(m.hits[other])
+			queue = append(queue, child)
+		}
+	}
+}
+
+// find returns the lists that have a keyword in the text.
+func (m *matcher) find(text string) set {
+	var found set
+	at := uint16(0)
+	for i := range len(text) {
+		at = m.next[int(at)*m.classes+int(m.class[text[i]])]
+		if hit := &m.hits[at]; !hit.empty() {
+			found = found.union(*hit)
+		}
+	}
+	return found
+}

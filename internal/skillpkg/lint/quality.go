@@ -1,0 +1,155 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+const (
+	maxLines            = 500
+	maxTokens           = 5000
+	runesPerToken       = 4
+	minDescription      = 20
+	maxDescriptionWords = 200
+	// minContentWords is how many words of a description must name something.
+	minContentWords = 2
+	// sameDescription is the share of common words from which on two
+	// descriptions compete for the same requests.
+	sameDescription = 0.8
+)
+
+func (c *check) checkBody() {
+	body := c.skill.Body
+	if strings.TrimSpace(body) == "" {
+		c.spec("qual.body.empty", 0, "")
+		return
+	}
+	lines := c.skill.BodyLine - 1 + strings.Count(strings.TrimRight(body, "\n"), "\n") + 1
+	if lines > maxLines {
+		c.spec("qual.body.too_many_lines", maxLines+1, "SKILL.md has %d lines; %d are recommended at most.", lines, maxLines)
+	}
+	if tokens := utf8.RuneCountInString(body) / runesPerToken; tokens > maxTokens {
+		c.spec("qual.body.too_many_tokens", 0, "The body has about %d tokens; %d are recommended at most.", tokens, maxTokens)
+	}
+}
+
+// whenCue is what descriptions say that tell when to use the skill.
+var whenCue = regexp.MustCompile(`(?i)\b(?:when|whenever|if (?:the user|you|asked)|use (?:this|it|for|to|before|after|in|on|with|proactively)|used? (?:for|to|by)|useful|for (?:tasks|requests|questions|working)|asks? (?:for|to|about)|asked|needs? to|wants? to|trigger)`)
+
+func (c *check) checkDescription() {
+	description := c.skill.Description
+	if description == "" {
+		return // the spec family has said so
+	}
+	line := c.field("description").Line
+	if n := utf8.RuneCountInString(description); n < minDescription {
+		c.spec("qual.description.too_short", line, "The description has %d characters; agents choose by it.", n)
+		return
+	}
+	if n := len(strings.Fields(description)); n > maxDescriptionWords {
+		c.spec("qual.description.too_wordy", line, "The description has %d words; %d are plenty.", n, maxDescriptionWords)
+	}
+	if !mostlyLatin(description) {
+		return // the other rules know English only
+	}
+	if len(contentWords(description)) < minContentWords {
+		c.spec("qual.description.too_generic", line, "")
+		return
+	}
+	if !whenCue.MatchString(description) {
+		c.spec("qual.description.no_when", line, "")
+	}
+}
+
+func mostlyLatin(s string) bool {
+	letters, latin := 0, 0
+	for _, r := range s {
+		if unicode.IsLetter(r) {
+			letters++
+			if unicode.Is(unicode.Latin, r) {
+				latin++
+			}
+		}
+	}
+	return latin*2 > letters
+}
+
+// emptyWords are those that fit any skill.
+const emptyWords = ` a about agent ai all also an and any anything are as ask asks assist assistant assists at be best better by can
+	different do does everything for from general good great help helpful helps how i if improve improves in into is it its
+	kind kinds like lot make makes many more most need needed needs of on or other our please problem problems provide provides
+	question questions request requests skill so some something stuff such task tasks that the their them these they thing
+	things this to tool tools use used useful user users uses using variety various want wants was we what when whenever
+	which will with work works you your `
+
+// contentWords returns the distinct words that name something, in lower case.
+func contentWords(s string) map[string]bool {
+	words := map[string]bool{}
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		words[w] = true
+	}
+	for _, w := range strings.Fields(emptyWords) {
+		delete(words, w)
+	}
+	return words
+}
+
+// A Neighbour is another skill of the same organisation.
+type Neighbour struct {
+	Name        string
+	Description string
+}
+
+// Overlap returns the report with a finding for the neighbour whose
+// description is nearly that of the skill, if there is one. A neighbour of the
+// same name is the skill itself.
+func Overlap(r Report, skill skillpkg.Skill, neighbours []Neighbour) Report {
+	mine := contentWords(skill.Description)
+	best, rival := sameDescription, ""
+	for _, n := range neighbours {
+		if n.Name == skill.Name || len(mine) < minContentWords {
+			continue
+		}
+		if s := similarity(mine, contentWords(n.Description)); s > best || s == best && (rival == "" || n.Name < rival) {
+			best, rival = s, n.Name
+		}
+	}
+	if rival == "" {
+		return r
+	}
+	line := 0
+	for _, f := range skill.Fields {
+		if f.Key == "description" {
+			line = f.Line
+		}
+	}
+	var found collector
+	found.add(remark{
+		code: "qual.overlap.description", path: "SKILL.md", line: line,
+		message: fmt.Sprintf("The description is nearly that of the skill %q.", rival),
+	})
+	all := slices.Concat(r.Findings, found.report().Findings)
+	slices.SortFunc(all, compare)
+	return Report{Findings: all}
+}
+
+// similarity is the share of words that two sets have in common.
+func similarity(a, b map[string]bool) float64 {
+	common := 0
+	for w := range a {
+		if b[w] {
+			common++
+		}
+	}
+	all := len(a) + len(b) - common
+	if all == 0 {
+		return 0
+	}
+	return float64(common) / float64(all)
+}

@@ -1,0 +1,41 @@
+package lint
+
+// specRules are the rules about the format, and about what some clients refuse.
+func specRules() []Rule {
+	return []Rule{
+		{"spec.root.missing", Spec, Error, "The skill has no files.", "Add a SKILL.md with a name and a description."},
+		{"spec.root.not_directory", Spec, Error, "The skill path is not a folder.", "Name the folder that holds SKILL.md."},
+		{"spec.skill_md.missing", Spec, Error, "No SKILL.md at the skill root.", "Put a SKILL.md at the root of the folder, and pack one skill at a time."},
+		{"spec.skill_md.lowercase_name", Spec, Warning, "The file is named skill.md; clients look for SKILL.md.", "Rename it to SKILL.md."},
+		{"spec.skill_md.not_utf8", Spec, Error, "SKILL.md is not valid UTF-8.", "Save it as UTF-8."},
+		{"spec.skill_md.bom", Spec, Warning, "SKILL.md begins with a byte-order mark.", "Save it as UTF-8 without a byte-order mark."},
+		{"spec.frontmatter.missing", Spec, Error, "No frontmatter block.", "Begin SKILL.md with a line ---, the fields name and description, and another line ---."},
+		{"spec.frontmatter.unclosed", Spec, Error, "The frontmatter is never closed.", "Add a line --- after the last field."},
+		{"spec.frontmatter.too_long", Spec, Error, "The frontmatter is longer than 64 KiB.", "Move text to the body."},
+		{"spec.frontmatter.yaml_invalid", Spec, Error, "The frontmatter is not valid YAML.", "Mend the line; a value with a colon or a quote needs quotes around it."},
+		{"spec.frontmatter.not_mapping", Spec, Error, "The frontmatter must be key: value lines.", "Write one field a line, such as name: my-skill."},
+		{"spec.frontmatter.ambiguous_fence", Spec, Warning, "--- stands inside a value; some readers stop there.", "Write the value without three hyphens in a row."},
+		{"spec.frontmatter.yaml_feature", Spec, Warning, "The frontmatter uses anchors, tags or flow style, which strict readers refuse.", "Write plain key: value lines."},
+		{"spec.frontmatter.repaired", Spec, Warning, "The value needs quotes; strict readers refuse it.", "Put quotes around the value."},
+		{"spec.field.unknown", Spec, Warning, "The specification does not know the field.", "Move it below metadata, or keep it if your client needs it."},
+		{"spec.name.missing", Spec, Error, "The field name is required.", "Add a line name: with the name of the folder."},
+		{"spec.name.empty", Spec, Error, "The field name is empty.", "Write the name of the folder as text."},
+		{"spec.name.too_long", Spec, Error, "The name is longer than 64 characters.", "Choose a shorter name."},
+		{"spec.name.not_lowercase", Spec, Error, "The name must be lowercase.", "Write the name in lowercase."},
+		{"spec.name.edge_hyphen", Spec, Error, "The name may not begin or end with a hyphen.", "Remove the hyphen."},
+		{"spec.name.double_hyphen", Spec, Error, "The name may not contain two hyphens in a row.", "Keep one hyphen."},
+		{"spec.name.bad_character", Spec, Error, "The name holds a character that is not allowed.", "Use lowercase letters, digits and hyphens."},
+		{"spec.name.directory_mismatch", Spec, Warning, "Folder and name differ.", "Give the folder the name of the skill."},
+		{"spec.description.missing", Spec, Error, "The field description is required.", "Say what the skill does and when to use it."},
+		{"spec.description.empty", Spec, Error, "The field description is empty.", "Say what the skill does and when to use it."},
+		{"spec.description.too_long", Spec, Error, "The description is longer than 1024 characters.", "Keep what tells when to use the skill, and move the rest to the body."},
+		{"spec.compatibility.not_string", Spec, Error, "compatibility must be text.", "Write one line of text of 1 to 500 characters."},
+		{"spec.compatibility.too_long", Spec, Error, "compatibility is longer than 500 characters.", "Keep what a client must have, and move the rest to the body."},
+		{"spec.compatibility.empty", Spec, Error, "compatibility is empty.", "Remove the field, or say what the skill needs."},
+		{"spec.metadata.not_string_map", Spec, Warning, "metadata must be a map of text to text.", "Write every value as text, one level deep."},
+		{"spec.allowed_tools.not_string", Spec, Warning, "allowed-tools must be one text.", "Write the tools on one line, separated by spaces."},
+		{"port.name.non_ascii", Spec, Info, "Several hosts take only a to z, 0 to 9 and hyphens in a name.", "Use ASCII letters if the skill is to be published."},
+		{"port.name.reserved_word", Spec, Info, "Some hosts reserve the words anthropic and claude in names.", "Choose a name without them if the skill is to be published."},
+		{"port.description.angle_brackets", Spec, Info, "Some packaging tools refuse < and > in the description.", "Write the description without angle brackets."},
+	}
+}

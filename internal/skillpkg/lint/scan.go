@@ -1,0 +1,263 @@
+package lint
+
+import (
+	"context"
+	"iter"
+	"math/bits"
+	"strings"
+)
+
+const (
+	// window is how much of a long line is matched at once. Neighbouring ones
+	// share a quarter, so that nothing is cut in two.
+	window  = 2048
+	overlap = window / 4
+	// matchBudget bounds the bytes that are matched against patterns in one
+	// package: expressions take linear time, but somebody could write
+	// megabytes of keywords.
+	matchBudget = 2 << 20
+)
+
+// A scan is the work on one document.
+type scan struct {
+	*check
+	document
+	hidden hiddenText
+	// reads is the first line that reads something secret, or 0.
+	reads int
+	// powerful says that a line needs a shell or the network.
+	powerful bool
+}
+
+// scanText looks for everything that hides in lines of text.
+func (c *check) scanText(ctx context.Context, d document) error {
+	s := &scan{check: c, document: d}
+	t := tracker{document: d}
+	if d.lang == shell {
+		s.addPower(d.path, 1)
+	}
+	for rest, more := d.text, true; more; {
+		var text string
+		text, rest, more = strings.Cut(rest, "\n")
+		l := t.step(strings.TrimSuffix(text, "\r"))
+		if !l.isCode() && !l.fenced {
+			l.next, _, _ = strings.Cut(rest[:min(len(rest), overlap)], "\n")
+		}
+		if l.number%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !isASCII(l.text) {
+			s.checkUnicode(l)
+			l.text = stripInvisible(l.text)
+		}
+		s.matchLine(l)
+	}
+	s.checkHiddenText()
+	s.checkKeys()
+	s.checkReadAndSend()
+	return nil
+}
+
+// matchLine tries the patterns on a line, window by window.
+func (s *scan) matchLine(l line) {
+	for e := range l.excerpts() {
+		next := ""
+		if e.last {
+			next = l.next
+		}
+		if found := s.pieces.candidates(l.text[e.start:e.end], next); found != 0 {
+			s.matchWindow(e, found)
+		}
+	}
+}
+
+// An excerpt is the part of a line that is matched at once.
+type excerpt struct {
+	line
+	start, end int
+	last       bool // the line ends here
+}
+
+// excerpts yields the line in windows; most lines are one.
+func (l line) excerpts() iter.Seq[excerpt] {
+	return func(yield func(excerpt) bool) {
+		for start := 0; ; start += window - overlap {
+			end := min(start+window, len(l.text))
+			last := end == len(l.text)
+			if !yield(excerpt{line: l, start: start, end: end, last: last}) || last {
+				return
+			}
+		}
+	}
+}
+
+// A match is where a pattern was found.
+type match struct {
+	excerpt
+	from, to int    // in line.text, or beyond its end if next took part
+	text     string // what was found
+	values   []string
+}
+
+// before returns the text of the line before the match, as far as it matters.
+func (m match) before() string { return m.line.text[max(0, m.from-200):m.from] }
+
+// after returns the text of the line behind the match, as far as it matters.
+func (m match) after() string {
+	from := min(m.to, len(m.line.text))
+	return m.line.text[from:min(from+window, len(m.line.text))]
+}
+
+func (s *scan) matchWindow(e excerpt, found uint64) {
+	taken := map[string][][2]int{}
+	for ; found != 0; found &= found - 1 {
+		p := &s.pieces.patterns[bits.TrailingZeros64(found)]
+		if !p.suits(e) || p.code == "" && s.knows(p.mark) {
+			continue
+		}
+		for _, m := range s.find(p, e) {
+			if overlaps(taken[p.family], m) || p.accept != nil && !p.accept(m) {
+				continue
+			}
+			if p.family != "" {
+				taken[p.family] = append(taken[p.family], [2]int{m.from, m.to})
+			}
+			s.take(p, m)
+		}
+	}
+}
+
+// find returns the matches of a pattern that begin in the part of the excerpt
+// that the next one does not share.
+func (s *scan) find(p *pattern, e excerpt) []match {
+	text := e.text[e.start:e.end]
+	if p.prose && e.last && e.next != "" {
+		text += " " + e.next
+	}
+	if s.budget -= len(text); s.budget < 0 {
+		return nil
+	}
+	limit := window - overlap
+	if e.last {
+		limit = e.end - e.start
+	}
+	var all []match
+	for _, at := range p.expression.FindAllStringSubmatchIndex(text, -1) {
+		if s.budget -= len(text); s.budget < 0 || at[0] >= limit && limit > 0 {
+			break // judging a match costs as much as finding it
+		}
+		m := match{excerpt: e, from: e.start + at[0], to: e.start + at[1], text: text[at[0]:at[1]]}
+		for i := 2; i < len(at); i += 2 {
+			if at[i] >= 0 {
+				m.values = append(m.values, text[at[i]:at[i+1]])
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func overlaps(taken [][2]int, m match) bool {
+	for _, t := range taken {
+		if m.from < t[1] && t[0] < m.to {
+			return true
+		}
+	}
+	return false
+}
+
+// take notes a match: as a finding, as something to be weighed at the end of
+// the file, or both.
+func (s *scan) take(p *pattern, m match) {
+	s.note(p.mark, m.number)
+	if p.code == "" {
+		return
+	}
+	r := remark{code: p.code, path: s.path, line: m.number, lower: s.lower, evidence: m.evidence()}
+	switch p.family {
+	case familySecret:
+		r.evidence = m.text
+	case familyInjection:
+		s.judgeInjection(&r, m)
+	default:
+		if m.isTalk() {
+			r.lower++
+		}
+	}
+	if p.weigh != nil {
+		p.weigh(&r, m)
+	}
+	s.found.add(r)
+}
+
+// note remembers what a file does.
+func (s *scan) note(mark mark, number int) {
+	switch mark {
+	case marksRead:
+		s.reads = firstLine(s.reads, number)
+	case marksPower:
+		s.powerful = true
+		s.addPower(s.path, number)
+	case noMark:
+	}
+}
+
+// knows reports whether a mark was left before: a second one adds nothing.
+func (s *scan) knows(mark mark) bool {
+	return mark == marksRead && s.reads > 0 || mark == marksPower && s.powerful
+}
+
+func firstLine(known, number int) int {
+	if known == 0 {
+		return number
+	}
+	return known
+}
+
+// checkReadAndSend looks for a line that sends something, if another one reads
+// what should not be sent.
+func (s *scan) checkReadAndSend() {
+	if s.reads == 0 {
+		return
+	}
+	t := tracker{document: s.document}
+	for text := range strings.SplitSeq(s.text, "\n") {
+		l := t.step(text)
+		if s.sends(l) {
+			s.found.add(remark{code: "sec.exfil.read_and_send", path: s.path, line: l.number, lower: s.lower})
+			return
+		}
+	}
+}
+
+func (s *scan) sends(l line) bool {
+	for e := range l.excerpts() {
+		if s.pieces.send.suits(e) && len(s.find(&s.pieces.send, e)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// evidence is the match with a little of what stands around it, cut between
+// words: half a secret could not be told from other text.
+func (m match) evidence() string {
+	const around, most = 40, 200
+	text := m.line.text
+	from, to := max(0, m.from-around), min(len(text), m.to+around)
+	for from > 0 && m.from-from < most && !isBreak(text[from-1]) {
+		from--
+	}
+	for to < len(text) && to-m.to < most && !isBreak(text[to]) {
+		to++
+	}
+	if from > 0 && m.from-from >= most {
+		from = m.from
+	}
+	if to < len(text) && to-m.to >= most {
+		to = min(len(text), m.to)
+	}
+	return text[from:to]
+}
+
+func isBreak(b byte) bool { return b == ' ' || b == '\t' }

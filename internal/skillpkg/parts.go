@@ -1,0 +1,75 @@
+package skillpkg
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+)
+
+// A Part is a file that came by itself, with the path that it shall have.
+type Part struct {
+	Path string
+	Size int64
+	Open func() (io.ReadCloser, error)
+}
+
+// FromParts makes a package of files that came one by one. They are held to
+// the rules of Open, and all of them together to the size of an archive. A
+// part has no mode: one that begins with #! is taken to be executable. The
+// package has no Format. The caller must Close it.
+func FromParts(ctx context.Context, parts []Part, limits Limits) (_ *Package, err error) {
+	size := int64(0)
+	for _, p := range parts {
+		size += p.Size
+	}
+	if err := limits.checkPacked(size); err != nil {
+		return nil, err
+	}
+	s := newScan(ctx, &source{ctx: ctx}, size, limits)
+	defer func() {
+		if err != nil {
+			err = s.explain(err)
+			_ = s.contents.Close() // the first error tells more
+		}
+	}()
+	for _, p := range parts {
+		if err := s.addPart(p); err != nil {
+			return nil, err
+		}
+	}
+	return s.finish()
+}
+
+func (s *scan) addPart(p Part) error {
+	if err := s.count(); err != nil {
+		return err
+	}
+	body, err := p.Open()
+	if err != nil {
+		s.source.err = err
+		return err
+	}
+	defer body.Close()
+	content := bufio.NewReader(&partReader{r: body, source: s.source})
+	mode := fs.FileMode(0o644)
+	if begin, _ := content.Peek(2); string(begin) == "#!" { // a failure comes again with the first read
+		mode = 0o755
+	}
+	return s.addFile(p.Path, mode, content)
+}
+
+// A partReader remembers a failure to read, which is not the part's fault.
+type partReader struct {
+	r      io.Reader
+	source *source
+}
+
+func (p *partReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		p.source.err = err
+	}
+	return n, err
+}
