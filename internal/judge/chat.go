@@ -1,0 +1,106 @@
+package judge
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// chat is the format of chat completions.
+type chat struct{}
+
+func (chat) endpoint(base *url.URL) *url.URL {
+	if strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/chat/completions") {
+		return base
+	}
+	return base.JoinPath("chat/completions")
+}
+
+func (chat) header(h http.Header, key string) {
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+}
+
+func (chat) ladder() []string { return []string{jsonSchema, jsonObject, none} }
+
+// tokenNames begins with the old name: compatible servers ignore the new one,
+// which would let an answer grow without end, whereas models that want the new
+// one say so.
+func (chat) tokenNames() []string { return []string{"max_tokens", "max_completion_tokens"} }
+
+func (c chat) body(q call) any {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	all := []message{{"user", q.user}}
+	if q.system != "" {
+		all = append([]message{{"system", q.system}}, all...)
+	}
+	body := map[string]any{
+		"model":                          q.model,
+		"messages":                       all,
+		c.tokenNames()[q.able.tokenName]: q.maxTokens,
+	}
+	if q.able.temperature {
+		body["temperature"] = temperature
+	}
+	if q.schema == nil {
+		return body
+	}
+	switch q.able.structured(c) {
+	case jsonSchema:
+		body["response_format"] = map[string]any{"type": jsonSchema, jsonSchema: map[string]any{
+			"name": q.schema.Name, "schema": q.schema.JSON, "strict": true,
+		}}
+	case jsonObject:
+		body["response_format"] = map[string]any{"type": jsonObject}
+	}
+	return body
+}
+
+func (chat) read(body []byte) reply {
+	var answer struct {
+		Model   string `json:"model"`
+		Choices []struct {
+			Message struct {
+				Content *string `json:"content"`
+				Refusal *string `json:"refusal"`
+			} `json:"message"`
+			FinishReason string `json:"finish_reason"`
+		} `json:"choices"`
+		Usage struct {
+			PromptTokens     int64 `json:"prompt_tokens"`
+			CompletionTokens int64 `json:"completion_tokens"`
+		} `json:"usage"`
+	}
+	if json.Unmarshal(body, &answer) != nil || len(answer.Choices) == 0 {
+		return reply{problem: "the server's answer is not a chat completion"}
+	}
+	first := answer.Choices[0]
+	r := reply{model: answer.Model, input: answer.Usage.PromptTokens, output: answer.Usage.CompletionTokens}
+	if first.Message.Content != nil {
+		r.text = *first.Message.Content
+	}
+	switch {
+	case first.Message.Refusal != nil && *first.Message.Refusal != "":
+		r.problem = refusedToAnswer
+	case first.FinishReason == "length":
+		r.problem, r.cutOff = cutOff, true
+	case first.FinishReason == "content_filter":
+		r.problem = filtered
+	case r.text == "":
+		r.problem = emptyAnswer
+	}
+	return r
+}
+
+// What models do instead of answering.
+const (
+	refusedToAnswer problem = "the model refused to answer"
+	cutOff          problem = "the answer was cut off because it was too long"
+	filtered        problem = "the answer was withheld by the server's content filter"
+	emptyAnswer     problem = "the answer was empty"
+)

@@ -1,0 +1,113 @@
+package judgetest
+
+import (
+	"html"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A Model understands the prompts of package judge, so that tests and
+// benchmarks of its callers need not: give it what a model should think of a
+// query, an output or a prompt. Its method Respond is a Responder.
+type Model struct {
+	// Route returns the name of the skill that it would load, or "".
+	Route func(query string, catalogue []string) string
+	// Grade returns the quotation and the verdict for one criterion. It is not
+	// asked about the control.
+	Grade func(criterion, material string) (evidence string, passed bool)
+	// Answer returns what it says to a prompt; skill is the text that is
+	// loaded, or "".
+	Answer func(prompt, skill string) string
+}
+
+// Respond answers one request, with 400 for what the model has no function for.
+func (m Model) Respond(r Request) Reply {
+	switch {
+	case strings.Contains(r.System, "<available_skills>") && m.Route != nil:
+		return m.route(r)
+	case strings.Contains(r.System, "strict grader") && m.Grade != nil:
+		return m.grade(r)
+	case m.Answer != nil:
+		_, skill, _ := strings.Cut(r.System, "<skill>\n")
+		skill, _, _ = strings.Cut(skill, "\n</skill>")
+		return Text(m.Answer(r.User, skill))
+	default:
+		return Fail(http.StatusBadRequest, "the scripted model has no answer to this")
+	}
+}
+
+var skillNames = regexp.MustCompile(`<name>(.*?)</name>`)
+
+func (m Model) route(r Request) Reply {
+	var names []string
+	for _, match := range skillNames.FindAllStringSubmatch(r.System, -1) {
+		names = append(names, html.UnescapeString(match[1]))
+	}
+	answer := map[string]any{"reason": "as scripted", "skill": nil, "confidence": 0.9}
+	if chosen := m.Route(r.User, names); chosen != "" {
+		answer["skill"] = chosen
+	}
+	return JSON(answer)
+}
+
+func (m Model) grade(r Request) Reply {
+	material := Material(r.User)
+	results := []any{}
+	for _, c := range Criteria(r.User) {
+		evidence, passed := "", false
+		if !c.Control {
+			evidence, passed = m.Grade(c.Text, material)
+		}
+		results = append(results, map[string]any{"id": c.ID, "evidence": evidence, "passed": passed})
+	}
+	return JSON(map[string]any{"results": results, "notes": ""})
+}
+
+// A Criterion is one of a grading prompt, with the id that its result must have.
+type Criterion struct {
+	ID   int
+	Text string
+	// Control says that no material fulfils it, so that only a model that does
+	// not look passes it.
+	Control bool
+}
+
+var (
+	criterionLine = regexp.MustCompile(`(?m)^(\d{5}): (.*)$`)
+	controlText   = regexp.MustCompile(`^The material contains the word [A-Z2-7]{26}\.$`)
+)
+
+// Criteria returns the criteria of a grading prompt, the control among them.
+func Criteria(user string) (all []Criterion) {
+	before, _, _ := strings.Cut(user, "\nThe material stands between")
+	if at := strings.LastIndex(before, "\nThe criteria, each after its id:\n"); at >= 0 {
+		before = before[at:]
+	}
+	for _, match := range criterionLine.FindAllStringSubmatch(before, -1) {
+		id, err := strconv.Atoi(match[1])
+		if err == nil {
+			all = append(all, Criterion{ID: id, Text: match[2], Control: controlText.MatchString(match[2])})
+		}
+	}
+	return all
+}
+
+var materialMark = regexp.MustCompile(`(?m)^The material stands between the lines BEGIN (\S+) and END \S+\.$`)
+
+// Code returns the random code around the material of a grading prompt.
+func Code(user string) string {
+	if match := materialMark.FindStringSubmatch(user); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+// Material returns the material of a grading prompt.
+func Material(user string) string {
+	code := Code(user)
+	_, rest, _ := strings.Cut(user, "\nBEGIN "+code+"\n")
+	material, _, _ := strings.Cut(rest, "\nEND "+code+"\n")
+	return material
+}
