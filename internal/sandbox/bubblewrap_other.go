@@ -1,0 +1,24 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// bubblewrap stands for what only Linux has.
+type bubblewrap struct{}
+
+func newBubblewrap(Options) *bubblewrap { return &bubblewrap{} }
+
+func (*bubblewrap) Binds() bool { return true }
+
+func (*bubblewrap) Run(context.Context, Spec) (Result, error) { return Result{}, errLinuxOnly() }
+
+func (*bubblewrap) Check(context.Context) (Report, error) { return Report{}, errLinuxOnly() }
+
+func errLinuxOnly() error {
+	return fault.New(fault.Unavailable, "the sandbox bubblewrap needs Linux; run a worker there, or set --sandbox docker")
+}

@@ -1,0 +1,13 @@
+package sandbox
+
+// NewTail lets tests write to what keeps the end of a stream.
+func NewTail(limit int) interface {
+	Write([]byte) (int, error)
+	Output() Output
+} {
+	return &exportedTail{tail{limit: limit}}
+}
+
+type exportedTail struct{ tail }
+
+func (t *exportedTail) Output() Output { return t.output() }

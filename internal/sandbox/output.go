@@ -1,0 +1,47 @@
+package sandbox
+
+import "sync"
+
+// An Output is what a program wrote to one of its streams.
+type Output struct {
+	// Tail is the end of it.
+	Tail []byte
+	// Discarded is how many bytes came before the tail and were not kept.
+	Discarded int64
+}
+
+// A tail keeps the last bytes written to it. It takes everything at once, so
+// that a program never waits for its output to be read.
+type tail struct {
+	limit int
+
+	mu    sync.Mutex
+	buf   []byte // grows to limit, then is a ring
+	next  int    // where in a full buf the oldest byte stands
+	total int64
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	t.total += int64(n)
+	p = p[max(0, n-t.limit):]
+	room := min(len(p), t.limit-len(t.buf))
+	t.buf = append(t.buf, p[:room]...)
+	for p = p[room:]; len(p) > 0; {
+		copied := copy(t.buf[t.next:], p)
+		t.next = (t.next + copied) % t.limit
+		p = p[copied:]
+	}
+	return n, nil
+}
+
+func (t *tail) output() Output {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]byte, 0, len(t.buf))
+	all = append(all, t.buf[t.next:]...)
+	all = append(all, t.buf[:t.next]...)
+	return Output{Tail: all, Discarded: t.total - int64(len(all))}
+}

@@ -1,0 +1,258 @@
+//go:build linux
+
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
+)
+
+// unsafe returns the driver that protects nothing.
+func unsafe(t *testing.T) sandbox.Sandbox {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Options{Driver: sandbox.None, AllowNone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// each runs a test on the drivers that this machine can have.
+func each(t *testing.T, test func(*testing.T, sandbox.Sandbox)) {
+	t.Run("bubblewrap", func(t *testing.T) { test(t, sandboxtest.Bubblewrap(t)) })
+	t.Run("none", func(t *testing.T) { test(t, unsafe(t)) })
+}
+
+func TestRun(t *testing.T) {
+	tests := []struct {
+		name           string
+		spec           sandbox.Spec
+		code           int
+		stdout, stderr string
+	}{
+		{"success", sandbox.Spec{Argv: []string{"sh", "-c", "echo out; echo err >&2"}}, 0, "out\n", "err\n"},
+		{"status", sandbox.Spec{Argv: []string{"sh", "-c", "exit 7"}}, 7, "", ""},
+		{"signal", sandbox.Spec{Argv: []string{"sh", "-c", "kill -SEGV $$"}}, 128 + 11, "", ""},
+		{"input", sandbox.Spec{Argv: []string{"cat"}, Stdin: []byte("given")}, 0, "given", ""},
+		{"unread input", sandbox.Spec{Argv: []string{"true"}, Stdin: make([]byte, 1<<20)}, 0, "", ""},
+		{"arguments as given", sandbox.Spec{Argv: []string{"printf", "%s|", "a b", "", "$HOME", "--", "-x"}}, 0, "a b||$HOME|--|-x|", ""},
+		{"environment", sandbox.Spec{Argv: []string{"sh", "-c", `echo "$A-$PATH"`}, Env: map[string]string{"A": "a\nb", "PATH": "/bin:/usr/bin"}}, 0, "a\nb-/bin:/usr/bin\n", ""},
+		{"working folder", sandbox.Spec{Argv: []string{"pwd"}, Dir: "/usr"}, 0, "/usr\n", ""},
+	}
+	each(t, func(t *testing.T, s sandbox.Sandbox) {
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				result, err := s.Run(t.Context(), test.spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := []any{result.ExitCode, string(result.Stdout.Tail), string(result.Stderr.Tail), result.Exceeded}
+				want := []any{test.code, test.stdout, test.stderr, sandbox.Limit("")}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	})
+}
+
+// TestRunCannotStart wants the statuses of a shell, whatever the reason.
+func TestRunCannotStart(t *testing.T) {
+	each(t, func(t *testing.T, s sandbox.Sandbox) {
+		for argv0, want := range map[string]int{"no-such-program": 127, "/no/such/program": 127, "/etc": 126} {
+			result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{argv0}})
+			if err != nil || result.ExitCode != want {
+				t.Errorf("%s: status %d, %v, want %d", argv0, result.ExitCode, err, want)
+			}
+		}
+	})
+}
+
+func TestRunMounts(t *testing.T) {
+	s := sandboxtest.Bubblewrap(t)
+	dir := sandboxtest.Folder(t)
+	for _, name := range []string{"in", "out"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // root's programs must get through
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "in", "f"), []byte("content"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	result, err := s.Run(t.Context(), sandbox.Spec{
+		Argv: []string{"cp", "/given/f", "/app/deep/f"}, Dir: "/app/deep",
+		Mounts: []sandbox.Mount{
+			{Source: filepath.Join(dir, "in"), Target: "/given"},
+			{Source: filepath.Join(dir, "out"), Target: "/app/deep", Writable: true},
+		},
+	})
+	if err != nil || result.ExitCode != 0 {
+		t.Fatalf("status %d, %v: %s", result.ExitCode, err, result.Stderr.Tail)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "out", "f")); err != nil || string(got) != "content" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	s := sandboxtest.Bubblewrap(t)
+	dir := sandboxtest.Folder(t)
+	mount := func(source, target string) []sandbox.Mount {
+		return []sandbox.Mount{{Source: source, Target: target, Writable: true}}
+	}
+	tests := map[string]sandbox.Spec{
+		"no program":            {},
+		"relative folder":       {Argv: []string{"true"}, Dir: "x"},
+		"NUL":                   {Argv: []string{"true", "a\x00b"}},
+		"long variable":         {Argv: []string{"true"}, Env: map[string]string{"A": strings.Repeat("x", 1<<17)}},
+		"name of a variable":    {Argv: []string{"true"}, Env: map[string]string{"A=B": "c"}},
+		"mount at the root":     {Argv: []string{"true"}, Mounts: mount(dir, "/")},
+		"mount at /proc":        {Argv: []string{"true"}, Mounts: mount(dir, "/proc/x")},
+		"mount at a dirty path": {Argv: []string{"true"}, Mounts: mount(dir, "/a/../b")},
+		"mount of nothing":      {Argv: []string{"true"}, Mounts: mount(dir+"/missing", "/a")},
+		"mount in a mount":      {Argv: []string{"true"}, Mounts: append(mount(dir, "/a"), mount(dir, "/a/b")...)},
+		"mount twice":           {Argv: []string{"true"}, Mounts: append(mount(dir, "/a"), mount(dir, "/a")...)},
+	}
+	for name, spec := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := s.Run(t.Context(), spec); !fault.Is(err, fault.Malformed) {
+				t.Errorf("got %v, want a Malformed fault", err)
+			}
+		})
+	}
+	_, err := unsafe(t).Run(t.Context(), sandbox.Spec{Argv: []string{"true"}, Mounts: mount(dir, "/a")})
+	if !fault.Is(err, fault.Unsupported) {
+		t.Errorf("without a sandbox: got %v, want an Unsupported fault", err)
+	}
+}
+
+// TestRunUnavailable wants the way out in the message.
+func TestRunUnavailable(t *testing.T) {
+	s, err := sandbox.New(sandbox.Options{Program: "/no/such/bwrap"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Run(t.Context(), sandbox.Spec{Argv: []string{"true"}})
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "apt-get install bubblewrap") {
+		t.Errorf("Run: got %v", err)
+	}
+	if _, err := s.Check(t.Context()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("Check: got %v", err)
+	}
+}
+
+// TestRunBroken wants what bwrap says when it cannot make a sandbox, as an
+// error and not as the status of the program.
+func TestRunBroken(t *testing.T) {
+	s, err := sandbox.New(sandbox.Options{Program: script(t, "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Run(t.Context(), sandbox.Spec{Argv: []string{"true"}})
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "uid map") || !strings.Contains(err.Error(), "unprivileged_userns_clone") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRunWithoutFolder wants the same for what only bwrap finds out.
+func TestRunWithoutFolder(t *testing.T) {
+	_, err := sandboxtest.Bubblewrap(t).Run(t.Context(), sandbox.Spec{Argv: []string{"true"}, Dir: "/no/such/folder"})
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "/no/such/folder") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func script(t *testing.T, text string) string {
+	t.Helper()
+	dir := sandboxtest.Folder(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRunTime(t *testing.T) {
+	each(t, func(t *testing.T, s sandbox.Sandbox) {
+		t.Parallel()
+		limits := sandbox.Limits{Wall: time.Second, Grace: 10 * time.Second}
+		result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{"sh", "-c", `trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done`}, Limits: limits})
+		if err != nil || result.Exceeded != sandbox.WallLimit || string(result.Stdout.Tail) != "bye\n" || result.ExitCode != 3 {
+			t.Errorf("polite: %+v, %v", result, err)
+		}
+		limits.Grace = 100 * time.Millisecond
+		result, err = s.Run(t.Context(), sandbox.Spec{Argv: []string{"sh", "-c", `trap '' TERM; while :; do sleep 0.01; done`}, Limits: limits})
+		if err != nil || result.Exceeded != sandbox.WallLimit || result.ExitCode != 128+9 {
+			t.Errorf("stubborn: %+v, %v", result, err)
+		}
+	})
+}
+
+func TestRunCancelled(t *testing.T) {
+	each(t, func(t *testing.T, s sandbox.Sandbox) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := s.Run(ctx, sandbox.Spec{Argv: []string{"sleep", "60"}})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if _, err = s.Run(ctx, sandbox.Spec{Argv: []string{"sleep", "60"}}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("before the start: got %v", err)
+		}
+	})
+}
+
+// TestRunLetsGo wants that the output of what was left behind is not waited for.
+func TestRunLetsGo(t *testing.T) {
+	each(t, func(t *testing.T, s sandbox.Sandbox) {
+		result, err := s.Run(t.Context(), sandbox.Spec{
+			Argv: []string{"sh", "-c", "sleep 60 & echo started"}, Limits: sandbox.Limits{Grace: 100 * time.Millisecond},
+		})
+		if err != nil || result.ExitCode != 0 || string(result.Stdout.Tail) != "started\n" || result.Duration > 30*time.Second {
+			t.Errorf("%+v, %v", result, err)
+		}
+	})
+}
+
+func TestNew(t *testing.T) {
+	for _, o := range []sandbox.Options{{Driver: sandbox.None}, {Driver: sandbox.Docker}, {Driver: "chroot"}} {
+		if _, err := sandbox.New(o); !fault.Is(err, fault.Malformed) {
+			t.Errorf("%+v: got %v, want a Malformed fault", o, err)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	report, err := sandboxtest.Bubblewrap(t).Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"own network with nothing in it", "read-only system", "no new privileges"} {
+		if !slices.Contains(report.InForce, want) {
+			t.Errorf("%q is not in force: %+v", want, report)
+		}
+	}
+	report, err = unsafe(t).Check(t.Context())
+	if err != nil || len(report.Missing) == 0 {
+		t.Errorf("without a sandbox nothing is missing: %+v, %v", report, err)
+	}
+}

@@ -1,0 +1,191 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func read(paths []string) error {
+	return each(paths, func(p string) error {
+		if entries, err := os.ReadDir(p); err == nil && len(entries) > 0 {
+			return nil
+		}
+		_, err := os.ReadFile(p)
+		return err
+	})
+}
+
+// environ looks for a text in what the system tells of all processes.
+func environ(args []string) error {
+	for _, pattern := range []string{"/proc/*/environ", "/proc/*/cmdline", "/proc/*/task/*/environ"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			// The attacker's own arguments name the text, too.
+			if err == nil && bytes.Contains(content, []byte(args[0])) && !bytes.Contains(content, []byte("attacker")) {
+				fmt.Println("found in", file)
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("nothing found")
+}
+
+func write(paths []string) error {
+	return each(paths, func(p string) error {
+		f, err := os.OpenFile(p, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteString("1")
+		return err
+	})
+}
+
+// grow makes one file larger than allowed, in two ways: dir, limit.
+func grow(args []string) error {
+	limit, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(args[0], "large"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.Truncate(10<<30) == nil {
+		return nil
+	}
+	block := make([]byte, 1<<20)
+	for written := int64(0); written <= limit; written += int64(len(block)) {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// many writes megabytes to files of their own until there are too many: dir, count.
+func many(args []string) error {
+	count, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	for i := range count {
+		if err := os.WriteFile(filepath.Join(args[0], fmt.Sprint(i)), make([]byte, 1<<20), 0o600); err != nil {
+			return err
+		}
+	}
+	return forever()
+}
+
+// nest makes folders in folders, and takes away the right to enter them.
+func nest(args []string) error {
+	if err := os.Chdir(args[0]); err != nil {
+		return err
+	}
+	for range 3000 {
+		if err := os.Mkdir("d", 0o700); err != nil {
+			return err
+		}
+		if err := os.Chdir("d"); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile("f", []byte("x"), 0); err != nil {
+		return err
+	}
+	if err := os.Chmod(filepath.Join(args[0], "d"), 0); err != nil {
+		return err
+	}
+	return fmt.Errorf("nobody minds yet")
+}
+
+// link plants links to a path outside: dir, path.
+func link(args []string) error {
+	for _, name := range []string{"reward.txt", "folder"} {
+		if err := os.Symlink(args[1], filepath.Join(args[0], name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Link(args[1], filepath.Join(args[0], "hard")); err == nil {
+		return nil
+	}
+	_, err := os.ReadFile(args[1])
+	return err
+}
+
+func mount([]string) error {
+	return each([]string{"proc", "tmpfs", "sysfs", "bind", "remount", "unmount", "chroot"}, func(kind string) error {
+		switch kind {
+		case "bind":
+			return unix.Mount("/usr", "/tmp", "", unix.MS_BIND, "")
+		case "remount":
+			return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND, "")
+		case "unmount":
+			return unix.Unmount("/tmp", unix.MNT_DETACH)
+		case "chroot":
+			return unix.Chroot("/tmp")
+		}
+		return unix.Mount(kind, "/tmp", kind, 0, "")
+	})
+}
+
+// openFiles succeeds if it was given more than its three streams.
+func openFiles([]string) error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		// The listing itself is open, and what the Go runtime waits with.
+		if n, _ := strconv.Atoi(e.Name()); n <= 2 || err != nil || strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/proc/") {
+			continue
+		}
+		fmt.Println("open:", target)
+		return nil
+	}
+	return fmt.Errorf("%d open", len(entries))
+}
+
+// terminal reaches for a terminal, and types into it.
+func terminal([]string) error {
+	return each([]string{"open", "type"}, func(way string) error {
+		if way == "type" {
+			return unix.IoctlSetPointerInt(0, unix.TIOCSTI, 'x')
+		}
+		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+}
+
+// devices makes devices, and looks for those of the machine.
+func devices([]string) error {
+	for _, mode := range []uint32{syscall.S_IFBLK, syscall.S_IFCHR} {
+		if unix.Mknod("/tmp/device", mode|0o600, int(unix.Mkdev(1, 1))) == nil {
+			return nil
+		}
+	}
+	ways := []string{"/dev/mem", "/dev/kmem", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/vsock", "/dev/vda", "/dev/sda", "/dev/disk", "/dev/loop0"}
+	return each(ways, func(p string) error {
+		_, err := os.Stat(p)
+		return err
+	})
+}

@@ -1,0 +1,127 @@
+//go:build linux
+
+// Command attacker is what the conformance suite runs in a sandbox: it tries
+// to do one harmful thing, given by name, and tells whether it could. Every
+// attempt is bounded, so that it would not hurt a machine without a sandbox.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// An attempt returns an error if it was denied; that is what the suite wants.
+type attempt func(args []string) error
+
+// attempts are the harmful things that the attacker knows.
+func attempts() map[string]attempt {
+	return map[string]attempt{
+		"dial":        dial,
+		"interfaces":  interfaces,
+		"vsock":       vsock,
+		"read":        read,
+		"environ":     environ,
+		"environment": environment,
+		"write":       write,
+		"fork":        fork,
+		"reserve":     reserve,
+		"memory":      memory,
+		"children":    children,
+		"shared":      sharedMemory,
+		"memfd":       memfd,
+		"fill":        fill,
+		"grow":        grow,
+		"many":        many,
+		"nest":        nest,
+		"spin":        spin,
+		"burn":        burn,
+		"stay":        stay,
+		"daemon":      daemon,
+		"hold":        hold,
+		"calls":       calls,
+		"mount":       mount,
+		"namespace":   namespace,
+		"root":        becomeRoot,
+		"link":        link,
+		"print":       printMuch,
+		"kill":        killOthers,
+		"open":        openFiles,
+		"terminal":    terminal,
+		"devices":     devices,
+	}
+}
+
+// What the attacker ends with.
+const (
+	denied    = 0
+	succeeded = 3
+	confused  = 4
+)
+
+func main() {
+	// A file that grows too large shall be an error and not the end.
+	signal.Ignore(syscall.SIGXFSZ)
+	if len(os.Args) < 2 || attempts()[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "no such attempt:", os.Args[1:])
+		os.Exit(confused)
+	}
+	if err := attempts()[os.Args[1]](os.Args[2:]); err != nil {
+		fmt.Println("denied:", err)
+		os.Exit(denied)
+	}
+	fmt.Println("succeeded:", strings.Join(os.Args[1:], " "))
+	os.Exit(succeeded)
+}
+
+// each tries several ways; one that is not denied is enough to succeed.
+func each[T any](ways []T, try func(T) error) error {
+	for _, way := range ways {
+		err := try(way)
+		if err == nil {
+			fmt.Println("not denied:", way)
+			return nil
+		}
+		fmt.Println(way, err)
+	}
+	return fmt.Errorf("all %d ways", len(ways))
+}
+
+// forever stays until somebody ends the process, but not for ever.
+func forever() error {
+	time.Sleep(time.Minute)
+	return nil
+}
+
+// environment succeeds if there is more in it than the arguments name.
+func environment(expected []string) error {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !slices.Contains(expected, name) {
+			fmt.Println("found", variable)
+			return nil
+		}
+	}
+	return fmt.Errorf("only %d variables", len(os.Environ()))
+}
+
+// printMuch writes 100 MB to both streams, and succeeds if it must not.
+func printMuch([]string) error {
+	block := make([]byte, 1<<20)
+	for i := range block {
+		block[i] = 'x'
+	}
+	for range 100 {
+		if _, err := os.Stdout.Write(block); err != nil {
+			return nil //nolint:nilerr // a program that cannot write is disturbed
+		}
+		if _, err := os.Stderr.Write(block); err != nil {
+			return nil //nolint:nilerr // see above
+		}
+	}
+	return fmt.Errorf("nobody minds")
+}

@@ -1,0 +1,311 @@
+//go:build linux
+
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+)
+
+// Run attacks a sandbox that binds. It needs the go command.
+func Run(t *testing.T, s sandbox.Sandbox) {
+	attacks := []struct {
+		name string
+		run  func(*testing.T, *world)
+	}{
+		{"reach a listener by TCP", reachTCP},
+		{"reach a listener by UDP", reachUDP},
+		{"reach a Unix socket by path", reachUnixPath},
+		{"reach an abstract Unix socket", reachUnixAbstract},
+		{"see another interface", attackWith("interfaces")},
+		{"talk to the hypervisor", attackWith("vsock")},
+		{"read the data folder", readData},
+		{"read the system's secrets", attackWith("read", "/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private", "/root", "/var/lib", "/var/log", "/boot", "/sys", "/run", "/proc/kcore", "/proc/1/root/etc/shadow", "/etc/machine-id")},
+		{"read the environment of others", readOthers},
+		{"read the server's environment", readEnvironment},
+		{"find open files of the server", attackWith("open")},
+		{"write outside", writeOutside},
+		{"write to a read-only mount", attackWith("write", attackerDir+"/attacker", attackerDir+"/new")},
+		{"fork without end", forkBomb},
+		{"take 10 GB of memory at once", attackWith("reserve")},
+		{"take memory bit by bit", func(t *testing.T, w *world) { w.stopped(t, limits(), sandbox.MemoryLimit, "memory", plenty) }},
+		{"take memory in many processes", func(t *testing.T, w *world) {
+			w.stopped(t, limits(), sandbox.MemoryLimit, "children", "3", strconv.Itoa(64<<20))
+		}},
+		{"take shared memory", func(t *testing.T, w *world) { w.stopped(t, limits(), sandbox.MemoryLimit, "shared", plenty) }},
+		{"take memory that no process has", attackWith("memfd", plenty)},
+		{"fill the scratch folders", attackWith("fill", plenty, "/tmp", "/home/sandbox", "/dev/shm", "/dev", "/run")},
+		{"write a file of 10 GB", growFile},
+		{"fill the disk", fillDisk},
+		{"nest folders without end", nestFolders},
+		{"use the processor without end", spinForEver},
+		{"use the processor and ignore SIGTERM", spinIgnoring},
+		{"sleep past the limit", sleepPast},
+		{"ignore SIGTERM", ignoreTerm},
+		{"outlive the run", outlive},
+		{"outlive a cancelled run", outliveCancelled},
+		{"use dangerous system calls", attackWith("calls")},
+		{"mount", attackWith("mount")},
+		{"make namespaces", attackWith("namespace")},
+		{"become root", attackWith("root")},
+		{"use devices", attackWith("devices")},
+		{"type into a terminal", attackWith("terminal")},
+		{"plant links in the outputs", plantLinks},
+		{"print 100 MB", printMuch},
+		{"kill processes outside", killOutside},
+	}
+	attacker := build(t)
+	for _, a := range attacks {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			a.run(t, newWorld(t, s, attacker))
+		})
+	}
+}
+
+// plenty is what an attempt takes at most, far over the limits and far below
+// what would hurt the machine.
+const plenty = "268435456"
+
+func attackWith(attempt ...string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) { w.denied(t, attempt...) }
+}
+
+func reachTCP(t *testing.T, w *world) {
+	attempt := []string{"dial"}
+	var listeners []*net.TCPListener
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil && address == "[::1]:0" {
+			continue // a machine without IPv6
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		listeners = append(listeners, l.(*net.TCPListener))
+		attempt = append(attempt, "tcp", l.Addr().String())
+	}
+	w.denied(t, attempt...)
+	for _, l := range listeners {
+		nobodyCame(t, l.Accept, l.SetDeadline)
+	}
+}
+
+// nobodyCame wants that nothing is waiting to be accepted.
+func nobodyCame(t *testing.T, accept func() (net.Conn, error), setDeadline func(time.Time) error) {
+	t.Helper()
+	if err := setDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("somebody came: %v, %v", conn, err)
+	}
+}
+
+func reachUDP(t *testing.T, w *world) {
+	l, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w.denied(t, "dial", "udp", l.LocalAddr().String())
+	if err := l.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, from, err := l.ReadFrom(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes came from %v: %v", n, from, err)
+	}
+}
+
+func reachUnixPath(t *testing.T, w *world) {
+	reachUnix(t, w, filepath.Join(Folder(t), "socket"))
+}
+
+func reachUnixAbstract(t *testing.T, w *world) {
+	reachUnix(t, w, "@sandboxtest-"+w.marker)
+}
+
+func reachUnix(t *testing.T, w *world, address string) {
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w.denied(t, "dial", "unix", address)
+	nobodyCame(t, l.Accept, l.(*net.UnixListener).SetDeadline)
+}
+
+func readData(t *testing.T, w *world) {
+	w.denied(t, "read", w.secret, filepath.Dir(w.secret), filepath.Dir(filepath.Dir(w.secret)), "/proc/1/root"+w.secret, sharedDir+"/../.."+w.secret)
+}
+
+// bystander is a process of the machine with a secret in its environment.
+func bystander(t *testing.T, w *world) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = []string{"SECRET=" + w.marker}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func readOthers(t *testing.T, w *world) {
+	other := bystander(t, w)
+	w.denied(t, "environ", w.marker)
+	w.denied(t, "read", fmt.Sprintf("/proc/%d/environ", other.Process.Pid), fmt.Sprintf("/proc/%d/cmdline", os.Getpid()))
+}
+
+func readEnvironment(t *testing.T, w *world) {
+	if os.Getenv("HOME")+os.Getenv("USER")+os.Getenv("PWD") == "" {
+		t.Fatal("the test itself has no environment to leak")
+	}
+	w.denied(t, "environment", "PATH", "LANG", "HOME", "TMPDIR", "PWD")
+}
+
+func writeOutside(t *testing.T, w *world) {
+	w.denied(t, "write", w.secret, filepath.Join(filepath.Dir(w.secret), "new"), "/new", "/usr/new", "/usr/bin/new", "/etc/passwd", "/etc/new", "/bin/new",
+		"/var/new", "/run/new", "/dev/new", "/home/new", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger", "/proc/1/oom_score_adj/new")
+}
+
+func forkBomb(t *testing.T, w *world) {
+	w.denied(t, "fork", strconv.Itoa(limits().Processes), "200", w.marker)
+}
+
+func growFile(t *testing.T, w *world) {
+	w.denied(t, "grow", sharedDir, strconv.Itoa(16<<20))
+	info, err := os.Stat(filepath.Join(w.shared, "large"))
+	if err != nil || info.Size() > limits().FileSize {
+		t.Errorf("the file has %v bytes, %v", info.Size(), err)
+	}
+}
+
+func fillDisk(t *testing.T, w *world) {
+	l := limits()
+	l.FileSize = 2 << 20
+	w.stopped(t, l, sandbox.DiskLimit, "many", sharedDir, "32")
+}
+
+func nestFolders(t *testing.T, w *world) {
+	w.stopped(t, limits(), sandbox.DiskLimit, "nest", sharedDir)
+	if err := sandbox.Remove(w.shared); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(w.shared); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func spinForEver(t *testing.T, w *world) {
+	l := limits()
+	l.CPU = 300 * time.Millisecond
+	w.stopped(t, l, sandbox.CPULimit, "spin")
+}
+
+// spinIgnoring passes two limits of time, and listens to no signal.
+func spinIgnoring(t *testing.T, w *world) {
+	l := limits()
+	l.CPU, l.Wall, l.Grace = 200*time.Millisecond, 3*time.Second, 3*time.Second
+	w.stopped(t, l, sandbox.CPULimit, "spin", "deaf")
+}
+
+func sleepPast(t *testing.T, w *world) {
+	l := limits()
+	l.Wall = 500 * time.Millisecond
+	spec := w.spec(l)
+	spec.Argv = []string{"sleep", w.marker}
+	result, err := w.sandbox.Run(t.Context(), spec)
+	if err != nil || result.Exceeded != sandbox.WallLimit || result.Signal() != int(unix.SIGTERM) {
+		t.Errorf("status %d, exceeded %q, %v; want a SIGTERM for the time", result.ExitCode, result.Exceeded, err)
+	}
+}
+
+func ignoreTerm(t *testing.T, w *world) {
+	l := limits()
+	l.Wall = time.Second
+	result := w.run(t, l, "stay", w.marker)
+	if result.Exceeded != sandbox.WallLimit || result.Signal() != int(unix.SIGKILL) || string(result.Stdout.Tail) != "staying\n" {
+		t.Errorf("status %d, exceeded %q, stdout %q; want a SIGKILL for the time", result.ExitCode, result.Exceeded, result.Stdout.Tail)
+	}
+}
+
+// outlive wants the lock free that a process left behind had.
+func outlive(t *testing.T, w *world) {
+	w.denied(t, "daemon", sharedDir+"/lock", w.marker)
+	f, err := os.OpenFile(filepath.Join(w.shared, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Errorf("the process that was left behind lives: %v", err)
+	}
+}
+
+func outliveCancelled(t *testing.T, w *world) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("nobody wants it any more")
+	time.AfterFunc(200*time.Millisecond, func() { cancel(reason) })
+	_, err := w.sandbox.Run(ctx, w.spec(limits(), "stay", w.marker))
+	if !errors.Is(err, reason) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+// plantLinks shows why outputs are read through an os.Root, and that a link
+// cannot be the source of a mount.
+func plantLinks(t *testing.T, w *world) {
+	w.denied(t, "link", sharedDir, filepath.Dir(w.secret))
+	root, err := os.OpenRoot(w.shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if content, err := root.ReadFile("folder/secret"); err == nil {
+		t.Errorf("the link leads to %q", content)
+	}
+	spec := w.spec(limits(), "read", "/outside/secret")
+	spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: filepath.Join(w.shared, "folder"), Target: "/outside", Writable: true})
+	if _, err := w.sandbox.Run(t.Context(), spec); !fault.Is(err, fault.Malformed) {
+		t.Errorf("a link was mounted: %v", err)
+	}
+}
+
+func printMuch(t *testing.T, w *world) {
+	result := w.run(t, limits(), "print")
+	const most = 64 << 10
+	for name, stream := range map[string]sandbox.Output{"stdout": result.Stdout, "stderr": result.Stderr} {
+		if len(stream.Tail) != most || stream.Discarded < 100<<20-most {
+			t.Errorf("%s: %d bytes kept, %d discarded", name, len(stream.Tail), stream.Discarded)
+		}
+	}
+	if result.ExitCode != 0 {
+		t.Errorf("status %d", result.ExitCode)
+	}
+}
+
+func killOutside(t *testing.T, w *world) {
+	other := bystander(t, w)
+	w.denied(t, "kill", strconv.Itoa(other.Process.Pid))
+	if err := other.Process.Signal(unix.Signal(0)); err != nil {
+		t.Errorf("the bystander is dead: %v", err)
+	}
+}

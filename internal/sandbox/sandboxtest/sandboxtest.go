@@ -1,0 +1,184 @@
+// Package sandboxtest is what every driver of sandbox must pass: programs that
+// try to harm the machine, and fail. No attempt sends anything to an address
+// other than a listener of the test's own on loopback, and each is so bounded
+// that a sandbox without walls would not hurt the machine.
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+)
+
+// bubblewrap returns the default sandbox and whether it works here.
+var bubblewrap = sync.OnceValues(func() (sandbox.Sandbox, error) {
+	s, err := sandbox.New(sandbox.Options{})
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Run(context.Background(), sandbox.Spec{Argv: []string{"true"}})
+	return s, err
+})
+
+// Bubblewrap returns the default sandbox. Where the machine has none, the test
+// is skipped, or fails if WHETSTONE_REQUIRE=all.
+func Bubblewrap(t testing.TB) sandbox.Sandbox {
+	t.Helper()
+	s, err := bubblewrap()
+	if fault.Is(err, fault.Unavailable) && os.Getenv("WHETSTONE_REQUIRE") != "all" {
+		t.Skipf("needs bubblewrap: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Folder returns a new folder that a sandbox can be given. Unlike those of
+// t.TempDir its parents can be entered by the unprivileged user that programs
+// of root run as, and it is removed whatever a program has done to it.
+func Folder(t testing.TB) string {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(base, "sandboxtest-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sandbox.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// A world is a sandbox under attack, and a machine to attack.
+type world struct {
+	sandbox  sandbox.Sandbox
+	attacker string // folder of the attacker's program
+	shared   string // folder that the attacker may write to, at /shared
+	secret   string // file of the machine that nobody may read or change
+	marker   string // what processes of the attack can be told by
+}
+
+const (
+	attackerDir = "/attacker"
+	sharedDir   = "/shared"
+	secretText  = "the server's own data"
+)
+
+// build compiles the attacker and returns its folder: with the test's own
+// binary, the race detector's memory would count against the limits.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := Folder(t)
+	cmd := exec.Command("go", "build", "-o", dir, "github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest/attacker")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("attacker: %v: %s", err, output)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func newWorld(t *testing.T, s sandbox.Sandbox, attacker string) *world {
+	t.Helper()
+	w := &world{sandbox: s, attacker: attacker, shared: Folder(t), marker: fmt.Sprintf("60.%d", time.Now().UnixNano())}
+	w.secret = filepath.Join(Folder(t), "secret")
+	if err := os.WriteFile(w.secret, []byte(secretText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.checkUnharmed(t) })
+	return w
+}
+
+// checkUnharmed looks at the machine after an attack.
+func (w *world) checkUnharmed(t *testing.T) {
+	t.Helper()
+	content, err := os.ReadFile(w.secret)
+	if err != nil || string(content) != secretText {
+		t.Errorf("the secret file is now %q, %v", content, err)
+	}
+	if left := Processes(w.marker); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// Processes returns the command lines on this machine that hold a text.
+func Processes(text string) (found []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(text)) {
+			found = append(found, string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return found
+}
+
+// limits are small, so that attacks meet them soon.
+func limits() sandbox.Limits {
+	return sandbox.Limits{
+		Wall: 20 * time.Second, Grace: 100 * time.Millisecond, Memory: 128 << 20, Processes: 32,
+		FileSize: 1 << 20, Disk: 8 << 20, Files: 1000,
+	}
+}
+
+func (w *world) spec(l sandbox.Limits, attempt ...string) sandbox.Spec {
+	return sandbox.Spec{
+		Argv: append([]string{attackerDir + "/attacker"}, attempt...),
+		Mounts: []sandbox.Mount{
+			{Source: w.attacker, Target: attackerDir},
+			{Source: w.shared, Target: sharedDir, Writable: true},
+		},
+		Limits: l,
+	}
+}
+
+func (w *world) run(t *testing.T, l sandbox.Limits, attempt ...string) sandbox.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err := w.sandbox.Run(ctx, w.spec(l, attempt...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// denied wants an attempt to fail, and to say so.
+func (w *world) denied(t *testing.T, attempt ...string) sandbox.Result {
+	t.Helper()
+	result := w.run(t, limits(), attempt...)
+	said := strings.Contains(string(result.Stdout.Tail), "denied:")
+	if result.ExitCode != 0 || result.Exceeded != "" || !said {
+		t.Errorf("%s: status %d, exceeded %q\nstdout: %s\nstderr: %s", attempt, result.ExitCode, result.Exceeded, result.Stdout.Tail, result.Stderr.Tail)
+	}
+	return result
+}
+
+// stopped wants an attempt to be ended for a limit, soon.
+func (w *world) stopped(t *testing.T, l sandbox.Limits, want sandbox.Limit, attempt ...string) {
+	t.Helper()
+	result := w.run(t, l, attempt...)
+	if result.Exceeded != want {
+		t.Errorf("%s: status %d, exceeded %q, want %q\nstdout: %s\nstderr: %.2000s", attempt, result.ExitCode, result.Exceeded, want, result.Stdout.Tail, result.Stderr.Tail)
+	}
+	if result.Duration > 15*time.Second {
+		t.Errorf("%s: took %s", attempt, result.Duration)
+	}
+}

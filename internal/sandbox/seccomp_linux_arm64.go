@@ -1,0 +1,11 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+const (
+	auditArch    = uint32(unix.AUDIT_ARCH_AARCH64)
+	foreignCalls = 0
+)
+
+// archDenied are the calls that only this architecture has.
+var archDenied []uint32
