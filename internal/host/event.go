@@ -1,0 +1,241 @@
+package host
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// An Event is what a delivery says, whoever sent it.
+type Event struct {
+	Kind   EventKind
+	Action string
+	// Installation is 0 where the host has none.
+	Installation int64
+	Account      string // of the installation, if the event is about it
+	Repository   EventRepository
+	Pushes       []Push
+	// Removed are the repositories that the installation no longer sees.
+	Removed []EventRepository
+	// OldDefault is the branch that was the default before, if that changed.
+	OldDefault string
+}
+
+// An EventKind is what happened.
+type EventKind string
+
+// The kinds of event.
+const (
+	EventPing         EventKind = "ping"
+	EventPush         EventKind = "push"
+	EventInstallation EventKind = "installation"              // created, deleted, suspend, unsuspend
+	EventAccess       EventKind = "installation_repositories" // added, removed
+	EventRepo         EventKind = "repository"                // renamed, transferred, deleted, edited
+	EventOther        EventKind = "other"                     // nothing that concerns us
+)
+
+// An EventRepository names a repository. Its id stays when its name changes.
+type EventRepository struct {
+	ID       int64
+	FullName string
+	// OldName is what it was called before, if the event is about that.
+	OldName       string
+	DefaultBranch string
+}
+
+// A Push is one ref that was moved, made or deleted.
+type Push struct {
+	Ref   string // refs/heads/x or refs/tags/x
+	After string // "" if the ref was deleted
+	// Commit is what the ref stands for, if the host says so: After may be an
+	// annotated tag.
+	Commit string
+}
+
+// Branch returns the name of the branch, or "" if the ref is none.
+func (p Push) Branch() string { return refName(p.Ref, "refs/heads/") }
+
+// Tag returns the name of the tag, or "" if the ref is none.
+func (p Push) Tag() string { return refName(p.Ref, "refs/tags/") }
+
+func refName(ref, prefix string) string {
+	name, ok := strings.CutPrefix(ref, prefix)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// payload holds the fields that we read of what hosts send. Those of GitHub
+// and Gitea have the same names; our own hook sends several refs at once.
+type payload struct {
+	Action     string `json:"action"`
+	Ref        string `json:"ref"`
+	After      string `json:"after"`
+	Deleted    bool   `json:"deleted"`
+	HeadCommit *struct {
+		ID string `json:"id"`
+	} `json:"head_commit"`
+	Refs         []HookRef   `json:"refs"`
+	Repository   *repository `json:"repository"`
+	Installation struct {
+		ID      int64 `json:"id"`
+		Account login `json:"account"`
+	} `json:"installation"`
+	Removed []repository `json:"repositories_removed"`
+	Changes struct {
+		Repository struct {
+			Name was `json:"name"`
+		} `json:"repository"`
+		Owner struct {
+			From struct {
+				User         login `json:"user"`
+				Organization login `json:"organization"`
+			} `json:"from"`
+		} `json:"owner"`
+		DefaultBranch was `json:"default_branch"`
+	} `json:"changes"`
+}
+
+// A HookRef is one line that git hands to its post-receive hook.
+type HookRef struct {
+	Ref    string `json:"ref"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// A HookPush is what our own hook sends.
+type HookPush struct {
+	Refs       []HookRef `json:"refs"`
+	Repository struct {
+		FullName string `json:"full_name"`
+	} `json:"repository"`
+}
+
+type repository struct {
+	ID            int64  `json:"id"`
+	FullName      string `json:"full_name"`
+	Name          string `json:"name"`
+	Owner         login  `json:"owner"`
+	DefaultBranch string `json:"default_branch"`
+}
+
+type login struct {
+	Login string `json:"login"`
+}
+
+type was struct {
+	From string `json:"from"`
+}
+
+// ParseEvent reads a delivery's body, JSON or a form with JSON in the field
+// payload. An event that we know nothing of is of kind EventOther; a body that
+// is not understood is Malformed.
+func ParseEvent(header http.Header, body []byte) (Event, error) {
+	body, err := jsonOf(header, body)
+	if err != nil {
+		return Event{}, err
+	}
+	var p payload
+	if err := json.Unmarshal(body, &p); err != nil {
+		return Event{}, fault.New(fault.Malformed, "the delivery is not the JSON that a code host sends").Because(err)
+	}
+	e := Event{
+		Kind: EventKind(header.Get(EventHeader)), Action: p.Action,
+		Installation: p.Installation.ID, Account: p.Installation.Account.Login,
+	}
+	if p.Repository != nil {
+		e.Repository = p.Repository.event()
+	}
+	switch e.Kind {
+	case EventPing, EventInstallation:
+	case EventPush:
+		e.Pushes = p.pushes()
+	case EventAccess:
+		for _, r := range p.Removed {
+			e.Removed = append(e.Removed, r.event())
+		}
+	case EventRepo:
+		e.OldDefault = p.Changes.DefaultBranch.From
+		e.Repository.OldName = p.oldName()
+	default:
+		e.Kind = EventOther
+	}
+	if (e.Kind == EventPush || e.Kind == EventRepo) && CheckFullName(e.Repository.FullName) != nil {
+		return Event{}, fault.New(fault.Malformed, "the delivery names no repository")
+	}
+	return e, nil
+}
+
+func jsonOf(header http.Header, body []byte) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil || media != "application/x-www-form-urlencoded" {
+		return body, nil //nolint:nilerr // what has no type is taken for JSON
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil || form.Get("payload") == "" {
+		return nil, fault.New(fault.Malformed, "the form of the delivery has no field payload")
+	}
+	return []byte(form.Get("payload")), nil
+}
+
+func (r repository) event() EventRepository {
+	return EventRepository{ID: r.ID, FullName: r.FullName, DefaultBranch: r.DefaultBranch}
+}
+
+func (p *payload) pushes() []Push {
+	if p.Refs == nil {
+		one := newPush(p.Ref, p.After)
+		if p.Deleted {
+			one.After = ""
+		}
+		if p.HeadCommit != nil && one.After != "" {
+			one.Commit = p.HeadCommit.ID
+		}
+		return []Push{one}
+	}
+	all := make([]Push, len(p.Refs))
+	for i, r := range p.Refs {
+		all[i] = newPush(r.Ref, r.After)
+	}
+	return all
+}
+
+// newPush knows that a branch stands for the commit itself, and that zeros
+// mean a deletion.
+func newPush(ref, after string) Push {
+	p := Push{Ref: ref}
+	if strings.Trim(after, "0") == "" || !IsSHA(after) {
+		return p
+	}
+	p.After = after
+	if p.Branch() != "" {
+		p.Commit = after
+	}
+	return p
+}
+
+// oldName is what a renamed or transferred repository was called.
+func (p *payload) oldName() string {
+	if p.Repository == nil {
+		return ""
+	}
+	owner, name, _ := strings.Cut(p.Repository.FullName, "/")
+	from := p.Changes.Owner.From
+	switch p.Action {
+	case "renamed":
+		name = p.Changes.Repository.Name.From
+	case "transferred":
+		owner = from.User.Login + from.Organization.Login // one of them
+	default:
+		return ""
+	}
+	if owner == "" || name == "" {
+		return ""
+	}
+	return owner + "/" + name
+}

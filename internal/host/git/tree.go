@@ -1,0 +1,130 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+// Tree implements host.Host. Only what lies below the path is read.
+func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ *skillpkg.Package, err error) {
+	defer fault.Wrap(&err, "files of %s at %s", r.FullName, commit)
+	repo, err := h.open(r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := resolve(repo, commit)
+	if err != nil {
+		return nil, err
+	}
+	from, err := found.Tree()
+	if err != nil {
+		return nil, err
+	}
+	if folder != "." {
+		if from, err = subtree(from, folder); err != nil {
+			return nil, err
+		}
+	}
+	w := &walk{ctx: ctx, repo: repo, folder: folder, tree: host.NewTree()}
+	if err := w.add(from, "", 0); err != nil {
+		return nil, err
+	}
+	return w.tree.Package(ctx)
+}
+
+func subtree(from *object.Tree, folder string) (*object.Tree, error) {
+	found, err := from.Tree(folder)
+	if err == nil {
+		return found, nil
+	}
+	if entry, err := from.FindEntry(folder); err == nil && entry.Mode == filemode.Submodule {
+		return nil, host.RefuseSubmodule(folder)
+	}
+	if errors.Is(err, object.ErrDirectoryNotFound) {
+		return nil, fault.New(fault.NotFound, "the repository has no folder %s", folder)
+	}
+	return nil, err
+}
+
+// A walk collects the files of a tree.
+type walk struct {
+	ctx    context.Context
+	repo   *gogit.Repository
+	folder string
+	tree   *host.Tree
+}
+
+// maxDepth is more than any skill has, and ends the walk of a malicious tree.
+const maxDepth = 64
+
+func (w *walk) add(from *object.Tree, prefix string, depth int) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return fault.New(fault.TooLarge, "the folders of the repository are nested more than %d deep", maxDepth)
+	}
+	for _, e := range from.Entries {
+		if err := w.entry(e, path.Join(prefix, e.Name), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) entry(e object.TreeEntry, name string, depth int) error {
+	switch e.Mode {
+	case filemode.Dir:
+		below, err := w.repo.TreeObject(e.Hash)
+		if err != nil {
+			return err
+		}
+		return w.add(below, name, depth+1)
+	case filemode.Submodule:
+		return host.RefuseSubmodule(path.Join(w.folder, name))
+	case filemode.Symlink:
+		target, err := w.target(e.Hash)
+		if err != nil {
+			return err
+		}
+		return w.tree.AddLink(name, target)
+	case filemode.Regular, filemode.Deprecated, filemode.Executable:
+		size, err := w.repo.Storer.EncodedObjectSize(e.Hash)
+		if err != nil {
+			return err
+		}
+		return w.tree.AddFile(name, e.Mode == filemode.Executable, size, func() (io.ReadCloser, error) { return w.content(e.Hash) })
+	}
+	return fault.New(fault.Malformed, "%s is neither a file nor a folder nor a link", name)
+}
+
+func (w *walk) content(hash plumbing.Hash) (io.ReadCloser, error) {
+	blob, err := w.repo.BlobObject(hash)
+	if err != nil {
+		return nil, err
+	}
+	return blob.Reader()
+}
+
+// target reads where a link points; what is longer is no path.
+func (w *walk) target(hash plumbing.Hash) (string, error) {
+	const longest = 4096
+	content, err := w.content(hash)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	raw, err := io.ReadAll(io.LimitReader(content, longest))
+	return string(raw), err
+}

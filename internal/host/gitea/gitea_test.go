@@ -1,0 +1,92 @@
+package gitea_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/gitea"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+)
+
+func open(t *testing.T) (*gitea.Host, *hosttest.Gitea) {
+	t.Helper()
+	server := hosttest.NewGitea(t, hosttest.NewRepos(t))
+	web, err := outbound.New(outbound.Options{AllowPrivate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := gitea.New(gitea.Options{URL: server.URL + "/", Token: server.Token, HTTP: web})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, server
+}
+
+var skill = host.Repo{Installation: host.Installation{ID: 1, Account: "acme"}, FullName: "acme/skill"}
+
+func TestConformance(t *testing.T) {
+	hosttest.Run(t, func(t *testing.T) hosttest.Subject {
+		h, server := open(t)
+		return hosttest.Subject{Host: h, Repos: server.Repos, At: skill.Installation}
+	})
+}
+
+func TestWriteBack(t *testing.T) {
+	h, server := open(t)
+	sha := server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
+	err := h.SetStatus(t.Context(), skill, sha, host.Status{
+		State: host.StateFailure, Context: "whetstone/publish/01234567", Description: strings.Repeat("ü", 300),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []hosttest.PostedStatus{{
+		FullName: "acme/skill", SHA: sha, State: "failure", Context: "whetstone/publish/01234567", Description: strings.Repeat("ü", 254) + "…",
+	}}
+	if diff := cmp.Diff(want, server.Statuses()); diff != "" {
+		t.Errorf("statuses (- want, + got):\n%s", diff)
+	}
+	if err := h.SetCheck(t.Context(), skill, &host.Check{}); !errors.Is(err, host.ErrUnsupported) {
+		t.Errorf("check: got %v, want ErrUnsupported", err)
+	}
+}
+
+func TestRenamed(t *testing.T) {
+	h, server := open(t)
+	server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
+	server.Rename("acme/skill", "acme/renamed")
+	got, err := h.Repository(t.Context(), skill)
+	if err != nil || got.FullName != "acme/renamed" {
+		t.Errorf("got %s, %v, want acme/renamed", got.FullName, err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		with http.HandlerFunc
+		want fault.Kind
+	}{
+		{"500", hosttest.Status(http.StatusInternalServerError), fault.BadGateway},
+		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, fault.BadGateway},
+		{"429", hosttest.Status(http.StatusTooManyRequests, "Retry-After", "7"), fault.Limited},
+		{"403", hosttest.Status(http.StatusForbidden), fault.Denied},
+		{"401", hosttest.Status(http.StatusUnauthorized), fault.Denied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, server := open(t)
+			server.Break(hosttest.Fault{On: "GET", Answer: c.with})
+			_, err := h.Repository(t.Context(), skill)
+			if !fault.Is(err, c.want) || strings.Contains(err.Error(), "sesame") {
+				t.Errorf("got %v, want kind %d", err, c.want)
+			}
+		})
+	}
+}

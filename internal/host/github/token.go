@@ -1,0 +1,81 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	api "github.com/google/go-github/v89/github"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// early is how long before its end a token is no longer used: a tarball that
+// is asked for now may take minutes.
+const early = 5 * time.Minute
+
+// tokens keeps the installations' tokens, one call for each at a time.
+type tokens struct {
+	mu  sync.Mutex
+	all map[int64]*token
+}
+
+type token struct {
+	mu      sync.Mutex
+	value   string
+	expires time.Time
+}
+
+func (t *tokens) of(installation int64) *token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[int64]*token{}
+	}
+	if t.all[installation] == nil {
+		t.all[installation] = &token{}
+	}
+	return t.all[installation]
+}
+
+// get returns a token that is good for a while.
+func (t *tokens) get(ctx context.Context, h *Host, installation int64) (string, error) {
+	kept := t.of(installation)
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if time.Until(kept.expires) > early {
+		return kept.value, nil
+	}
+	made, resp, err := h.app.Apps.CreateInstallationToken(ctx, installation, &api.InstallationTokenOptions{})
+	if err != nil {
+		return "", tokenFailure(resp, err)
+	}
+	kept.value, kept.expires = made.GetToken(), made.GetExpiresAt().Time
+	return kept.value, nil
+}
+
+// drop forgets a token that was refused.
+func (t *tokens) drop(installation int64) {
+	kept := t.of(installation)
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	kept.expires = time.Time{}
+}
+
+// tokenFailure says what is wrong with the installation or the app.
+func tokenFailure(resp *api.Response, err error) error {
+	failed := failure(resp, err)
+	if resp == nil || fault.Is(failed, fault.Limited) {
+		return failed
+	}
+	switch resp.StatusCode {
+	case http.StatusNotFound:
+		return fault.New(fault.NotFound, "The installation is gone from the code host").Because(err)
+	case http.StatusForbidden:
+		return fault.New(fault.Denied, "The installation is suspended on the code host").Because(err)
+	case http.StatusUnauthorized:
+		return fault.New(fault.Denied, "The code host does not accept the app's id or private key").Because(err)
+	}
+	return failed
+}

@@ -1,0 +1,151 @@
+package github
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	api "github.com/google/go-github/v89/github"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+)
+
+// What GitHub takes.
+const (
+	maxDescription = 140    // characters
+	maxSummary     = 65_535 // bytes
+	maxAnnotations = 50     // in a request
+)
+
+// writers lets one write at a time through for each installation, with the
+// pause between them that GitHub asks for.
+type writers struct {
+	pause time.Duration
+	mu    sync.Mutex
+	lanes map[int64]chan time.Time // holds the end of the last write
+}
+
+// enter waits for the turn; leave must be called after the write.
+func (w *writers) enter(ctx context.Context, installation int64) (leave func(), err error) {
+	w.mu.Lock()
+	if w.lanes == nil {
+		w.lanes = map[int64]chan time.Time{}
+	}
+	if w.lanes[installation] == nil {
+		w.lanes[installation] = make(chan time.Time, 1)
+		w.lanes[installation] <- time.Time{}
+	}
+	lane := w.lanes[installation]
+	w.mu.Unlock()
+	var last time.Time
+	select {
+	case last = <-lane:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-time.After(time.Until(last.Add(w.pause))):
+		return func() { lane <- time.Now() }, nil
+	case <-ctx.Done():
+		lane <- last
+		return nil, ctx.Err()
+	}
+}
+
+func (h *Host) write(ctx context.Context, installation int64, do func(*api.Client) (*api.Response, error)) error {
+	leave, err := h.writers.enter(ctx, installation)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return h.call(ctx, installation, do)
+}
+
+// SetStatus implements host.Host.
+func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host.Status) (err error) {
+	defer fault.Wrap(&err, "status of %s in %s", commit, r.FullName)
+	owner, name, err := split(r)
+	if err != nil {
+		return err
+	}
+	status := api.RepoStatus{
+		State: new(string(s.State)), Context: &s.Context, Description: new(host.CutRunes(s.Description, maxDescription)), TargetURL: &s.TargetURL,
+	}
+	return h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
+		_, resp, err := c.Repositories.CreateStatus(ctx, owner, name, commit, status)
+		return resp, err
+	})
+}
+
+// SetCheck implements host.Host.
+func (h *Host) SetCheck(ctx context.Context, r host.Repo, c *host.Check) (err error) {
+	defer fault.Wrap(&err, "check of %s in %s", c.HeadSHA, r.FullName)
+	if c.ID == "" {
+		if err := h.createCheck(ctx, r, c); err != nil {
+			return err
+		}
+	}
+	for c.Sent < len(c.Annotations) {
+		if err := h.extendCheck(ctx, r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) error {
+	owner, name, err := split(r)
+	if err != nil {
+		return err
+	}
+	output, sent := output(c)
+	options := api.CreateCheckRunOptions{
+		Name: c.Name, HeadSHA: c.HeadSHA, DetailsURL: &c.DetailsURL, ExternalID: &c.ExternalID, Status: new("completed"),
+		Conclusion: new(string(c.Conclusion)), CompletedAt: &api.Timestamp{Time: c.CompletedAt}, Output: output,
+	}
+	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
+		made, resp, err := client.Checks.CreateCheckRun(ctx, owner, name, options)
+		if err == nil {
+			c.ID, c.Sent = strconv.FormatInt(made.GetID(), 10), sent
+		}
+		return resp, err
+	})
+}
+
+// extendCheck sends more annotations to a check-run.
+func (h *Host) extendCheck(ctx context.Context, r host.Repo, c *host.Check) error {
+	owner, name, err := split(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(c.ID, 10, 64)
+	if err != nil {
+		return err
+	}
+	output, sent := output(c)
+	options := api.UpdateCheckRunOptions{Name: c.Name, Output: output}
+	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
+		_, resp, err := client.Checks.UpdateCheckRun(ctx, owner, name, id, options)
+		if err == nil {
+			c.Sent = sent
+		}
+		return resp, err
+	})
+}
+
+// output is the next part of a check-run's text, and how many annotations the
+// host has with it.
+func output(c *host.Check) (*api.CheckRunOutput, int) {
+	next := min(c.Sent+maxAnnotations, len(c.Annotations))
+	out := &api.CheckRunOutput{Title: &c.Title, Summary: new(host.CutBytes(c.Summary, maxSummary))}
+	for _, a := range c.Annotations[c.Sent:next] {
+		line := max(a.Line, 1)
+		out.Annotations = append(out.Annotations, &api.CheckRunAnnotation{
+			Path: new(a.Path), StartLine: &line, EndLine: &line, AnnotationLevel: new(string(a.Level)),
+			Title: new(a.Title), Message: new(a.Message),
+		})
+	}
+	return out, next
+}

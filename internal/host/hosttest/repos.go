@@ -1,0 +1,144 @@
+// Package hosttest holds every code host to one behaviour: real repositories
+// made with git, servers that answer from them as GitHub and Gitea document
+// it, faults included, and the suite that all providers must pass.
+package hosttest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Repos is a folder of bare repositories OWNER/NAME.git, each with a clone to
+// work in.
+type Repos struct {
+	tb   testing.TB
+	Dir  string
+	work string
+}
+
+// NewRepos returns an empty folder.
+func NewRepos(tb testing.TB) *Repos {
+	tb.Helper()
+	return &Repos{tb: tb, Dir: tb.TempDir(), work: tb.TempDir()}
+}
+
+// At returns repositories that are already below a folder.
+func At(tb testing.TB, dir string) *Repos {
+	tb.Helper()
+	return &Repos{tb: tb, Dir: dir, work: tb.TempDir()}
+}
+
+// Bare is the path of a repository.
+func (r *Repos) Bare(fullName string) string { return filepath.Join(r.Dir, fullName+".git") }
+
+// A Work is a clone of a repository, on its branch main.
+type Work struct {
+	repos    *Repos
+	FullName string
+	Dir      string
+}
+
+// Create makes a bare repository with real git and clones it.
+func (r *Repos) Create(fullName string) *Work {
+	r.tb.Helper()
+	r.git(r.Dir, "init", "--quiet", "--bare", "--initial-branch=main", r.Bare(fullName))
+	return r.Clone(fullName)
+}
+
+// Clone clones a repository that is there.
+func (r *Repos) Clone(fullName string) *Work {
+	r.tb.Helper()
+	dir := filepath.Join(r.work, strings.ReplaceAll(fullName, "/", "-"))
+	r.git(r.work, "clone", "--quiet", r.Bare(fullName), dir)
+	return &Work{repos: r, FullName: fullName, Dir: dir}
+}
+
+// Git runs git in a bare repository and returns what it printed.
+func (r *Repos) Git(fullName string, args ...string) string {
+	r.tb.Helper()
+	return r.git(r.Bare(fullName), args...)
+}
+
+func (r *Repos) git(dir string, args ...string) string {
+	r.tb.Helper()
+	out, err := run(dir, args...)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return out
+}
+
+// run returns what git prints, without the end of the last line.
+func run(dir string, args ...string) (string, error) {
+	out, err := output(dir, args...)
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+// output runs git with no settings but its own.
+func output(dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(context.Background(), "git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.org", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.org",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=init.defaultBranch", "GIT_CONFIG_VALUE_0=main")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out, nil
+}
+
+// Git runs git in the clone.
+func (w *Work) Git(args ...string) string {
+	w.repos.tb.Helper()
+	return w.repos.git(w.Dir, args...)
+}
+
+// Write writes files into the clone; a value of "-> target" makes a link.
+func (w *Work) Write(files map[string]string) {
+	w.repos.tb.Helper()
+	for name, content := range files {
+		path := filepath.Join(w.Dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			w.repos.tb.Fatal(err)
+		}
+		var err error
+		if target, link := strings.CutPrefix(content, "-> "); link {
+			err = os.Symlink(target, path)
+		} else {
+			err = os.WriteFile(path, []byte(content), 0o600)
+		}
+		if err != nil {
+			w.repos.tb.Fatal(err)
+		}
+	}
+}
+
+// Commit writes files, commits everything and returns the commit's id.
+func (w *Work) Commit(message string, files map[string]string) string {
+	w.repos.tb.Helper()
+	w.Write(files)
+	w.Git("add", "--all")
+	w.Git("commit", "--quiet", "--allow-empty", "--message", message)
+	return w.Git("rev-parse", "HEAD")
+}
+
+// Push commits files to the branch, pushes it and returns the commit's id.
+func (w *Work) Push(message string, files map[string]string) string {
+	w.repos.tb.Helper()
+	sha := w.Commit(message, files)
+	w.Git("push", "--quiet", "origin", "HEAD")
+	return sha
+}
+
+// Skill is a SKILL.md that every check likes.
+func Skill(name, body string) string {
+	return "---\nname: " + name + "\ndescription: Formats commit messages. Use when a commit message is written or reviewed.\n---\n\n# " + name + "\n\n" + body + "\n"
+}

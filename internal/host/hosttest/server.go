@@ -1,0 +1,251 @@
+package hosttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// server is what the servers of both kinds have in common: they answer from
+// real repositories, and misbehave when told to.
+type server struct {
+	tb    testing.TB
+	Repos *Repos
+	URL   string
+
+	mu       sync.Mutex
+	ids      map[string]int64
+	moved    map[string]string // old full name to new
+	faults   []Fault
+	requests []string // method and path
+	statuses []PostedStatus
+}
+
+// A Fault answers a request in the server's place: the next whose method and
+// path hold a text, or all of them.
+type Fault struct {
+	On     string
+	Answer http.HandlerFunc
+	Always bool
+}
+
+// A PostedStatus is a commit status that the server took.
+type PostedStatus struct {
+	FullName    string `json:"-"`
+	SHA         string `json:"-"`
+	State       string `json:"state"`
+	Context     string `json:"context"`
+	Description string `json:"description"`
+	TargetURL   string `json:"target_url"`
+}
+
+// Break makes the server misbehave.
+func (s *server) Break(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, faults...)
+}
+
+// Mend ends all faults.
+func (s *server) Mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// Status answers with a status and headers given as name, value, ...
+func Status(status int, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		problem(w, status, http.StatusText(status))
+	}
+}
+
+// Requests lists the requests so far that hold a text.
+func (s *server) Requests(text string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.requests), func(r string) bool { return !strings.Contains(r, text) })
+}
+
+// Statuses are the commit statuses so far.
+func (s *server) Statuses() []PostedStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.statuses)
+}
+
+// Rename renames a repository; requests for the old name are redirected.
+func (s *server) Rename(from, to string) {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Rename(s.Repos.Bare(from), s.Repos.Bare(to)); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.ids[to], s.moved[from] = s.id(from), to
+}
+
+// id is called with the lock held.
+func (s *server) id(fullName string) int64 {
+	if s.ids[fullName] == 0 {
+		s.ids[fullName] = int64(1000 + len(s.ids))
+	}
+	return s.ids[fullName]
+}
+
+// ID is the number of a repository.
+func (s *server) ID(fullName string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id(fullName)
+}
+
+func (s *server) start(tb testing.TB, repos *Repos, handler http.Handler) {
+	s.tb, s.Repos, s.ids, s.moved = tb, repos, map[string]int64{}, map[string]string{}
+	started := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f, broken := s.fault(r); broken {
+			f(w, r)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	tb.Cleanup(started.Close)
+	s.URL = started.URL
+}
+
+// fault notes a request and finds who answers it in the server's place.
+func (s *server) fault(r *http.Request) (http.HandlerFunc, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+	for i, f := range s.faults {
+		if !strings.Contains(r.Method+" "+r.URL.Path, f.On) {
+			continue
+		}
+		if !f.Always {
+			s.faults = slices.Delete(s.faults, i, i+1)
+		}
+		return f.Answer, true
+	}
+	return nil, false
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // the client is gone if this fails
+}
+
+func problem(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, map[string]any{"message": message})
+}
+
+// page cuts one page out of a list and links to the next.
+func page[T any](w http.ResponseWriter, r *http.Request, all []T, sizeName string, most int) []T {
+	size, err := strconv.Atoi(r.URL.Query().Get(sizeName))
+	if err != nil || size > most {
+		size = most
+	}
+	number := max(1, atoi(r.URL.Query().Get("page")))
+	from, to := min((number-1)*size, len(all)), min(number*size, len(all))
+	if to < len(all) {
+		next := *r.URL
+		query := next.Query()
+		query.Set("page", strconv.Itoa(number+1))
+		next.RawQuery = query.Encode()
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s>; rel="next"`, r.Host, next.RequestURI()))
+	}
+	return all[from:to]
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s) // 0 will do for what is no number
+	return n
+}
+
+// names lists the repositories below the folder.
+func (s *server) names() []string {
+	found, err := filepath.Glob(filepath.Join(s.Repos.Dir, "*", "*.git"))
+	if err != nil {
+		s.tb.Error(err)
+	}
+	var names []string
+	for _, path := range found {
+		inside, _ := filepath.Rel(s.Repos.Dir, path) // Glob has just found it there
+		names = append(names, strings.TrimSuffix(filepath.ToSlash(inside), ".git"))
+	}
+	return names
+}
+
+// git asks a repository; ok is false if git refuses.
+func (s *server) git(fullName string, args ...string) (string, bool) {
+	out, err := run(s.Repos.Bare(fullName), args...)
+	return out, err == nil
+}
+
+// exists reports whether there is such a repository.
+func (s *server) exists(fullName string) bool { return slices.Contains(s.names(), fullName) }
+
+// empty reports whether a repository has no commits.
+func (s *server) empty(fullName string) bool {
+	out, _ := s.git(fullName, "for-each-ref", "--count=1")
+	return out == ""
+}
+
+// A ref of a repository, peeled.
+type ref struct{ name, sha string }
+
+func (s *server) refs(fullName, prefix string) []ref {
+	out, _ := s.git(fullName, "for-each-ref", "--format=%(refname) %(objectname) %(*objectname)", prefix)
+	var all []ref
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		all = append(all, ref{strings.TrimPrefix(f[0], prefix+"/"), f[len(f)-1]})
+	}
+	return all
+}
+
+// commit resolves what names a commit.
+func (s *server) commit(fullName, name string) (sha, message string, ok bool) {
+	sha, ok = s.git(fullName, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	if !ok {
+		return "", "", false
+	}
+	message, ok = s.git(fullName, "log", "-1", "--format=%B", sha)
+	return sha, message, ok
+}
+
+// archive writes the tarball of a commit with a wrapper folder.
+func (s *server) archive(w http.ResponseWriter, fullName, sha string) {
+	wrapper := strings.ReplaceAll(fullName, "/", "-") + "-" + sha[:7] + "/"
+	content, err := output(s.Repos.Bare(fullName), "archive", "--format=tar.gz", "--prefix="+wrapper, sha)
+	if err != nil {
+		problem(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-gzip")
+	_, _ = w.Write(content) // the client is gone if this fails
+}
+
+// lastPush is the time of the last commit on the branch.
+func (s *server) lastPush(fullName string) *time.Time {
+	out, ok := s.git(fullName, "log", "-1", "--format=%ct", "main")
+	seconds, err := strconv.ParseInt(out, 10, 64)
+	if !ok || err != nil {
+		return nil
+	}
+	at := time.Unix(seconds, 0).UTC()
+	return &at
+}
