@@ -15,8 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// open reads a version's archive. The caller closes it.
-func (s *Service) open(ctx context.Context, v Version) (_ *skillpkg.Package, err error) {
+// Open reads a version's archive. The caller closes it.
+func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of version %s", v.ID)
 	body, _, err := s.Blobs.Get(ctx, blob.ContentKey(v.ContentHash))
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Service) File(ctx context.Context, v Version, path string) ([]byte, err
 	if !hasFile(v, path) {
 		return nil, fault.New(fault.NotFound, "Version %s has no file %s", v.Version, path)
 	}
-	pkg, err := s.open(ctx, v)
+	pkg, err := s.Open(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Service) contents(ctx context.Context, v Version, paths []string) (map[
 	if v.ID == "" {
 		return files, nil
 	}
-	pkg, err := s.open(ctx, v)
+	pkg, err := s.Open(ctx, v)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,11 @@ type RepoPublication struct {
 	AnyVersion bool
 }
 
+// Own finds an entry of the organisation.
+func (s *Service) Own(ctx context.Context, orgID, entryID string) (Entry, error) {
+	return ownEntry(ctx, s.DB, orgID, entryID)
+}
+
 // prereleaseOf begins the versions that come from a branch.
 const prereleaseOf = "0.0.0-repohost."
 

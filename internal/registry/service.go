@@ -137,6 +137,26 @@ func (s *Service) Version(ctx context.Context, orgID, entryID, version string) (
 	return e, v, err
 }
 
+// Find returns a version of an entry that the organisation may see: the
+// current one if the name is empty.
+func (s *Service) Find(ctx context.Context, orgID, entryID, version string) (Entry, Version, error) {
+	if version != "" {
+		return s.Version(ctx, orgID, entryID, version)
+	}
+	e, err := s.Entry(ctx, orgID, entryID)
+	if err != nil {
+		return e, Version{}, err
+	}
+	v, err := versionByID(ctx, s.DB, e.CurrentVersionID)
+	return e, v, err
+}
+
+// Before returns the version that was pushed last before another one; the
+// first has none, which is a fault.NotFound.
+func (s *Service) Before(ctx context.Context, v Version) (Version, error) {
+	return versionBefore(ctx, s.DB, v)
+}
+
 // Rollbacks lists an entry's rollbacks, newest first.
 func (s *Service) Rollbacks(ctx context.Context, entryID string) ([]Rollback, error) {
 	return rollbacksOfEntry(ctx, s.DB, entryID)

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+type repohostCommands struct {
+	InitRepo repohostInitRepo `cmd:"" help:"Make a bare repository that can be connected to an entry."`
+	Hook     repohostHook     `cmd:"" hidden:"" help:"Tell the server of a push; repositories run this."`
+}
+
+type repohostInitRepo struct {
+	config.Database `embed:""`
+	RepohostURL     config.URL `placeholder:"DIR" help:"Folder of the bare repositories; repos in --data when empty."`
+	FullName        string     `arg:"" name:"owner/name" help:"Name of the repository."`
+}
+
+// Run makes a repository below the folder of the server, with its hook.
+func (c *repohostInitRepo) Run(_ context.Context, p *Program) error {
+	if err := host.CheckFullName(c.FullName); err != nil {
+		return fault.Invalid("owner/name", "the name of a repository must be OWNER/NAME")
+	}
+	dir, err := filepath.Abs(git.Dir(c.Data, string(c.RepohostURL)))
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	path, err := git.Init(dir, c.FullName)
+	if err != nil {
+		return err
+	}
+	if err := git.InstallHook(path, program, git.HookConfigPath(dir)); err != nil {
+		return err
+	}
+	out := map[string]string{"full_name": c.FullName, "path": path}
+	return p.print(out, func(w io.Writer) {
+		fmt.Fprintf(w, "Made %s\nPush to it with: git push %s HEAD:main\n", c.FullName, path)
+	})
+}
+
+type repohostHook struct {
+	Config string `arg:"" help:"File that says where the server is."`
+}
+
+// hookTimeout is how long who pushes waits for the server.
+const hookTimeout = 10 * time.Second
+
+// Run reads what git says on standard input of a push, in the repository that
+// was pushed to, and hands it to the server.
+func (c *repohostHook) Run(ctx context.Context, p *Program) error {
+	lines, err := io.ReadAll(p.Stdin)
+	if err != nil {
+		return err
+	}
+	if err := tellServer(ctx, c.Config, string(lines), "whetstone/"+p.Version); err != nil {
+		return fmt.Errorf("the push is done, but the server does not know of it yet and will find it later: %w", err)
+	}
+	return nil
+}
+
+func tellServer(ctx context.Context, configPath, lines, agent string) error {
+	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
+	defer cancel()
+	settings, err := git.ReadHookConfig(configPath)
+	if err != nil {
+		return err
+	}
+	repository, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	push, err := git.HookPush(configPath, repository, lines)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(push)
+	if err != nil {
+		return err
+	}
+	server := client.New(client.Options{Server: settings.URL, UserAgent: agent})
+	return server.SendDelivery(ctx, client.Delivery{
+		ID: store.NewID(), Event: string(host.EventPush), Signature: host.Sign(settings.Secret, body), Body: body,
+	})
+}

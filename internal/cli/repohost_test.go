@@ -1,0 +1,62 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
+)
+
+// TestRepohost makes a repository and tells a server of a push to it.
+func TestRepohost(t *testing.T) {
+	var got host.HookPush
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || host.Verify([]string{"sesame"}, r.Header, body) != nil || json.Unmarshal(body, &got) != nil ||
+			r.Header.Get(host.EventHeader) != "push" || r.Header.Get(host.DeliveryHeader) == "" {
+			t.Errorf("got %v %s", r.Header, body)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer server.Close()
+	data := t.TempDir()
+	var out bytes.Buffer
+	p := &cli.Program{Version: "test", Stdout: &out, Stderr: &out}
+	if err := p.RunInitRepo(t.Context(), data, "acme/deploy"); err != nil || !strings.Contains(out.String(), "git push") {
+		t.Fatalf("got %v, %s", err, &out)
+	}
+	if err := p.RunInitRepo(t.Context(), data, "acme/deploy"); !fault.Is(err, fault.Conflict) {
+		t.Errorf("again: got %v, want a conflict", err)
+	}
+	if err := p.RunInitRepo(t.Context(), data, "../deploy"); !fault.Is(err, fault.Malformed) {
+		t.Errorf("traversal: got %v, want Malformed", err)
+	}
+	repos := git.Dir(data, "")
+	t.Chdir(filepath.Join(repos, "acme", "deploy.git"))
+	after := strings.Repeat("a", 40)
+	hook := func() error {
+		p.Stdin = strings.NewReader(strings.Repeat("0", 40) + " " + after + " refs/heads/main\n")
+		return p.RunHook(t.Context(), git.HookConfigPath(repos))
+	}
+	if err := hook(); err == nil || !strings.Contains(err.Error(), "start the server once") {
+		t.Errorf("before the first start: got %v", err)
+	}
+	if _, err := git.New(git.Options{Dir: repos, Program: "whetstone", URL: server.URL, Secret: "sesame"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hook(); err != nil {
+		t.Fatal(err)
+	}
+	if got.Repository.FullName != "acme/deploy" || len(got.Refs) != 1 || got.Refs[0].After != after || got.Refs[0].Ref != "refs/heads/main" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,130 @@
+package repohost
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+const (
+	// maxDelivery is the largest payload that code hosts send.
+	maxDelivery = 25 << 20
+	// deliveriesRoom bounds the memory of deliveries that come at once: whoever
+	// sends them need not have a key.
+	deliveriesRoom = 8 * maxDelivery
+)
+
+// Mount adds the routes of the code host.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.settings, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Get the code-host settings"})
+	httpapi.Add(a, s.setSettings, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change the code-host settings"})
+	httpapi.Add(a, s.installations, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List bound installations"})
+	httpapi.Add(a, s.bind, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Summary: "Bind an installation"})
+	httpapi.Add(a, s.repos, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/repos", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List the repositories of an installation"})
+	httpapi.Add(a, s.connections, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List connections"})
+	httpapi.Add(a, s.connect, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Summary: "Connect a repository to an entry"})
+	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/repohost/connections/{id}", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change a connection"})
+	httpapi.Add(a, s.disconnect, httpapi.Route{Method: "DELETE", Path: "/api/v1/repohost/connections/{id}", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusNoContent, Summary: "Remove a connection; its versions stay"})
+	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Read the repository again and publish"})
+	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/deliveries", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List what the code host sent, newest first"})
+	httpapi.Add(a, s.redeliver, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusAccepted, Summary: "Handle a delivery once more"})
+	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Status: http.StatusAccepted, MaxBody: maxDelivery, Gate: httpapi.NewGate(deliveriesRoom), Summary: "Take a signed delivery from the code host"})
+}
+
+// SettingsBody is an organisation's code-host settings.
+type SettingsBody struct {
+	WriteBackMode Mode `json:"write_back_mode" enum:"off,checks,checks_and_prs"`
+}
+
+func (s *Service) settings(ctx context.Context, _ struct{}) (SettingsBody, error) {
+	mode, err := s.Mode(ctx, access.From(ctx).OrgID)
+	return SettingsBody{mode}, err
+}
+
+func (s *Service) setSettings(ctx context.Context, in struct{ Body SettingsBody }) (SettingsBody, error) {
+	return in.Body, s.SetMode(ctx, access.From(ctx).OrgID, in.Body.WriteBackMode)
+}
+
+type installationOutput struct {
+	ID             string       `json:"id" format:"uuid"`
+	InstallationID int64        `json:"installation_id"`
+	AccountLogin   string       `json:"account_login"`
+	AccountType    string       `json:"account_type" enum:"User,Organization"`
+	Suspended      bool         `json:"suspended"`
+	CreatedAt      httpapi.Time `json:"created_at"`
+	UpdatedAt      httpapi.Time `json:"updated_at"`
+}
+
+func newInstallationOutput(i Installation) installationOutput {
+	return installationOutput{
+		ID: i.ID, InstallationID: i.InstallationID, AccountLogin: i.AccountLogin, AccountType: i.AccountType,
+		Suspended: i.Suspended, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
+	}
+}
+
+type installationsOutput struct {
+	Installations []installationOutput `json:"installations" nullable:"false"`
+}
+
+func (s *Service) installations(ctx context.Context, _ struct{}) (installationsOutput, error) {
+	all, err := s.Installations(ctx, access.From(ctx).OrgID)
+	out := installationsOutput{make([]installationOutput, len(all))}
+	for n, i := range all {
+		out.Installations[n] = newInstallationOutput(i)
+	}
+	return out, err
+}
+
+type bindInput struct {
+	Body struct {
+		InstallationID int64  `json:"installation_id" minimum:"1" maximum:"9007199254740991" doc:"Issued by the code host; any number of your own where the host has no apps"`
+		AccountLogin   string `json:"account_login" minLength:"1" maxLength:"100"`
+		AccountType    string `json:"account_type" enum:"User,Organization"`
+		Suspended      bool   `json:"suspended,omitempty" default:"false"`
+	}
+}
+
+func (s *Service) bind(ctx context.Context, in bindInput) (installationOutput, error) {
+	i, err := s.Bind(ctx, Installation{
+		OrgID: access.From(ctx).OrgID, InstallationID: in.Body.InstallationID, AccountLogin: in.Body.AccountLogin,
+		AccountType: in.Body.AccountType, Suspended: in.Body.Suspended,
+	})
+	if err != nil {
+		return installationOutput{}, err
+	}
+	return newInstallationOutput(i), nil
+}
+
+type reposInput struct {
+	InstallationID int64 `query:"installation_id" required:"true" minimum:"1"`
+}
+
+type repoOutput struct {
+	ID                 int64         `json:"id"`
+	FullName           string        `json:"full_name" example:"acme/skills"`
+	Owner              string        `json:"owner"`
+	Name               string        `json:"name"`
+	Visibility         string        `json:"visibility"`
+	DefaultBranch      string        `json:"default_branch"`
+	HTMLURL            string        `json:"html_url"`
+	PushedAt           *httpapi.Time `json:"pushed_at"`
+	ConnectedElsewhere bool          `json:"connected_elsewhere" doc:"Another organisation has a connection to it"`
+}
+
+type reposOutput struct {
+	Repos []repoOutput `json:"repos" nullable:"false"`
+}
+
+func (s *Service) repos(ctx context.Context, in reposInput) (reposOutput, error) {
+	all, err := s.Repositories(ctx, access.From(ctx).OrgID, in.InstallationID)
+	out := reposOutput{make([]repoOutput, len(all))}
+	for i, r := range all {
+		out.Repos[i] = repoOutput{
+			ID: r.ID, FullName: r.FullName, Owner: r.Owner, Name: r.Name, Visibility: r.Visibility, DefaultBranch: r.DefaultBranch,
+			HTMLURL: r.HTMLURL, PushedAt: httpapi.NullTime(r.PushedAt), ConnectedElsewhere: r.ConnectedElsewhere,
+		}
+	}
+	return out, err
+}

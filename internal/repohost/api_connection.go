@@ -1,0 +1,246 @@
+package repohost
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// ConnectionPath names a connection in a path.
+type ConnectionPath struct {
+	ID string `path:"id" doc:"Id of the connection"`
+}
+
+type connectionOutput struct {
+	ID               string             `json:"id" format:"uuid"`
+	OrgID            string             `json:"org_id" format:"uuid"`
+	EntryID          string             `json:"entry_id" format:"uuid"`
+	EntryName        string             `json:"entry_name"`
+	InstallationID   int64              `json:"installation_id"`
+	RepoOwner        string             `json:"repo_owner"`
+	RepoName         string             `json:"repo_name"`
+	RepoFullName     string             `json:"repo_full_name"`
+	DefaultBranch    string             `json:"default_branch"`
+	SkillPath        string             `json:"skill_path"`
+	AutoPublish      bool               `json:"auto_publish"`
+	WriteBackEnabled bool               `json:"write_back_enabled"`
+	TagPattern       string             `json:"tag_pattern"`
+	CreatedBy        string             `json:"created_by" format:"uuid"`
+	CreatedAt        httpapi.Time       `json:"created_at"`
+	UpdatedAt        httpapi.Time       `json:"updated_at"`
+	LastAttempt      *lastAttemptOutput `json:"last_attempt"`
+}
+
+type lastAttemptOutput struct {
+	Status          string          `json:"status" enum:"published,unchanged,skipped,failed"`
+	Trigger         Cause           `json:"trigger" enum:"push,tag,sync,reconcile"`
+	Version         *string         `json:"version"`
+	SourceRef       string          `json:"source_ref"`
+	Message         string          `json:"message"`
+	WriteBackStatus WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
+	WriteBackDetail string          `json:"write_back_detail,omitempty" doc:"What came of statuses and check-runs"`
+	CheckRunID      *string         `json:"check_run_id,omitempty"`
+	AttemptedAt     httpapi.Time    `json:"attempted_at"`
+}
+
+func newConnectionOutput(c Connection, last *Attempt) connectionOutput {
+	owner, name := host.Repo{FullName: c.RepoFullName}.Split()
+	out := connectionOutput{
+		ID: c.ID, OrgID: c.OrgID, EntryID: c.EntryID, EntryName: c.EntryName, InstallationID: c.InstallationID,
+		RepoOwner: owner, RepoName: name, RepoFullName: c.RepoFullName, DefaultBranch: c.DefaultBranch, SkillPath: c.SkillPath,
+		AutoPublish: c.AutoPublish, WriteBackEnabled: c.WriteBackEnabled, TagPattern: c.TagPattern, CreatedBy: c.CreatedBy,
+		CreatedAt: httpapi.Time(c.CreatedAt), UpdatedAt: httpapi.Time(c.UpdatedAt),
+	}
+	if last != nil {
+		out.LastAttempt = &lastAttemptOutput{
+			Status: last.Status.Shown(), Trigger: last.Cause, Version: last.Version, SourceRef: last.SourceRef(), Message: last.Message,
+			WriteBackStatus: last.WriteBack, WriteBackDetail: last.WriteBackDetail, CheckRunID: last.CheckRunID,
+			AttemptedAt: httpapi.Time(last.AttemptedAt),
+		}
+	}
+	return out
+}
+
+type connectionsOutput struct {
+	Connections []connectionOutput `json:"connections" nullable:"false"`
+}
+
+func (s *Service) connections(ctx context.Context, _ struct{}) (connectionsOutput, error) {
+	all, last, err := s.Connections(ctx, access.From(ctx).OrgID)
+	out := connectionsOutput{make([]connectionOutput, len(all))}
+	for i, c := range all {
+		out.Connections[i] = newConnectionOutput(c, attemptOf(last, c.ID))
+	}
+	return out, err
+}
+
+func attemptOf(last map[string]Attempt, id string) *Attempt {
+	if a, ok := last[id]; ok {
+		return &a
+	}
+	return nil
+}
+
+type connectInput struct {
+	Body struct {
+		EntryID          string `json:"entry_id" doc:"Registry entry to publish to"`
+		InstallationID   int64  `json:"installation_id" minimum:"1"`
+		RepoFullName     string `json:"repo_full_name" example:"acme/skills"`
+		DefaultBranch    string `json:"default_branch,omitempty" default:"main"`
+		SkillPath        string `json:"skill_path,omitempty" default:"." doc:"Folder of the skill in the repository"`
+		AutoPublish      *bool  `json:"auto_publish,omitempty" doc:"Whether tags are published when they are pushed; true when omitted"`
+		WriteBackEnabled bool   `json:"write_back_enabled,omitempty" default:"false"`
+		TagPattern       string `json:"tag_pattern,omitempty" default:"v*" doc:"Glob of the tags that are published"`
+	}
+}
+
+func (s *Service) connect(ctx context.Context, in connectInput) (connectionOutput, error) {
+	b := in.Body
+	c, err := s.Connect(ctx, access.From(ctx), Connection{
+		EntryID: b.EntryID, InstallationID: b.InstallationID, RepoFullName: b.RepoFullName, DefaultBranch: b.DefaultBranch,
+		SkillPath: b.SkillPath, AutoPublish: b.AutoPublish == nil || *b.AutoPublish, WriteBackEnabled: b.WriteBackEnabled,
+		TagPattern: b.TagPattern,
+	})
+	if err != nil {
+		return connectionOutput{}, err
+	}
+	return newConnectionOutput(c, nil), nil
+}
+
+type updateInput struct {
+	ConnectionPath
+	Body struct {
+		WriteBackEnabled *bool   `json:"write_back_enabled,omitempty"`
+		DefaultBranch    *string `json:"default_branch,omitempty"`
+		SkillPath        *string `json:"skill_path,omitempty"`
+		AutoPublish      *bool   `json:"auto_publish,omitempty"`
+		TagPattern       *string `json:"tag_pattern,omitempty"`
+	}
+}
+
+func (s *Service) update(ctx context.Context, in updateInput) (connectionOutput, error) {
+	org := access.From(ctx).OrgID
+	c, err := s.Update(ctx, org, in.ID, Change{
+		DefaultBranch: in.Body.DefaultBranch, SkillPath: in.Body.SkillPath, AutoPublish: in.Body.AutoPublish,
+		WriteBackEnabled: in.Body.WriteBackEnabled, TagPattern: in.Body.TagPattern,
+	})
+	if err != nil {
+		return connectionOutput{}, err
+	}
+	last, err := lastAttempts(ctx, s.DB, org)
+	return newConnectionOutput(c, attemptOf(last, c.ID)), err
+}
+
+func (s *Service) disconnect(ctx context.Context, in ConnectionPath) (httpapi.None, error) {
+	return httpapi.None{}, s.Disconnect(ctx, access.From(ctx).OrgID, in.ID)
+}
+
+type syncOutput struct {
+	ConnectionID    string          `json:"connection_id" format:"uuid"`
+	Status          string          `json:"status" enum:"published,unchanged,skipped,failed"`
+	Version         *string         `json:"version"`
+	SourceRef       *string         `json:"source_ref" doc:"Commit or tag"`
+	PublishedAt     *httpapi.Time   `json:"published_at"`
+	Message         string          `json:"message"`
+	WriteBackStatus WriteBackStatus `json:"write_back_status" enum:"disabled,pending,success,failed,unsupported"`
+	CheckRunID      *string         `json:"check_run_id" doc:"Null until there is one"`
+	StatusContext   string          `json:"status_context" example:"whetstone/publish/1a2b3c4d"`
+	Trigger         Cause           `json:"trigger" enum:"sync"`
+}
+
+func (s *Service) sync(ctx context.Context, in ConnectionPath) (syncOutput, error) {
+	c, a, err := s.Sync(ctx, access.From(ctx).OrgID, in.ID)
+	if err != nil {
+		return syncOutput{}, err
+	}
+	out := syncOutput{
+		ConnectionID: c.ID, Status: a.Status.Shown(), Version: a.Version, PublishedAt: httpapi.NullTime(a.PublishedAt),
+		Message: a.Message, WriteBackStatus: a.WriteBack, CheckRunID: a.CheckRunID, StatusContext: c.statusContext(), Trigger: a.Cause,
+	}
+	if ref := a.SourceRef(); ref != "" {
+		out.SourceRef = &ref
+	}
+	return out, nil
+}
+
+type deliveryOutput struct {
+	ID             string         `json:"id" format:"uuid"`
+	DeliveryID     string         `json:"delivery_id" doc:"The code host's"`
+	Provider       host.Provider  `json:"provider" enum:"git,github,gitea"`
+	Event          string         `json:"event"`
+	Action         string         `json:"action"`
+	InstallationID int64          `json:"installation_id" doc:"0 where the host has none"`
+	RepoFullName   string         `json:"repo_full_name"`
+	Status         DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
+	Attempts       int            `json:"attempts"`
+	Detail         string         `json:"detail"`
+	ReceivedAt     httpapi.Time   `json:"received_at"`
+	FinishedAt     *httpapi.Time  `json:"finished_at"`
+}
+
+func newDeliveryOutput(d Delivery) deliveryOutput {
+	return deliveryOutput{
+		ID: d.ID, DeliveryID: d.DeliveryID, Provider: d.Provider, Event: d.Event, Action: d.Action, InstallationID: d.InstallationID,
+		RepoFullName: d.RepoFullName, Status: d.Status, Attempts: d.Attempts, Detail: d.Detail,
+		ReceivedAt: httpapi.Time(d.ReceivedAt), FinishedAt: httpapi.NullTime(d.FinishedAt),
+	}
+}
+
+type deliveriesOutput struct {
+	Deliveries []deliveryOutput   `json:"deliveries" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) deliveries(ctx context.Context, in struct{ httpapi.Page }) (deliveriesOutput, error) {
+	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
+	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
+	for i, d := range all {
+		out.Deliveries[i] = newDeliveryOutput(d)
+	}
+	return out, err
+}
+
+// DeliveryPath names a delivery in a path.
+type DeliveryPath struct {
+	ID string `path:"id" doc:"Id of the delivery, ours"`
+}
+
+func (s *Service) redeliver(ctx context.Context, in DeliveryPath) (deliveryOutput, error) {
+	d, err := s.Redeliver(ctx, access.From(ctx).OrgID, in.ID)
+	if err != nil {
+		return deliveryOutput{}, err
+	}
+	return newDeliveryOutput(d), nil
+}
+
+type webhookInput struct {
+	Signature   string `header:"X-Hub-Signature-256" doc:"sha256= and the HMAC of the body in hex"`
+	Event       string `header:"X-GitHub-Event"`
+	DeliveryID  string `header:"X-GitHub-Delivery"`
+	ContentType string `header:"Content-Type"`
+	RawBody     []byte
+}
+
+// webhookOutput tells a sender no more than that its delivery is kept.
+type webhookOutput struct {
+	ID     string         `json:"id" format:"uuid"`
+	Status DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
+}
+
+// HTTPStatus is 202 while there is something left to do.
+func (o webhookOutput) HTTPStatus() int {
+	if o.Status == DeliveryIgnored {
+		return http.StatusOK
+	}
+	return http.StatusAccepted
+}
+
+func (s *Service) webhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
+	d, err := s.Receive(ctx, Incoming{
+		Signature: in.Signature, Event: in.Event, DeliveryID: in.DeliveryID, ContentType: in.ContentType, Body: in.RawBody,
+	})
+	return webhookOutput{d.ID, d.Status}, err
+}

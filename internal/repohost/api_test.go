@@ -1,0 +1,297 @@
+package repohost_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestSettings(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).org("acme", access.Pro)
+		if got := c.get(base + "/settings").want(http.StatusOK).object(); !cmp.Equal(got, object{"write_back_mode": "off"}) {
+			t.Errorf("default: got %v", got)
+		}
+		for _, mode := range []string{"checks_and_prs", "checks", "off"} {
+			if got := c.post(base+"/settings", object{"write_back_mode": mode}).want(http.StatusOK).object(); got["write_back_mode"] != mode {
+				t.Errorf("got %v, want %s", got, mode)
+			}
+			if got := c.get(base + "/settings").object(); got["write_back_mode"] != mode {
+				t.Errorf("got %v, want %s", got, mode)
+			}
+		}
+		for _, body := range []object{{"write_back_mode": "all"}, {}} {
+			if got := c.post(base+"/settings", body).issue(); got != "write_back_mode" {
+				t.Errorf("%v: the problem is at %q", body, got)
+			}
+		}
+	})
+}
+
+func TestInstallations(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
+		body := object{"installation_id": 815, "account_login": "acme", "account_type": "Organization"}
+		got := c.post(base+"/installations", body).want(http.StatusCreated).object()
+		want := object{
+			"id": got["id"], "installation_id": 815.0, "account_login": "acme", "account_type": "Organization", "suspended": false,
+			"created_at": got["created_at"], "updated_at": got["updated_at"],
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("installation (- want, + got):\n%s", diff)
+		}
+		body["account_type"], body["suspended"], body["account_login"] = "User", true, "renamed"
+		again := c.post(base+"/installations", body).want(http.StatusCreated).object()
+		if again["id"] != got["id"] || again["suspended"] != true || again["account_type"] != "User" || again["account_login"] != "renamed" {
+			t.Errorf("again: got %v", again)
+		}
+		if all := c.get(base + "/installations").want(http.StatusOK).list("installations"); len(all) != 1 || !cmp.Equal(all[0], again) {
+			t.Errorf("got %v, want %v", all, again)
+		}
+		other.post(base+"/installations", body).want(http.StatusConflict)
+		if all := other.get(base + "/installations").list("installations"); len(all) != 0 {
+			t.Errorf("another organisation sees %v", all)
+		}
+		for field, value := range map[string]any{
+			"installation_id": "x", "account_login": strings.Repeat("a", 101), "account_type": "Robot", "suspended": "yes",
+		} {
+			bad := object{"installation_id": 1, "account_login": "acme", "account_type": "User"}
+			bad[field] = value
+			if got := c.post(base+"/installations", bad).issue(); got != field {
+				t.Errorf("%s %v: the problem is at %q", field, value, got)
+			}
+			delete(bad, field)
+			if field != "suspended" {
+				if got := c.post(base+"/installations", bad).issue(); got != field {
+					t.Errorf("without %s: the problem is at %q", field, got)
+				}
+			}
+		}
+		if got := c.post(base+"/installations", object{"installation_id": 1, "account_login": "../x", "account_type": "User"}).issue(); got != "account_login" {
+			t.Errorf("traversal: the problem is at %q", got)
+		}
+	})
+}
+
+func TestRepositories(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
+	w.repos.Create("acme/deploy").Push("first", skillFiles("One."))
+	w.repos.Create("acme/empty")
+	w.repos.Create("other/hidden")
+	c.bind(1, "acme")
+	other.bind(2, "acme") // any installation sees the owner of its account
+	entry := other.entry("deploy", "1.0.0")
+	other.post(base+"/connections", object{"entry_id": entry, "installation_id": 2, "repo_full_name": "acme/deploy"}).want(http.StatusCreated)
+	repos := c.get(base + "/repos?installation_id=1").want(http.StatusOK).list("repos")
+	if len(repos) != 2 {
+		t.Fatalf("got %v, want two", repos)
+	}
+	want := object{
+		"id": repos[0]["id"], "full_name": "acme/deploy", "owner": "acme", "name": "deploy", "visibility": "private", "default_branch": "main",
+		"html_url": "", "pushed_at": repos[0]["pushed_at"], "connected_elsewhere": true,
+	}
+	if diff := cmp.Diff(want, repos[0]); diff != "" || repos[0]["pushed_at"] == nil {
+		t.Errorf("repository (- want, + got):\n%s", diff)
+	}
+	if repos[1]["connected_elsewhere"] != false || repos[1]["pushed_at"] != nil {
+		t.Errorf("got %v", repos[1])
+	}
+	if got := other.get(base + "/repos?installation_id=2").list("repos"); got[0]["connected_elsewhere"] != false {
+		t.Errorf("one's own connection: got %v", got[0])
+	}
+	c.get(base + "/repos?installation_id=2").want(http.StatusConflict)
+	c.get(base + "/repos?installation_id=99").want(http.StatusConflict)
+	c.get(base + "/repos").want(http.StatusBadRequest)
+	c.get(base + "/repos?installation_id=x").want(http.StatusBadRequest)
+}
+
+func TestConnections(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme", access.Pro)
+		w.repos.Create("acme/deploy")
+		c.bind(1, "acme")
+		entry := c.entry("deploy", "1.0.0")
+		body := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy"}
+		got := c.post(base+"/connections", body).want(http.StatusCreated).object()
+		want := object{
+			"id": got["id"], "org_id": c.org.ID, "entry_id": entry, "entry_name": "deploy", "installation_id": 1.0, "repo_owner": "acme",
+			"repo_name": "deploy", "repo_full_name": "acme/deploy", "default_branch": "main", "skill_path": ".", "auto_publish": true,
+			"write_back_enabled": false, "tag_pattern": "v*", "created_by": c.user.ID, "created_at": got["created_at"],
+			"updated_at": got["updated_at"], "last_attempt": nil,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("connection (- want, + got):\n%s", diff)
+		}
+		if all := c.get(base + "/connections").want(http.StatusOK).list("connections"); len(all) != 1 || !cmp.Equal(all[0], got) {
+			t.Errorf("got %v", all)
+		}
+		c.post(base+"/connections", body).want(http.StatusConflict)
+		body["skill_path"] = "./"
+		c.post(base+"/connections", body).want(http.StatusConflict)
+		body["skill_path"] = "other"
+		c.post(base+"/connections", body).want(http.StatusCreated)
+
+		id, _ := got["id"].(string)
+		change := object{"write_back_enabled": true, "default_branch": "release/1", "skill_path": "a/b", "auto_publish": false, "tag_pattern": "deploy-*"}
+		patched := c.patch(base+"/connections/"+id, change).want(http.StatusOK).object()
+		for field, value := range change {
+			if patched[field] != value {
+				t.Errorf("patch: %s is %v, want %v", field, patched[field], value)
+			}
+		}
+		if again := c.patch(base+"/connections/"+id, object{}).want(http.StatusOK).object(); again["tag_pattern"] != "deploy-*" {
+			t.Errorf("an empty patch: got %v", again)
+		}
+		c.patch(base+"/connections/"+id, object{"skill_path": "other"}).want(http.StatusConflict)
+		for field, value := range map[string]string{"skill_path": "../x", "tag_pattern": "[", "default_branch": "a b"} {
+			if got := c.patch(base+"/connections/"+id, object{field: value}).issue(); got != field {
+				t.Errorf("patch of %s: the problem is at %q", field, got)
+			}
+		}
+		stranger := w.org("stranger", access.Pro)
+		stranger.patch(base+"/connections/"+id, object{}).want(http.StatusNotFound)
+		stranger.post(base+"/connections/"+id+"/sync", nil).want(http.StatusNotFound)
+		stranger.do(http.MethodDelete, base+"/connections/"+id, nil).want(http.StatusNotFound)
+		if all := stranger.get(base + "/connections").list("connections"); len(all) != 0 {
+			t.Errorf("a stranger sees %v", all)
+		}
+	})
+}
+
+func TestConnectRefused(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
+	w.repos.Create("acme/deploy")
+	w.repos.Create("other/secret")
+	c.bind(1, "acme")
+	other.bind(2, "other")
+	entry, foreign := c.entry("deploy", "1.0.0"), other.entry("deploy", "1.0.0")
+	connect := func(fields object) answer {
+		body := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy"}
+		for name, value := range fields {
+			body[name] = value
+		}
+		return c.post(base+"/connections", body)
+	}
+	for field, values := range map[string][]any{
+		"repo_full_name": {"deploy", "a/b/c", "../deploy", "acme/..", "", "acme/de ploy"},
+		"skill_path":     {"..", "a/../../b", "/etc", `a\b`, ".git"},
+		"tag_pattern":    {"[", "{a", strings.Repeat("a", 201)},
+		"default_branch": {"a..b", "-x", "refs/heads/main", "a\nb", "x.lock"},
+		"auto_publish":   {"yes"},
+	} {
+		for _, value := range values {
+			if got := connect(object{field: value}).issue(); got != field {
+				t.Errorf("%s %q: the problem is at %q", field, value, got)
+			}
+		}
+	}
+	for _, field := range []string{"entry_id", "installation_id", "repo_full_name"} {
+		body := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy"}
+		delete(body, field)
+		if got := c.post(base+"/connections", body).issue(); got != field {
+			t.Errorf("without %s: the problem is at %q", field, got)
+		}
+	}
+	connect(object{"entry_id": store.NewID()}).want(http.StatusNotFound)
+	connect(object{"entry_id": foreign}).want(http.StatusNotFound)
+	connect(object{"repo_full_name": "acme/none"}).want(http.StatusNotFound)
+	connect(object{"repo_full_name": "other/secret"}).want(http.StatusNotFound)
+	connect(object{"installation_id": 99}).want(http.StatusConflict)
+	connect(object{"installation_id": 2, "repo_full_name": "other/secret"}).want(http.StatusConflict)
+	c.post(base+"/installations", object{"installation_id": 1, "account_login": "acme", "account_type": "User", "suspended": true}).want(http.StatusCreated)
+	connect(nil).want(http.StatusConflict)
+	if all := c.get(base + "/connections").list("connections"); len(all) != 0 {
+		t.Errorf("got %v, want none", all)
+	}
+}
+
+func TestWhoMay(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	free := w.org("free", access.Free)
+	pro := w.org("pro", access.Pro)
+	viewer := w.member(pro.org, access.Viewer)
+	narrowed := w.member(pro.org, access.Member, access.Read, access.Write)
+	nobody := &client{t: t, w: w}
+	for _, r := range [][2]string{
+		{"GET", "/settings"},
+		{"POST", "/settings"},
+		{"GET", "/installations"},
+		{"POST", "/installations"},
+		{"GET", "/repos?installation_id=1"},
+		{"GET", "/connections"},
+		{"POST", "/connections"},
+		{"PATCH", "/connections/x"},
+		{"DELETE", "/connections/x"},
+		{"POST", "/connections/x/sync"},
+		{"GET", "/deliveries"},
+		{"POST", "/deliveries/x/redeliver"},
+	} {
+		nobody.do(r[0], base+r[1], nil).want(http.StatusUnauthorized)
+		if got := free.do(r[0], base+r[1], nil).want(http.StatusForbidden).message(); !strings.Contains(got, "pro plan") {
+			t.Errorf("%v on the free plan: got %q", r, got)
+		}
+		for _, c := range []*client{viewer, narrowed} {
+			if got := c.do(r[0], base+r[1], nil).want(http.StatusForbidden).message(); !strings.Contains(got, "registry:push") {
+				t.Errorf("%v without the permission: got %q", r, got)
+			}
+		}
+	}
+}
+
+func TestFetch(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
+	c.bind(1, "acme")
+	sha := w.repos.Create("acme/deploy").Push("first", map[string]string{"skills/a/SKILL.md": hosttest.Skill("a", "x")})
+	commit, pkg, err := w.service.Fetch(t.Context(), c.org.ID, 1, "acme/deploy", "main", "skills/a")
+	if err != nil || commit != sha || pkg.SkillPath != "SKILL.md" {
+		t.Fatalf("got %s, %v", commit, err)
+	}
+	_ = pkg.Close()
+	for name, f := range map[string]struct {
+		org, repo, ref, path string
+		want                 fault.Kind
+	}{
+		"another organisation": {other.org.ID, "acme/deploy", "main", ".", fault.Conflict},
+		"another owner":        {c.org.ID, "other/deploy", "main", ".", fault.NotFound},
+		"no such ref":          {c.org.ID, "acme/deploy", "none", ".", fault.NotFound},
+		"no such folder":       {c.org.ID, "acme/deploy", "main", "none", fault.NotFound},
+		"traversal":            {c.org.ID, "acme/deploy", "main", "../x", fault.Malformed},
+	} {
+		if _, _, err := w.service.Fetch(t.Context(), f.org, 1, f.repo, f.ref, f.path); !fault.Is(err, f.want) {
+			t.Errorf("%s: got %v, want kind %d", name, err, f.want)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for tag, want := range map[string]string{
+		"v1.2.3": "1.2.3", "1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1", "v1.2": "v1.2", "release": "release", "vnext": "vnext",
+		"deploy/v1.2.3": "1.2.3", "deploy/1.2.3": "1.2.3", "deploy@1.2.3": "1.2.3", "@acme/deploy@1.2.3": "1.2.3", "a/b/v2.0.0": "2.0.0",
+		"deploy/next": "deploy-next", "v01.2.3": "v01.2.3",
+	} {
+		if got := repohost.ReleaseVersion(tag); got != want {
+			t.Errorf("%s: got %s, want %s", tag, got, want)
+		}
+	}
+	if got := repohost.Prerelease("0123456789abcdef"); got != "0.0.0-repohost.0123456" {
+		t.Errorf("got %s", got)
+	}
+	got := repohost.ByVersion([]string{"v10.0.0", "v2.0.0", "next", "v2.0.0-rc.1", "latest"})
+	if diff := cmp.Diff([]string{"latest", "next", "v2.0.0-rc.1", "v2.0.0", "v10.0.0"}, got); diff != "" {
+		t.Errorf("order (- want, + got):\n%s", diff)
+	}
+}

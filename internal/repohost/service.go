@@ -1,0 +1,291 @@
+package repohost
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Publisher is the registry's door.
+type Publisher interface {
+	// Entry finds an entry of the organisation; a missing one is NotFound.
+	Entry(ctx context.Context, orgID, entryID string) (Entry, error)
+	// Publish makes a version, or finds the one that has the content. A version
+	// of the name with other content is a Conflict.
+	Publish(ctx context.Context, r Release) (Published, error)
+}
+
+// An Entry is what connections know of one.
+type Entry struct {
+	Name string
+	// Skill says that its versions must hold a SKILL.md that is in order.
+	Skill bool
+}
+
+// A Release is a commit that is to become a version.
+type Release struct {
+	OrgID, UserID, EntryID string
+	Version                string
+	ChangeSummary          string
+	Direct                 bool // by a manual sync
+	SourceRef, SourceRepo  string
+	Package                *skillpkg.Package
+	// Latest says that the commit is where its branch stands now.
+	Latest bool
+	// AnyVersion says that a version of any name with this content will do.
+	AnyVersion bool
+}
+
+// Published is the version that a commit became, or was already.
+type Published struct {
+	Version string
+	At      time.Time
+	Made    bool
+}
+
+// Service keeps connections and publishes what is pushed to them.
+type Service struct {
+	DB        *store.DB
+	Jobs      *jobs.Queue
+	Host      host.Host
+	Publisher Publisher
+	// Secrets sign the code host's deliveries: the first is in force, others
+	// are good during a rotation.
+	Secrets []string
+	// Interval is how often branches and tags are compared with what was
+	// published.
+	Interval time.Duration
+	// PublicURL is the base of the links on the code host.
+	PublicURL string
+	Log       *slog.Logger
+
+	pauses []time.Duration // instead of the schedules, in tests
+}
+
+// Mode returns the organisation's write-back mode.
+func (s *Service) Mode(ctx context.Context, orgID string) (Mode, error) {
+	return modeOf(ctx, s.DB, orgID)
+}
+
+// SetMode changes the organisation's write-back mode.
+func (s *Service) SetMode(ctx context.Context, orgID string, m Mode) error {
+	return upsertMode(ctx, s.DB, orgID, m)
+}
+
+// Installations lists what the organisation has bound, oldest first.
+func (s *Service) Installations(ctx context.Context, orgID string) ([]Installation, error) {
+	return installationsOfOrg(ctx, s.DB, orgID)
+}
+
+// Bind records an installation for its organisation, or changes what is known
+// of it. One that another organisation has bound is a Conflict.
+func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation, err error) {
+	defer fault.Wrap(&err, "bind installation %d", i.InstallationID)
+	if host.CheckFullName(i.AccountLogin+"/x") != nil {
+		return bound, fault.Invalid("account_login", "account_login must be the name of an account on the code host")
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		i.ID, i.CreatedAt, i.UpdatedAt = store.NewID(), store.Now(), store.Now()
+		bound, err = upsertInstallation(ctx, tx, i)
+		return err
+	})
+	if fault.Is(err, fault.NotFound) {
+		return bound, fault.New(fault.Conflict, "This installation is bound by another organisation")
+	}
+	return bound, err
+}
+
+// A ListedRepository is a repository as a listing has it.
+type ListedRepository struct {
+	host.Repository
+	ConnectedElsewhere bool
+}
+
+// Repositories lists what an installation of the organisation can see.
+func (s *Service) Repositories(ctx context.Context, orgID string, installationID int64) (_ []ListedRepository, err error) {
+	defer fault.Wrap(&err, "repositories of installation %d", installationID)
+	i, err := s.installation(ctx, orgID, installationID)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Host.Repositories(ctx, i.host())
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	keys := make([]string, len(found))
+	for n, r := range found {
+		keys[n] = repoKey(r.FullName)
+	}
+	elsewhere, err := connectedElsewhere(ctx, s.DB, orgID, keys)
+	listed := make([]ListedRepository, len(found))
+	for n, r := range found {
+		listed[n] = ListedRepository{r, elsewhere[keys[n]]}
+	}
+	return listed, err
+}
+
+// unreachable makes the host's failures those of a gateway: its limits are not
+// the caller's, nor are its refusals.
+func unreachable(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if ok && (f.Kind == fault.Limited || f.Kind == fault.Denied) {
+		return fault.New(fault.BadGateway, "%s", f.Message).After(f.RetryAfter).Because(err)
+	}
+	return err
+}
+
+// installation finds one that the organisation has bound and that is not
+// suspended; another is a Conflict.
+func (s *Service) installation(ctx context.Context, orgID string, installationID int64) (Installation, error) {
+	i, err := installationOfOrg(ctx, s.DB, orgID, installationID)
+	if fault.Is(err, fault.NotFound) {
+		return i, fault.New(fault.Conflict, "Installation %d is not bound to this organisation", installationID)
+	}
+	if err == nil && i.Suspended {
+		return i, fault.New(fault.Conflict, "Installation %d is suspended", installationID)
+	}
+	return i, err
+}
+
+// Connect links a repository to an entry, and makes the host tell us of its
+// pushes where that can be done from here.
+func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_ Connection, err error) {
+	defer fault.Wrap(&err, "connect %s", n.RepoFullName)
+	if issues := n.check(); len(issues) > 0 {
+		return n, fault.Issues(issues...)
+	}
+	entry, err := s.Publisher.Entry(ctx, c.OrgID, n.EntryID)
+	if err != nil {
+		return n, err
+	}
+	i, err := s.installation(ctx, c.OrgID, n.InstallationID)
+	if err != nil {
+		return n, err
+	}
+	repo := host.Repo{Installation: i.host(), FullName: n.RepoFullName}
+	found, err := s.Host.Repository(ctx, repo)
+	if err != nil {
+		return n, unreachable(err)
+	}
+	n.ID, n.OrgID, n.EntryName, n.CreatedBy = store.NewID(), c.OrgID, entry.Name, c.UserID
+	n.RepoID, n.RepoFullName = found.ID, found.FullName
+	n.CreatedAt = store.Now()
+	n.UpdatedAt, n.ConfiguredAt = n.CreatedAt, n.CreatedAt
+	if err := insertConnection(ctx, s.DB, n); store.IsDuplicate(err) {
+		return n, errConnected()
+	} else if err != nil {
+		return n, err
+	}
+	if err := s.Host.Prepare(ctx, repo); err != nil {
+		return n, errors.Join(unreachable(err), deleteConnection(ctx, s.DB, n.ID))
+	}
+	return n, nil
+}
+
+func errConnected() error {
+	return fault.New(fault.Conflict, "This folder of the repository is connected to the entry already")
+}
+
+// Change is what a patch changes; nil leaves a field as it is.
+type Change struct {
+	DefaultBranch    *string
+	SkillPath        *string
+	AutoPublish      *bool
+	WriteBackEnabled *bool
+	TagPattern       *string
+}
+
+// Update changes a connection of the organisation.
+func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (c Connection, err error) {
+	defer fault.Wrap(&err, "update connection %s", id)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if c, err = connectionOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		before := c
+		change.apply(&c)
+		if issues := c.check(); len(issues) > 0 {
+			return fault.Issues(issues...)
+		}
+		c.UpdatedAt = store.Now()
+		before.WriteBackEnabled, before.UpdatedAt = c.WriteBackEnabled, c.UpdatedAt
+		if c != before {
+			c.ConfiguredAt = c.UpdatedAt
+		}
+		return updateConnection(ctx, tx, c)
+	})
+	if store.IsDuplicate(err) {
+		return c, errConnected()
+	}
+	return c, err
+}
+
+func (change Change) apply(c *Connection) {
+	set(&c.DefaultBranch, change.DefaultBranch)
+	set(&c.SkillPath, change.SkillPath)
+	set(&c.AutoPublish, change.AutoPublish)
+	set(&c.WriteBackEnabled, change.WriteBackEnabled)
+	set(&c.TagPattern, change.TagPattern)
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// Disconnect removes a connection. What it published stays.
+func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) {
+	defer fault.Wrap(&err, "disconnect %s", id)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		c, err := connectionOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		if err != nil {
+			return err
+		}
+		if err := deleteConnection(ctx, tx, id); err != nil {
+			return err
+		}
+		return settleDeliveries(ctx, tx, c.RepoFullName)
+	})
+}
+
+// Connections lists the organisation's connections, oldest first, with the
+// last attempt of each that has one.
+func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]Attempt, error) {
+	all, err := connectionsOfOrg(ctx, s.DB, orgID)
+	if err != nil {
+		return nil, nil, err
+	}
+	last, err := lastAttempts(ctx, s.DB, orgID)
+	return all, last, err
+}
+
+// Fetch reads a folder of a repository for the organisation that has bound the
+// installation: the commit that the ref stands for, and its files, which the
+// caller closes. An installation that is not bound is a Conflict.
+func (s *Service) Fetch(ctx context.Context, orgID string, installationID int64, repo, ref, path string) (commit string, _ *skillpkg.Package, err error) {
+	defer fault.Wrap(&err, "fetch %s", repo)
+	folder, err := host.CleanPath(path)
+	if err != nil {
+		return "", nil, err
+	}
+	i, err := s.installation(ctx, orgID, installationID)
+	if err != nil {
+		return "", nil, err
+	}
+	at := host.Repo{Installation: i.host(), FullName: repo}
+	found, err := s.Host.Resolve(ctx, at, ref)
+	if err != nil {
+		return "", nil, unreachable(err)
+	}
+	pkg, err := s.Host.Tree(ctx, at, found.SHA, folder)
+	return found.SHA, pkg, unreachable(err)
+}

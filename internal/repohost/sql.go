@@ -1,0 +1,172 @@
+package repohost
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+func modeOf(ctx context.Context, q store.Querier, orgID string) (Mode, error) {
+	rows, err := q.Query(ctx, `SELECT write_back_mode FROM repohost_settings WHERE org_id = $1`, orgID)
+	mode, err := store.One(rows, err, "Settings", store.Value[Mode])
+	if fault.Is(err, fault.NotFound) {
+		return ModeOff, nil
+	}
+	return mode, err
+}
+
+func upsertMode(ctx context.Context, q store.Querier, orgID string, m Mode) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO repohost_settings (org_id, write_back_mode, updated_at) VALUES ($1, $2, $3)
+		ON CONFLICT (org_id) DO UPDATE SET write_back_mode = excluded.write_back_mode, updated_at = excluded.updated_at`,
+		orgID, m, store.Micros(store.Now()))
+	return err
+}
+
+const installationColumns = `id, org_id, installation_id, account_login, account_type, suspended, created_at, updated_at`
+
+func scanInstallation(row store.Row) (i Installation, err error) {
+	err = row.Scan(&i.ID, &i.OrgID, &i.InstallationID, &i.AccountLogin, &i.AccountType, &i.Suspended,
+		store.Time(&i.CreatedAt), store.Time(&i.UpdatedAt))
+	return i, err
+}
+
+// upsertInstallation writes nothing, and finds nothing, if another
+// organisation has it.
+func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation) (Installation, error) {
+	rows, err := tx.Query(ctx, `
+		INSERT INTO repohost_installations (`+installationColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+		ON CONFLICT (installation_id) DO UPDATE SET account_login = excluded.account_login, account_type = excluded.account_type,
+			suspended = excluded.suspended, updated_at = excluded.updated_at
+		WHERE repohost_installations.org_id = excluded.org_id
+		RETURNING `+installationColumns,
+		i.ID, i.OrgID, i.InstallationID, i.AccountLogin, i.AccountType, i.Suspended, store.Micros(i.CreatedAt))
+	return store.One(rows, err, "Installation", scanInstallation)
+}
+
+func installationsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Installation, error) {
+	rows, err := q.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations WHERE org_id = $1 ORDER BY id`, orgID)
+	return store.All(rows, err, scanInstallation)
+}
+
+func installationOfOrg(ctx context.Context, q store.Querier, orgID string, installationID int64) (Installation, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+installationColumns+` FROM repohost_installations WHERE org_id = $1 AND installation_id = $2`, orgID, installationID)
+	return store.One(rows, err, "Installation", scanInstallation)
+}
+
+// suspend marks an installation, whoever bound it; the code host has said so.
+func suspend(ctx context.Context, q store.Querier, installationID int64, suspended bool) (int64, error) {
+	return q.Exec(ctx, `UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1`,
+		installationID, suspended, store.Micros(store.Now()))
+}
+
+const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name, c.default_branch,
+	c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at, c.updated_at, c.configured_at`
+
+func scanConnection(row store.Row) (c Connection, err error) {
+	err = row.Scan(&c.ID, &c.OrgID, &c.EntryID, &c.EntryName, &c.InstallationID, &c.RepoID, &c.RepoFullName, &c.DefaultBranch,
+		&c.SkillPath, &c.AutoPublish, &c.WriteBackEnabled, &c.TagPattern, &c.CreatedBy,
+		store.Time(&c.CreatedAt), store.Time(&c.UpdatedAt), store.Time(&c.ConfiguredAt))
+	return c, err
+}
+
+func insertConnection(ctx context.Context, q store.Querier, c Connection) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO repohost_connections (id, org_id, entry_id, entry_name, installation_id, repo_id, repo_full_name, repo_key,
+			default_branch, skill_path, auto_publish, write_back_enabled, tag_pattern, created_by, created_at, updated_at,
+			configured_at, held_until)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15, 0)`,
+		c.ID, c.OrgID, c.EntryID, c.EntryName, c.InstallationID, c.RepoID, c.RepoFullName, repoKey(c.RepoFullName),
+		c.DefaultBranch, c.SkillPath, c.AutoPublish, c.WriteBackEnabled, c.TagPattern, c.CreatedBy, store.Micros(c.CreatedAt))
+	return err
+}
+
+func updateConnection(ctx context.Context, q store.Querier, c Connection) error {
+	_, err := q.Exec(ctx, `
+		UPDATE repohost_connections SET repo_full_name = $2, repo_key = $3, default_branch = $4, skill_path = $5,
+			auto_publish = $6, write_back_enabled = $7, tag_pattern = $8, updated_at = $9, configured_at = $10
+		WHERE id = $1`, c.ID, c.RepoFullName, repoKey(c.RepoFullName), c.DefaultBranch, c.SkillPath, c.AutoPublish,
+		c.WriteBackEnabled, c.TagPattern, store.Micros(c.UpdatedAt), store.Micros(c.ConfiguredAt))
+	return err
+}
+
+func deleteConnection(ctx context.Context, q store.Querier, id string) error {
+	if _, err := q.Exec(ctx, `DELETE FROM repohost_attempts WHERE connection_id = $1`, id); err != nil {
+		return err
+	}
+	_, err := q.Exec(ctx, `DELETE FROM repohost_connections WHERE id = $1`, id)
+	return err
+}
+
+func connectionOfOrg(ctx context.Context, q store.Querier, orgID, id, lock string) (Connection, error) {
+	rows, err := q.Query(ctx, `SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.org_id = $1 AND c.id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Connection", scanConnection)
+}
+
+func connectionByID(ctx context.Context, q store.Querier, id string) (Connection, error) {
+	rows, err := q.Query(ctx, `SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.id = $1`, id)
+	return store.One(rows, err, "Connection", scanConnection)
+}
+
+func connectionsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Connection, error) {
+	rows, err := q.Query(ctx, `SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.org_id = $1 ORDER BY c.id`, orgID)
+	return store.All(rows, err, scanConnection)
+}
+
+// usable is the condition on connections whose installation is bound to their
+// organisation and not suspended.
+const usable = `EXISTS (SELECT 1 FROM repohost_installations i
+	WHERE i.installation_id = c.installation_id AND i.org_id = c.org_id AND NOT i.suspended)`
+
+func usableConnections(ctx context.Context, q store.Querier) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT c.id FROM repohost_connections c WHERE `+usable+` ORDER BY c.id`)
+	return store.All(rows, err, store.Value[string])
+}
+
+// connectionsOfEvent finds the connections of a repository: by its id where
+// the host has one that outlives a name, by its names, and only those of the
+// installation if the host says which one is meant.
+func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event) ([]Connection, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+connectionColumns+` FROM repohost_connections c
+		WHERE (c.repo_id = $1 AND $1 <> 0 OR c.repo_key = $2 OR c.repo_key = $3) AND (c.installation_id = $4 OR $4 = 0) AND `+usable+`
+		ORDER BY c.id`, e.Repository.ID, repoKey(e.Repository.FullName), repoKey(e.Repository.OldName), e.Installation)
+	return store.All(rows, err, scanConnection)
+}
+
+func connectionsOfInstallation(ctx context.Context, q store.Querier, installationID int64) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT c.id FROM repohost_connections c WHERE c.installation_id = $1 AND `+usable+` ORDER BY c.id`, installationID)
+	return store.All(rows, err, store.Value[string])
+}
+
+// connectedElsewhere tells which repositories other organisations are
+// connected to.
+func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys []string) (map[string]bool, error) {
+	in, list := q.Dialect().In("$2", keys)
+	rows, err := q.Query(ctx, `SELECT DISTINCT repo_key FROM repohost_connections WHERE org_id <> $1 AND repo_key`+in, orgID, list)
+	found, err := store.All(rows, err, store.Value[string])
+	elsewhere := map[string]bool{}
+	for _, key := range found {
+		elsewhere[key] = true
+	}
+	return elsewhere, err
+}
+
+// hold reserves a connection for one worker until a time; false if another
+// has it.
+func hold(ctx context.Context, q store.Querier, id string, until time.Time) (bool, error) {
+	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1 AND held_until < $3`,
+		id, store.Micros(until), store.Micros(store.Now()))
+	return n == 1, err
+}
+
+// prolong moves the end of a hold; 0 ends it.
+func prolong(ctx context.Context, q store.Querier, id string, until int64) error {
+	_, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1`, id, until)
+	return err
+}

@@ -1,0 +1,222 @@
+package repohost_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+const ping = `{"zen":"Keep it logically awesome."}`
+
+func TestWebhookRefuses(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for name, d := range map[string]delivery{
+			"forged":     {id: "1", event: "push", body: ping, secret: "other"},
+			"unsigned":   {id: "1", event: "push", body: ping, signature: "none"},
+			"empty":      {id: "1", event: "push", body: ping, signature: "sha256="},
+			"other body": {id: "1", event: "push", body: ping, signature: host.Sign(secret, []byte("other"))},
+			"no event":   {id: "1", body: ping},
+			"no id":      {event: "push", body: ping},
+			"not JSON":   {id: "1", event: "push", body: "<html>"},
+			"no repo":    {id: "1", event: "push", body: "{}"},
+		} {
+			want := http.StatusUnauthorized
+			if strings.HasPrefix(name, "no") {
+				want = http.StatusBadRequest
+			}
+			t.Run(name, func(t *testing.T) { w.send(d).want(want) })
+		}
+		w.send(delivery{id: "1", event: "ping", body: ping + strings.Repeat(" ", 25<<20)}).want(http.StatusRequestEntityTooLarge)
+		if n := w.count("repohost_deliveries"); n != 0 {
+			t.Errorf("%d deliveries were kept, want none", n)
+		}
+		w.service.Secrets = nil
+		w.send(delivery{id: "1", event: "ping", body: ping}).want(http.StatusUnauthorized)
+	})
+}
+
+func (w *world) count(from string, args ...any) int {
+	w.t.Helper()
+	rows, err := w.db.Query(w.t.Context(), `SELECT COUNT(*) FROM `+from, args...)
+	n, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func TestWebhookTakes(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c, work, _, _ := connected(t, db, nil)
+		if got := w.send(delivery{id: "p", event: "ping", body: ping}).want(http.StatusOK).object(); got["status"] != "ignored" {
+			t.Errorf("ping: got %v", got)
+		}
+		w.send(delivery{id: "s", event: "star", body: `{"action":"created"}`}).want(http.StatusOK)
+		sha := work.Push("first", skillFiles("One."))
+		body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"ACME/Deploy"}}`, sha)
+		form := delivery{id: "f", event: "push", body: url.Values{"payload": {body}}.Encode(), contentType: "application/x-www-form-urlencoded"}
+		if got := w.send(form).want(http.StatusAccepted).object(); got["status"] != "received" {
+			t.Errorf("push: got %v", got)
+		}
+		w.service.Secrets = []string{"new secret", secret} // during a rotation both are good
+		w.send(delivery{id: "n", event: "ping", body: ping, secret: "new secret"}).want(http.StatusOK)
+		w.send(form).want(http.StatusAccepted)
+		w.work()
+		w.settle()
+		all := c.get(base + "/deliveries").want(http.StatusOK).list("deliveries")
+		if len(all) != 1 {
+			t.Fatalf("got %v, want the one about a repository of ours", all)
+		}
+		wanted := object{
+			"delivery_id": "f", "event": "push", "action": "", "provider": "git", "repo_full_name": "ACME/Deploy", "status": "done",
+			"attempts": 1.0, "installation_id": 0.0,
+		}
+		for field, want := range wanted {
+			if all[0][field] != want {
+				t.Errorf("%s is %v, want %v", field, all[0][field], want)
+			}
+		}
+		if all[0]["received_at"] == nil || all[0]["finished_at"] == nil {
+			t.Errorf("got %v, want times", all[0])
+		}
+		stranger := w.org("stranger", access.Pro)
+		id, _ := all[0]["id"].(string)
+		stranger.post(base+"/deliveries/"+id+"/redeliver", nil).want(http.StatusNotFound)
+		if got := stranger.get(base + "/deliveries").object(); len(got["deliveries"].([]any)) != 0 {
+			t.Errorf("a stranger sees %v", got)
+		}
+	})
+}
+
+// TestManyDeliveries sends pushes of many connections at once, each twice,
+// while the workers are stopped and started.
+func TestManyDeliveries(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme", access.Pro)
+		c.bind(1, "acme")
+		const connections, tags = 4, 6
+		stop := w.work()
+		var entries []string
+		var sends []func()
+		for i := range connections {
+			name := fmt.Sprintf("skill-%d", i)
+			work := w.repos.Create("acme/" + name)
+			sha := work.Push("first", map[string]string{"SKILL.md": hosttest.Skill(name, "x")})
+			entries = append(entries, c.entry(name, "0.0.1"))
+			c.connect(entries[i], "acme/"+name, nil)
+			push := []string{"push", "--quiet", "origin"}
+			for n := range tags {
+				push = append(push, fmt.Sprintf("HEAD:refs/tags/v1.0.%d", n))
+				d := delivery{
+					id: fmt.Sprintf("%d-%d", i, n), event: "push",
+					body: fmt.Sprintf(`{"ref":"refs/tags/v1.0.%d","after":%q,"head_commit":{"id":%q},"repository":{"full_name":"acme/%s"}}`, n, sha, sha, name),
+				}
+				send := func() { w.send(d).want(http.StatusAccepted) }
+				sends = append(sends, send, send)
+			}
+			work.Git(push...)
+		}
+		var wg sync.WaitGroup
+		for i, send := range sends {
+			wg.Go(send)
+			if i == len(sends)/2 {
+				stop()
+			}
+		}
+		wg.Wait()
+		again := newWorldOn(t, db, w.service.Host, w.repos)
+		again.work()
+		again.settle()
+		for _, entry := range entries {
+			got := c.versions(entry)
+			for n := range tags {
+				if got[fmt.Sprintf("1.0.%d", n)] == nil {
+					t.Errorf("a tag was not published: %v", got)
+				}
+			}
+			if current := c.current(entry); current != "1.0.5" {
+				t.Errorf("current is %s, want 1.0.5", current)
+			}
+		}
+		if n := w.count(`repohost_deliveries WHERE status <> 'done'`); n != 0 {
+			t.Errorf("%d deliveries are not done", n)
+		}
+	})
+}
+
+func TestEvents(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c, work, entry, _ := connected(t, db, nil)
+		w.work()
+		sent := 0
+		event := func(event, body string) {
+			sent++
+			w.send(delivery{id: fmt.Sprint(sent), event: event, body: body}).want(http.StatusAccepted)
+			w.settle()
+		}
+		suspended := func() any { return c.get(base + "/installations").list("installations")[0]["suspended"] }
+		connection := func() object { return c.get(base + "/connections").list("connections")[0] }
+
+		event("installation", `{"action":"suspend","installation":{"id":1,"account":{"login":"acme"}}}`)
+		sha := work.Push("while suspended", skillFiles("One."))
+		w.hook("h1", "acme/deploy", "refs/heads/main", sha)
+		w.settle()
+		w.reconcile()
+		if suspended() != true || len(c.versions(entry)) != 1 {
+			t.Errorf("suspended is %v, %d versions", suspended(), len(c.versions(entry)))
+		}
+		event("installation", `{"action":"unsuspend","installation":{"id":1}}`)
+		if suspended() != false || len(c.versions(entry)) != 2 {
+			t.Errorf("unsuspended: suspended is %v, %d versions, want what was missed", suspended(), len(c.versions(entry)))
+		}
+		event("installation", `{"action":"deleted","installation":{"id":1}}`)
+		if suspended() != true {
+			t.Error("a deleted installation is not suspended")
+		}
+		event("installation", `{"action":"created","installation":{"id":1}}`)
+		event("installation", `{"action":"deleted","installation":{"id":77}}`)
+		event("installation_repositories", `{"action":"removed","installation":{"id":1},"repositories_removed":[{"id":5,"full_name":"acme/deploy"}]}`)
+		if suspended() != false {
+			t.Error("a new installation is suspended")
+		}
+
+		event("repository", `{"action":"edited","repository":{"full_name":"acme/deploy","default_branch":"trunk"},"changes":{"default_branch":{"from":"main"}}}`)
+		if got := connection()["default_branch"]; got != "trunk" {
+			t.Errorf("default branch is %v, want trunk", got)
+		}
+		event("repository", `{"action":"edited","repository":{"full_name":"acme/deploy","default_branch":"x"},"changes":{"default_branch":{"from":"main"}}}`)
+		if got := connection()["default_branch"]; got != "trunk" {
+			t.Errorf("default branch is %v, want it to stay trunk: the connection does not use the default", got)
+		}
+		event("repository", `{"action":"renamed","repository":{"full_name":"acme/rollout"},"changes":{"repository":{"name":{"from":"deploy"}}}}`)
+		if got := connection(); got["repo_full_name"] != "acme/rollout" || got["repo_name"] != "rollout" {
+			t.Errorf("renamed: got %v", got)
+		}
+		event("repository", `{"action":"transferred","repository":{"full_name":"ada/rollout"},"changes":{"owner":{"from":{"organization":{"login":"acme"}}}}}`)
+		if got := connection(); got["repo_owner"] != "ada" {
+			t.Errorf("transferred: got %v", got)
+		}
+		event("repository", `{"action":"deleted","repository":{"full_name":"ada/rollout"}}`)
+		statuses := []string{}
+		for _, d := range c.get(base + "/deliveries?per_page=100").list("deliveries") {
+			statuses = append(statuses, fmt.Sprint(d["event"], " ", d["action"], " ", d["status"]))
+		}
+		for _, want := range []string{"installation suspend done", "installation unsuspend done", "installation_repositories removed done", "repository deleted ignored"} {
+			if !slices.Contains(statuses, want) {
+				t.Errorf("no delivery is %q: %v", want, statuses)
+			}
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package repohost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// writeBack tells the code host of an attempt: a commit status and a
+// check-run, each of which may be refused without the other. It never changes
+// what was published.
+func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
+	defer fault.Wrap(&err, "write back attempt %s", attemptID)
+	a, err := attemptByID(ctx, s.DB, attemptID)
+	if fault.Is(err, fault.NotFound) || err == nil && a.WriteBack != Pending {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	parts, retry := s.post(ctx, c, &a)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.WriteBackTries++
+	a.WriteBack, a.WriteBackDetail = verdict(parts)
+	again := retry != nil && a.WriteBackTries <= len(s.waits())
+	if again {
+		a.WriteBack = Pending
+	}
+	if err := updateWriteBack(ctx, s.DB, a); err != nil {
+		return err
+	}
+	if again {
+		return retryLater(retry, s.pause(a.WriteBackTries))
+	}
+	return nil
+}
+
+// A part is what came of one kind of write-back.
+type part struct {
+	name   string
+	status WriteBackStatus
+	reason string
+}
+
+// post posts what was not posted yet. The error is one that may be over later.
+func (s *Service) post(ctx context.Context, c Connection, a *Attempt) ([]part, error) {
+	repo, err := s.repo(ctx, c)
+	if err != nil {
+		return []part{outcome("statuses", err), outcome("checks", err)}, nil
+	}
+	var failures []error
+	if !a.StatusSent {
+		err := s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
+			State: a.state(), Context: c.statusContext(), Description: a.Message, TargetURL: s.entryURL(c),
+		})
+		a.StatusSent = err == nil
+		failures = append(failures, err)
+	} else {
+		failures = append(failures, nil)
+	}
+	check := s.checkRun(c, *a)
+	failures = append(failures, s.Host.SetCheck(ctx, repo, &check))
+	if check.ID != "" {
+		a.CheckRunID, a.AnnotationsSent = &check.ID, check.Sent
+	}
+	parts := []part{outcome("statuses", failures[0]), outcome("checks", failures[1])}
+	for _, err := range failures {
+		if err != nil && !errors.Is(err, host.ErrUnsupported) && passing(err) {
+			return parts, err
+		}
+	}
+	return parts, nil
+}
+
+// outcome says what an error of the host means for one part.
+func outcome(name string, err error) part {
+	switch {
+	case err == nil:
+		return part{name, Success, ""}
+	case errors.Is(err, host.ErrUnsupported):
+		return part{name, Unsupported, "the code host has none"}
+	case fault.Is(err, fault.Denied), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
+		return part{name, Unsupported, shown(err)}
+	}
+	return part{name, WriteFailed, shown(err)}
+}
+
+// verdict is the worst of the parts, and what there is to say of each.
+func verdict(parts []part) (WriteBackStatus, string) {
+	status := Success
+	var said []string
+	for _, p := range parts {
+		text := fmt.Sprintf("%s: %s", p.name, p.status)
+		if p.reason != "" {
+			text += " (" + p.reason + ")"
+		}
+		said = append(said, text)
+		if p.status == WriteFailed || p.status == Unsupported && status == Success {
+			status = p.status
+		}
+	}
+	return status, strings.Join(said, "; ")
+}
+
+// state is how a commit's line shows an attempt.
+func (a Attempt) state() host.State {
+	switch a.Status {
+	case Done, Unchanged, Skipped:
+		return host.StateSuccess
+	case Refused:
+		return host.StateFailure
+	case Queued:
+		return host.StatePending
+	case Failed:
+	}
+	return host.StateError
+}
+
+func (s *Service) entryURL(c Connection) string { return s.PublicURL + "/registry/" + c.EntryID }
+
+func (s *Service) checkRun(c Connection, a Attempt) host.Check {
+	check := host.Check{
+		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: s.entryURL(c),
+		Conclusion: host.ConclusionSuccess, Title: a.Message, Summary: a.Message, CompletedAt: store.Now(), Sent: a.AnnotationsSent,
+	}
+	if a.CheckRunID != nil {
+		check.ID = *a.CheckRunID
+	}
+	if a.Status.Shown() == shownFailed {
+		check.Conclusion, check.Title = host.ConclusionFailure, "Not published"
+	}
+	for _, f := range a.Findings {
+		check.Annotations = append(check.Annotations, host.Annotation{
+			Path: f.Path, Line: f.Line, Level: level(f.Severity), Title: f.Code, Message: f.Message,
+		})
+	}
+	if len(a.Findings) > 0 {
+		check.Summary += fmt.Sprintf("\n\n%d findings are shown beside the files.", len(a.Findings))
+	}
+	return check
+}
+
+func level(severity string) host.Level {
+	switch severity {
+	case "error":
+		return host.LevelFailure
+	case "warning":
+		return host.LevelWarning
+	}
+	return host.LevelNotice
+}
