@@ -1,0 +1,102 @@
+package cli_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli"
+)
+
+// missed is a push in which a skill did not fire.
+func missed(skill, text string) string {
+	at := time.Now().UTC().Format(time.RFC3339)
+	return fmt.Sprintf(`{"push_id":"0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f77","canonical":{
+		"prompts":[{"prompt_id":"p","session_id":"s","occurred_at":%q,"prompt_text":%q,"prompt_kind":"user"}],
+		"skill_invocations":[{"skill_invocation_id":"i","session_id":"s","occurred_at":%q,"skill_name":%q,"matched_prompt_id":"p","triggered":false}]}}`,
+		at, text, at, skill)
+}
+
+func TestSource(t *testing.T) {
+	s := startService(t)
+	m := s.loggedIn(t)
+	if out := m.must(t, "source", "list"); !strings.Contains(out, "No cloud sources") {
+		t.Errorf("empty list: %s", out)
+	}
+	s.post(t, "/api/v1/push", missed("pdf", "Read the table"))
+	var skill struct {
+		Skill struct {
+			ID string `json:"skill_id"`
+		}
+	}
+	m.answers(t, &skill, "skills", "pdf")
+
+	dir := skillFolder(t, "pdf", "one")
+	var taken struct {
+		ID       string
+		Label    string
+		Snapshot struct{ ID, ContentHash string }
+	}
+	m.answers(t, &taken, "source", "upload", dir, "--label", "tables", "--skill-id", skill.Skill.ID)
+	first := taken.Snapshot.ID
+	m.answers(t, &taken, "source", "upload", dir, "--source", taken.ID)
+	if taken.Label != "tables" || taken.Snapshot.ID != first {
+		t.Errorf("uploaded again: %+v, want the snapshot %s", taken, first)
+	}
+	if out := m.must(t, "source", "list", "--type", "upload"); !strings.Contains(out, taken.ID) || !strings.Contains(out, "tables") {
+		t.Errorf("list: %s", out)
+	}
+	m.run(t, "source", "sync", taken.ID).want(t, cli.ExitFailed, "no repository")
+
+	suggestion := m.suggestion(t, taken.ID)
+	if out := m.must(t, "source", "show", taken.ID); !strings.Contains(out, suggestion) || !strings.Contains(out, "Validation") {
+		t.Errorf("show: %s", out)
+	}
+	if out := m.must(t, "source", "review", taken.ID, suggestion, "--reject"); !strings.Contains(out, "rejected: Read the table") {
+		t.Errorf("review: %s", out)
+	}
+	m.run(t, "source", "review", taken.ID, suggestion, "--accept").want(t, cli.ExitFailed, "No suggestion")
+	m.must(t, "source", "review", taken.ID, suggestion, "--clear")
+	m.must(t, "source", "review", taken.ID, suggestion, "--accept")
+	m.run(t, "source", "review", taken.ID, suggestion, "--clear", "--accept").want(t, cli.ExitUsage, "")
+	m.run(t, "source", "show", "unknown").want(t, cli.ExitFailed, "Cloud source not found")
+}
+
+// suggestion waits for the suggestion of a source.
+func (m machine) suggestion(t *testing.T, id string) string {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		var detail struct {
+			EvalSuggestions []struct{ ID string }
+		}
+		m.answers(t, &detail, "source", "show", id)
+		if len(detail.EvalSuggestions) > 0 {
+			return detail.EvalSuggestions[0].ID
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("waited in vain for a suggestion")
+	return ""
+}
+
+// post sends JSON to the service.
+func (s service) post(t *testing.T, path, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		t.Fatalf("POST %s: %s", path, resp.Status)
+	}
+}

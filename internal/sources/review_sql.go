@@ -1,0 +1,201 @@
+package sources
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const suggestionColumns = `id, prompt_ref, COALESCE(query, ''), should_trigger, provenance, rationale, observed_count, confidence,
+	last_observed_at, invocation_type`
+
+func scanSuggestion(row store.Row) (s Suggestion, err error) {
+	err = row.Scan(&s.ID, &s.Ref, &s.Query, &s.ShouldTrigger, &s.Provenance, &s.Rationale, &s.ObservedCount, &s.Confidence,
+		store.Time(&s.LastObservedAt), &s.InvocationType)
+	return s, err
+}
+
+// pendingOf returns a page of the suggestions without a review, the best
+// first, and how many there are.
+func pendingOf(ctx context.Context, q store.Querier, src Source, limit, offset int) ([]Suggestion, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM source_suggestions WHERE source_id = $1 AND NOT reviewed`, src.ID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+suggestionColumns+` FROM source_suggestions
+		WHERE org_id = $1 AND source_id = $2 AND NOT reviewed
+		ORDER BY confidence DESC, observed_count DESC, last_observed_at DESC, id DESC LIMIT $3 OFFSET $4`,
+		src.OrgID, src.ID, limit, offset)
+	all, err := store.All(rows, err, scanSuggestion)
+	return all, total, err
+}
+
+// replaceSuggestions makes the suggestions of a locked source what is given,
+// writing only what differs.
+func replaceSuggestions(ctx context.Context, tx *store.Tx, src Source, wanted []Suggestion) error {
+	rows, err := tx.Query(ctx, `SELECT `+suggestionColumns+` FROM source_suggestions WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
+	known, err := store.All(rows, err, scanSuggestion)
+	if err != nil {
+		return err
+	}
+	gone := make(map[string]Suggestion, len(known))
+	for _, k := range known {
+		gone[k.ID] = k
+	}
+	var changed []Suggestion
+	for _, w := range wanted {
+		if k, ok := gone[w.ID]; !ok || !k.same(w) {
+			changed = append(changed, w)
+		}
+		delete(gone, w.ID)
+	}
+	if err := deleteSuggestions(ctx, tx, slices.Collect(maps.Keys(gone))); err != nil {
+		return err
+	}
+	return upsertSuggestions(ctx, tx, src, changed)
+}
+
+// same compares what is stored of two suggestions of one id.
+func (s Suggestion) same(o Suggestion) bool {
+	return equal(s.Ref, o.Ref) && s.Query == o.Query && s.Provenance == o.Provenance && s.Rationale == o.Rationale &&
+		s.ObservedCount == o.ObservedCount && s.Confidence == o.Confidence &&
+		s.LastObservedAt.Equal(o.LastObservedAt) && equal(s.InvocationType, o.InvocationType)
+}
+
+func equal(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func deleteSuggestions(ctx context.Context, tx *store.Tx, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	in, list := tx.Dialect().In("$1", ids)
+	_, err := tx.Exec(ctx, `DELETE FROM source_suggestions WHERE id`+in, list)
+	return err
+}
+
+func upsertSuggestions(ctx context.Context, tx *store.Tx, src Source, all []Suggestion) error {
+	if len(all) == 0 {
+		return nil
+	}
+	reviewed, err := reviewedIDs(ctx, tx, src)
+	if err != nil {
+		return err
+	}
+	_, err = store.Bulk{
+		Table: "source_suggestions",
+		Columns: []store.Column{
+			column("id", all, func(s Suggestion) string { return s.ID }),
+			column("org_id", all, func(Suggestion) string { return src.OrgID }),
+			column("source_id", all, func(Suggestion) string { return src.ID }),
+			column("prompt_ref", all, func(s Suggestion) *string { return s.Ref }),
+			column("query", all, Suggestion.storedQuery),
+			column("should_trigger", all, func(s Suggestion) bool { return s.ShouldTrigger }),
+			column("evidence", all, func(s Suggestion) string { return string(s.Provenance.evidence()) }),
+			column("provenance", all, func(s Suggestion) string { return string(s.Provenance) }),
+			column("rationale", all, func(s Suggestion) string { return s.Rationale }),
+			column("observed_count", all, func(s Suggestion) int64 { return int64(s.ObservedCount) }),
+			column("confidence", all, func(s Suggestion) float64 { return s.Confidence }),
+			column("last_observed_at", all, func(s Suggestion) int64 { return store.Micros(s.LastObservedAt) }),
+			column("invocation_type", all, func(s Suggestion) *string { return s.InvocationType }),
+			column("reviewed", all, func(s Suggestion) bool { return reviewed[s.ID] }),
+		},
+		OnConflict: `ON CONFLICT (id) DO UPDATE SET prompt_ref = excluded.prompt_ref, query = excluded.query,
+			evidence = excluded.evidence, provenance = excluded.provenance, rationale = excluded.rationale,
+			observed_count = excluded.observed_count, confidence = excluded.confidence,
+			last_observed_at = excluded.last_observed_at, invocation_type = excluded.invocation_type`,
+	}.Insert(ctx, tx)
+	return err
+}
+
+// storedQuery leaves a text of telemetry where it is.
+func (s Suggestion) storedQuery() *string {
+	if s.Ref != nil {
+		return nil
+	}
+	return &s.Query
+}
+
+func column[T string | *string | int64 | float64 | bool](name string, all []Suggestion, value func(Suggestion) T) store.Column {
+	values := make([]T, len(all))
+	for i, s := range all {
+		values[i] = value(s)
+	}
+	return store.Col(name, values)
+}
+
+// markReviewed says of a suggestion, if it stands, whether it has a review.
+func markReviewed(ctx context.Context, tx *store.Tx, sourceID, suggestionID string, reviewed bool) error {
+	_, err := tx.Exec(ctx, `UPDATE source_suggestions SET reviewed = $3 WHERE source_id = $1 AND id = $2`,
+		sourceID, suggestionID, reviewed)
+	return err
+}
+
+func reviewedIDs(ctx context.Context, q store.Querier, src Source) (map[string]bool, error) {
+	rows, err := q.Query(ctx, `SELECT suggestion_id FROM source_reviews WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
+	ids, err := store.All(rows, err, store.Value[string])
+	found := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		found[id] = true
+	}
+	return found, err
+}
+
+const reviewColumns = `id, org_id, source_id, suggestion_id, review_status, accept_target, applied_suite_id, query, should_trigger,
+	evidence, provenance, rationale, observed_count, confidence, last_observed_at, invocation_type, reviewed_by, reviewed_at, applied_at`
+
+func scanReview(row store.Row) (r Review, err error) {
+	err = row.Scan(&r.ID, &r.OrgID, &r.SourceID, &r.SuggestionID, &r.Status, &r.AcceptTarget, &r.AppliedSuiteID, &r.Query,
+		&r.ShouldTrigger, &r.Evidence, &r.Provenance, &r.Rationale, &r.ObservedCount, &r.Confidence,
+		store.NullTime(&r.LastObservedAt), &r.InvocationType, &r.ReviewedBy, store.Time(&r.ReviewedAt), store.NullTime(&r.AppliedAt))
+	return r, err
+}
+
+func reviewOf(ctx context.Context, q store.Querier, src Source, suggestionID string) (Review, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+reviewColumns+` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND suggestion_id = $3`,
+		src.OrgID, src.ID, suggestionID)
+	return store.One(rows, err, "Review", scanReview)
+}
+
+// reviewsOf returns a page of the reviews of a source, newest first, and how
+// many there are; only those of a status, unless it is "".
+func reviewsOf(ctx context.Context, q store.Querier, src Source, status Status, limit, offset int) ([]Review, int, error) {
+	const those = ` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND ($3 = '' OR review_status = $3)`
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+those, src.OrgID, src.ID, status)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `SELECT `+reviewColumns+those+` ORDER BY reviewed_at DESC, id DESC LIMIT $4 OFFSET $5`,
+		src.OrgID, src.ID, status, limit, offset)
+	all, err := store.All(rows, err, scanReview)
+	return all, total, err
+}
+
+// upsertReview stores a review and returns the id that it goes by: that of an
+// earlier one on the same suggestion.
+func upsertReview(ctx context.Context, tx *store.Tx, r Review) (string, error) {
+	rows, err := tx.Query(ctx, `
+		INSERT INTO source_reviews (`+reviewColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+		ON CONFLICT (source_id, suggestion_id) DO UPDATE SET review_status = excluded.review_status,
+			accept_target = excluded.accept_target, applied_suite_id = excluded.applied_suite_id, query = excluded.query,
+			should_trigger = excluded.should_trigger, evidence = excluded.evidence, provenance = excluded.provenance,
+			rationale = excluded.rationale, observed_count = excluded.observed_count, confidence = excluded.confidence,
+			last_observed_at = excluded.last_observed_at, invocation_type = excluded.invocation_type,
+			reviewed_by = excluded.reviewed_by, reviewed_at = excluded.reviewed_at, applied_at = excluded.applied_at
+		RETURNING id`,
+		r.ID, r.OrgID, r.SourceID, r.SuggestionID, r.Status, r.AcceptTarget, r.AppliedSuiteID, r.Query, r.ShouldTrigger,
+		r.Evidence, r.Provenance, r.Rationale, r.ObservedCount, r.Confidence, store.NullMicros(r.LastObservedAt), r.InvocationType,
+		r.ReviewedBy, store.Micros(r.ReviewedAt), store.NullMicros(r.AppliedAt))
+	return store.One(rows, err, "Review", store.Value[string])
+}
+
+func deleteReview(ctx context.Context, tx *store.Tx, sourceID, suggestionID string) (bool, error) {
+	n, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE source_id = $1 AND suggestion_id = $2`, sourceID, suggestionID)
+	return n > 0, err
+}

@@ -1,0 +1,249 @@
+package sources_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestReview(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		bob := w.member(ada.org, access.Member)
+		id := ada.made(object{"type": "upload", "label": "x"})
+
+		got := ada.review(id, nil).want(http.StatusOK).object()
+		wantKeys(t, got, "review")
+		draft := got["review"].(object)
+		want := object{
+			"id": draft["id"], "suggestionId": "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70", "reviewStatus": "accepted", "acceptTarget": "draft",
+			"appliedSuiteId": nil, "query": "Read the table", "shouldTrigger": true, "source": "linked_telemetry", "provenance": "missed_query",
+			"reviewedBy": ada.user.ID, "reviewedAt": draft["reviewedAt"], "appliedToSuiteAt": nil,
+		}
+		if diff := cmp.Diff(want, draft); diff != "" {
+			t.Errorf("draft (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]object{draft}, ada.reviewed(id)); diff != "" {
+			t.Errorf("in the detail (-review +detail):\n%s", diff)
+		}
+
+		// A second decision takes the place of the first.
+		full := bob.review(id, object{
+			"suggestion_id": strings.ToUpper("0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"), "review_status": "rejected", "accept_target": "draft",
+			"rationale": "no", "observed_count": 3, "confidence": 0.25, "last_observed_at": "2026-01-02T05:04:05.678+02:00",
+			"invocation_type": "implicit", "should_trigger": false, "source": "hosted_run", "provenance": "run_regression", "unknown": 1,
+		}).want(http.StatusOK).object()["review"].(object)
+		want = object{
+			"id": draft["id"], "suggestionId": "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70", "reviewStatus": "rejected", "acceptTarget": nil,
+			"appliedSuiteId": nil, "query": "Read the table", "shouldTrigger": false, "source": "hosted_run", "provenance": "run_regression",
+			"rationale": "no", "observedCount": 3.0, "confidence": 0.25, "lastObservedAt": "2026-01-02T03:04:05.678Z", "invocationType": "implicit",
+			"reviewedBy": bob.user.ID, "reviewedAt": full["reviewedAt"], "appliedToSuiteAt": nil,
+		}
+		if diff := cmp.Diff(want, full); diff != "" {
+			t.Errorf("rejected (-want +got):\n%s", diff)
+		}
+
+		// The history is newest first, and a decision made anew is new.
+		other := uuid.NewString()
+		ada.review(id, object{"suggestion_id": other}).want(http.StatusOK)
+		order := func() (ids []string) {
+			for _, r := range ada.reviewed(id) {
+				ids = append(ids, text(r, "suggestionId"))
+			}
+			return ids
+		}
+		if diff := cmp.Diff([]string{other, text(draft, "suggestionId")}, order()); diff != "" {
+			t.Errorf("history (-want +got):\n%s", diff)
+		}
+		ada.review(id, nil).want(http.StatusOK)
+		if diff := cmp.Diff([]string{text(draft, "suggestionId"), other}, order()); diff != "" {
+			t.Errorf("history (-want +got):\n%s", diff)
+		}
+
+		// A decision on another source is another decision.
+		second := ada.made(object{"type": "upload", "label": "x"})
+		ada.clear(second, other).wantError(http.StatusNotFound, "Review not found")
+		ada.clear(id, strings.ToUpper(other)).want(http.StatusNoContent)
+		ada.clear(id, other).wantError(http.StatusNotFound, "Review not found")
+		if n := len(ada.reviewed(id)); n != 1 {
+			t.Errorf("%d reviews, want 1", n)
+		}
+	})
+}
+
+func TestReviewRefuses(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		id := ada.made(object{"type": "upload", "label": "x"})
+		suite := w.suites.add(ada.org.ID, id, "llm_judge")
+		shared := []struct {
+			change     object
+			path, text string
+		}{
+			{object{"query": nil}, "query", "required"},
+			{object{"query": ""}, "query", ""},
+			{object{"query": " \n"}, "query", "not be empty"},
+			{object{"query": 7}, "query", "string"},
+			{object{"query": strings.Repeat("x", 10001)}, "query", "10000"},
+			{object{"should_trigger": nil}, "should_trigger", "required"},
+			{object{"should_trigger": "true"}, "should_trigger", "boolean"},
+			{object{"source": nil}, "source", "required"},
+			{object{"source": "guess"}, "source", "one of"},
+			{object{"provenance": nil}, "provenance", "required"},
+			{object{"provenance": "guess"}, "provenance", "one of"},
+			{object{"rationale": 7}, "rationale", "string"},
+			{object{"observed_count": "3"}, "observed_count", "number"},
+			{object{"observed_count": -1}, "observed_count", "0"},
+			{object{"confidence": 1.01}, "confidence", "1"},
+			{object{"confidence": -0.01}, "confidence", "0"},
+			{object{"confidence": "high"}, "confidence", "number"},
+			{object{"last_observed_at": "yesterday"}, "last_observed_at", ""},
+			{object{"last_observed_at": 7}, "last_observed_at", ""},
+			{object{"invocation_type": 7}, "invocation_type", "string"},
+		}
+		for _, c := range shared {
+			ada.review(id, c.change).wantInvalid(c.path, c.text)
+			ada.apply(id, uuid.NewString(), suite, c.change).wantInvalid(c.path, c.text)
+		}
+		for _, c := range []struct {
+			change     object
+			path, text string
+		}{
+			{object{"suggestion_id": nil}, "suggestion_id", "required"},
+			{object{"suggestion_id": "x"}, "suggestion_id", "uuid"},
+			{object{"review_status": nil}, "review_status", "required"},
+			{object{"review_status": "pending"}, "review_status", "one of"},
+			{object{"accept_target": "trash"}, "accept_target", "one of"},
+			{object{"applied_suite_id": "x"}, "applied_suite_id", "uuid"},
+			{object{"accept_target": "saved_suite"}, "applied_suite_id", "required"},
+		} {
+			ada.review(id, c.change).wantInvalid(c.path, c.text)
+		}
+		ada.apply(id, uuid.NewString(), "x", nil).wantInvalid("suite_id", "uuid")
+		ada.post(sourcePath(id)+"/eval-suggestions/"+uuid.NewString()+"/apply-to-suite", decision(nil)).wantInvalid("suite_id", "required")
+		ada.apply(id, "x", suite, nil).wantInvalid("suggestionId", "uuid")
+		ada.clear(id, "x").wantInvalid("suggestionId", "uuid")
+		ada.post(sourcePath(id)+"/eval-suggestions/review", nil).want(http.StatusBadRequest)
+		ada.send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).want(http.StatusBadRequest)
+		ada.review(uuid.NewString(), object{"query": nil}).want(http.StatusBadRequest) // 400 before 404
+		if n := w.count("source_reviews"); n != 0 || len(w.suites.cases(suite)) != 0 {
+			t.Errorf("%d reviews and %d cases of what was refused", n, len(w.suites.cases(suite)))
+		}
+	})
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada, eve := w.org("acme"), w.org("evil")
+		id := ada.made(object{"type": "upload", "label": "x"})
+		suite := w.suites.add(ada.org.ID, id, "llm_judge")
+		suggestion := uuid.NewString()
+
+		got := ada.apply(id, suggestion, suite, object{"invocation_type": "implicit", "confidence": 1}).want(http.StatusOK).object()
+		wantKeys(t, got, "suite", "review")
+		if diff := cmp.Diff(object{"id": suite, "name": "suite of " + id}, got["suite"]); diff != "" {
+			t.Errorf("suite (-want +got):\n%s", diff)
+		}
+		review := got["review"].(object)
+		if review["reviewStatus"] != "accepted" || review["acceptTarget"] != "saved_suite" || review["appliedSuiteId"] != suite ||
+			review["appliedToSuiteAt"] != review["reviewedAt"] || review["suggestionId"] != suggestion {
+			t.Errorf("review %v", review)
+		}
+		if diff := cmp.Diff(got, ada.apply(id, suggestion, suite, object{"invocation_type": "implicit"}).want(http.StatusOK).object()); diff != "" {
+			t.Errorf("applied again (-first +again):\n%s", diff)
+		}
+		ada.apply(id, suggestion, suite, object{"query": "Other words"}).want(http.StatusOK)
+		positive := object{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger", "invocation_type": "implicit"}
+		if diff := cmp.Diff([]object{positive}, w.suites.cases(suite)); diff != "" {
+			t.Errorf("cases (-want +got):\n%s", diff)
+		}
+
+		// A review with the suite as its target does the same.
+		second := uuid.NewString()
+		saved := object{"suggestion_id": second, "query": "Sing", "should_trigger": false, "accept_target": "saved_suite", "applied_suite_id": strings.ToUpper(suite)}
+		review = ada.review(id, saved).want(http.StatusOK).object()["review"].(object)
+		if review["acceptTarget"] != "saved_suite" || review["appliedSuiteId"] != suite || review["appliedToSuiteAt"] == nil {
+			t.Errorf("review %v", review)
+		}
+		negative := object{"case_kind": "trigger_query", "query": "Sing", "expectation": "should_not_trigger"}
+		if diff := cmp.Diff([]object{positive, negative}, w.suites.cases(suite)); diff != "" {
+			t.Errorf("cases (-want +got):\n%s", diff)
+		}
+		// Rejected meanwhile, it is no longer applied; the case stays.
+		review = ada.review(id, object{"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite", "applied_suite_id": suite}).want(http.StatusOK).object()["review"].(object)
+		if review["acceptTarget"] != nil || review["appliedSuiteId"] != nil || review["appliedToSuiteAt"] != nil {
+			t.Errorf("rejected: %v", review)
+		}
+		// A draft stays one, whatever suite is named.
+		review = ada.review(id, object{"suggestion_id": second, "applied_suite_id": suite}).want(http.StatusOK).object()["review"].(object)
+		if review["acceptTarget"] != "draft" || review["appliedSuiteId"] != nil {
+			t.Errorf("draft: %v", review)
+		}
+		// Another suite takes it as well.
+		other := w.suites.add(ada.org.ID, id, "llm_judge")
+		review = ada.apply(id, suggestion, other, nil).want(http.StatusOK).object()["review"].(object)
+		if review["appliedSuiteId"] != other || len(w.suites.cases(other)) != 1 {
+			t.Errorf("other suite: %v", review)
+		}
+		if diff := cmp.Diff(2, len(objects(t, ada.detail(id), "evalSuites"))); diff != "" {
+			t.Errorf("suites (-want +got):\n%s", diff)
+		}
+		for _, s := range objects(t, ada.detail(id), "evalSuites") {
+			wantKeys(t, s, "id", "name", "verifierKind")
+		}
+
+		wrong := ada.made(object{"type": "upload", "label": "y"})
+		for name, c := range map[string]struct {
+			suite  string
+			status int
+		}{
+			"of another source": {w.suites.add(ada.org.ID, wrong, "llm_judge"), http.StatusConflict},
+			"of none":           {w.suites.add(ada.org.ID, "", "llm_judge"), http.StatusConflict},
+			"deterministic":     {w.suites.add(ada.org.ID, id, "deterministic"), http.StatusConflict},
+			"of others":         {w.suites.add(eve.org.ID, id, "llm_judge"), http.StatusNotFound},
+			"unknown":           {uuid.NewString(), http.StatusNotFound},
+		} {
+			t.Run(name, func(t *testing.T) {
+				ada, fresh := ada.in(t), uuid.NewString()
+				ada.apply(id, fresh, c.suite, nil).wantError(c.status, "")
+				ada.review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).wantError(c.status, "")
+				ada.clear(id, fresh).wantError(http.StatusNotFound, "Review not found") // no trace of it
+			})
+		}
+	})
+}
+
+func TestApplyToFullSuite(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme")
+		id := ada.made(object{"type": "upload", "label": "x"})
+		var cases []object
+		for i := range maxCases - 1 {
+			cases = append(cases, object{"query": fmt.Sprint(i), "expectation": "should_trigger"})
+		}
+		suite := w.suites.add(ada.org.ID, id, "llm_judge", cases...)
+		last, over := uuid.NewString(), uuid.NewString()
+		ada.apply(id, last, suite, object{"query": "the 500th"}).want(http.StatusOK)
+		ada.apply(id, over, suite, object{"query": "the 501st"}).wantError(http.StatusConflict, "500")
+		ada.apply(id, last, suite, object{"query": "the 500th"}).want(http.StatusOK)
+		if n := len(w.suites.cases(suite)); n != maxCases || w.count("source_reviews") != 1 {
+			t.Errorf("%d cases, %d reviews", n, w.count("source_reviews"))
+		}
+	})
+}

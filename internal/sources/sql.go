@@ -1,0 +1,195 @@
+package sources
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const sourceColumns = `id, org_id, label, source_type, skill_id, installation_id, repo_full_name, default_branch, skill_path,
+	current_snapshot_id, suggested_at, created_by, created_at`
+
+func scanSource(row store.Row) (s Source, err error) {
+	var installation *int64
+	var repo, branch, path *string
+	err = row.Scan(&s.ID, &s.OrgID, &s.Label, &s.Type, &s.SkillID, &installation, &repo, &branch, &path,
+		&s.CurrentSnapshotID, store.Time(&s.SuggestedAt), &s.CreatedBy, store.Time(&s.CreatedAt))
+	if err == nil && s.Type == Repohost {
+		s.Repo = &Repo{*installation, *repo, *branch, *path}
+	}
+	return s, err
+}
+
+// own returns a source of the organisation by its id in either form.
+func own(ctx context.Context, q store.Querier, orgID, id string) (Source, error) {
+	return ownWith(ctx, q, orgID, id, "")
+}
+
+// lock is own for a source that nobody else may change until the transaction
+// ends. Whatever belongs to a source is changed under its lock.
+func lock(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
+	return ownWith(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+}
+
+func ownWith(ctx context.Context, q store.Querier, orgID, id, suffix string) (Source, error) {
+	bare, err := ParseID(id)
+	if err != nil {
+		return Source{}, err
+	}
+	s, err := sourceByID(ctx, q, bare, suffix)
+	if err == nil && s.OrgID != orgID {
+		return Source{}, fault.New(fault.Denied, "This cloud source belongs to another organisation")
+	}
+	return s, err
+}
+
+// sourceByID does not ask for the organisation: the interface wants a 403 for
+// another one's source, not a 404. Only own and jobs may call it.
+func sourceByID(ctx context.Context, q store.Querier, id, suffix string) (Source, error) {
+	rows, err := q.Query(ctx, `SELECT `+sourceColumns+` FROM cloud_sources WHERE id = $1`+suffix, id)
+	return store.One(rows, err, "Cloud source", scanSource)
+}
+
+func sourcesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Source, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+sourceColumns+` FROM cloud_sources
+		WHERE org_id = $1 AND ($2 = '' OR source_type = $2) AND ($3 = '' OR skill_id = $3)
+		ORDER BY id DESC`, orgID, f.Type, f.SkillID)
+	return store.All(rows, err, scanSource)
+}
+
+func hasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT 1 FROM cloud_sources WHERE org_id = $1 AND skill_id IS NOT NULL LIMIT 1`, orgID)
+	found, err := store.All(rows, err, store.Value[int])
+	return len(found) > 0, err
+}
+
+// linkedSources lists the sources with a skill of an organisation, or of all
+// if orgID is "".
+func linkedSources(ctx context.Context, q store.Querier, orgID string) ([]Source, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+sourceColumns+` FROM cloud_sources
+		WHERE ($1 = '' OR org_id = $1) AND skill_id IS NOT NULL ORDER BY id`, orgID)
+	return store.All(rows, err, scanSource)
+}
+
+func insertSource(ctx context.Context, q store.Querier, s Source) error {
+	var installation *int64
+	var repo, branch, path *string
+	if s.Repo != nil {
+		installation, repo, branch, path = &s.Repo.InstallationID, &s.Repo.FullName, &s.Repo.DefaultBranch, &s.Repo.SkillPath
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO cloud_sources (`+sourceColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		s.ID, s.OrgID, s.Label, s.Type, s.SkillID, installation, repo, branch, path,
+		s.CurrentSnapshotID, store.Micros(s.SuggestedAt), s.CreatedBy, store.Micros(s.CreatedAt))
+	return err
+}
+
+func updateSource(ctx context.Context, tx *store.Tx, s Source) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE cloud_sources SET label = $3, skill_id = $4, current_snapshot_id = $5, suggested_at = $6
+		WHERE org_id = $1 AND id = $2`,
+		s.OrgID, s.ID, s.Label, s.SkillID, s.CurrentSnapshotID, store.Micros(s.SuggestedAt))
+	return err
+}
+
+// deleteSource removes a locked source with everything about it.
+func deleteSource(ctx context.Context, tx *store.Tx, id string) error {
+	for _, statement := range []string{
+		`DELETE FROM source_reviews WHERE source_id = $1`,
+		`DELETE FROM source_suggestions WHERE source_id = $1`,
+		`DELETE FROM source_reports WHERE snapshot_id IN (SELECT id FROM source_snapshots WHERE source_id = $1)`,
+		`DELETE FROM source_snapshots WHERE source_id = $1`,
+		`DELETE FROM cloud_sources WHERE id = $1`,
+	} {
+		if _, err := tx.Exec(ctx, statement, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const snapshotColumns = `id, org_id, source_id, content_hash, total_bytes, files, skill_name, description, runnable,
+	commit_sha, ref, created_by, created_at`
+
+func scanSnapshot(row store.Row) (s Snapshot, err error) {
+	var files string
+	if err := row.Scan(&s.ID, &s.OrgID, &s.SourceID, &s.ContentHash, &s.TotalBytes, &files, &s.SkillName, &s.Description,
+		&s.Runnable, &s.CommitSHA, &s.Ref, &s.CreatedBy, store.Time(&s.CreatedAt)); err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(files), &s.Files)
+}
+
+func insertSnapshot(ctx context.Context, tx *store.Tx, s Snapshot) error {
+	files, err := json.Marshal(s.Files)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO source_snapshots (`+snapshotColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		s.ID, s.OrgID, s.SourceID, s.ContentHash, s.TotalBytes, string(files), s.SkillName, s.Description,
+		s.Runnable, s.CommitSHA, s.Ref, s.CreatedBy, store.Micros(s.CreatedAt))
+	return err
+}
+
+func snapshotByID(ctx context.Context, q store.Querier, src Source, id string) (Snapshot, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND id = $3`,
+		src.OrgID, src.ID, id)
+	return store.One(rows, err, "Snapshot", scanSnapshot)
+}
+
+func snapshotOfOrg(ctx context.Context, q store.Querier, orgID, id string) (Snapshot, error) {
+	rows, err := q.Query(ctx, `SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Snapshot", scanSnapshot)
+}
+
+// snapshotsOf lists the newest snapshots of a source, newest first.
+func snapshotsOf(ctx context.Context, q store.Querier, src Source, limit int) ([]Snapshot, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2
+		ORDER BY created_at DESC, id DESC LIMIT $3`, src.OrgID, src.ID, limit)
+	return store.All(rows, err, scanSnapshot)
+}
+
+func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND created_at < $3
+		ORDER BY created_at DESC, id DESC LIMIT 1`, s.OrgID, s.SourceID, store.Micros(s.CreatedAt))
+	return store.One(rows, err, "Earlier snapshot", scanSnapshot)
+}
+
+func hasContent(ctx context.Context, q store.Querier, sourceID, contentHash string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT 1 FROM source_snapshots WHERE source_id = $1 AND content_hash = $2 LIMIT 1`, sourceID, contentHash)
+	found, err := store.All(rows, err, store.Value[int])
+	return len(found) > 0, err
+}
+
+func insertReport(ctx context.Context, tx *store.Tx, r Report) error {
+	findings, err := json.Marshal(r.Found)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO source_reports (id, org_id, snapshot_id, engine, status, findings, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		r.ID, r.OrgID, r.SnapshotID, r.Engine, r.Found.Status(), string(findings), store.Micros(r.CreatedAt))
+	return err
+}
+
+func reportsOf(ctx context.Context, q store.Querier, orgID, snapshotID string) ([]Report, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, org_id, snapshot_id, engine, findings, created_at FROM source_reports
+		WHERE org_id = $1 AND snapshot_id = $2 ORDER BY id`, orgID, snapshotID)
+	return store.All(rows, err, func(row store.Row) (r Report, err error) {
+		var findings string
+		if err := row.Scan(&r.ID, &r.OrgID, &r.SnapshotID, &r.Engine, &findings, store.Time(&r.CreatedAt)); err != nil {
+			return r, err
+		}
+		return r, json.Unmarshal([]byte(findings), &r.Found)
+	})
+}

@@ -1,0 +1,137 @@
+package sources
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime/multipart"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+// uploadInput is the multipart form of an upload: fields, and either one part
+// file or parts whose names are the paths of files.
+type uploadInput struct {
+	RawBody multipart.Form
+}
+
+// A parcel is an upload whose fields were read.
+type parcel struct {
+	label    string
+	skillID  *string
+	sourceID string // "" for a new source
+}
+
+// fields reads what is said of the files.
+func (in uploadInput) fields() (p parcel, err error) {
+	var issues []fault.Issue
+	field := func(name string) string {
+		values := in.RawBody.Value[name]
+		if len(values) > 1 {
+			issues = append(issues, fault.At(name, "%s must be given once", name))
+		}
+		return strings.Join(values, "")
+	}
+	p.label = field("label")
+	if text := field("source_id"); text != "" {
+		if p.sourceID, err = ParseID(text); err != nil {
+			issues = append(issues, fault.At("source_id", "source_id must be the id of a cloud source"))
+		}
+	}
+	if text := field("skill_id"); text != "" {
+		id, ok := parseUUID(text)
+		if !ok {
+			issues = append(issues, fault.At("skill_id", "skill_id must be a UUID"))
+		}
+		p.skillID = &id
+	}
+	if p.sourceID == "" || p.label != "" {
+		issues = append(checkLabel(p.label), issues...)
+	}
+	if len(issues) > 0 {
+		return p, fault.Issues(issues...)
+	}
+	return p, nil
+}
+
+// open reads the files. The caller closes the package.
+func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillpkg.Package, error) {
+	archives, parts := in.RawBody.File["file"], in.parts()
+	switch {
+	case len(archives) > 0 && len(parts) > 0:
+		return nil, fault.Invalid("file", "send either file or parts named by paths, not both: %q came beside file", parts[0].Path)
+	case len(archives) > 1:
+		return nil, fault.Invalid("file", "file must be one part; name parts by their paths to send several files")
+	case len(archives) == 1:
+		pkg, err := openFile(ctx, archives[0], limits)
+		return pkg, explain(err)
+	case len(parts) > 0:
+		pkg, err := skillpkg.FromParts(ctx, parts, limits)
+		return pkg, explain(err)
+	}
+	return nil, fault.Invalid("file", "file is required: a zip, a tar.gz or a SKILL.md, or parts named by the paths of the files")
+}
+
+// openFile opens an archive, or a single SKILL.md.
+func openFile(ctx context.Context, header *multipart.FileHeader, limits skillpkg.Limits) (*skillpkg.Package, error) {
+	file, err := header.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	pkg, err := skillpkg.Open(ctx, file, header.Size, limits)
+	refused, ok := errors.AsType[*skillpkg.Error](err)
+	if ok && refused.Code == skillpkg.CodeFormatUnknown && strings.EqualFold(path.Ext(header.Filename), ".md") {
+		return skillpkg.FromParts(ctx, []skillpkg.Part{filePart("SKILL.md", header)}, limits)
+	}
+	return pkg, err
+}
+
+// parts lists the files that came by themselves, sorted by path. Some clients
+// send them without a file name: then a dot or a slash tells a path from a
+// field that nobody here knows.
+func (in uploadInput) parts() []skillpkg.Part {
+	var all []skillpkg.Part
+	for name, files := range in.RawBody.File {
+		if name == "file" {
+			continue
+		}
+		for _, header := range files {
+			all = append(all, filePart(name, header))
+		}
+	}
+	for name, values := range in.RawBody.Value {
+		if !strings.ContainsAny(name, "./") {
+			continue
+		}
+		for _, text := range values {
+			all = append(all, textPart(name, text))
+		}
+	}
+	slices.SortFunc(all, func(a, b skillpkg.Part) int { return strings.Compare(a.Path, b.Path) })
+	return all
+}
+
+func filePart(name string, header *multipart.FileHeader) skillpkg.Part {
+	return skillpkg.Part{Path: name, Size: header.Size, Open: func() (io.ReadCloser, error) { return header.Open() }}
+}
+
+func textPart(name, text string) skillpkg.Part {
+	return skillpkg.Part{Path: name, Size: int64(len(text)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader([]byte(text))), nil
+	}}
+}
+
+// explain names the form's own field in a refusal.
+func explain(err error) error {
+	refused, ok := errors.AsType[*fault.Error](err)
+	if ok && refused.Kind == fault.Malformed {
+		return fault.Invalid("file", "%s", refused.Message).Because(err)
+	}
+	return err
+}
