@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+)
+
+const (
+	signalBatch  = 100 // signals in one body, and rows in one of the driver's transactions
+	signalBodies = 250 // of one organisation: it may send 300 an hour
+	signalSkills = 10
+	signalRatio  = 0.6 // of what the driver takes in
+)
+
+// signalTables are those that signals are written to.
+func signalTables() []string { return []string{"signals", "signal_contributors", "signal_cells"} }
+
+// benchSignals measures how many signals a second are acknowledged, each of
+// them durable and counted then, beside the driver's batch inserts of the very
+// rows that they leave behind.
+func benchSignals(ctx context.Context, l *lab) ([]row, error) {
+	rows, err := l.signalsOn(ctx, "SQLite", func() (string, error) {
+		folder, err := l.folder("signals")
+		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	server, err := l.startPostgres(ctx)
+	if err != nil {
+		return rows, err
+	}
+	defer server.stop()
+	more, err := l.signalsOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
+	return append(rows, more...), err
+}
+
+// signalOrgs is how many organisations send in one round.
+func (l *lab) signalOrgs() int {
+	if l.quick {
+		return 2
+	}
+	return 4
+}
+
+// signalsOn lets the service and the driver take turns, each on an empty
+// database, and shows the best round of each.
+func (l *lab) signalsOn(ctx context.Context, database string, fresh func() (string, error)) ([]row, error) {
+	var ours, driver float64
+	count := float64(l.signalOrgs() * signalBodies * signalBatch)
+	for range l.rounds() {
+		url, err := fresh()
+		if err != nil {
+			return nil, err
+		}
+		took, err := l.sendSignals(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := timeRawSignals(ctx, url)
+		if err != nil {
+			return nil, fmt.Errorf("insert the rows with the driver: %w", err)
+		}
+		ours, driver = max(ours, count/took.Seconds()), max(driver, count/raw.Seconds())
+	}
+	return []row{{
+		Name: "signals: " + database, Figure: ours, Unit: "signals/s", Beside: "driver, batches of 100", Other: driver, AtLeast: signalRatio,
+	}}, nil
+}
+
+// sendSignals sends the bodies of one round to a new server and returns how
+// long that took.
+func (l *lab) sendSignals(ctx context.Context, url string) (time.Duration, error) {
+	data, err := l.folder("signals")
+	if err != nil {
+		return 0, err
+	}
+	s, err := l.serve(ctx, data, "--database-url", url)
+	if err != nil {
+		return 0, err
+	}
+	defer s.stop()
+	var requests [][]byte
+	for n := range l.signalOrgs() {
+		key, err := newOrgKey(ctx, url, fmt.Sprint("signals ", n))
+		if err != nil {
+			return 0, err
+		}
+		for body := range signalBodies {
+			request, err := s.signals(ctx, key, body)
+			if err != nil {
+				return 0, err
+			}
+			requests = append(requests, request)
+		}
+	}
+	r, err := queue(s, requests, http.StatusOK).run(ctx)
+	return r.took, err
+}
+
+// newOrgKey makes an organisation beside a running server, and a key of it.
+func newOrgKey(ctx context.Context, url, name string) (string, error) {
+	db, err := openStore(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	service := &auth.Service{DB: db}
+	o, err := service.CreateOrg(ctx, name, access.Team)
+	if err != nil {
+		return "", err
+	}
+	u, err := service.CreateUser(ctx, auth.NewUser{OrgID: o.ID, Email: "bench@example.org", Role: access.Member})
+	if err != nil {
+		return "", err
+	}
+	_, raw, err := service.CreateKey(ctx, auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "bench"})
+	return raw, err
+}
+
+// signals makes the request of one batch, of one of 50 contributors.
+func (s *server) signals(ctx context.Context, key string, n int) ([]byte, error) {
+	type signal struct {
+		SkillName  string  `json:"skill_name"`
+		SignalType string  `json:"signal_type"`
+		Confidence float64 `json:"confidence"`
+		SourceKey  string  `json:"source_key"`
+	}
+	batch := make([]signal, signalBatch)
+	for i := range batch {
+		batch[i] = signal{fmt.Sprintf("signalled-%02d", i%signalSkills), "missed_trigger", float64(i) / signalBatch, contentHash(n*signalBatch+i, key)}
+	}
+	text, err := json.Marshal(map[string]any{"signals": batch, "user_cohort": fmt.Sprintf("uc_sha256_%012x", n%50)})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/v1/signals", bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	return wire(req)
+}
+
+// timeRawSignals reads what signals left in a database, empties it, and tells
+// how long the driver takes to insert the same rows again.
+func timeRawSignals(ctx context.Context, url string) (time.Duration, error) {
+	if path, is := strings.CutPrefix(url, "sqlite:"); is {
+		return timeRawSignalsSQLite(ctx, path)
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var tables []rawTable
+	for _, name := range signalTables() {
+		t, err := readPostgres(ctx, conn, name)
+		if err != nil {
+			return 0, err
+		}
+		tables = append(tables, t)
+	}
+	if _, err := conn.Exec(ctx, "TRUNCATE "+strings.Join(signalTables(), ", ")); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	for _, t := range tables {
+		for some := range slices.Chunk(t.rows, signalBatch) {
+			// A statement of its own is a transaction of its own.
+			if _, err := conn.Exec(ctx, t.insert, t.arrays(some)...); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return time.Since(start), nil
+}
+
+func timeRawSignalsSQLite(ctx context.Context, path string) (time.Duration, error) {
+	db, err := sql.Open("sqlite", driverDSN(path))
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	var tables []rawTable
+	for _, name := range signalTables() {
+		t, err := readSQLite(ctx, db, name)
+		if err != nil {
+			return 0, err
+		}
+		tables = append(tables, t)
+	}
+	// The last two are how the service's writer is set up.
+	for _, statement := range []string{
+		"DELETE FROM signals", "DELETE FROM signal_contributors", "DELETE FROM signal_cells",
+		"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA cache_size = -32768", "PRAGMA wal_autocheckpoint = 8000",
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return 0, err
+		}
+	}
+	start := time.Now()
+	for _, t := range tables {
+		insert, err := db.PrepareContext(ctx, t.insert)
+		if err != nil {
+			return 0, err
+		}
+		for some := range slices.Chunk(t.rows, signalBatch) {
+			if err := insertBatch(ctx, db, insert, some); err != nil {
+				return 0, err
+			}
+		}
+		if err := insert.Close(); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// A Signal is one thing that a tool noticed about a skill.
+type Signal struct {
+	SkillName  string  `json:"skill_name"`
+	SignalType string  `json:"signal_type"`
+	Confidence float64 `json:"confidence"`
+	// SourceKey names the signal: one that the organisation has sent before
+	// counts no second time.
+	SourceKey string `json:"source_key"`
+	// UserCohort is the contributor; the caller if empty.
+	UserCohort string `json:"user_cohort,omitempty"`
+}
+
+// A SignalsResult is what became of a batch.
+type SignalsResult struct {
+	Accepted   int `json:"accepted"`
+	Duplicates int `json:"duplicates"`
+}
+
+// SendSignals sends a batch of 1 to 1000 signals. It may be made again: the
+// server knows the source keys.
+func (c *Client) SendSignals(ctx context.Context, signals []Signal) (out SignalsResult, err error) {
+	body := encode(map[string]any{"signals": signals})
+	_, err = c.do(ctx, call{method: http.MethodPost, path: "/api/v1/signals", body: body, repeatable: true}, &out)
+	return out, err
+}
+
+// A SkillSignals is what contributors' signals say about a skill. Figures are
+// nil that would tell of fewer than three contributors.
+type SkillSignals struct {
+	SkillName    string    `json:"skill_name"`
+	Signals      *int64    `json:"signal_count"`
+	Contributors *int      `json:"contributor_count"`
+	TriggerRate  *float64  `json:"trigger_rate"`
+	MissRate     *float64  `json:"miss_rate"`
+	Actionable   bool      `json:"actionable"`
+	LastSignalAt time.Time `json:"last_signal_at"` // the day
+	Suppressed   bool      `json:"suppressed"`
+}
+
+// A SignalsOverview is what contributors' signals say about all skills.
+type SignalsOverview struct {
+	Signals          *int64         `json:"total_signals"`
+	Contributors     *int           `json:"total_contributors"`
+	ActiveSkills     int            `json:"active_skills"`
+	PendingProposals int            `json:"pending_proposals"`
+	Skills           []SkillSignals `json:"skills"`
+	Suppressed       bool           `json:"suppressed"`
+}
+
+// SignalsOverview tells what contributors' signals say about all skills of the
+// organisation.
+func (c *Client) SignalsOverview(ctx context.Context) (out SignalsOverview, err error) {
+	_, err = c.do(ctx, call{method: http.MethodGet, path: "/api/v1/creator-signals/overview", repeatable: true}, &out)
+	return out, err
+}
+
+// A Proposal says what should change about a skill.
+type Proposal struct {
+	ID            string    `json:"id"`
+	SkillName     string    `json:"skill_name"`
+	Type          string    `json:"proposal_type"` // description or body
+	Status        string    `json:"status"`        // pending, approved, rejected or applied
+	CurrentValue  *string   `json:"current_value"`
+	ProposedValue *string   `json:"proposed_value"`
+	Reason        string    `json:"reason"`
+	Confidence    *float64  `json:"confidence"`
+	ProposedBy    string    `json:"proposed_by"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// Proposal returns a proposal. None is an *Error with the status 404.
+func (c *Client) Proposal(ctx context.Context, id string) (Proposal, error) {
+	var out struct{ Proposal Proposal }
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "/api/v1/proposals/" + url.PathEscape(id), repeatable: true}, &out)
+	return out.Proposal, err
+}
+
+// SetProposalStatus approves or rejects a proposal, or marks it as applied.
+// A step that is not allowed is an *Error with the status 409.
+func (c *Client) SetProposalStatus(ctx context.Context, id, status string) (Proposal, error) {
+	var out struct{ Proposal Proposal }
+	_, err := c.do(ctx, call{
+		method: http.MethodPatch, path: "/api/v1/proposals/" + url.PathEscape(id), body: encode(map[string]string{"status": status}), repeatable: true,
+	}, &out)
+	return out.Proposal, err
+}

@@ -1,0 +1,443 @@
+package community_test
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// world is the service as internal/app wires it.
+type world struct {
+	db     *store.DB
+	auth   *auth.Service
+	secret []byte
+	api    *httpapi.API
+}
+
+func newWorld(t *testing.T, db *store.DB) *world {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	w := &world{db: db, auth: &auth.Service{DB: db, Log: log}}
+	var err error
+	if w.secret, err = w.auth.Secret(t.Context(), "community"); err != nil {
+		t.Fatal(err)
+	}
+	w.api = httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
+	(&community.Service{DB: db, Secret: w.secret}).Mount(w.api)
+	return w
+}
+
+// person makes an organisation of one.
+func (w *world) person(t *testing.T) *client {
+	t.Helper()
+	o, err := w.auth.CreateOrg(t.Context(), uuid.NewString(), access.Free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.member(t, o, access.Owner)
+}
+
+func (w *world) member(t *testing.T, o auth.Organisation, role access.Role) *client {
+	t.Helper()
+	u, err := w.auth.CreateUser(t.Context(), auth.NewUser{OrgID: o.ID, Email: uuid.NewString() + "@example.org", Role: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, raw, err := w.auth.CreateKey(t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{t: t, w: w, org: o, id: u.ID, key: raw}
+}
+
+// client calls the API with a key.
+type client struct {
+	t       *testing.T
+	w       *world
+	org     auth.Organisation
+	id, key string
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+const path = "/api/v1/community/bundles"
+
+func (c *client) get(path string) answer { return c.do(http.MethodGet, path, nil) }
+
+func (c *client) submit(body any) answer {
+	c.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.do(http.MethodPost, path, raw)
+}
+
+func (c *client) do(method, path string, body []byte) answer {
+	req := httptest.NewRequestWithContext(c.t.Context(), method, path, bytes.NewReader(body))
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	rec := httptest.NewRecorder()
+	c.w.api.ServeHTTP(rec, req)
+	return answer{c.t, method + " " + path, rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+// answer is what came back.
+type answer struct {
+	t      *testing.T
+	what   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+// want ends the test unless the answer has the status.
+func (a answer) want(status int) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("%s: status %d, want %d: %s", a.what, a.status, status, a.body)
+	}
+	return a
+}
+
+// object reads the body; times are only looked at.
+func (a answer) object() (o object) {
+	a.t.Helper()
+	if err := json.Unmarshal(a.body, &o); err != nil {
+		a.t.Fatalf("%s: %v in %q", a.what, err, a.body)
+	}
+	hideTimes(o)
+	return o
+}
+
+// hideTimes replaces times that are well formed.
+func hideTimes(v any) {
+	switch v := v.(type) {
+	case object:
+		for name, value := range v {
+			text, is := value.(string)
+			if is && (strings.HasSuffix(name, "_at") || name == "latest_submission") && len(text) == 24 && strings.HasSuffix(text, "Z") {
+				v[name] = "a time"
+				continue
+			}
+			hideTimes(value)
+		}
+	case []any:
+		for _, value := range v {
+			hideTimes(value)
+		}
+	}
+}
+
+func (a answer) wantBody(want any) {
+	a.t.Helper()
+	raw, err := json.Marshal(want)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var plain object
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		a.t.Fatal(err)
+	}
+	if diff := cmp.Diff(plain, a.object()); diff != "" {
+		a.t.Errorf("%s (-want +got):\n%s", a.what, diff)
+	}
+}
+
+// wantIssues checks the body of a failed validation: pairs of path and message.
+func (a answer) wantIssues(pairs ...string) {
+	a.t.Helper()
+	var issues []any
+	for i := 0; i < len(pairs); i += 2 {
+		issues = append(issues, object{"path": strings.Split(pairs[i], "."), "message": pairs[i+1]})
+	}
+	a.want(http.StatusBadRequest).wantBody(object{"error": "Validation failed", "details": issues[0], "issues": issues})
+}
+
+func (a answer) wantError(status int, message string) {
+	a.t.Helper()
+	a.want(status).wantBody(object{"error": object{"message": message, "status": status}})
+}
+
+// bundle is a good one.
+func bundle() object {
+	return object{
+		"schema_version": "1.1", "skill_name": "pdf", "contributor_id": uuid.NewString(), "created_at": "2026-01-02T03:04:05+02:00",
+		"tool_version": "0.9.1", "agent_type": "claude_code", "sanitization_level": "conservative",
+		"positive_queries":  []any{object{"query": "take the tables out", "invocation_type": "implicit", "source": "session"}},
+		"eval_entries":      []any{object{"query": "merge these", "should_trigger": true}},
+		"grading_summary":   object{"total_sessions": 12, "graded_sessions": 10, "average_pass_rate": 0.8, "expectation_count": 30},
+		"evolution_summary": nil,
+		"session_metrics":   object{"total_sessions": 12, "avg_assistant_turns": 3.5, "avg_tool_calls": 9, "avg_errors": 0.2, "top_tools": []any{object{"tool": "Read", "count": 40}}},
+		"something_else":    object{"kept": []any{1, "two"}},
+	}
+}
+
+func envelope(creator, skill string, b any) object {
+	return object{"creator_id": creator, "skill_name": skill, "bundle": b}
+}
+
+func (c *client) accept(body object) string {
+	c.t.Helper()
+	o := c.submit(body).want(http.StatusCreated).object()
+	id, _ := o["submission_id"].(string)
+	if o["status"] != "accepted" || uuid.Validate(id) != nil || len(o) != 2 {
+		c.t.Errorf("answer %v", o)
+	}
+	return id
+}
+
+func TestSubmit(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		creator, contributor := w.person(t), w.person(t)
+		b := bundle()
+		b["positive_queries"] = []any{object{"query": strings.Repeat("ü", 501), "more": 1}}
+		first := contributor.accept(envelope(strings.ToUpper(creator.id), " a/b ", b))
+		if again := contributor.accept(envelope(creator.id, "a/b", b)); again != first {
+			t.Errorf("the same bundle is %s, want %s", again, first)
+		}
+		rows, err := db.Query(t.Context(), `SELECT bundle FROM community_bundles WHERE id = $1`, first)
+		kept, err := store.One(rows, err, "Bundle", store.Value[string])
+		b["positive_queries"].([]any)[0].(object)["query"] = strings.Repeat("ü", 500)
+		want, marshalErr := json.Marshal(b)
+		if kept != string(want) || err != nil || marshalErr != nil {
+			t.Errorf("kept %s, %v, %v; want %s", kept, err, marshalErr, want)
+		}
+		second := contributor.accept(envelope(creator.id, "a/b", bundle()))
+		third := contributor.accept(envelope(creator.id, "csv", bundle()))
+		mac := hmac.New(sha256.New, w.secret)
+		mac.Write([]byte(b["contributor_id"].(string)))
+		hash := hex.EncodeToString(mac.Sum(nil))[:12]
+
+		creator.get(path + "/overview").want(http.StatusOK).wantBody(object{
+			"total_submissions": 3, "total_skills": 2, "total_contributors": 3,
+			"skills": []any{
+				object{"skill_name": "csv", "submission_count": 1, "contributor_count": 1, "latest_submission": "a time"},
+				object{"skill_name": "a/b", "submission_count": 2, "contributor_count": 2, "latest_submission": "a time"},
+			},
+		})
+		o := creator.get(path + "/skills/a%2Fb").want(http.StatusOK).object()
+		recent := o["recent_submissions"].([]any)
+		if len(recent) != 2 || recent[0].(object)["submission_id"] != second ||
+			!cmp.Equal(recent[1], any(object{"submission_id": first, "contributor_hash": hash, "submitted_at": "a time"})) {
+			t.Errorf("recent submissions %v", recent)
+		}
+		delete(o, "recent_submissions")
+		if diff := cmp.Diff(object{
+			"source": "community_bundle", "creator_id": creator.id, "generated_at": "a time",
+			"skill": object{
+				"skill_name": "a/b", "submission_count": 2.0, "contributor_count": 2.0, "latest_submission": "a time",
+				"total_sessions": 24.0, "graded_sessions": 20.0, "average_pass_rate": 0.8, "pass_rate_trend": "flat",
+			},
+		}, o); diff != "" {
+			t.Errorf("skill (-want +got):\n%s", diff)
+		}
+		newest := creator.get(path + "/recent?limit=1").want(http.StatusOK).object()["submissions"].([]any)
+		if len(newest) != 1 || newest[0].(object)["submission_id"] != third || newest[0].(object)["skill_name"] != "csv" {
+			t.Errorf("the newest is %v", newest)
+		}
+		for _, other := range []*client{contributor, w.member(t, creator.org, access.Owner)} {
+			other.get(path + "/overview").want(http.StatusOK).wantBody(object{
+				"total_submissions": 0, "total_skills": 0, "total_contributors": 0, "skills": []any{},
+			})
+			other.get(path + "/skills/csv").want(http.StatusOK).wantBody(object{
+				"source": "community_bundle", "creator_id": other.id, "generated_at": "a time", "skill": nil, "recent_submissions": []any{},
+			})
+			other.get(path + "/recent").want(http.StatusOK).wantBody(object{
+				"source": "community_bundle", "creator_id": other.id, "generated_at": "a time", "submissions": []any{},
+			})
+		}
+	})
+}
+
+func TestTrend(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).person(t)
+		send := func(n int, graded, rate any) {
+			b := bundle()
+			b["created_at"] = fmt.Sprintf("2026-01-%02dT00:00:00Z", n)
+			b["grading_summary"] = object{"graded_sessions": graded, "average_pass_rate": rate}
+			c.accept(envelope(c.id, "pdf", b))
+		}
+		send(4, 30, 0.9)
+		for _, want := range []any{nil, "up", "up", "up"} {
+			skill := c.get(path + "/skills/pdf").want(http.StatusOK).object()["skill"].(object)
+			if skill["pass_rate_trend"] != want {
+				t.Errorf("trend %v, want %v", skill["pass_rate_trend"], want)
+			}
+			send(1, 10, 0.5)
+			send(2, 0, 0.5)
+			send(3, nil, nil)
+		}
+		skill := c.get(path + "/skills/pdf").want(http.StatusOK).object()["skill"].(object)
+		if got := skill["average_pass_rate"]; got != (30*0.9+4*10*0.5)/70 {
+			t.Errorf("average_pass_rate %v", got)
+		}
+	})
+}
+
+func TestSubmitAtOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).person(t)
+		body := envelope(c.id, "pdf", bundle())
+		ids := make([]string, 8)
+		var wg sync.WaitGroup
+		for i := range ids {
+			wg.Go(func() { ids[i] = c.accept(body) })
+		}
+		wg.Wait()
+		for _, id := range ids {
+			if id != ids[0] {
+				t.Errorf("submission %s, want %s", id, ids[0])
+			}
+		}
+	})
+}
+
+func TestSubmitRefuses(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		with := func(field string, value any) object {
+			b := bundle()
+			if b[field] = value; value == nil {
+				delete(b, field)
+			}
+			return b
+		}
+		for _, test := range []struct {
+			name   string
+			bundle any
+			want   []string
+		}{
+			{"no object", "x", []string{"bundle", "bundle must be an object"}},
+			{"null", nil, []string{"bundle", "bundle must be an object"}},
+			{"nothing", object{}, []string{
+				"bundle.agent_type", "agent_type is required", "bundle.contributor_id", "contributor_id is required",
+				"bundle.created_at", "created_at is required", "bundle.eval_entries", "eval_entries is required",
+				"bundle.positive_queries", "positive_queries is required", "bundle.sanitization_level", "sanitization_level is required",
+				"bundle.schema_version", "schema_version is required", "bundle.session_metrics", "session_metrics is required",
+			}},
+			{"schema_version", with("schema_version", "2.0"), []string{"bundle.schema_version", "schema_version must be one of 1.0, 1.1, 1.2"}},
+			{"skill_name", with("skill_name", 5), []string{"bundle.skill_name", "skill_name must be null or text"}},
+			{"contributor_id", with("contributor_id", "me"), []string{"bundle.contributor_id", "contributor_id must be a uuid"}},
+			{"created_at", with("created_at", "today"), []string{"bundle.created_at", "created_at must be a date-time"}},
+			{"tool_version", with("tool_version", 1), []string{"bundle.tool_version", "tool_version must be null or text"}},
+			{"agent_type", with("agent_type", ""), []string{"bundle.agent_type", "agent_type must not be empty"}},
+			{"sanitization_level", with("sanitization_level", true), []string{"bundle.sanitization_level", "sanitization_level must be text"}},
+			{"positive_queries", with("positive_queries", object{}), []string{"bundle.positive_queries", "positive_queries must be an array"}},
+			{"too many queries", with("positive_queries", make([]object, 1001)), nil},
+			{"query", with("positive_queries", []any{object{"query": 1}}), []string{"bundle.positive_queries.0.query", "query must be text"}},
+			{"no query", with("positive_queries", []any{object{}}), []string{"bundle.positive_queries.0.query", "query is required"}},
+			{"eval_entries", with("eval_entries", []any{object{"query": "x", "should_trigger": "yes"}}), []string{"bundle.eval_entries.0.should_trigger", "should_trigger must be true or false"}},
+			{"no should_trigger", with("eval_entries", []any{object{"query": "x"}}), []string{"bundle.eval_entries.0.should_trigger", "should_trigger is required"}},
+			{"grading_summary", with("grading_summary", 1), []string{"bundle.grading_summary", "grading_summary must be null or an object"}},
+			{"pass rate", with("grading_summary", object{"average_pass_rate": 1.5}), []string{"bundle.grading_summary.average_pass_rate", "average_pass_rate must be at most 1"}},
+			{"graded sessions", with("grading_summary", object{"graded_sessions": -1}), []string{"bundle.grading_summary.graded_sessions", "graded_sessions must be at least 0"}},
+			{"evolution_summary", with("evolution_summary", object{"total_proposals": "3"}), []string{"bundle.evolution_summary.total_proposals", "total_proposals must be null or a number"}},
+			{"session_metrics", with("session_metrics", []any{}), []string{"bundle.session_metrics", "session_metrics must be an object"}},
+			{"top_tools", with("session_metrics", object{"top_tools": []any{object{"tool": "Read"}}}), []string{"bundle.session_metrics.top_tools.0.count", "count is required"}},
+			{"unmatched_queries", with("unmatched_queries", []any{"x"}), []string{"bundle.unmatched_queries.0", "unmatched_queries.0 must be an object"}},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				c := w.person(t)
+				a := c.submit(envelope(c.id, "pdf", test.bundle))
+				if test.want == nil {
+					a.want(http.StatusBadRequest)
+					return
+				}
+				a.wantIssues(test.want...)
+			})
+		}
+		c := w.person(t)
+		c.submit(object{"creator_id": "me", "skill_name": "", "bundle": bundle()}).want(http.StatusBadRequest)
+		c.submit(object{"skill_name": "pdf", "bundle": bundle()}).wantIssues("creator_id", "creator_id is required")
+		c.submit(object{"creator_id": c.id, "bundle": bundle()}).wantIssues("skill_name", "skill_name is required")
+		c.submit(object{"creator_id": c.id, "skill_name": "pdf"}).wantIssues("bundle", "bundle is required")
+		c.submit(envelope(c.id, "  ", bundle())).wantIssues("skill_name", "skill_name must not be blank")
+		large := with("padding", strings.Repeat("x", 513<<10))
+		c.submit(envelope(c.id, "pdf", large)).wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 512 KiB")
+		c.get(path+"/recent?limit=0").wantIssues("limit", "limit: expected number >= 1")
+		c.get(path+"/recent?limit=101").wantIssues("limit", "limit: expected number <= 100")
+		viewer := w.member(t, c.org, access.Viewer)
+		viewer.submit(envelope(c.id, "pdf", bundle())).wantError(http.StatusForbidden, "This needs the permission write")
+		viewer.get(path + "/overview").want(http.StatusOK)
+		c.key = "st_test_none"
+		c.submit(envelope(c.id, "pdf", bundle())).want(http.StatusUnauthorized)
+	})
+}
+
+// TestVersions accepts what existing clients send.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).person(t)
+		for _, version := range []string{"1.0", "1.1", "1.2"} {
+			b := bundle()
+			b["schema_version"], b["grading_summary"], b["evolution_summary"] = version, nil, object{"average_improvement": -0.1}
+			delete(b, "skill_name")
+			delete(b, "tool_version")
+			b["other_tool_version"], b["session_metrics"] = "3", object{}
+			b["sanitization_level"], b["agent_type"] = "my own", "robot"
+			b["unmatched_queries"] = []any{object{"query": "x", "timestamp": "2026-01-02T03:04:05Z"}}
+			b["pending_proposals"] = []any{object{"proposal_id": "p", "action": "created", "timestamp": "x", "details": "y"}}
+			c.accept(envelope(uuid.NewString(), "pdf", b)) // a creator who may join later
+		}
+	})
+}
+
+func TestSubmitLimit(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.person(t)
+		body := envelope(c.id, "pdf", bundle())
+		for range 60 {
+			c.submit(body).want(http.StatusCreated)
+		}
+		a := c.submit(body)
+		reset := a.header.Get("Retry-After")
+		a.wantError(http.StatusTooManyRequests, "Rate limit of 60 requests per hour reached; try again in "+reset+" s")
+		if a.header.Get("RateLimit-Limit") != "60" || a.header.Get("RateLimit-Remaining") != "0" || a.header.Get("RateLimit-Reset") != reset {
+			t.Errorf("headers %v", a.header)
+		}
+		w.member(t, c.org, access.Member).submit(body).want(http.StatusCreated) // another key
+	})
+}
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		a := newWorld(t, db).person(t).get(path + "/schema").want(http.StatusOK)
+		if got := a.header.Get("Content-Type"); got != "application/schema+json" {
+			t.Errorf("Content-Type %q", got)
+		}
+		if got := a.object()["$schema"]; got != "https://json-schema.org/draft/2020-12/schema" {
+			t.Errorf("$schema %v", got)
+		}
+	})
+}

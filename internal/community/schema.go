@@ -1,0 +1,121 @@
+package community
+
+import (
+	"bytes"
+	_ "embed" // for the schema
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// bundleSchema is the published JSON Schema of bundles.
+//
+//go:embed bundle.schema.json
+var bundleSchema []byte
+
+var compiledSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	const name = "urn:whetstone:contribution-bundle"
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(bundleSchema))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is fetched, from a file neither
+	c.AssertFormat()
+	if err := c.AddResource(name, document); err != nil {
+		return nil, err
+	}
+	return c.Compile(name)
+})
+
+// maxIssues bounds the answer to a bundle that is wrong all over.
+const maxIssues = 100
+
+// check decodes a bundle and holds it against the schema.
+func check(raw []byte) (map[string]any, error) {
+	schema, err := compiledSchema()
+	if err != nil {
+		return nil, err
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err // the frame has decoded it before
+	}
+	err = schema.Validate(value)
+	if invalid, is := errors.AsType[*jsonschema.ValidationError](err); is {
+		issues := issuesOf(invalid)
+		slices.SortStableFunc(issues, func(a, b fault.Issue) int { return slices.Compare(a.Path, b.Path) })
+		return nil, fault.Issues(issues[:min(len(issues), maxIssues)]...)
+	}
+	document, _ := value.(map[string]any) // the schema wants one
+	return document, err
+}
+
+// issuesOf lists the innermost errors of a validation.
+func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
+	path := append([]string{"bundle"}, e.InstanceLocation...)
+	if required, is := e.ErrorKind.(*kind.Required); is {
+		var issues []fault.Issue
+		for _, name := range required.Missing {
+			issues = append(issues, fault.Issue{Path: append(slices.Clone(path), name), Message: name + " is required"})
+		}
+		return issues
+	}
+	if len(e.Causes) == 0 {
+		return []fault.Issue{{Path: path, Message: name(path) + " " + wanted(e.ErrorKind)}}
+	}
+	var issues []fault.Issue
+	for _, cause := range e.Causes {
+		issues = append(issues, issuesOf(cause)...)
+	}
+	return issues
+}
+
+// name is how a message calls a field; an element needs the name of its list.
+func name(path []string) string {
+	last := len(path) - 1
+	if _, err := strconv.Atoi(path[last]); err == nil {
+		return path[last-1] + "." + path[last]
+	}
+	return path[last]
+}
+
+// typeNames are what JSON's types are called.
+var typeNames = map[string]string{
+	"object": "an object", "array": "an array", "string": "text", "number": "a number", "boolean": "true or false", "null": "null",
+}
+
+// wanted says what a value must be, after the name of its field.
+func wanted(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		names := make([]string, len(k.Want))
+		for i, want := range k.Want {
+			names[i] = typeNames[want]
+		}
+		return "must be " + strings.Join(names, " or ")
+	case *kind.Enum:
+		return "must be one of " + strings.ReplaceAll(strings.Trim(fmt.Sprint(k.Want), "[]"), " ", ", ")
+	case *kind.Format:
+		return "must be a " + k.Want
+	case *kind.MinLength:
+		return "must not be empty"
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %d characters", k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %d elements", k.Want)
+	case *kind.Minimum:
+		return "must be at least " + k.Want.RatString()
+	case *kind.Maximum:
+		return "must be at most " + k.Want.RatString()
+	}
+	return "does not fit the schema"
+}

@@ -1,0 +1,123 @@
+package proposals
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Describer knows what skills say of themselves.
+type Describer interface {
+	// Description returns the current description of an organisation's skill,
+	// "" if there is none.
+	Description(ctx context.Context, orgID, skillName string) (string, error)
+}
+
+// Service keeps proposals.
+type Service struct {
+	DB        *store.DB
+	Jobs      *jobs.Queue
+	Finder    Finder
+	Describer Describer
+}
+
+// Propose makes a proposal in the transaction that has found the reason for
+// it, and returns its id. For each finding about a skill there is one: if it
+// is there already, its id is returned and nothing changes.
+func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string, err error) {
+	defer fault.Wrap(&err, "propose %s for %q", d.Finding, d.SkillName)
+	skillID, err := skills.Resolve(ctx, tx, d.OrgID, d.SkillName)
+	if err != nil {
+		return "", err
+	}
+	evidence, err := json.Marshal(d.Evidence)
+	if err != nil {
+		return "", err
+	}
+	return insertProposal(ctx, tx, Proposal{
+		ID: store.NewID(), OrgID: d.OrgID, SkillID: skillID, SkillName: d.SkillName, Finding: d.Finding, Type: d.Type,
+		CurrentValue: d.CurrentValue, ProposedValue: d.ProposedValue, Reason: d.Reason, Confidence: d.Confidence,
+		PassRateBefore: d.PassRateBefore, ProjectedPassRate: d.ProjectedPassRate, Evidence: evidence,
+		Status: Pending, ProposedBy: d.ProposedBy, CreatedAt: store.Now(),
+	})
+}
+
+// Generate makes proposals of what contributors' signals say. One that cannot
+// be made does not keep back the others.
+func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
+	defer fault.Wrap(&err, "generate proposals of %s", orgID)
+	findings, err := s.Finder.Findings(ctx, orgID)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, f := range findings {
+		if f.passes() {
+			failures = append(failures, s.answer(ctx, orgID, f))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// answer makes the proposal of a finding, unless it is there already.
+func (s *Service) answer(ctx context.Context, orgID string, f Finding) error {
+	known, err := isKnown(ctx, s.DB, orgID, f)
+	if err != nil || known {
+		return err
+	}
+	description, err := s.Describer.Description(ctx, orgID, f.SkillName)
+	if err != nil {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		_, err := s.Propose(ctx, tx, f.draft(orgID, description))
+		return err
+	})
+}
+
+// A Filter chooses proposals; empty fields choose all.
+type Filter struct {
+	Status     Status
+	SkillName  string
+	ProposedBy string
+	Limit      int
+	Offset     int
+}
+
+// List returns a page of an organisation's proposals, newest first, and their
+// number.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Proposal, int, error) {
+	return proposalsOf(ctx, s.DB, orgID, f)
+}
+
+// Get returns a proposal of the organisation.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Proposal, error) {
+	return proposalByID(ctx, s.DB, orgID, id, "")
+}
+
+// Move changes where a proposal stands, on behalf of the caller. A step that
+// is not allowed is a conflict.
+func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Status) (p Proposal, err error) {
+	defer fault.Wrap(&err, "move proposal %s", id)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if p, err = proposalByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		if err := p.move(to, c.UserID, store.Now()); err != nil {
+			return err
+		}
+		return updateStatus(ctx, tx, p)
+	})
+	return p, err
+}
+
+// Pending counts the proposals of an organisation that wait for a decision.
+func (s *Service) Pending(ctx context.Context, orgID string) (int, error) {
+	return countPending(ctx, s.DB, orgID)
+}

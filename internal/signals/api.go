@@ -1,0 +1,241 @@
+package signals
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+const (
+	maxBody = 8 << 20
+	// inFlight bounds the memory of all bodies that are being taken in.
+	inFlight = 64 << 20
+)
+
+// Mount adds the routes of signals.
+func (s *Service) Mount(a *httpapi.API) {
+	limit := &httpapi.Limit{Requests: 300, Per: time.Hour, By: httpapi.ByOrg}
+	httpapi.Add(a, s.ingest, httpapi.Route{Method: "POST", Path: "/api/v1/signals", Permission: access.Write, HandChecked: true, MaxBody: maxBody, MaxInflated: maxBody, Limit: limit, Gate: httpapi.NewGate(inFlight), Summary: "Send contributors' signals: a batch, or one session"})
+	httpapi.Add(a, s.aggregates, httpapi.Route{Method: "GET", Path: "/api/v1/signals/aggregates", Permission: access.Read, Summary: "Count signals by skill, type and period"})
+	httpapi.Add(a, s.overview, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/overview", Permission: access.Read, Summary: "What contributors' signals say about all skills"})
+	httpapi.Add(a, s.skill, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/skills/{name}", Permission: access.Read, Summary: "What contributors' signals say about one skill"})
+}
+
+// Body describes both bodies in the OpenAPI document. It is read by hand: the
+// type of signals decides what the other fields must be.
+type Body struct {
+	Signals         any    `json:"signals" doc:"1 to 1000 objects of skill_name, signal_type, confidence, source_key and perhaps user_cohort; or, for one session, an object of triggered, invocation_type, execution_grade, query_bucket and miss_detected, all of them optional"`
+	UserCohort      string `json:"user_cohort,omitempty" maxLength:"128" doc:"The contributor; the user behind the key if missing"`
+	Version         int    `json:"version,omitempty" enum:"1" doc:"With one session"`
+	SkillName       string `json:"skill_name,omitempty" maxLength:"200" doc:"With one session: required"`
+	SignalType      string `json:"signal_type,omitempty" maxLength:"64" example:"skill_session" doc:"With one session: required"`
+	TimestampBucket string `json:"timestamp_bucket,omitempty" example:"2026-W07" doc:"With one session: its ISO week; this week if missing"`
+	RelayTo         string `json:"relay_destination,omitempty" format:"uuid" doc:"With one session: the creator of the skill"`
+	SkillHash       string `json:"skill_hash,omitempty" doc:"With one session: not looked at"`
+	ClientVersion   string `json:"client_version,omitempty" maxLength:"100" doc:"With one session"`
+
+	raw []byte
+}
+
+// UnmarshalJSON keeps the body as it is.
+func (b *Body) UnmarshalJSON(raw []byte) error {
+	b.raw = bytes.Clone(raw)
+	return nil
+}
+
+type ingestInput struct {
+	Body Body
+}
+
+type ingestOutput struct {
+	Status     string `json:"status" enum:"accepted"`
+	Accepted   *int   `json:"accepted,omitempty" doc:"New signals; with a batch"`
+	Duplicates *int   `json:"duplicates,omitempty" doc:"Signals that were there already; with a batch"`
+
+	session bool
+}
+
+// HTTPStatus is 201 for a session, which is always new.
+func (o ingestOutput) HTTPStatus() int {
+	if o.session {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func (s *Service) ingest(ctx context.Context, in ingestInput) (ingestOutput, error) {
+	r, err := s.Ingest(ctx, access.From(ctx), in.Body.raw)
+	out := ingestOutput{Status: "accepted", session: r.Session}
+	if !r.Session {
+		out.Accepted, out.Duplicates = &r.Accepted, &r.Duplicates
+	}
+	return out, err
+}
+
+type aggregatesInput struct {
+	SkillName  string `query:"skill_name" maxLength:"200" doc:"Only this skill"`
+	SignalType string `query:"signal_type" maxLength:"64" doc:"Only this type"`
+	Since      string `query:"since" doc:"From this time or day on; its whole period is counted" example:"2026-01-02"`
+	Until      string `query:"until" doc:"Up to this time or day; its whole period is counted" example:"2026-01-02T03:04:05Z"`
+	Bucket     string `query:"bucket" enum:"day,week" default:"day" doc:"Periods: UTC days or ISO weeks"`
+}
+
+// query reads the input's times.
+func (in aggregatesInput) query() (q Query, err error) {
+	q = Query{SkillName: strings.TrimSpace(in.SkillName), Type: in.SignalType, Weekly: in.Bucket == "week"}
+	var issues []fault.Issue
+	parse := func(name, text string) *time.Time {
+		if text == "" {
+			return nil
+		}
+		t, err := parseTime(text)
+		if err != nil {
+			issues = append(issues, fault.At(name, "%s must be an RFC 3339 time or a day like 2026-01-02", name))
+		}
+		return &t
+	}
+	q.Since, q.Until = parse("since", in.Since), parse("until", in.Until)
+	if len(issues) > 0 {
+		return q, fault.Issues(issues...)
+	}
+	if q.Since != nil && q.Until != nil && q.Until.Before(*q.Since) {
+		return q, fault.Invalid("until", "until must not be before since")
+	}
+	return q, nil
+}
+
+// parseTime reads a time or a day.
+func parseTime(text string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	return time.Parse(time.DateOnly, text)
+}
+
+type totalsOutput struct {
+	Signals      *int64 `json:"signals" doc:"Over the rows that are shown"`
+	Skills       int    `json:"skills"`
+	Contributors *int   `json:"contributors" doc:"Null if unknown or withheld"`
+	Suppressed   bool   `json:"suppressed,omitempty" doc:"Some rows are withheld"`
+}
+
+type rowOutput struct {
+	SkillName    string   `json:"skill_name"`
+	Type         string   `json:"signal_type"`
+	Bucket       string   `json:"bucket" example:"2026-W07"`
+	Signals      *int64   `json:"signal_count" doc:"Null if withheld"`
+	Contributors *int     `json:"contributor_count" doc:"Null if withheld"`
+	Confidence   *float64 `json:"avg_confidence" doc:"Null if withheld, or if not every signal has one"`
+	Suppressed   bool     `json:"suppressed,omitempty" doc:"Withheld: fewer than three contributors could be singled out"`
+}
+
+type aggregatesOutput struct {
+	GeneratedAt httpapi.Time `json:"generated_at"`
+	Totals      totalsOutput `json:"totals"`
+	Aggregates  []rowOutput  `json:"aggregates" nullable:"false"`
+}
+
+func (s *Service) aggregates(ctx context.Context, in aggregatesInput) (aggregatesOutput, error) {
+	q, err := in.query()
+	if err != nil {
+		return aggregatesOutput{}, err
+	}
+	rows, t, err := s.Aggregates(ctx, access.From(ctx).OrgID, q)
+	return aggregatesOutput{
+		GeneratedAt: httpapi.Time(time.Now()), Totals: totalsOutput(t),
+		Aggregates: each(rows, func(r Row) rowOutput { return rowOutput(r) }),
+	}, err
+}
+
+// Source says whose answer it is, and from when.
+type Source struct {
+	Source      string       `json:"source" enum:"contribution_signal"`
+	CreatorID   string       `json:"creator_id" format:"uuid" doc:"The user behind the key"`
+	GeneratedAt httpapi.Time `json:"generated_at"`
+}
+
+func newSource(ctx context.Context) Source {
+	return Source{"contribution_signal", access.From(ctx).UserID, httpapi.Time(time.Now())}
+}
+
+type summaryOutput struct {
+	SkillName    string       `json:"skill_name"`
+	Signals      *int64       `json:"signal_count" doc:"Null if withheld"`
+	Contributors *int         `json:"contributor_count" doc:"Null if withheld"`
+	TriggerRate  *float64     `json:"trigger_rate" doc:"Of the sessions that say"`
+	MissRate     *float64     `json:"miss_rate" doc:"Of the sessions that say"`
+	Actionable   bool         `json:"actionable" doc:"Ten signals at least, of three contributors"`
+	LastSignalAt httpapi.Time `json:"last_signal_at" doc:"The day, at midnight: the moment would be one person's"`
+	Suppressed   bool         `json:"suppressed,omitempty" doc:"Fewer than three contributors"`
+}
+
+func newSummaryOutput(s Summary) summaryOutput {
+	return summaryOutput{
+		SkillName: s.SkillName, Signals: s.Signals, Contributors: s.Contributors, TriggerRate: s.TriggerRate, MissRate: s.MissRate,
+		Actionable: s.Actionable, LastSignalAt: httpapi.Time(s.LastDay), Suppressed: s.Suppressed,
+	}
+}
+
+type overviewOutput struct {
+	Source
+	Signals      *int64          `json:"total_signals" doc:"Over the skills that are shown"`
+	Contributors *int            `json:"total_contributors" doc:"Null if withheld"`
+	ActiveSkills int             `json:"active_skills"`
+	Pending      int             `json:"pending_proposals"`
+	Skills       []summaryOutput `json:"skills" nullable:"false"`
+	Suppressed   bool            `json:"suppressed,omitempty" doc:"Some skills are left out of the totals"`
+}
+
+func (s *Service) overview(ctx context.Context, _ struct{}) (overviewOutput, error) {
+	o, err := s.Overview(ctx, access.From(ctx).OrgID)
+	return overviewOutput{
+		Source: newSource(ctx), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
+		Pending: o.Pending, Skills: each(o.Skills, newSummaryOutput), Suppressed: o.Suppressed,
+	}, err
+}
+
+type skillInput struct {
+	Name string `path:"name" doc:"Name of the skill"`
+}
+
+type countOutput struct {
+	Class   string `json:"query_bucket" example:"troubleshooting"`
+	Signals int64  `json:"count"`
+}
+
+type weekOutput struct {
+	Week         string `json:"week" example:"2026-W07"`
+	Signals      *int64 `json:"signals" doc:"Null if withheld"`
+	Contributors *int   `json:"contributors" doc:"Null if withheld"`
+	Suppressed   bool   `json:"suppressed,omitempty"`
+}
+
+type skillOutput struct {
+	Source
+	Skill       *summaryOutput    `json:"skill" doc:"Null if there are no signals"`
+	Missed      []countOutput     `json:"missed_categories" nullable:"false" doc:"Those that may be shown"`
+	Grades      map[string]*int64 `json:"grade_distribution" doc:"A, B, C and F; null if withheld"`
+	Invocations map[string]*int64 `json:"invocation_types" doc:"explicit, implicit, contextual and missed; null if withheld"`
+	Weekly      []weekOutput      `json:"weekly" nullable:"false" doc:"Oldest first"`
+	Suppressed  bool              `json:"suppressed,omitempty" doc:"Something is withheld"`
+}
+
+func (s *Service) skill(ctx context.Context, in skillInput) (skillOutput, error) {
+	d, err := s.Skill(ctx, access.From(ctx).OrgID, in.Name)
+	out := skillOutput{
+		Source: newSource(ctx), Missed: each(d.Missed, func(c Count) countOutput { return countOutput(c) }),
+		Grades: d.Grades, Invocations: d.Invocations, Suppressed: d.Suppressed,
+		Weekly: each(d.Weekly, func(w Week) weekOutput { return weekOutput(w) }),
+	}
+	if d.Skill != nil {
+		skill := newSummaryOutput(*d.Skill)
+		out.Skill = &skill
+	}
+	return out, err
+}

@@ -1,0 +1,169 @@
+package signals
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Signals are counted in cells, which are the places of a fixed hierarchy:
+//
+//	organisation
+//	  skill
+//	    kind: signal type and form
+//	      week
+//	        day
+//	      state
+//	        triggered: invocation
+//	        triggered: grade
+//	        missed:    query bucket
+//
+// The cells below a cell, of one level, share its signals among them: each
+// signal is in one. Everything that is shown is a cell, or a sum of cells that
+// are shown.
+
+// A level is a step of the hierarchy.
+type level string
+
+const (
+	orgLevel        level = "org"
+	skillLevel      level = "skill"
+	kindLevel       level = "kind"
+	weekLevel       level = "week"
+	dayLevel        level = "day"
+	stateLevel      level = "state"
+	invocationLevel level = "invocation"
+	gradeLevel      level = "grade"
+	queryLevel      level = "query"
+)
+
+// none is the class of signals that do not say.
+const none = "none"
+
+// A form is how a signal came: the two say different things.
+type form string
+
+const (
+	event   form = "event"   // in a batch, with a confidence
+	session form = "session" // as the object of one session
+)
+
+// A place names a cell of an organisation.
+type place struct {
+	level level
+	skill string
+	form  form
+	kind  string // signal type
+	class string
+}
+
+// places are the cells that count a signal.
+func (s Signal) places() []place {
+	kind := place{level: kindLevel, skill: s.SkillName, form: event, kind: s.Type}
+	if s.Session != nil {
+		kind.form = session
+	}
+	all := []place{
+		{level: orgLevel},
+		{level: skillLevel, skill: s.SkillName},
+		kind,
+		kind.below(weekLevel, weekName(s.Day)), kind.below(dayLevel, dayName(s.Day)),
+	}
+	if s.Session == nil {
+		return all
+	}
+	all = append(all, kind.below(stateLevel, string(s.Session.State)))
+	switch s.Session.State {
+	case Triggered:
+		return append(all, kind.below(invocationLevel, s.Session.Invocation), kind.below(gradeLevel, s.Session.Grade))
+	case Missed:
+		return append(all, kind.below(queryLevel, s.Session.QueryBucket))
+	case Untriggered, Unknown:
+	}
+	return all
+}
+
+// below is a cell under the kind.
+func (p place) below(l level, class string) place {
+	p.level, p.class = l, class
+	if class == "" {
+		p.class = none
+	}
+	return p
+}
+
+// parent is the cell above; that of a skill is of no use to anybody.
+func (p place) parent() place {
+	up := p
+	switch p.level {
+	case kindLevel:
+		return place{level: skillLevel, skill: p.skill}
+	case dayLevel:
+		up.level, up.class = weekLevel, weekOfDay(p.class)
+	case invocationLevel, gradeLevel:
+		up.level, up.class = stateLevel, string(Triggered)
+	case queryLevel:
+		up.level, up.class = stateLevel, string(Missed)
+	case weekLevel, stateLevel:
+		up.level, up.class = kindLevel, ""
+	case orgLevel, skillLevel:
+		return place{level: orgLevel}
+	}
+	return up
+}
+
+// id is the key of the cell.
+func (p place) id(orgID string) string {
+	return hash(orgID, string(p.level), p.skill, string(p.form), p.kind, p.class)
+}
+
+// hash makes one name of several, none of which has a NUL.
+func hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// A cell is what is known of a place.
+type cell struct {
+	place
+	signals       int64
+	contributors  int
+	few           []string // the contributors, while there are fewer than three
+	confidenceSum int64
+	lastDay       int64
+}
+
+// A tally is what a batch of new signals adds to the cells.
+type tally map[place]*sum
+
+// A sum is what is added to one cell.
+type sum struct {
+	signals       int64
+	confidenceSum int64
+	lastDay       int64
+	people        map[string]bool
+}
+
+func tallyOf(signals []Signal) tally {
+	t := tally{}
+	for _, s := range signals {
+		for _, p := range s.places() {
+			t.add(p, s)
+		}
+	}
+	return t
+}
+
+func (t tally) add(p place, s Signal) {
+	c := t[p]
+	if c == nil {
+		c = &sum{people: map[string]bool{}}
+		t[p] = c
+	}
+	c.signals++
+	c.lastDay = max(c.lastDay, s.Day)
+	c.people[s.Contributor] = true
+	if s.Confidence != nil {
+		c.confidenceSum += *s.Confidence
+	}
+}

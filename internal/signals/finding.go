@@ -1,0 +1,106 @@
+package signals
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Finding is something that many contributors noticed about a skill, with
+// the evidence for it. It holds no figure that the answers hide.
+type Finding struct {
+	SkillName    string
+	Name         string // missed_trigger, missed_session or low_grade
+	Signals      int64  // that say so
+	Total        int64  // of the skill
+	Contributors int    // of the skill
+	Buckets      map[string]int64
+	FirstWeek    string // of those that are shown; "" if none is
+	LastWeek     string
+}
+
+// missedTrigger is the type of event that says that a skill was missed.
+const missedTrigger = "missed_trigger"
+
+// Findings lists what an organisation's signals say should change. Each is
+// backed by ten signals at least, of three contributors.
+func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, err error) {
+	defer fault.Wrap(&err, "findings")
+	f, err := s.forest(ctx, orgID, "", skillLevel, kindLevel, weekLevel, stateLevel, gradeLevel, queryLevel)
+	if err != nil {
+		return nil, err
+	}
+	for _, skill := range f.skills {
+		for _, kind := range skill.below[kindLevel] {
+			all = append(all, kind.findings(skill)...)
+		}
+	}
+	return all, nil
+}
+
+// findings lists those of one kind of signals.
+func (n *node) findings(skill *node) []Finding {
+	var all []Finding
+	add := func(name string, signals int64, buckets []*node) {
+		if signals < actionable {
+			return
+		}
+		f := Finding{
+			SkillName: n.skill, Name: name, Signals: signals, Total: skill.signals, Contributors: skill.contributors,
+			Buckets: map[string]int64{},
+		}
+		for _, b := range buckets {
+			if b.shown && b.class != none {
+				f.Buckets[b.class] = b.signals
+			}
+		}
+		f.FirstWeek, f.LastWeek = n.span()
+		all = append(all, f)
+	}
+	if n.shown && n.form == event && n.kind == missedTrigger {
+		add(missedTrigger, n.signals, nil)
+	}
+	for _, state := range n.below[stateLevel] {
+		switch {
+		case !state.shown:
+		case state.class == string(Missed):
+			add("missed_session", state.signals, state.below[queryLevel])
+		case state.class == string(Triggered):
+			add("low_grade", lowGraded(state), state.below[gradeLevel])
+		}
+	}
+	return all
+}
+
+// lowGraded counts the sessions graded C or F that are shown, if they are a
+// quarter at least of those with a grade that are shown.
+func lowGraded(state *node) int64 {
+	var low, all int64
+	for _, grade := range state.below[gradeLevel] {
+		if !grade.shown || grade.class == none {
+			continue
+		}
+		all += grade.signals
+		if grade.class == "C" || grade.class == "F" {
+			low += grade.signals
+		}
+	}
+	if low*4 < all {
+		return 0
+	}
+	return low
+}
+
+// span is the first and last week of a kind that are shown.
+func (n *node) span() (first, last string) {
+	for _, week := range n.below[weekLevel] {
+		if !week.shown {
+			continue
+		}
+		if first == "" {
+			first = week.class
+		}
+		last = week.class
+	}
+	return first, last
+}

@@ -1,0 +1,103 @@
+package signals_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestRecount sends the same signals to two organisations, to one as they
+// were drawn and to the other in another order and some of them again, and
+// wants the same answers, which are those of a recount.
+func TestRecount(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		rapid.Check(t, func(t *rapid.T) {
+			all := rapid.SliceOfN(drawSignal(), 1, 25).Draw(t, "signals")
+			one, two := w.org(t), w.org(t)
+			one.send(chunks(t, all))
+			again := append(slices.Clone(all), rapid.SliceOfN(rapid.SampledFrom(all), 0, 10).Draw(t, "again")...)
+			two.send(chunks(t, rapid.Permutation(again).Draw(t, "order")))
+			// What a source key says first is what counts: two differ if keys repeat.
+			for _, c := range []*client{one, two} {
+				if diff := cmp.Diff(c.recount(), c.counted()); diff != "" {
+					t.Errorf("cells (-recount +kept):\n%s", diff)
+				}
+			}
+			for _, path := range []string{overviewPath, skillPath + "pdf", skillPath + "csv", aggregatesPath, aggregatesPath + "?bucket=week"} {
+				want, got := one.get(path).want(http.StatusOK).object(), two.get(path).want(http.StatusOK).object()
+				delete(want, "creator_id")
+				delete(got, "creator_id")
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-drawn order +another order):\n%s", path, diff)
+				}
+			}
+		})
+	})
+}
+
+// drawSignal draws signals that differ if their keys do.
+func drawSignal() *rapid.Generator[object] {
+	return rapid.Custom(func(t *rapid.T) object {
+		n := rapid.IntRange(0, 60).Draw(t, "key")
+		return signal([]string{"pdf", "csv"}[n%2], []string{"missed_trigger", "y"}[n/2%2], fmt.Sprint("k", n), float64(n%11)/10, fmt.Sprint("cohort", n%5))
+	})
+}
+
+func chunks(t *rapid.T, all []object) [][]object {
+	return slices.Collect(slices.Chunk(all, rapid.IntRange(min(3, len(all)), len(all)).Draw(t, "size")))
+}
+
+func (c *client) send(batches [][]object) {
+	c.t.Helper()
+	for _, b := range batches {
+		c.post(batch(b...)).want(http.StatusOK)
+	}
+}
+
+// counts are what a cell counts.
+type counts struct{ Signals, Contributors, Confidence int64 }
+
+// recount counts the stored signals again.
+func (c *client) recount() map[string]counts {
+	return c.group(`
+		SELECT $2 || skill_name || $2 || signal_type || $2 || CAST(day AS TEXT), COUNT(*), COUNT(DISTINCT contributor), CAST(SUM(confidence) AS BIGINT)
+		FROM signals WHERE org_id = $1 GROUP BY skill_name, signal_type, day
+		UNION ALL SELECT $2 || skill_name || $2 || signal_type, COUNT(*), COUNT(DISTINCT contributor), CAST(SUM(confidence) AS BIGINT)
+		FROM signals WHERE org_id = $1 GROUP BY skill_name, signal_type
+		UNION ALL SELECT $2 || skill_name, COUNT(*), COUNT(DISTINCT contributor), CAST(SUM(confidence) AS BIGINT)
+		FROM signals WHERE org_id = $1 GROUP BY skill_name
+		UNION ALL SELECT $2, COUNT(*), COUNT(DISTINCT contributor), CAST(SUM(confidence) AS BIGINT) FROM signals WHERE org_id = $1`)
+}
+
+// counted is what the cells hold.
+func (c *client) counted() map[string]counts {
+	return c.group(`
+		SELECT CASE level WHEN 'org' THEN $2 WHEN 'skill' THEN $2 || skill_name WHEN 'kind' THEN $2 || skill_name || $2 || signal_type
+			ELSE $2 || skill_name || $2 || signal_type || $2 || CAST(last_day AS TEXT) END, signals, contributors, confidence_sum
+		FROM signal_cells WHERE org_id = $1 AND level <> 'week'`)
+}
+
+func (c *client) group(sql string) map[string]counts {
+	c.t.Helper()
+	all := map[string]counts{}
+	rows, err := c.w.db.Query(c.t.Context(), sql, c.org.ID, "/")
+	_, err = store.All(rows, err, func(row store.Row) (key string, err error) {
+		var n counts
+		err = row.Scan(&key, &n.Signals, &n.Contributors, &n.Confidence)
+		all[key] = n
+		return key, err
+	})
+	if err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package signals
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Watcher wants to know when there are new signals.
+type Watcher interface {
+	// Changed is called in the transaction that stores them.
+	Changed(ctx context.Context, tx *store.Tx, orgID string) error
+	// Pending counts the proposals of an organisation that wait for a decision.
+	Pending(ctx context.Context, orgID string) (int, error)
+}
+
+// Service takes in signals and tells what they say together.
+type Service struct {
+	DB *store.DB
+	// Secret is the installation's own: contributors are kept as its hashes.
+	Secret  []byte
+	Watcher Watcher
+}
+
+// Result is what came of a body.
+type Result struct {
+	Session    bool // it was the object of one session
+	Accepted   int
+	Duplicates int
+}
+
+// Ingest takes in a body: a batch of signals, or the object of one session.
+// A batch is taken whole or not at all; a signal of it whose source key the
+// organisation has sent before is a duplicate, and counts no second time.
+func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (result Result, err error) {
+	defer fault.Wrap(&err, "signals")
+	signals, result, err := s.read(c, body)
+	if err != nil {
+		return result, err
+	}
+	sent := len(signals)
+	signals = firstOfEach(signals)
+	if result.Accepted, err = s.store(ctx, c.OrgID, signals); err != nil {
+		return result, err
+	}
+	result.Duplicates = sent - result.Accepted
+	return result, nil
+}
+
+// read tells the two bodies apart by the type of signals.
+func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
+	r := &reader{service: s, caller: c, now: time.Now()}
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return nil, Result{}, fault.Invalid("", "the body must be a JSON object")
+	}
+	switch inner := bytes.TrimLeft(e.Signals, " \t\r\n"); {
+	case len(inner) == 0 || string(inner) == "null":
+		return nil, Result{}, fault.Invalid("signals", "signals is required")
+	case inner[0] == '{':
+		var f, session fields
+		if err := json.Unmarshal(body, &f); err != nil {
+			return nil, Result{}, err
+		}
+		if err := json.Unmarshal(inner, &session); err != nil {
+			return nil, Result{}, err
+		}
+		signal := r.session(f, session)
+		return []Signal{signal}, Result{Session: true}, r.err()
+	}
+	signals := r.batch(e)
+	return signals, Result{}, r.err()
+}
+
+// firstOfEach sorts by source key, so that two batches lock in one order, and
+// keeps the first of those with the same.
+func firstOfEach(signals []Signal) []Signal {
+	slices.SortStableFunc(signals, func(a, b Signal) int { return strings.Compare(a.SourceKey, b.SourceKey) })
+	return slices.CompactFunc(signals, func(a, b Signal) bool { return a.SourceKey == b.SourceKey })
+}
+
+// store stores signals and counts those that are new, in one transaction.
+func (s *Service) store(ctx context.Context, orgID string, signals []Signal) (accepted int, err error) {
+	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
+		fresh, err := insertSignals(ctx, tx, orgID, signals)
+		if accepted = len(fresh); err != nil || accepted == 0 {
+			return err
+		}
+		if err := addCells(ctx, tx, orgID, tallyOf(fresh)); err != nil {
+			return err
+		}
+		return s.Watcher.Changed(ctx, tx, orgID)
+	})
+	return accepted, err
+}

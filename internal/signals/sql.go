@@ -1,0 +1,164 @@
+package signals
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// insertSignals stores signals, which have different source keys, and returns
+// those that are new.
+func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal) ([]Signal, error) {
+	keys, err := store.Bulk{
+		Table: "signals",
+		Columns: []store.Column{
+			store.Col("org_id", slices.Repeat([]string{orgID}, len(signals))),
+			store.Col("source_key", each(signals, func(s Signal) string { return s.SourceKey })),
+			store.Col("skill_name", each(signals, func(s Signal) string { return s.SkillName })),
+			store.Col("signal_type", each(signals, func(s Signal) string { return s.Type })),
+			store.Col("contributor", each(signals, func(s Signal) string { return s.Contributor })),
+			store.Col("confidence", each(signals, func(s Signal) *int64 { return s.Confidence })),
+			store.Col("day", each(signals, func(s Signal) int64 { return s.Day })),
+			store.Col("session", each(signals, sessionText)),
+		},
+		OnConflict: "ON CONFLICT (org_id, source_key) DO NOTHING", Returning: "source_key",
+	}.InsertReturning(ctx, tx)
+	if err != nil || len(keys) == len(signals) {
+		return signals, err
+	}
+	known := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		known[key] = true
+	}
+	return slices.DeleteFunc(slices.Clone(signals), func(s Signal) bool { return !known[s.SourceKey] }), nil
+}
+
+func sessionText(s Signal) *string {
+	if s.Session == nil {
+		return nil
+	}
+	raw, err := json.Marshal(s.Session)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	text := string(raw)
+	return &text
+}
+
+// A share is a contributor's part in a cell.
+type share struct {
+	place       place
+	contributor string
+}
+
+// insertContributors notes who is in which cell and returns those that are
+// new there.
+func insertContributors(ctx context.Context, tx *store.Tx, orgID string, t tally) (map[place][]string, error) {
+	shares := map[string]share{}
+	for p, c := range t {
+		for who := range c.people {
+			shares[hash(p.id(orgID), who)] = share{p, who}
+		}
+	}
+	ids, err := store.Bulk{
+		Table:      "signal_contributors",
+		Columns:    []store.Column{store.Col("id", slices.Sorted(maps.Keys(shares)))},
+		OnConflict: "ON CONFLICT (id) DO NOTHING", Returning: "id",
+	}.InsertReturning(ctx, tx)
+	fresh := map[place][]string{}
+	for _, id := range ids {
+		s := shares[id]
+		fresh[s.place] = append(fresh[s.place], s.contributor)
+	}
+	return fresh, err
+}
+
+// addCells adds the tally to the cells.
+func addCells(ctx context.Context, tx *store.Tx, orgID string, t tally) error {
+	fresh, err := insertContributors(ctx, tx, orgID, t)
+	if err != nil {
+		return err
+	}
+	ids := make(map[string]place, len(t))
+	for p := range t {
+		ids[p.id(orgID)] = p
+	}
+	keys := slices.Sorted(maps.Keys(ids)) // all lock in one order
+	text := func(of func(place) string) []string {
+		return each(keys, func(id string) string { return of(ids[id]) })
+	}
+	number := func(of func(place) int64) []int64 {
+		return each(keys, func(id string) int64 { return of(ids[id]) })
+	}
+	_, err = store.Bulk{
+		Table: "signal_cells",
+		Columns: []store.Column{
+			store.Col("id", keys),
+			store.Col("org_id", slices.Repeat([]string{orgID}, len(keys))),
+			store.Col("level", text(func(p place) string { return string(p.level) })),
+			store.Col("skill_name", text(func(p place) string { return p.skill })),
+			store.Col("form", text(func(p place) string { return string(p.form) })),
+			store.Col("signal_type", text(func(p place) string { return p.kind })),
+			store.Col("class", text(func(p place) string { return p.class })),
+			store.Col("signals", number(func(p place) int64 { return t[p].signals })),
+			store.Col("contributors", number(func(p place) int64 { return int64(len(fresh[p])) })),
+			store.Col("few", text(func(p place) string { return fewOf(fresh[p]) })),
+			store.Col("confidence_sum", number(func(p place) int64 { return t[p].confidenceSum })),
+			store.Col("last_day", number(func(p place) int64 { return t[p].lastDay })),
+		},
+		OnConflict: `ON CONFLICT (id) DO UPDATE SET
+			signals = signal_cells.signals + excluded.signals,
+			contributors = signal_cells.contributors + excluded.contributors,
+			few = CASE WHEN signal_cells.contributors + excluded.contributors < 3 THEN signal_cells.few || excluded.few ELSE '' END,
+			confidence_sum = signal_cells.confidence_sum + excluded.confidence_sum,
+			last_day = ` + tx.Dialect().Greatest("signal_cells.last_day", "excluded.last_day"),
+	}.Insert(ctx, tx)
+	return err
+}
+
+// fewOf is the list of contributors that a cell keeps while it is short.
+func fewOf(contributors []string) string {
+	if len(contributors) >= enough {
+		return ""
+	}
+	list := ""
+	for _, c := range contributors {
+		list += c + " "
+	}
+	return list
+}
+
+const cellColumns = `level, skill_name, form, signal_type, class, signals, contributors, few, confidence_sum, last_day`
+
+func scanCell(row store.Row) (c *cell, err error) {
+	c = &cell{}
+	var few string
+	err = row.Scan(&c.level, &c.skill, &c.form, &c.kind, &c.class, &c.signals, &c.contributors, &few, &c.confidenceSum, &c.lastDay)
+	c.few = strings.Fields(few)
+	return c, err
+}
+
+// cellsOf reads cells of some levels, of one skill or, if that is "", of all.
+func cellsOf(ctx context.Context, q store.Querier, orgID, skill string, levels ...level) ([]*cell, error) {
+	in, list := q.Dialect().In("$2", each(levels, func(l level) string { return string(l) }))
+	condition, args := "", []any{orgID, list}
+	if skill != "" {
+		condition, args = " AND skill_name = $3", append(args, skill)
+	}
+	rows, err := q.Query(ctx, `
+		SELECT `+cellColumns+` FROM signal_cells WHERE org_id = $1 AND level`+in+condition, args...)
+	return store.All(rows, err, scanCell)
+}
+
+// each takes one thing out of every element.
+func each[T, V any](all []T, of func(T) V) []V {
+	values := make([]V, len(all))
+	for i, v := range all {
+		values[i] = of(v)
+	}
+	return values
+}
