@@ -44,7 +44,7 @@ var layers = []layer{
 		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/skillpkg", "internal/store",
 		"internal/transcripts",
 	}},
-	{"the base", []string{"internal/fault", "internal/stats"}},
+	{"the base", []string{"internal/fault", "internal/lru", "internal/stats"}},
 }
 
 const platform = "the platform"

@@ -42,7 +42,7 @@ type Files struct {
 	// itself would survive a crash.
 	dirs sync.RWMutex
 
-	hot hot
+	hot *hot
 }
 
 func openFiles(o Options) (Bucket, error) {
@@ -60,6 +60,7 @@ func openFiles(o Options) (Bucket, error) {
 		root:      root,
 		publicURL: o.PublicURL,
 		secret:    o.Secret,
+		hot:       newHot(),
 		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
 	for _, dir := range []string{objectDir, tempDir} {

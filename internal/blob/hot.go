@@ -2,11 +2,12 @@ package blob
 
 import (
 	"bytes"
-	"container/list"
 	"io"
 	"net/http"
 	"strconv"
 	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/lru"
 )
 
 const (
@@ -18,12 +19,11 @@ const (
 )
 
 // A hot keeps the blobs that were read last. It takes only those whose key
-// names their content: they never change. The zero value is empty.
+// names their content: they never change.
 type hot struct {
-	mu    sync.Mutex
-	items map[string]*list.Element
-	order list.List // of hotBlob, the last read first
-	bytes int64
+	blobs *lru.Cache[string, hotBlob]
+
+	mu sync.Mutex
 	// removals counts the blobs that were removed, so that one that was opened
 	// before its removal does not stay.
 	removals int
@@ -33,6 +33,8 @@ type hotBlob struct {
 	info    Info
 	content []byte
 }
+
+func newHot() *hot { return &hot{blobs: lru.New[string, hotBlob](hotBytes)} }
 
 // mayBeHot says whether a blob is worth keeping in memory.
 func mayBeHot(info Info) bool {
@@ -45,28 +47,16 @@ func mayBeHot(info Info) bool {
 func (h *hot) get(key string) (_ hotBlob, removals int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e, ok := h.items[key]
-	if !ok {
-		return hotBlob{}, h.removals, false
-	}
-	h.order.MoveToFront(e)
-	return e.Value.(hotBlob), h.removals, true
+	b, ok := h.blobs.Get(key)
+	return b, h.removals, ok
 }
 
 // add keeps a blob, unless something was removed since get was asked for it.
 func (h *hot) add(b hotBlob, removals int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, there := h.items[b.info.Key]; there || removals != h.removals {
-		return
-	}
-	if h.items == nil {
-		h.items = map[string]*list.Element{}
-	}
-	h.items[b.info.Key] = h.order.PushFront(b)
-	h.bytes += b.info.Size
-	for h.bytes > hotBytes {
-		h.drop(h.order.Back())
+	if removals == h.removals {
+		h.blobs.Put(b.info.Key, b, b.info.Size)
 	}
 }
 
@@ -74,15 +64,7 @@ func (h *hot) remove(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.removals++
-	if e, ok := h.items[key]; ok {
-		h.drop(e)
-	}
-}
-
-func (h *hot) drop(e *list.Element) {
-	b := h.order.Remove(e).(hotBlob)
-	delete(h.items, b.info.Key)
-	h.bytes -= b.info.Size
+	h.blobs.Remove(key)
 }
 
 // memory is the body of a blob that is kept in memory.

@@ -111,6 +111,7 @@ func forgetOldSayings(ctx context.Context, q store.Querier, before time.Time) er
 
 type latestVersion struct {
 	name, version, hash string
+	own                 bool // the organisation's, not another's that it may see
 }
 
 // latestVersions finds the current version of every entry that the
@@ -118,13 +119,13 @@ type latestVersion struct {
 func latestVersions(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]latestVersion, error) {
 	in, list := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `
-		SELECT e.id, e.name, e.current_version, e.current_hash FROM registry_entries e
+		SELECT e.id, e.name, e.current_version, e.current_hash, e.org_id = $1 FROM registry_entries e
 		WHERE e.id`+in+` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
 	latest := map[string]latestVersion{}
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
 		var id string
 		var l latestVersion
-		err := row.Scan(&id, &l.name, &l.version, &l.hash)
+		err := row.Scan(&id, &l.name, &l.version, &l.hash, &l.own)
 		latest[id] = l
 		return struct{}{}, err
 	})
@@ -137,15 +138,14 @@ func knownVersions(ctx context.Context, q store.Querier, items []SyncItem) (map[
 	if len(items) == 0 {
 		return known, nil
 	}
-	ids, hashes := make([]string, len(items)), make([]string, len(items))
+	have := make([][2]string, len(items))
 	for i, item := range items {
-		ids[i], hashes[i] = item.EntryID, item.Hash
+		have[i] = [2]string{item.EntryID, item.Hash}
 	}
-	inIDs, idList := q.Dialect().In("$1", ids)
-	inHashes, hashList := q.Dialect().In("$2", hashes)
+	pairs, list := q.Dialect().Pairs("$1", have)
 	rows, err := q.Query(ctx, `
-		SELECT entry_id, content_hash, version FROM registry_versions
-		WHERE entry_id`+inIDs+` AND content_hash`+inHashes+` ORDER BY pushed_at, id`, idList, hashList)
+		SELECT v.entry_id, v.content_hash, v.version FROM `+pairs+`
+		JOIN registry_versions v ON v.entry_id = pairs.a AND v.content_hash = pairs.b ORDER BY v.pushed_at, v.id`, list)
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
 		var item SyncItem
 		var version string

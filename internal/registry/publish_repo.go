@@ -94,8 +94,7 @@ func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Versio
 		return fresh, false, err
 	}
 	if !current {
-		_, err := tx.Exec(ctx, `UPDATE registry_entries SET updated_at = $2 WHERE id = $1`, e.ID, store.Micros(fresh.PushedAt))
-		return fresh, true, err
+		return fresh, true, touchEntry(ctx, tx, e, fresh.PushedAt)
 	}
 	e.setCurrent(fresh, fresh.PushedAt)
 	return fresh, true, updateCurrent(ctx, tx, e)

@@ -3,11 +3,13 @@ package registry
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -20,6 +22,9 @@ type Service struct {
 	// Skills tells how well versions do.
 	Skills *skills.Service
 	Log    *slog.Logger
+
+	answersOnce sync.Once
+	answers     *lru.Cache[question, answer]
 }
 
 // Rollback makes another version current and records it. An empty target
@@ -102,7 +107,7 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err := s.unpinEntry(ctx, tx, entryID); err != nil {
 			return err
 		}
-		return deleteEntry(ctx, tx, entryID)
+		return deleteEntry(ctx, tx, orgID, entryID)
 	})
 }
 

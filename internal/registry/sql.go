@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -55,7 +56,10 @@ func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
 func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
 		store.NewID(), e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
-	return err
+	if err != nil {
+		return err
+	}
+	return noteChange(ctx, q, e.OrgID)
 }
 
 func insertVersion(ctx context.Context, q store.Querier, v Version) error {
@@ -113,14 +117,39 @@ func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return insertCurrent(ctx, q, e)
 }
 
-func deleteEntry(ctx context.Context, q store.Querier, id string) error {
+func deleteEntry(ctx context.Context, q store.Querier, orgID, id string) error {
 	for _, table := range []string{"registry_installations", "registry_rollbacks", "registry_currents", "registry_versions"} {
 		if _, err := q.Exec(ctx, `DELETE FROM `+table+` WHERE entry_id = $1`, id); err != nil {
 			return err
 		}
 	}
-	_, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, id)
+	if _, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, id); err != nil {
+		return err
+	}
+	return noteChange(ctx, q, orgID)
+}
+
+// touchEntry is updateCurrent for a version that does not become current.
+func touchEntry(ctx context.Context, q store.Querier, e Entry, at time.Time) error {
+	if _, err := q.Exec(ctx, `UPDATE registry_entries SET updated_at = $2 WHERE id = $1`, e.ID, store.Micros(at)); err != nil {
+		return err
+	}
+	return noteChange(ctx, q, e.OrgID)
+}
+
+// noteChange is for whoever changes what a sync tells of an organisation's
+// entries, in the transaction of the change.
+func noteChange(ctx context.Context, q store.Querier, orgID string) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO registry_changes (org_id, changes) VALUES ($1, 1)
+		ON CONFLICT (org_id) DO UPDATE SET changes = registry_changes.changes + 1`, orgID)
 	return err
+}
+
+// changesOf counts the changes so far.
+func changesOf(ctx context.Context, q store.Querier, orgID string) (int64, error) {
+	rows, err := q.Query(ctx, `SELECT COALESCE(MAX(changes), 0) FROM registry_changes WHERE org_id = $1`, orgID)
+	return store.One(rows, err, "Changes", store.Value[int64])
 }
 
 func versionByName(ctx context.Context, q store.Querier, entryID, version string) (Version, error) {

@@ -286,6 +286,45 @@ func TestSyncAgain(t *testing.T) {
 	})
 }
 
+// TestSyncRemembers asks the same while everything that an answer tells of
+// changes: no answer is older than the question.
+func TestSyncRemembers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.org("acme", access.Pro)
+		bob := w.org("globex", access.Pro)
+		id, other := ada.entryOf("pdf", 1), bob.entryOf("docx", 1)
+		latest := func() string {
+			var all []string
+			for range 2 { // the second time from memory
+				all = nil
+				for _, e := range ada.sync(item(id, "none"), item(other, "none")) {
+					all = append(all, text(e, "name")+" "+text(e, "latest_version"))
+				}
+			}
+			return strings.Join(all, ", ")
+		}
+		want := func(when, want string) {
+			t.Helper()
+			if got := latest(); got != want {
+				t.Errorf("%s: got %q, want %q", when, got, want)
+			}
+		}
+		want("at first", "pdf 1")
+		ada.push(id, "2.0", skill(t, "B."))
+		want("after a push", "pdf 2.0")
+		ada.post(entryPath(id)+"/rollback", object{}).want(http.StatusOK)
+		want("after a rollback", "pdf 1")
+		w.exec(`UPDATE registry_entries SET visibility = 'public' WHERE id = $1`, other)
+		want("after another's became public", "pdf 1, docx 1")
+		bob.push(other, "2.0", skill(t, "B."))
+		want("after another's push", "pdf 1, docx 2.0")
+		ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
+		want("after a deletion", "docx 2.0")
+	})
+}
+
 func TestSyncRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

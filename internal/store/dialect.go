@@ -54,3 +54,22 @@ func (d Dialect) In(parameter string, values []string) (condition string, arg an
 	}
 	return " IN (SELECT value FROM json_each(" + parameter + "))", string(list)
 }
+
+// Pairs is a table "pairs" of two text columns, a and b, and the argument to
+// bind to its parameter. It is for look-ups by two columns that belong
+// together, which two conditions with In would take for all combinations. The
+// first of a pair must hold no space.
+func (d Dialect) Pairs(parameter string, values [][2]string) (table string, arg any) {
+	if d.postgres {
+		joined := make([]string, len(values))
+		for i, v := range values {
+			joined[i] = v[0] + " " + v[1]
+		}
+		return "(SELECT split_part(v, ' ', 1) AS a, substr(v, strpos(v, ' ') + 1) AS b FROM unnest(" + parameter + "::text[]) AS v) AS pairs", joined
+	}
+	list, err := json.Marshal(values)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return "(SELECT value->>0 AS a, value->>1 AS b FROM json_each(" + parameter + ")) AS pairs", string(list)
+}

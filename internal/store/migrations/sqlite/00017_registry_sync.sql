@@ -7,3 +7,9 @@ CREATE TABLE registry_sayings (
     PRIMARY KEY (user_id, sum)
 ) STRICT;
 CREATE INDEX registry_sayings_heard_at ON registry_sayings (heard_at);
+
+-- Owner: internal/registry
+CREATE TABLE registry_changes (
+    org_id  TEXT PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
+    changes INTEGER NOT NULL -- grows with every change of what a sync tells of the organisation's entries
+) STRICT;
