@@ -39,6 +39,13 @@ func benchmarks() []benchmark {
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},
 		{"notice", "from a guilty grade to the webhook", benchNotice},
 		{"sweep", "one evaluation of 100 alerts on 1,000 skills", benchSweep},
+		{"eval", "a run of 10,000 deterministic cases beside promptfoo", benchEvals},
+		{"eval-judged", "a run of 500 judged cases beside its judge's own time", benchJudged},
+		{"sandbox", "what the sandbox costs a program that does nothing", benchSandbox},
+		{"source", "GET of a source with 10,000 suggestions and reviews", benchSource},
+		{"signals", "POST of signals beside the driver's batches", benchSignals},
+		{"signals-read", "GET of the overview as signals grow", benchSignalsRead},
+		{"validate", "check of a skill of 200 files", benchValidate},
 	}
 }
 

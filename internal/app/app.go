@@ -35,13 +35,16 @@ type App struct {
 	config   config.Config
 	log      *slog.Logger
 	listener net.Listener
-	parts    parts
+	// closing is closed when the process begins to stop, for answers that
+	// would not end by themselves.
+	closing chan struct{}
+	parts   parts
 }
 
 // New opens everything the service needs, migrates the database, makes the
 // first organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{config: o.Config, log: o.Log}
+	a := &App{config: o.Config, log: o.Log, closing: make(chan struct{})}
 	db, err := OpenDatabase(ctx, o.Config.Database)
 	if err != nil {
 		return nil, err
@@ -131,6 +134,7 @@ func (a *App) serve(ctx context.Context) (err error) {
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
+		close(a.closing)
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(a.config.DrainTimeout))
 		defer cancel()
 		stopped <- server.Shutdown(drain)

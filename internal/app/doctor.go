@@ -41,7 +41,7 @@ const (
 func Examine(ctx context.Context, c config.Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	findings := []Finding{examineData(c)}
+	findings := append([]Finding{examineData(c)}, examineSandbox(ctx, c)...)
 	// To open a missing SQLite database is to make it.
 	if path, ok := strings.CutPrefix(c.URL(), "sqlite:"); ok {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
@@ -63,6 +63,24 @@ func Examine(ctx context.Context, c config.Config) []Finding {
 	}
 	findings = append(findings, Finding{"migrations", Good, "the schema is up to date"})
 	return append(findings, examineKeys(ctx, db), examineBlobs(ctx, c, db), examineJobs(ctx, db))
+}
+
+// examineSandbox says what holds foreign programs back. Only some eval cases
+// need it, so a machine without one is not broken.
+func examineSandbox(ctx context.Context, c config.Config) []Finding {
+	s, err := newSandbox(c)
+	if err != nil {
+		return []Finding{broken("sandbox", "%s", err)}
+	}
+	report, err := s.Check(ctx)
+	if err != nil {
+		return []Finding{{"sandbox", Advice, err.Error()}}
+	}
+	findings := []Finding{{"sandbox", Good, fmt.Sprintf("%s %s: %s", report.Driver, report.Version, strings.Join(report.InForce, ", "))}}
+	for _, missing := range report.Missing {
+		findings = append(findings, Finding{"sandbox", Advice, missing})
+	}
+	return findings
 }
 
 func broken(check, format string, args ...any) Finding {

@@ -40,7 +40,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 		s := start(t, c)
 		replaceByFolder(t, filepath.Join(c.Data, "whetstone.db"))
 		// Open connections go on, but into nothing.
-		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"failed","migrations":"ok","blob":"ok"}}`)
+		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"failed","migrations":"failed","blob":"ok"}}`)
 	})
 	t.Run("postgres", func(t *testing.T) {
 		raw := storetest.URL(t, "postgres")

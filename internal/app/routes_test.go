@@ -111,6 +111,14 @@ var contractRoutes = strings.Fields(`
 // reference names them.
 var ownRoutes = strings.Fields(`
 	GET:/api/v1/push/{push_id}
+	PATCH:/api/v1/cloud-sources/{id}
+	DELETE:/api/v1/cloud-sources/{id}
+	GET:/api/v1/cloud-sources/{id}/validation.sarif
+	GET:/api/v1/cloud-sources/{id}/snapshots/{snapshot_id}/files/{path...}
+	GET:/api/v1/cloud-sources/{id}/eval-suggestions
+	GET:/api/v1/cloud-sources/{id}/eval-suggestions/reviews
+	POST:/api/v1/eval-suites/import
+	GET:/api/v1/eval-suites/{id}/export
 `)
 
 // The routes that ask for no key, and those that any good key may use, however

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // servicePaths are answered by every process, whatever its role.
@@ -65,15 +66,20 @@ func (p *parts) serveReady(w http.ResponseWriter, r *http.Request, log *slog.Log
 
 // check asks every part that the service cannot work without.
 func (p *parts) check(ctx context.Context) map[string]error {
-	pending, err := p.db.Pending(ctx)
+	database := p.db.Ping(ctx)
+	migrations := database // without a database nothing is known of its schema
+	if database == nil {
+		migrations = checkSchema(ctx, p.db)
+	}
+	return map[string]error{"database": database, "migrations": migrations, "blob": p.blobs.Check(ctx)}
+}
+
+func checkSchema(ctx context.Context, db *store.DB) error {
+	pending, err := db.Pending(ctx)
 	if err == nil && pending {
 		err = errors.New("the schema is older than this binary")
 	}
-	return map[string]error{
-		"database":   p.db.Ping(ctx),
-		"migrations": err,
-		"blob":       p.blobs.Check(ctx),
-	}
+	return err
 }
 
 func writeStatus(w http.ResponseWriter, status int, body map[string]any) {

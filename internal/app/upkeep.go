@@ -19,8 +19,9 @@ const tempGrace = time.Hour
 
 func (p *parts) scheduleUpkeep() {
 	jobs.Handle(p.queue, func(ctx context.Context, _ upkeepArgs) error {
-		_, err := p.blobs.Sweep(ctx, tempGrace)
-		return errors.Join(err, p.auth.Sweep(ctx), p.api.Sweep(ctx))
+		_, uploads := p.blobs.Sweep(ctx, tempGrace)
+		_, trials := p.evals.Packages.Sweep()
+		return errors.Join(uploads, trials, p.auth.Sweep(ctx), p.api.Sweep(ctx))
 	})
 	p.queue.Every(10*time.Minute, upkeepArgs{})
 }

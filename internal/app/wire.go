@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -12,13 +14,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/evals/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
+	"github.com/whetstone-dev/whetstone/internal/host/gitea"
+	"github.com/whetstone-dev/whetstone/internal/host/github"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
@@ -33,6 +49,12 @@ type parts struct {
 	registry  *registry.Service
 	telemetry *telemetry.Service
 	alerts    *alerts.Service
+	sources   *sources.Service
+	evals     *evals.Service
+	repohost  *repohost.Service
+	community *community.Service
+	signals   *signals.Service
+	proposals *proposals.Service
 	api       *httpapi.API
 	handler   http.Handler
 }
@@ -53,30 +75,14 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 		return p, err
 	}
 	metrics.MustRegister(&stateCollector{db: db, queue: p.queue, log: a.log})
-
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
 	})
-	p.skills = &skills.Service{DB: db, Window: a.config.MetricsWindow.Days()}
-	p.registry = &registry.Service{DB: db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Log: a.log.With("in", "registry")}
-	p.registry.Register()
-	p.skills.Versions = p.registry
-	if p.alerts, err = a.newAlerts(db, p); err != nil {
+	if err := a.capabilities(ctx, &p); err != nil {
 		return p, err
 	}
-	p.alerts.Register()
-	p.telemetry = &telemetry.Service{
-		DB: db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth, Watcher: p.alerts,
-		Retention: time.Duration(a.config.RetentionPrompts), Log: a.log.With("in", "telemetry"),
-	}
-	p.telemetry.Register()
-
-	p.auth.Mount(p.api)
-	p.skills.Mount(p.api)
-	p.registry.Mount(p.api)
-	p.telemetry.Mount(p.api)
-	p.alerts.Mount(p.api)
-	p.registry.MountDiscovery(p.api, p.auth)
+	p.register()
+	p.mount()
 	p.mountService(metrics, a.log)
 	p.scheduleUpkeep()
 	p.handler = p.api
@@ -84,6 +90,77 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 		p.handler = onlyService(p.api)
 	}
 	return p, nil
+}
+
+// capabilities makes what the service can do, and hands each what it needs of
+// the others.
+func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
+	p.skills = &skills.Service{DB: p.db, Window: a.config.MetricsWindow.Days()}
+	p.registry = &registry.Service{DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Log: a.log.With("in", "registry")}
+	p.skills.Versions = p.registry
+	if p.alerts, err = a.newAlerts(p); err != nil {
+		return err
+	}
+	if p.repohost, err = a.newRepohost(ctx, p); err != nil {
+		return err
+	}
+	if p.evals, err = a.newEvals(p); err != nil {
+		return err
+	}
+	p.sources = &sources.Service{
+		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Suites: sourceSuites{p.evals}, Runs: sourceRuns{p.evals},
+		Repos: sourceRepos{p.repohost}, Limits: skillpkg.DefaultLimits(), Log: a.log.With("in", "sources"),
+	}
+	p.evals.Sources, p.evals.Suggester = p.sources, p.sources
+	p.evals.Subjects = evalSubjects{p.sources, p.registry}
+	p.telemetry = &telemetry.Service{
+		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth, Watcher: watchers{p.alerts, p.sources},
+		Retention: time.Duration(a.config.RetentionPrompts), Log: a.log.With("in", "telemetry"),
+	}
+	p.sources.Prompts = sourcePrompts{p.telemetry}
+	return a.contributions(ctx, p)
+}
+
+// contributions makes what people outside contribute to.
+func (a *App) contributions(ctx context.Context, p *parts) error {
+	secret, err := p.auth.Secret(ctx, "contributors")
+	if err != nil {
+		return err
+	}
+	p.community = &community.Service{DB: p.db, Secret: secret}
+	p.signals = &signals.Service{DB: p.db, Secret: secret}
+	p.proposals = &proposals.Service{
+		DB: p.db, Jobs: p.queue, Finder: proposalFinder{p.signals}, Describer: proposalDescriber{p.registry},
+	}
+	p.signals.Watcher = p.proposals
+	return nil
+}
+
+// register makes the queue run all jobs.
+func (p *parts) register() {
+	p.registry.Register()
+	p.alerts.Register()
+	p.telemetry.Register()
+	p.sources.Register()
+	p.evals.Register()
+	p.repohost.Register()
+	p.proposals.Register()
+}
+
+// mount adds the routes of all capabilities.
+func (p *parts) mount() {
+	p.auth.Mount(p.api)
+	p.skills.Mount(p.api)
+	p.registry.Mount(p.api)
+	p.telemetry.Mount(p.api)
+	p.alerts.Mount(p.api)
+	p.sources.Mount(p.api)
+	p.evals.Mount(p.api)
+	p.repohost.Mount(p.api)
+	p.community.Mount(p.api)
+	p.signals.Mount(p.api)
+	p.proposals.Mount(p.api)
+	p.registry.MountDiscovery(p.api, p.auth)
 }
 
 func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {
@@ -97,14 +174,92 @@ func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket
 	})
 }
 
-func (a *App) newAlerts(db *store.DB, p parts) (*alerts.Service, error) {
+func (a *App) newAlerts(p *parts) (*alerts.Service, error) {
 	web, err := outbound.New(outbound.Options{AllowPrivate: a.config.AllowPrivateTargets})
 	if err != nil {
 		return nil, err
 	}
 	sender, err := notify.New(notify.Options{HTTP: web, SMTPURL: string(a.config.SMTPURL), MailFrom: a.config.MailFrom})
 	return &alerts.Service{
-		DB: db, Jobs: p.queue, Skills: p.skills, Registry: p.registry, Sender: sender, PublicURL: a.URL(),
+		DB: p.db, Jobs: p.queue, Skills: p.skills, Registry: p.registry, Sender: sender, PublicURL: a.URL(),
 		Interval: time.Duration(a.config.AlertInterval), AllowPrivate: a.config.AllowPrivateTargets, Log: a.log.With("in", "alerts"),
 	}, err
+}
+
+// newEvals makes the capability that scores skills, with its judge and its
+// sandbox. A machine without one can do all but what needs it.
+func (a *App) newEvals(p *parts) (*evals.Service, error) {
+	c := a.config
+	model, err := judge.New(judge.Options{
+		API: c.JudgeAPI, URL: string(c.JudgeURL), Model: c.JudgeModel, Key: string(c.JudgeKey), Concurrency: c.JudgeConcurrency,
+	})
+	if err != nil {
+		return nil, err
+	}
+	programs, err := newSandbox(c)
+	if err != nil {
+		return nil, err
+	}
+	web, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3})
+	if err != nil {
+		return nil, err
+	}
+	log := a.log.With("in", "evals")
+	return &evals.Service{
+		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
+		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Log: log}, Closing: a.closing, Log: log,
+	}, nil
+}
+
+func newSandbox(c config.Config) (sandbox.Sandbox, error) {
+	return sandbox.New(sandbox.Options{Driver: sandbox.Driver(c.Sandbox), AllowNone: c.SandboxAllowNone, Image: c.SandboxImage})
+}
+
+func (a *App) newRepohost(ctx context.Context, p *parts) (*repohost.Service, error) {
+	secret, err := a.webhookSecret(ctx, p.auth)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := a.newHost(secret)
+	if err != nil {
+		return nil, err
+	}
+	return &repohost.Service{
+		DB: p.db, Jobs: p.queue, Host: provider, Publisher: repoPublisher{p.registry}, Secrets: []string{secret},
+		Interval: time.Duration(a.config.RepohostInterval), PublicURL: a.URL(), Log: a.log.With("in", "repohost"),
+	}, nil
+}
+
+// webhookSecret is the setting, or one that was made at the first start.
+func (a *App) webhookSecret(ctx context.Context, secrets *auth.Service) (string, error) {
+	if a.config.RepohostWebhookSecret != "" {
+		return string(a.config.RepohostWebhookSecret), nil
+	}
+	secret, err := secrets.Secret(ctx, "repohost-webhook")
+	return hex.EncodeToString(secret), err
+}
+
+// newHost makes the provider of the code host that the settings name. What
+// the operator names may be private.
+func (a *App) newHost(secret string) (host.Host, error) {
+	c := a.config
+	if c.Repohost == string(host.Git) {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return git.New(git.Options{Dir: git.Dir(c.Data, string(c.RepohostURL)), Program: program, URL: a.URL(), Secret: secret})
+	}
+	web, err := outbound.New(outbound.Options{AllowPrivate: true, Timeout: time.Minute, MaxBody: host.MaxTarball})
+	if err != nil {
+		return nil, err
+	}
+	if c.Repohost == string(host.Gitea) {
+		return gitea.New(gitea.Options{URL: string(c.RepohostURL), Token: string(c.RepohostToken), HTTP: web})
+	}
+	key, err := c.RepohostPrivateKey.PEM()
+	if err != nil {
+		return nil, err
+	}
+	return github.New(github.Options{URL: string(c.RepohostURL), AppID: c.RepohostAppID, PrivateKey: key, HTTP: web})
 }

@@ -43,8 +43,11 @@ type commands struct {
 	Key    keyCommands    `cmd:"" help:"Make, list and revoke API keys."`
 	Device deviceCommands `cmd:"" help:"Approve or deny the login of a program."`
 
+	Repohost repohostCommands `cmd:"" help:"Make bare repositories of the embedded code host."`
+
 	Login    loginCommand    `cmd:"" group:"Client" help:"Log in at a server."`
 	Logout   logoutCommand   `cmd:"" group:"Client" help:"Forget the login at a server."`
+	Check    checkCommand    `cmd:"" group:"Client" help:"Say what is wrong with the skill in a folder."`
 	Push     pushCommand     `cmd:"" group:"Client" help:"Publish the skill in a folder."`
 	List     listCommand     `cmd:"" group:"Client" help:"List the skills of the registry."`
 	Install  installCommand  `cmd:"" group:"Client" help:"Install a skill."`
@@ -54,6 +57,8 @@ type commands struct {
 	Rollback rollbackCommand `cmd:"" group:"Client" help:"Make an earlier version of a skill current again."`
 	Skills   skillsCommand   `cmd:"" group:"Client" help:"Tell how skills do."`
 	Import   importCommand   `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
+	Source   sourceCommands  `cmd:"" group:"Client" help:"Keep skills at the server, see what is wrong with them, review suggested cases."`
+	Eval     evalCommands    `cmd:"" group:"Client" help:"Keep eval suites and run them."`
 }
 
 // Program is where a run of the command line reads and writes.

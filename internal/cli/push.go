@@ -54,27 +54,42 @@ func (c *pushCommand) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// pack packs the folder and reads the archive back the way the server will:
-// what the server would refuse is refused here.
-func (c *pushCommand) pack(ctx context.Context, p *Program) (*parcel, error) {
-	root, err := os.OpenRoot(c.Dir)
+// A packedFolder is a folder as an archive, and what the server will see in it.
+type packedFolder struct {
+	*skillpkg.Packed
+	archive []byte
+	pkg     *skillpkg.Package
+}
+
+func (f packedFolder) close() { _ = f.pkg.Close() } // it was only read
+
+// packFolder packs a folder and reads the archive back the way the server
+// will: what the server would refuse is refused here.
+func packFolder(ctx context.Context, dir string) (packedFolder, error) {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fault.Invalid("dir", "dir: %s", err)
+		return packedFolder{}, fault.Invalid("dir", "dir: %s", err)
 	}
 	defer func() { _ = root.Close() }() // it was only read
 	var archive bytes.Buffer
 	limits := skillpkg.DefaultLimits()
 	packed, err := skillpkg.Pack(ctx, root.FS(), &archive, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: limits})
 	if err != nil {
-		return nil, err
+		return packedFolder{}, err
 	}
 	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive.Bytes()), packed.Size, limits)
+	return packedFolder{packed, archive.Bytes(), pkg}, err
+}
+
+// pack makes a parcel of the folder.
+func (c *pushCommand) pack(ctx context.Context, p *Program) (*parcel, error) {
+	folder, err := packFolder(ctx, c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = pkg.Close() }() // it was only read
-	out := &parcel{Packed: packed, archive: archive.Bytes(), name: c.Name}
-	skill, err := pkg.Skill()
+	defer folder.close()
+	out := &parcel{Packed: folder.Packed, archive: folder.archive, name: c.Name}
+	skill, err := folder.pkg.Skill()
 	if err != nil && c.Type == "skill" {
 		return nil, err
 	}

@@ -46,12 +46,20 @@ type Config struct {
 	JudgeModel string `placeholder:"NAME" help:"Model that judges."`
 	JudgeKey   Secret `placeholder:"KEY" help:"API key of the model."`
 
+	JudgeConcurrency int `default:"8" placeholder:"N" help:"Requests to the model at the same time."`
+
+	Sandbox          string `default:"bubblewrap" enum:"bubblewrap,docker,none" help:"What runs the programs of eval cases: ${enum}."`
+	SandboxAllowNone bool   `help:"Let --sandbox none run them with the rights of the service."`
+	SandboxImage     string `placeholder:"IMAGE" help:"Image that --sandbox docker makes containers of."`
+
 	Repohost              string `default:"git" enum:"git,github,gitea" help:"Code host: ${enum}."`
 	RepohostURL           URL    `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`
 	RepohostAppID         int64  `placeholder:"N" help:"Id of the code host's app."`
 	RepohostPrivateKey    Secret `placeholder:"PEM" help:"Private key of the app: PEM, or the path of a PEM file."`
 	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
 	RepohostWebhookSecret Secret `placeholder:"SECRET" help:"Secret that signs the code host's deliveries; made at first start when empty."`
+
+	RepohostInterval Duration `default:"15m" placeholder:"15m" help:"How often branches and tags are compared with what was published."`
 
 	AllowPrivateTargets bool `help:"Let users' URLs reach private addresses."`
 
@@ -106,6 +114,15 @@ func (c *Config) Check() error {
 	}
 	if c.BootstrapKey != "" && auth.CheckRawKey(string(c.BootstrapKey)) != nil {
 		bad("bootstrap-key", "must be st_live_ or st_test_ and 43 letters and digits")
+	}
+	if c.Sandbox == "none" && !c.SandboxAllowNone {
+		bad("sandbox", "none runs foreign programs with the rights of the service; say --sandbox-allow-none as well if you want that")
+	}
+	if c.Sandbox == "docker" && c.SandboxImage == "" {
+		bad("sandbox-image", "must name an image for --sandbox docker")
+	}
+	if c.JudgeConcurrency < 1 || c.JudgeConcurrency > 1000 {
+		bad("judge-concurrency", "must lie between 1 and 1000")
 	}
 	if c.Workers < 1 || c.Workers > 1000 {
 		bad("workers", "must lie between 1 and 1000")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -28,6 +29,15 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 
 // MarshalText keeps the secret out of every encoding.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// PEM is the secret's text if it is PEM, else what stands in the file that it
+// names.
+func (s Secret) PEM() ([]byte, error) {
+	if strings.Contains(string(s), "-----BEGIN") {
+		return []byte(s), nil
+	}
+	return os.ReadFile(string(s))
+}
 
 // A URL is an address that may hold a password, which is never shown.
 type URL string

@@ -1,0 +1,211 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry"
+)
+
+// Capabilities do not know each other. Where one needs another, it says so in
+// an interface with words of its own, and the types here translate.
+
+// A watcher is told, in the transaction, that an organisation's data changed.
+type watcher interface {
+	Changed(ctx context.Context, tx *store.Tx, orgID string) error
+}
+
+// watchers tells several.
+type watchers []watcher
+
+func (all watchers) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
+	for _, w := range all {
+		if err := w.Changed(ctx, tx, orgID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sourcePrompts lets sources read what people asked for.
+type sourcePrompts struct{ *telemetry.Service }
+
+func (p sourcePrompts) Considered(ctx context.Context, q store.Querier, orgID, skillID string) ([]sources.Prompt, error) {
+	considered, err := p.Service.Considered(ctx, q, orgID, skillID)
+	prompts := make([]sources.Prompt, len(considered))
+	for i, c := range considered {
+		prompts[i] = sources.Prompt(c)
+	}
+	return prompts, err
+}
+
+// sourceSuites lets sources read and extend suites.
+type sourceSuites struct{ *evals.Service }
+
+func (s sourceSuites) Append(ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage) (sources.Suite, error) {
+	suite, err := s.Service.Append(ctx, tx, orgID, sourceID, suiteID, c)
+	return sourceSuite(suite), err
+}
+
+func (s sourceSuites) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]sources.Suite, error) {
+	found, err := s.Service.OfSource(ctx, q, orgID, sourceID)
+	suites := make([]sources.Suite, len(found))
+	for i, suite := range found {
+		suites[i] = sourceSuite(suite)
+	}
+	return suites, err
+}
+
+func sourceSuite(s evals.Suite) sources.Suite {
+	return sources.Suite{ID: s.ID, Name: s.Name, VerifierKind: string(s.VerifierKind)}
+}
+
+// sourceRuns lets sources learn what failed in runs.
+type sourceRuns struct{ *evals.Service }
+
+func (r sourceRuns) Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]sources.Failure, error) {
+	found, err := r.Service.Failures(ctx, q, orgID, sourceID)
+	failures := make([]sources.Failure, len(found))
+	for i, f := range found {
+		failures[i] = sources.Failure{
+			Query: f.Query, ShouldTrigger: f.ShouldTrigger, Regression: f.Regression,
+			Failed: 1, Runs: 1, LastFailedAt: f.LastAt,
+		}
+	}
+	return failures, err
+}
+
+// sourceRepos lets sources read repositories.
+type sourceRepos struct{ *repohost.Service }
+
+func (r sourceRepos) Fetch(ctx context.Context, orgID string, installationID int64, repo, ref, path string) (*sources.Tree, error) {
+	commit, pkg, err := r.Service.Fetch(ctx, orgID, installationID, repo, ref, path)
+	if err != nil {
+		return nil, err
+	}
+	return &sources.Tree{CommitSHA: commit, Ref: ref, Package: pkg}, nil
+}
+
+// evalSubjects finds the skills that runs are about: snapshots of sources and
+// versions of the registry.
+type evalSubjects struct {
+	sources  *sources.Service
+	registry *registry.Service
+}
+
+func (s evalSubjects) Subject(ctx context.Context, orgID string, ref evals.SkillRef) (evals.Skill, error) {
+	if ref.EntryID != "" {
+		e, v, err := s.registry.Find(ctx, orgID, ref.EntryID, ref.Version)
+		return s.ofVersion(e, v), err
+	}
+	snapshot, err := s.sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)
+	if err != nil {
+		return evals.Skill{}, err
+	}
+	if !snapshot.Runnable {
+		return evals.Skill{}, fault.New(fault.Conflict, "The validation of snapshot %s failed; mend the skill and upload it again", snapshot.ID)
+	}
+	return s.ofSnapshot(snapshot), nil
+}
+
+func (s evalSubjects) Previous(ctx context.Context, orgID string, ref evals.SkillRef) (evals.Skill, error) {
+	if ref.EntryID != "" {
+		e, v, err := s.registry.Find(ctx, orgID, ref.EntryID, ref.Version)
+		if err != nil {
+			return evals.Skill{}, err
+		}
+		v, err = s.registry.Before(ctx, v)
+		return s.ofVersion(e, v), err
+	}
+	snapshot, err := s.sources.Snapshot(ctx, orgID, ref.SourceID, ref.SnapshotID)
+	if err != nil {
+		return evals.Skill{}, err
+	}
+	snapshot, err = s.sources.Previous(ctx, snapshot)
+	return s.ofSnapshot(snapshot), err
+}
+
+func (s evalSubjects) ofVersion(e registry.Entry, v registry.Version) evals.Skill {
+	return evals.Skill{
+		Name: e.Name, Description: v.Description, ContentHash: v.ContentHash, Label: v.Version,
+		Pin:  evals.SkillRef{EntryID: e.ID, Version: v.Version},
+		Open: func(ctx context.Context) (*skillpkg.Package, error) { return s.registry.Open(ctx, v) },
+	}
+}
+
+func (s evalSubjects) ofSnapshot(snapshot sources.Snapshot) evals.Skill {
+	return evals.Skill{
+		Name: snapshot.SkillName, Description: snapshot.Description, ContentHash: snapshot.ContentHash, SourceID: snapshot.SourceID,
+		Pin:  evals.SkillRef{SourceID: snapshot.SourceID, SnapshotID: snapshot.ID},
+		Open: func(ctx context.Context) (*skillpkg.Package, error) { return s.sources.OpenSnapshot(ctx, snapshot) },
+	}
+}
+
+// maxDistractors is how many other skills a router is shown at most; judge
+// chooses among them.
+const maxDistractors = 100
+
+func (s evalSubjects) Distractors(ctx context.Context, orgID, name string) ([]judge.Skill, error) {
+	listed, _, err := s.registry.List(ctx, orgID, registry.Filter{Limit: maxDistractors})
+	var others []judge.Skill
+	for _, l := range listed {
+		if l.Name != name && l.Type == registry.TypeSkill {
+			others = append(others, judge.Skill{Name: l.Name, Description: l.Description})
+		}
+	}
+	return others, err
+}
+
+// repoPublisher is the registry's door for what is pushed to repositories.
+type repoPublisher struct{ *registry.Service }
+
+func (p repoPublisher) Entry(ctx context.Context, orgID, entryID string) (repohost.Entry, error) {
+	e, err := p.Own(ctx, orgID, entryID)
+	return repohost.Entry{Name: e.Name, Skill: e.Type == registry.TypeSkill}, err
+}
+
+func (p repoPublisher) Publish(ctx context.Context, r repohost.Release) (repohost.Published, error) {
+	source := registry.FromRepohost
+	if r.Direct {
+		source = registry.FromRepohostDirect
+	}
+	v, made, err := p.PublishRepo(ctx, registry.RepoPublication{
+		OrgID: r.OrgID, UserID: r.UserID, EntryID: r.EntryID, Version: r.Version, ChangeSummary: r.ChangeSummary,
+		Source: source, SourceRef: r.SourceRef, SourceRepo: r.SourceRepo, Package: r.Package,
+		Latest: r.Latest, AnyVersion: r.AnyVersion,
+	})
+	return repohost.Published{Version: v.Version, At: v.PushedAt, Made: made}, err
+}
+
+// proposalFinder lets proposals read what signals say.
+type proposalFinder struct{ *signals.Service }
+
+func (f proposalFinder) Findings(ctx context.Context, orgID string) ([]proposals.Finding, error) {
+	found, err := f.Service.Findings(ctx, orgID)
+	findings := make([]proposals.Finding, len(found))
+	for i, finding := range found {
+		findings[i] = proposals.Finding(finding)
+	}
+	return findings, err
+}
+
+// proposalDescriber lets proposals quote a skill's description.
+type proposalDescriber struct{ *registry.Service }
+
+func (d proposalDescriber) Description(ctx context.Context, orgID, skillName string) (string, error) {
+	listed, _, err := d.List(ctx, orgID, registry.Filter{Name: skillName, Limit: 1})
+	if err != nil || len(listed) == 0 {
+		return "", err
+	}
+	return listed[0].Description, nil
+}

@@ -1,0 +1,264 @@
+package cli_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// evalMachine is a machine whose commands talk to a service that keeps and
+// runs suites.
+type evalMachine struct {
+	machine
+	flags []string
+}
+
+func startEvals(t *testing.T) evalMachine {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	db := storetest.Open(t, "sqlite")
+	queue, err := jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs, err := blob.Open(t.Context(), blob.Options{
+		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := &auth.Service{DB: db, Log: log}
+	suites := &evals.Service{DB: db, Jobs: queue, Blobs: blobs, Subjects: oneSkill{}, Log: log}
+	suites.Register()
+	api := httpapi.New(httpapi.Options{DB: db, Auth: people, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
+	suites.Mount(api)
+	server := httptest.NewServer(api)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := queue.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		server.Close()
+		stop()
+		wg.Wait()
+	})
+	return evalMachine{newMachine(t), []string{"--server", server.URL, "--api-key", ownerKey(t, people)}}
+}
+
+func ownerKey(t *testing.T, people *auth.Service) string {
+	t.Helper()
+	org, err := people.CreateOrg(t.Context(), "acme", access.Team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := people.CreateUser(t.Context(), auth.NewUser{OrgID: org.ID, Email: "ada@example.org", Role: access.Owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := people.CreateKey(t.Context(), auth.NewKey{OrgID: org.ID, UserID: user.ID, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// oneSkill stands for the skills of the registry and of cloud sources.
+type oneSkill struct{}
+
+func (oneSkill) Subject(_ context.Context, _ string, ref evals.SkillRef) (evals.Skill, error) {
+	return evals.Skill{Name: "pdf", Label: "1.0.0", ContentHash: "hash", Pin: ref}, nil
+}
+
+func (oneSkill) Previous(context.Context, string, evals.SkillRef) (evals.Skill, error) {
+	return evals.Skill{}, fault.New(fault.NotFound, "There is no version before")
+}
+
+func (oneSkill) Distractors(context.Context, string, string) ([]judge.Skill, error) { return nil, nil }
+
+const someSource = "src_01890a5d-ac96-774b-bcce-b302099a8057"
+
+func (m evalMachine) eval(t *testing.T, args ...string) result {
+	t.Helper()
+	return m.run(t, append(append([]string{"eval"}, args...), m.flags...)...)
+}
+
+// imported imports a file that the test writes, and returns the suite.
+func (m evalMachine) imported(t *testing.T, file string) client.EvalSuite {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "suite.json")
+	write(t, path, file)
+	var out client.EvalImported
+	r := m.eval(t, "import", path, "--json")
+	if r.code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", r.code, r.stderr)
+	}
+	r.decode(t, &out)
+	return out.Suite
+}
+
+// checks is a suite of which one case passes and one fails.
+const checks = `{"name":"Checks","source_kind":"manual","verifier_kind":"deterministic","cases_json":[
+	{"id":"one","output":"a","expected":"a"},{"id":"two","name":"Second","output":"a","expected":"b"}]}`
+
+func TestEvalImportAndExport(t *testing.T) {
+	m := startEvals(t)
+	if r := m.eval(t, "list"); r.code != cli.ExitOK || r.stdout != "No suites.\n" {
+		t.Errorf("an empty list: %d %q %s", r.code, r.stdout, r.stderr)
+	}
+	file := filepath.Join(t.TempDir(), "pdf triggers.json")
+	write(t, file, `[{"id":"x","query":"extract it","should_trigger":true}]`)
+	r := m.eval(t, "import", file, "--source", someSource)
+	if !strings.HasPrefix(r.stdout, "Imported 1 case into the suite pdf triggers (") {
+		t.Fatalf("%d %q %s", r.code, r.stdout, r.stderr)
+	}
+	if r := m.eval(t, "list", "--verifier", "llm_judge", "--source", someSource); !strings.Contains(r.stdout, "pdf triggers  llm_judge  1      yes") {
+		t.Errorf("list: %s%s", r.stdout, r.stderr)
+	}
+	if r := m.eval(t, "show", "pdf triggers"); !strings.Contains(r.stdout, "x     trigger_query  extract it") {
+		t.Errorf("show: %s%s", r.stdout, r.stderr)
+	}
+	r = m.eval(t, "export", "pdf triggers", "--format", "trigger")
+	var got []map[string]any
+	r.decode(t, &got)
+	want := []map[string]any{{"id": "x", "query": "extract it", "should_trigger": true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("export (-want +got):\n%s", diff)
+	}
+	out := filepath.Join(t.TempDir(), "out.json")
+	m.eval(t, "export", "pdf triggers", "-o", out).want(t, cli.ExitOK, "")
+	if content, err := os.ReadFile(out); err != nil || !json.Valid(content) {
+		t.Errorf("%s: %v", content, err)
+	}
+	m.eval(t, "export", "pdf triggers", "--format", "evals.json").want(t, cli.ExitFailed, "holds only")
+	m.eval(t, "show", "nothing").want(t, cli.ExitFailed, "No suite is named nothing")
+	m.eval(t, "import", file, "--name", "pdf triggers").want(t, cli.ExitOK, "")
+	m.eval(t, "show", "pdf triggers").want(t, cli.ExitFailed, "2 suites are named")
+}
+
+func TestEvalImportFolder(t *testing.T) {
+	m := startEvals(t)
+	skill := skillFolder(t, "pdf", "text")
+	put(t, skill, "evals/evals.json", `{"skill_name":"pdf","evals":[{"id":1,"prompt":"p"}]}`)
+	r := m.eval(t, "import", skill)
+	if !strings.Contains(r.stdout, "Imported 1 case into the suite pdf") || !strings.Contains(r.stdout, "Not runnable yet: the case needs a rubric or expectations") {
+		t.Errorf("a skill: %d %q %s", r.code, r.stdout, r.stderr)
+	}
+	tasks := t.TempDir()
+	put(t, tasks, "good/task.toml", "")
+	put(t, tasks, "good/tests/test.sh", "#!/bin/sh\n")
+	put(t, tasks, "good/environment/Dockerfile", "FROM debian\n")
+	put(t, tasks, "bad/task.toml", "[environment]\ngpus = 1\n")
+	r = m.eval(t, "import", tasks, "--name", "Tasks")
+	for _, part := range []string{"Imported 1 case into the suite Tasks", "Left out bad: it needs 1 GPUs", "Note: good: it runs on the service's own system"} {
+		if !strings.Contains(r.stdout, part) {
+			t.Errorf("no %q in %q %s", part, r.stdout, r.stderr)
+		}
+	}
+	m.eval(t, "import", t.TempDir()).want(t, cli.ExitUsage, "neither a task.toml nor evals/evals.json")
+	m.eval(t, "import", filepath.Join(t.TempDir(), "missing")).want(t, cli.ExitUsage, "path:")
+	archive := filepath.Join(t.TempDir(), "only.tar.gz")
+	writeTar(t, archive, "task.toml", "[")
+	m.eval(t, "import", archive).want(t, cli.ExitUsage, "only: its task.toml cannot be read")
+}
+
+func writeTar(t *testing.T, path, name, content string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zw := gzip.NewWriter(f)
+	tw := tar.NewWriter(zw)
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tw.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []interface{ Close() error }{tw, zw, f} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEvalRun shows a run to the end: what a terminal sees meanwhile, the
+// table, and the exit code for scripts.
+func TestEvalRun(t *testing.T) {
+	m := startEvals(t)
+	m.imported(t, checks)
+	r := m.eval(t, "run", "Checks", "--source", someSource, "--wait")
+	if r.code != cli.ExitFailed || r.stderr != "" {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	for _, part := range []string{"one     exact_match  pass", "Second  exact_match  fail     -         first difference", "1 passed, 1 failed, 0 errors, 0 skipped", "50% (9% to 91%)"} {
+		if !strings.Contains(r.stdout, part) {
+			t.Errorf("no %q in\n%s", part, r.stdout)
+		}
+	}
+	m.present = true
+	if r := m.eval(t, "run", "Checks", "--source", someSource, "--wait"); !strings.Contains(r.stderr, "\rRunning  2 of 2 trials, 1 case not passed") {
+		t.Errorf("a terminal sees %q", r.stderr)
+	}
+	good := m.imported(t, strings.Replace(checks, `"expected":"b"`, `"expected":"a"`, 1))
+	var run client.EvalRun
+	r = m.eval(t, "run", good.ID, "--source", someSource, "--wait", "--trials", "2", "--json")
+	r.decode(t, &run)
+	if r.code != cli.ExitOK || run.Status != "succeeded" || len(run.Cases) != 2 || len(run.Cases[0].Trials) != 2 || *run.PassRate != 1 {
+		t.Errorf("exit code %d, run %+v", r.code, run)
+	}
+	if r := m.eval(t, "show", good.ID); !strings.Contains(r.stdout, run.ID+"  succeeded  100%") {
+		t.Errorf("the suite does not show its run:\n%s", r.stdout)
+	}
+}
+
+func TestEvalWatch(t *testing.T) {
+	m := startEvals(t)
+	m.imported(t, checks)
+	r := m.eval(t, "run", "Checks", "--source", someSource)
+	_, rest, _ := strings.Cut(r.stdout, "eval watch ")
+	id, _, _ := strings.Cut(rest, "`")
+	if r.code != cli.ExitOK || id == "" {
+		t.Fatalf("%d %q %s", r.code, r.stdout, r.stderr)
+	}
+	for range 2 { // also when it is over
+		if r := m.eval(t, "watch", id); r.code != cli.ExitFailed || !strings.Contains(r.stdout, "1 passed, 1 failed") {
+			t.Errorf("%d %q %s", r.code, r.stdout, r.stderr)
+		}
+	}
+	m.eval(t, "watch", someSource[4:]).want(t, cli.ExitFailed, "not found")
+	if r := m.eval(t, "cancel", id); r.code == cli.ExitOK && !strings.Contains(r.stdout, "succeeded") {
+		t.Errorf("%d %q %s", r.code, r.stdout, r.stderr)
+	}
+	m.eval(t, "run", "Checks").want(t, cli.ExitUsage, "--entry or --source")
+	m.eval(t, "run", "Checks", "--source", someSource, "--trials", "31").want(t, cli.ExitUsage, "")
+	m.imported(t, `[{"query":"a"}]`)
+	m.eval(t, "run", "suite", "--source", someSource).want(t, cli.ExitFailed, "expectation")
+}

@@ -1,0 +1,176 @@
+package evals_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// append adds a case as the capability of sources does.
+func (w *world) append(c *client, sourceID, suiteID string, o object) (suite evals.Suite, err error) {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return suite, err
+	}
+	err = w.db.InTx(c.t.Context(), func(tx *store.Tx) error {
+		suite, err = w.evals.Append(c.t.Context(), tx, c.org.ID, sourceID, suiteID, raw)
+		return err
+	})
+	return suite, err
+}
+
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme")
+		source := w.source(c)
+		id := c.create(with(judged(trigger("Extract  tables")), "source_id", source))["id"].(string)
+		for _, row := range []struct {
+			o     object
+			cases int
+		}{
+			{trigger(" extract tables "), 1},
+			{with(trigger("extract tables"), "expectation", "should_not_trigger"), 2},
+			{with(trigger("extract rows"), "invocation_type", "implicit"), 3},
+			{trigger("Extract rows"), 3},
+		} {
+			suite, err := w.append(c, source, id, row.o)
+			if err != nil || suite.CaseCount != row.cases || suite.Name != "Triggers" || !suite.Runnable() {
+				t.Errorf("%v: %d cases, want %d: %v", row.o, suite.CaseCount, row.cases, err)
+			}
+		}
+		suite := c.get(suitesPath + "/" + id).suite()
+		if last := list(t, suite, "cases_json")[2]; last["invocation_type"] != "implicit" || last["id"] == nil || suite["version"] != 3.0 {
+			t.Errorf("version %v, last case %v", suite["version"], last)
+		}
+	})
+}
+
+func TestAppendRefused(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c, other := w.org("acme"), w.org("other")
+		source := w.source(c)
+		of := func(body object) string { return c.create(with(body, "source_id", source))["id"].(string) }
+		for _, row := range []struct {
+			name          string
+			source, suite string
+			o             object
+			kind          fault.Kind
+		}{
+			{"unknown suite", source, uuid.NewString(), trigger("a"), fault.NotFound},
+			{"another organisation's suite", source, other.create(judged(trigger("a")))["id"].(string), trigger("a"), fault.NotFound},
+			{"another source's suite", w.source(c), of(judged(trigger("a"))), trigger("b"), fault.Conflict},
+			{"a suite of no source", source, c.create(judged(trigger("a")))["id"].(string), trigger("b"), fault.Conflict},
+			{"another verifier", source, of(deterministic(object{"output": "a", "expected": "a"})), trigger("b"), fault.Conflict},
+			{"no trigger query", source, of(judged(trigger("a"))), object{"prompt": "a", "rubric": "b"}, fault.Malformed},
+			{"the 501st case", source, of(judged(triggers(500)...)), trigger("one more"), fault.Conflict},
+		} {
+			if _, err := w.append(c, row.source, row.suite, row.o); fault.Of(err) != row.kind {
+				t.Errorf("%s: %v, want the kind %v", row.name, err, row.kind)
+			}
+		}
+		full := of(judged(triggers(500)...))
+		if suite, err := w.append(c, source, full, trigger("query 7")); err != nil || suite.CaseCount != 500 {
+			t.Errorf("a case that a full suite has: %d cases, %v", suite.CaseCount, err)
+		}
+	})
+}
+
+// TestAppendRollsBack belongs to the caller's transaction.
+func TestAppendRollsBack(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme")
+		source := w.source(c)
+		id := c.create(with(judged(trigger("a")), "source_id", source))["id"].(string)
+		broken := errors.New("broken")
+		err := db.InTx(t.Context(), func(tx *store.Tx) error {
+			if _, err := w.evals.Append(t.Context(), tx, c.org.ID, source, id, json.RawMessage(`{"query":"b","expectation":"should_trigger"}`)); err != nil {
+				return err
+			}
+			return broken
+		})
+		if !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+		if n := c.get(suitesPath + "/" + id).suite()["case_count"]; n != 1.0 {
+			t.Errorf("%v cases", n)
+		}
+	})
+}
+
+// TestAppendWhilePatched loses no case that was answered: patches that do not
+// replace the cases, and appends, all take their turns.
+func TestAppendWhilePatched(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme")
+		source := w.source(c)
+		id := c.create(with(judged(trigger("a")), "source_id", source))["id"].(string)
+		const each = 10
+		var wg sync.WaitGroup
+		for worker := range 3 {
+			wg.Go(func() {
+				for i := range each {
+					if _, err := w.append(c, source, id, trigger(fmt.Sprint(worker, " asks ", i))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			wg.Go(func() {
+				for i := range each {
+					if a := c.patch(id, object{"name": fmt.Sprint(worker, i), "supports_no_skill": i%2 == 0}); a.status != http.StatusOK {
+						t.Errorf("%d: %s", a.status, a.body)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		suite := c.get(suitesPath + "/" + id).suite()
+		if suite["case_count"] != 3.0*each+1 || suite["version"] != 6.0*each+1 {
+			t.Errorf("%v cases in version %v", suite["case_count"], suite["version"])
+		}
+		// Who replaces cases can say which version it has seen.
+		c.patch(id, object{"cases_json": triggers(1), "if_version": 1}).wantError(http.StatusConflict, "has changed")
+	})
+}
+
+func TestOfSource(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c, other := w.org("acme"), w.org("other")
+		source := w.source(c)
+		want := c.create(with(judged(trigger("a")), "source_id", source))
+		c.create(judged(trigger("a")))
+		suites, err := w.evals.OfSource(t.Context(), db, c.org.ID, source)
+		if err != nil || len(suites) != 1 || suites[0].ID != want["id"] || suites[0].Name != "Triggers" || suites[0].VerifierKind != evals.LLMJudge {
+			t.Errorf("got %v, %v", suites, err)
+		}
+		if suites, err := w.evals.OfSource(t.Context(), db, other.org.ID, source); err != nil || len(suites) != 0 {
+			t.Errorf("another organisation sees %v, %v", suites, err)
+		}
+		c.create(with(judged(trigger("b"), trigger("c")), "source_id", source))
+		if cases, err := w.evals.Cases(t.Context(), db, c.org.ID, source); err != nil || len(cases) != 3 {
+			t.Errorf("cases %s, %v", cases, err)
+		}
+		if cases, err := w.evals.Cases(t.Context(), db, other.org.ID, source); err != nil || len(cases) != 0 {
+			t.Errorf("another organisation sees %s, %v", cases, err)
+		}
+	})
+}

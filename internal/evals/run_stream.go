@@ -1,0 +1,148 @@
+package evals
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+const (
+	// pollEvery is how often a stream looks for events: they may come from any
+	// replica.
+	pollEvery = 250 * time.Millisecond
+	// keepAlive is how long a stream may be silent before proxies end it.
+	keepAlive = 15 * time.Second
+	eventPage = 500
+	// writeTime is how long a reader may take for what it was sent.
+	writeTime = 30 * time.Second
+)
+
+type runEventsInput struct {
+	RunPath
+	LastEventID string `header:"Last-Event-ID" doc:"Only events after this one"`
+}
+
+// runEvents streams the run's events from its beginning, or from the one that
+// the reader saw last, until the run is over. A reader that has seen them all
+// is told with 204 not to come back.
+func (s *Service) runEvents(ctx context.Context, in runEventsInput) (httpapi.Stream, error) {
+	r, err := s.Run(ctx, access.From(ctx).OrgID, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	after, err := eventID(in.LastEventID)
+	if err != nil {
+		return nil, err
+	}
+	events, err := eventsAfter(ctx, s.DB, r.ID, after, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 && r.Status.over() {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, nil
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Accel-Buffering", "no")
+		stream := &eventStream{w: w, control: http.NewResponseController(w)}
+		if err := s.follow(req.Context(), stream, r.ID, after); err != nil && req.Context().Err() == nil {
+			s.Log.WarnContext(req.Context(), "a stream of events ended early", "run", r.ID, "err", err)
+		}
+	}, nil
+}
+
+// eventID reads the id of the last event that a reader saw; none is 0.
+func eventID(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 0 {
+		return 0, fault.Invalid("Last-Event-ID", "Last-Event-ID must be the id of an event")
+	}
+	return id, nil
+}
+
+// follow sends events until the run is over or the reader has gone.
+func (s *Service) follow(ctx context.Context, out *eventStream, runID string, after int64) error {
+	if err := out.comment("ok"); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		// The status comes first: what it ends is written before it.
+		status, err := runStatus(ctx, s.DB, runID)
+		if fault.Is(err, fault.NotFound) {
+			return nil // deleted
+		}
+		if err != nil {
+			return err
+		}
+		events, err := eventsAfter(ctx, s.DB, runID, after, eventPage)
+		if err != nil {
+			return err
+		}
+		if err := out.send(events); err != nil {
+			return err
+		}
+		if len(events) > 0 {
+			after = events[len(events)-1].ID
+		}
+		if len(events) == eventPage {
+			continue
+		}
+		if status.over() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.Closing:
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// An eventStream writes server-sent events.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	sentAt  time.Time
+}
+
+// send writes events, or a sign of life if there was nothing for a while.
+func (e *eventStream) send(events []event) error {
+	if len(events) == 0 {
+		if time.Since(e.sentAt) < keepAlive {
+			return nil
+		}
+		return e.comment("still there")
+	}
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeTime)) // not every server has deadlines
+	for _, event := range events {
+		// JSON holds no line breaks, so that one line of data is enough.
+		if _, err := fmt.Fprintf(e.w, "id: %d\nevent: %s\ndata: %s\n\n", event.ID, event.Name, event.Data); err != nil {
+			return err
+		}
+	}
+	e.sentAt = time.Now()
+	return e.control.Flush()
+}
+
+func (e *eventStream) comment(text string) error {
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeTime))
+	if _, err := fmt.Fprintf(e.w, ": %s\n\n", text); err != nil {
+		return err
+	}
+	e.sentAt = time.Now()
+	return e.control.Flush()
+}

@@ -1,0 +1,209 @@
+package evals_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func exact(output, expected string) object {
+	return object{"case_kind": "exact_match", "output": output, "expected": expected}
+}
+
+// TestRun shows every field of a run, from its beginning to its end.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		c := w.org("acme")
+		suite := c.create(deterministic(with(exact("a", "a"), "id", "one", "name", "First"), with(exact("a", "b"), "id", "two")))
+		run := c.start(suite)
+		queued := plain(t, object{
+			"id": run["id"], "suite_id": suite["id"], "status": "queued",
+			"subject": object{"entry_id": entryID, "name": "pdf", "content_hash": "hash-2.0.0", "label": "2.0.0"},
+			"trials":  1, "baseline": "none", "seed": run["seed"], "judge": nil,
+			"progress":  object{"done": 0, "total": 2},
+			"totals":    object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
+			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
+			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
+			"cases": []object{
+				{"id": "one", "name": "First", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}},
+				{"id": "two", "name": "", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}},
+			},
+		}).(object)
+		if diff := cmp.Diff(queued, run); diff != "" {
+			t.Errorf("queued (-want +got):\n%s", diff)
+		}
+		w.work()
+		run = c.await(run)
+		for _, one := range list(t, run, "cases") {
+			list(t, one, "trials")[0]["duration_ms"] = 0.0 // or 1, on a busy machine
+		}
+		trial := func(verdict string, score float64, summary, output string) []object {
+			return []object{{
+				"n": 1, "variant": "skill", "verdict": verdict, "score": score, "evidence": object{"summary": summary},
+				"output_tail": output, "duration_ms": 0, "error": nil,
+			}}
+		}
+		want := with(queued, "status", "succeeded", "progress", object{"done": 2, "total": 2},
+			"totals", object{"cases": 2, "passed": 1, "failed": 1, "errors": 0, "skipped": 0},
+			"pass_rate", 0.5, "pass_rate_interval", run["pass_rate_interval"], "pass_k", 0.5,
+			"started_at", run["started_at"], "finished_at", run["finished_at"],
+			"cases", []object{
+				{
+					"id": "one", "name": "First", "case_kind": "exact_match", "verdict": "pass", "score": 1, "baseline_verdict": nil,
+					"trials": trial("pass", 1, "the output is as expected", "a"),
+				},
+				{
+					"id": "two", "name": "", "case_kind": "exact_match", "verdict": "fail", "score": 0, "baseline_verdict": nil,
+					"trials": trial("fail", 0, `first difference at line 1, column 1: expected "b", got "a"`, "a"),
+				},
+			})
+		if diff := cmp.Diff(plain(t, want), any(run)); diff != "" {
+			t.Errorf("finished (-want +got):\n%s", diff)
+		}
+		low, high := run["pass_rate_interval"].([]any)[0].(float64), run["pass_rate_interval"].([]any)[1].(float64)
+		if low <= 0 || high >= 1 || low+high < 0.999 || low+high > 1.001 {
+			t.Errorf("interval is %v", run["pass_rate_interval"])
+		}
+		c.get(suitesPath + "/" + suite["id"].(string) + "/runs?per_page=5").want(http.StatusOK).wantBody(object{
+			"runs":       []object{without(run, "cases")},
+			"pagination": object{"page": 1, "per_page": 5, "total": 1},
+		})
+	})
+}
+
+// without copies an object and takes fields away.
+func without(o object, fields ...string) object {
+	for _, field := range fields {
+		o = with(o, field, nil)
+	}
+	return o
+}
+
+// TestRunRefused has a row for everything that keeps a run from being made.
+func TestRunRefused(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		c := w.org("acme")
+		good := c.create(deterministic(exact("a", "a")))["id"].(string)
+		incomplete := c.create(deterministic(object{"case_kind": "exact_match", "output": "a"}))["id"].(string)
+		rubric := c.create(with(deterministic(exact("a", "a")), "verifier_kind", "structured_rubric"))["id"].(string)
+		entry := object{"entry_id": entryID}
+		for _, row := range []struct {
+			name, suite string
+			body        object
+			status      int
+			part        string
+			path        []string
+		}{
+			{"no subject", good, object{}, 400, "subject", []string{"subject"}},
+			{"empty subject", good, object{"subject": object{}}, 400, "exactly one", []string{"subject"}},
+			{"two subjects", good, object{"subject": object{"entry_id": entryID, "source_id": ownedID}}, 400, "exactly one", []string{"subject"}},
+			{"version of a source", good, object{"subject": object{"source_id": ownedID, "version": "1"}}, 400, "entry_id", []string{"subject", "version"}},
+			{"no source id", good, object{"subject": object{"source_id": "src_x"}}, 400, "cloud source", []string{"subject", "source_id"}},
+			{"no trials", good, object{"subject": entry, "trials": 0}, 400, ">= 1", []string{"trials"}},
+			{"too many trials", good, object{"subject": entry, "trials": 31}, 400, "<= 30", []string{"trials"}},
+			{"trials no number", good, object{"subject": entry, "trials": "3"}, 400, "integer", []string{"trials"}},
+			{"unknown baseline", good, object{"subject": entry, "baseline": "best"}, 400, "none", []string{"baseline"}},
+			{"no such suite", "00000000-0000-4000-8000-000000000000", object{"subject": entry}, 404, "Eval suite not found", nil},
+			{"no such entry", good, object{"subject": object{"entry_id": "x"}}, 404, "Entry not found", nil},
+			{"no such version", good, object{"subject": object{"entry_id": entryID, "version": "9"}}, 404, "Entry not found", nil},
+			{"another's source", good, object{"subject": object{"source_id": "src_" + foreign}}, 403, "another organisation", nil},
+			{"incomplete case", incomplete, object{"subject": entry}, 409, "cases_json.0.expected: expected is required", nil},
+			{"structured rubric", rubric, object{"subject": entry}, 409, "structured_rubric", nil},
+			{"nothing before", good, object{"subject": object{"entry_id": freshID}, "baseline": "previous"}, 409, "no version before", nil},
+		} {
+			t.Run(row.name, func(t *testing.T) {
+				a := c.in(t).post(suitesPath+"/"+row.suite+"/runs", row.body)
+				if row.status == http.StatusBadRequest {
+					a.wantInvalid(row.part, row.path...)
+				} else {
+					a.wantError(row.status, row.part)
+				}
+			})
+		}
+		if n := w.count("eval_runs"); n != 0 {
+			t.Errorf("%d runs were made", n)
+		}
+	})
+}
+
+func TestRunAccess(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		c := w.org("acme")
+		viewer, stranger := w.member(c.org, access.Viewer), w.org("other")
+		suite := c.create(deterministic(exact("a", "a")))
+		id := suite["id"].(string)
+		run := c.start(suite)["id"].(string)
+		viewer.post(suitesPath+"/"+id+"/runs", object{"subject": object{"entry_id": entryID}}).wantError(403, "write")
+		viewer.post(runsPath+run+"/cancel", nil).wantError(403, "write")
+		viewer.get(runsPath + run).want(http.StatusOK)
+		viewer.get(suitesPath + "/" + id + "/runs").want(http.StatusOK)
+		stranger.get(runsPath+run).wantError(404, "Eval run not found")
+		stranger.get(runsPath+run+"/events").wantError(404, "Eval run not found")
+		stranger.post(runsPath+run+"/cancel", nil).wantError(404, "Eval run not found")
+		stranger.get(suitesPath+"/"+id+"/runs").wantError(404, "Eval suite not found")
+		stranger.post(suitesPath+"/"+id+"/runs", object{"subject": object{"entry_id": entryID}}).wantError(404, "Eval suite not found")
+		c.get(runsPath+run+"?case_id=nothing").wantError(404, "Case not found")
+	})
+}
+
+// TestRunKeepsItsCases changes and deletes the suite under its runs.
+func TestRunKeepsItsCases(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		c := w.org("acme")
+		suite := c.create(deterministic(exact("a", "a")))
+		id := suite["id"].(string)
+		run := c.start(suite)
+		c.patch(id, object{"cases_json": []object{exact("a", "b"), exact("c", "d")}}).want(http.StatusOK)
+		w.work()
+		run = c.await(run)
+		if diff := cmp.Diff([]any{"pass"}, verdicts(t, run)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
+		c.do(http.MethodDelete, suitesPath+"/"+id, nil).want(http.StatusNoContent)
+		c.get(runsPath+run["id"].(string)).wantError(404, "Eval run not found")
+		for _, table := range []string{"eval_runs", "eval_run_trials", "eval_run_cases", "eval_run_events"} {
+			if n := w.count(table); n != 0 {
+				t.Errorf("%d rows are left in %s", n, table)
+			}
+		}
+	})
+}
+
+func TestRunOutputTails(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		w.work()
+		c := w.org("acme")
+		long := strings.Repeat("x", 100<<10) + "end"
+		suite := c.create(deterministic(with(exact(long, long), "id", "long"), exact("\x00a", "\x00a")))
+		run := c.finished(suite)
+		if diff := cmp.Diff([]any{"pass", "pass"}, verdicts(t, run)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
+		tailOf := func(run object) string {
+			return list(t, list(t, run, "cases")[0], "trials")[0]["output_tail"].(string)
+		}
+		if got := tailOf(run); len(got) != 4<<10 || !strings.HasSuffix(got, "end") {
+			t.Errorf("tail of %d bytes", len(got))
+		}
+		one := c.get(runsPath + run["id"].(string) + "?case_id=long").want(http.StatusOK).run()
+		if got := tailOf(one); len(got) != 64<<10 || len(list(t, one, "cases")) != 1 {
+			t.Errorf("tail of %d bytes", len(got))
+		}
+	})
+}

@@ -1,0 +1,174 @@
+package evals
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// The cases of a suite are one document: they are written and read together,
+// the row's lock makes an append safe, and a list that does not want them
+// does not touch them, since neither database reads a long last column that
+// nobody selects. It is TEXT, which keeps numbers and unknown fields as their
+// author wrote them.
+
+const headColumns = `id, org_id, source_id, name, source_kind, verifier_kind, supports_no_skill, resource_limits, case_count, kind,
+	issues, version, created_by, created_at, updated_at`
+
+func scanHead(row store.Row) (Suite, error) { return scanSuite(row) }
+
+// scanSuite scans the columns of the head, and what follows them.
+func scanSuite(row store.Row, further ...any) (s Suite, err error) {
+	var limits *string
+	var issues string
+	err = row.Scan(append([]any{
+		&s.ID, &s.OrgID, &s.SourceID, &s.Name, &s.SourceKind, &s.VerifierKind, &s.SupportsNoSkill, &limits, &s.CaseCount,
+		&s.Kind, &issues, &s.Version, &s.CreatedBy, store.Time(&s.CreatedAt), store.Time(&s.UpdatedAt),
+	}, further...)...)
+	if err != nil {
+		return s, err
+	}
+	if limits != nil {
+		s.ResourceLimits = json.RawMessage(*limits)
+	}
+	return s, json.Unmarshal([]byte(issues), &s.Issues)
+}
+
+// scanDocument scans a suite whose cases are only passed on.
+func scanDocument(row store.Row) (Suite, error) {
+	var cases string
+	s, err := scanSuite(row, &cases)
+	s.Document = json.RawMessage(cases)
+	return s, err
+}
+
+// scanCases scans a suite and reads its cases.
+func scanCases(row store.Row) (s Suite, err error) {
+	if s, err = scanDocument(row); err != nil {
+		return s, err
+	}
+	var all []Fields
+	if err := json.Unmarshal(s.Document, &all); err != nil {
+		return s, err
+	}
+	s.Cases = make([]Case, len(all))
+	for i, f := range all {
+		s.Cases[i] = readCase(f, s.VerifierKind)
+	}
+	return s, nil
+}
+
+func insertSuite(ctx context.Context, tx *store.Tx, s Suite) error {
+	issues, err := json.Marshal(s.Issues)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO eval_suites (`+headColumns+`, cases)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		s.ID, s.OrgID, s.SourceID, s.Name, s.SourceKind, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind,
+		string(issues), s.Version, s.CreatedBy, store.Micros(s.CreatedAt), store.Micros(s.UpdatedAt), string(s.Document))
+	if err != nil {
+		return err
+	}
+	return insertEnvironments(ctx, tx, s)
+}
+
+func updateSuite(ctx context.Context, tx *store.Tx, s Suite) error {
+	issues, err := json.Marshal(s.Issues)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE eval_suites SET name = $3, verifier_kind = $4, supports_no_skill = $5, resource_limits = $6, case_count = $7,
+			kind = $8, issues = $9, version = $10, updated_at = $11, cases = $12
+		WHERE org_id = $1 AND id = $2`,
+		s.OrgID, s.ID, s.Name, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind, string(issues), s.Version,
+		store.Micros(s.UpdatedAt), string(s.Document))
+	if err != nil {
+		return err
+	}
+	if err := deleteEnvironments(ctx, tx, s.ID); err != nil {
+		return err
+	}
+	return insertEnvironments(ctx, tx, s)
+}
+
+func limitsText(s Suite) *string {
+	if s.ResourceLimits == nil {
+		return nil
+	}
+	text := string(s.ResourceLimits)
+	return &text
+}
+
+func deleteSuite(ctx context.Context, tx *store.Tx, s Suite) error {
+	if err := deleteEnvironments(ctx, tx, s.ID); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM eval_suites WHERE org_id = $1 AND id = $2`, s.OrgID, s.ID)
+	return err
+}
+
+func suiteByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Suite, error) {
+	rows, err := q.Query(ctx, `SELECT `+headColumns+`, cases FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Eval suite", scanCases)
+}
+
+func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Suite, int, error) {
+	const those = ` FROM eval_suites
+		WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')`
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+those, orgID, f.SourceID, f.VerifierKind)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	columns, scan := headColumns, scanHead
+	if f.WithCases {
+		columns, scan = headColumns+`, cases`, scanDocument
+	}
+	rows, err = q.Query(ctx, `SELECT `+columns+those+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
+		orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
+	suites, err := store.All(rows, err, scan)
+	return suites, total, err
+}
+
+func suitesOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, name, verifier_kind FROM eval_suites WHERE org_id = $1 AND source_id = $2 ORDER BY id`, orgID, sourceID)
+	return store.All(rows, err, func(row store.Row) (s Suite, err error) {
+		err = row.Scan(&s.ID, &s.Name, &s.VerifierKind)
+		return s, err
+	})
+}
+
+func documentsOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT cases FROM eval_suites WHERE org_id = $1 AND source_id = $2 ORDER BY id`, orgID, sourceID)
+	return store.All(rows, err, store.Value[string])
+}
+
+func insertEnvironments(ctx context.Context, tx *store.Tx, s Suite) error {
+	for _, c := range s.Cases {
+		key, ok := EnvironmentKey(s.OrgID, c.Package.EnvironmentRef)
+		if !ok {
+			continue
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO eval_environments (suite_id, key) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.ID, key)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteEnvironments(ctx context.Context, tx *store.Tx, suiteID string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM eval_environments WHERE suite_id = $1`, suiteID)
+	return err
+}
+
+func environmentInUse(ctx context.Context, q store.Querier, key string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_environments WHERE key = $1`, key)
+	n, err := store.One(rows, err, "Count", store.Value[int])
+	return n > 0, err
+}

@@ -1,0 +1,168 @@
+package taskpkg
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+)
+
+const (
+	maxRedirects        = 3
+	tries               = 3
+	defaultFetchTimeout = 2 * time.Minute
+	defaultRetryPause   = time.Second
+)
+
+var sha256Digest = regexp.MustCompile(`^sha256[=:]([0-9a-f]{64})$`)
+
+// A temporary error may be gone the next time.
+type temporary struct{ error }
+
+func (t temporary) Unwrap() error { return t.error }
+
+// fetch writes the environment to a file and returns its digest. It tries
+// again if something went wrong that may not be wrong for long.
+func (r *Runner) fetch(ctx context.Context, t Task, f *os.File) (digest string, err error) {
+	ref, fragment, given := strings.Cut(t.EnvironmentRef, "#")
+	want := sha256Digest.FindStringSubmatch(strings.ToLower(fragment))
+	if given && want == nil {
+		return "", failed(DigestMismatch, "the digest of environment_ref is not sha256=<64 hexadecimal digits>")
+	}
+	pause := r.RetryPause
+	if pause <= 0 {
+		pause = defaultRetryPause
+	}
+	for try := 1; ; try++ {
+		digest, err = r.fetchOnce(ctx, t, ref, f)
+		if !errors.As(err, &temporary{}) || try == tries {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(pause):
+		}
+		pause *= 2
+	}
+	if err != nil {
+		return "", explainFetch(ctx, err)
+	}
+	if want != nil && digest != want[1] {
+		return digest, failed(DigestMismatch, "the environment has the digest sha256=%s, not the one in environment_ref", digest)
+	}
+	return digest, nil
+}
+
+func (r *Runner) fetchOnce(ctx context.Context, t Task, ref string, f *os.File) (digest string, err error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	if err := f.Truncate(0); err != nil {
+		return "", err
+	}
+	body, err := r.open(ctx, t, ref)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	limit := r.archive().Packed
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, hash), io.LimitReader(body, limit+1))
+	if err != nil {
+		return "", interrupted(err)
+	}
+	if n > limit {
+		return "", fault.New(fault.TooLarge, "the environment is larger than %d bytes", limit)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// open opens what a reference names.
+func (r *Runner) open(ctx context.Context, t Task, ref string) (io.ReadCloser, error) {
+	scheme, _, _ := strings.Cut(ref, "://")
+	if scheme = strings.ToLower(scheme); scheme == "http" || scheme == "https" {
+		return r.openWeb(ctx, ref)
+	}
+	if t.BlobKey == nil || r.Blobs == nil {
+		return nil, failed(FetchRefused, "environment_ref is not an http or https URL")
+	}
+	key, ok := t.BlobKey(ref)
+	if !ok {
+		return nil, failed(FetchRefused, "the organisation has no environment of that name; import it, or use an http or https URL")
+	}
+	body, _, err := r.Blobs.Get(ctx, key)
+	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Malformed) {
+		err = temporary{err}
+	}
+	return body, err
+}
+
+func (r *Runner) openWeb(ctx context.Context, ref string) (io.ReadCloser, error) {
+	if r.HTTP == nil {
+		return nil, failed(FetchRefused, "environments are not fetched from the web here")
+	}
+	timeout := r.FetchTimeout
+	if timeout <= 0 {
+		timeout = defaultFetchTimeout
+	}
+	client := r.HTTP.With(outbound.Limits{Timeout: timeout, MaxBody: r.archive().Packed, MaxRedirects: maxRedirects})
+	resp, err := client.Get(ctx, ref)
+	if err != nil {
+		return nil, interrupted(err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	err = errors.Join(fault.New(fault.BadGateway, "the server answered %s", resp.Status), resp.Body.Close())
+	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout {
+		err = temporary{err}
+	}
+	return nil, err
+}
+
+// interrupted marks what may go better the next time.
+func interrupted(err error) error {
+	if fault.Is(err, fault.BadGateway) && !outbound.IsRefused(err) {
+		return temporary{err}
+	}
+	return err
+}
+
+// explainFetch gives an error its code.
+func explainFetch(ctx context.Context, err error) error {
+	var known *failure
+	switch {
+	case errors.As(err, &known):
+		return known
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case outbound.IsRefused(err), fault.Is(err, fault.TooLarge), fault.Is(err, fault.Malformed):
+		return failed(FetchRefused, "%s", shown(err))
+	}
+	return failed(FetchFailed, "%s", shown(err))
+}
+
+// shown returns what may be told of an error: the messages of those that have
+// a kind.
+func shown(err error) string {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return "the environment cannot be fetched"
+}
+
+func failed(code Code, format string, args ...any) *failure {
+	return &failure{verdict: Error, code: code, message: fmt.Sprintf(format, args...)}
+}
