@@ -78,8 +78,8 @@ func (r sourceRuns) Failures(ctx context.Context, q store.Querier, orgID, source
 	failures := make([]sources.Failure, len(found))
 	for i, f := range found {
 		failures[i] = sources.Failure{
-			Query: f.Query, ShouldTrigger: f.ShouldTrigger, Regression: f.Regression,
-			Failed: 1, Runs: 1, LastFailedAt: f.LastAt,
+			Query: f.Query, ShouldTrigger: f.ShouldTrigger, InvocationType: f.Invocation, Regression: f.Regression,
+			Failed: f.Failed, Runs: f.Runs, LastFailedAt: f.LastAt,
 		}
 	}
 	return failures, err

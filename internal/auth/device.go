@@ -146,8 +146,12 @@ func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, app
 	return nil
 }
 
-// Sweep removes logins that are over. It is run on a schedule.
+// Sweep removes logins and sessions that are over. It is run on a schedule.
 func (s *Service) Sweep(ctx context.Context) error {
-	_, err := s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(store.Now().Add(-deviceLifetime)))
+	now := store.Now()
+	if err := deleteOverSessions(ctx, s.DB, now); err != nil {
+		return err
+	}
+	_, err := s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(now.Add(-deviceLifetime)))
 	return err
 }

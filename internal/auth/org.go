@@ -1,6 +1,7 @@
 // Package auth knows the organisations, the people in them, and the API keys
-// they hold; it tells who is behind a key. It owns the tables organisations,
-// users, api_keys, device_codes and service_secrets.
+// they hold; it tells who is behind a key or a browser's session. It owns the
+// tables organisations, users, api_keys, sessions, device_codes and
+// service_secrets.
 package auth
 
 import (

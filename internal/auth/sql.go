@@ -135,24 +135,96 @@ type holder struct {
 	revokedAt *time.Time
 }
 
+const holderColumns = `k.id, k.hash, k.permissions, k.expires_at, k.revoked_at, u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
+
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
 	rows, err := q.Query(ctx, `
-		SELECT k.id, k.hash, k.permissions, k.expires_at, k.revoked_at,
-			u.id, u.email, u.name, u.role, o.id, o.name, o.plan
+		SELECT `+holderColumns+`
 		FROM api_keys k JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
 		WHERE k.hash = $1`, hash)
 	return store.One(rows, err, "Key", scanHolder)
 }
 
-func scanHolder(row store.Row) (h holder, err error) {
+func scanHolder(row store.Row) (h holder, err error) { return scanHolderAnd(row) }
+
+// scanHolderAnd scans a holder and the columns that follow it.
+func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	c := &h.caller
 	var permissions *string
-	err = row.Scan(&c.KeyID, &h.hash, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt),
-		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan)
+	err = row.Scan(append([]any{
+		&c.KeyID, &h.hash, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt),
+		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
+	}, more...)...)
 	var names []access.Permission
 	if permissions != nil {
 		names = splitPermissions(*permissions)
 	}
 	c.Permissions = narrow(c.Role, names)
 	return h, err
+}
+
+func insertSession(ctx context.Context, q store.Querier, s Session, hash string) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO sessions (id, org_id, user_id, key_id, hash, browser, address, created_at, used_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		s.ID, s.OrgID, s.UserID, s.KeyID, hash, s.Browser, s.Address,
+		store.Micros(s.CreatedAt), store.Micros(s.UsedAt), store.Micros(s.ExpiresAt))
+	return err
+}
+
+func sessionByHash(ctx context.Context, q store.Querier, hash string) (heldSession, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+holderColumns+`, s.id, s.used_at, s.expires_at
+		FROM sessions s JOIN api_keys k ON k.id = s.key_id JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
+		WHERE s.hash = $1`, hash)
+	return store.One(rows, err, "Session", func(row store.Row) (h heldSession, err error) {
+		h.holder, err = scanHolderAnd(row, &h.id, store.Time(&h.usedAt), store.Time(&h.sessionTo))
+		return h, err
+	})
+}
+
+func liveSessions(ctx context.Context, q store.Querier, orgID, userID string, now time.Time) ([]Session, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.id, s.org_id, s.user_id, s.key_id, k.name, s.browser, s.address, s.created_at, s.used_at, s.expires_at
+		FROM sessions s JOIN api_keys k ON k.id = s.key_id
+		WHERE s.org_id = $1 AND s.user_id = $2 AND s.expires_at > $3 AND s.used_at > $4
+			AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $3)
+		ORDER BY s.id DESC`, orgID, userID, store.Micros(now), store.Micros(now.Add(-SessionIdle)))
+	return store.All(rows, err, scanSession)
+}
+
+func scanSession(row store.Row) (s Session, err error) {
+	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.KeyName, &s.Browser, &s.Address,
+		store.Time(&s.CreatedAt), store.Time(&s.UsedAt), store.Time(&s.ExpiresAt))
+	return s, err
+}
+
+func touchSession(ctx context.Context, q store.Querier, id string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE sessions SET used_at = $2 WHERE id = $1`, id, store.Micros(at))
+	return err
+}
+
+func deleteSession(ctx context.Context, q store.Querier, c access.Caller, id string) (int64, error) {
+	return q.Exec(ctx, `DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3`, c.OrgID, c.UserID, id)
+}
+
+func deleteSessionByHash(ctx context.Context, q store.Querier, hash string) error {
+	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash)
+	return err
+}
+
+func deleteOverSessions(ctx context.Context, q store.Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1 OR used_at < $2`,
+		store.Micros(now), store.Micros(now.Add(-SessionIdle)))
+	return err
+}
+
+func waitingDevice(ctx context.Context, q store.Querier, userCode string, now time.Time) (DeviceRequest, error) {
+	rows, err := q.Query(ctx, `
+		SELECT user_code, client_id, created_at, expires_at FROM device_codes
+		WHERE user_code = $1 AND status = $2 AND expires_at > $3`, userCode, DevicePending, store.Micros(now))
+	return store.One(rows, err, "Login", func(row store.Row) (d DeviceRequest, err error) {
+		err = row.Scan(&d.UserCode, &d.ClientID, store.Time(&d.CreatedAt), store.Time(&d.ExpiresAt))
+		return d, err
+	})
 }

@@ -65,8 +65,8 @@ func TestFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []evals.Failure{
-			{SuiteID: prompts["id"].(string), RunID: third["id"].(string), CaseID: "p", Query: "say it", ShouldTrigger: true, FailedTrials: 1},
-			{SuiteID: triggers["id"].(string), RunID: second["id"].(string), CaseID: "a", Query: "good", ShouldTrigger: true, FailedTrials: 3, Regression: true},
+			{SuiteID: prompts["id"].(string), RunID: third["id"].(string), CaseID: "p", Query: "say it", ShouldTrigger: true, Failed: 1, Runs: 1},
+			{SuiteID: triggers["id"].(string), RunID: second["id"].(string), CaseID: "a", Query: "good", ShouldTrigger: true, Failed: 1, Runs: 2, Regression: true},
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(evals.Failure{}, "LastAt")); diff != "" {
 			t.Errorf("failures (-want +got):\n%s", diff)

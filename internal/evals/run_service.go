@@ -313,11 +313,15 @@ type Failure struct {
 	Query                  string
 	// ShouldTrigger is false for a query that must not trigger the skill.
 	ShouldTrigger bool
-	FailedTrials  int
-	LastAt        time.Time // when that run ended
+	Invocation    string    // how the skill is called, or ""
+	Failed, Runs  int       // of the last runs with a verdict on the case
+	LastAt        time.Time // when the newest run ended
 	// Regression says that the case passed in the run before.
 	Regression bool
 }
+
+// lastRuns is how many runs of a suite Failures looks back.
+const lastRuns = 20
 
 // Failures returns the cases with a query that failed in the newest run of
 // each suite that came to its end and was about the source.

@@ -222,16 +222,16 @@ func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial,
 func insertRunCases(ctx context.Context, tx *store.Tx, runID string, cases []Case, all []CaseResult) error {
 	n := len(cases)
 	ids, verdicts, queries := make([]string, n), make([]string, n), make([]*string, n)
-	trigger, failed := make([]bool, n), make([]int64, n)
+	trigger, invocations := make([]bool, n), make([]string, n)
 	for i, c := range cases {
 		ids[i], verdicts[i], queries[i] = c.ID, string(*all[i].Verdict), c.query()
-		trigger[i], failed[i] = c.Expectation != ShouldNotTrigger, int64(all[i].failed)
+		trigger[i], invocations[i] = c.Expectation != ShouldNotTrigger, plainText(c.Invocation)
 	}
 	_, err := store.Bulk{
 		Table: "eval_run_cases",
 		Columns: []store.Column{
 			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("case_id", ids), store.Col("query", queries),
-			store.Col("should_trigger", trigger), store.Col("verdict", verdicts), store.Col("failed_trials", failed),
+			store.Col("should_trigger", trigger), store.Col("verdict", verdicts), store.Col("invocation", invocations),
 		},
 		OnConflict: "ON CONFLICT DO NOTHING",
 	}.Insert(ctx, tx)
@@ -239,23 +239,29 @@ func insertRunCases(ctx context.Context, tx *store.Tx, runID string, cases []Cas
 }
 
 // failuresOfSource reads the cases with a query that failed in the newest run
-// of each suite, and how they did in the run before it.
+// of each suite, how they did in the run before it, and in the last runs.
 func failuresOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
 	rows, err := q.Query(ctx, `
 		WITH ranked AS (
 			SELECT id, suite_id, finished_at, ROW_NUMBER() OVER (PARTITION BY suite_id ORDER BY id DESC) AS place
 			FROM eval_runs WHERE org_id = $1 AND source_id = $2 AND status = $3
+		), scored AS (
+			SELECT r.suite_id, c.case_id, COUNT(*) FILTER (WHERE c.verdict = $4) AS failed, COUNT(*) AS runs
+			FROM ranked r JOIN eval_run_cases c ON c.run_id = r.id AND c.verdict IN ($4, $5)
+			WHERE r.place <= $6 GROUP BY r.suite_id, c.case_id
 		)
-		SELECT newest.suite_id, newest.id, c.case_id, c.query, c.should_trigger, c.failed_trials, newest.finished_at,
-			COALESCE(before.verdict = $5, FALSE)
+		SELECT newest.suite_id, newest.id, c.case_id, c.query, c.should_trigger, c.invocation, scored.failed, scored.runs,
+			newest.finished_at, COALESCE(before.verdict = $5, FALSE)
 		FROM ranked newest
 		JOIN eval_run_cases c ON c.run_id = newest.id AND c.verdict = $4 AND c.query IS NOT NULL
+		JOIN scored ON scored.suite_id = newest.suite_id AND scored.case_id = c.case_id
 		LEFT JOIN ranked earlier ON earlier.suite_id = newest.suite_id AND earlier.place = 2
 		LEFT JOIN eval_run_cases before ON before.run_id = earlier.id AND before.case_id = c.case_id
 		WHERE newest.place = 1
-		ORDER BY newest.id DESC, c.case_id`, orgID, sourceID, Succeeded, Fail, Pass)
+		ORDER BY newest.id DESC, c.case_id`, orgID, sourceID, Succeeded, Fail, Pass, lastRuns)
 	return store.All(rows, err, func(row store.Row) (f Failure, err error) {
-		err = row.Scan(&f.SuiteID, &f.RunID, &f.CaseID, &f.Query, &f.ShouldTrigger, &f.FailedTrials, store.Time(&f.LastAt), &f.Regression)
+		err = row.Scan(&f.SuiteID, &f.RunID, &f.CaseID, &f.Query, &f.ShouldTrigger, &f.Invocation, &f.Failed, &f.Runs,
+			store.Time(&f.LastAt), &f.Regression)
 		return f, err
 	})
 }

@@ -32,7 +32,6 @@ type CaseResult struct {
 	Baseline *Verdict // nil without a baseline
 	Trials   []Trial  // with the skill first, then the baseline's, by number
 
-	failed  int // trials with the skill
 	allPass bool
 }
 
@@ -101,7 +100,7 @@ func results(cases []Case, trials []Trial) []CaseResult {
 	for i, c := range cases {
 		r, t := &all[i], skill[i]
 		r.Verdict, r.Baseline = t.verdict(c), base[i].verdict(c)
-		r.failed, r.allPass = t.failed, t.failed == 0
+		r.allPass = t.failed == 0
 		r.Score = t.mean()
 	}
 	return all

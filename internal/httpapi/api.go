@@ -47,6 +47,7 @@ type API struct {
 	metrics metrics
 	names   *schemaNames
 	routes  []Route
+	missing http.Handler // answers people whom no route does; may be nil
 }
 
 // A Route is one line of the interface's tables.

@@ -93,6 +93,10 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 		structured(http.StatusMethodNotAllowed, r.Method+" is not allowed here; allowed: "+strings.Join(allowed, ", ")).write(w)
 		return
 	}
+	if a.missing != nil && wantsPage(r) {
+		a.missing.ServeHTTP(w, r)
+		return
+	}
 	a.writeError(w, r, noRoute(r))
 }
 

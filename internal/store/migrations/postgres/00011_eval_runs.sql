@@ -62,7 +62,7 @@ CREATE TABLE eval_run_cases (
     query          TEXT, -- of the cases that have one
     should_trigger BOOLEAN NOT NULL,
     verdict        TEXT NOT NULL,
-    failed_trials  BIGINT NOT NULL,
+    invocation     TEXT NOT NULL, -- how the skill is called; empty if the case does not say
     PRIMARY KEY (run_id, case_id)
 );
 

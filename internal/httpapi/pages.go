@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+)
+
+// HandleMissing lets a handler answer people who ask for a page that no route
+// takes. Programs get the structured error.
+func (a *API) HandleMissing(handler http.Handler) { a.missing = handler }
+
+// wantsPage tells people from programs: only browsers ask for HTML, and never
+// below the API's paths.
+func wantsPage(r *http.Request) bool {
+	for _, prefix := range []string{"/api/", "/v1/", "/.well-known/"} {
+		if strings.HasPrefix(r.URL.Path, prefix) {
+			return false
+		}
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// Limit counts a request that a plain handler serves against a route's limit,
+// and tells the client where it stands, as typed routes do. Over the limit the
+// error is of kind fault.Limited.
+func (a *API) Limit(w http.ResponseWriter, req *http.Request, r Route, c access.Caller) error {
+	return a.limit(w, req, r, c)
+}
+
+// NoteCaller remembers who makes a request that a plain handler serves, for
+// the log.
+func NoteCaller(req *http.Request, c access.Caller) { noteCaller(req.Context(), c) }
