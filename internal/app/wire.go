@@ -207,7 +207,8 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	log := a.log.With("in", "evals")
 	return &evals.Service{
 		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
-		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Log: log}, Closing: a.closing, Log: log,
+		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Dir: c.SandboxScratch, Log: log},
+		Scratch:  c.SandboxScratch, Closing: a.closing, Log: log,
 	}, nil
 }
 

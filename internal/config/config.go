@@ -51,6 +51,7 @@ type Config struct {
 	Sandbox          string `default:"bubblewrap" enum:"bubblewrap,docker,none" help:"What runs the programs of eval cases: ${enum}."`
 	SandboxAllowNone bool   `help:"Let --sandbox none run them with the rights of the service."`
 	SandboxImage     string `placeholder:"IMAGE" help:"Image that --sandbox docker makes containers of."`
+	SandboxScratch   string `placeholder:"DIR" help:"Folder in which they work, which other users must be able to enter if the service runs as root; the system's temporary one when empty."`
 
 	Repohost              string `default:"git" enum:"git,github,gitea" help:"Code host: ${enum}."`
 	RepohostURL           URL    `placeholder:"URL" help:"Base URL of the code host, or the folder of the bare repositories."`
