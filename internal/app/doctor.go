@@ -41,7 +41,7 @@ const (
 func Examine(ctx context.Context, c config.Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	findings := append([]Finding{examineData(c)}, examineSandbox(ctx, c)...)
+	findings := []Finding{examineData(c), examineSandbox(ctx, c)}
 	// To open a missing SQLite database is to make it.
 	if path, ok := strings.CutPrefix(c.URL(), "sqlite:"); ok {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
@@ -67,20 +67,20 @@ func Examine(ctx context.Context, c config.Config) []Finding {
 
 // examineSandbox says what holds foreign programs back. Only some eval cases
 // need it, so a machine without one is not broken.
-func examineSandbox(ctx context.Context, c config.Config) []Finding {
+func examineSandbox(ctx context.Context, c config.Config) Finding {
 	s, err := newSandbox(c)
 	if err != nil {
-		return []Finding{broken("sandbox", "%s", err)}
+		return broken("sandbox", "%s", err)
 	}
 	report, err := s.Check(ctx)
 	if err != nil {
-		return []Finding{{"sandbox", Advice, err.Error()}}
+		return Finding{"sandbox", Advice, err.Error()}
 	}
-	findings := []Finding{{"sandbox", Good, fmt.Sprintf("%s %s: %s", report.Driver, report.Version, strings.Join(report.InForce, ", "))}}
-	for _, missing := range report.Missing {
-		findings = append(findings, Finding{"sandbox", Advice, missing})
+	message := fmt.Sprintf("%s %s: %s", report.Driver, report.Version, strings.Join(report.InForce, "; "))
+	if len(report.Missing) > 0 {
+		message += ". Not here: " + strings.Join(report.Missing, "; ")
 	}
-	return findings
+	return Finding{"sandbox", Good, message}
 }
 
 func broken(check, format string, args ...any) Finding {

@@ -174,9 +174,10 @@ func TestSettingsAreMasked(t *testing.T) {
 		"data": "./data", "database-url": "postgres://u:[secret]@db/w", "database-conns": "16",
 		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "roles": "web", "plan": "team", "bootstrap-key": "[secret]",
 		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
-		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]",
+		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",
+		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
-		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]",
+		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-interval": "15m0s",
 		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d",
 		"workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}
