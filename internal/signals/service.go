@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -27,6 +29,17 @@ type Service struct {
 	// Secret is the installation's own: contributors are kept as its hashes.
 	Secret  []byte
 	Watcher Watcher
+
+	sharesOnce sync.Once
+	shares     *lru.Cache[string, bool] // ids of signal_contributors that are stored
+}
+
+// keptShares is how many shares are remembered: most contributors come again.
+const keptShares = 100_000
+
+func (s *Service) knownShares() *lru.Cache[string, bool] {
+	s.sharesOnce.Do(func() { s.shares = lru.New[string, bool](keptShares) })
+	return s.shares
 }
 
 // Result is what came of a body.
@@ -88,15 +101,25 @@ func firstOfEach(signals []Signal) []Signal {
 
 // store stores signals and counts those that are new, in one transaction.
 func (s *Service) store(ctx context.Context, orgID string, signals []Signal) (accepted int, err error) {
+	known := s.knownShares()
+	var shares map[string]share
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		fresh, err := insertSignals(ctx, tx, orgID, signals)
 		if accepted = len(fresh); err != nil || accepted == 0 {
 			return err
 		}
-		if err := addCells(ctx, tx, orgID, tallyOf(fresh)); err != nil {
+		t := tallyOf(fresh)
+		shares = t.shares(orgID, func(id string) bool { _, ok := known.Get(id); return ok })
+		if err := addCells(ctx, tx, orgID, t, shares); err != nil {
 			return err
 		}
 		return s.Watcher.Changed(ctx, tx, orgID)
 	})
-	return accepted, err
+	if err != nil {
+		return accepted, err
+	}
+	for id := range shares {
+		known.Put(id, true, 1)
+	}
+	return accepted, nil
 }

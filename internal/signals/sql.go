@@ -55,14 +55,26 @@ type share struct {
 	contributor string
 }
 
-// insertContributors notes who is in which cell and returns those that are
-// new there.
-func insertContributors(ctx context.Context, tx *store.Tx, orgID string, t tally) (map[place][]string, error) {
+// shares lists who is in which cell, by the ids of the rows that say so, those
+// that are known left out.
+func (t tally) shares(orgID string, known func(id string) bool) map[string]share {
 	shares := map[string]share{}
 	for p, c := range t {
+		cell := p.id(orgID)
 		for who := range c.people {
-			shares[hash(p.id(orgID), who)] = share{p, who}
+			if id := hash(cell, who); !known(id) {
+				shares[id] = share{p, who}
+			}
 		}
+	}
+	return shares
+}
+
+// insertContributors notes who is in which cell and returns those that are
+// new there.
+func insertContributors(ctx context.Context, tx *store.Tx, shares map[string]share) (map[place][]string, error) {
+	if len(shares) == 0 {
+		return nil, nil
 	}
 	ids, err := store.Bulk{
 		Table:      "signal_contributors",
@@ -78,8 +90,8 @@ func insertContributors(ctx context.Context, tx *store.Tx, orgID string, t tally
 }
 
 // addCells adds the tally to the cells.
-func addCells(ctx context.Context, tx *store.Tx, orgID string, t tally) error {
-	fresh, err := insertContributors(ctx, tx, orgID, t)
+func addCells(ctx context.Context, tx *store.Tx, orgID string, t tally, shares map[string]share) error {
+	fresh, err := insertContributors(ctx, tx, shares)
 	if err != nil {
 		return err
 	}
