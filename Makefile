@@ -13,6 +13,10 @@ help: ## Show this list
 run: ## Run the service from source; ARGS="--addr 127.0.0.1:9000" adds flags
 	go run ./cmd/whetstone serve $(ARGS)
 
+.PHONY: demo
+demo: ## Run the service in data-demo, filled with an organisation to look at
+	go run ./cmd/whetstone serve --data data-demo $(if $(wildcard data-demo/whetstone.db),,--demo) $(ARGS)
+
 .PHONY: build
 build: ## Build the static binary bin/whetstone
 	go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/whetstone ./cmd/whetstone

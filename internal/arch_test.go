@@ -31,6 +31,7 @@ var layers = []layer{
 	{"the command line", []string{"internal/cli"}},
 	{"the wiring", []string{"internal/app"}},
 	{"the settings", []string{"internal/config"}},
+	{"the demo", []string{"internal/demo"}},
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{"a capability", []string{

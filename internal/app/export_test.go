@@ -1,6 +1,18 @@
 package app
 
-import "github.com/whetstone-dev/whetstone/internal/httpapi"
+import (
+	"context"
+	"io"
+
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
 
 // Routes lists the typed routes that the service answers.
 func (a *App) Routes() []httpapi.Route { return a.parts.api.Routes() }
+
+// FillThinDemo is FillDemo with half of the sessions.
+func (a *App) FillThinDemo(ctx context.Context) error {
+	filler := a.demo(io.Discard)
+	filler.Thin = 2
+	return filler.Fill(ctx)
+}

@@ -27,6 +27,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -37,6 +38,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/web"
 )
 
 // parts are what the running service holds on to.
@@ -55,6 +57,7 @@ type parts struct {
 	community *community.Service
 	signals   *signals.Service
 	proposals *proposals.Service
+	web       *web.Service
 	api       *httpapi.API
 	handler   http.Handler
 }
@@ -79,6 +82,9 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
 	})
 	if err := a.capabilities(ctx, &p); err != nil {
+		return p, err
+	}
+	if err := a.pages(&p); err != nil {
 		return p, err
 	}
 	p.register()
@@ -136,6 +142,16 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 	return nil
 }
 
+// pages makes the dashboard.
+func (a *App) pages(p *parts) (err error) {
+	p.web, err = web.New(web.Parts{
+		Auth: p.auth, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
+		Alerts: p.alerts, Sources: p.sources, Evals: p.evals, Repohost: p.repohost, Community: p.community,
+		Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: a.log.With("in", "web"),
+	})
+	return err
+}
+
 // register makes the queue run all jobs.
 func (p *parts) register() {
 	p.registry.Register()
@@ -161,6 +177,7 @@ func (p *parts) mount() {
 	p.signals.Mount(p.api)
 	p.proposals.Mount(p.api)
 	p.registry.MountDiscovery(p.api, p.auth)
+	p.web.Mount(p.api)
 }
 
 func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {

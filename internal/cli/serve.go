@@ -13,6 +13,8 @@ import (
 
 type serveCommand struct {
 	config.Config `embed:""`
+
+	Demo bool `help:"Fill an empty database with an organisation to look at."`
 }
 
 // Run starts the service and returns when ctx is done and all is drained.
@@ -30,6 +32,11 @@ func (c *serveCommand) Run(ctx context.Context, p *Program) error {
 	// by others.
 	if a.FirstKey != "" {
 		fmt.Fprintf(p.Stdout, "API key of the organisation \"default\", shown this once: %s\n", a.FirstKey)
+	}
+	if c.Demo {
+		if err := a.FillDemo(ctx, p.Stderr); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(p.Stdout, "Whetstone %s: %s (data in %s)\n", p.Version, a.URL(), c.Where())
 	fmt.Fprintf(p.Stderr, "listening on %s\n", a.ListenURL())

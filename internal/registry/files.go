@@ -3,16 +3,12 @@ package registry
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"slices"
 	"unicode/utf8"
-
-	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
 )
 
 // Open reads a version's archive. The caller closes it.
@@ -64,90 +60,20 @@ func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, 
 	if err != nil {
 		return nil, err
 	}
-	paths := changedPaths(old, to)
-	before, err := s.contents(ctx, old, paths)
+	after, err := s.Open(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.contents(ctx, to, paths)
+	defer after.Close()
+	if old.ID == "" {
+		return compare.Packages(ctx, nil, after)
+	}
+	before, err := s.Open(ctx, old)
 	if err != nil {
 		return nil, err
 	}
-	return diffFiles(paths, before, after), nil
-}
-
-// changedPaths lists the files that are not the same in both versions.
-func changedPaths(old, to Version) []string {
-	hashes := map[string][2]string{}
-	for i, v := range []Version{old, to} {
-		for _, f := range v.Manifest {
-			pair := hashes[f.Path]
-			pair[i] = f.Hash
-			hashes[f.Path] = pair
-		}
-	}
-	var paths []string
-	for path, pair := range hashes {
-		if pair[0] != pair[1] {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return paths
-}
-
-// maxShown is the largest file whose changes are shown.
-const maxShown = 1 << 20
-
-// contents reads the files of a version at the paths; nil stands for one that
-// is too large to show. The zero Version has no files.
-func (s *Service) contents(ctx context.Context, v Version, paths []string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	if v.ID == "" {
-		return files, nil
-	}
-	pkg, err := s.Open(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	defer pkg.Close()
-	err = pkg.Walk(ctx, func(f skillpkg.File, r io.Reader) (err error) {
-		if _, wanted := slices.BinarySearch(paths, f.Path); !wanted {
-			return nil
-		}
-		files[f.Path] = nil
-		if f.Size <= maxShown {
-			files[f.Path], err = io.ReadAll(r)
-		}
-		return err
-	})
-	return files, err
-}
-
-func diffFiles(paths []string, before, after map[string][]byte) []byte {
-	var b bytes.Buffer
-	for _, path := range paths {
-		old, had := before[path]
-		now, has := after[path]
-		oldName, newName := nameInDiff("a/", path, had), nameInDiff("b/", path, has)
-		if had && !text(old) || has && !text(now) {
-			fmt.Fprintf(&b, "Binary files %s and %s differ\n", oldName, newName)
-			continue
-		}
-		if bytes.Equal(old, now) { // an empty file came or went
-			fmt.Fprintf(&b, "diff %s %s\n", oldName, newName)
-		}
-		b.Write(diff.Diff(oldName, old, newName, now))
-	}
-	return b.Bytes()
-}
-
-// nameInDiff is /dev/null for a file that is not there, as patch expects.
-func nameInDiff(prefix, path string, there bool) string {
-	if !there {
-		return "/dev/null"
-	}
-	return prefix + path
+	defer before.Close()
+	return compare.Packages(ctx, before, after)
 }
 
 // text reports whether a diff or a browser can show the content.

@@ -42,6 +42,9 @@ type Publication struct {
 
 	Archive io.ReaderAt
 	Size    int64
+
+	// At is when it was published; now when zero. No request can set it.
+	At time.Time
 }
 
 // Create makes an entry with its first version. A taken name is a conflict.
@@ -103,7 +106,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 			return false, err
 		}
 		v, made = fresh, true
-		v.EntryID, v.PushedAt = entryID, after(e.UpdatedAt)
+		v.EntryID, v.PushedAt = entryID, after(e.UpdatedAt, p.At)
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
@@ -165,13 +168,21 @@ func (e *Entry) setCurrent(v Version, since time.Time) {
 	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.UpdatedAt = v.ID, v.Version, v.ContentHash, since
 }
 
-// after is now, or a moment after what happened last, should the clock of
-// another replica run ahead: the order of pushes is that of their times.
-func after(last time.Time) time.Time {
-	if t := store.Now(); t.After(last) {
+// after is the given time, now if it is zero, or a moment after what happened
+// last, should the clock of another replica run ahead: the order of pushes is
+// that of their times.
+func after(last, at time.Time) time.Time {
+	if t := orNow(at); t.After(last) {
 		return t
 	}
 	return last.Add(time.Microsecond)
+}
+
+func orNow(at time.Time) time.Time {
+	if at.IsZero() {
+		return store.Now()
+	}
+	return at
 }
 
 // publish checks the archive, stores its bytes, and lets commit write the
@@ -228,7 +239,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 	v = Version{
 		ID: store.NewID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
 		ChangeSummary: p.ChangeSummary, Source: p.Source, SourceRef: p.SourceRef, SourceRepo: p.SourceRepo,
-		PushedBy: p.UserID, PushedAt: store.Now(),
+		PushedBy: p.UserID, PushedAt: orNow(p.At),
 	}
 	if v.ContentHash, err = hashOf(io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
 		return v, nil, err

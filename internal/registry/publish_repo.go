@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -85,7 +86,7 @@ func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Versio
 	if !fault.Is(err, fault.NotFound) {
 		return fresh, false, err
 	}
-	fresh.EntryID, fresh.PushedAt = e.ID, after(e.UpdatedAt)
+	fresh.EntryID, fresh.PushedAt = e.ID, after(e.UpdatedAt, time.Time{})
 	if err := insertVersion(ctx, tx, fresh); err != nil {
 		return fresh, false, err
 	}

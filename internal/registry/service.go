@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -58,7 +59,7 @@ func rollback(ctx context.Context, tx *store.Tx, entryID string, r NewRollback) 
 		return result, err
 	}
 	to.RolledBack = false
-	e.setCurrent(to, after(e.UpdatedAt))
+	e.setCurrent(to, after(e.UpdatedAt, r.At))
 	if err := updateCurrent(ctx, tx, e); err != nil {
 		return result, err
 	}
@@ -71,6 +72,7 @@ type NewRollback struct {
 	OrgID, UserID string
 	Target        string // a version, or ""
 	Reason        *string
+	At            time.Time // as in Publication
 }
 
 // RollbackResult is the entry after a rollback, its current version, and the

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"context"
+	"io"
+
+	"github.com/whetstone-dev/whetstone/internal/demo"
+)
+
+// FillDemo fills an empty database with an organisation to look at, and says
+// on progress how far it is. It is called before Run; after an error the App
+// is closed.
+func (a *App) FillDemo(ctx context.Context, progress io.Writer) error {
+	err := a.demo(progress).Fill(ctx)
+	if err != nil {
+		a.close(a.parts.db)
+	}
+	return err
+}
+
+func (a *App) demo(progress io.Writer) *demo.Filler {
+	p := a.parts
+	return &demo.Filler{
+		Auth: p.auth, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry, Sources: p.sources, Evals: p.evals,
+		Alerts: p.alerts, Signals: p.signals, Community: p.community, Progress: progress,
+	}
+}

@@ -1,0 +1,200 @@
+package app_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestDemo fills a database and looks at it as a person would.
+func TestDemo(t *testing.T) {
+	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		log := &logBuffer{}
+		a, err := app.New(t.Context(), options(settings(t, flags...), log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.FillThinDemo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := run(t, a, log)
+		s.wantDemoSkills(t)
+		s.wantDemoRegistry(t)
+		s.wantDemoAlerts(t)
+		s.wantDemoSources(t)
+		s.wantDemoRuns(t)
+		eventually(t, "two proposals", func() bool {
+			var body struct{ Proposals []any }
+			s.into(t, "/api/v1/proposals", &body)
+			return len(body.Proposals) == 2
+		})
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := app.New(t.Context(), options(settings(t, flags...), log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = again.FillDemo(t.Context(), io.Discard)
+		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "it has 6 people. The demo fills only an empty one") {
+			t.Errorf("a second filling: %v, want a conflict", err)
+		}
+	})
+}
+
+func (s *service) wantDemoSkills(t *testing.T) {
+	t.Helper()
+	var body struct {
+		Skills []struct {
+			Name, Status   string
+			UniqueSessions int `json:"unique_sessions"`
+		} `json:"skills"`
+	}
+	s.into(t, "/v1/skills?per_page=100", &body)
+	got := map[string]int{}
+	for _, skill := range body.Skills {
+		got[skill.Status]++
+		if skill.Name == "incident-timeline" && skill.UniqueSessions != 3 {
+			t.Errorf("the new skill has %d sessions, want 3", skill.UniqueSessions)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"healthy": 8, "warning": 2, "critical": 1, "unknown": 1}, got); diff != "" {
+		t.Errorf("skills by status (-want +got):\n%s", diff)
+	}
+}
+
+// demoEntry is an entry of the registry as the demo's tests look at it.
+type demoEntry struct {
+	Versions []struct {
+		Version    string
+		RolledBack bool     `json:"rolled_back"`
+		Sessions   int      `json:"aggregate_sessions"`
+		PassRate   *float64 `json:"aggregate_pass_rate"`
+	}
+	Rollbacks []struct{ Reason string }
+}
+
+// wantDemoRegistry: what a version did is counted for it.
+func (s *service) wantDemoRegistry(t *testing.T) {
+	t.Helper()
+	var list struct {
+		Entries []struct{ ID, Name string }
+	}
+	s.into(t, "/api/v1/registry?limit=100", &list)
+	entries := map[string]demoEntry{}
+	for _, e := range list.Entries {
+		var entry demoEntry
+		s.into(t, "/api/v1/registry/"+e.ID, &entry)
+		if n := len(entry.Versions); n < 2 || n > 5 {
+			t.Errorf("%s has %d versions, want 2 to 5", e.Name, n)
+		}
+		entries[e.Name] = entry
+	}
+	if len(entries) != 12 {
+		t.Fatalf("%d entries, want 12", len(entries))
+	}
+	back := entries["api-docs"]
+	if !back.Versions[0].RolledBack || len(back.Rollbacks) != 1 || back.Rollbacks[0].Reason == "" {
+		t.Errorf("api-docs is %+v, want its newest version rolled back with a reason", back)
+	}
+	now, before := entries["invoice-reader"].Versions[0], entries["invoice-reader"].Versions[1]
+	if now.Version != "1.4.0" || now.Sessions < 20 || *now.PassRate > .6 || before.Sessions < 20 || *before.PassRate < .85 {
+		t.Errorf("invoice-reader passes %.2f of %d sessions after %.2f of %d; want a fall", *now.PassRate, now.Sessions, *before.PassRate, before.Sessions)
+	}
+}
+
+func (s *service) wantDemoAlerts(t *testing.T) {
+	t.Helper()
+	var body struct {
+		Events []struct {
+			SkillName  string `json:"skill_name"`
+			Type       string
+			Transition string
+		}
+	}
+	s.into(t, "/api/v1/alert-events", &body)
+	firing := map[string]bool{}
+	for _, e := range body.Events {
+		firing[e.SkillName+" "+e.Type] = e.Transition == "firing"
+	}
+	if !firing["invoice-reader pass_rate_below"] || !firing["meeting-minutes no_data"] {
+		t.Errorf("what fires is %v, want invoice-reader by its rate and meeting-minutes by its silence", firing)
+	}
+}
+
+// wantDemoSources waits for the suggestions, which a job makes.
+func (s *service) wantDemoSources(t *testing.T) {
+	t.Helper()
+	var list []struct{ ID, Label string }
+	s.into(t, "/api/v1/cloud-sources", &list)
+	categories := map[string]bool{}
+	for _, source := range list {
+		var body struct {
+			ValidationReports []struct {
+				Findings []struct{ Category string }
+			}
+			EvalSuggestionCount int
+		}
+		eventually(t, "suggestions of "+source.Label, func() bool {
+			s.into(t, "/api/v1/cloud-sources/"+source.ID, &body)
+			return body.EvalSuggestionCount >= 3
+		})
+		for _, report := range body.ValidationReports {
+			for _, f := range report.Findings {
+				categories[f.Category] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"spec": true, "quality": true, "security": true}, categories); len(list) != 4 || diff != "" {
+		t.Errorf("%d sources with findings (-want +got):\n%s", len(list), diff)
+	}
+}
+
+func (s *service) wantDemoRuns(t *testing.T) {
+	t.Helper()
+	var list struct{ Suites []struct{ ID string } }
+	s.into(t, "/api/v1/eval-suites", &list)
+	if len(list.Suites) != 2 {
+		t.Errorf("%d suites, want 2", len(list.Suites))
+	}
+	for _, suite := range list.Suites {
+		eventually(t, "two runs that came to their end", func() bool {
+			var body struct {
+				Runs []struct{ Status string }
+			}
+			s.into(t, "/api/v1/eval-suites/"+suite.ID+"/runs", &body)
+			return len(body.Runs) == 2 && body.Runs[0].Status == "succeeded" && body.Runs[1].Status == "succeeded"
+		})
+	}
+}
+
+// into reads what a path answers to the first key.
+func (s *service) into(t *testing.T, path string, value any) {
+	t.Helper()
+	status, body := s.get(t, path, s.FirstKey)
+	if status != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", path, status, body)
+	}
+	if err := json.Unmarshal([]byte(body), value); err != nil {
+		t.Fatalf("GET %s: %v in %s", path, err, body)
+	}
+}
+
+// eventually waits for what a job will have done.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// Package demo fills an empty service with an organisation to look at: twelve
+// skills, three months of their sessions, and what people made of them. All of
+// it goes through the capabilities' own operations, so that it is what a real
+// team would have. Its figures follow from the time alone. It owns no tables.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/telemetry"
+)
+
+// A Filler fills a service.
+type Filler struct {
+	Auth      *auth.Service
+	Skills    *skills.Service
+	Registry  *registry.Service
+	Telemetry *telemetry.Service
+	Sources   *sources.Service
+	Evals     *evals.Service
+	Alerts    *alerts.Service
+	Signals   *signals.Service
+	Community *community.Service
+	// Progress is where it says how far it is.
+	Progress io.Writer
+	// Thin keeps one session of so many; all when 0.
+	Thin int
+}
+
+// filling is one filling: what later steps need of earlier ones.
+type filling struct {
+	*Filler
+	now    time.Time
+	random *rand.Rand
+	owner  access.Caller
+	people []access.Caller
+	skills []*published
+}
+
+// Fill makes the demo organisation of the one that the first start made. A
+// database that holds anything else is a fault.Conflict and left alone. What
+// needs jobs, such as suggestions and runs, is there when they have run.
+func (f *Filler) Fill(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "demo")
+	owner, err := f.onlyOwner(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.checkEmpty(ctx, owner); err != nil {
+		return err
+	}
+	one := &filling{Filler: f, now: time.Now().UTC(), random: newRandom(), owner: owner}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"people", one.addPeople},
+		{"skills and their versions", one.publish},
+		{"90 days of sessions", one.pushSessions},
+		{"installations", one.install},
+		{"sources, suites and reviews", one.addSources},
+		{"signals and bundles of contributors", one.contribute},
+		{"alerts", one.addAlerts},
+	} {
+		fmt.Fprintf(f.Progress, "filling the demo organisation: %s\n", step.name)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// newRandom always gives the same numbers.
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(12, 90)) }
+
+// errNotEmpty names the way out.
+func errNotEmpty(what string) error {
+	return fault.New(fault.Conflict,
+		"The database is in use: it has %s. The demo fills only an empty one: start without --demo, or name another folder with --data", what)
+}
+
+// onlyOwner returns the one person of an installation that was just made.
+func (f *Filler) onlyOwner(ctx context.Context) (access.Caller, error) {
+	orgs, err := f.Auth.Orgs(ctx)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	if len(orgs) != 1 || orgs[0].Name != "default" {
+		return access.Caller{}, errNotEmpty("organisations of its own")
+	}
+	users, err := f.Auth.Users(ctx, orgs[0].ID)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	if len(users) != 1 {
+		return access.Caller{}, errNotEmpty(fmt.Sprintf("%d people", len(users)))
+	}
+	return callerOf(orgs[0], users[0]), nil
+}
+
+func callerOf(o auth.Organisation, u auth.User) access.Caller {
+	return access.Caller{
+		OrgID: o.ID, OrgName: o.Name, UserID: u.ID, Email: u.Email, Name: u.Name,
+		Plan: o.Plan, Role: u.Role, Permissions: u.Role.Permissions(),
+	}
+}
+
+// checkEmpty looks for what the first start does not make.
+func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
+	org := owner.OrgID
+	for _, look := range []struct {
+		things string
+		count  func() (int, error)
+	}{
+		{"skills", func() (int, error) { _, n, err := f.Skills.List(ctx, org, skills.Filter{Limit: 1}); return n, err }},
+		{"registry entries", func() (int, error) { _, n, err := f.Registry.List(ctx, org, registry.Filter{Limit: 1}); return n, err }},
+		{"sources", func() (int, error) { all, err := f.Sources.List(ctx, org, sources.Filter{}); return len(all), err }},
+		{"suites", func() (int, error) { _, n, err := f.Evals.Suites(ctx, org, evals.Filter{Limit: 1}); return n, err }},
+		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, 1, 0); return n, err }},
+		{"skills with signals", func() (int, error) { o, err := f.Signals.Overview(ctx, org); return len(o.Skills), err }},
+		{"community bundles", func() (int, error) { o, err := f.Community.Overview(ctx, owner.UserID); return o.Submissions, err }},
+	} {
+		n, err := look.count()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return errNotEmpty(look.things)
+		}
+	}
+	return nil
+}
+
+func (f *filling) addPeople(ctx context.Context) error {
+	org := auth.Organisation{ID: f.owner.OrgID, Name: f.owner.OrgName, Plan: f.owner.Plan}
+	for _, p := range []struct {
+		name, email string
+		role        access.Role
+	}{
+		{"Ada Okafor", "ada@acme.example", access.AdminRole},
+		{"Bram de Vries", "bram@acme.example", access.Member},
+		{"Chiara Russo", "chiara@acme.example", access.Member},
+		{"Deniz Kaya", "deniz@acme.example", access.Member},
+		{"Emil Lindqvist", "emil@acme.example", access.Member},
+	} {
+		u, err := f.Auth.CreateUser(ctx, auth.NewUser{OrgID: org.ID, Email: p.email, Name: p.name, Role: p.role})
+		if err != nil {
+			return err
+		}
+		f.people = append(f.people, callerOf(org, u))
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+)
+
+// contributors is how many people outside share what they notice.
+const contributors = 6
+
+// contribute sends what contributors noticed. Two skills get so much of one
+// kind that proposals come of it.
+func (f *filling) contribute(ctx context.Context) error {
+	for week := range 5 {
+		for who := range contributors {
+			for _, s := range []struct {
+				skill   string
+				session object
+			}{
+				{"pdf-forms", missedSession(week)},
+				{"csv-cleaner", object{"triggered": true, "invocation_type": "implicit", "execution_grade": "AABBA"[week : week+1]}},
+				{"sql-review", object{"triggered": true, "invocation_type": "explicit", "execution_grade": "CBCFC"[week : week+1], "query_bucket": "analysis"}},
+			} {
+				if err := f.signal(ctx, who, week, s.skill, s.session); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for who := range contributors {
+		if err := f.bundle(ctx, who, []string{"pdf-forms", "sql-review"}[who%2]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missedSession is one in which the skill was wanted and did not come, three
+// weeks of five.
+func missedSession(week int) object {
+	if week%2 == 1 {
+		return object{"triggered": true, "invocation_type": "implicit", "execution_grade": "A"}
+	}
+	return object{"triggered": false, "miss_detected": true, "invocation_type": "missed", "query_bucket": "generation"}
+}
+
+func (f *filling) signal(ctx context.Context, who, week int, skill string, session object) error {
+	year, number := f.now.AddDate(0, 0, -7*week).ISOWeek()
+	body, err := json.Marshal(object{
+		"version": 1, "skill_name": skill, "signal_type": "skill_session", "signals": session, "relay_destination": f.owner.UserID,
+		"user_cohort": nameOf("contributor\n%d", who), "timestamp_bucket": fmt.Sprintf("%d-W%02d", year, number), "client_version": "0.9.1",
+	})
+	if err != nil {
+		return err
+	}
+	_, err = f.Signals.Ingest(ctx, f.owner, body)
+	return err
+}
+
+// bundle submits what a contributor shares about a skill, for the owner.
+func (f *filling) bundle(ctx context.Context, who int, skill string) error {
+	s := f.find(skill)
+	graded := 12 + 3*who
+	body, err := json.Marshal(object{
+		"schema_version": "1.2", "skill_name": skill, "contributor_id": nameOf("contributor\n%d", who), "tool_version": "0.9.1",
+		"created_at": f.now.AddDate(0, 0, -5*(contributors-who)).Format(time.RFC3339), "agent_type": "claude_code", "sanitization_level": "conservative",
+		"positive_queries":  []object{{"query": s.asks[who%len(s.asks)], "invocation_type": "implicit", "source": "session"}},
+		"eval_entries":      []object{{"query": s.missed[who%len(s.missed)], "should_trigger": true}},
+		"grading_summary":   object{"total_sessions": 2 * graded, "graded_sessions": graded, "average_pass_rate": .78 + .02*float64(who), "expectation_count": 5 * graded},
+		"evolution_summary": nil,
+		"session_metrics":   object{"total_sessions": 2 * graded, "avg_assistant_turns": 4.5, "avg_tool_calls": 11, "avg_errors": .4},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = f.Community.Submit(ctx, community.New{OrgID: f.owner.OrgID, CreatorID: f.owner.UserID, SkillName: skill, Bundle: body})
+	return err
+}
+
+// mailbox is where notices go: nowhere. Without a mail server they fail visibly
+// and reach out to nobody.
+const mailbox = "oncall@demo.example"
+
+// addAlerts makes two rules and lets them look, so that they fire at once.
+func (f *filling) addAlerts(ctx context.Context) error {
+	for _, r := range []struct {
+		kind      alerts.Type
+		threshold float64
+	}{{alerts.PassRateBelow, .6}, {alerts.NoData, 14}} {
+		_, err := f.Alerts.Create(ctx, f.owner, alerts.NewRule{
+			Type: r.kind, Threshold: &r.threshold, Sensitivity: alerts.Point, Channel: notify.Email, Config: alerts.Config{Email: mailbox},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.Alerts.Evaluate(ctx, f.owner.OrgID)
+}

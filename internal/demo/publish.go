@@ -1,0 +1,98 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+)
+
+// published is a skill in the registry.
+type published struct {
+	skill
+	entry  registry.Entry
+	hashes []string // of its releases
+}
+
+// publish makes an entry of every skill, with all its releases.
+func (f *filling) publish(ctx context.Context) error {
+	for i, s := range skillset() {
+		p := &published{skill: s}
+		author := f.people[i%3]
+		for number := range s.releases {
+			if err := f.release(ctx, p, number, author); err != nil {
+				return err
+			}
+		}
+		f.skills = append(f.skills, p)
+	}
+	return nil
+}
+
+// release publishes one version, and rolls it back if that is its fate.
+func (f *filling) release(ctx context.Context, p *published, number int, author access.Caller) (err error) {
+	r := p.releases[number]
+	defer fault.Wrap(&err, "%s %s", p.name, r.version)
+	archive, err := pack(ctx, p.files(number))
+	if err != nil {
+		return err
+	}
+	publication := registry.Publication{
+		OrgID: author.OrgID, UserID: author.UserID, Name: p.name, Type: registry.TypeSkill, Visibility: registry.Org,
+		Version: r.version, ChangeSummary: &r.summary, Source: registry.FromCLI,
+		Archive: bytes.NewReader(archive), Size: int64(len(archive)), At: f.dayStart(r.daysAgo),
+	}
+	var v registry.Version
+	if number == 0 {
+		p.entry, v, err = f.Registry.Create(ctx, publication)
+	} else {
+		p.entry, v, _, err = f.Registry.Push(ctx, p.entry.ID, publication)
+	}
+	if err != nil {
+		return err
+	}
+	p.hashes = append(p.hashes, v.ContentHash)
+	if r.undone == 0 {
+		return nil
+	}
+	result, err := f.Registry.Rollback(ctx, p.entry.ID, registry.NewRollback{
+		OrgID: author.OrgID, UserID: author.UserID, Reason: &r.reason, At: f.dayStart(r.undone),
+	})
+	p.entry = result.Entry
+	return err
+}
+
+// install puts the skills on people's machines: most have the current version,
+// some an older one, and one has edited hers.
+func (f *filling) install(ctx context.Context) error {
+	for i, p := range f.skills {
+		for j, who := range f.people {
+			if (i+j)%3 == 2 || p.onlySessions > 0 && j > 0 {
+				continue
+			}
+			n := registry.NewInstallation{
+				EntryID: p.entry.ID, DeviceID: fmt.Sprintf("laptop-%d", j+1), InstallPath: ".claude/skills/" + p.name, ContentHash: p.entry.CurrentHash,
+			}
+			switch {
+			case (i+2*j)%5 == 4:
+				n.ContentHash = p.hashes[0]
+			case i == 3 && j == 0:
+				n.ContentHash = textHash("edited by hand")
+			}
+			if _, err := f.Registry.Install(ctx, who, n); err != nil {
+				return fmt.Errorf("%s for %s: %w", p.name, who.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func textHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
