@@ -30,6 +30,17 @@ type Key struct {
 	RevokedAt   *time.Time
 }
 
+// State says whether a key is active, expired or revoked.
+func (k Key) State() string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt != nil && !k.ExpiresAt.After(time.Now()):
+		return "expired"
+	}
+	return "active"
+}
+
 // NewKey describes a key to be made.
 type NewKey struct {
 	OrgID       string

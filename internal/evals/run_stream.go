@@ -28,15 +28,19 @@ type runEventsInput struct {
 	LastEventID string `header:"Last-Event-ID" doc:"Only events after this one"`
 }
 
-// runEvents streams the run's events from its beginning, or from the one that
-// the reader saw last, until the run is over. A reader that has seen them all
-// is told with 204 not to come back.
 func (s *Service) runEvents(ctx context.Context, in runEventsInput) (httpapi.Stream, error) {
-	r, err := s.Run(ctx, access.From(ctx).OrgID, in.ID)
+	return s.Events(ctx, access.From(ctx).OrgID, in.ID, in.LastEventID)
+}
+
+// Events streams the events of a run of the organisation from its beginning,
+// or from the one that the reader saw last, until the run is over. A reader
+// that has seen them all is told with 204 not to come back.
+func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) (httpapi.Stream, error) {
+	r, err := s.Run(ctx, orgID, runID)
 	if err != nil {
 		return nil, err
 	}
-	after, err := eventID(in.LastEventID)
+	after, err := eventID(lastEventID)
 	if err != nil {
 		return nil, err
 	}

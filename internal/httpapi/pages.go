@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // HandleMissing lets a handler answer people who ask for a page that no route
@@ -21,6 +22,9 @@ func wantsPage(r *http.Request) bool {
 	}
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
+
+// Status is the status of an answer that tells of an error of that kind.
+func Status(kind fault.Kind) int { return statuses[kind] }
 
 // Limit counts a request that a plain handler serves against a route's limit,
 // and tells the client where it stands, as typed routes do. Over the limit the

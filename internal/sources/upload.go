@@ -59,6 +59,12 @@ func (in uploadInput) fields() (p parcel, err error) {
 	return p, nil
 }
 
+// OpenUpload reads the files of an upload's form: one part file, or parts whose
+// names are the paths of files. The caller closes the package.
+func (s *Service) OpenUpload(ctx context.Context, form multipart.Form) (*skillpkg.Package, error) {
+	return uploadInput{form}.open(ctx, s.Limits)
+}
+
 // open reads the files. The caller closes the package.
 func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillpkg.Package, error) {
 	archives, parts := in.RawBody.File["file"], in.parts()

@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// tab is a tab of a real browser, which must not complain in its console nor
+// ask anybody else than the service.
+type tab struct {
+	t    *testing.T
+	ctx  context.Context
+	site string
+
+	mu       sync.Mutex
+	problems []string
+}
+
+const browserTimeout = 2 * time.Minute
+
+// newTab starts Chromium. It is not there on every machine.
+func newTab(t *testing.T, site string) *tab {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("WHETSTONE_REQUIRE") == "all" {
+			t.Fatal(err)
+		}
+		t.Skip("chromium is not installed; run `make setup`")
+	}
+	// Chromium's sandbox wants what containers do not give; what it shows here
+	// is our own.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(program),
+		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-dev-shm-usage", true),
+		// A browser that asks its maker for news would reach out of this machine.
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
+	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	t.Cleanup(func() {
+		cancel()
+		stop()
+	})
+	b := &tab{t: t, ctx: ctx, site: site}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.EmulateViewport(1280, 900)); err != nil {
+		t.Fatal(err)
+	}
+	b.listen()
+	ctx, cancelTimeout := context.WithTimeout(ctx, browserTimeout)
+	t.Cleanup(cancelTimeout)
+	b.ctx = ctx
+	return b
+}
+
+// listen collects what the browser complains about until the test ends.
+func (b *tab) listen() {
+	ctx, cancel := context.WithCancel(b.ctx)
+	console, requests := chromedp.Console(ctx), chromedp.Events(ctx, network.RequestWillBeSent)
+	b.call("network", func() error {
+		_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
+		return err
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for m, err := range console {
+			if err != nil {
+				return // the test is over
+			}
+			if m.IsException() || m.Type == "error" || m.Type == "warning" {
+				b.complain("console: " + m.String())
+			}
+		}
+	})
+	wg.Go(func() {
+		for e, err := range requests {
+			if err != nil {
+				return
+			}
+			if u := e.Request.URL; !strings.HasPrefix(u, b.site+"/") && !strings.HasPrefix(u, "data:") && u != "about:blank" {
+				b.complain("request to " + u)
+			}
+		}
+	})
+	b.t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		for _, p := range b.problems {
+			b.t.Error(p)
+		}
+	})
+}
+
+func (b *tab) complain(problem string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.problems = append(b.problems, problem)
+}
+
+// run does one thing in the tab and returns what comes of it.
+func run[T any](b *tab, action chromedp.Action[T]) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) call(what string, fn func() error) {
+	b.t.Helper()
+	if err := fn(); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (b *tab) signIn(key string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.site+"/login"), chromedp.SendKeys("#api_key", key+"\r"), chromedp.WaitVisible(".side"))
+}
+
+// visit opens a page.
+func (b *tab) visit(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.site+path), chromedp.WaitReady("main"))
+}
+
+// look shows the page that is open in a colour scheme and a width.
+func (b *tab) look(scheme string, width int64) {
+	b.t.Helper()
+	b.call("media", func() error {
+		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
+		return err
+	})
+	b.do(chromedp.EmulateViewport(width, 900))
+}
+
+// wantText checks what an element shows, as a person would see it.
+func (b *tab) wantText(selector string, want ...string) {
+	b.t.Helper()
+	text := run(b, chromedp.Text(selector))
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			b.t.Errorf("%s does not show %q:\n%s", selector, w, text)
+		}
+	}
+}
+
+// audit finds what keeps people from using a page: see its comment.
+//
+//go:embed testdata/audit.js
+var audit string
+
+// checkLooks checks the page that is open in both colours and on a phone.
+func (b *tab) checkLooks(name string) {
+	b.t.Helper()
+	for _, look := range []struct {
+		scheme string
+		width  int64
+	}{{"light", 1280}, {"dark", 1280}, {"light", 390}} {
+		b.look(look.scheme, look.width)
+		b.checkPage(fmt.Sprintf("%s %s %d", name, look.scheme, look.width))
+	}
+}
+
+// checkPage looks for what keeps people from using the page that is open, and
+// for scripts that a foreign text has started.
+func (b *tab) checkPage(name string) {
+	b.t.Helper()
+	for _, problem := range run(b, chromedp.Evaluate[[]string](audit)) {
+		b.t.Errorf("%s: %s", name, problem)
+	}
+	if shots := os.Getenv("WHETSTONE_SHOTS"); shots != "" {
+		file := shots + "/" + url.QueryEscape(name) + ".png"
+		if err := os.WriteFile(file, run(b, chromedp.FullScreenshot(100)), 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}

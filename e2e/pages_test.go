@@ -1,0 +1,104 @@
+package e2e_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// maxPages bounds how far TestEveryPage follows links.
+const maxPages = 60
+
+// TestEveryPage fills the demo organisation and follows the links of the
+// dashboard: every kind of page loads, complains of nothing, asks nobody else,
+// and passes the audit. With WHETSTONE_SHOTS it leaves a picture of each.
+func TestEveryPage(t *testing.T) {
+	site, key := startDemo(t)
+	b := newTab(t, site)
+	b.signIn(key)
+	seen := map[string]bool{}
+	queue := []string{"/"}
+	for len(queue) > 0 && len(seen) < maxPages {
+		path := queue[0]
+		queue = queue[1:]
+		kind := kindOf(path)
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		b.visit(path)
+		b.checkPage(pictureOf(kind))
+		queue = append(queue, b.links()...)
+	}
+	for _, want := range []string{
+		"/", "/skills", "/skills/{}", "/review", "/sources", "/sources/{}", "/suites", "/suites/{}", "/runs/{}", "/registry", "/registry/{}",
+		"/registry/{}/versions/{}", "/repohost", "/alerts", "/alerts/{}", "/alerts/new", "/community", "/signals", "/proposals", "/proposals/{}", "/account",
+	} {
+		if !seen[want] {
+			t.Errorf("no link leads to %s", want)
+		}
+	}
+}
+
+// pictureOf names the picture of a kind of page.
+func pictureOf(kind string) string {
+	if kind == "/" {
+		return "home"
+	}
+	return strings.NewReplacer("/", "-", "{}", "one").Replace(kind[1:])
+}
+
+// startDemo starts a service with the demo organisation.
+func startDemo(t *testing.T) (site, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	s := &server{dir: dir}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "WHETSTONE_DATA=" + filepath.Join(dir, "data")}
+	site, key, err := s.start(env, []string{"--demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return site, key
+}
+
+// links are the pages of the service that the open one leads to.
+func (b *tab) links() []string {
+	b.t.Helper()
+	var paths []string
+	for _, href := range run(b, chromedp.Evaluate[[]string](`[...document.querySelectorAll("main a[href], .side a[href]")].map(a => a.href)`)) {
+		if path, ours := strings.CutPrefix(href, b.site); ours && isPage(path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// isPage leaves out what is downloaded, and the way out.
+func isPage(path string) bool {
+	return !strings.Contains(path, "/files/") && !strings.Contains(path, "sarif") && !strings.Contains(path, "/download") &&
+		!strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/docs") && !strings.HasPrefix(path, "/logout") && !strings.HasPrefix(path, "/#")
+}
+
+var (
+	ids  = regexp.MustCompile(`/(src_)?[0-9a-f]{8}-[0-9a-f-]{27}`)
+	name = regexp.MustCompile(`^(/skills|/signals|/community|/registry/\{\}/versions)/[^/?]+`)
+)
+
+// kindOf is a path without what tells pages of one kind apart.
+func kindOf(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Path == "" {
+		return "/"
+	}
+	return name.ReplaceAllString(ids.ReplaceAllString(u.Path, "/{}"), "$1/{}")
+}

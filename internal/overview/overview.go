@@ -1,0 +1,67 @@
+// Package overview joins what several capabilities know for the pages that
+// show it side by side. It owns no tables and writes nothing.
+package overview
+
+import (
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service reads across capabilities.
+type Service struct {
+	DB *store.DB
+}
+
+// A Day is what a skill did on one day.
+type Day struct {
+	Date     string
+	Sessions int64
+	Graded   int64
+	PassRate *float64
+}
+
+// A Firing is a rule that fires for a skill now.
+type Firing struct {
+	RuleID, SkillID, SkillName string
+	Type                       string // alerts.Type
+	Threshold                  float64
+	Since                      time.Time
+	PassRate                   *float64 // when it was last told
+}
+
+// A Waiting is a source with suggestions that nobody has reviewed.
+type Waiting struct {
+	SourceID, Label string
+	Suggestions     int
+}
+
+// A Failing is a connection whose last publish failed.
+type Failing struct {
+	ConnectionID, EntryName, Repo, Ref, Message string
+	AttemptedAt                                 time.Time
+}
+
+// A Change is something that happened to a skill.
+type Change struct {
+	At        time.Time
+	Kind      string // published, rolled_back, firing, resolved, new
+	SkillID   string // "" if the entry has none
+	EntryID   string // "" if it is not about the registry
+	Name      string
+	Version   string
+	Detail    string // a rollback's reason, or ""
+	PassRate  *float64
+	Threshold float64
+}
+
+// A Publish is a moment at which a version became a skill's current one.
+type Publish struct {
+	VersionID, Version string
+	At                 time.Time
+}
+
+// An Entry is the registry's entry of a skill.
+type Entry struct {
+	ID, Name, Description, CurrentVersion string
+}

@@ -1,0 +1,145 @@
+package overview
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+type dayRow struct {
+	Day
+	skillID string
+	day     int64
+}
+
+// billionth is the unit of rates in skill_days.
+const billionth = 1e-9
+
+func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from int64) ([]dayRow, error) {
+	if len(skillIDs) == 0 {
+		return nil, nil
+	}
+	in, list := q.Dialect().In("$1", skillIDs)
+	rows, err := q.Query(ctx, `
+		SELECT subject_id, day, sessions, graded_sessions, pass_rate_sum FROM skill_days
+		WHERE subject_id`+in+` AND day >= $2`, list, from)
+	return store.All(rows, err, func(row store.Row) (d dayRow, err error) {
+		var sum int64
+		err = row.Scan(&d.skillID, &d.day, &d.Sessions, &d.Graded, &sum)
+		if d.Graded > 0 {
+			rate := float64(sum) * billionth / float64(d.Graded)
+			d.PassRate = &rate
+		}
+		return d, err
+	})
+}
+
+func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, error) {
+	rows, err := q.Query(ctx, `
+		SELECT r.id, k.id, k.name, r.type, r.threshold, s.since, e.pass_rate
+		FROM alert_rules r JOIN alert_states s ON s.rule_id = r.id JOIN skills k ON k.id = s.skill_id
+			LEFT JOIN alert_events e ON e.id = s.episode_id
+		WHERE r.org_id = $1 AND r.enabled AND s.state = 'firing'
+		ORDER BY s.since, r.id, k.id`, orgID)
+	return store.All(rows, err, func(row store.Row) (f Firing, err error) {
+		err = row.Scan(&f.RuleID, &f.SkillID, &f.SkillName, &f.Type, &f.Threshold, store.Time(&f.Since), &f.PassRate)
+		return f, err
+	})
+}
+
+func waitingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Waiting, error) {
+	rows, err := q.Query(ctx, `
+		SELECT c.id, c.label, COUNT(*) FROM cloud_sources c JOIN source_suggestions g ON g.source_id = c.id
+		WHERE c.org_id = $1 AND NOT g.reviewed
+		GROUP BY c.id, c.label ORDER BY COUNT(*) DESC, c.id`, orgID)
+	return store.All(rows, err, func(row store.Row) (w Waiting, err error) {
+		err = row.Scan(&w.SourceID, &w.Label, &w.Suggestions)
+		return w, err
+	})
+}
+
+func failingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Failing, error) {
+	rows, err := q.Query(ctx, `
+		SELECT c.id, c.entry_name, c.repo_full_name, a.ref_name, a.message, a.attempted_at
+		FROM repohost_connections c JOIN repohost_attempts a ON a.id = (
+			SELECT l.id FROM repohost_attempts l WHERE l.connection_id = c.id
+			ORDER BY l.attempted_at DESC, l.id DESC LIMIT 1)
+		WHERE c.org_id = $1 AND a.status IN ('failed', 'refused')
+		ORDER BY a.attempted_at DESC, c.id`, orgID)
+	return store.All(rows, err, func(row store.Row) (f Failing, err error) {
+		err = row.Scan(&f.ConnectionID, &f.EntryName, &f.Repo, &f.Ref, &f.Message, store.Time(&f.AttemptedAt))
+		return f, err
+	})
+}
+
+type changeQuery func(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error)
+
+func publishesSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
+	rows, err := q.Query(ctx, `
+		SELECT v.pushed_at, COALESCE(e.skill_id, ''), e.id, e.name, v.version
+		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		WHERE e.org_id = $1 AND v.pushed_at >= $2
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
+	return store.All(rows, err, func(row store.Row) (Change, error) {
+		c := Change{Kind: "published"}
+		err := row.Scan(store.Time(&c.At), &c.SkillID, &c.EntryID, &c.Name, &c.Version)
+		return c, err
+	})
+}
+
+func rollbacksSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
+	rows, err := q.Query(ctx, `
+		SELECT b.rolled_back_at, COALESCE(e.skill_id, ''), e.id, e.name, b.to_version, COALESCE(b.reason, '')
+		FROM registry_entries e JOIN registry_rollbacks b ON b.entry_id = e.id
+		WHERE e.org_id = $1 AND b.rolled_back_at >= $2
+		ORDER BY b.rolled_back_at DESC, b.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
+	return store.All(rows, err, func(row store.Row) (Change, error) {
+		c := Change{Kind: "rolled_back"}
+		err := row.Scan(store.Time(&c.At), &c.SkillID, &c.EntryID, &c.Name, &c.Version, &c.Detail)
+		return c, err
+	})
+}
+
+func alertsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
+	rows, err := q.Query(ctx, `
+		SELECT occurred_at, transition, skill_id, skill_name, pass_rate, threshold, COALESCE(note, '')
+		FROM alert_events WHERE org_id = $1 AND occurred_at >= $2 AND transition <> 'reminder'
+		ORDER BY id DESC LIMIT $3`, orgID, store.Micros(since), limit)
+	return store.All(rows, err, func(row store.Row) (c Change, err error) {
+		err = row.Scan(store.Time(&c.At), &c.Kind, &c.SkillID, &c.Name, &c.PassRate, &c.Threshold, &c.Detail)
+		return c, err
+	})
+}
+
+func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
+	rows, err := q.Query(ctx, `
+		SELECT created_at, id, name FROM skills WHERE org_id = $1 AND created_at >= $2
+		ORDER BY created_at DESC, id DESC LIMIT $3`, orgID, store.Micros(since), limit)
+	return store.All(rows, err, func(row store.Row) (Change, error) {
+		c := Change{Kind: "new"}
+		err := row.Scan(store.Time(&c.At), &c.SkillID, &c.Name)
+		return c, err
+	})
+}
+
+func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (Entry, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, name, description, current_version FROM registry_entries
+		WHERE org_id = $1 AND skill_id = $2 ORDER BY id LIMIT 1`, orgID, skillID)
+	return store.One(rows, err, "Entry", func(row store.Row) (e Entry, err error) {
+		err = row.Scan(&e.ID, &e.Name, &e.Description, &e.CurrentVersion)
+		return e, err
+	})
+}
+
+func publishesOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]Publish, error) {
+	rows, err := q.Query(ctx, `
+		SELECT v.id, v.version, c.since
+		FROM registry_entries e JOIN registry_currents c ON c.entry_id = e.id JOIN registry_versions v ON v.id = c.version_id
+		WHERE e.org_id = $1 AND e.id = $2 ORDER BY c.since, c.id`, orgID, entryID)
+	return store.All(rows, err, func(row store.Row) (p Publish, err error) {
+		err = row.Scan(&p.VersionID, &p.Version, store.Time(&p.At))
+		return p, err
+	})
+}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+)
+
+// alertForm is a rule as it was typed.
+type alertForm struct {
+	Type        alerts.Type
+	PassRate    string // percent
+	Days        string
+	Sensitivity alerts.Sensitivity
+	SkillID     string
+	Action      string
+	Channel     notify.Channel
+	Address     string
+	Secret      string
+}
+
+func newAlertForm() alertForm {
+	return alertForm{Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point, Channel: notify.Webhook}
+}
+
+func (v *visit) alertForm() alertForm {
+	return alertForm{
+		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")), Days: strings.TrimSpace(v.FormValue("days")),
+		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), SkillID: v.FormValue("skill_id"), Action: v.FormValue("action"),
+		Channel: notify.Channel(v.FormValue("channel")), Address: strings.TrimSpace(v.FormValue("address")), Secret: strings.TrimSpace(v.FormValue("secret")),
+	}
+}
+
+// condition reads the part of the form that says when to fire, in the units of
+// the API.
+func (f alertForm) condition() (r alerts.Rule, err error) {
+	r = alerts.Rule{Type: f.Type, Sensitivity: f.Sensitivity}
+	var field, text string
+	scale, most := 1.0, 90.0
+	switch f.Type {
+	case alerts.PassRateBelow:
+		field, text, scale, most = "pass_rate", f.PassRate, 100, 100
+	case alerts.NoData:
+		field, text = "days", f.Days
+	default:
+		return r, fault.Invalid("type", "Choose what to watch")
+	}
+	value, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
+	if err != nil || !(value >= 0 && value <= most) {
+		return r, fault.Invalid(field, "The limit must be a number from 0 to %.0f", most)
+	}
+	r.Threshold = value / scale
+	if f.Sensitivity != alerts.Point && f.Sensitivity != alerts.Confident {
+		return r, fault.Invalid("sensitivity", "Choose how sure the alert must be")
+	}
+	if f.SkillID != "" {
+		r.SkillID = &f.SkillID
+	}
+	return r, nil
+}
+
+// config puts the address where the channel looks for it.
+func (f alertForm) config() (alerts.Config, error) {
+	c := alerts.Config{WebhookSecret: f.Secret}
+	switch f.Channel {
+	case notify.ChatA:
+		c.ChatA = f.Address
+	case notify.ChatB:
+		c.ChatB = f.Address
+	case notify.Email:
+		c.Email = f.Address
+	case notify.Webhook:
+		c.Webhook = f.Address
+	default:
+		return c, fault.Invalid("channel", "Choose where to tell it")
+	}
+	return c, nil
+}
+
+// RollsBack reports whether the rule is to roll back.
+func (f alertForm) RollsBack() bool { return f.Action == string(alerts.Rollback) }
+
+// newRule reads the whole form.
+func (f alertForm) newRule() (n alerts.NewRule, err error) {
+	r, err := f.condition()
+	if err != nil {
+		return n, err
+	}
+	n = alerts.NewRule{SkillID: r.SkillID, Type: r.Type, Threshold: &r.Threshold, Sensitivity: r.Sensitivity, Channel: f.Channel}
+	if n.Config, err = f.config(); err != nil {
+		return n, err
+	}
+	if f.RollsBack() {
+		action := alerts.Rollback
+		n.Action = &action
+	}
+	return n, nil
+}
+
+// alertFormOf is the rule as the form shows it; its address is a secret and stays
+// out.
+func alertFormOf(r alerts.Rule) alertForm {
+	f := alertForm{Type: r.Type, Sensitivity: r.Sensitivity, Channel: r.Channel}
+	if r.Type == alerts.NoData {
+		f.Days = strconv.FormatFloat(r.Threshold, 'f', -1, 64)
+		return f
+	}
+	f.PassRate = strconv.FormatFloat(math.Round(r.Threshold*1e8)/1e6, 'f', -1, 64)
+	return f
+}
+
+// change leaves the target as it is unless a new address was typed or the
+// channel is another one.
+func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
+	wanted, err := f.condition()
+	if err != nil {
+		return c, err
+	}
+	c = alerts.Change{Threshold: &wanted.Threshold, Sensitivity: &wanted.Sensitivity}
+	if f.Address == "" && f.Channel == r.Channel {
+		return c, nil
+	}
+	config, err := f.config()
+	c.Channel, c.Config = &f.Channel, &config
+	return c, err
+}
+
+// addressPaths are where the service finds fault with an address.
+var addressPaths = []string{"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url", "config.email"}
+
+// AddressProblem is what is wrong with the address of a form, or "".
+func (f frame) AddressProblem() string {
+	at := slices.IndexFunc(addressPaths, func(path string) bool { return f.Problem(path) != "" })
+	if at < 0 {
+		return ""
+	}
+	return f.Problem(addressPaths[at])
+}

@@ -1,0 +1,237 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/stats"
+)
+
+// A preview shows when a rule would have fired over the last days.
+type preview struct {
+	Problem string // why there is none
+	Text    string
+	Strips  []strip // skills for which it would have fired, most days first; of a rule for one skill always that one
+	More    int     // skills that would have fired and are not shown
+}
+
+// A strip is one skill's days with those marked on which the rule would have
+// fired.
+type strip struct {
+	SkillID, Name string
+	Episodes      []episode
+	Days          int // that it fired on
+	Line          string
+	Limit         *float64 // where the threshold is drawn, for pass rates
+	Spans         []bar
+	Bars          []bar
+	From, To      string
+	Label         string // the same in words
+}
+
+// An episode is a time of firing.
+type episode struct {
+	From, To string
+	Days     int
+	Open     bool // it goes on today
+}
+
+const (
+	previewDays = 90
+	// enoughGraded is the number of graded sessions that alerts want.
+	enoughGraded = 5
+	stripsShown  = 8
+	stripWidth   = 720.0
+	stripTop     = 4.0
+	stripBottom  = 60.0
+	stripBase    = 78.0
+)
+
+// preview looks at the days behind with the eyes of the rule in a form.
+func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Performance) (p preview, err error) {
+	rule, err := form.condition()
+	if err != nil {
+		return preview{Problem: "The preview appears when the condition is complete."}, nil //nolint:nilerr // told at the field once it is sent
+	}
+	if rule.SkillID != nil {
+		all = slices.DeleteFunc(slices.Clone(all), func(k skills.Performance) bool { return k.ID != *rule.SkillID })
+		if len(all) == 0 {
+			return p, fault.New(fault.NotFound, "Skill not found")
+		}
+	}
+	if len(all) == 0 {
+		return preview{Problem: "There are no skills yet to look back at."}, nil
+	}
+	ids := make([]string, len(all))
+	for i, k := range all {
+		ids[i] = k.ID
+	}
+	before := smoothDays - 1
+	if rule.Type == alerts.NoData {
+		before = int(math.Ceil(rule.Threshold))
+	}
+	found, err := s.Overview.Days(ctx, ids, previewDays+before)
+	if err != nil {
+		return p, err
+	}
+	for _, k := range all {
+		strip := newStrip(rule, k, found[k.ID], before)
+		if strip.Days > 0 || rule.SkillID != nil {
+			p.Strips = append(p.Strips, strip)
+		}
+	}
+	p.sum(len(all))
+	return p, nil
+}
+
+// sum says the whole in words and keeps the worst strips.
+func (p *preview) sum(looked int) {
+	fired, times := 0, 0
+	for _, s := range p.Strips {
+		times += len(s.Episodes)
+		if s.Days > 0 {
+			fired++
+		}
+	}
+	switch {
+	case times == 0 && looked == 1:
+		p.Text = "Over the last 90 days it would not have fired."
+	case times == 0:
+		p.Text = fmt.Sprintf("Over the last 90 days it would have fired for none of %d skills.", looked)
+	case looked == 1:
+		p.Text = "Over the last 90 days it would have fired " + timesText(times) + "."
+	default:
+		p.Text = fmt.Sprintf("Over the last 90 days it would have fired %s, for %d of %d skills.", timesText(times), fired, looked)
+	}
+	slices.SortStableFunc(p.Strips, func(a, b strip) int { return cmp.Compare(b.Days, a.Days) })
+	p.More = max(0, len(p.Strips)-stripsShown)
+	p.Strips = p.Strips[:min(len(p.Strips), stripsShown)]
+}
+
+func timesText(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// newStrip judges each day as alerts would at its end; the first days only
+// count for those after them.
+func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, before int) strip {
+	s := strip{SkillID: k.ID, Name: k.Name, From: days[before].Date, To: days[len(days)-1].Date}
+	firing := false
+	for i := before; i < len(days); i++ {
+		bad, known := judgeDay(rule, k, days, i)
+		if known && bad != firing {
+			if firing = bad; firing {
+				s.Episodes = append(s.Episodes, episode{From: days[i].Date})
+			}
+		}
+		if firing {
+			e := &s.Episodes[len(s.Episodes)-1]
+			e.To, e.Open = days[i].Date, i == len(days)-1
+			e.Days++
+			s.Days++
+		}
+	}
+	s.draw(rule, days, before)
+	s.Label = s.describe()
+	return s
+}
+
+// judgeDay reports whether a rule finds a day bad, and whether there is enough
+// to say so.
+func judgeDay(rule alerts.Rule, k skills.Performance, days []overview.Day, at int) (bad, known bool) {
+	if rule.Type == alerts.NoData {
+		return silentDay(rule, k, days, at)
+	}
+	rate, graded := smoothed(days, at)
+	if graded < enoughGraded {
+		return false, false
+	}
+	if rule.Sensitivity == alerts.Confident {
+		_, rate = stats.Wilson(rate, graded)
+	}
+	return skills.Below(rate, rule.Threshold), true
+}
+
+// silentDay counts the days since the last session. Before its first session a
+// skill was not there.
+func silentDay(rule alerts.Rule, k skills.Performance, days []overview.Day, at int) (bad, known bool) {
+	if k.FirstSeenAt == nil || k.FirstSeenAt.UTC().Format(time.DateOnly) > days[at].Date {
+		return false, false
+	}
+	need := max(1, int(math.Ceil(rule.Threshold)))
+	heard := slices.ContainsFunc(days[at+1-need:at+1], func(d overview.Day) bool { return d.Sessions > 0 })
+	return !heard, true
+}
+
+// draw makes the picture: the rate and its limit or the sessions, over the
+// times of firing.
+func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
+	shown := days[before:]
+	step := stripWidth / float64(len(shown))
+	index := map[string]int{}
+	for i, d := range shown {
+		index[d.Date] = i
+	}
+	for _, e := range s.Episodes {
+		s.Spans = append(s.Spans, bar{X: float64(index[e.From]) * step, Y: 0, Width: float64(e.Days) * step, Height: stripBase})
+	}
+	var most int64
+	for _, d := range shown {
+		most = max(most, d.Sessions)
+	}
+	for i, d := range shown {
+		if d.Sessions > 0 {
+			height := (stripBase - stripBottom - 4) * float64(d.Sessions) / float64(most)
+			s.Bars = append(s.Bars, bar{X: (float64(i) + 0.15) * step, Y: stripBase - height, Width: step * 0.7, Height: height})
+		}
+	}
+	if rule.Type == alerts.NoData {
+		return
+	}
+	limit := stripY(rule.Threshold)
+	s.Limit = &limit
+	var line pen
+	for i := range shown {
+		if rate, graded := smoothed(days, before+i); graded > 0 {
+			line.to((float64(i)+0.5)*step, stripY(rate))
+		}
+	}
+	if s.Line = line.String(); s.Line != "" {
+		line.dot()
+		s.Line = line.String()
+	}
+}
+
+func stripY(rate float64) float64 { return stripBottom - rate*(stripBottom-stripTop) }
+
+func (s *strip) describe() string {
+	if len(s.Episodes) == 0 {
+		return "never"
+	}
+	text := ""
+	for i, e := range s.Episodes {
+		if i > 0 {
+			text += "; "
+		}
+		switch {
+		case e.Open:
+			text += "since " + e.From
+		case e.Days == 1:
+			text += "on " + e.From
+		default:
+			text += e.From + " to " + e.To
+		}
+	}
+	return text
+}

@@ -1,0 +1,283 @@
+package web
+
+import (
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// alertsView lists rules with what they say now.
+type alertsView struct {
+	Rules          []ruleRow
+	Events         []alerts.Event
+	Total, PerPage int
+}
+
+// A ruleRow is a rule as people read it.
+type ruleRow struct {
+	alerts.Rule
+	Skill   string // its name, "" for all
+	When    string // the condition in words
+	Where   string // the address, masked
+	State   string // firing, ok or disabled
+	Firing  []overview.Firing
+	Warning []string
+}
+
+const (
+	rulesShown  = 25
+	eventsShown = 20
+)
+
+func (s *Service) alerts(v *visit) (answer, error) {
+	rules, total, err := s.Alerts.Rules(v.Context(), v.Caller.OrgID, rulesShown, v.offset(rulesShown))
+	if err != nil {
+		return answer{}, err
+	}
+	view := alertsView{Total: total, PerPage: rulesShown}
+	if view.Rules, err = s.ruleRows(v, rules); err != nil {
+		return answer{}, err
+	}
+	view.Events, _, err = s.Alerts.Events(v.Context(), v.Caller.OrgID, alerts.EventFilter{Limit: eventsShown})
+	return show("alerts", "Alerts", view), err
+}
+
+// ruleRows adds what the rules' tables do not hold.
+func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
+	firing, err := s.Overview.Firing(v.Context(), v.Caller.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]ruleRow, len(rules))
+	for i, r := range rules {
+		row := ruleRow{Rule: r, When: condition(r), Where: notify.Mask(r.Channel, r.Address), State: "ok", Warning: s.Alerts.Warnings(r)}
+		for _, f := range firing {
+			if f.RuleID == r.ID {
+				row.Firing, row.State = append(row.Firing, f), "firing"
+			}
+		}
+		if !r.Enabled {
+			row.State = "disabled"
+		}
+		if r.SkillID != nil {
+			p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, *r.SkillID)
+			if err != nil && !fault.Is(err, fault.NotFound) {
+				return nil, err
+			}
+			row.Skill = p.Name
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// condition says when a rule fires.
+func condition(r alerts.Rule) string {
+	if r.Type == alerts.NoData {
+		if r.Threshold == 0 {
+			return "no session today"
+		}
+		return "no session for " + daysText(r.Threshold)
+	}
+	text := "pass rate of seven days below " + percent(r.Threshold)
+	if r.Sensitivity == alerts.Confident {
+		text += ", for certain"
+	}
+	return text
+}
+
+func daysText(n float64) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return strconv.FormatFloat(n, 'g', 4, 64) + " days"
+}
+
+// alertNewView is the form of a new rule and what it would have done.
+type alertNewView struct {
+	Form     alertForm
+	Channels []channelChoice
+	Skills   []skills.Performance
+	Preview  preview
+}
+
+// A channelChoice is a channel in a person's words.
+type channelChoice struct {
+	Channel notify.Channel
+	Text    string
+}
+
+var channelChoices = []channelChoice{
+	{notify.Webhook, "Webhook, signed"},
+	{notify.ChatA, "Chat A webhook"},
+	{notify.ChatB, "Chat B webhook"},
+	{notify.Email, "E-mail"},
+}
+
+func (s *Service) alertNew(v *visit) (answer, error) {
+	form := newAlertForm()
+	form.SkillID = v.URL.Query().Get("skill_id")
+	return s.alertPage(v, form)
+}
+
+// alertPage is the form with its preview. A form that cannot be previewed yet
+// says why in the preview's place.
+func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
+	view := alertNewView{Form: form, Channels: channelChoices}
+	var err error
+	view.Skills, _, err = s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "name", Limit: allSkills})
+	if err != nil {
+		return answer{}, err
+	}
+	view.Preview, err = s.preview(v.Context(), form, view.Skills)
+	return show("alert_new", "New alert", view), err
+}
+
+func (s *Service) previewAlert(v *visit) (answer, error) { return s.alertPage(v, v.alertForm()) }
+
+func (s *Service) createAlert(v *visit) (answer, error) {
+	form := v.alertForm()
+	n, err := form.newRule()
+	var made alerts.Rule
+	if err == nil {
+		made, err = s.Alerts.Create(v.Context(), v.Caller, n)
+	}
+	if err != nil {
+		page, failure := s.alertPage(v, form)
+		if failure != nil {
+			return answer{}, failure
+		}
+		return page.refused(err)
+	}
+	if made.Secret != nil {
+		return showSecret(made, "The alert was made."), nil
+	}
+	return redirect(pathTo("alerts", made.ID), "The alert was made."), nil
+}
+
+// alertSecretView shows a signing secret, once.
+type alertSecretView struct {
+	ID, Message, Secret string
+}
+
+// showSecret answers the form itself: a redirect would have to carry the secret.
+func showSecret(r alerts.Rule, message string) answer {
+	return show("alert_secret", "Signing secret", alertSecretView{ID: r.ID, Message: message, Secret: *r.Secret})
+}
+
+// alertView is one rule with its history.
+type alertView struct {
+	ruleRow
+	Form       alertForm
+	Channels   []channelChoice
+	Deliveries []alerts.Delivery
+	Sent       int
+	Events     []alerts.Event
+	Happened   int
+	PerPage    int
+}
+
+func (s *Service) alert(v *visit) (answer, error) {
+	view, err := s.loadAlert(v)
+	return show("alert", "Alert", view), err
+}
+
+func (s *Service) loadAlert(v *visit) (view alertView, err error) {
+	ctx, org := v.Context(), v.Caller.OrgID
+	r, err := s.Alerts.Rule(ctx, org, v.PathValue("id"))
+	if err != nil {
+		return view, err
+	}
+	rows, err := s.ruleRows(v, []alerts.Rule{r})
+	if err != nil {
+		return view, err
+	}
+	view = alertView{ruleRow: rows[0], Form: alertFormOf(r), Channels: channelChoices, PerPage: eventsShown}
+	if view.Deliveries, view.Sent, err = s.Alerts.Deliveries(ctx, org, r.ID, eventsShown, v.offset(eventsShown)); err != nil {
+		return view, err
+	}
+	view.Events, view.Happened, err = s.Alerts.Events(ctx, org, alerts.EventFilter{RuleID: r.ID, Limit: eventsShown, Offset: v.offset(eventsShown)})
+	return view, err
+}
+
+func (s *Service) changeAlert(v *visit) (answer, error) {
+	r, err := s.Alerts.Rule(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	form := v.alertForm()
+	form.Type = r.Type
+	change, err := form.change(r)
+	var made *string
+	if err == nil {
+		r, made, err = s.Alerts.Update(v.Context(), v.Caller.OrgID, r.ID, change)
+	}
+	if err != nil {
+		view, failure := s.loadAlert(v)
+		if failure != nil {
+			return answer{}, failure
+		}
+		view.Form = form
+		return show("alert", "Alert", view).refused(err)
+	}
+	if made != nil {
+		return showSecret(r, "The alert was changed."), nil
+	}
+	return redirect(pathTo("alerts", r.ID), "The alert was changed."), nil
+}
+
+func (s *Service) enableAlert(v *visit) (answer, error) {
+	enabled := v.FormValue("enabled") == "true"
+	r, _, err := s.Alerts.Update(v.Context(), v.Caller.OrgID, v.PathValue("id"), alerts.Change{Enabled: &enabled})
+	if err != nil {
+		return answer{}, err
+	}
+	message := "The alert is off."
+	if enabled {
+		message = "The alert is on."
+	}
+	return redirect(pathTo("alerts", r.ID), message), nil
+}
+
+// testAlert tells of a notice that did not arrive where the alert can be
+// changed.
+func (s *Service) testAlert(v *visit) (answer, error) {
+	d, err := s.Alerts.Test(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	outcome := ""
+	if d.ResponseStatus != nil {
+		outcome = " The receiver answered with " + strconv.Itoa(*d.ResponseStatus) + "."
+	}
+	if d.Status == alerts.Delivered {
+		return redirect(pathTo("alerts", d.RuleID), "The test notice was delivered."+outcome), nil
+	}
+	if d.Detail != nil {
+		outcome += " " + *d.Detail
+	}
+	view, err := s.loadAlert(v)
+	if err != nil {
+		return answer{}, err
+	}
+	return show("alert", "Alert", view).refused(fault.New(fault.Conflict, "The test notice did not arrive.%s", outcome))
+}
+
+func (s *Service) rotateAlert(v *visit) (answer, error) {
+	r, err := s.Alerts.RotateSecret(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return showSecret(r, "The old secret signs, too, until "+r.OldSecretUntil.UTC().Format("2006-01-02 15:04 UTC")+"."), nil
+}
+
+func (s *Service) deleteAlert(v *visit) (answer, error) {
+	if err := s.Alerts.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/alerts", "The alert was deleted."), nil
+}

@@ -1,0 +1,213 @@
+package web_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+)
+
+// alertOn is a form that makes an alert with a webhook.
+func alertOn(address string) url.Values {
+	return url.Values{
+		"type": {"pass_rate_below"}, "pass_rate": {"80"}, "days": {"7"}, "sensitivity": {"point"}, "skill_id": {""},
+		"channel": {"webhook"}, "address": {address},
+	}
+}
+
+// skillID is the id of a skill by its name.
+func (b *browser) skillID(name string) string {
+	b.w.t.Helper()
+	for _, s := range b.api("GET", "/v1/skills", nil)["skills"].([]any) {
+		if s.(object)["name"] == name {
+			return s.(object)["skill_id"].(string)
+		}
+	}
+	b.w.t.Fatalf("there is no skill %s", name)
+	return ""
+}
+
+// onlyAlert is the path of the only alert.
+func (b *browser) onlyAlert() string {
+	b.w.t.Helper()
+	all := b.api("GET", "/api/v1/alerts", nil)["alerts"].([]any)
+	if len(all) != 1 {
+		b.w.t.Fatalf("there are %d alerts", len(all))
+	}
+	return "/alerts/" + all[0].(object)["id"].(string)
+}
+
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	var status atomic.Int32
+	status.Store(http.StatusOK)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	t.Cleanup(receiver.Close)
+	w := newWorld(t, "sqlite", "--allow-private-targets")
+	b := w.as(access.Owner)
+	b.get("/alerts").want(http.StatusOK).wantText("No alerts yet").wantForms()
+	b.get("/alerts/new").want(http.StatusOK).wantText("no skills yet to look back at")
+	address := receiver.URL + "/hook-token"
+	made := b.post("/alerts", alertOn(address)).want(http.StatusOK).wantText("It is not shown again", "whsec_")
+	secret := textOf(made.all("code")[0])
+	path := b.onlyAlert()
+	page := b.get(path).want(http.StatusOK).wantText("All skills: pass rate of seven days below 80 %", "ok", "Nothing was sent yet", "webhook")
+	for _, hidden := range []string{secret, "hook-token"} {
+		if strings.Contains(page.body, hidden) || strings.Contains(b.get("/alerts").body, hidden) {
+			t.Errorf("a page shows %q", hidden)
+		}
+	}
+	b.post(path+"/test", nil).wantLocation(path)
+	b.get(path).wantText("The test notice was delivered. The receiver answered with 200", "● delivered")
+	status.Store(http.StatusGone)
+	b.post(path+"/test", nil).want(http.StatusConflict).wantText("The test notice did not arrive. The receiver answered with 410", "■ failed")
+
+	b.post(path+"/enabled", url.Values{"enabled": {"false"}}).wantLocation(path)
+	b.get(path).wantText("The alert is off", "disabled", "Turn on")
+	b.post(path+"/enabled", url.Values{"enabled": {"true"}}).wantLocation(path)
+	b.post(path, url.Values{"pass_rate": {"62.5"}, "sensitivity": {"confident"}, "channel": {"webhook"}}).wantLocation(path)
+	b.get("/alerts").want(http.StatusOK).wantText("below 62 %, for certain")
+	b.post(path, url.Values{"pass_rate": {"200"}, "sensitivity": {"point"}, "channel": {"webhook"}}).want(http.StatusBadRequest).wantText("from 0 to 100")
+	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}}).want(http.StatusBadRequest).wantText("config.email is required")
+	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}, "address": {"a@example.org"}}).wantLocation(path)
+	b.get(path).want(http.StatusOK).wantText("No mail server is configured")
+	b.post(path+"/rotate-secret", nil).want(http.StatusConflict)
+	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}, "address": {address}}).want(http.StatusOK).wantText("whsec_")
+	rotated := b.post(path+"/rotate-secret", nil).want(http.StatusOK).wantText("The old secret signs, too, until")
+	if textOf(rotated.all("code")[0]) == secret {
+		t.Error("the secret is the old one")
+	}
+	b.post(path+"/delete", nil).wantLocation("/alerts")
+	b.get(path).want(http.StatusNotFound)
+}
+
+func TestAlertForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	for field, value := range map[string]string{
+		"type": "x", "pass_rate": "101", "sensitivity": "x", "channel": "x", "address": "no-url", "skill_id": "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10",
+	} {
+		form := alertOn("https://hooks.example.org/x")
+		form.Set(field, value)
+		want := http.StatusBadRequest
+		if field == "skill_id" {
+			want = http.StatusNotFound
+		}
+		b.post("/alerts", form).want(want)
+	}
+	form := alertOn("https://hooks.example.org/" + payload)
+	form.Set("action", "rollback")
+	page := b.post("/alerts", form).want(http.StatusBadRequest).wantText("action rollback needs an alert").wantInert()
+	if got := attr(page.all("input#address")[0], "value"); got != form.Get("address") {
+		t.Errorf("the form comes back with %q", got)
+	}
+	if all := b.api("GET", "/api/v1/alerts", nil)["alerts"].([]any); len(all) != 0 {
+		t.Errorf("alerts were made: %v", all)
+	}
+}
+
+func TestAlertPreview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	now := time.Now()
+	day := func(ago int) time.Time { return now.Add(-time.Duration(ago) * 24 * time.Hour) }
+	for ago := 40; ago > 10; ago-- {
+		b.sessions("falls", day(ago), 1, 1, 1)
+	}
+	for ago := 10; ago >= 0; ago-- {
+		b.sessions("falls", day(ago), 0, 0, 0)
+	}
+	b.sessions("few", day(20), 0, 0, 0, 0)
+	b.sessions("silent", day(60), 1)
+	b.sessions("silent", day(30), 1)
+	form := alertOn("https://hooks.example.org/x")
+	date := func(ago int) string { return day(ago).UTC().Format(time.DateOnly) }
+
+	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "falls", "since "+date(9)).wantNoText("few 0")
+	form.Set("sensitivity", "confident")
+	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "since "+date(8))
+	form.Set("skill_id", b.skillID("few"))
+	page := b.post("/alerts/preview", form).want(http.StatusOK).wantText("it would not have fired", "few never")
+	if got := len(page.all("figure.firings")); got != 1 {
+		t.Errorf("%d charts, want 1", got)
+	}
+	form.Set("type", "no_data")
+	form.Set("skill_id", b.skillID("silent"))
+	page = b.post("/alerts/preview", form).want(http.StatusOK).wantText("it would have fired 2 times", date(53)+" to "+date(31)+"; since "+date(23))
+	if got := countOf(page, "rect", "span"); got != 2 {
+		t.Errorf("%d spans are drawn, want 2", got)
+	}
+	form.Set("days", "0")
+	b.post("/alerts/preview", form).want(http.StatusOK).wantText(date(59) + " to " + date(31) + "; since " + date(29))
+	form.Set("days", "")
+	b.post("/alerts/preview", form).want(http.StatusOK).wantText("The preview appears when the condition is complete")
+	b.get("/alerts/new?skill_id=" + b.skillID("falls")).want(http.StatusOK).wantText("it would have fired once")
+}
+
+// countOf counts elements of a class in a picture.
+func countOf(p *page, tag, class string) int {
+	n := 0
+	for _, e := range p.all(tag) {
+		if e.Type == html.ElementNode && attr(e, "class") == class {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAlertFiring(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	b.post("/alerts", alertOn("https://hooks.invalid/x")).want(http.StatusOK)
+	path := b.onlyAlert()
+	b.sessions(payload, time.Now(), 0, 0, 0, 0, 0)
+	deadline := time.Now().Add(20 * time.Second)
+	for len(b.api("GET", "/api/v1/alert-events", nil)["events"].([]any)) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the alert does not fire")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.get("/alerts").want(http.StatusOK).wantText("■ firing", payload[2:20]).wantInert()
+	b.get(path).want(http.StatusOK).wantText("Firing for", "0 %").wantInert()
+	b.get("/alerts/new").want(http.StatusOK).wantText("it would have fired once").wantInert()
+}
+
+func TestAlertAccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	if strings.Contains(b.get("/alerts/new").body, `value="rollback"`) {
+		t.Error("a member is offered to roll back")
+	}
+	b.sessions("pdf", time.Now(), 1)
+	form := alertOn("https://hooks.example.org/x")
+	form.Set("skill_id", b.skillID("pdf"))
+	form.Set("action", "rollback")
+	b.post("/alerts", form).want(http.StatusForbidden).wantText("This needs the permission registry:rollback")
+	b.post("/alerts", alertOn("https://hooks.example.org/x")).want(http.StatusOK)
+	path := b.onlyAlert()
+	viewer, other := w.as(access.Viewer), w.otherOrg(access.Team)
+	viewer.get("/alerts").want(http.StatusOK).wantForms().wantNoText("New alert")
+	viewer.get(path).want(http.StatusOK).wantForms()
+	viewer.get("/alerts/new").want(http.StatusForbidden)
+	viewer.post("/alerts", alertOn("https://hooks.example.org/x")).want(http.StatusForbidden)
+	viewer.post("/alerts/preview", nil).want(http.StatusForbidden)
+	other.get(path).want(http.StatusNotFound)
+	other.post("/alerts/preview", form).want(http.StatusNotFound)
+	for _, suffix := range []string{"", "/enabled", "/test", "/rotate-secret", "/delete"} {
+		viewer.post(path+suffix, nil).want(http.StatusForbidden)
+		other.post(path+suffix, nil).want(http.StatusNotFound)
+		b.do("POST", path+suffix, nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
+	}
+}

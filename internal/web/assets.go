@@ -1,0 +1,67 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+//go:embed static
+var staticFiles embed.FS
+
+// assets are the static files under names that change with their content, so
+// that browsers may keep them for ever.
+type assets struct {
+	urls   map[string]string // by plain name
+	bodies map[string][]byte // by hashed name
+}
+
+func readAssets() (assets, error) {
+	a := assets{urls: map[string]string{}, bodies: map[string][]byte{}}
+	entries, err := fs.ReadDir(staticFiles, "static")
+	if err != nil {
+		return a, err
+	}
+	for _, e := range entries {
+		body, err := fs.ReadFile(staticFiles, "static/"+e.Name())
+		if err != nil {
+			return a, err
+		}
+		sum := sha256.Sum256(body)
+		ext := path.Ext(e.Name())
+		hashed := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		a.urls[e.Name()], a.bodies[hashed] = "/static/"+hashed, body
+	}
+	return a, nil
+}
+
+// url is the path of a static file; a name that is not there is a mistake in a
+// template, which the tests of the pages find.
+func (a assets) url(name string) string { return a.urls[name] }
+
+var assetTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+func (s *Service) serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	body, ok := s.assets.bodies[name]
+	if !ok {
+		setHeaders(w.Header())
+		v := &visit{Request: r, w: w}
+		s.failure(v, fault.New(fault.NotFound, "There is no file %s", name)).write(s, v)
+		return
+	}
+	w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	_, _ = w.Write(body) // the browser is gone if this fails
+}

@@ -1,0 +1,145 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// prettyCases is a suite's document for people.
+func prettyCases(document json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, document, "", "  "); err != nil {
+		return string(document)
+	}
+	return b.String()
+}
+
+func prettyFields(cases []evals.Fields) string {
+	raw, _ := json.Marshal(cases) // what was decoded can be encoded
+	return prettyCases(raw)
+}
+
+// readCases reads cases as JSON. What cannot be read is told with its line, as
+// the last part of the issue's path.
+func readCases(text string) (cases []evals.Fields, err error) {
+	err = json.Unmarshal([]byte(text), &cases)
+	var offset int64
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = e.Offset
+	} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset = e.Offset
+	}
+	if err != nil {
+		line := 1 + strings.Count(text[:min(max(offset-1, 0), int64(len(text)))], "\n")
+		return nil, fault.Issues(fault.Issue{
+			Path: []string{lineOf, strconv.Itoa(line)}, Message: "the cases are no JSON array of objects: " + reason(err),
+		})
+	}
+	return cases, nil
+}
+
+// reason is an error of encoding/json without the names of our types.
+func reason(err error) string {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "there is a " + e.Value
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// lineOf begins the path of an issue that is about a line.
+const lineOf = "line"
+
+// troubles places issues at the lines of the JSON that they are about.
+func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
+	places := placeCases(text)
+	var all []trouble
+	for _, issue := range issues {
+		t := trouble{Message: issue.Message}
+		switch {
+		case len(issue.Path) == 2 && issue.Path[0] == lineOf:
+			t.Line, _ = strconv.Atoi(issue.Path[1]) // ours
+		case len(issue.Path) >= 2 && issue.Path[0] == "cases_json":
+			t.place(places, issue.Path[1], issue.Path[2:])
+		case len(issue.Path) > 0:
+			t.Where = strings.Join(issue.Path, ".")
+		}
+		if asJSON && t.Line > 0 {
+			t.Excerpt = excerpt([]byte(text), t.Line)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// place finds the case, and its field if it has that.
+func (t *trouble) place(places []map[string]int, index string, field []string) {
+	i, err := strconv.Atoi(index)
+	if err != nil {
+		return
+	}
+	t.Where = "case " + strconv.Itoa(i+1)
+	if i < 0 || i >= len(places) {
+		return
+	}
+	t.Line = places[i][""]
+	if len(field) > 0 {
+		if line, ok := places[i][field[0]]; ok {
+			t.Line = line
+		}
+	}
+}
+
+// placeCases finds the line of each case, under "", and of its fields. It
+// stops at what is no array of objects.
+func placeCases(text string) (places []map[string]int) {
+	d := json.NewDecoder(strings.NewReader(text))
+	breaks := newlines(text)
+	line := func() int { // of the end of the last token
+		n, _ := slices.BinarySearch(breaks, int(d.InputOffset())-1)
+		return n + 1
+	}
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return nil
+	}
+	for d.More() {
+		if t, err := d.Token(); err != nil || t != json.Delim('{') {
+			return places
+		}
+		lines := map[string]int{"": line()}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return places
+			}
+			if text, ok := name.(string); ok {
+				lines[text] = line()
+			}
+			var value json.RawMessage
+			if d.Decode(&value) != nil {
+				return places
+			}
+		}
+		if _, err := d.Token(); err != nil {
+			return places
+		}
+		places = append(places, lines)
+	}
+	return places
+}
+
+// newlines are the places of line breaks.
+func newlines(text string) (all []int) {
+	for i := range len(text) {
+		if text[i] == '\n' {
+			all = append(all, i)
+		}
+	}
+	return all
+}

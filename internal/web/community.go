@@ -1,0 +1,72 @@
+package web
+
+import (
+	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/signals"
+)
+
+// communityView is what contributors sent to the caller.
+type communityView struct {
+	community.Overview
+	Newest []community.Submission
+	Name   string // of the skill that is asked about, or ""
+	Report *community.SkillReport
+}
+
+// submissionsShown is how many submissions a page lists.
+const submissionsShown = 20
+
+// community shows bundles of all skills of the caller, or of one of them.
+func (s *Service) community(v *visit) (answer, error) {
+	var view communityView
+	var err error
+	if view.Overview, err = s.Community.Overview(v.Context(), v.Caller.UserID); err != nil {
+		return answer{}, err
+	}
+	if view.Name = v.URL.Query().Get("skill"); view.Name != "" {
+		view.Report, view.Newest, err = s.Community.Skill(v.Context(), v.Caller.UserID, view.Name)
+		return show("community", "Community", view), err
+	}
+	view.Newest, err = s.Community.Recent(v.Context(), v.Caller.UserID, submissionsShown)
+	return show("community", "Community", view), err
+}
+
+func (s *Service) signals(v *visit) (answer, error) {
+	o, err := s.Signals.Overview(v.Context(), v.Caller.OrgID)
+	return show("signals", "Signals", o), err
+}
+
+// signalsSkillView is what contributors noticed about one skill.
+type signalsSkillView struct {
+	signals.Detail
+	Name            string
+	GradeRows, Ways []namedCount
+}
+
+// A namedCount is a count that may be withheld.
+type namedCount struct {
+	Name  string
+	Count *int64 // nil: withheld
+}
+
+func (s *Service) signalsSkill(v *visit) (answer, error) {
+	name := v.PathValue("skill")
+	d, err := s.Signals.Skill(v.Context(), v.Caller.OrgID, name)
+	view := signalsSkillView{
+		Detail: d, Name: name,
+		GradeRows: inOrder(d.Grades, "A", "B", "C", "F"),
+		Ways:      inOrder(d.Invocations, "explicit", "implicit", "contextual", "missed"),
+	}
+	return show("signals_skill", name, view), err
+}
+
+// inOrder lists those of the names that there are counts for.
+func inOrder(counts map[string]*int64, names ...string) []namedCount {
+	var rows []namedCount
+	for _, name := range names {
+		if count, ok := counts[name]; ok {
+			rows = append(rows, namedCount{name, count})
+		}
+	}
+	return rows
+}

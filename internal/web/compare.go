@@ -1,0 +1,125 @@
+package web
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/stats"
+)
+
+// compareView sets two runs of a suite side by side.
+type compareView struct {
+	SuiteName     string
+	Before, After evals.Run
+	Show          string // changed, or "" for all
+	Counts        map[string]int
+	P             float64 // that so much changes by chance
+	Rows          []compareRow
+}
+
+// A compareRow is a case in both runs.
+type compareRow struct {
+	ID, Label     string
+	Before, After string // verdicts; "" if there is none
+	Change        string
+}
+
+// The changes, those to look at first.
+const (
+	broken  = "broken"  // it passed before
+	fixed   = "fixed"   // it failed before
+	unclear = "unclear" // a run has no verdict
+	added   = "added"   // only the later run has it
+	removed = "removed" // only the earlier run has it
+	same    = "same"
+)
+
+var changeOrder = []string{broken, fixed, unclear, added, removed, same}
+
+func (s *Service) compare(v *visit) (answer, error) {
+	org := v.Caller.OrgID
+	after, err := s.Evals.Report(v.Context(), org, v.PathValue("id"), "")
+	if err != nil {
+		return answer{}, err
+	}
+	before, err := s.Evals.Report(v.Context(), org, v.URL.Query().Get("with"), "")
+	if err != nil {
+		return answer{}, err
+	}
+	if before.SuiteID != after.SuiteID {
+		return answer{}, fault.New(fault.Malformed, "The runs are of different suites; choose two of one suite")
+	}
+	if before.CreatedAt.After(after.CreatedAt) {
+		before, after = after, before
+	}
+	suite, err := s.Evals.Suite(v.Context(), org, after.SuiteID)
+	view := compareView{SuiteName: suite.Name, Before: before.Run, After: after.Run, Show: v.URL.Query().Get("show")}
+	view.count(compareCases(readRunCases(before), readRunCases(after)))
+	return show("compare", "Two runs of "+suite.Name, view), err
+}
+
+// compareCases pairs the cases of two runs by their ids.
+func compareCases(before, after []runCase) []compareRow {
+	old := map[string]runCase{}
+	for _, c := range before {
+		old[c.ID] = c
+	}
+	var rows []compareRow
+	for _, c := range after {
+		was, there := old[c.ID]
+		delete(old, c.ID)
+		row := compareRow{ID: c.ID, Label: c.Label, Before: was.Verdict, After: c.Verdict, Change: added}
+		if there {
+			row.Change = changeOf(was.Verdict, c.Verdict)
+		}
+		rows = append(rows, row)
+	}
+	for _, c := range before {
+		if _, gone := old[c.ID]; gone {
+			rows = append(rows, compareRow{ID: c.ID, Label: c.Label, Before: c.Verdict, Change: removed})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b compareRow) int {
+		return cmp.Compare(slices.Index(changeOrder, a.Change), slices.Index(changeOrder, b.Change))
+	})
+	return rows
+}
+
+func changeOf(before, after string) string {
+	pass, fail := string(evals.Pass), string(evals.Fail)
+	switch {
+	case before == pass && after == fail:
+		return broken
+	case before == fail && after == pass:
+		return fixed
+	case before != pass && before != fail || after != pass && after != fail:
+		return unclear
+	}
+	return same
+}
+
+func (c *compareView) count(rows []compareRow) {
+	c.Counts = map[string]int{}
+	for _, r := range rows {
+		c.Counts[r.Change]++
+		if c.Show != "changed" || r.Change != same {
+			c.Rows = append(c.Rows, r)
+		}
+	}
+	c.P = stats.McNemar(c.Counts[broken], c.Counts[fixed])
+}
+
+// Significant reports whether chance is a poor explanation of the change.
+func (c compareView) Significant() bool { return c.P < 0.05 }
+
+// compareChosen leads from a suite's list of runs to the two that were chosen.
+func (s *Service) compareChosen(v *visit) (answer, error) {
+	run, with := v.URL.Query().Get("run"), v.URL.Query().Get("with")
+	if run == "" || with == "" {
+		return redirect(pathTo("suites", v.PathValue("id")), "Choose two runs."), nil
+	}
+	return redirect(pathTo("runs", run, "compare")+"?with="+url.QueryEscape(with), ""), nil
+}

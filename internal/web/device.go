@@ -1,0 +1,43 @@
+package web
+
+import (
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// deviceView is a login that waits for the caller's word.
+type deviceView struct {
+	Code       string // as it was typed
+	Request    *auth.DeviceRequest
+	MayApprove bool
+}
+
+// device asks for a code, or shows who asks to be let in with it.
+func (s *Service) device(v *visit) (answer, error) {
+	view := deviceView{Code: v.URL.Query().Get("code"), MayApprove: auth.MayApprove(v.Caller)}
+	page := show("device", "Approve a login", view)
+	if view.Code == "" {
+		return page, nil
+	}
+	request, err := s.Auth.WaitingDevice(v.Context(), view.Code)
+	if err != nil {
+		return page.refused(err)
+	}
+	view.Request = &request
+	return show("device", "Approve a login", view), nil
+}
+
+func (s *Service) answerDevice(v *visit) (answer, error) {
+	code := v.FormValue("code")
+	approve := v.FormValue("answer") == "approve"
+	if !approve && v.FormValue("answer") != "deny" {
+		return answer{}, fault.Invalid("answer", "answer must be approve or deny")
+	}
+	if err := s.Auth.AnswerDevice(v.Context(), v.Caller, code, approve); err != nil {
+		return show("device", "Approve a login", deviceView{Code: code, MayApprove: auth.MayApprove(v.Caller)}).refused(err)
+	}
+	if approve {
+		return redirect("/device", "The login was approved. The program goes on by itself."), nil
+	}
+	return redirect("/device", "The login was denied."), nil
+}

@@ -1,0 +1,61 @@
+package web
+
+import "strings"
+
+// A diffFile is what changed in one file.
+type diffFile struct {
+	Name  string
+	Lines []diffLine
+}
+
+// A diffLine is a line of a unified diff.
+type diffLine struct {
+	Kind string // add, del, hunk or same
+	Mark string // what stands before the text
+	Text string
+}
+
+// readDiff splits a unified diff by file. What it does not know is shown as it
+// is.
+func readDiff(text string) []diffFile {
+	var files []diffFile
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if binary := strings.HasPrefix(line, "Binary files "); binary || strings.HasPrefix(line, "diff ") || len(files) == 0 {
+			files = append(files, diffFile{})
+		}
+		f := &files[len(files)-1]
+		if inHeader := len(f.Lines) == 0 && !strings.HasPrefix(line, "@@"); inHeader {
+			f.nameFrom(line)
+			continue
+		}
+		f.Lines = append(f.Lines, newDiffLine(line))
+	}
+	return files
+}
+
+// nameFrom takes the file's name from a line of its header: the new name, or
+// the old one of a file that is gone.
+func (f *diffFile) nameFrom(line string) {
+	for _, prefix := range []string{"--- a/", "+++ b/", "--- ", "+++ "} {
+		if name, ok := strings.CutPrefix(line, prefix); ok && name != "/dev/null" {
+			f.Name = name
+			return
+		}
+	}
+	if strings.HasPrefix(line, "Binary files ") {
+		f.Lines = append(f.Lines, diffLine{Kind: "hunk", Text: line})
+	}
+}
+
+func newDiffLine(line string) diffLine {
+	switch {
+	case strings.HasPrefix(line, "@@"):
+		return diffLine{Kind: "hunk", Text: line}
+	case strings.HasPrefix(line, "+"):
+		return diffLine{Kind: "add", Mark: "+", Text: line[1:]}
+	case strings.HasPrefix(line, "-"):
+		return diffLine{Kind: "del", Mark: "-", Text: line[1:]}
+	}
+	return diffLine{Kind: "same", Text: strings.TrimPrefix(line, " ")}
+}

@@ -1,0 +1,25 @@
+package web
+
+import "html/template"
+
+// What the tests look at without a page around it.
+var (
+	ReadDiff  = readDiff
+	LocalPath = localPath
+	Percent   = percent
+	Number    = number
+	Points    = points
+	Short     = short
+	NewSpark  = newSpark
+	NewChart  = newChart
+)
+
+// DiffFile and the other names are those of the tests' values.
+type (
+	DiffFile = diffFile
+	DiffLine = diffLine
+	Mark     = mark
+)
+
+// Markdown renders a foreign text.
+func Markdown(text string) (template.HTML, error) { return (&Service{}).markdown(text) }

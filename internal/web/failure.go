@@ -1,0 +1,65 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// failureView says what went wrong, and what to do.
+type failureView struct {
+	Status  int
+	Message string
+	Issues  []fault.Issue
+	Request string
+}
+
+// titles are the headings of error pages.
+var titles = map[int]string{
+	http.StatusBadRequest:            "That did not work",
+	http.StatusUnauthorized:          "Please sign in",
+	http.StatusForbidden:             "You may not do this",
+	http.StatusNotFound:              "Not found",
+	http.StatusConflict:              "Not as things stand",
+	http.StatusRequestEntityTooLarge: "Too large",
+	http.StatusTooManyRequests:       "Too many attempts",
+	http.StatusInternalServerError:   "Something went wrong here",
+	http.StatusServiceUnavailable:    "Not ready",
+	http.StatusBadGateway:            "Another server failed",
+}
+
+// failure turns an error into its page. Who is not signed in is asked to, and
+// comes back afterwards.
+func (s *Service) failure(v *visit, err error) answer {
+	kind := fault.Of(err)
+	if kind == fault.Unauthorized && (v.Method == http.MethodGet || v.Method == http.MethodHead) {
+		return redirect("/login?next="+url.QueryEscape(v.URL.RequestURI()), "")
+	}
+	view := failureView{Status: httpapi.Status(kind), Request: v.w.Header().Get("X-Request-Id")}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		view.Status = http.StatusRequestEntityTooLarge
+		view.Message = "The form is over the limit of " + strconv.FormatInt(large.Limit>>20, 10) + " MiB"
+	} else if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
+		view.Message, view.Issues = e.Message, e.Issues
+	}
+	if view.Status >= http.StatusInternalServerError && v.Context().Err() == nil {
+		s.Log.Error("page failed", "request_id", view.Request, "page", v.Pattern, "error", err)
+	}
+	title, ok := titles[view.Status]
+	if !ok {
+		title = http.StatusText(view.Status)
+	}
+	a := show("failure", title, view)
+	a.status = view.Status
+	return a
+}
+
+// missing is the page for paths that are nobody's.
+func (s *Service) missing(v *visit) (answer, error) {
+	return answer{}, fault.New(fault.NotFound, "There is no page at %s", v.URL.Path)
+}

@@ -1,0 +1,213 @@
+package web
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// none stands for what is not known.
+const none = "–"
+
+// timeText shows a time.Time or *time.Time: in UTC, which the script turns into
+// the reader's zone, with the UTC on hover.
+func timeText(value any) template.HTML {
+	t, ok := timeOf(value)
+	if !ok {
+		return template.HTML(`<span class="muted">never</span>`)
+	}
+	t = t.UTC()
+	text := t.Format("2006-01-02 15:04 UTC")
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
+		t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC"), text)) //nolint:gosec // made of digits
+}
+
+// dayText shows only the day of a time, in UTC.
+func dayText(value any) template.HTML {
+	t, ok := timeOf(value)
+	if !ok {
+		return template.HTML(`<span class="muted">never</span>`)
+	}
+	t = t.UTC()
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" data-format="day" title="%s">%s</time>`,
+		t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC"), t.Format("2006-01-02"))) //nolint:gosec // made of digits
+}
+
+func timeOf(value any) (time.Time, bool) {
+	switch t := value.(type) {
+	case time.Time:
+		return t, !t.IsZero()
+	case *time.Time:
+		if t != nil {
+			return *t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// number shows a count with thousands apart.
+func number(value any) (string, error) {
+	v := reflect.ValueOf(value)
+	if !v.IsValid() || !v.CanInt() {
+		return "", fmt.Errorf("number: %T is no whole number", value)
+	}
+	digits := strconv.FormatInt(v.Int(), 10)
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "\u202f" + digits[i:]
+	}
+	return sign + digits, nil
+}
+
+// percent shows a share, a float64 or *float64, as 87 %.
+func percent(value any) string {
+	f, ok := floatOf(value)
+	if !ok {
+		return none
+	}
+	return strconv.FormatFloat(100*f, 'f', percentDigits(f), 64) + "\u202f%"
+}
+
+// percentDigits keeps 99.6 % from looking like all.
+func percentDigits(f float64) int {
+	if f > 0.99 && f < 1 || f > 0 && f < 0.01 {
+		return 1
+	}
+	return 0
+}
+
+// decimal shows a float64 or *float64 with two digits.
+func decimal(value any) string {
+	f, ok := floatOf(value)
+	if !ok {
+		return none
+	}
+	return strconv.FormatFloat(f, 'f', 2, 64)
+}
+
+func floatOf(value any) (float64, bool) {
+	switch f := value.(type) {
+	case float64:
+		return f, true
+	case *float64:
+		if f != nil {
+			return *f, true
+		}
+	}
+	return 0, false
+}
+
+// intervalText shows an interval of shares.
+func intervalText(i *[2]float64) string {
+	if i == nil {
+		return none
+	}
+	return fmt.Sprintf("%.0f–%.0f\u202f%%", 100*i[0], 100*i[1])
+}
+
+// points shows the difference of two shares, in percentage points.
+func points(change *float64) string {
+	if change == nil {
+		return none
+	}
+	arrow := "▲"
+	if *change < 0 {
+		arrow = "▼"
+	}
+	return fmt.Sprintf("%s %+.0f", arrow, 100**change)
+}
+
+// plural is "1 review" or "3 reviews": plural 3 "review" "reviews".
+func plural(n any, one, many string) (string, error) {
+	text, err := number(n)
+	if text == "1" {
+		return "1 " + one, err
+	}
+	return text + " " + many, err
+}
+
+// short cuts a text to n characters.
+func short(n int, text string) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return strings.TrimSpace(string(runes[:n-1])) + "…"
+}
+
+// pathTo makes a path of parts that may hold anything: url "skills" .Name.
+func pathTo(parts ...any) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString("/" + url.PathEscape(fmt.Sprint(p)))
+	}
+	return b.String()
+}
+
+// localPath keeps redirects here: only a path of this site is one.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
+}
+
+// badgeKinds gives each status of the service its shape and colour.
+var badgeKinds = map[string]string{
+	"healthy": "good", "pass": "good", "passed": "good", "succeeded": "good", "delivered": "good", "published": "good",
+	"approved": "good", "accepted": "good", "applied": "good", "resolved": "good", "up_to_date": "good", "active": "good",
+	"ok": "good", "current": "good", "enabled": "good", "processed": "good", "done": "good",
+	"warning": "warn", "warn": "warn", "retrying": "warn", "outdated": "warn", "behind": "warn", "modified": "warn", "edited": "warn",
+	"suspended": "warn", "rolled_back": "warn", "skipped": "warn", "update_available": "warn", "reminder": "warn", "error": "warn",
+	"not_runnable": "warn", "unclear": "warn", "fixed": "good", "broken": "bad",
+	"critical": "bad", "fail": "bad", "failed": "bad", "firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
+	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
+}
+
+// badgeShapes tell statuses apart without colour.
+var badgeShapes = map[string]string{"good": "●", "warn": "▲", "bad": "■", "busy": "◐", "plain": "○"}
+
+// newBadge shows a status, a string of any kind, as a shape and a word.
+func newBadge(status any) template.HTML {
+	word := fmt.Sprint(status)
+	kind, ok := badgeKinds[word]
+	if !ok {
+		kind = "plain"
+	}
+	return template.HTML(`<span class="badge ` + kind + `"><span aria-hidden="true">` + badgeShapes[kind] + `</span> ` +
+		html.EscapeString(strings.ReplaceAll(word, "_", " ")) + `</span>`) //nolint:gosec // the word is escaped
+}
+
+// icons are drawn with lines on a grid of 16 by 16.
+var icons = map[string]string{
+	"home":      "M2.5 7 8 2.5 13.5 7v6.5h-4v-4h-3v4h-4z",
+	"skills":    "M2.5 12.5 6 8l2.5 2.5 5-6.5M10.5 4h3v3",
+	"review":    "M3 3.5h10v9H3zM5.5 8l2 2 3.5-4",
+	"sources":   "M2.5 4.5h4l1.5 1.5h5.5v7h-11z",
+	"suites":    "M6 2.5h4M7 2.5v4l-4 7h10l-4-7v-4",
+	"registry":  "M8 2 13.5 5v6L8 14l-5.5-3V5zM2.5 5 8 8l5.5-3M8 8v6",
+	"repohost":  "M5 5v6M5 5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM5 14a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM11 6.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM11 6.5c0 2.5-6 2-6 4.5",
+	"alerts":    "M4 11.5V7a4 4 0 0 1 8 0v4.5M2.5 11.5h11M6.5 14h3",
+	"community": "M6 7.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM1.5 13.5c0-2.5 2-4 4.5-4s4.5 1.5 4.5 4M11 7.5a2 2 0 0 0 0-4M12 9.5c1.5.5 2.5 2 2.5 4",
+	"proposals": "M8 2a4 4 0 0 0-2.5 7.2V11h5V9.2A4 4 0 0 0 8 2zM6 13.5h4",
+	"settings":  "M2.5 4.5h6M11.5 4.5h2M2.5 11.5h2M7.5 11.5h6M10 6a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM6 13a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3z",
+	"account":   "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.5 14c0-3 2.5-4.5 5.5-4.5s5.5 1.5 5.5 4.5",
+	"theme":     "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11",
+	"menu":      "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
+	"copy":      "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
+}
+
+// icon draws one of the icons; it says nothing to a screen reader.
+func icon(name string) template.HTML {
+	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="` + icons[name] + `"/></svg>`) //nolint:gosec // ours
+}

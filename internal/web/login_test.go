@@ -1,0 +1,200 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+)
+
+func now() time.Time { return time.Now() }
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.browser()
+		b.get("/").wantLocation("/login?next=%2F")
+		b.get("/skills?q=a%20b").wantLocation("/login?next=%2Fskills%3Fq%3Da%2520b")
+		form := b.get("/login?next=/skills").want(http.StatusOK)
+		if got := attr(form.all("input#api_key")[0], "name"); got != "api_key" {
+			t.Errorf("the field is called %q", got)
+		}
+		b.post("/login", url.Values{"api_key": {"st_live_" + strings.Repeat("x", 43)}}).want(http.StatusUnauthorized).wantText("Unknown API key")
+		b.post("/login", nil).want(http.StatusUnauthorized)
+
+		_, raw := w.key(access.Member)
+		p := b.post("/login", url.Values{"api_key": {" " + raw + " "}, "next": {"/skills"}}).wantLocation("/skills")
+		cookie := p.Header.Get("Set-Cookie")
+		if !regexp.MustCompile(`^whetstone_session=[0-9A-Za-z]{43}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax$`).MatchString(cookie) {
+			t.Errorf("the cookie is %q", cookie)
+		}
+		b.get("/").want(http.StatusOK)
+		b.get("/login?next=/skills").wantLocation("/skills")
+		if log := w.log.String(); strings.Contains(log, raw) {
+			t.Error("the log has the key")
+		}
+	})
+}
+
+// TestSignInLeadsNowhereElse: nobody is sent to another site after signing in.
+func TestSignInLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	_, raw := w.key(access.Member)
+	for _, next := range []string{"https://evil.example/", "//evil.example/", "/\\evil.example", "evil", "", "/\tx", "javascript:alert(1)"} {
+		w.browser().post("/login", url.Values{"api_key": {raw}, "next": {next}}).wantLocation("/")
+	}
+}
+
+func TestSecureCookie(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite", "--public-url", "https://whetstone.example.org")
+	_, raw := w.key(access.Member)
+	p := w.browser().post("/login", url.Values{"api_key": {raw}})
+	if got := p.Header.Get("Set-Cookie"); !strings.HasPrefix(got, "__Host-whetstone_session=") || !strings.Contains(got, "; Secure") {
+		t.Errorf("the cookie is %q", got)
+	}
+}
+
+func TestSignInIsLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.browser()
+	limited := func() bool {
+		return b.post("/login", url.Values{"api_key": {"st_live_guess"}}).StatusCode == http.StatusTooManyRequests
+	}
+	for range 50 { // twice the limit, in case a minute ends on the way
+		if limited() {
+			return
+		}
+	}
+	t.Error("50 attempts were answered")
+}
+
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Owner)
+		copied := w.browser()
+		at, err := url.Parse(w.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied.client.Jar.SetCookies(at, b.client.Jar.Cookies(at))
+		copied.get("/account").want(http.StatusOK)
+		b.post("/logout", nil).wantLocation("/login")
+		b.get("/login").want(http.StatusOK).wantText("You are signed out.")
+		b.get("/login").wantNoText("You are signed out.")
+		copied.get("/account").wantLocation("/login?next=%2Faccount")
+
+		// Signing in again makes the old token worthless.
+		b.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
+		copied.client.Jar.SetCookies(at, b.client.Jar.Cookies(at))
+		b.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
+		copied.get("/account").wantLocation("/login?next=%2Faccount")
+
+		// So does revoking the key.
+		if err := w.auth.RevokeKey(t.Context(), w.org.ID, b.keyID); err != nil {
+			t.Fatal(err)
+		}
+		b.get("/account").wantLocation("/login?next=%2Faccount")
+		b.post("/account/sessions/x/end", nil).want(http.StatusUnauthorized).wantText("Please sign in")
+	})
+}
+
+func TestAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, stranger := w.as(access.AdminRole), w.as(access.AdminRole)
+	second := w.browser()
+	second.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
+	page := b.get("/account").wantText("admin-", "this one", "registry:rollback", "on the plan team")
+	var others []string
+	for _, form := range page.all("form") {
+		if action := attr(form, "action"); strings.HasPrefix(action, "/account/sessions/") && strings.HasPrefix(textOf(form), "End") {
+			others = append(others, action)
+		}
+	}
+	if len(others) != 1 {
+		t.Fatalf("other sessions: %q", others)
+	}
+	stranger.post(others[0], nil).want(http.StatusNotFound).wantText("Session not found")
+	second.get("/account").want(http.StatusOK)
+	b.post(others[0], nil).wantLocation("/account")
+	b.get("/account").wantText("The session was ended.")
+	second.get("/account").wantLocation("/login?next=%2Faccount")
+
+	b.post("/account/keys/"+b.keyID+"/revoke", nil).want(http.StatusConflict).wantText("You are signed in with this key")
+	b.post("/account/keys/"+stranger.keyID+"/revoke", nil).wantLocation("/account")
+	stranger.get("/account").wantLocation("/login?next=%2Faccount")
+	b.post("/account/keys/none/revoke", nil).want(http.StatusNotFound)
+}
+
+func TestDeviceApproval(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Member)
+		waiting := func() auth.DeviceLogin {
+			d, err := w.auth.StartDevice(t.Context(), "<b>cli</b>")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		status := func(d auth.DeviceLogin) auth.DeviceStatus {
+			r, err := w.auth.PollDevice(t.Context(), d.DeviceCode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Status
+		}
+		approved, denied, refused := waiting(), waiting(), waiting()
+		b.get("/device?code=nonsense").want(http.StatusNotFound).wantText("No login waits for this code")
+		small := strings.ToLower(strings.ReplaceAll(approved.UserCode, "-", ""))
+		b.get("/device?code="+small).want(http.StatusOK).wantText("<b>cli</b>", approved.UserCode, "Approve", "your role, member")
+		b.post("/device", url.Values{"code": {approved.UserCode}}).want(http.StatusBadRequest)
+		b.post("/device", url.Values{"code": {approved.UserCode}, "answer": {"approve"}}).wantLocation("/device")
+		b.post("/device", url.Values{"code": {denied.UserCode}, "answer": {"deny"}}).wantLocation("/device")
+		if got := status(approved); got != auth.DeviceApproved {
+			t.Errorf("the login is %s, want approved", got)
+		}
+		if got := status(denied); got != auth.DeviceDenied {
+			t.Errorf("the login is %s, want denied", got)
+		}
+
+		// A key that may do less than its holder must not make one that may do more.
+		narrow := w.as(access.Owner, access.Read)
+		narrow.get("/device?code=" + refused.UserCode).want(http.StatusOK).wantText("Your key has fewer permissions than the role owner")
+		narrow.post("/device", url.Values{"code": {refused.UserCode}, "answer": {"approve"}}).want(http.StatusForbidden).wantText("fewer permissions")
+		if got := status(refused); got != auth.DevicePending {
+			t.Errorf("the login is %s, want pending", got)
+		}
+		narrow.post("/device", url.Values{"code": {refused.UserCode}, "answer": {"deny"}}).wantLocation("/device")
+	})
+}
+
+// TestSignInWithCode lets a browser in from another one.
+func TestSignInWithCode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, other := w.browser(), w.as(access.Member)
+	b.get("/login/device").wantLocation("/login")
+	b.post("/login/device", url.Values{"next": {"/skills"}}).wantLocation("/login/device?next=%2Fskills")
+	page := b.get("/login/device?next=/skills").want(http.StatusOK)
+	code := page.texts("strong")[0]
+	other.post("/device", url.Values{"code": {code}, "answer": {"approve"}}).wantLocation("/device")
+	b.get("/login/device?next=/skills").wantLocation("/skills")
+	b.get("/account").want(http.StatusOK).wantText("login of")
+
+	b = w.browser()
+	b.post("/login/device", nil).want(http.StatusSeeOther)
+	code = b.get("/login/device").texts("strong")[0]
+	other.post("/device", url.Values{"code": {code}, "answer": {"deny"}}).wantLocation("/device")
+	b.get("/login/device").want(http.StatusForbidden).wantText("The login was denied")
+	b.get("/account").wantLocation("/login?next=%2Faccount")
+}

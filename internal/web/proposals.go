@@ -1,0 +1,122 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
+)
+
+// proposalsView is a page of what should change.
+type proposalsView struct {
+	Proposals      []proposals.Proposal
+	Statuses       []proposals.Status
+	Total, PerPage int
+	Filtered       bool
+}
+
+const proposalsShown = 25
+
+var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved, proposals.Applied, proposals.Rejected}
+
+func (s *Service) proposals(v *visit) (answer, error) {
+	q := v.URL.Query()
+	f := proposals.Filter{SkillName: q.Get("skill"), Limit: proposalsShown, Offset: v.offset(proposalsShown)}
+	if status := proposals.Status(q.Get("status")); slices.Contains(proposalStatuses, status) {
+		f.Status = status
+	}
+	found, total, err := s.Proposals.List(v.Context(), v.Caller.OrgID, f)
+	view := proposalsView{
+		Proposals: found, Statuses: proposalStatuses, Total: total, PerPage: proposalsShown, Filtered: f.Status != "" || f.SkillName != "",
+	}
+	return show("proposals", "Proposals", view), err
+}
+
+// proposalView is one proposal with what it rests on.
+type proposalView struct {
+	proposals.Proposal
+	Evidence []evidenceRow
+	Reviewer string
+}
+
+// An evidenceRow is one fact of the evidence.
+type evidenceRow struct{ Name, Value string }
+
+func (s *Service) proposal(v *visit) (answer, error) {
+	p, err := s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view := proposalView{Proposal: p, Evidence: readEvidence(p.Evidence)}
+	if p.ReviewedBy != nil {
+		names, err := s.userNames(v)
+		if err != nil {
+			return answer{}, err
+		}
+		view.Reviewer = names[*p.ReviewedBy]
+	}
+	return show("proposal", "Proposal for "+p.SkillName, view), nil
+}
+
+// moves are the buttons of a proposal.
+var moves = map[string]proposals.Status{"approve": proposals.Approved, "reject": proposals.Rejected, "applied": proposals.Applied}
+
+func (s *Service) moveProposal(v *visit) (answer, error) {
+	to, ok := moves[v.FormValue("decision")]
+	if !ok {
+		return answer{}, fault.Invalid("decision", "The decision must be approve, reject or applied")
+	}
+	p, err := s.Proposals.Move(v.Context(), v.Caller, v.PathValue("id"), to)
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(pathTo("proposals", p.ID), fmt.Sprintf("The proposal is %s.", p.Status)), nil
+}
+
+// readEvidence lists the facts of evidence of any shape, in its order of names.
+func readEvidence(raw json.RawMessage) []evidenceRow {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return []evidenceRow{{"evidence", string(raw)}}
+	}
+	return facts("", value, nil)
+}
+
+func facts(name string, value any, rows []evidenceRow) []evidenceRow {
+	switch value := value.(type) {
+	case nil:
+		return rows
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			rows = facts(strings.TrimSpace(name+" "+strings.ReplaceAll(key, "_", " ")), value[key], rows)
+		}
+		return rows
+	case []any:
+		return append(rows, listFacts(name, value)...)
+	case float64:
+		return append(rows, evidenceRow{name, strconv.FormatFloat(value, 'f', -1, 64)})
+	}
+	return append(rows, evidenceRow{name, fmt.Sprint(value)})
+}
+
+// listFacts shows a list of names with counts, as buckets are, one in a row;
+// anything else as it is.
+func listFacts(name string, values []any) []evidenceRow {
+	var rows []evidenceRow
+	for i, value := range values {
+		entry, ok := value.(map[string]any)
+		label, named := entry["bucket"].(string)
+		count, counted := entry["count"].(float64)
+		if ok && named && counted {
+			rows = append(rows, evidenceRow{label, strconv.FormatFloat(count, 'f', -1, 64)})
+			continue
+		}
+		rows = facts(name+" "+strconv.Itoa(i+1), value, rows)
+	}
+	return rows
+}

@@ -1,0 +1,308 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/stats"
+)
+
+// registryView is a page of the organisation's entries, or of everybody's
+// public ones.
+type registryView struct {
+	Entries        []registry.Listed
+	Total, PerPage int
+	Public         bool
+	Searched       bool
+}
+
+const (
+	entriesShown = 25
+	// maxShown is how much of a file a page shows.
+	maxShown  = 256 << 10
+	skillFile = "SKILL.md"
+)
+
+func (s *Service) registry(v *visit) (answer, error) {
+	q := v.URL.Query()
+	f := registry.Filter{Search: strings.TrimSpace(q.Get("q")), Limit: entriesShown, Offset: v.offset(entriesShown)}
+	view := registryView{PerPage: entriesShown, Public: q.Get("of") == "everybody", Searched: f.Search != ""}
+	var err error
+	if view.Public {
+		view.Entries, view.Total, err = s.Registry.ListPublic(v.Context(), f)
+	} else {
+		view.Entries, view.Total, err = s.Registry.List(v.Context(), v.Caller.OrgID, f)
+	}
+	return show("registry", "Registry", view), err
+}
+
+// entryView is one entry in full.
+type entryView struct {
+	registry.Entry
+	Own           bool   // the entry is the organisation's
+	Skill         string // that it is measured as, "" for none
+	Readme        string
+	Releases      []release
+	Targets       []string // versions to roll back to
+	Rollbacks     []rollbackRow
+	Installations []registry.InstallationState
+	Drift         []driftCount
+	Target        string // as it was chosen
+	Reason        string // as it was typed
+}
+
+// A release is a version with how well it does.
+type release struct {
+	registry.Version
+	Current  bool
+	Quality  skills.Quality
+	Interval *[2]float64
+}
+
+type rollbackRow struct {
+	registry.Rollback
+	Who string
+}
+
+// A driftCount is how many installations stand so to the current version.
+type driftCount struct {
+	Status registry.SyncStatus
+	Count  int
+}
+
+func (s *Service) registryEntry(v *visit) (answer, error) {
+	view, err := s.entry(v)
+	return show("registry_entry", view.Name, view), err
+}
+
+func (s *Service) entry(v *visit) (view entryView, err error) {
+	if view.Entry, err = s.Registry.Entry(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return view, err
+	}
+	view.Own = view.OrgID == v.Caller.OrgID
+	if view.Own && view.SkillID != nil {
+		view.Skill = *view.SkillID
+	}
+	if err := s.releases(v.Context(), &view); err != nil {
+		return view, err
+	}
+	if view.Readme, err = s.readme(v.Context(), view); err != nil {
+		return view, err
+	}
+	if view.Rollbacks, err = s.rollbacks(v, view.ID); err != nil {
+		return view, err
+	}
+	if v.Caller.Plan.Includes(access.Team) {
+		view.Installations, err = s.Registry.Installations(v.Context(), v.Caller.OrgID, view.ID)
+		view.Drift = drift(view.Installations)
+	}
+	return view, err
+}
+
+func (s *Service) releases(ctx context.Context, view *entryView) error {
+	versions, quality, err := s.Registry.Versions(ctx, view.ID)
+	for _, version := range versions {
+		r := release{Version: version, Current: version.ID == view.CurrentVersionID, Quality: quality[version.ID]}
+		if rate := r.Quality.PassRate; rate != nil {
+			low, high := stats.Wilson(*rate, int(r.Quality.GradedSessions))
+			r.Interval = &[2]float64{low, high}
+		}
+		if !r.Current {
+			view.Targets = append(view.Targets, version.Version)
+		}
+		view.Releases = append(view.Releases, r)
+	}
+	return err
+}
+
+// readme is the text of the current version's SKILL.md, else of its README.md,
+// else "".
+func (s *Service) readme(ctx context.Context, view entryView) (string, error) {
+	_, current, err := s.Registry.Find(ctx, view.OrgID, view.ID, "")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{skillFile, "README.md"} {
+		if !hasFile(current, name) {
+			continue
+		}
+		content, err := s.Registry.File(ctx, current, name)
+		return withoutFrontmatter(content[:min(len(content), maxShown)]), err
+	}
+	return "", nil
+}
+
+func hasFile(v registry.Version, path string) bool {
+	return slices.ContainsFunc(v.Manifest, func(f skillpkg.ManifestEntry) bool { return f.Path == path })
+}
+
+// withoutFrontmatter is what people read of a SKILL.md.
+func withoutFrontmatter(content []byte) string {
+	if parsed, err := skillpkg.ParseSkill(content); err == nil {
+		return parsed.Body
+	}
+	return strings.ToValidUTF8(string(content), "\uFFFD")
+}
+
+func (s *Service) rollbacks(v *visit, entryID string) ([]rollbackRow, error) {
+	found, err := s.Registry.Rollbacks(v.Context(), entryID)
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.userNames(v)
+	rows := make([]rollbackRow, len(found))
+	for i, r := range found {
+		rows[i] = rollbackRow{Rollback: r, Who: names[r.By]}
+	}
+	return rows, err
+}
+
+// userNames are those of the caller's organisation by id.
+func (s *Service) userNames(v *visit) (map[string]string, error) {
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	names := make(map[string]string, len(users))
+	for _, u := range users {
+		names[u.ID] = u.Name
+		if u.Name == "" {
+			names[u.ID] = u.Email
+		}
+	}
+	return names, err
+}
+
+func drift(all []registry.InstallationState) []driftCount {
+	counts := []driftCount{{registry.UpToDate, 0}, {registry.Behind, 0}, {registry.Modified, 0}, {registry.Unknown, 0}}
+	for _, i := range all {
+		at := slices.IndexFunc(counts, func(c driftCount) bool { return c.Status == i.Status() })
+		counts[at].Count++
+	}
+	return counts
+}
+
+func (s *Service) rollBackEntry(v *visit) (answer, error) {
+	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
+	r := registry.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason}
+	err := error(fault.Invalid("reason", "Say why: the others read it in the history."))
+	var result registry.RollbackResult
+	if reason != "" {
+		result, err = s.Registry.Rollback(v.Context(), v.PathValue("id"), r)
+	}
+	if err == nil {
+		return redirect(pathTo("registry", result.Entry.ID), "Version "+result.Version.Version+" is current again."), nil
+	}
+	return s.refuseEntry(v, err)
+}
+
+// deleteEntry wants the name typed, since nothing brings an entry back.
+func (s *Service) deleteEntry(v *visit) (answer, error) {
+	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	if v.FormValue("confirm") != e.Name {
+		return s.refuseEntry(v, fault.Invalid("confirm", "Type the name of the entry, %s, to delete it.", e.Name))
+	}
+	if err := s.Registry.Delete(v.Context(), v.Caller.OrgID, e.ID); err != nil {
+		return answer{}, err
+	}
+	return redirect("/registry", "The entry "+e.Name+" was deleted with all its versions."), nil
+}
+
+// refuseEntry shows the entry again with what is wrong with a form on it.
+func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
+	view, err := s.entry(v)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Target, view.Reason = v.FormValue("version"), v.FormValue("reason")
+	return show("registry_entry", view.Name, view).refused(problem)
+}
+
+// versionView shows the files of a version, or what changed in it.
+type versionView struct {
+	Entry   registry.Entry
+	Version registry.Version
+	Others  []string // versions to compare with
+	From    string   // the version that is compared with, "" when a file is shown
+	Diff    []diffFile
+	Path    string // of the file that is shown
+	File    shownFile
+}
+
+// A shownFile is a foreign file as a page can show it.
+type shownFile struct {
+	Text     string
+	Rendered string // its Markdown, where it has some
+	Size     int
+	Binary   bool
+	Cut      bool // there is more than is shown
+}
+
+func (s *Service) registryVersion(v *visit) (answer, error) {
+	var view versionView
+	var err error
+	view.Entry, view.Version, err = s.Registry.Version(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.PathValue("version"))
+	if err != nil {
+		return answer{}, err
+	}
+	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.ID)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, other := range versions {
+		if other.ID != view.Version.ID {
+			view.Others = append(view.Others, other.Version)
+		}
+	}
+	title := view.Entry.Name + " " + view.Version.Version
+	if view.From = v.URL.Query().Get("from"); view.From != "" {
+		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
+		view.Diff = readDiff(string(text))
+		return show("registry_version", title, view), err
+	}
+	err = s.openFile(v, &view)
+	return show("registry_version", title, view), err
+}
+
+// openFile shows the file that was asked for, else the SKILL.md, else the
+// first.
+func (s *Service) openFile(v *visit, view *versionView) error {
+	view.Path = v.URL.Query().Get("file")
+	if view.Path == "" && hasFile(view.Version, skillFile) {
+		view.Path = skillFile
+	}
+	if view.Path == "" && len(view.Version.Manifest) > 0 {
+		view.Path = view.Version.Manifest[0].Path
+	}
+	if view.Path == "" {
+		return nil
+	}
+	content, err := s.Registry.File(v.Context(), view.Version, view.Path)
+	view.File = newShownFile(view.Path, content)
+	return err
+}
+
+func newShownFile(path string, content []byte) shownFile {
+	f := shownFile{Size: len(content), Cut: len(content) > maxShown}
+	if f.Binary = !utf8.Valid(content) || slices.Contains(content, 0); f.Binary {
+		return f
+	}
+	f.Text = strings.ToValidUTF8(string(content[:min(len(content), maxShown)]), "")
+	if strings.HasSuffix(strings.ToLower(path), ".md") && !f.Cut {
+		f.Rendered = withoutFrontmatter(content)
+	}
+	return f
+}
+
+// FileURL is where a file of the version is shown.
+func (w versionView) FileURL(path string) string {
+	return pathTo("registry", w.Entry.ID, "versions", w.Version.Version) + "?" + url.Values{"file": {path}}.Encode()
+}

@@ -1,0 +1,257 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+// push publishes a version of an entry, which it makes if it is new, and
+// returns the entry's id.
+func (b *browser) push(name, version string, files map[string]string) string {
+	b.w.t.Helper()
+	return b.pushTo(name, version, "org", files)
+}
+
+// pushTo also says who may see the entry.
+func (b *browser) pushTo(name, version, visibility string, files map[string]string) string {
+	b.w.t.Helper()
+	path := "/api/v1/registry"
+	listed := b.api("GET", path+"?name="+url.QueryEscape(name), nil)["entries"].([]any)
+	if len(listed) > 0 {
+		path += "/" + listed[0].(object)["id"].(string) + "/versions"
+	}
+	meta, err := json.Marshal(object{"name": name, "version": version, "visibility": visibility, "change_summary": "Now " + version})
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	_ = form.WriteField("metadata", string(meta))
+	part, _ := form.CreateFormFile("archive", "skill.tar.gz")
+	folder := fstest.MapFS{}
+	for file, text := range files {
+		folder[file] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	if _, err := skillpkg.Pack(b.w.t.Context(), folder, part, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}); err != nil {
+		b.w.t.Fatal(err)
+	}
+	form.Close()
+	req, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, b.w.url+path, &body)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+b.key)
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	res, err := b.client.Do(req)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var out struct{ Entry struct{ ID string } }
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil || res.StatusCode >= 300 {
+		b.w.t.Fatalf("push %s %s: %s, %v", name, version, res.Status, err)
+	}
+	return out.Entry.ID
+}
+
+// skillText is a SKILL.md.
+func skillText(name, description, body string) string {
+	return "---\nname: " + name + "\ndescription: " + description + "\n---\n" + body
+}
+
+// otherOrg is a browser of an owner of another organisation.
+func (w *world) otherOrg(plan access.Plan) *browser {
+	w.t.Helper()
+	o, err := w.auth.CreateOrg(w.t.Context(), "other-"+string(plan), plan)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ours := w.org
+	w.org = o
+	defer func() { w.org = ours }()
+	return w.as(access.Owner)
+}
+
+// wantForms checks which paths the forms of a page's content lead to.
+func (p *page) wantForms(want ...string) *page {
+	p.t.Helper()
+	got := []string{}
+	for _, n := range p.all("form") {
+		if action := attr(n, "action"); attr(n, "method") == "post" && action != "/theme" && action != "/logout" {
+			got = append(got, action)
+		}
+	}
+	if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+		p.t.Errorf("%s: forms (- want, + got):\n%s", p.name, diff)
+	}
+	return p
+}
+
+// wantInert checks that nothing of a page can run: neither what it says nor
+// where it leads.
+func (p *page) wantInert() *page {
+	p.t.Helper()
+	for n := range p.doc.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if n.Data == "script" && (!strings.HasPrefix(attr(n, "src"), "/static/") || n.FirstChild != nil) || n.Data == "img" || n.Data == "iframe" {
+			p.t.Errorf("%s has a foreign <%s>", p.name, n.Data)
+		}
+		for _, a := range n.Attr {
+			value := strings.ToLower(strings.TrimSpace(a.Val))
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || strings.HasPrefix(value, "javascript:") {
+				p.t.Errorf("%s: <%s %s=%q>", p.name, n.Data, a.Key, a.Val)
+			}
+		}
+	}
+	return p
+}
+
+// payload does harm wherever it is not escaped.
+const payload = `"><script>alert(1)</script><img src=x onerror=alert(1)>'`
+
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	b.get("/registry").want(http.StatusOK).wantText("Nothing is published yet", "whetstone push ./my-skill")
+	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "# Reading\n\nFirst *words*"), "a.txt": "one\n", "blob.bin": "\x00\x01"})
+	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "# Reading\n\nSecond words"), "a.txt": "two\n"})
+	b.push("mail", "0.1.0", map[string]string{"SKILL.md": skillText("mail", "Writes letters", "Hello")})
+	b.get("/registry").want(http.StatusOK).wantText("pdf", "mail", "1.1.0", "this organisation").wantNoText("never").wantForms()
+	b.get("/registry?q=letters").want(http.StatusOK).wantText("mail").wantNoText("Reads tables")
+	b.get("/registry?q=nothing").want(http.StatusOK).wantText("No entry matches")
+
+	b.sessions("pdf", time.Now(), 1, 1, 1, 0)
+	entry := b.get("/registry/" + id).want(http.StatusOK)
+	entry.wantText("whetstone install pdf --server "+w.url, "75 %", "Second words", "Nobody of this organisation has installed it yet").
+		wantForms("/registry/"+id+"/rollback", "/registry/"+id+"/delete").wantNoText("name: pdf", "rolled back")
+	if got := entry.texts("h1"); !cmp.Equal(got, []string{"pdf 1.1.0"}) {
+		t.Errorf("headings: %q", got)
+	}
+	if got := entry.texts("h3"); !cmp.Equal(got, []string{"Reading"}) {
+		t.Errorf("headings of the SKILL.md: %q", got)
+	}
+	b.get("/registry/"+id+"/versions/1.0.0").want(http.StatusOK).wantText("First words", "blob.bin", "whetstone install pdf@1.0.0")
+	b.get("/registry/" + id + "/versions/1.0.0?file=a.txt").want(http.StatusOK).wantText("one")
+	b.get("/registry/" + id + "/versions/1.0.0?file=blob.bin").want(http.StatusOK).wantText("2 bytes that are no text")
+	b.get("/registry/" + id + "/versions/1.0.0?file=../x").want(http.StatusNotFound)
+	b.get("/registry/" + id + "/versions/9.9.9").want(http.StatusNotFound)
+	diff := b.get("/registry/"+id+"/versions/1.1.0?from=1.0.0").want(http.StatusOK).wantText("From 1.0.0 to 1.1.0", "a.txt")
+	if got := len(diff.all("tr.add")); got < 2 {
+		t.Errorf("%d lines were added", got)
+	}
+	b.get("/registry/" + id + "/versions/1.1.0?from=9.9.9").want(http.StatusNotFound)
+}
+
+func TestRegistryRollback(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "First")})
+	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
+	path := "/registry/" + id
+	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}}).want(http.StatusBadRequest).wantText("Say why")
+	b.post(path+"/rollback", url.Values{"version": {"7"}, "reason": {"x"}}).want(http.StatusNotFound)
+	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"fails on empty input"}}).wantLocation(path)
+	b.get(path).want(http.StatusOK).wantText("Version 1.0.0 is current again", "fails on empty input", "rolled back", "First")
+	b.post(path+"/delete", url.Values{"confirm": {"other"}}).want(http.StatusBadRequest).wantText("Type the name of the entry, pdf")
+	b.post(path+"/delete", url.Values{"confirm": {"pdf"}}).wantLocation("/registry")
+	b.get(path).want(http.StatusNotFound)
+}
+
+func TestRegistryDrift(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "First")})
+	install := func(device, hash string) {
+		b.api("POST", "/api/v1/registry/"+id+"/install", object{"device_id": device, "install_path": "/home/a/.claude/skills", "content_hash": hash})
+	}
+	versions := b.api("GET", "/api/v1/registry/"+id+"/versions", nil)["versions"].([]any)
+	first := versions[0].(object)["content_hash"].(string)
+	install("old", first)
+	install("edited", strings.Repeat("ab", 32))
+	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
+	versions = b.api("GET", "/api/v1/registry/"+id+"/versions", nil)["versions"].([]any)
+	install("new", versions[0].(object)["content_hash"].(string))
+	b.get("/registry/"+id).want(http.StatusOK).wantText("old", "latest is 1.1.0", "edited on the machine", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
+	if _, err := w.auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
+		t.Fatal(err)
+	}
+	b.get("/registry/"+id).want(http.StatusOK).wantText("3 installations", "from the plan team on").wantNoText("edited on the machine")
+}
+
+func TestRegistryAccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	owner, viewer := w.as(access.Owner), w.as(access.Viewer)
+	id := owner.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "First")})
+	owner.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
+	path := "/registry/" + id
+	viewer.get(path).want(http.StatusOK).wantForms()
+	form := url.Values{"version": {"1.0.0"}, "reason": {"x"}, "confirm": {"pdf"}}
+	viewer.post(path+"/rollback", form).want(http.StatusForbidden)
+	viewer.post(path+"/delete", form).want(http.StatusForbidden)
+	other := w.otherOrg(access.Team)
+	for _, p := range []string{path, path + "/versions/1.0.0"} {
+		other.get(p).want(http.StatusNotFound)
+	}
+	other.post(path+"/rollback", form).want(http.StatusNotFound)
+	other.post(path+"/delete", form).want(http.StatusNotFound)
+	owner.do("POST", path+"/delete", form, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
+	if _, err := w.auth.SetPlan(t.Context(), w.org.Name, access.Free); err != nil {
+		t.Fatal(err)
+	}
+	owner.get(path).want(http.StatusOK).wantForms(path + "/delete")
+	owner.post(path+"/rollback", form).want(http.StatusForbidden).wantText("needs the pro plan")
+}
+
+func TestRegistryPublic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, other := w.as(access.Owner), w.otherOrg(access.Pro)
+	b.get("/registry?of=everybody").want(http.StatusOK).wantText("No public entries")
+	id := other.pushTo("shared", "1.0.0", "public", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello")})
+	other.push("own", "1.0.0", map[string]string{"SKILL.md": skillText("own", "For us", "Hello")})
+	b.get("/registry?of=everybody").want(http.StatusOK).wantText("shared", "everybody").wantNoText("For us")
+	b.get("/registry").want(http.StatusOK).wantNoText("shared")
+	b.get("/registry/" + id).want(http.StatusOK).wantText("whetstone install " + id).wantForms()
+	b.get("/registry/" + id + "/versions/1.0.0").want(http.StatusOK).wantText("whetstone install " + id + "@1.0.0")
+	b.post("/registry/"+id+"/delete", url.Values{"confirm": {"shared"}}).want(http.StatusNotFound)
+}
+
+func TestRegistryHostileTexts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	body := "# Hi\n\n<script>alert(1)</script>\n\n[go](javascript:alert(1)) ![x](http://evil.example/x.png)\n\n<a href=\" javascript:alert(1)\" onclick=alert(1)>b</a>"
+	files := map[string]string{"SKILL.md": skillText("pdf", `'Reads "><script>alert(1)</script>'`, body), "x <b>'.md": body, "code.txt": payload}
+	id := b.push("pdf", "1.0.0", files)
+	files["code.txt"] = "changed"
+	b.push("pdf", "1.0.1", files)
+	b.post("/registry/"+id+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {payload}}).want(http.StatusSeeOther)
+	b.api("POST", "/api/v1/registry/"+id+"/install", object{"device_id": payload, "install_path": payload})
+	for _, path := range []string{
+		"/registry", "/registry?q=" + url.QueryEscape(payload), "/registry/" + id, "/registry/" + id + "/versions/1.0.0",
+		"/registry/" + id + "/versions/1.0.0?file=code.txt", "/registry/" + id + "/versions/1.0.0?file=" + url.QueryEscape("x <b>'.md"),
+		"/registry/" + id + "/versions/1.0.1?from=1.0.0",
+	} {
+		b.get(path).want(http.StatusOK).wantInert()
+	}
+	b.get("/registry/"+id).wantText("<script>alert(1)</script>", "onerror=alert(1)")
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// readTemplates makes one set for each page: the layout and the partials, and
+// the page's own blocks.
+func (s *Service) readTemplates() (map[string]*template.Template, error) {
+	base, err := template.New("layout").Funcs(s.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/partials.html")
+	if err != nil {
+		return nil, err
+	}
+	pages, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*template.Template{}
+	for _, file := range pages {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if name == "layout" || name == "partials" {
+			continue
+		}
+		set, err := base.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if all[name], err = set.ParseFS(templateFiles, file); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// functions are what templates can call.
+func (s *Service) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":    s.assets.url,
+		"badge":    newBadge,
+		"day":      dayText,
+		"decimal":  decimal,
+		"dict":     dict,
+		"icon":     icon,
+		"interval": intervalText,
+		"markdown": s.markdown,
+		"number":   number,
+		"pager":    newPager,
+		"percent":  percent,
+		"plural":   plural,
+		"points":   points,
+		"short":    short,
+		"sortlink": newSortLink,
+		"time":     timeText,
+		"url":      pathTo,
+	}
+}
+
+// dict makes one argument of several: dict "Title" .Title "Text" "...".
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict: %d arguments are no pairs", len(pairs))
+	}
+	m := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict: %v is no name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}

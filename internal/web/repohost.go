@@ -1,0 +1,203 @@
+package web
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+)
+
+// repohostView is the code host as the organisation uses it.
+type repohostView struct {
+	Mode           repohost.Mode
+	Modes          []modeChoice
+	Installations  []repohost.Installation
+	Connections    []connectionRow
+	Entries        []registry.Listed // to connect to
+	Deliveries     []repohost.Delivery
+	Total, PerPage int // of the deliveries
+	Bind           bindForm
+	Connect        repohost.Connection // as it was typed
+}
+
+// A modeChoice is a write-back mode in a person's words.
+type modeChoice struct {
+	Mode repohost.Mode
+	Text string
+}
+
+var modeChoices = []modeChoice{
+	{repohost.ModeOff, "Write nothing"},
+	{repohost.ModeChecks, "Statuses and check-runs on commits"},
+	{repohost.ModePRs, "Statuses and check-runs, and pull requests once there are any"},
+}
+
+type connectionRow struct {
+	repohost.Connection
+	Last *repohost.Attempt // nil: nothing was attempted
+}
+
+// bindForm is an installation as it was typed.
+type bindForm struct{ ID, Login, Type string }
+
+const (
+	deliveriesShown = 20
+	// maxInstallationID is the largest number that all clients can hold.
+	maxInstallationID = 1<<53 - 1
+	maxLogin          = 100
+)
+
+func (s *Service) repohost(v *visit) (answer, error) {
+	view, err := s.codeHost(v)
+	return show("repohost", "Code host", view), err
+}
+
+func (s *Service) codeHost(v *visit) (view repohostView, err error) {
+	ctx, org := v.Context(), v.Caller.OrgID
+	view = repohostView{Modes: modeChoices, PerPage: deliveriesShown, Connect: newConnection()}
+	if view.Mode, err = s.Repohost.Mode(ctx, org); err != nil {
+		return view, err
+	}
+	if view.Installations, err = s.Repohost.Installations(ctx, org); err != nil {
+		return view, err
+	}
+	connections, last, err := s.Repohost.Connections(ctx, org)
+	if err != nil {
+		return view, err
+	}
+	for _, c := range connections {
+		row := connectionRow{Connection: c}
+		if a, ok := last[c.ID]; ok {
+			row.Last = &a
+		}
+		view.Connections = append(view.Connections, row)
+	}
+	if view.Entries, _, err = s.Registry.List(ctx, org, registry.Filter{Limit: registry.MaxSync}); err != nil {
+		return view, err
+	}
+	view.Deliveries, view.Total, err = s.Repohost.Deliveries(ctx, org, deliveriesShown, v.offset(deliveriesShown))
+	return view, err
+}
+
+// newConnection is what the form begins with, as the API's defaults are.
+func newConnection() repohost.Connection {
+	return repohost.Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true}
+}
+
+func (s *Service) setMode(v *visit) (answer, error) {
+	mode := repohost.Mode(v.FormValue("mode"))
+	if !slices.ContainsFunc(modeChoices, func(c modeChoice) bool { return c.Mode == mode }) {
+		return answer{}, fault.Invalid("mode", "The mode must be off, checks or checks_and_prs")
+	}
+	if err := s.Repohost.SetMode(v.Context(), v.Caller.OrgID, mode); err != nil {
+		return answer{}, err
+	}
+	return redirect("/repohost", "The mode was changed."), nil
+}
+
+func (s *Service) bindInstallation(v *visit) (answer, error) {
+	form := bindForm{ID: strings.TrimSpace(v.FormValue("installation_id")), Login: strings.TrimSpace(v.FormValue("account_login")), Type: v.FormValue("account_type")}
+	i, err := form.installation()
+	if err == nil {
+		i.OrgID = v.Caller.OrgID
+		_, err = s.Repohost.Bind(v.Context(), i)
+	}
+	if err == nil {
+		return redirect("/repohost", "The account "+i.AccountLogin+" was bound."), nil
+	}
+	view, failure := s.codeHost(v)
+	if failure != nil {
+		return answer{}, failure
+	}
+	view.Bind = form
+	return show("repohost", "Code host", view).refused(err)
+}
+
+// installation checks what the API's schema checks of the same fields.
+func (f bindForm) installation() (repohost.Installation, error) {
+	var issues []fault.Issue
+	id, err := strconv.ParseInt(f.ID, 10, 64)
+	if err != nil || id < 1 || id > maxInstallationID {
+		issues = append(issues, fault.At("installation_id", "The installation must be a whole number from 1"))
+	}
+	if f.Login == "" || len(f.Login) > maxLogin {
+		issues = append(issues, fault.At("account_login", "The account must have 1 to %d characters", maxLogin))
+	}
+	if f.Type != "User" && f.Type != "Organization" {
+		issues = append(issues, fault.At("account_type", "The account must be a user or an organisation"))
+	}
+	if len(issues) > 0 {
+		return repohost.Installation{}, fault.Issues(issues...)
+	}
+	return repohost.Installation{InstallationID: id, AccountLogin: f.Login, AccountType: f.Type}, nil
+}
+
+func (s *Service) connectRepo(v *visit) (answer, error) {
+	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 is nobody's
+	form := repohost.Connection{
+		EntryID: v.FormValue("entry_id"), InstallationID: installation, RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name")),
+		DefaultBranch: strings.TrimSpace(v.FormValue("default_branch")), SkillPath: strings.TrimSpace(v.FormValue("skill_path")),
+		TagPattern: strings.TrimSpace(v.FormValue("tag_pattern")), AutoPublish: v.FormValue("auto_publish") != "",
+		WriteBackEnabled: v.FormValue("write_back") != "",
+	}
+	made, err := s.Repohost.Connect(v.Context(), v.Caller, form)
+	if err == nil {
+		return redirect("/repohost", made.RepoFullName+" is connected to "+made.EntryName+"."), nil
+	}
+	view, failure := s.codeHost(v)
+	if failure != nil {
+		return answer{}, failure
+	}
+	view.Connect = form
+	return show("repohost", "Code host", view).refused(err)
+}
+
+func (s *Service) changeConnection(v *visit) (answer, error) {
+	auto, back := v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
+	c, err := s.Repohost.Update(v.Context(), v.Caller.OrgID, v.PathValue("id"), repohost.Change{AutoPublish: &auto, WriteBackEnabled: &back})
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect("/repohost", "The connection of "+c.RepoFullName+" was changed."), nil
+}
+
+// syncConnection tells of an attempt that failed where the connection can be
+// changed.
+func (s *Service) syncConnection(v *visit) (answer, error) {
+	c, attempt, err := s.Repohost.Sync(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	message := c.RepoFullName + ": " + attempt.Status.Shown() + "."
+	if attempt.Message != "" {
+		message += " " + short(maxFlash, attempt.Message)
+	}
+	if attempt.Status.Shown() != string(repohost.Failed) {
+		return redirect("/repohost", message), nil
+	}
+	view, err := s.codeHost(v)
+	if err != nil {
+		return answer{}, err
+	}
+	return show("repohost", "Code host", view).refused(fault.New(fault.Conflict, "%s", message))
+}
+
+// maxFlash keeps a message within what a cookie can hold.
+const maxFlash = 600
+
+func (s *Service) disconnectRepo(v *visit) (answer, error) {
+	if err := s.Repohost.Disconnect(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/repohost", "The connection was removed. What it published stays."), nil
+}
+
+func (s *Service) redeliver(v *visit) (answer, error) {
+	if _, err := s.Repohost.Redeliver(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/repohost", "The delivery is handled once more."), nil
+}

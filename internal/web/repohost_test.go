@@ -1,0 +1,176 @@
+package web_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+)
+
+// bind binds the account acme and connects a repository of it to an entry. It
+// returns the path of the connection.
+func (b *browser) bind(entry string) string {
+	b.w.t.Helper()
+	b.post("/repohost/installations", url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}}).wantLocation("/repohost")
+	return b.connect(entry, "acme/deploy")
+}
+
+// connect connects a repository to an entry and returns the connection's path.
+func (b *browser) connect(entry, repo string) string {
+	b.w.t.Helper()
+	b.post("/repohost/connections", url.Values{
+		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {repo}, "default_branch": {"main"}, "skill_path": {"."},
+		"tag_pattern": {"v*"}, "auto_publish": {"on"},
+	}).wantLocation("/repohost")
+	all := b.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)
+	return "/repohost/connections/" + all[len(all)-1].(object)["id"].(string)
+}
+
+func TestRepohost(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	w := newWorld(t, "sqlite", "--repohost-url", repos.Dir)
+	repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
+	// It is pushed before it is connected: the hook would run this program.
+	repos.Create("acme/broken").Push("first", map[string]string{"SKILL.md": "no frontmatter"})
+	b := w.as(access.Owner)
+	b.get("/repohost").want(http.StatusOK).wantText("No account is bound", "whetstone repohost init-repo OWNER/NAME", "Bind an account first").
+		wantForms("/repohost/installations", "/repohost/settings")
+	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
+	connection := b.bind(entry)
+	page := b.get("/repohost").want(http.StatusOK).wantText("acme/deploy is connected to deploy.", "nothing yet", "sent nothing yet")
+	page.wantForms("/repohost/installations", connection, connection+"/sync", connection+"/delete", "/repohost/connections", "/repohost/settings")
+
+	b.post(connection+"/sync", nil).wantLocation("/repohost")
+	b.get("/repohost").want(http.StatusOK).wantText("acme/deploy: published. Published version 0.0.0-repohost.", "sync of")
+	other := b.connect(entry, "acme/broken")
+	b.post(other+"/sync", nil).want(http.StatusConflict).wantText("acme/broken: failed. SKILL.md: No frontmatter block")
+	b.get("/repohost").want(http.StatusOK).wantText("■ failed", "1 finding")
+	b.post(other+"/delete", nil).wantLocation("/repohost")
+
+	b.post(connection, url.Values{"write_back": {"on"}}).wantLocation("/repohost")
+	changed := b.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)[0].(object)
+	if changed["auto_publish"] != false || changed["write_back_enabled"] != true {
+		t.Errorf("the flags are %v and %v", changed["auto_publish"], changed["write_back_enabled"])
+	}
+	b.post("/repohost/settings", url.Values{"mode": {"checks"}}).wantLocation("/repohost")
+	if got := b.api("GET", "/api/v1/repohost/settings", nil)["write_back_mode"]; got != "checks" {
+		t.Errorf("the mode is %v", got)
+	}
+	b.post("/repohost/settings", url.Values{"mode": {"all"}}).want(http.StatusBadRequest)
+	b.post(connection+"/delete", nil).wantLocation("/repohost")
+	b.get("/repohost").want(http.StatusOK).wantText("No repository is connected")
+	b.get("/registry/" + entry).want(http.StatusOK).wantText("0.0.0-repohost.")
+}
+
+func TestRepohostForms(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	w := newWorld(t, "sqlite", "--repohost-url", repos.Dir)
+	repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
+	b := w.as(access.Owner)
+	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
+	for _, form := range []url.Values{
+		{"installation_id": {"0"}, "account_login": {"acme"}, "account_type": {"User"}},
+		{"installation_id": {"1.5"}, "account_login": {"acme"}, "account_type": {"User"}},
+		{"installation_id": {"7"}, "account_login": {""}, "account_type": {"User"}},
+		{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Robot"}},
+		{"installation_id": {"7"}, "account_login": {"../" + payload}, "account_type": {"User"}},
+	} {
+		page := b.post("/repohost/installations", form).want(http.StatusBadRequest).wantInert()
+		if got := attr(page.all("input#account_login")[0], "value"); got != form.Get("account_login") {
+			t.Errorf("the form comes back with %q", got)
+		}
+	}
+	b.bind(entry)
+	bad := url.Values{
+		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {payload}, "default_branch": {"a..b"}, "skill_path": {"../x"}, "tag_pattern": {"["},
+	}
+	page := b.post("/repohost/connections", bad).want(http.StatusBadRequest).wantInert()
+	if got := len(page.all("p.field-problem")); got != 4 {
+		t.Errorf("%d fields have a problem, want 4", got)
+	}
+	bad = url.Values{"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {"acme/none"}, "default_branch": {"main"}, "skill_path": {"."}, "tag_pattern": {"v*"}}
+	b.post("/repohost/connections", bad).want(http.StatusNotFound).wantText("That did not work")
+}
+
+func TestRepohostDeliveries(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	w := newWorld(t, "sqlite", "--repohost-url", repos.Dir, "--repohost-webhook-secret", "hook-secret")
+	repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
+	b := w.as(access.Owner)
+	b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
+	body := `{"ref":"refs/heads/main","repository":{"full_name":"acme/deploy"},"installation":{"id":7}}`
+	b.deliver("hook-secret", body)
+	id := w.delivery(b, "done", "failed", "ignored")
+	b.get("/repohost").want(http.StatusOK).wantText("push", "acme/deploy").wantInert()
+	path := "/repohost/deliveries/" + id + "/redeliver"
+	b.post(path, nil).wantLocation("/repohost")
+	b.get("/repohost").wantText("handled once more")
+	w.otherOrg(access.Team).post(path, nil).want(http.StatusNotFound)
+}
+
+// deliver sends a push as the code host does.
+func (b *browser) deliver(secret, body string) {
+	b.w.t.Helper()
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	req, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, b.w.url+"/api/v1/repohost/webhook", strings.NewReader(body))
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-GitHub-Event", "push")
+	req.Header.Set("X-GitHub-Delivery", "d-1")
+	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	res, err := b.client.Do(req)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode >= 300 {
+		b.w.t.Fatalf("delivery: %s", res.Status)
+	}
+}
+
+// delivery waits for the only delivery to reach one of the states.
+func (w *world) delivery(b *browser, states ...string) string {
+	w.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		for _, d := range b.api("GET", "/api/v1/repohost/deliveries", nil)["deliveries"].([]any) {
+			if strings.Contains(strings.Join(states, " "), d.(object)["status"].(string)) {
+				return d.(object)["id"].(string)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	w.t.Fatalf("no delivery became one of %v", states)
+	return ""
+}
+
+func TestRepohostAccess(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	w := newWorld(t, "sqlite", "--repohost-url", repos.Dir)
+	repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
+	b := w.as(access.Member)
+	connection := b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
+	viewer, other := w.as(access.Viewer), w.otherOrg(access.Pro)
+	viewer.get("/repohost").want(http.StatusForbidden)
+	for _, path := range []string{connection, connection + "/sync", connection + "/delete"} {
+		viewer.post(path, nil).want(http.StatusForbidden)
+		other.post(path, nil).want(http.StatusNotFound)
+		b.do("POST", path, nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
+	}
+	other.get("/repohost").want(http.StatusOK).wantNoText("acme")
+	w.otherOrg(access.Free).get("/repohost").want(http.StatusForbidden).wantText("needs the pro plan")
+}

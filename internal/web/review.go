@@ -1,0 +1,317 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/overview"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// reviewView is the queue of suggestions, and the one of them that is shown.
+type reviewView struct {
+	Waiting []overview.Waiting // of all sources, by label
+	Source  string             // the only one whose suggestions are shown, or ""
+	Label   string             // of Source
+	Total   int                // that wait in the queue
+	At      int                // the place of the one that is shown, from 0
+	Item    *reviewItem        // nil: nothing waits
+	Last    *overview.Decided  // what can be undone
+	Sources int                // of the organisation
+}
+
+// A reviewItem is a suggestion with what a person needs to decide on it.
+type reviewItem struct {
+	sources.Suggestion
+	SourceID, Label string
+	Suites          []evals.Suite // that can take it
+	Case            string        // the suggestion, for the form
+}
+
+const (
+	// undoTime is for how long a decision is offered to be undone.
+	undoTime = time.Hour
+	// pendingPage is how many suggestions are read to find one to show.
+	pendingPage = 10
+	// undoSearch is how far the place of an undone suggestion is looked for.
+	undoSearch = 200
+	maxQuery   = 10_000
+)
+
+func (s *Service) review(v *visit) (answer, error) {
+	source := cmp.Or(v.PathValue("source"), v.URL.Query().Get("source"))
+	view, err := s.queue(v, source)
+	if err != nil {
+		return answer{}, err
+	}
+	at, err := strconv.Atoi(v.URL.Query().Get("at"))
+	if err != nil || at < 0 || at >= view.Total {
+		at = 0
+	}
+	item, at, err := s.suggestionAt(v, view.inScope(), at)
+	if fault.Is(err, fault.NotFound) { // those that were left are gone: begin again
+		item, at, err = s.suggestionAt(v, view.inScope(), 0)
+	}
+	if err == nil {
+		view.Item, view.At = &item, at
+	} else if !fault.Is(err, fault.NotFound) {
+		return answer{}, err
+	}
+	return show("review", "Review", view), nil
+}
+
+// queue finds what waits: of one source, or of all if it is "".
+func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
+	org := v.Caller.OrgID
+	all, err := s.Sources.List(v.Context(), org, sources.Filter{})
+	if err != nil {
+		return view, err
+	}
+	view.Sources = len(all)
+	if source != "" {
+		if view.Source, err = sources.ParseID(source); err != nil {
+			return view, err
+		}
+		if err := s.Sources.Exists(v.Context(), s.Sources.DB, org, view.Source); err != nil {
+			return view, err
+		}
+	}
+	for _, src := range all {
+		if src.ID == view.Source {
+			view.Label = src.Label
+		}
+	}
+	if view.Waiting, err = s.Overview.Waiting(v.Context(), org); err != nil {
+		return view, err
+	}
+	// Their numbers change with every decision, their order should not.
+	slices.SortFunc(view.Waiting, func(a, b overview.Waiting) int {
+		return cmp.Or(cmp.Compare(a.Label, b.Label), cmp.Compare(a.SourceID, b.SourceID))
+	})
+	for _, w := range view.inScope() {
+		view.Total += w.Suggestions
+	}
+	if !v.Caller.May(access.Write) {
+		return view, nil
+	}
+	last, err := s.lastDecided(v)
+	if fault.Is(err, fault.NotFound) {
+		return view, nil
+	}
+	view.Last = &last
+	return view, err
+}
+
+func (r reviewView) inScope() []overview.Waiting {
+	if r.Source == "" {
+		return r.Waiting
+	}
+	return slices.DeleteFunc(slices.Clone(r.Waiting), func(w overview.Waiting) bool { return w.SourceID != r.Source })
+}
+
+// lastDecided is what the caller decided last, a fault.NotFound if that is too
+// long ago.
+func (s *Service) lastDecided(v *visit) (overview.Decided, error) {
+	return s.Overview.LastDecided(v.Context(), v.Caller.OrgID, v.Caller.UserID, time.Now().Add(-undoTime))
+}
+
+// suggestionAt returns the first suggestion at a place of the queue or after
+// it, and its place; a fault.NotFound if there is none.
+func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (item reviewItem, place int, err error) {
+	begin := 0
+	for _, w := range waiting {
+		for offset := max(0, at-begin); offset < w.Suggestions; offset += pendingPage {
+			found, _, err := s.Sources.Pending(v.Context(), v.Caller.OrgID, w.SourceID, pendingPage, offset)
+			if err != nil {
+				return item, 0, err
+			}
+			if len(found) > 0 {
+				item, err = s.newReviewItem(v, w, found[0])
+				return item, begin + offset, err
+			}
+		}
+		begin += w.Suggestions
+	}
+	return item, 0, fault.New(fault.NotFound, "Suggestion not found")
+}
+
+func (s *Service) newReviewItem(v *visit, w overview.Waiting, g sources.Suggestion) (reviewItem, error) {
+	item := reviewItem{Suggestion: g, SourceID: w.SourceID, Label: w.Label}
+	// JSON, since forms change line breaks.
+	text, err := json.Marshal(g)
+	if err != nil {
+		return item, err
+	}
+	item.Case = string(text)
+	suites, err := s.Evals.OfSource(v.Context(), s.Evals.DB, v.Caller.OrgID, w.SourceID)
+	for _, suite := range suites {
+		if suite.VerifierKind == evals.LLMJudge {
+			item.Suites = append(item.Suites, suite)
+		}
+	}
+	return item, err
+}
+
+// decide records what a person said of the suggestion that they saw.
+func (s *Service) decide(v *visit) (answer, error) {
+	d, err := readDecision(v.FormValue("case"))
+	if err != nil {
+		return answer{}, err
+	}
+	suite, message := "", "Accepted as a draft."
+	d.Status = sources.Accepted
+	switch v.FormValue("decision") {
+	case "accept":
+	case "reject":
+		d.Status, message = sources.Rejected, "Rejected."
+	case "suite":
+		if suite = v.FormValue("suite"); suite == "" {
+			return answer{}, fault.Invalid("suite", "choose a suite")
+		}
+		message = "Added to the suite."
+	default:
+		return answer{}, fault.Invalid("decision", "decision must be accept, reject or suite")
+	}
+	if _, err := s.Sources.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite); err != nil {
+		return answer{}, err
+	}
+	at, _ := strconv.Atoi(v.FormValue("at")) // the first if it is no number
+	return redirect(reviewPath(v.FormValue("scope"), at), message), nil
+}
+
+// readDecision reads the suggestion that the page put into its form.
+func readDecision(text string) (d sources.Decision, err error) {
+	var g sources.Suggestion
+	if err := json.Unmarshal([]byte(text), &g); err != nil {
+		return d, fault.Invalid("case", "the form holds no suggestion").Because(err)
+	}
+	evidence := sources.LinkedTelemetry
+	switch g.Provenance {
+	case sources.FailedEvaluation, sources.MissedQuery:
+	case sources.RunRegression, sources.RunFailure:
+		evidence = sources.HostedRun
+	default:
+		return d, fault.Invalid("case", "the form holds no suggestion")
+	}
+	id, err := uuid.Parse(g.ID)
+	if err != nil || utf8.RuneCountInString(g.Query) > maxQuery || g.ObservedCount < 0 || g.Confidence < 0 || g.Confidence > 1 {
+		return d, fault.Invalid("case", "the form holds no suggestion")
+	}
+	count := float64(g.ObservedCount)
+	return sources.Decision{
+		SuggestionID: id.String(), Query: g.Query, ShouldTrigger: g.ShouldTrigger, Evidence: evidence, Provenance: g.Provenance,
+		Rationale: &g.Rationale, ObservedCount: &count, Confidence: &g.Confidence, LastObservedAt: &g.LastObservedAt,
+		InvocationType: g.InvocationType,
+	}, nil
+}
+
+func reviewPath(scope string, at int) string {
+	query := url.Values{"at": {strconv.Itoa(max(0, at))}}
+	if scope != "" {
+		query.Set("source", scope)
+	}
+	return "/review?" + query.Encode()
+}
+
+// undo takes the caller's last decision back and shows its suggestion again.
+func (s *Service) undo(v *visit) (answer, error) {
+	scope := v.FormValue("scope")
+	last, err := s.lastDecided(v)
+	if fault.Is(err, fault.NotFound) {
+		return redirect(reviewPath(scope, 0), "There is nothing to undo."), nil
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	message := "The decision was taken back."
+	if last.SuiteID != nil {
+		removed, err := s.takeOut(v, last)
+		if err != nil {
+			return answer{}, err
+		}
+		if !removed {
+			message = "The decision was taken back. The case stays in its suite, which would be empty without it."
+		}
+	}
+	if err := s.Sources.Clear(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID); err != nil {
+		return answer{}, err
+	}
+	if scope != last.SourceID {
+		scope = ""
+	}
+	at, found, err := s.placeOf(v, scope, last)
+	if !found {
+		message += " The suggestion comes back in a moment."
+	}
+	return redirect(reviewPath(scope, at), message), err
+}
+
+// takeOut removes the case of a decision from its suite, and reports whether
+// it is not there any more.
+func (s *Service) takeOut(v *visit, d overview.Decided) (bool, error) {
+	suite, err := s.Evals.Suite(v.Context(), v.Caller.OrgID, *d.SuiteID)
+	if fault.Is(err, fault.NotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	expectation := evals.ShouldNotTrigger
+	if d.ShouldTrigger {
+		expectation = evals.ShouldTrigger
+	}
+	var left []evals.Fields
+	for _, c := range suite.Cases {
+		if c.Kind != evals.TriggerQuery || c.Query != d.Query || c.Expectation != expectation {
+			left = append(left, c.Fields)
+		}
+	}
+	if len(left) == len(suite.Cases) {
+		return true, nil
+	}
+	if len(left) == 0 {
+		return false, nil
+	}
+	_, err = s.Evals.Update(v.Context(), v.Caller.OrgID, suite.ID, evals.Change{Cases: left, IfVersion: &suite.Version})
+	return err == nil, err
+}
+
+// placeOf is where in the queue the suggestion of a decision is that was taken
+// back. It is not there yet if its case stood in a suite when suggestions were
+// last derived: a job derives them anew.
+func (s *Service) placeOf(v *visit, scope string, d overview.Decided) (at int, found bool, err error) {
+	view, err := s.queue(v, scope)
+	if err != nil {
+		return 0, false, err
+	}
+	begin := 0
+	for _, w := range view.inScope() {
+		if w.SourceID != d.SourceID {
+			begin += w.Suggestions
+			continue
+		}
+		pending, _, err := s.Sources.Pending(v.Context(), v.Caller.OrgID, w.SourceID, undoSearch, 0)
+		i := slices.IndexFunc(pending, func(g sources.Suggestion) bool { return g.ID == d.SuggestionID })
+		return begin + max(0, i), i >= 0, err
+	}
+	return 0, false, nil
+}
+
+// Place is the number of the suggestion that is shown, from 1.
+func (r reviewView) Place() int { return r.At + 1 }
+
+// Back leads to the suggestion before.
+func (r reviewView) Back() string { return reviewPath(r.Source, r.At-1) }
+
+// Next leads to the suggestion after.
+func (r reviewView) Next() string { return reviewPath(r.Source, r.At+1) }

@@ -1,0 +1,115 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// A route is one line of the table of pages and forms.
+type route struct {
+	method, path string
+	permission   access.Permission // none when empty: any session will do
+	plan         access.Plan       // none when empty
+	public       bool              // asks for no session
+	maxBody      int64             // of a form, in bytes; httpapi.DefaultMaxBody when 0
+	limit        *httpapi.Limit
+	do           func(*Service, *visit) (answer, error)
+}
+
+func routes() []route {
+	attempts := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress}
+	codes := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByKey}
+	return []route{
+		{method: "GET", path: "/login", public: true, do: (*Service).login},
+		{method: "POST", path: "/login", public: true, limit: attempts, do: (*Service).signIn},
+		{method: "POST", path: "/login/device", public: true, limit: attempts, do: (*Service).startDeviceLogin},
+		{method: "GET", path: "/login/device", public: true, do: (*Service).deviceLogin},
+		{method: "POST", path: "/logout", public: true, do: (*Service).signOut},
+		{method: "POST", path: "/theme", public: true, do: (*Service).setTheme},
+
+		{method: "GET", path: "/{$}", permission: access.Read, do: (*Service).home},
+		{method: "GET", path: "/skills", permission: access.Read, do: (*Service).skills},
+		{method: "GET", path: "/skills/{skill}", permission: access.Read, do: (*Service).skill},
+
+		{method: "GET", path: "/registry", permission: access.Read, do: (*Service).registry},
+		{method: "GET", path: "/registry/{id}", permission: access.Read, do: (*Service).registryEntry},
+		{method: "GET", path: "/registry/{id}/versions/{version}", permission: access.Read, do: (*Service).registryVersion},
+		{method: "POST", path: "/registry/{id}/rollback", permission: access.RegistryRollback, plan: access.Pro, do: (*Service).rollBackEntry},
+		{method: "POST", path: "/registry/{id}/delete", permission: access.RegistryDelete, do: (*Service).deleteEntry},
+
+		{method: "GET", path: "/repohost", permission: access.RegistryPush, plan: access.Pro, do: (*Service).repohost},
+		{method: "POST", path: "/repohost/settings", permission: access.RegistryPush, plan: access.Pro, do: (*Service).setMode},
+		{method: "POST", path: "/repohost/installations", permission: access.RegistryPush, plan: access.Pro, do: (*Service).bindInstallation},
+		{method: "POST", path: "/repohost/connections", permission: access.RegistryPush, plan: access.Pro, do: (*Service).connectRepo},
+		{method: "POST", path: "/repohost/connections/{id}", permission: access.RegistryPush, plan: access.Pro, do: (*Service).changeConnection},
+		{method: "POST", path: "/repohost/connections/{id}/sync", permission: access.RegistryPush, plan: access.Pro, do: (*Service).syncConnection},
+		{method: "POST", path: "/repohost/connections/{id}/delete", permission: access.RegistryPush, plan: access.Pro, do: (*Service).disconnectRepo},
+		{method: "POST", path: "/repohost/deliveries/{id}/redeliver", permission: access.RegistryPush, plan: access.Pro, do: (*Service).redeliver},
+
+		{method: "GET", path: "/alerts", permission: access.Read, do: (*Service).alerts},
+		{method: "GET", path: "/alerts/new", permission: access.Write, do: (*Service).alertNew},
+		{method: "POST", path: "/alerts/preview", permission: access.Write, do: (*Service).previewAlert},
+		{method: "POST", path: "/alerts", permission: access.Write, do: (*Service).createAlert},
+		{method: "GET", path: "/alerts/{id}", permission: access.Read, do: (*Service).alert},
+		{method: "POST", path: "/alerts/{id}", permission: access.Write, do: (*Service).changeAlert},
+		{method: "POST", path: "/alerts/{id}/enabled", permission: access.Write, do: (*Service).enableAlert},
+		{method: "POST", path: "/alerts/{id}/test", permission: access.Write, do: (*Service).testAlert},
+		{method: "POST", path: "/alerts/{id}/rotate-secret", permission: access.Write, do: (*Service).rotateAlert},
+		{method: "POST", path: "/alerts/{id}/delete", permission: access.Write, do: (*Service).deleteAlert},
+
+		{method: "GET", path: "/community", permission: access.Read, do: (*Service).community},
+		{method: "GET", path: "/signals", permission: access.Read, do: (*Service).signals},
+		{method: "GET", path: "/signals/{skill}", permission: access.Read, do: (*Service).signalsSkill},
+		{method: "GET", path: "/proposals", permission: access.Read, do: (*Service).proposals},
+		{method: "GET", path: "/proposals/{id}", permission: access.Read, do: (*Service).proposal},
+		{method: "POST", path: "/proposals/{id}", permission: access.Write, do: (*Service).moveProposal},
+
+		{method: "GET", path: "/review", permission: access.Read, do: (*Service).review},
+		{method: "GET", path: "/review/{source}", permission: access.Read, do: (*Service).review},
+		{method: "POST", path: "/review", permission: access.Write, do: (*Service).decide},
+		{method: "POST", path: "/review/undo", permission: access.Write, do: (*Service).undo},
+		{method: "GET", path: "/sources", permission: access.Read, do: (*Service).sources},
+		{method: "POST", path: "/sources/upload", permission: access.Write, maxBody: maxUpload, do: (*Service).uploadSource},
+		{method: "GET", path: "/sources/{id}", permission: access.Read, do: (*Service).source},
+		{method: "POST", path: "/sources/{id}", permission: access.Write, do: (*Service).changeSource},
+		{method: "POST", path: "/sources/{id}/upload", permission: access.Write, maxBody: maxUpload, do: (*Service).uploadSnapshot},
+		{method: "POST", path: "/sources/{id}/sync", permission: access.Write, do: (*Service).syncSource},
+		{method: "POST", path: "/sources/{id}/delete", permission: access.Write, do: (*Service).deleteSource},
+		{method: "GET", path: "/sources/{id}/diff", permission: access.Read, do: (*Service).sourceDiff},
+		{method: "GET", path: "/sources/{id}/files/{path...}", permission: access.Read, do: (*Service).sourceFile},
+		{method: "GET", path: "/sources/{id}/validation.sarif", permission: access.Read, do: (*Service).sourceSARIF},
+		{method: "GET", path: "/suites", permission: access.Read, do: (*Service).suites},
+		{method: "GET", path: "/suites/new", permission: access.Write, do: (*Service).newSuite},
+		{method: "POST", path: "/suites/new", permission: access.Write, maxBody: maxSuite, do: (*Service).createSuite},
+		{method: "GET", path: "/suites/{id}", permission: access.Read, do: (*Service).suite},
+		{method: "POST", path: "/suites/{id}", permission: access.Write, maxBody: maxSuite, do: (*Service).saveSuite},
+		{method: "POST", path: "/suites/{id}/delete", permission: access.Write, do: (*Service).deleteSuite},
+		{method: "POST", path: "/suites/{id}/runs", permission: access.Write, do: (*Service).startRun},
+		{method: "GET", path: "/suites/{id}/compare", permission: access.Read, do: (*Service).compareChosen},
+		{method: "GET", path: "/runs/{id}", permission: access.Read, do: (*Service).run},
+		{method: "GET", path: "/runs/{id}/events", permission: access.Read, do: (*Service).runEvents},
+		{method: "GET", path: "/runs/{id}/compare", permission: access.Read, do: (*Service).compare},
+		{method: "POST", path: "/runs/{id}/cancel", permission: access.Write, do: (*Service).cancelRun},
+
+		{method: "GET", path: "/device", limit: codes, do: (*Service).device},
+		{method: "POST", path: "/device", limit: codes, do: (*Service).answerDevice},
+		{method: "GET", path: "/account", do: (*Service).account},
+		{method: "POST", path: "/account/sessions/{id}/end", do: (*Service).endSession},
+		{method: "POST", path: "/account/keys/{id}/revoke", permission: access.Admin, do: (*Service).revokeKey},
+	}
+}
+
+// Mount adds the pages and the static files, and a page for paths that are
+// nobody's.
+func (s *Service) Mount(a *httpapi.API) {
+	s.api = a
+	for _, r := range routes() {
+		a.Handle(r.method+" "+r.path, s.handler(r))
+	}
+	a.Handle("GET /static/{name}", http.HandlerFunc(s.serveAsset))
+	a.Handle("GET /favicon.ico", http.RedirectHandler(s.assets.url("icon.svg"), http.StatusFound))
+	a.HandleMissing(s.handler(route{method: "GET", public: true, do: (*Service).missing}))
+}

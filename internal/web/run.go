@@ -1,0 +1,159 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+)
+
+// runView is a run, and a page of its cases.
+type runView struct {
+	evals.Run
+	SuiteName string
+	Over      bool
+	Show      string // failed, or "" for all
+	Only      bool   // one case was asked for
+	Counts    map[string]int
+	CaseCount int
+	Matching  int // cases that Show lets pass
+	PerPage   int
+	Cases     []runCase
+	Others    []evals.Run // of the suite, to compare with
+}
+
+// A runCase is a case with what came of it.
+type runCase struct {
+	ID, Label, Kind string
+	Expectation     string // of a trigger query, or ""
+	Verdict         string // "" while there is none
+	Baseline        string // "" without one
+	Score           *float64
+	Trials          []evals.Trial
+}
+
+const (
+	casesPerPage = 50
+	// shownTail is how much of an output is shown of each trial, and shownTails of
+	// all trials on a page.
+	shownTail  = 4 << 10
+	shownTails = 512 << 10
+	// labelLength is how much of a case's text stands for it.
+	labelLength = 200
+)
+
+func (s *Service) run(v *visit) (answer, error) {
+	org, only := v.Caller.OrgID, v.URL.Query().Get("case")
+	report, err := s.Evals.Report(v.Context(), org, v.PathValue("id"), only)
+	if err != nil {
+		return answer{}, err
+	}
+	suite, err := s.Evals.Suite(v.Context(), org, report.SuiteID)
+	if err != nil {
+		return answer{}, err
+	}
+	view := runView{
+		Run: report.Run, SuiteName: suite.Name, Over: report.FinishedAt != nil, Show: v.URL.Query().Get("show"), Only: only != "",
+		CaseCount: len(report.Cases), PerPage: casesPerPage,
+	}
+	view.choose(readRunCases(report), v.offset(casesPerPage))
+	runs, _, err := s.Evals.Runs(v.Context(), org, suite.ID, runsPerPage, 0)
+	view.Others = slices.DeleteFunc(runs, func(r evals.Run) bool { return r.ID == view.ID })
+	return show("run", "Run of "+suite.Name, view), err
+}
+
+// choose counts the cases by verdict and keeps a page of those to be shown.
+func (r *runView) choose(all []runCase, offset int) {
+	r.Counts = map[string]int{}
+	for _, c := range all {
+		r.Counts[cmp.Or(c.Verdict, "pending")]++
+	}
+	if r.Show == "failed" {
+		all = slices.DeleteFunc(all, func(c runCase) bool { return c.Verdict != string(evals.Fail) && c.Verdict != string(evals.Error) })
+	}
+	r.Matching = len(all)
+	begin := min(offset, len(all))
+	r.Cases = all[begin:min(begin+casesPerPage, len(all))]
+	if !r.Only {
+		cutTails(r.Cases)
+	}
+}
+
+func readRunCases(report evals.Report) []runCase {
+	all := make([]runCase, len(report.Cases))
+	for i, c := range report.Cases {
+		got := report.Results[i]
+		all[i] = runCase{
+			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind), Expectation: strings.ReplaceAll(string(c.Expectation), "_", " "),
+			Verdict: verdictText(got.Verdict), Baseline: verdictText(got.Baseline), Score: got.Score, Trials: got.Trials,
+		}
+	}
+	return all
+}
+
+// caseLabel is what a person knows a case by.
+func caseLabel(c evals.Case) string {
+	prompt := ""
+	if c.Subject.Prompt != nil {
+		prompt = *c.Subject.Prompt
+	}
+	return short(labelLength, cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
+}
+
+func verdictText(v *evals.Verdict) string {
+	if v == nil {
+		return ""
+	}
+	return string(*v)
+}
+
+// cutTails keeps a page of many trials small; the page of one case has all.
+func cutTails(cases []runCase) {
+	trials := 0
+	for _, c := range cases {
+		trials += len(c.Trials)
+	}
+	size := min(shownTail, shownTails/max(1, trials))
+	for _, c := range cases {
+		for i, t := range c.Trials {
+			if cut := len(t.OutputTail) - size; cut > 0 {
+				for cut < len(t.OutputTail) && !utf8.RuneStart(t.OutputTail[cut]) {
+					cut++
+				}
+				c.Trials[i].OutputTail = t.OutputTail[cut:]
+			}
+		}
+	}
+}
+
+// Failing counts the cases that somebody should look at.
+func (r runView) Failing() int { return r.Counts["fail"] + r.Counts["error"] }
+
+// runEvents streams what happens in a run, as the API does.
+func (s *Service) runEvents(v *visit) (answer, error) {
+	stream, err := s.Evals.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return answer{}, err
+	}
+	return raw(func(w http.ResponseWriter) error {
+		stream(w, v.Request)
+		return nil
+	}), nil
+}
+
+func (s *Service) cancelRun(v *visit) (answer, error) {
+	r, err := s.Evals.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(pathTo("runs", r.ID), "The run was cancelled; what it found is kept."), nil
+}
+
+// CaseTotal is the number of the run's cases, also where only one is shown.
+func (r runView) CaseTotal() int {
+	s := r.Summary
+	return s.Passed + s.Failed + s.Errors + s.Skipped
+}

@@ -1,0 +1,42 @@
+package web
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
+)
+
+// skillsView is a page of the list of skills.
+type skillsView struct {
+	Rows     []skillRow
+	Total    int
+	PerPage  int
+	Statuses []skills.Status
+	Any      bool // there are skills, whatever the filter
+}
+
+const skillsPerPage = 50
+
+// skillSorts are the fields by which the list can be sorted.
+var skillSorts = []string{"name", "status", "pass_rate", "trigger_rate", "unique_sessions", "last_seen_at"}
+
+func (s *Service) skills(v *visit) (answer, error) {
+	f := skills.Filter{
+		Search: v.URL.Query().Get("q"), Status: skills.Status(v.URL.Query().Get("status")),
+		Sort: v.URL.Query().Get("sort"), Limit: skillsPerPage, Offset: v.offset(skillsPerPage),
+	}
+	if !slices.Contains(skillSorts, strings.TrimPrefix(f.Sort, "-")) {
+		f.Sort = ""
+	}
+	found, total, err := s.Skills.List(v.Context(), v.Caller.OrgID, f)
+	if err != nil {
+		return answer{}, err
+	}
+	view := skillsView{
+		Total: total, PerPage: skillsPerPage, Any: total > 0 || f.Search != "" || f.Status != "",
+		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
+	}
+	view.Rows, err = s.withTrends(v, found)
+	return show("skills", "Skills", view), err
+}

@@ -1,0 +1,169 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+)
+
+const day = 24 * time.Hour
+
+// grades are n grades, of which bad are 0.
+func grades(n, bad int) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		if i >= bad {
+			all[i] = 1
+		}
+	}
+	return all
+}
+
+// fill makes a healthy, a troubled and a broken skill, and one that is new.
+func fill(b *browser) {
+	b.w.t.Helper()
+	b.sessions("healthy-one", time.Now().Add(-2*day), grades(20, 0)...)
+	b.sessions("worrying-one", time.Now().Add(-2*day), grades(20, 6)...)
+	b.sessions("broken-one", time.Now().Add(-2*day), grades(20, 15)...)
+	b.sessions("new-one", time.Now(), 1)
+}
+
+func TestHome(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Owner)
+		b.get("/").want(http.StatusOK).wantText("No skills yet", "whetstone import --server "+w.url)
+		fill(b)
+		b.api("POST", "/api/v1/alerts", object{
+			"type": "pass_rate_below", "threshold": 0.8, "channel": "webhook", "config": object{"webhook_url": "https://example.org/hook"},
+		})
+		p := b.get("/").want(http.StatusOK)
+		if diff := cmp.Diff([]string{"1 ■ critical", "1 ▲ warning", "1 ● healthy", "1 ○ unknown"}, p.texts("a.tile")); diff != "" {
+			t.Errorf("counts by status (-want +got):\n%s", diff)
+		}
+		var trouble []string
+		for _, row := range p.texts("tr")[1:] {
+			trouble = append(trouble, strings.Fields(row)[0])
+		}
+		if diff := cmp.Diff([]string{"broken-one", "worrying-one"}, trouble); diff != "" {
+			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
+		}
+		p.wantText("new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish fails.")
+	})
+}
+
+func TestSkills(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Viewer)
+		b.get("/skills").want(http.StatusOK).wantText("No skills yet")
+		fill(w.as(access.Member))
+		names := func(query string) []string {
+			rows := []string{}
+			for _, row := range b.get("/skills" + query).want(http.StatusOK).texts("tr") {
+				rows = append(rows, strings.Fields(row)[0])
+			}
+			return rows[min(1, len(rows)):]
+		}
+		for query, want := range map[string][]string{
+			"":                                 {"broken-one", "healthy-one", "new-one", "worrying-one"},
+			"?sort=-name":                      {"worrying-one", "new-one", "healthy-one", "broken-one"},
+			"?sort=pass_rate&status=critical":  {"broken-one"},
+			"?sort=status":                     {"broken-one", "worrying-one", "new-one", "healthy-one"},
+			"?q=HEALTHY":                       {"healthy-one"},
+			"?q=none":                          {},
+			"?sort=nonsense&page=nonsense":     {"broken-one", "healthy-one", "new-one", "worrying-one"},
+			"?page=99":                         {},
+			"?sort=-unique_sessions&q=new-one": {"new-one"},
+		} {
+			if diff := cmp.Diff(want, names(query)); diff != "" {
+				t.Errorf("/skills%s (-want +got):\n%s", query, diff)
+			}
+		}
+		b.get("/skills?q=none").wantText("No skill matches")
+		if sorted := attr(b.get("/skills?sort=-name").all("th")[0], "aria-sort"); sorted != "descending" {
+			t.Errorf("the column is %q", sorted)
+		}
+	})
+}
+
+func TestSkillPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	for n := range 60 {
+		b.sessions(fmt.Sprintf("skill-%02d", n), time.Now(), 1)
+	}
+	if got := len(b.get("/skills").texts("tr")); got != 51 {
+		t.Errorf("%d rows on the first page, want 50 and the head", got)
+	}
+	p := b.get("/skills?q=skill&page=2").wantText("Page 2 of 2", "skill-59")
+	if i := slices.IndexFunc(p.all("a.button"), func(n *html.Node) bool { return attr(n, "rel") == "prev" }); i < 0 ||
+		attr(p.all("a.button")[i], "href") != "/skills?page=1&q=skill" {
+		t.Error("no way back that keeps the filter")
+	}
+}
+
+func TestSkill(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		b := w.as(access.Owner)
+		fill(b)
+		p := b.get("/skills/worrying-one").want(http.StatusOK)
+		p.wantText("70 %", "48–85 % from 20 graded sessions", "Trigger rate 100 %", "Not in the registry", "Please use worrying-one", "1 of 1")
+		id := b.api("GET", "/v1/skills/worrying-one", nil)["skill"].(object)["skill_id"].(string)
+		b.get("/skills/" + id).want(http.StatusOK).wantText("worrying-one")
+		b.get("/skills/" + id + "?days=30").want(http.StatusOK)
+		chart := p.all("svg")[slices.IndexFunc(p.all("svg"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "aria-label"), "Pass rate") })]
+		if label := strings.Join(strings.Fields(attr(chart, "aria-label")), " "); !strings.Contains(label, "it went from 70 % to 70 %") {
+			t.Errorf("the chart says %q", label)
+		}
+		b.get("/skills/new-one").wantText("unknown", "No prompt is known")
+	})
+}
+
+// TestSkillOfOthers: nobody sees another organisation's skills.
+func TestSkillOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	b.sessions("secret", time.Now(), 1)
+	o, err := w.auth.CreateOrg(t.Context(), "other", access.Team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.org = o
+	stranger := w.as(access.Owner)
+	stranger.get("/skills").wantText("No skills yet").wantNoText("secret")
+	stranger.get("/skills/secret").want(http.StatusNotFound)
+	stranger.get("/").wantNoText("secret")
+}
+
+// TestHostileNames: a text that would run if it were not escaped.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	const name = `"><script>alert(1)</script><img src=x onerror=alert(2)>'{{.}}`
+	b.sessions(name, time.Now(), 0, 0, 0, 0, 0)
+	for _, path := range []string{"/", "/skills"} {
+		p := b.get(path).wantText(name)
+		checkPage(t, p)
+		if len(p.all("img")) > 0 {
+			t.Errorf("%s: the name became an element", path)
+		}
+	}
+	for _, a := range b.get("/skills").all("a") {
+		if href := attr(a, "href"); textOf(a) == name {
+			checkPage(t, b.get(href).want(http.StatusOK).wantText(name))
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// sourceView is one source in full.
+type sourceView struct {
+	sources.Detail
+	SkillName string
+	Skills    []skills.Performance // to link
+	Status    string               // of the validation; "" without a snapshot
+	Counts    lint.Counts
+	Findings  []findingRow
+	More      int // findings that are not shown
+	SuiteRows []evals.Suite
+}
+
+// A findingRow is something wrong, with the lines where it is.
+type findingRow struct {
+	lint.Finding
+	Excerpt []excerptLine
+}
+
+const (
+	findingsShown = 200
+	pendingShown  = 10
+	reviewsShown  = 20
+)
+
+func (s *Service) source(v *visit) (answer, error) {
+	view, err := s.sourceView(v, v.PathValue("id"))
+	return show("source", view.Label, view), err
+}
+
+func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
+	if view.Detail, err = s.Sources.Detail(v.Context(), v.Caller.OrgID, id); err != nil {
+		return view, err
+	}
+	view.Pending = view.Pending[:min(len(view.Pending), pendingShown)]
+	view.Reviews = view.Reviews[:min(len(view.Reviews), reviewsShown)]
+	if view.Skills, _, err = s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "name", Limit: allSkills}); err != nil {
+		return view, err
+	}
+	for _, p := range view.Skills {
+		if view.SkillID != nil && *view.SkillID == p.ID {
+			view.SkillName = p.Name
+		}
+	}
+	view.SuiteRows, _, err = s.Evals.Suites(v.Context(), v.Caller.OrgID, evals.Filter{SourceID: view.ID, Limit: suitesPerPage})
+	if err != nil || view.Current == nil {
+		return view, err
+	}
+	return view, s.validate(v, &view)
+}
+
+// severities are in the order in which a person should mend them.
+var severities = []lint.Severity{lint.Error, lint.Warning, lint.Info}
+
+// validate shows the findings of the current snapshot with their lines.
+func (s *Service) validate(v *visit, view *sourceView) error {
+	var found lint.Report
+	for _, r := range view.Reports {
+		found.Findings = append(found.Findings, r.Found.Findings...)
+	}
+	view.Status, view.Counts = found.Status(), found.Counts()
+	slices.SortStableFunc(found.Findings, func(a, b lint.Finding) int {
+		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))
+	})
+	shown := found.Findings[:min(len(found.Findings), findingsShown)]
+	view.More = len(found.Findings) - len(shown)
+	if len(shown) == 0 {
+		return nil
+	}
+	pkg, err := s.Sources.OpenSnapshot(v.Context(), *view.Current)
+	if err != nil {
+		return fault.New(fault.Unavailable, "The snapshot cannot be read now").Because(err)
+	}
+	defer pkg.Close()
+	texts := map[string][]byte{}
+	for _, f := range shown {
+		view.Findings = append(view.Findings, findingRow{f, lines(pkg, texts, f)})
+	}
+	return nil
+}
+
+// lines are those around a finding; none for one that a secret made, which
+// must not be spread.
+func lines(pkg *skillpkg.Package, texts map[string][]byte, f lint.Finding) []excerptLine {
+	if f.Path == "" || f.Line == 0 || strings.HasPrefix(f.Code, "sec.secret.") {
+		return nil
+	}
+	text, ok := texts[f.Path]
+	if !ok {
+		text, _ = pkg.ReadFile(f.Path) // a file that cannot be read has no lines to show
+		texts[f.Path] = text
+	}
+	return excerpt(text, f.Line)
+}
+
+// An excerptLine is a line of a file.
+type excerptLine struct {
+	N      int
+	Text   string
+	Marked bool
+}
+
+const (
+	around     = 2 // lines before and after the one that is meant
+	lineLength = 300
+)
+
+// excerpt returns a line of a text and those around it.
+func excerpt(text []byte, line int) []excerptLine {
+	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+		return nil
+	}
+	all := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if line < 1 || line > len(all) {
+		return nil
+	}
+	var found []excerptLine
+	for n := max(1, line-around); n <= min(len(all), line+around); n++ {
+		found = append(found, excerptLine{N: n, Text: short(lineLength, strings.TrimSuffix(all[n-1], "\r")), Marked: n == line})
+	}
+	return found
+}
+
+// diffView is what changed between two snapshots of a source.
+type diffView struct {
+	sources.Detail
+	From, To sources.Snapshot
+	Diff     []diffFile
+}
+
+func (s *Service) sourceDiff(v *visit) (answer, error) {
+	org := v.Caller.OrgID
+	d, err := s.Sources.Detail(v.Context(), org, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view := diffView{Detail: d}
+	if view.To, err = s.Sources.Snapshot(v.Context(), org, d.ID, v.URL.Query().Get("to")); err != nil {
+		return answer{}, err
+	}
+	if from := v.URL.Query().Get("from"); from == "" {
+		view.From, err = s.Sources.Previous(v.Context(), view.To)
+	} else {
+		view.From, err = s.Sources.Snapshot(v.Context(), org, d.ID, from)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	text, err := s.Sources.Diff(v.Context(), view.From, view.To)
+	view.Diff = readDiff(string(text))
+	return show("source_diff", "Changes of "+d.Label, view), err
+}
+
+func (s *Service) sourceFile(v *visit) (answer, error) {
+	snapshot, err := s.Sources.Snapshot(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.URL.Query().Get("snapshot"))
+	if err != nil {
+		return answer{}, err
+	}
+	content, err := s.Sources.FileOf(v.Context(), snapshot, v.PathValue("path"))
+	if err != nil {
+		return answer{}, err
+	}
+	// Never HTML: a file that somebody uploaded must not run in our origin.
+	kind := "application/octet-stream"
+	if utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 {
+		kind = "text/plain; charset=utf-8"
+	}
+	return raw(func(w http.ResponseWriter) error { return send(w, kind, content) }), nil
+}
+
+// send writes a file; the browser must not guess another type.
+func send(w http.ResponseWriter, kind string, content []byte) error {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, err := w.Write(content)
+	return err
+}
+
+func (s *Service) sourceSARIF(v *visit) (answer, error) {
+	document, err := s.Sources.SARIF(v.Context(), v.Caller.OrgID, v.PathValue("id"), "")
+	if err != nil {
+		return answer{}, err
+	}
+	return raw(func(w http.ResponseWriter) error {
+		w.Header().Set("Content-Disposition", `attachment; filename="`+path.Base(v.PathValue("id"))+`.sarif"`)
+		return send(w, "application/sarif+json", document)
+	}), nil
+}
+
+// changeSource changes the label and the linked skill.
+func (s *Service) changeSource(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	var c sources.Change
+	for name, field := range map[string]**string{"label": &c.Label, "skill": &c.SkillID} {
+		if v.PostForm.Has(name) {
+			text := strings.TrimSpace(v.PostForm.Get(name))
+			*field = &text
+		}
+	}
+	src, err := s.Sources.Update(v.Context(), v.Caller.OrgID, id, c)
+	if err != nil {
+		view, more := s.sourceView(v, id)
+		if more != nil {
+			return answer{}, more
+		}
+		return show("source", view.Label, view).refused(err)
+	}
+	return redirect(pathTo("sources", src.ID), "The source was changed."), nil
+}
+
+func (s *Service) deleteSource(v *visit) (answer, error) {
+	if err := s.Sources.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/sources", "The source was deleted."), nil
+}
+
+func (s *Service) syncSource(v *visit) (answer, error) {
+	t, err := s.Sources.Sync(v.Context(), v.Caller, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(pathTo("sources", t.Source.ID), "The source holds what the repository has now."), nil
+}
+
+// SuiteName is the name of a suite of the source, for its reviews.
+func (d sourceView) SuiteName(id *string) string {
+	i := slices.IndexFunc(d.SuiteRows, func(s evals.Suite) bool { return id != nil && s.ID == *id })
+	if i < 0 {
+		return ""
+	}
+	return d.SuiteRows[i].Name
+}
+
+// LinkedID is the id of the linked skill, or "".
+func (d sourceView) LinkedID() string {
+	if d.SkillID == nil {
+		return ""
+	}
+	return *d.SkillID
+}

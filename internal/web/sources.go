@@ -1,0 +1,145 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// sourcesView lists the sources, and has the form of a new one.
+type sourcesView struct {
+	Rows  []sourceRow
+	Label string // as it was typed
+}
+
+type sourceRow struct {
+	sources.Source
+	SkillName string
+	Waiting   int // suggestions that nobody has decided on
+}
+
+const (
+	// maxUpload is the largest form of an upload, as at the API.
+	maxUpload = 12 << 20
+	// uploadMemory is what of it is not put into files.
+	uploadMemory = 1 << 20
+)
+
+func (s *Service) sources(v *visit) (answer, error) {
+	view, err := s.sourceList(v)
+	return show("sources", "Sources", view), err
+}
+
+func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
+	org := v.Caller.OrgID
+	found, err := s.Sources.List(v.Context(), org, sources.Filter{})
+	if err != nil {
+		return view, err
+	}
+	waiting, err := s.Overview.Waiting(v.Context(), org)
+	if err != nil {
+		return view, err
+	}
+	counts := map[string]int{}
+	for _, w := range waiting {
+		counts[w.SourceID] = w.Suggestions
+	}
+	names, err := s.skillNames(v)
+	for _, src := range found {
+		row := sourceRow{Source: src, Waiting: counts[src.ID]}
+		if src.SkillID != nil {
+			row.SkillName = names[*src.SkillID]
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	return view, err
+}
+
+// skillNames are the names of the organisation's skills by their ids.
+func (s *Service) skillNames(v *visit) (map[string]string, error) {
+	found, _, err := s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "name", Limit: allSkills})
+	names := make(map[string]string, len(found))
+	for _, p := range found {
+		names[p.ID] = p.Name
+	}
+	return names, err
+}
+
+// uploadSource makes a source of an upload.
+func (s *Service) uploadSource(v *visit) (answer, error) {
+	t, err := s.takeUpload(v, "")
+	if err != nil {
+		view, more := s.sourceList(v)
+		if more != nil {
+			return answer{}, more
+		}
+		view.Label = v.PostFormValue("label")
+		return show("sources", "Sources", view).refused(err)
+	}
+	return redirect(pathTo("sources", t.Source.ID), "The source was made."), nil
+}
+
+// uploadSnapshot adds a snapshot to a source.
+func (s *Service) uploadSnapshot(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	before, err := s.Sources.Detail(v.Context(), v.Caller.OrgID, id)
+	if err != nil {
+		return answer{}, err
+	}
+	t, err := s.takeUpload(v, id)
+	if err != nil {
+		view, more := s.sourceView(v, id)
+		if more != nil {
+			return answer{}, more
+		}
+		return show("source", view.Label, view).refused(err)
+	}
+	message := "The new snapshot is the current one."
+	if before.CurrentSnapshotID != nil && *before.CurrentSnapshotID == t.Snapshot.ID {
+		message = "The files are those of the current snapshot; nothing changed."
+	}
+	return redirect(pathTo("sources", t.Source.ID), message), nil
+}
+
+// takeUpload reads the files of a form: for a new source, or for one that is
+// there.
+func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err error) {
+	if err := v.ParseMultipartForm(uploadMemory); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return t, fault.New(fault.TooLarge, "The files are over the limit of 10 MiB")
+		}
+		return t, fault.New(fault.Malformed, "The form could not be read").Because(err)
+	}
+	dropEmpty(v)
+	pkg, err := s.Sources.OpenUpload(v.Context(), *v.MultipartForm)
+	if err != nil {
+		return t, err
+	}
+	defer pkg.Close()
+	if sourceID != "" {
+		return s.Sources.Add(v.Context(), v.Caller, sourceID, pkg)
+	}
+	label := cmp.Or(strings.TrimSpace(v.PostFormValue("label")), pkg.Folder)
+	if n := utf8.RuneCountInString(label); n < 1 || n > maxLabel || !utf8.ValidString(label) || strings.ContainsRune(label, 0) {
+		return t, fault.Invalid("label", "label must have 1 to %d characters", maxLabel)
+	}
+	return s.Sources.CreateFrom(v.Context(), v.Caller, sources.NewSource{Label: label, Type: sources.Upload}, pkg)
+}
+
+// maxLabel is how long a label may be, as at the API.
+const maxLabel = 200
+
+// dropEmpty removes the part that a browser sends for a file that nobody
+// chose.
+func dropEmpty(v *visit) {
+	files := v.MultipartForm.File["file"]
+	if len(files) == 1 && files[0].Filename == "" && files[0].Size == 0 {
+		delete(v.MultipartForm.File, "file")
+	}
+}

@@ -1,0 +1,45 @@
+// A run while it goes on: its progress and verdicts as they come.
+"use strict";
+
+const live = document.querySelector("[data-events]");
+const shapes = { pass: ["good", "●"], fail: ["bad", "■"], error: ["warn", "▲"], skipped: ["warn", "▲"] };
+
+function badge(word) {
+  const [kind, shape] = shapes[word] ?? ["busy", "◐"];
+  const mark = document.createElement("span");
+  mark.ariaHidden = "true";
+  mark.textContent = shape;
+  const all = document.createElement("span");
+  all.className = `badge ${kind}`;
+  all.append(mark, ` ${word}`);
+  return all;
+}
+
+function progress({ done, total }) {
+  live.querySelector("progress").max = total;
+  live.querySelector("progress").value = done;
+  live.querySelector("[data-done]").textContent = done;
+  live.querySelector("[data-all]").textContent = total;
+}
+
+function follow() {
+  const events = new EventSource(live.dataset.events);
+  events.addEventListener("progress", (event) => progress(JSON.parse(event.data)));
+  events.addEventListener("case", (event) => {
+    const told = JSON.parse(event.data);
+    progress(told.progress);
+    const row = document.querySelector(`[data-case="${CSS.escape(told.id)}"] [data-verdict]`);
+    if (row && told.verdict) row.replaceChildren(badge(told.verdict));
+  });
+  events.addEventListener("status", (event) => {
+    const run = JSON.parse(event.data);
+    document.querySelector("[data-status]").replaceChildren(badge(run.status));
+    progress(run.progress);
+    if (run.finished_at) {
+      events.close();
+      location.reload(); // the figures are made by the server
+    }
+  });
+}
+
+if (live) follow();

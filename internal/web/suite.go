@@ -1,0 +1,351 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// suiteView is one suite, or the form of a new one.
+type suiteView struct {
+	evals.Suite
+	New      bool
+	AsJSON   bool
+	Form     suiteForm
+	Sources  []sources.Source // that a suite can be for, and be run on
+	Entries  []registry.Listed
+	Troubles []trouble // what keeps the suite from being saved or run
+	Runs     []evals.Run
+	RunCount int
+	PerPage  int
+	Run      runForm
+}
+
+// suiteForm is what a person types.
+type suiteForm struct {
+	Name, Source, Verifier string
+	NoSkill                bool
+	Rows                   []caseRow
+	Others                 int    // cases that the rows do not show
+	Text                   string // the cases as JSON
+	Version                int64
+}
+
+// A caseRow is a trigger query of the form.
+type caseRow struct {
+	N           string // its place among the suite's cases; "" for a new one
+	Query       string
+	Expectation evals.Expectation
+}
+
+// runForm is a run to be started.
+type runForm struct{ Subject, Trials, Baseline string }
+
+// A trouble is something wrong with the cases.
+type trouble struct {
+	Line    int    // of the JSON; 0 if it is about no line
+	Where   string // the case, or ""
+	Message string
+	Excerpt []excerptLine
+}
+
+const (
+	blankRows   = 3
+	runsPerPage = 20
+	entryCount  = 200 // that the form of a run offers
+	maxTrials   = 30
+	// maxSuite is the largest form of a suite: forms take more room than JSON.
+	maxSuite = 4 << 20
+)
+
+func (s *Service) newSuite(v *visit) (answer, error) {
+	source, err := sources.ParseID(v.URL.Query().Get("source"))
+	if err != nil {
+		source = ""
+	}
+	view := suiteView{
+		New: true, AsJSON: v.URL.Query().Get("as") == "json",
+		Form: suiteForm{Source: source, Verifier: string(evals.LLMJudge), Rows: blank(nil), Text: exampleCases},
+	}
+	view.Sources, err = s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
+	return show("suite", "New suite", view), err
+}
+
+// exampleCases shows what cases look like.
+const exampleCases = `[
+  {
+    "case_kind": "trigger_query",
+    "query": "extract the tables from report.pdf",
+    "expectation": "should_trigger"
+  }
+]`
+
+func blank(rows []caseRow) []caseRow {
+	for range blankRows {
+		rows = append(rows, caseRow{Expectation: evals.ShouldTrigger})
+	}
+	return rows
+}
+
+func (s *Service) createSuite(v *visit) (answer, error) {
+	form, cases, err := readSuiteForm(v, nil)
+	var suite evals.Suite
+	if err == nil {
+		n := evals.NewSuite{
+			Name: form.Name, SourceKind: evals.Manual, VerifierKind: evals.VerifierKind(form.Verifier),
+			SupportsNoSkill: form.NoSkill, Cases: cases,
+		}
+		if form.Source != "" {
+			n.SourceID = &form.Source
+		}
+		suite, err = s.Evals.Create(v.Context(), v.Caller, n)
+	}
+	if err == nil {
+		return redirect(pathTo("suites", suite.ID), "The suite was made."), nil
+	}
+	view := suiteView{New: true, AsJSON: v.FormValue("as") == "json", Form: form}
+	var more error
+	if view.Sources, more = s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{}); more != nil {
+		return answer{}, more
+	}
+	return view.refuse("New suite", err)
+}
+
+func (s *Service) suite(v *visit) (answer, error) {
+	view, err := s.suiteView(v, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view.Troubles = troubles(view.Issues, view.Form.Text, view.AsJSON)
+	return show("suite", view.Name, view), nil
+}
+
+func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
+	org := v.Caller.OrgID
+	if view.Suite, err = s.Evals.Suite(v.Context(), org, id); err != nil {
+		return view, err
+	}
+	view.AsJSON = v.URL.Query().Get("as") == "json"
+	view.Form = formOf(view.Suite)
+	view.Run = runForm{Trials: "1", Baseline: string(evals.NoBaseline)}
+	if view.SourceID != nil {
+		view.Run.Subject = "source:" + *view.SourceID
+	}
+	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
+		return view, err
+	}
+	if view.Entries, _, err = s.Registry.List(v.Context(), org, registry.Filter{Limit: entryCount}); err != nil {
+		return view, err
+	}
+	view.PerPage = runsPerPage
+	view.Runs, view.RunCount, err = s.Evals.Runs(v.Context(), org, id, runsPerPage, v.offset(runsPerPage))
+	return view, err
+}
+
+// formOf is the form of a suite as it is.
+func formOf(suite evals.Suite) suiteForm {
+	f := suiteForm{
+		Name: suite.Name, Verifier: string(suite.VerifierKind), NoSkill: suite.SupportsNoSkill,
+		Text: prettyCases(suite.Document), Version: suite.Version,
+	}
+	if suite.SourceID != nil {
+		f.Source = *suite.SourceID
+	}
+	for i, c := range suite.Cases {
+		if c.Kind == evals.TriggerQuery {
+			f.Rows = append(f.Rows, caseRow{strconv.Itoa(i), c.Query, c.Expectation})
+		} else {
+			f.Others++
+		}
+	}
+	f.Rows = blank(f.Rows)
+	return f
+}
+
+func (s *Service) saveSuite(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	view, err := s.suiteView(v, id)
+	if err != nil {
+		return answer{}, err
+	}
+	form, cases, err := readSuiteForm(v, view.Cases)
+	if err == nil {
+		verifier := evals.VerifierKind(form.Verifier)
+		_, err = s.Evals.Update(v.Context(), v.Caller.OrgID, id, evals.Change{
+			Name: &form.Name, VerifierKind: &verifier, SupportsNoSkill: &form.NoSkill, Cases: cases, IfVersion: &form.Version,
+		})
+	}
+	asJSON := v.FormValue("as") == "json"
+	if err != nil {
+		form.Others = view.Form.Others
+		view.Form, view.AsJSON = form, asJSON
+		return view.refuse(view.Name, err)
+	}
+	next := pathTo("suites", id)
+	if asJSON {
+		next += "?as=json"
+	}
+	return redirect(next, "The suite was saved."), nil
+}
+
+// refuse shows the form again, with what is wrong at the lines where it is.
+func (s suiteView) refuse(title string, err error) (answer, error) {
+	a, err := show("suite", title, nil).refused(err)
+	if err != nil {
+		return a, err
+	}
+	s.Troubles = troubles(a.problem.Issues, s.Form.Text, s.AsJSON)
+	a.data = s
+	return a, nil
+}
+
+// readSuiteForm reads what was typed. The cases that were there keep the
+// fields that the form does not show.
+func readSuiteForm(v *visit, old []evals.Case) (f suiteForm, cases []evals.Fields, err error) {
+	f = suiteForm{
+		Name: strings.TrimSpace(v.FormValue("name")), Source: v.FormValue("source"), Verifier: v.FormValue("verifier"),
+		NoSkill: v.FormValue("no_skill") != "", Text: strings.ReplaceAll(v.FormValue("cases"), "\r\n", "\n"),
+	}
+	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // a version that is none is not the suite's
+	f.Rows = readRows(v)
+	if !slices.Contains([]evals.VerifierKind{evals.LLMJudge, evals.Deterministic, evals.StructuredRubric}, evals.VerifierKind(f.Verifier)) {
+		return f, nil, fault.Invalid("verifier", "verifier must be llm_judge, deterministic or structured_rubric")
+	}
+	if v.FormValue("as") == "json" {
+		cases, err = readCases(f.Text)
+	} else {
+		cases = f.cases(old)
+		f.Text = prettyFields(cases)
+		f.Rows = blank(f.Rows)
+	}
+	if err == nil && len(cases) == 0 {
+		err = fault.Invalid("cases_json", "the suite needs a case at least")
+	}
+	return f, cases, err
+}
+
+// readRows reads the trigger queries; rows without a query are left out.
+func readRows(v *visit) []caseRow {
+	places, expectations := v.PostForm["n"], v.PostForm["expectation"]
+	var rows []caseRow
+	for i, query := range v.PostForm["query"] {
+		if strings.TrimSpace(query) == "" || i >= len(places) || i >= len(expectations) {
+			continue
+		}
+		rows = append(rows, caseRow{places[i], strings.TrimSpace(query), evals.Expectation(expectations[i])})
+	}
+	return rows
+}
+
+// cases are the suite's cases as the rows change them: those that they do not
+// show stay, those whose row is gone go, new ones come last.
+func (f suiteForm) cases(old []evals.Case) []evals.Fields {
+	var all []evals.Fields
+	for i, c := range old {
+		if c.Kind != evals.TriggerQuery {
+			all = append(all, c.Fields)
+			continue
+		}
+		n := slices.IndexFunc(f.Rows, func(r caseRow) bool { return r.N == strconv.Itoa(i) })
+		if n >= 0 {
+			all = append(all, f.Rows[n].fields(c.Fields))
+		}
+	}
+	for _, r := range f.Rows {
+		if r.N == "" {
+			all = append(all, r.fields(nil))
+		}
+	}
+	return all
+}
+
+func (r caseRow) fields(old evals.Fields) evals.Fields {
+	f := evals.Fields{}
+	for name, value := range old {
+		f[name] = value
+	}
+	for name, text := range map[string]string{
+		"case_kind": string(evals.TriggerQuery), "query": r.Query, "expectation": string(r.Expectation),
+	} {
+		f[name], _ = json.Marshal(text) // a string can be encoded
+	}
+	return f
+}
+
+func (s *Service) deleteSuite(v *visit) (answer, error) {
+	if err := s.Evals.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+		return answer{}, err
+	}
+	return redirect("/suites", "The suite and its runs were deleted."), nil
+}
+
+// startRun runs a suite and leads to the run.
+func (s *Service) startRun(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	form := runForm{v.FormValue("subject"), v.FormValue("trials"), v.FormValue("baseline")}
+	n, err := form.run()
+	if err == nil {
+		var r evals.Run
+		if r, err = s.Evals.StartRun(v.Context(), v.Caller, id, n); err == nil {
+			return redirect(pathTo("runs", r.ID), ""), nil
+		}
+	}
+	view, more := s.suiteView(v, id)
+	if more != nil {
+		return answer{}, more
+	}
+	view.Run = form
+	view.Troubles = troubles(view.Issues, view.Form.Text, false)
+	return show("suite", view.Name, view).refused(err)
+}
+
+func (f runForm) run() (n evals.NewRun, err error) {
+	kind, id, _ := strings.Cut(f.Subject, ":")
+	switch kind {
+	case "source":
+		n.Subject.SourceID = id
+	case "entry":
+		n.Subject.EntryID = id
+	default:
+		return n, fault.Invalid("subject", "choose the skill to test")
+	}
+	if n.Trials, err = strconv.Atoi(cmp.Or(f.Trials, "1")); err != nil || n.Trials < 1 || n.Trials > maxTrials {
+		return n, fault.Invalid("trials", "trials must be 1 to %d", maxTrials)
+	}
+	n.Baseline = evals.Baseline(cmp.Or(f.Baseline, string(evals.NoBaseline)))
+	if !slices.Contains([]evals.Baseline{evals.NoBaseline, evals.NoSkill, evals.PreviousBaseline}, n.Baseline) {
+		return n, fault.Invalid("baseline", "baseline must be none, no_skill or previous")
+	}
+	return n, nil
+}
+
+// A choice is an option of a form.
+type choice struct{ Value, Label string }
+
+// Baselines are what a run can compare with.
+func (s suiteView) Baselines() []choice {
+	all := []choice{{string(evals.NoBaseline), "nothing"}, {string(evals.PreviousBaseline), "the version before"}}
+	if s.SupportsNoSkill {
+		all = append(all, choice{string(evals.NoSkill), "no skill at all"})
+	}
+	return all
+}
+
+// Verifiers are who can judge the cases.
+func (s suiteView) Verifiers() []choice {
+	return []choice{
+		{string(evals.LLMJudge), "a judge (llm_judge)"},
+		{string(evals.Deterministic), "rules (deterministic)"},
+		{string(evals.StructuredRubric), "kept, never run (structured_rubric)"},
+	}
+}
+
+// RowNumber counts rows from 1.
+func (s suiteView) RowNumber(i int) int { return i + 1 }

@@ -1,0 +1,52 @@
+package web
+
+import (
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// suitesView is a page of the list of suites.
+type suitesView struct {
+	Rows    []suiteRow
+	Total   int
+	PerPage int
+}
+
+type suiteRow struct {
+	evals.Suite
+	SourceLabel string
+	Last        *evals.Run // nil: it was never run
+}
+
+const suitesPerPage = 25
+
+func (s *Service) suites(v *visit) (answer, error) {
+	org := v.Caller.OrgID
+	found, total, err := s.Evals.Suites(v.Context(), org, evals.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
+	if err != nil {
+		return answer{}, err
+	}
+	all, err := s.Sources.List(v.Context(), org, sources.Filter{})
+	if err != nil {
+		return answer{}, err
+	}
+	labels := map[string]string{}
+	for _, src := range all {
+		labels[src.ID] = src.Label
+	}
+	view := suitesView{Total: total, PerPage: suitesPerPage, Rows: make([]suiteRow, len(found))}
+	for i, suite := range found {
+		view.Rows[i].Suite = suite
+		if suite.SourceID != nil {
+			view.Rows[i].SourceLabel = labels[*suite.SourceID]
+		}
+		runs, _, err := s.Evals.Runs(v.Context(), org, suite.ID, 1, 0)
+		if err != nil {
+			return answer{}, err
+		}
+		if len(runs) > 0 {
+			view.Rows[i].Last = &runs[0]
+		}
+	}
+	return show("suites", "Suites", view), nil
+}

@@ -1,0 +1,154 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+)
+
+// suiteForm is the form of a suite with these queries.
+func suiteForm(name string, queries ...string) url.Values {
+	form := url.Values{"name": {name}, "verifier": {"llm_judge"}, "as": {"form"}, "version": {"1"}}
+	for _, q := range queries {
+		form.Add("n", "")
+		form.Add("query", strings.TrimPrefix(q, "!"))
+		expectation := "should_trigger"
+		if strings.HasPrefix(q, "!") {
+			expectation = "should_not_trigger"
+		}
+		form.Add("expectation", expectation)
+	}
+	return form
+}
+
+// newSuite makes a suite by its form and returns the path of its page.
+func (b *browser) newSuite(name string, queries ...string) string {
+	b.w.t.Helper()
+	return b.post("/suites/new", suiteForm(name, queries...)).want(http.StatusSeeOther).Header.Get("Location")
+}
+
+// cases are those of a suite, as the API has them.
+func (b *browser) cases(path string) (all []object) {
+	b.w.t.Helper()
+	for _, c := range b.api("GET", "/api/v1/eval-suites/"+id(path), nil)["suite"].(object)["cases_json"].([]any) {
+		all = append(all, c.(object))
+	}
+	return all
+}
+
+func TestSuites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	checkPage(t, b.get("/suites").want(http.StatusOK).wantText("No suites yet", "New suite"))
+	checkPage(t, b.get("/suites/new").want(http.StatusOK))
+	path := b.newSuite("triggers", "extract the tables", "", "!tell me the weather")
+	p := b.get(path).want(http.StatusOK).wantText("The suite was made.", "2 cases", "never run", "Start the run")
+	checkPage(t, p)
+	before := b.cases(path)
+	if len(before) != 2 || before[1]["expectation"] != "should_not_trigger" {
+		t.Fatalf("the suite has %v", before)
+	}
+	b.get("/suites").wantText("triggers", "2", "never")
+
+	before[0]["weight"], before[0]["note"] = 3.0, "of the author"
+	raw, err := json.Marshal(append(before, object{"case_kind": "llm_rubric", "output": "x", "rubric": "is it good?"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.post(path, url.Values{"name": {"all"}, "verifier": {"llm_judge"}, "as": {"json"}, "version": {"1"}, "cases": {string(raw)}}).wantLocation(path + "?as=json")
+	checkPage(t, b.get(path+"?as=json").want(http.StatusOK).wantText("The suite was saved.", "of the author"))
+
+	// The form changes what it shows, and keeps the rest.
+	form := suiteForm("all", "one more")
+	form["n"], form["version"] = []string{"0", "1", ""}, []string{"2"}
+	form["query"], form["expectation"] = []string{"extract all tables", " ", "one more"}, []string{"should_trigger", "should_trigger", "should_trigger"}
+	b.get(path).wantText("1 case is of another kind")
+	b.post(path, form).wantLocation(path)
+	after := b.cases(path)
+	var got []any
+	for _, c := range after {
+		got = append(got, c["query"], c["note"], c["case_kind"])
+	}
+	want := []any{"extract all tables", "of the author", "trigger_query", nil, nil, "llm_rubric", "one more", nil, "trigger_query"}
+	if diff := cmp.Diff(want, got); diff != "" || after[0]["id"] != before[0]["id"] {
+		t.Errorf("the cases (- want, + got):\n%s", diff)
+	}
+	b.post(path, form).want(http.StatusConflict).wantText("The suite has changed")
+	b.post(path+"/delete", nil).wantLocation("/suites")
+	b.get("/suites").wantText("The suite and its runs were deleted.")
+	b.get(path).want(http.StatusNotFound)
+}
+
+// TestSuiteProblems: what is wrong is told at the line where it is.
+func TestSuiteProblems(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	for _, c := range []struct {
+		name, text string
+		want       []string
+		marked     string
+	}{
+		{"syntax", "[\r\n  {\"query\": \"a\",,\r\n}]", []string{"line 2", "no JSON array of objects"}, `2 {"query": "a",,`},
+		{"type", "[\n\n\"a\"]", []string{"line 3", "there is a string"}, `3 "a"]`},
+		{"kind", "[\n{\"query\": \"a\", \"expectation\": \"should_trigger\"},\n{\n\"case_kind\":\n\"exact_match\"}]", []string{"line 4 , case 2", "not \"exact_match\""}, `4 "case_kind":`},
+		{"nothing", "[]", []string{"a case at least"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			form := url.Values{"name": {"mine"}, "verifier": {"llm_judge"}, "as": {"json"}, "cases": {c.text}}
+			p := b.post("/suites/new", form).want(http.StatusBadRequest).wantText(c.want...)
+			checkPage(t, p)
+			if got := strings.Join(p.texts("tr.marked"), "|"); got != c.marked {
+				t.Errorf("the line %q is marked, want %q", got, c.marked)
+			}
+			if got := p.texts("textarea#cases")[0]; got != strings.Join(strings.Fields(c.text), " ") {
+				t.Errorf("the form came back with %q", got)
+			}
+		})
+	}
+	b.post("/suites/new", suiteForm("", "a")).want(http.StatusBadRequest).wantText("name")
+	b.post("/suites/new", suiteForm("mine")).want(http.StatusBadRequest).wantText("a case at least")
+	form := suiteForm("mine", "a")
+	form.Set("verifier", "me")
+	b.post("/suites/new", form).want(http.StatusBadRequest).wantText("verifier must be")
+
+	form = url.Values{"name": {"mine"}, "verifier": {"llm_judge"}, "as": {"json"}, "cases": {"[{\"query\": \"a\"}]"}}
+	path := b.post("/suites/new", form).want(http.StatusSeeOther).Header.Get("Location")
+	b.get(path).wantText("not runnable", "case 1: expectation must be should_trigger or should_not_trigger")
+	b.get(path + "?as=json").wantText("line 2 , case 1: expectation must be")
+	b.post(path+"/runs", url.Values{"subject": {"source:x"}}).want(http.StatusConflict)
+}
+
+func TestSuiteAccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer, other := w.as(access.Member), w.as(access.Viewer), w.otherOrg(access.Team)
+	path := b.newSuite(payload, payload)
+	source := b.upload(payload, map[string]string{"SKILL.md": sourceText})
+	for _, page := range []string{"/suites", path, path + "?as=json"} {
+		viewer.get(page).want(http.StatusOK).wantForms().wantInert()
+		b.get(page).want(http.StatusOK).wantInert()
+	}
+	viewer.get("/suites/new").want(http.StatusForbidden)
+	other.get("/suites").wantText("No suites yet")
+	other.get(path).want(http.StatusNotFound)
+	form := suiteForm("mine", "a")
+	for _, page := range []string{"/suites/new", path, path + "/delete", path + "/runs"} {
+		viewer.post(page, form).want(http.StatusForbidden)
+		b.do("POST", page, form, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
+	}
+	for _, page := range []string{path, path + "/delete"} {
+		other.post(page, form).want(http.StatusNotFound)
+	}
+	theirs := other.newSuite("theirs", "a")
+	other.post(theirs+"/runs", url.Values{"subject": {"source:" + id(source)}}).want(http.StatusForbidden)
+	form.Set("source", id(source))
+	other.post("/suites/new", form).mustNotBe(http.StatusSeeOther)
+}

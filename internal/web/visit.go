@@ -1,0 +1,159 @@
+package web
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// A visit is one request for a page, by a person.
+type visit struct {
+	*http.Request
+	w         http.ResponseWriter
+	Caller    access.Caller // zero on public pages that were visited without a session
+	sessionID string
+}
+
+// policy keeps pages from running or loading anything that is not ours, even
+// if a text slipped through unescaped.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// handler serves a route: it finds out who is there, checks as the API does,
+// and writes what the page's function returns.
+func (s *Service) handler(r route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		setHeaders(w.Header())
+		v := &visit{Request: req, w: w}
+		a, err := s.serve(v, r)
+		if err != nil {
+			a = s.failure(v, err)
+		}
+		a.write(s, v)
+		if v.MultipartForm != nil {
+			_ = v.MultipartForm.RemoveAll() // files in the folder for temporary ones
+		}
+	})
+}
+
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Vary", "Cookie")
+}
+
+func (s *Service) serve(v *visit, r route) (answer, error) {
+	if err := s.origins.Check(v.Request); err != nil {
+		return answer{}, fault.New(fault.Denied, "This form was sent from another site; open the page here and send it again").Because(err)
+	}
+	if err := s.admit(v, r); err != nil {
+		return answer{}, err
+	}
+	if r.limit != nil {
+		if err := s.api.Limit(v.w, v.Request, httpapi.Route{Method: r.method, Path: r.path, Limit: r.limit}, v.Caller); err != nil {
+			return answer{}, err
+		}
+	}
+	if err := v.readForm(r.maxBody); err != nil {
+		return answer{}, err
+	}
+	return r.do(s, v)
+}
+
+// readForm bounds a body and reads a plain form. Forms with files are left to
+// the page's function.
+func (v *visit) readForm(limit int64) error {
+	if v.Method != http.MethodPost {
+		return nil
+	}
+	if limit == 0 {
+		limit = httpapi.DefaultMaxBody
+	}
+	v.Body = http.MaxBytesReader(v.w, v.Body, limit)
+	err := v.ParseForm()
+	if _, large := errors.AsType[*http.MaxBytesError](err); err != nil && !large {
+		return fault.New(fault.Malformed, "The form could not be read").Because(err)
+	}
+	return err
+}
+
+// admit checks in the contract's order: session, plan, permission.
+func (s *Service) admit(v *visit, r route) error {
+	err := s.resume(v)
+	if r.public && fault.Is(err, fault.Unauthorized) {
+		return nil
+	}
+	if err != nil || r.public {
+		return err
+	}
+	return r.check(v.Caller)
+}
+
+// check says whether the caller may ask for the route, as the API does.
+func (r route) check(c access.Caller) error {
+	if r.plan != "" && !c.Plan.Includes(r.plan) {
+		return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s", r.plan, c.Plan)
+	}
+	if r.permission != "" && !c.May(r.permission) {
+		return fault.New(fault.Denied, "This needs the permission %s", r.permission)
+	}
+	return nil
+}
+
+// resume finds out whose session the browser has.
+func (s *Service) resume(v *visit) error {
+	token := v.token(s)
+	if token == "" {
+		return fault.New(fault.Unauthorized, "Please sign in")
+	}
+	caller, id, err := s.Auth.Resume(v.Context(), token)
+	if err != nil {
+		return err
+	}
+	httpapi.NoteCaller(v.Request, caller)
+	v.Caller, v.sessionID = caller, id
+	v.Request = v.WithContext(access.With(v.Context(), caller))
+	return nil
+}
+
+// token is the session's, or "".
+func (v *visit) token(s *Service) string {
+	if c, err := v.Cookie(s.cookieName()); err == nil {
+		return c.Value
+	}
+	return ""
+}
+
+// address is where the browser is, as far as this process can tell.
+func (v *visit) address() string {
+	host, _, err := net.SplitHostPort(v.RemoteAddr)
+	if err != nil {
+		return v.RemoteAddr
+	}
+	return host
+}
+
+// pageNumber is the page of a list that was asked for, from 1.
+func (v *visit) pageNumber() int { return pageOf(v.URL.Query()) }
+
+// offset is where the page of a list begins.
+func (v *visit) offset(perPage int) int { return (v.pageNumber() - 1) * perPage }
+
+// maxPage keeps offsets within what the databases take.
+const maxPage = 1_000_000
+
+func pageOf(query url.Values) int {
+	n, err := strconv.Atoi(query.Get("page"))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return min(n, maxPage)
+}
