@@ -73,15 +73,15 @@ func (t tally) shares(orgID string, known func(id string) bool) map[string]share
 // insertContributors notes who is in which cell and returns those that are
 // new there.
 func insertContributors(ctx context.Context, tx *store.Tx, shares map[string]share) (map[place][]string, error) {
+	fresh := map[place][]string{}
 	if len(shares) == 0 {
-		return nil, nil
+		return fresh, nil
 	}
 	ids, err := store.Bulk{
 		Table:      "signal_contributors",
 		Columns:    []store.Column{store.Col("id", slices.Sorted(maps.Keys(shares)))},
 		OnConflict: "ON CONFLICT (id) DO NOTHING", Returning: "id",
 	}.InsertReturning(ctx, tx)
-	fresh := map[place][]string{}
 	for _, id := range ids {
 		s := shares[id]
 		fresh[s.place] = append(fresh[s.place], s.contributor)
