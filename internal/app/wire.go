@@ -223,7 +223,7 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	}
 	log := a.log.With("in", "evals")
 	return &evals.Service{
-		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
+		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Bucket: c.Bucket(), Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
 		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Dir: c.SandboxScratch, Log: log},
 		Scratch:  c.SandboxScratch, Closing: a.closing, Log: log,
 	}, nil

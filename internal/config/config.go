@@ -80,6 +80,15 @@ const (
 	Worker = "worker"
 )
 
+// Bucket is the name by which s3:// references call the service's own bucket.
+func (c *Config) Bucket() string {
+	u, err := url.Parse(string(c.BlobURL))
+	if err != nil || u.Host == "" {
+		return "local"
+	}
+	return u.Host
+}
+
 // Has reports whether the process has the role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 

@@ -32,6 +32,21 @@ func EnvironmentKey(orgID, ref string) (key string, ok bool) {
 	return key, isEnvironmentName(strings.TrimPrefix(key, own))
 }
 
+// sharedPrefix is where an operator puts environments for an organisation, in
+// the folder of its id: s3://<bucket>/environments/<organisation>/<name>.
+const sharedPrefix = "environments/"
+
+// blobKey returns the key in the bucket of an environment that was imported or
+// that the operator put there for the organisation. No other key is any
+// organisation's to read.
+func (s *Service) blobKey(orgID, ref string) (key string, ok bool) {
+	if key, ok := EnvironmentKey(orgID, ref); ok {
+		return key, true
+	}
+	key, ok = strings.CutPrefix(ref, "s3://"+s.Bucket+"/")
+	return key, ok && s.Bucket != "" && strings.HasPrefix(key, sharedPrefix+orgID+"/")
+}
+
 func isEnvironmentName(name string) bool {
 	hash, ok := strings.CutSuffix(name, ".tar.gz")
 	return ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""

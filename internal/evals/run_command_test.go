@@ -73,6 +73,23 @@ func TestTaskPackages(t *testing.T) {
 			}
 			return object{"case_kind": "task_package", "environment_ref": "blob://" + key}
 		}
+		shared := func(orgID, script string) object {
+			content := packed(member{"tests/test.sh", "#!/bin/bash\n" + script, 0o755})
+			key := "environments/" + orgID + "/task.tar.gz"
+			if err := w.blobs.Put(t.Context(), key, bytes.NewReader(content), int64(len(content))); err != nil {
+				t.Fatal(err)
+			}
+			return object{"case_kind": "task_package", "environment_ref": "s3://skills/" + key}
+		}
+		w.evals.Bucket = "skills"
+		others := c.finished(c.create(deterministic(
+			shared(c.org.ID, "true"), shared(w.org("other").org.ID, "true"),
+			object{"case_kind": "task_package", "environment_ref": "s3://elsewhere/environments/" + c.org.ID + "/task.tar.gz"},
+			object{"case_kind": "task_package", "environment_ref": "s3://skills/evals/../registry/x.tar.gz"},
+		)))
+		if diff := cmp.Diff([]any{"pass", "error", "error", "error"}, verdicts(t, others)); diff != "" {
+			t.Errorf("verdicts of s3 references (-want +got):\n%s\n%v", diff, others["cases"])
+		}
 		suite := c.create(with(deterministic(
 			environment("echo looking; grep -q 'version two' $SKILL_DIR/SKILL.md"),
 			environment("echo 0.25 > /logs/verifier/reward.txt"),

@@ -28,7 +28,7 @@ func (x *execution) runPackage(ctx context.Context, c Case, t *Trial) error {
 	p := c.Package
 	got := x.s.Packages.Run(ctx, taskpkg.Task{
 		EnvironmentRef: p.EnvironmentRef,
-		BlobKey:        func(ref string) (string, bool) { return EnvironmentKey(x.run.OrgID, ref) },
+		BlobKey:        func(ref string) (string, bool) { return x.s.blobKey(x.run.OrgID, ref) },
 		Instruction:    p.Instruction, VerifierRef: p.VerifierRef, SkillBundleRef: p.SkillBundleRef, OracleRef: p.OracleRef,
 		WorkingDir: p.WorkingDir, Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Env: p.Env,
 	}, x.skills[t.Variant].content)

@@ -29,6 +29,7 @@ type Service struct {
 	DB      *store.DB
 	Jobs    *jobs.Queue
 	Blobs   blob.Bucket // keeps imported environments
+	Bucket  string      // its name in s3:// references; empty: they are refused
 	Sources Sources     // nil: source ids are taken as they come
 	Log     *slog.Logger
 
