@@ -11,6 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -19,9 +20,7 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, builtin(t))
-		if _, err := w.evals.Sandbox.Check(t.Context()); err != nil {
-			t.Skipf("no sandbox on this machine: %v", err)
-		}
+		sandboxtest.Bubblewrap(t)
 		w.work()
 		c := w.org("acme")
 		assert := func(assertion string, argv ...string) object {
@@ -59,9 +58,7 @@ func TestTaskPackages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, builtin(t))
-		if _, err := w.evals.Sandbox.Check(t.Context()); err != nil {
-			t.Skipf("no sandbox on this machine: %v", err)
-		}
+		sandboxtest.Bubblewrap(t)
 		w.work()
 		c := w.org("acme")
 		environment := func(script string) object {

@@ -249,17 +249,20 @@ func TestCut(t *testing.T) {
 }
 
 func TestCriteria(t *testing.T) {
-	for rubric, want := range map[string][]string{
-		"It is polite.":                                     {"It is polite."},
-		" It is polite.\nAnd short. ":                       {"It is polite.\nAnd short."},
-		"- polite\n- short":                                 {"polite", "short"},
-		"The answer\nmust:\n 1. greet\n\n 2) part\n   well": {"The answer must: greet", "The answer must: part well"},
-		"* [ ] one\n• two\n+ [x] three":                     {"one", "two", "three"},
-		"2 + 2 is 4":                                        {"2 + 2 is 4"},
-		"-5 degrees":                                        {"-5 degrees"},
+	for _, c := range []struct {
+		rubric string
+		want   []string
+	}{
+		{"It is polite.", []string{"It is polite."}},
+		{" It is polite.\nAnd short. ", []string{"It is polite.\nAnd short."}},
+		{"- polite\n- short", []string{"polite", "short"}},
+		{"The answer\nmust:\n 1. greet\n\n 2) part\n   well", []string{"The answer must: greet", "The answer must: part well"}},
+		{"* [ ] one\n• two\n+ [x] three", []string{"one", "two", "three"}},
+		{"2 + 2 is 4", []string{"2 + 2 is 4"}},
+		{"-5 degrees", []string{"-5 degrees"}},
 	} {
-		if diff := cmp.Diff(want, judge.Criteria(rubric)); diff != "" {
-			t.Errorf("%q: %s", rubric, diff)
+		if diff := cmp.Diff(c.want, judge.Criteria(c.rubric)); diff != "" {
+			t.Errorf("%q: %s", c.rubric, diff)
 		}
 	}
 }

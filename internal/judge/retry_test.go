@@ -128,22 +128,22 @@ func TestRejected(t *testing.T) {
 
 // TestErrorBodies is about servers that are only nearly compatible.
 func TestErrorBodies(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"error":{"message":"too long"}}`:                   "HTTP 413: too long",
-		`{"error":"too long"}`:                               "HTTP 413: too long",
-		`{"object":"error","message":"too long","code":413}`: "HTTP 413: too long",
-		`{"detail":"too long"}`:                              "HTTP 413: too long",
-		`{"detail":[{"loc":["body"],"msg":"too\nlong"}]}`:    `HTTP 413: [{"loc":["body"],"msg":"too\nlong"}]`,
-		"too\n\tlong":                                        "HTTP 413: too long",
-		"":                                                   "HTTP 413",
-		`{"error":{"message":"` + strings.Repeat("x", 400) + `"}}`: "HTTP 413: " + strings.Repeat("x", 300) + "…",
+	for _, c := range []struct{ body, want string }{
+		{`{"error":{"message":"too long"}}`, "HTTP 413: too long"},
+		{`{"error":"too long"}`, "HTTP 413: too long"},
+		{`{"object":"error","message":"too long","code":413}`, "HTTP 413: too long"},
+		{`{"detail":"too long"}`, "HTTP 413: too long"},
+		{`{"detail":[{"loc":["body"],"msg":"too\nlong"}]}`, `HTTP 413: [{"loc":["body"],"msg":"too\nlong"}]`},
+		{"too\n\tlong", "HTTP 413: too long"},
+		{"", "HTTP 413"},
+		{`{"error":{"message":"` + strings.Repeat("x", 400) + `"}}`, "HTTP 413: " + strings.Repeat("x", 300) + "…"},
 	} {
 		s := judgetest.New(t, nil)
-		s.Then(judgetest.Reply{Status: http.StatusRequestEntityTooLarge, Body: []byte(body)})
+		s.Then(judgetest.Reply{Status: http.StatusRequestEntityTooLarge, Body: []byte(c.body)})
 		j, _ := newJudge(t, s, judge.Options{})
 		_, err := j.Complete(t.Context(), question())
-		if e := wantCode(t, err, judge.Rejected); e.Message != "the model's server answered "+want+" (request req_test)" {
-			t.Errorf("%s: got %q, want %q", body, e.Message, want)
+		if e := wantCode(t, err, judge.Rejected); e.Message != "the model's server answered "+c.want+" (request req_test)" {
+			t.Errorf("%s: got %q, want %q", c.body, e.Message, c.want)
 		}
 	}
 }

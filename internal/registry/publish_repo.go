@@ -108,10 +108,7 @@ func (p *RepoPublication) existing(ctx context.Context, tx *store.Tx, fresh Vers
 	if !fault.Is(err, fault.NotFound) || !p.AnyVersion {
 		return v, err
 	}
-	rows, err := tx.Query(ctx, `
-		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.tree_digest = $2
-		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, p.EntryID, fresh.TreeDigest)
-	return store.One(rows, err, "Version", scanVersion)
+	return versionByTree(ctx, tx, p.EntryID, fresh.TreeDigest)
 }
 
 // sameTree compares files rather than archives: they may have been packed by
@@ -127,9 +124,7 @@ func (p *RepoPublication) becomesCurrent(ctx context.Context, tx *store.Tx, e En
 	if !strings.HasPrefix(p.Version, prereleaseOf) {
 		return strings.HasPrefix(e.CurrentVersion, prereleaseOf) || !later(e.CurrentVersion, p.Version), nil
 	}
-	rows, err := tx.Query(ctx, `
-		SELECT EXISTS (SELECT 1 FROM registry_versions WHERE entry_id = $1 AND version NOT LIKE $2)`, e.ID, prereleaseOf+"%")
-	released, err := store.One(rows, err, "Version", store.Value[bool])
+	released, err := hasRelease(ctx, tx, e.ID)
 	return p.Latest && !released, err
 }
 

@@ -176,6 +176,22 @@ func versionByID(ctx context.Context, q store.Querier, id string) (Version, erro
 	return store.One(rows, err, "Version", scanVersion)
 }
 
+// versionByTree finds the version that was pushed last with these files.
+func versionByTree(ctx context.Context, q store.Querier, entryID, digest string) (Version, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.tree_digest = $2
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, entryID, digest)
+	return store.One(rows, err, "Version", scanVersion)
+}
+
+// hasRelease says whether an entry has a version that does not come from a
+// branch.
+func hasRelease(ctx context.Context, q store.Querier, entryID string) (bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM registry_versions WHERE entry_id = $1 AND version NOT LIKE $2)`, entryID, prereleaseOf+"%")
+	return store.One(rows, err, "Version", store.Value[bool])
+}
+
 // versionBefore finds the version that was pushed last before v.
 func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, error) {
 	rows, err := q.Query(ctx, `

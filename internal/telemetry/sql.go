@@ -166,6 +166,26 @@ func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, err
 	})
 }
 
+// shareable is the condition on prompts whose text may leave their owner's
+// hands: those that a person typed. One of the kind private is among the
+// others.
+const shareable = `p.kind IN ('', 'user', 'unknown') AND p.prompt_text <> ''`
+
+// sharedTexts reads the texts of prompts by their hashes.
+func sharedTexts(ctx context.Context, q store.Querier, orgID string, hashes []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$2", hashes)
+	rows, err := q.Query(ctx, `
+		SELECT p.hash, p.prompt_text FROM telemetry_prompts p WHERE p.org_id = $1 AND p.hash`+in+` AND `+shareable, orgID, list)
+	texts := map[string]string{}
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var hash, text string
+		err := row.Scan(&hash, &text)
+		texts[hash] = text
+		return struct{}{}, err
+	})
+	return texts, err
+}
+
 // erase removes prompts and records that the condition on $1 chooses.
 func erase(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM telemetry_prompts WHERE `+condition, arg); err != nil {

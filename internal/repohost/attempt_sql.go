@@ -1,0 +1,135 @@
+package repohost
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const attemptColumns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status, a.tries,
+	a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
+	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent`
+
+func scanAttempt(row store.Row) (a Attempt, err error) {
+	var findings string
+	err = row.Scan(&a.ID, &a.OrgID, &a.ConnectionID, &a.RefKind, &a.RefName, &a.Commit, &a.Cause, &a.DeliveryID, &a.Status, &a.Tries,
+		&a.Version, &a.Message, &findings, store.Time(&a.QueuedAt), store.Time(&a.AttemptedAt), store.NullTime(&a.PublishedAt),
+		&a.WriteBack, &a.WriteBackDetail, &a.WriteBackTries, &a.StatusSent, &a.CheckRunID, &a.AnnotationsSent)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal([]byte(findings), &a.Findings)
+}
+
+// queueAttempt makes an attempt wait for a worker, or the one of the same
+// commit wait again. It returns the attempt's id.
+func queueAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+	rows, err := tx.Query(ctx, `
+		INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, delivery_id, status, tries,
+			version, message, findings, queued_at, attempted_at, published_at, write_back_status, write_back_detail,
+			write_back_tries, status_sent, check_run_id, annotations_sent)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', 0, NULL, '', '[]', $9, $9, NULL, 'disabled', '', 0, FALSE, NULL, 0)
+		ON CONFLICT (connection_id, ref_kind, ref_name, commit_sha) DO UPDATE SET
+			cause = excluded.cause, delivery_id = excluded.delivery_id, status = 'queued', tries = 0, version = NULL, message = '',
+			findings = '[]', queued_at = excluded.queued_at, attempted_at = excluded.attempted_at, published_at = NULL,
+			write_back_status = 'disabled', write_back_detail = '', write_back_tries = 0, status_sent = FALSE,
+			check_run_id = NULL, annotations_sent = 0
+		RETURNING id`,
+		store.NewID(), a.OrgID, a.ConnectionID, a.RefKind, a.RefName, a.Commit, a.Cause, a.DeliveryID, store.Micros(store.Now()))
+	return store.One(rows, err, "Attempt", store.Value[string])
+}
+
+// deliveryOfAttempt is the delivery that the attempt of the same commit is
+// for now, or "".
+func deliveryOfAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT COALESCE(delivery_id, '') FROM repohost_attempts
+		WHERE connection_id = $1 AND ref_kind = $2 AND ref_name = $3 AND commit_sha = $4`, a.ConnectionID, a.RefKind, a.RefName, a.Commit)
+	id, err := store.One(rows, err, "Attempt", store.Value[string])
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	return id, err
+}
+
+func updateAttempt(ctx context.Context, q store.Querier, a Attempt) error {
+	findings, err := json.Marshal(append([]Finding{}, a.Findings...))
+	if err != nil {
+		return err
+	}
+	_, err = q.Exec(ctx, `
+		UPDATE repohost_attempts SET status = $2, tries = $3, version = $4, message = $5, findings = $6, attempted_at = $7,
+			published_at = $8, write_back_status = $9
+		WHERE id = $1`, a.ID, a.Status, a.Tries, a.Version, a.Message, string(findings), store.Micros(a.AttemptedAt),
+		store.NullMicros(a.PublishedAt), a.WriteBack)
+	return err
+}
+
+// noteTry counts a try after which the attempt goes on waiting.
+func noteTry(ctx context.Context, q store.Querier, a Attempt, message string) error {
+	_, err := q.Exec(ctx, `UPDATE repohost_attempts SET tries = $2, message = $3 WHERE id = $1 AND status = 'queued'`, a.ID, a.Tries, message)
+	return err
+}
+
+func updateWriteBack(ctx context.Context, q store.Querier, a Attempt) error {
+	_, err := q.Exec(ctx, `
+		UPDATE repohost_attempts SET write_back_status = $2, write_back_detail = $3, write_back_tries = $4, status_sent = $5,
+			check_run_id = $6, annotations_sent = $7
+		WHERE id = $1`, a.ID, a.WriteBack, a.WriteBackDetail, a.WriteBackTries, a.StatusSent, a.CheckRunID, a.AnnotationsSent)
+	return err
+}
+
+func attemptByID(ctx context.Context, q store.Querier, id string) (Attempt, error) {
+	rows, err := q.Query(ctx, `SELECT `+attemptColumns+` FROM repohost_attempts a WHERE a.id = $1`, id)
+	return store.One(rows, err, "Attempt", scanAttempt)
+}
+
+// nextAttempt finds what has waited longest.
+func nextAttempt(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+attemptColumns+` FROM repohost_attempts a WHERE a.connection_id = $1 AND a.status = 'queued'
+		ORDER BY a.queued_at, a.id LIMIT 1`, connectionID)
+	return store.One(rows, err, "Attempt", scanAttempt)
+}
+
+// knownAttempts are the refs of a connection that need not be tried again: all
+// that is published or waits, and what was refused under the same rules.
+func knownAttempts(ctx context.Context, q store.Querier, c Connection) (map[refAt]Status, error) {
+	rows, err := q.Query(ctx, `
+		SELECT ref_kind, ref_name, commit_sha, status FROM repohost_attempts
+		WHERE connection_id = $1 AND (status IN ('queued', 'published', 'unchanged') OR status = 'refused' AND attempted_at >= $2)`,
+		c.ID, store.Micros(c.ConfiguredAt))
+	known := map[refAt]Status{}
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var at refAt
+		var status Status
+		err := row.Scan(&at.kind, &at.name, &at.commit, &status)
+		known[at] = status
+		return struct{}{}, err
+	})
+	return known, err
+}
+
+// A refAt is a ref at a commit.
+type refAt struct {
+	ref
+	commit string
+}
+
+// lastAttempts are the last finished attempts of the organisation's
+// connections, by connection.
+func lastAttempts(ctx context.Context, q store.Querier, orgID string) (map[string]Attempt, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+attemptColumns+` FROM repohost_connections c JOIN repohost_attempts a ON a.id = (
+			SELECT l.id FROM repohost_attempts l WHERE l.connection_id = c.id AND l.status <> 'queued'
+			ORDER BY l.attempted_at DESC, l.id DESC LIMIT 1)
+		WHERE c.org_id = $1`, orgID)
+	all, err := store.All(rows, err, scanAttempt)
+	last := map[string]Attempt{}
+	for _, a := range all {
+		last[a.ConnectionID] = a
+	}
+	return last, err
+}
