@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -46,7 +47,7 @@ func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune
 // of broken UTF-8, and does the same with an escaped NUL.
 func unmarshalJSON(data []byte, v any) error {
 	data = replaceNUL(data)
-	err := json.Unmarshal(data, v)
+	err := fastjson.Unmarshal(data, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		wrong.Field = strings.Join(pathAt(data, wrong.Offset), ".")
 	}

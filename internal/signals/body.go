@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -85,7 +86,7 @@ func (r *reader) batch(e envelope) []Signal {
 		by = r.service.contributor(r.caller.OrgID, "cohort", cohort)
 	}
 	var wires []wireSignal
-	if json.Unmarshal(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
+	if fastjson.Unmarshal(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
 		r.pieces(e.Signals, by)
 	}
 	if len(r.issues) > 0 {

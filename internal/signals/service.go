@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -71,7 +72,7 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 	r := &reader{service: s, caller: c, now: time.Now()}
 	var e envelope
-	if err := json.Unmarshal(body, &e); err != nil {
+	if err := fastjson.Unmarshal(body, &e); err != nil {
 		return nil, Result{}, fault.Invalid("", "the body must be a JSON object")
 	}
 	switch inner := bytes.TrimLeft(e.Signals, " \t\r\n"); {

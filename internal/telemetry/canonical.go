@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -17,7 +18,7 @@ type envelope struct {
 
 // decodeEnvelope reads the body of a push. Its error is a fault.
 func decodeEnvelope(raw []byte, e *envelope) error {
-	err := json.Unmarshal(raw, e)
+	err := fastjson.Unmarshal(raw, e)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fault.Invalid(wrong.Field, "%s: unexpected %s", wrong.Field, wrong.Value)
 	}
@@ -74,7 +75,7 @@ type gradingRecord struct {
 
 // decode reads a record. Its error says what is wrong with it.
 func decode(item json.RawMessage, record any) error {
-	err := json.Unmarshal(item, record)
+	err := fastjson.Unmarshal(item, record)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		// A field of an embedded struct comes with the name of that struct.
 		return fmt.Errorf("%s: unexpected %s", wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], wrong.Value)

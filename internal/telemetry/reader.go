@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
@@ -48,14 +49,14 @@ func recordKinds() []kind {
 func as[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, json.RawMessage) {
 	return func(r *reader, k kind, array json.RawMessage) {
 		var items []json.RawMessage
-		if err := json.Unmarshal(array, &items); err != nil {
+		if err := fastjson.Unmarshal(array, &items); err != nil {
 			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
 			return
 		}
 		// All at once takes half the time of one by one, which is needed only
 		// to tell which of them is wrong.
 		var records []*T
-		if json.Unmarshal(array, &records) != nil {
+		if fastjson.Unmarshal(array, &records) != nil {
 			records = make([]*T, len(items))
 		}
 		for i, item := range items {
