@@ -59,24 +59,26 @@ func PutContent(ctx context.Context, b Bucket, r io.Reader) (_ Ref, err error) {
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return Ref{}, err
 	}
-	return PutHashed(ctx, b, hex.EncodeToString(hash.Sum(nil)), body)
+	return putHashed(ctx, b, hex.EncodeToString(hash.Sum(nil)), body)
 }
 
-// PutHashed is PutContent for content whose SHA-256 the caller has worked out.
-func PutHashed(ctx context.Context, b Bucket, sum string, body *io.SectionReader) (_ Ref, err error) {
-	defer fault.Wrap(&err, "put content %s", sum)
+// putHashed is PutContent for content whose SHA-256 is known.
+func putHashed(ctx context.Context, b Bucket, sum string, body *io.SectionReader) (Ref, error) {
 	ref := Ref{Key: ContentKey(sum), SHA256: sum, Size: body.Size()}
+	if there, err := standsFirmly(ctx, b, ref); err != nil || there {
+		return ref, err
+	}
+	return ref, b.Put(ctx, ref.Key, body, ref.Size)
+}
+
+// standsFirmly reports whether the content is there and will not be taken for
+// an orphan soon.
+func standsFirmly(ctx context.Context, b Bucket, ref Ref) (bool, error) {
 	info, err := b.Stat(ctx, ref.Key)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return Ref{}, err
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
 	}
-	if err == nil && info.Size == ref.Size && time.Since(info.Modified) < OrphanAge/2 {
-		return ref, nil
-	}
-	if err := b.Put(ctx, ref.Key, body, ref.Size); err != nil {
-		return Ref{}, err
-	}
-	return ref, nil
+	return err == nil && info.Size == ref.Size && time.Since(info.Modified) < OrphanAge/2, err
 }
 
 // spool copies r into a file without a name, which is gone once closed or

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
 	"net/url"
@@ -65,7 +65,9 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 // sign returns the signature of a key with the query before it. Neither a key
 // nor an encoded query can contain the line break between them.
 func (f *Files) sign(key, query string) string {
-	mac := hmac.New(sha256.New, f.secret)
+	mac := f.macs.Get().(hash.Hash)
+	defer f.macs.Put(mac)
+	mac.Reset()
 	mac.Write([]byte("blob\n" + key + "\n" + query))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
@@ -134,10 +136,11 @@ func Serve(w http.ResponseWriter, r *http.Request, b Bucket, key string, o SignO
 func ServeBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info Info, o SignOptions) {
 	defer func() { _ = body.Close() }()
 
-	setHeaders(w.Header(), info.Key, o)
-	if serveWhole(w, r, body, info) {
+	if serveWhole(w, r, body, o) {
 		return
 	}
+	setHeaders(w.Header(), o)
+	setContentHeaders(w.Header(), info.Key)
 	content, ok := body.(io.ReadSeeker)
 	if !ok {
 		w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
@@ -152,9 +155,14 @@ func ServeBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info 
 	http.ServeContent(w, r, "", info.Modified, content)
 }
 
-func setHeaders(h http.Header, key string, o SignOptions) {
+// setHeaders says what the one who asked wants said.
+func setHeaders(h http.Header, o SignOptions) {
 	h.Set("Content-Type", cmp.Or(o.ContentType, "application/octet-stream"))
 	h.Set("Content-Disposition", disposition(o.Filename))
+}
+
+// setContentHeaders says what the key tells of the content.
+func setContentHeaders(h http.Header, key string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	sum, ok := contentSum(key)
 	if !ok {

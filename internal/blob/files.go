@@ -3,7 +3,9 @@ package blob
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +37,7 @@ const minSecret = 32
 type Files struct {
 	root      *os.Root
 	publicURL func() string
-	secret    []byte
+	macs      sync.Pool // of the HMACs that sign with the secret
 	log       *slog.Logger
 
 	// dirs keeps a blob from moving into a new directory before that directory
@@ -59,7 +61,7 @@ func openFiles(o Options) (Bucket, error) {
 	f := &Files{
 		root:      root,
 		publicURL: o.PublicURL,
-		secret:    o.Secret,
+		macs:      sync.Pool{New: func() any { return hmac.New(sha256.New, o.Secret) }},
 		hot:       newHot(),
 		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
@@ -77,20 +79,36 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return err
 	}
 	defer fault.Wrap(&err, "put blob %s", key)
-	temp := path.Join(tempDir, rand.Text())
-	defer func() {
-		if err != nil {
-			_ = f.root.Remove(temp) // Sweep gets what cannot be removed now.
-		}
-	}()
-	if err := f.write(temp, &exactReader{ctx, r, size}); err != nil {
+	temp, err := f.stage(ctx, r, size)
+	if err != nil {
 		return err
 	}
+	return f.show(temp, key)
+}
+
+// stage writes a blob that nobody can see yet, and returns the name to show or
+// drop it by.
+func (f *Files) stage(ctx context.Context, r io.Reader, size int64) (string, error) {
+	temp := path.Join(tempDir, rand.Text())
+	if err := f.write(temp, &exactReader{ctx, r, size}); err != nil {
+		f.drop(temp)
+		return "", err
+	}
+	return temp, nil
+}
+
+// show puts a staged blob under its key.
+func (f *Files) show(temp, key string) error {
 	if err := f.publish(temp, objectName(key)); err != nil {
+		f.drop(temp)
 		return err
 	}
 	f.hot.remove(key)
 	return nil
+}
+
+func (f *Files) drop(temp string) {
+	_ = f.root.Remove(temp) // Sweep gets what cannot be removed now.
 }
 
 // write makes a file that is safe on the disk, except for its name.
@@ -174,11 +192,12 @@ func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) 
 	if !mayBeHot(info) {
 		return file, info, nil
 	}
-	b = hotBlob{info, make([]byte, info.Size)}
-	_, err = io.ReadFull(file, b.content)
+	content := make([]byte, info.Size)
+	_, err = io.ReadFull(file, content)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, Info{}, fmt.Errorf("get blob %s: %w", key, err)
 	}
+	b = newHotBlob(info, content)
 	f.hot.add(b, removals)
 	return b.body(), info, nil
 }

@@ -3,6 +3,7 @@ package blob
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -32,6 +33,17 @@ type hot struct {
 type hotBlob struct {
 	info    Info
 	content []byte
+	// header is what every whole answer says of it.
+	header http.Header
+}
+
+func newHotBlob(info Info, content []byte) hotBlob {
+	h := http.Header{}
+	setContentHeaders(h, info.Key)
+	h.Set("Accept-Ranges", "bytes")
+	h.Set("Last-Modified", info.Modified.Format(http.TimeFormat))
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	return hotBlob{info, content, h}
 }
 
 func newHot() *hot { return &hot{blobs: lru.New[string, hotBlob](hotBytes)} }
@@ -70,11 +82,11 @@ func (h *hot) remove(key string) {
 // memory is the body of a blob that is kept in memory.
 type memory struct {
 	bytes.Reader
-	content []byte
+	blob hotBlob
 }
 
 func (b hotBlob) body() *memory {
-	m := &memory{content: b.content}
+	m := &memory{blob: b}
 	m.Reset(b.content)
 	return m
 }
@@ -88,7 +100,7 @@ var conditions = []string{"Range", "If-None-Match", "If-Modified-Since", "If-Mat
 
 // serveWhole answers with a blob in one piece, which is the usual way and
 // spares the detours of http.ServeContent. It reports whether it did.
-func serveWhole(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info Info) bool {
+func serveWhole(w http.ResponseWriter, r *http.Request, body io.ReadCloser, o SignOptions) bool {
 	m, ok := body.(*memory)
 	if !ok || r.Method != http.MethodGet {
 		return false
@@ -99,9 +111,8 @@ func serveWhole(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info
 		}
 	}
 	h := w.Header()
-	h.Set("Accept-Ranges", "bytes")
-	h.Set("Last-Modified", info.Modified.Format(http.TimeFormat))
-	h.Set("Content-Length", strconv.Itoa(len(m.content)))
-	_, _ = w.Write(m.content) // the client sees a short body if this fails
+	maps.Copy(h, m.blob.header)
+	setHeaders(h, o)
+	_, _ = w.Write(m.blob.content) // the client sees a short body if this fails
 	return true
 }

@@ -198,7 +198,8 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 		hashes = append(hashes, *v.CanonicalHash)
 	}
 	slices.Sort(hashes) // all lock them in the same order
-	if err := s.pin(ctx, hashes); err != nil {
+	archive, err := s.stage(ctx, hashes, v.ContentHash, io.NewSectionReader(p.Archive, 0, p.Size))
+	if err != nil {
 		return err
 	}
 	kept := false
@@ -207,7 +208,7 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 			s.unpin(context.WithoutCancel(ctx), hashes)
 		}
 	}()
-	if _, err := blob.PutHashed(ctx, s.Blobs, v.ContentHash, io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
+	if err := archive.Keep(ctx); err != nil {
 		return err
 	}
 	if canonical != nil {
@@ -222,6 +223,26 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 	})
 	kept = err == nil && keep
 	return err
+}
+
+// stage writes the archive where nobody sees it, and meanwhile pins the
+// contents. If it fails, neither was done.
+func (s *Service) stage(ctx context.Context, hashes []string, sum string, archive *io.SectionReader) (*blob.Staged, error) {
+	pinned := make(chan error, 1)
+	go func() { pinned <- s.pin(ctx, hashes) }()
+	staged, err := blob.Stage(ctx, s.Blobs, sum, archive)
+	pinErr := <-pinned
+	if err != nil {
+		if pinErr == nil {
+			s.unpin(context.WithoutCancel(ctx), hashes)
+		}
+		return nil, err
+	}
+	if pinErr != nil {
+		staged.Drop()
+		return nil, pinErr
+	}
+	return staged, nil
 }
 
 // read checks the archive against the limits and the sender's claims, and

@@ -35,6 +35,7 @@ func Run(t *testing.T, newBucket func(t *testing.T) blob.Bucket) {
 		"bad keys":           testBadKeys,
 		"content":            testContent,
 		"concurrent content": testConcurrentContent,
+		"staged content":     testStagedContent,
 		"check and sweep":    testCheckAndSweep,
 		"signed URL":         testSignedURL,
 		"tampered URL":       testTamperedURL,
@@ -347,6 +348,35 @@ func testContent(t *testing.T, b blob.Bucket) {
 	failing := errors.New("body broke off")
 	if _, err := blob.PutContent(t.Context(), b, readFunc(func([]byte) (int, error) { return 0, failing })); !errors.Is(err, failing) {
 		t.Errorf("PutContent of a failing body = %v, want %v", err, failing)
+	}
+}
+
+func testStagedContent(t *testing.T, b blob.Bucket) {
+	const body = "wanted or not"
+	sum := sha256.Sum256([]byte(body))
+	name := hex.EncodeToString(sum[:])
+	stage := func() *blob.Staged {
+		staged, err := blob.Stage(t.Context(), b, name, io.NewSectionReader(strings.NewReader(body), 0, int64(len(body))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return staged
+	}
+	stage().Drop()
+	staged := stage()
+	if keys := list(t, b, ""); len(keys) > 0 {
+		t.Errorf("staged content can be seen: %q", keys)
+	}
+	for _, s := range []*blob.Staged{staged, stage()} { // the second finds it there
+		if err := s.Keep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := get(t, b, blob.ContentKey(name)); got != body {
+		t.Errorf("got %q, want %q", got, body)
+	}
+	if left, err := b.Sweep(t.Context(), -time.Minute); err != nil || left != 0 {
+		t.Errorf("dropped and kept content left %d files behind (%v)", left, err)
 	}
 }
 
