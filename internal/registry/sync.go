@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"slices"
 	"time"
 
@@ -216,14 +215,15 @@ type saying struct {
 }
 
 func sumOf(items []SyncItem) string {
-	h := sha256.New()
+	const usual = 128 // bytes of an item
+	said := make([]byte, 0, usual*len(items))
 	for _, i := range items {
-		for _, text := range []string{i.EntryID, i.Hash, i.DeviceID, i.InstallPath} {
-			_, _ = io.WriteString(h, text) // never fails
-			_, _ = h.Write([]byte{0})
+		for _, text := range [...]string{i.EntryID, i.Hash, i.DeviceID, i.InstallPath} {
+			said = append(append(said, text...), 0)
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	sum := sha256.Sum256(said)
+	return hex.EncodeToString(sum[:])
 }
 
 func changedInstallations(records []Installation, items []SyncItem) []Installation {
