@@ -41,8 +41,8 @@ var layers = []layer{
 	{"the shared noun", []string{"internal/skills"}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/auth", "internal/blob", "internal/host", "internal/httpapi", "internal/install", "internal/jobs",
-		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/skillpkg", "internal/store",
+		"internal/access", "internal/audit", "internal/auth", "internal/blob", "internal/host", "internal/httpapi", "internal/install", "internal/jobs",
+		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
 		"internal/transcripts",
 	}},
 	{"the base", []string{"internal/fastjson", "internal/fault", "internal/lru", "internal/stats"}},
@@ -60,6 +60,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app"}, "take the values you need as fields, and let internal/app hand them in"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/config", "internal/auth", "internal/alerts"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

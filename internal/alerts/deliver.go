@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify"
@@ -112,7 +113,7 @@ func (s *Service) deliver(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	r, err := ruleByID(ctx, s.DB, d.OrgID, d.RuleID, "")
+	r, err := s.ruleByID(ctx, s.DB, d.OrgID, d.RuleID, "")
 	if fault.Is(err, fault.NotFound) {
 		return nil // the rule was deleted: nobody wants to hear of it
 	}
@@ -191,7 +192,7 @@ func (s *Service) record(ctx context.Context, r Rule, d Delivery, result notify.
 	}
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if result.Outcome == notify.Gone {
-			if err := disableRule(ctx, tx, r, "The target answered that it is gone (410)"); err != nil {
+			if err := s.disable(ctx, tx, r, "The target answered that it is gone (410)"); err != nil {
 				return err
 			}
 		}
@@ -201,6 +202,23 @@ func (s *Service) record(ctx context.Context, r Rule, d Delivery, result notify.
 		return jobs.RetryAfter(time.Until(*d.NextAttemptAt), errors.New(result.Detail))
 	}
 	return err
+}
+
+// disable turns a rule off, unless it was deleted or pointed elsewhere
+// meanwhile.
+func (s *Service) disable(ctx context.Context, tx *store.Tx, told Rule, reason string) error {
+	r, err := s.ruleByID(ctx, tx, told.OrgID, told.ID, tx.Dialect().ForUpdate())
+	if fault.Is(err, fault.NotFound) || err == nil && r.Address != told.Address {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Enabled, r.DisabledReason, r.UpdatedAt = false, &reason, store.Now()
+	if err := s.updateRule(ctx, tx, r); err != nil {
+		return err
+	}
+	return r.record(ctx, tx, "alerts.rule.disable", audit.Detail{"reason": reason})
 }
 
 // after is the delivery after one more attempt.
@@ -248,7 +266,12 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 	d = Delivery{ID: store.NewID(), OrgID: orgID, RuleID: id, Channel: r.Channel, Status: Pending, CreatedAt: store.Now()}
 	result := s.Sender.Send(ctx, r.target(time.Now()), s.testNotice(r, d.ID))
 	d = d.after(result)
-	return d, insertDelivery(ctx, s.DB, d)
+	return d, s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertDelivery(ctx, tx, d); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "alerts.rule.test", audit.Detail{"status": d.Status})
+	})
 }
 
 func (r Rule) target(now time.Time) notify.Target {

@@ -71,7 +71,7 @@ func (s *Service) EvaluateAll(ctx context.Context) error {
 func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "evaluate alerts of %s", orgID)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		rules, err := enabledRules(ctx, tx, orgID)
+		rules, err := s.enabledRules(ctx, tx, orgID)
 		if err != nil || len(rules) == 0 {
 			return err
 		}

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -37,7 +39,9 @@ type Service struct {
 	AllowPrivate bool
 	// PublicURL is the base of the links in notices.
 	PublicURL string
-	Log       *slog.Logger
+	// Seal encrypts where notices go and what signs them.
+	Seal *seal.Keyring
+	Log  *slog.Logger
 
 	pauses []time.Duration // instead of the schedule, in tests
 }
@@ -76,7 +80,23 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 	if len(issues) > 0 {
 		return r, fault.Issues(issues...)
 	}
-	return r, insertRule(ctx, s.DB, r)
+	return r, s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := s.insertRule(ctx, tx, r); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "alerts.rule.create", audit.Detail{"channel": r.Channel, "threshold": r.Threshold, "action": r.Action})
+	})
+}
+
+// record writes down what was done to a rule. Where its notices go is left
+// out: that is a secret.
+func (r Rule) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+	if r.SkillID != nil {
+		d["skill"] = *r.SkillID
+	}
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "alert", ID: r.ID, Name: string(r.Type)}, Detail: d,
+	})
 }
 
 func (s *Service) checkSkill(ctx context.Context, r Rule) ([]fault.Issue, error) {
@@ -118,7 +138,7 @@ type Change struct {
 func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (r Rule, made *string, err error) {
 	defer fault.Wrap(&err, "update alert %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if r, err = ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if r, err = s.ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
 			return err
 		}
 		before := r.Secret
@@ -129,9 +149,19 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (r Rul
 			made = r.Secret
 		}
 		r.UpdatedAt = store.Now()
-		return updateRule(ctx, tx, r)
+		if err := s.updateRule(ctx, tx, r); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "alerts.rule.change", c.detail())
 	})
 	return r, made, err
+}
+
+// detail says what a change changes.
+func (c Change) detail() audit.Detail {
+	return audit.Detail{
+		"threshold": c.Threshold, "sensitivity": c.Sensitivity, "channel": c.Channel, "enabled": c.Enabled, "target": c.Config != nil,
+	}
 }
 
 func (c Change) apply(r *Rule) []fault.Issue {
@@ -164,7 +194,7 @@ func (c Change) applyTarget(r *Rule) []fault.Issue {
 func (s *Service) RotateSecret(ctx context.Context, orgID, id string) (r Rule, err error) {
 	defer fault.Wrap(&err, "rotate secret of alert %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if r, err = ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if r, err = s.ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
 			return err
 		}
 		if r.Channel != notify.Webhook {
@@ -172,28 +202,35 @@ func (s *Service) RotateSecret(ctx context.Context, orgID, id string) (r Rule, e
 		}
 		until, secret := store.Now().Add(rotationGrace), notify.NewSecret()
 		r.OldSecret, r.OldSecretUntil, r.Secret, r.UpdatedAt = r.Secret, &until, &secret, store.Now()
-		return updateRule(ctx, tx, r)
+		if err := s.updateRule(ctx, tx, r); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "alerts.rule.rotate-secret", audit.Detail{})
 	})
 	return r, err
 }
 
 // Rule returns a rule of the organisation.
 func (s *Service) Rule(ctx context.Context, orgID, id string) (Rule, error) {
-	return ruleByID(ctx, s.DB, orgID, id, "")
+	return s.ruleByID(ctx, s.DB, orgID, id, "")
 }
 
 // Rules lists a page of the organisation's rules, newest first, and their number.
 func (s *Service) Rules(ctx context.Context, orgID string, limit, offset int) ([]Rule, int, error) {
-	return rulesOfOrg(ctx, s.DB, orgID, limit, offset)
+	return s.rulesOfOrg(ctx, s.DB, orgID, limit, offset)
 }
 
 // Delete removes a rule; what fires ends without a notice.
 func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 	defer fault.Wrap(&err, "delete alert %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		r, err := s.ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		if err != nil {
 			return err
 		}
-		return deleteRule(ctx, tx, id)
+		if err := deleteRule(ctx, tx, id); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "alerts.rule.delete", audit.Detail{})
 	})
 }

@@ -9,14 +9,18 @@ import (
 const ruleColumns = `id, org_id, skill_id, type, threshold, sensitivity, action, channel, address, secret, old_secret,
 	old_secret_until, enabled, disabled_reason, created_by, created_at, updated_at`
 
-func scanRule(row store.Row) (r Rule, err error) {
+func (s *Service) scanRule(row store.Row) (r Rule, err error) {
 	err = row.Scan(&r.ID, &r.OrgID, &r.SkillID, &r.Type, &r.Threshold, &r.Sensitivity, &r.Action, &r.Channel, &r.Address,
 		&r.Secret, &r.OldSecret, store.NullTime(&r.OldSecretUntil), &r.Enabled, &r.DisabledReason,
 		&r.CreatedBy, store.Time(&r.CreatedAt), store.Time(&r.UpdatedAt))
-	return r, err
+	if err != nil {
+		return r, err
+	}
+	return s.open(r)
 }
 
-func insertRule(ctx context.Context, q store.Querier, r Rule) error {
+func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error {
+	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
 		INSERT INTO alert_rules (`+ruleColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
@@ -25,20 +29,13 @@ func insertRule(ctx context.Context, q store.Querier, r Rule) error {
 	return err
 }
 
-func updateRule(ctx context.Context, q store.Querier, r Rule) error {
+func (s *Service) updateRule(ctx context.Context, q store.Querier, r Rule) error {
+	r = s.sealed(r)
 	_, err := q.Exec(ctx, `
 		UPDATE alert_rules SET threshold = $2, sensitivity = $3, channel = $4, address = $5, secret = $6, old_secret = $7,
 			old_secret_until = $8, enabled = $9, disabled_reason = $10, updated_at = $11
 		WHERE id = $1`, r.ID, r.Threshold, r.Sensitivity, r.Channel, r.Address, r.Secret, r.OldSecret,
 		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, store.Micros(r.UpdatedAt))
-	return err
-}
-
-// disableRule leaves a rule alone that was pointed elsewhere meanwhile.
-func disableRule(ctx context.Context, q store.Querier, r Rule, reason string) error {
-	_, err := q.Exec(ctx, `
-		UPDATE alert_rules SET enabled = FALSE, disabled_reason = $3, updated_at = $4 WHERE id = $1 AND address = $2`,
-		r.ID, r.Address, reason, store.Micros(store.Now()))
 	return err
 }
 
@@ -52,12 +49,12 @@ func deleteRule(ctx context.Context, q store.Querier, id string) error {
 	return err
 }
 
-func ruleByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Rule, error) {
+func (s *Service) ruleByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Rule, error) {
 	rows, err := q.Query(ctx, `SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND id = $2`+lock, orgID, id)
-	return store.One(rows, err, "Alert", scanRule)
+	return store.One(rows, err, "Alert", s.scanRule)
 }
 
-func rulesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Rule, int, error) {
+func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Rule, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM alert_rules WHERE org_id = $1`, orgID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
@@ -65,16 +62,37 @@ func rulesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offse
 	}
 	rows, err = q.Query(ctx, `
 		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
-	rules, err := store.All(rows, err, scanRule)
+	rules, err := store.All(rows, err, s.scanRule)
 	return rules, total, err
 }
 
 // enabledRules locks the rules, so that evaluations of one organisation take
 // turns.
-func enabledRules(ctx context.Context, tx *store.Tx, orgID string) ([]Rule, error) {
+func (s *Service) enabledRules(ctx context.Context, tx *store.Tx, orgID string) ([]Rule, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND enabled ORDER BY id`+tx.Dialect().ForUpdate(), orgID)
-	return store.All(rows, err, scanRule)
+	return store.All(rows, err, s.scanRule)
+}
+
+// storedTarget is where a rule's notices go, as the database has it.
+type storedTarget struct {
+	ruleID            string
+	address           string
+	secret, oldSecret *string
+}
+
+func allTargets(ctx context.Context, tx *store.Tx) ([]storedTarget, error) {
+	rows, err := tx.Query(ctx, `SELECT id, address, secret, old_secret FROM alert_rules ORDER BY id`+tx.Dialect().ForUpdate())
+	return store.All(rows, err, func(row store.Row) (t storedTarget, err error) {
+		err = row.Scan(&t.ruleID, &t.address, &t.secret, &t.oldSecret)
+		return t, err
+	})
+}
+
+func updateTarget(ctx context.Context, q store.Querier, t storedTarget) error {
+	_, err := q.Exec(ctx, `UPDATE alert_rules SET address = $2, secret = $3, old_secret = $4 WHERE id = $1`,
+		t.ruleID, t.address, t.secret, t.oldSecret)
+	return err
 }
 
 func hasRules(ctx context.Context, q store.Querier, orgID string) (bool, error) {

@@ -29,6 +29,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
@@ -80,7 +81,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	if w.queue, err = jobs.New(jobs.Options{Workers: s.workers, DB: db, Log: log, Poll: 20 * time.Millisecond, Lease: s.lease}); err != nil {
 		t.Fatal(err)
 	}
-	w.auth = &auth.Service{DB: db, Log: log}
+	w.auth = &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: log}
 	w.skills = &skills.Service{DB: db, Window: 30}
 	blobs, err := blob.Open(t.Context(), blob.Options{
 		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return publicURL },
@@ -120,7 +121,7 @@ func newService(t *testing.T, w *world, s setup, entries alerts.Registry) *alert
 	}
 	service := &alerts.Service{
 		DB: w.db, Jobs: w.queue, Skills: w.skills, Registry: entries, Sender: sender,
-		Interval: time.Hour, AllowPrivate: !s.guarded, PublicURL: publicURL,
+		Interval: time.Hour, AllowPrivate: !s.guarded, PublicURL: publicURL, Seal: sealtest.Keyring(),
 	}
 	if s.interval > 0 {
 		service.Interval = s.interval

@@ -14,9 +14,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -34,6 +36,7 @@ type App struct {
 
 	config   config.Config
 	log      *slog.Logger
+	keyring  *seal.Keyring
 	listener net.Listener
 	// closing is closed when the process begins to stop, for answers that
 	// would not end by themselves.
@@ -54,13 +57,17 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			a.close(db)
 		}
 	}()
+	if a.keyring, err = unlock(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
+		return nil, err
+	}
 	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
 		return nil, fmt.Errorf("addr: %w", err)
 	}
 	if a.parts, err = a.wire(ctx, db, o.Version); err != nil {
 		return nil, err
 	}
-	if a.FirstKey, err = a.parts.auth.Bootstrap(ctx, o.Config.Plan, string(o.Config.BootstrapKey)); err != nil {
+	// Whoever starts the service is who makes the first organisation.
+	if a.FirstKey, err = a.parts.auth.Bootstrap(audit.By(ctx, audit.CLI), o.Config.Plan, string(o.Config.BootstrapKey)); err != nil {
 		return nil, err
 	}
 	return a, nil

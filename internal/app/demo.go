@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/demo"
 )
 
@@ -11,7 +12,7 @@ import (
 // on progress how far it is. It is called before Run; after an error the App
 // is closed.
 func (a *App) FillDemo(ctx context.Context, progress io.Writer) error {
-	err := a.demo(progress).Fill(ctx)
+	err := a.demo(progress).Fill(audit.By(ctx, audit.CLI))
 	if err != nil {
 		a.close(a.parts.db)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/community"
@@ -47,6 +48,7 @@ type parts struct {
 	blobs     blob.Bucket
 	queue     *jobs.Queue
 	auth      *auth.Service
+	audit     *audit.Service
 	skills    *skills.Service
 	registry  *registry.Service
 	telemetry *telemetry.Service
@@ -67,7 +69,8 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.db = db
-	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Log: a.log.With("in", "auth")}
+	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Seal: a.keyring, Log: a.log.With("in", "auth")}
+	p.audit = &audit.Service{DB: db, Retention: time.Duration(a.config.RetentionAudit)}
 	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
 		return p, err
 	}
@@ -166,6 +169,7 @@ func (p *parts) register() {
 // mount adds the routes of all capabilities.
 func (p *parts) mount() {
 	p.auth.Mount(p.api)
+	p.audit.Mount(p.api)
 	p.skills.Mount(p.api)
 	p.registry.Mount(p.api)
 	p.telemetry.Mount(p.api)
@@ -198,7 +202,7 @@ func (a *App) newAlerts(p *parts) (*alerts.Service, error) {
 	}
 	sender, err := notify.New(notify.Options{HTTP: web, SMTPURL: string(a.config.SMTPURL), MailFrom: a.config.MailFrom})
 	return &alerts.Service{
-		DB: p.db, Jobs: p.queue, Skills: p.skills, Registry: p.registry, Sender: sender, PublicURL: a.URL(),
+		DB: p.db, Jobs: p.queue, Skills: p.skills, Registry: p.registry, Sender: sender, PublicURL: a.URL(), Seal: a.keyring,
 		Interval: time.Duration(a.config.AlertInterval), AllowPrivate: a.config.AllowPrivateTargets, Log: a.log.With("in", "alerts"),
 	}, err
 }

@@ -50,5 +50,5 @@ func (s *Service) AnswerDevice(ctx context.Context, c access.Caller, userCode st
 	if approve && !MayApprove(c) {
 		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s, and the login would get all of them; sign in with a key that has them all", c.Role)
 	}
-	return s.DecideDevice(ctx, cleanUserCode(userCode), User{ID: c.UserID, OrgID: c.OrgID}, approve)
+	return s.DecideDevice(ctx, cleanUserCode(userCode), User{ID: c.UserID, OrgID: c.OrgID, Email: c.Email}, approve)
 }

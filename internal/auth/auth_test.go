@@ -11,12 +11,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // newService is one replica's service on the database.
 func newService(db *store.DB) *auth.Service {
-	return &auth.Service{DB: db, Log: slog.New(slog.DiscardHandler), PublicURL: "https://whetstone.example.org"}
+	return &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: slog.New(slog.DiscardHandler), PublicURL: "https://whetstone.example.org"}
 }
 
 // person makes an organisation of that name, on the plan team, with one user.

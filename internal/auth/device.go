@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -118,10 +120,22 @@ func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error)
 	if _, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, d.hash, deviceUsed); err != nil {
 		return Key{}, "", err
 	}
-	name := []rune("login of " + d.clientID)
-	n := NewKey{OrgID: *d.orgID, UserID: *d.userID, Name: string(name[:min(len(name), maxName)])}
-	if err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, store.Now()); err != nil {
+	u, err := userByID(ctx, tx, *d.orgID, *d.userID)
+	if err != nil {
 		return Key{}, "", err
+	}
+	// Who approved the login is who makes the key, not the program that polls.
+	ctx = access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
+	name := []rune("login of " + d.clientID)
+	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: string(name[:min(len(name), maxName)])}
+	revoked, err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, store.Now())
+	if err != nil {
+		return Key{}, "", err
+	}
+	for _, k := range revoked {
+		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
+			return Key{}, "", err
+		}
 	}
 	return createKey(ctx, tx, n)
 }
@@ -129,21 +143,27 @@ func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error)
 // DecideDevice approves or denies the login with that user code on behalf of a
 // person. A code that is unknown, decided or expired is fault.NotFound.
 func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, approve bool) error {
-	status := DeviceDenied
+	status, action := DeviceDenied, "auth.device.deny"
 	if approve {
-		status = DeviceApproved
+		status, action = DeviceApproved, "auth.device.approve"
 	}
-	n, err := s.DB.Exec(ctx, `
-		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
-		WHERE user_code = $1 AND status = $5 AND expires_at > $6`,
-		strings.ToUpper(strings.TrimSpace(userCode)), status, u.OrgID, u.ID, DevicePending, store.Micros(store.Now()))
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return fault.New(fault.NotFound, "No login waits for this code; start the login again")
-	}
-	return nil
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		rows, err := tx.Query(ctx, `
+			UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
+			WHERE user_code = $1 AND status = $5 AND expires_at > $6 RETURNING client_id`,
+			strings.ToUpper(strings.TrimSpace(userCode)), status, u.OrgID, u.ID, DevicePending, store.Micros(store.Now()))
+		clientID, err := store.One(rows, err, "Login", store.Value[string])
+		if fault.Is(err, fault.NotFound) {
+			return fault.New(fault.NotFound, "No login waits for this code; start the login again")
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: u.OrgID, Action: action, Target: audit.Target{Kind: "user", ID: u.ID, Name: u.Email},
+			Detail: audit.Detail{"program": clientID},
+		})
+	})
 }
 
 // Sweep removes logins and sessions that are over. It is run on a schedule.

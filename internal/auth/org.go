@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -20,6 +21,10 @@ type Organisation struct {
 	Name      string
 	Plan      access.Plan
 	CreatedAt time.Time
+}
+
+func (o Organisation) target() audit.Target {
+	return audit.Target{Kind: "organisation", ID: o.ID, Name: o.Name}
 }
 
 // A User is a person, or a machine, in one organisation.

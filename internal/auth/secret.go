@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -16,15 +17,69 @@ func (s *Service) Secret(ctx context.Context, name string) (value []byte, err er
 	if _, err := rand.Read(fresh); err != nil {
 		return nil, err
 	}
+	var stored []byte
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `
-			INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, $3)
-			ON CONFLICT (name) DO NOTHING`, name, fresh, store.Micros(store.Now())); err != nil {
+		if err := insertSecret(ctx, tx, name, s.Seal.Seal(fresh, secretPlace(name))); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `SELECT value FROM service_secrets WHERE name = $1`, name)
-		value, err = store.One(rows, err, "Secret", store.Value[[]byte])
+		stored, err = secretByName(ctx, tx, name)
 		return err
 	})
-	return value, err
+	if err != nil {
+		return nil, err
+	}
+	return s.Seal.Open(stored, secretPlace(name))
+}
+
+func secretPlace(name string) seal.Place {
+	return seal.Place{Table: "service_secrets", Column: "value", Row: name}
+}
+
+// Reseal seals with the keyring's first key what was not, and returns how much
+// that was. A secret that the keyring does not open is an error.
+func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
+	all, err := allSecrets(ctx, tx, tx.Dialect().ForUpdate())
+	if err != nil {
+		return 0, err
+	}
+	for _, stored := range all {
+		value, changed, err := s.Seal.Renew(stored.value, secretPlace(stored.name))
+		if err != nil {
+			return count, err
+		}
+		if !changed {
+			continue
+		}
+		if err := updateSecret(ctx, tx, stored.name, value); err != nil {
+			return count, err
+		}
+		count++
+	}
+	return count, nil
+}
+
+// CheckSealed reports whether the keyring opens the installation's secrets.
+func (s *Service) CheckSealed(ctx context.Context) error {
+	all, err := allSecrets(ctx, s.DB, "")
+	if err != nil {
+		return err
+	}
+	for _, stored := range all {
+		if _, err := s.Seal.Open(stored.value, secretPlace(stored.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasSealed reports whether some of the installation's secrets are sealed: a
+// key that was used once is needed for ever.
+func (s *Service) HasSealed(ctx context.Context) (bool, error) {
+	all, err := allSecrets(ctx, s.DB, "")
+	for _, stored := range all {
+		if seal.Sealed(stored.value) {
+			return true, nil
+		}
+	}
+	return false, err
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -16,6 +18,8 @@ import (
 type Service struct {
 	DB  *store.DB
 	Log *slog.Logger
+	// Seal encrypts the installation's secrets; nothing else needs it.
+	Seal *seal.Keyring
 	// PublicURL is where people reach the service; device logins send them there.
 	PublicURL string
 
@@ -29,10 +33,20 @@ func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) 
 		return Organisation{}, err
 	}
 	o := Organisation{ID: store.NewID(), Name: name, Plan: plan, CreatedAt: store.Now()}
-	if err := insertOrg(ctx, s.DB, o); err != nil {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error { return addOrg(ctx, tx, o) })
+	if err != nil {
 		return Organisation{}, taken(err, "An organisation named %s exists", name)
 	}
 	return o, nil
+}
+
+func addOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
+	if err := insertOrg(ctx, tx, o); err != nil {
+		return err
+	}
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: o.ID, Action: "auth.organisation.create", Target: o.target(), Detail: audit.Detail{"plan": o.Plan},
+	})
 }
 
 // taken turns a duplicate into a conflict that says what to do.
@@ -57,12 +71,20 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
 	}
-	o, err := orgByName(ctx, s.DB, name)
-	if err != nil {
-		return Organisation{}, err
-	}
-	o.Plan = plan
-	err = setPlan(ctx, s.DB, o.ID, plan)
+	var o Organisation
+	err := s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		if o, err = orgByName(ctx, tx, name); err != nil {
+			return err
+		}
+		before := o.Plan
+		o.Plan = plan
+		if err := setPlan(ctx, tx, o.ID, plan); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: o.ID, Action: "auth.organisation.set-plan", Target: o.target(), Detail: audit.Detail{"from": before, "to": plan},
+		})
+	})
 	s.holders.clear()
 	return o, err
 }
@@ -84,7 +106,13 @@ func addUser(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
 	if err := insertUser(ctx, tx, u); err != nil {
 		return User{}, taken(err, "A user with the address %s exists in this organisation", n.Email)
 	}
-	return u, nil
+	return u, recordUser(ctx, tx, u)
+}
+
+func recordUser(ctx context.Context, tx *store.Tx, u User) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: u.OrgID, Action: "auth.user.create", Target: audit.Target{Kind: "user", ID: u.ID, Name: u.Email}, Detail: audit.Detail{"role": u.Role},
+	})
 }
 
 // Users lists an organisation's people, oldest first.
@@ -177,7 +205,17 @@ func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, str
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
 		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
 	}
-	return k, raw, insertKey(ctx, tx, k, hash(raw))
+	if err := insertKey(ctx, tx, k, hash(raw)); err != nil {
+		return k, raw, err
+	}
+	return k, raw, recordKey(ctx, tx, "auth.key.create", k)
+}
+
+func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: k.OrgID, Action: action, Target: audit.Target{Kind: "key", ID: k.ID, Name: k.Name},
+		Detail: audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt},
+	})
 }
 
 // Keys lists a page of an organisation's keys, newest first, and their number.
@@ -192,21 +230,24 @@ func (s *Service) Keys(ctx context.Context, orgID string, limit, offset int) ([]
 
 // Key returns a key of an organisation.
 func (s *Service) Key(ctx context.Context, orgID, id string) (Key, error) {
-	return keyByID(ctx, s.DB, orgID, id)
+	return keyByID(ctx, s.DB, orgID, id, "")
 }
 
 // RevokeKey ends a key. It stops working at once here and within five seconds
 // on every replica. Revoking a revoked key is not an error.
 func (s *Service) RevokeKey(ctx context.Context, orgID, id string) error {
-	n, err := revokeKey(ctx, s.DB, orgID, id, store.Now())
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return fault.New(fault.NotFound, "Key not found")
-	}
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+		k, err := keyByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		if err != nil || k.RevokedAt != nil {
+			return err
+		}
+		if err := revokeKey(ctx, tx, id, store.Now()); err != nil {
+			return err
+		}
+		return recordKey(ctx, tx, "auth.key.revoke", k)
+	})
 	s.holders.clear()
-	return nil
+	return err
 }
 
 // Bootstrap makes the first organisation, its owner and one key on an empty
@@ -241,11 +282,14 @@ func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (
 
 func bootstrap(ctx context.Context, tx *store.Tx, plan access.Plan, raw string) error {
 	o := Organisation{ID: store.NewID(), Name: "default", Plan: plan, CreatedAt: store.Now()}
-	if err := insertOrg(ctx, tx, o); err != nil {
+	if err := addOrg(ctx, tx, o); err != nil {
 		return err
 	}
 	u := User{ID: store.NewID(), OrgID: o.ID, Email: "owner@localhost", Name: "owner", Role: access.Owner, CreatedAt: store.Now()}
 	if err := insertUser(ctx, tx, u); err != nil {
+		return err
+	}
+	if err := recordUser(ctx, tx, u); err != nil {
 		return err
 	}
 	_, _, err := storeKey(ctx, tx, NewKey{OrgID: o.ID, UserID: u.ID, Name: "first key"}, raw)

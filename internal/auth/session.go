@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -61,10 +62,13 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 		CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLifetime),
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := deleteSessionByHash(ctx, tx, hash(n.Replaces)); err != nil {
+		if _, err := deleteSessionByHash(ctx, tx, hash(n.Replaces)); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		return insertSession(ctx, tx, session, hash(token))
+		if err := insertSession(ctx, tx, session, hash(token)); err != nil {
+			return err
+		}
+		return recordSession(access.With(ctx, c), tx, "auth.session.start", session)
 	})
 	return session, token, err
 }
@@ -114,14 +118,36 @@ func (s *Service) Sessions(ctx context.Context, orgID, userID string) ([]Session
 // EndSession ends a session of a person. One that is not there is
 // fault.NotFound.
 func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) error {
-	n, err := deleteSession(ctx, s.DB, c, id)
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "Session not found")
-	}
-	return err
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		ended, err := deleteSession(ctx, tx, c, id)
+		if err != nil {
+			return err
+		}
+		return recordSession(ctx, tx, "auth.session.end", ended)
+	})
 }
 
 // SignOut ends the session with that token. One that is over is not an error.
 func (s *Service) SignOut(ctx context.Context, token string) error {
-	return deleteSessionByHash(ctx, s.DB, hash(token))
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		ended, err := deleteSessionByHash(ctx, tx, hash(token))
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return recordSession(ctx, tx, "auth.session.end", ended)
+	})
+}
+
+// recordSession names the holder where the request did not: a session that is
+// over can still be signed out of.
+func recordSession(ctx context.Context, tx *store.Tx, action string, s Session) error {
+	if access.From(ctx).UserID == "" {
+		ctx = access.With(ctx, access.Caller{OrgID: s.OrgID, UserID: s.UserID, KeyID: s.KeyID})
+	}
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: s.OrgID, Action: action, Target: audit.Target{Kind: "session", ID: s.ID, Name: s.Browser},
+	})
 }

@@ -90,8 +90,8 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
 	return err
 }
 
-func keyByID(ctx context.Context, q store.Querier, orgID, id string) (Key, error) {
-	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND id = $2`, orgID, id)
+func keyByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Key, error) {
+	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Key", scanKey)
 }
 
@@ -107,19 +107,19 @@ func countKeys(ctx context.Context, q store.Querier, orgID string) (int, error) 
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
-// revokeKey keeps the time of the first revocation.
-func revokeKey(ctx context.Context, q store.Querier, orgID, id string, at time.Time) (int64, error) {
-	return q.Exec(ctx, `
-		UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3) WHERE org_id = $1 AND id = $2`,
-		orgID, id, store.Micros(at))
+func revokeKey(ctx context.Context, q store.Querier, id string, at time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE api_keys SET revoked_at = $2 WHERE id = $1`, id, store.Micros(at))
+	return err
 }
 
-func revokeKeysNamed(ctx context.Context, q store.Querier, k Key, at time.Time) error {
-	_, err := q.Exec(ctx, `
+// revokeKeysNamed revokes the keys of one holder that have the name, and
+// returns those that it revoked.
+func revokeKeysNamed(ctx context.Context, tx *store.Tx, k Key, at time.Time) ([]Key, error) {
+	rows, err := tx.Query(ctx, `
 		UPDATE api_keys SET revoked_at = $4
-		WHERE org_id = $1 AND user_id = $2 AND name = $3 AND revoked_at IS NULL`,
+		WHERE org_id = $1 AND user_id = $2 AND name = $3 AND revoked_at IS NULL RETURNING `+keyColumns,
 		k.OrgID, k.UserID, k.Name, store.Micros(at))
-	return err
+	return store.All(rows, err, scanKey)
 }
 
 func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) error {
@@ -204,13 +204,23 @@ func touchSession(ctx context.Context, q store.Querier, id string, at time.Time)
 	return err
 }
 
-func deleteSession(ctx context.Context, q store.Querier, c access.Caller, id string) (int64, error) {
-	return q.Exec(ctx, `DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3`, c.OrgID, c.UserID, id)
+// deleteSession ends a session and returns whose it was.
+func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
+	rows, err := tx.Query(ctx, `
+		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 RETURNING `+endedColumns, c.OrgID, c.UserID, id)
+	return store.One(rows, err, "Session", scanEnded)
 }
 
-func deleteSessionByHash(ctx context.Context, q store.Querier, hash string) error {
-	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash)
-	return err
+func deleteSessionByHash(ctx context.Context, tx *store.Tx, hash string) (Session, error) {
+	rows, err := tx.Query(ctx, `DELETE FROM sessions WHERE hash = $1 RETURNING `+endedColumns, hash)
+	return store.One(rows, err, "Session", scanEnded)
+}
+
+const endedColumns = `id, org_id, user_id, key_id, browser`
+
+func scanEnded(row store.Row) (s Session, err error) {
+	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.Browser)
+	return s, err
 }
 
 func deleteOverSessions(ctx context.Context, q store.Querier, now time.Time) error {
@@ -226,5 +236,35 @@ func waitingDevice(ctx context.Context, q store.Querier, userCode string, now ti
 	return store.One(rows, err, "Login", func(row store.Row) (d DeviceRequest, err error) {
 		err = row.Scan(&d.UserCode, &d.ClientID, store.Time(&d.CreatedAt), store.Time(&d.ExpiresAt))
 		return d, err
+	})
+}
+
+func insertSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO NOTHING`, name, value, store.Micros(store.Now()))
+	return err
+}
+
+func updateSecret(ctx context.Context, q store.Querier, name string, value []byte) error {
+	_, err := q.Exec(ctx, `UPDATE service_secrets SET value = $2 WHERE name = $1`, name, value)
+	return err
+}
+
+func secretByName(ctx context.Context, q store.Querier, name string) ([]byte, error) {
+	rows, err := q.Query(ctx, `SELECT value FROM service_secrets WHERE name = $1`, name)
+	return store.One(rows, err, "Secret", store.Value[[]byte])
+}
+
+type storedSecret struct {
+	name  string
+	value []byte
+}
+
+func allSecrets(ctx context.Context, q store.Querier, lock string) ([]storedSecret, error) {
+	rows, err := q.Query(ctx, `SELECT name, value FROM service_secrets ORDER BY name`+lock)
+	return store.All(rows, err, func(row store.Row) (s storedSecret, err error) {
+		err = row.Scan(&s.name, &s.value)
+		return s, err
 	})
 }

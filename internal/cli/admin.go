@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -16,23 +17,23 @@ import (
 
 // withAuth opens the database, migrated, for one command of administration.
 // The server may run meanwhile.
-func withAuth(ctx context.Context, d config.Database, do func(s *auth.Service) error) error {
+func withAuth(ctx context.Context, d config.Database, do func(ctx context.Context, s *auth.Service) error) error {
 	db, err := app.OpenDatabase(ctx, d)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	return do(&auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)})
+	return do(audit.By(ctx, audit.CLI), &auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)})
 }
 
 // withOrg is withAuth for a command about one organisation.
-func withOrg(ctx context.Context, d config.Database, name string, do func(s *auth.Service, o auth.Organisation) error) error {
-	return withAuth(ctx, d, func(s *auth.Service) error {
+func withOrg(ctx context.Context, d config.Database, name string, do func(ctx context.Context, s *auth.Service, o auth.Organisation) error) error {
+	return withAuth(ctx, d, func(ctx context.Context, s *auth.Service) error {
 		o, err := s.OrgByName(ctx, name)
 		if err != nil {
 			return err
 		}
-		return do(s, o)
+		return do(ctx, s, o)
 	})
 }
 
@@ -67,7 +68,7 @@ type orgCreate struct {
 
 // Run makes an organisation.
 func (c *orgCreate) Run(ctx context.Context, p *Program) error {
-	return withAuth(ctx, c.Database, func(s *auth.Service) error {
+	return withAuth(ctx, c.Database, func(ctx context.Context, s *auth.Service) error {
 		o, err := s.CreateOrg(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ type orgList struct {
 
 // Run lists all organisations.
 func (c *orgList) Run(ctx context.Context, p *Program) error {
-	return withAuth(ctx, c.Database, func(s *auth.Service) error {
+	return withAuth(ctx, c.Database, func(ctx context.Context, s *auth.Service) error {
 		orgs, err := s.Orgs(ctx)
 		if err != nil {
 			return err
@@ -107,7 +108,7 @@ type orgSetPlan struct {
 
 // Run changes a plan.
 func (c *orgSetPlan) Run(ctx context.Context, p *Program) error {
-	return withAuth(ctx, c.Database, func(s *auth.Service) error {
+	return withAuth(ctx, c.Database, func(ctx context.Context, s *auth.Service) error {
 		o, err := s.SetPlan(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err
@@ -144,7 +145,7 @@ type userCreate struct {
 
 // Run adds a person.
 func (c *userCreate) Run(ctx context.Context, p *Program) error {
-	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		u, err := s.CreateUser(ctx, auth.NewUser{OrgID: o.ID, Email: c.Email, Name: c.Name, Role: c.Role})
 		if err != nil {
 			return err
@@ -160,7 +161,7 @@ type userList struct {
 
 // Run lists the people of an organisation.
 func (c *userList) Run(ctx context.Context, p *Program) error {
-	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		users, err := s.Users(ctx, o.ID)
 		if err != nil {
 			return err
@@ -204,7 +205,7 @@ type deviceDecision struct {
 }
 
 func (c *deviceDecision) decide(ctx context.Context, p *Program, approve bool) error {
-	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		u, err := personOf(ctx, s, o, c.User)
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ type keyCreateOutput struct {
 
 // Run makes a key.
 func (c *keyCreate) Run(ctx context.Context, p *Program) error {
-	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions}
 		if c.Expires > 0 {
 			at := time.Now().Add(time.Duration(c.Expires))
@@ -81,7 +81,7 @@ const maxListed = 10_000
 
 // Run lists keys.
 func (c *keyList) Run(ctx context.Context, p *Program) error {
-	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		keys, _, err := s.Keys(ctx, o.ID, maxListed, 0)
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ type keyRevoke struct {
 
 // Run revokes a key.
 func (c *keyRevoke) Run(ctx context.Context, p *Program) error {
-	return withOrg(ctx, c.Database, c.Org, func(s *auth.Service, o auth.Organisation) error {
+	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		if err := s.RevokeKey(ctx, o.ID, c.ID); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -37,7 +38,7 @@ type world struct {
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w := &world{db: db, auth: &auth.Service{DB: db, Log: log}}
+	w := &world{db: db, auth: &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: log}}
 	var err error
 	if w.secret, err = w.auth.Secret(t.Context(), "community"); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -26,8 +27,13 @@ func (s *Service) Submit(ctx context.Context, n New) (id string, err error) {
 	}
 	sub.ID, sub.SubmittedAt = store.NewID(), store.Now()
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		id, err = insertSubmission(ctx, tx, sub)
-		return err
+		if id, err = insertSubmission(ctx, tx, sub); err != nil || id != sub.ID {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: sub.OrgID, Action: "community.bundle.submit", Target: audit.Target{Kind: "bundle", ID: id, Name: sub.SkillName},
+			Detail: audit.Detail{"creator": sub.CreatorID},
+		})
 	})
 	return id, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 )
 
 // Database says where the data is. It is all that the commands of
@@ -36,6 +37,7 @@ type Config struct {
 	Roles     []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
 
 	Plan         access.Plan `default:"team" enum:"free,pro,team,enterprise" help:"Plan of the organisation made at first start: ${enum}."`
+	SecretKey    Secret      `placeholder:"KEY,..." help:"Base64 of the 32 bytes that seal secrets in the database; several open, the first seals; secret.key in --data when empty."`
 	BootstrapKey Secret      `placeholder:"KEY" help:"API key made at first start; random when empty."`
 
 	SMTPURL  URL    `name:"smtp-url" placeholder:"URL" help:"smtp://user:password@host:port of the mail server for alerts."`
@@ -67,6 +69,7 @@ type Config struct {
 	AlertInterval    Duration `default:"60s" placeholder:"60s" help:"How often alerts are evaluated."`
 	MetricsWindow    Duration `default:"30d" placeholder:"30d" help:"Window of the skill metrics."`
 	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
+	RetentionAudit   Age      `default:"0" placeholder:"0" help:"How long the audit log is kept; 0 keeps it for ever."`
 
 	Workers      int      `default:"4" placeholder:"N" help:"Jobs at the same time."`
 	DrainTimeout Duration `default:"15s" placeholder:"15s" help:"How long a stop waits for requests and jobs."`
@@ -124,6 +127,9 @@ func (c *Config) Check() error {
 	}
 	if c.BootstrapKey != "" && auth.CheckRawKey(string(c.BootstrapKey)) != nil {
 		bad("bootstrap-key", "must be st_live_ or st_test_ and 43 letters and digits")
+	}
+	if _, err := seal.New(string(c.SecretKey)); c.SecretKey != "" && err != nil {
+		bad("secret-key", "is not right: %s", err)
 	}
 	if c.Sandbox == "none" && !c.SandboxAllowNone {
 		bad("sandbox", "none runs foreign programs with the rights of the service; say --sandbox-allow-none as well if you want that")

@@ -101,5 +101,27 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// An Age is a Duration that may be 0, which means for ever.
+type Age time.Duration
+
+func (a Age) String() string {
+	if a == 0 {
+		return "0"
+	}
+	return Duration(a).String()
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (a Age) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads 0 or a duration.
+func (a *Age) UnmarshalText(text []byte) error {
+	if string(text) == "0" {
+		*a = 0
+		return nil
+	}
+	return (*Duration)(a).UnmarshalText(text)
+}
+
 // Days is the duration in whole days, at least one.
 func (d Duration) Days() int { return max(1, int(time.Duration(d)/(24*time.Hour))) }

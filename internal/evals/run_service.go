@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
@@ -79,7 +80,18 @@ func (s *Service) StartRun(ctx context.Context, caller access.Caller, suiteID st
 		if err := insertRun(ctx, tx, r); err != nil {
 			return err
 		}
+		if err := r.record(ctx, tx, "evals.run.start"); err != nil {
+			return err
+		}
 		return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(maxStarts))
+	})
+}
+
+// record writes down what was done to a run.
+func (r Run) record(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "run", ID: r.ID, Name: r.Subject.Name},
+		Detail: audit.Detail{"suite": r.SuiteID, "trials": r.Trials, "baseline": r.Baseline},
 	})
 }
 
@@ -265,8 +277,10 @@ func (s *Service) Cancel(ctx context.Context, orgID, id string) (r Run, err erro
 		if r.Status.over() {
 			return fault.New(fault.Conflict, "Eval run is already over: it has %s", r.Status)
 		}
-		r, err = s.finish(ctx, tx, r, Cancelled, "")
-		return err
+		if r, err = s.finish(ctx, tx, r, Cancelled, ""); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "evals.run.cancel")
 	})
 	return r, err
 }

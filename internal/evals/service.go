@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/evals/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -86,7 +87,20 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 		Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
 	}
 	suite.setCases(cases)
-	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error { return insertSuite(ctx, tx, suite) })
+	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertSuite(ctx, tx, suite); err != nil {
+			return err
+		}
+		return suite.record(ctx, tx, "evals.suite.create")
+	})
+}
+
+// record writes down what was done to a suite, and what it is now.
+func (s Suite) record(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: s.OrgID, Action: action, Target: audit.Target{Kind: "suite", ID: s.ID, Name: s.Name},
+		Detail: audit.Detail{"version": s.Version, "cases": s.CaseCount, "verifier": s.VerifierKind},
+	})
 }
 
 func checkName(name string) []fault.Issue {
@@ -139,7 +153,10 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (suite
 func saveSuite(ctx context.Context, tx *store.Tx, suite *Suite) error {
 	suite.Version++
 	suite.UpdatedAt = store.Now()
-	return updateSuite(ctx, tx, *suite)
+	if err := updateSuite(ctx, tx, *suite); err != nil {
+		return err
+	}
+	return suite.record(ctx, tx, "evals.suite.change")
 }
 
 // early finds what is wrong whatever the suite is.
@@ -277,6 +294,9 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err != nil {
 			return err
 		}
-		return deleteSuite(ctx, tx, suite)
+		if err := deleteSuite(ctx, tx, suite); err != nil {
+			return err
+		}
+		return suite.record(ctx, tx, "evals.suite.delete")
 	})
 }

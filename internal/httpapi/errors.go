@@ -106,7 +106,7 @@ func (a *API) answer(ctx context.Context, err error) *errorBody {
 	}
 	status, message := statuses[e.Kind], e.Message
 	if status >= http.StatusInternalServerError {
-		id := requestID(ctx)
+		id := RequestID(ctx)
 		a.log.Warn("request failed", "request_id", id, "error", err)
 		message += "; request " + id
 	}
@@ -121,7 +121,7 @@ func (a *API) answer(ctx context.Context, err error) *errorBody {
 }
 
 func (a *API) internal(ctx context.Context, err error) *errorBody {
-	id := requestID(ctx)
+	id := RequestID(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		a.log.Debug("the client went away", "request_id", id)
 		return structured(http.StatusServiceUnavailable, "The request was cancelled; request "+id)

@@ -55,7 +55,7 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		}
 		err := fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		if w.status != 0 {
-			a.log.Error("panic after the answer began", "request_id", requestID(r.Context()), "error", err)
+			a.log.Error("panic after the answer began", "request_id", RequestID(r.Context()), "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		a.writeError(w, r, err)
@@ -124,7 +124,9 @@ type requestState struct {
 
 type stateKey struct{}
 
-func requestID(ctx context.Context) string {
+// RequestID is the name of the request that the context belongs to, as the
+// answer's X-Request-Id has it; "" outside one.
+func RequestID(ctx context.Context) string {
 	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
 		return s.id
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -112,7 +113,13 @@ func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Statu
 		if err := p.move(to, c.UserID, store.Now()); err != nil {
 			return err
 		}
-		return updateStatus(ctx, tx, p)
+		if err := updateStatus(ctx, tx, p); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: p.OrgID, Action: "proposals.proposal.move", Target: audit.Target{Kind: "proposal", ID: p.ID, Name: p.SkillName},
+			Detail: audit.Detail{"status": to},
+		})
 	})
 	return p, err
 }

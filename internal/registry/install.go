@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -103,8 +104,13 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n NewInstallatio
 		if err := forgetSayings(ctx, tx, c.UserID); err != nil {
 			return err
 		}
-		state, err = installationByID(ctx, tx, id)
-		return err
+		if state, err = installationByID(ctx, tx, id); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: c.OrgID, Action: "registry.installation.record", Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name},
+			Detail: audit.Detail{"device": n.DeviceID},
+		})
 	})
 	return state, err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -69,7 +70,10 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		} else if err != nil {
 			return false, err
 		}
-		return true, insertVersion(ctx, tx, v)
+		if err := insertVersion(ctx, tx, v); err != nil {
+			return false, err
+		}
+		return true, e.record(ctx, tx, "registry.entry.create", audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source})
 	})
 	return e, v, err
 }
@@ -111,7 +115,10 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 			return false, err
 		}
 		e.setCurrent(v, v.PushedAt)
-		return true, updateCurrent(ctx, tx, e)
+		if err := updateCurrent(ctx, tx, e); err != nil {
+			return false, err
+		}
+		return true, e.record(ctx, tx, "registry.version.publish", audit.Detail{"version": v.Version, "source": v.Source})
 	})
 	return e, v, made, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -95,10 +96,17 @@ func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Versio
 		return fresh, false, err
 	}
 	if !current {
-		return fresh, true, touchEntry(ctx, tx, e, fresh.PushedAt)
+		err = touchEntry(ctx, tx, e, fresh.PushedAt)
+	} else {
+		e.setCurrent(fresh, fresh.PushedAt)
+		err = updateCurrent(ctx, tx, e)
 	}
-	e.setCurrent(fresh, fresh.PushedAt)
-	return fresh, true, updateCurrent(ctx, tx, e)
+	if err != nil {
+		return fresh, false, err
+	}
+	return fresh, true, e.record(ctx, tx, "registry.version.publish", audit.Detail{
+		"version": fresh.Version, "source": fresh.Source, "repository": p.SourceRepo, "ref": p.SourceRef, "current": current,
+	})
 }
 
 // existing finds the version of that name, or one with the content if any will

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -64,7 +65,17 @@ func rollback(ctx context.Context, tx *store.Tx, entryID string, r NewRollback) 
 		return result, err
 	}
 	result = RollbackResult{Entry: e, Version: to, From: from.Version}
+	if err := e.record(ctx, tx, "registry.version.rollback", audit.Detail{"from": from.Version, "to": to.Version, "reason": r.Reason}); err != nil {
+		return result, err
+	}
 	return result, insertRollback(ctx, tx, entryID, Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt})
+}
+
+// record writes down what was done to an entry.
+func (e Entry) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: e.OrgID, Action: action, Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}, Detail: d,
+	})
 }
 
 // NewRollback says what to roll back to, and who wants it.
@@ -103,13 +114,17 @@ func rollbackTarget(ctx context.Context, tx *store.Tx, current Version, target s
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := lockEntry(ctx, tx, orgID, entryID); err != nil {
+		e, err := lockEntry(ctx, tx, orgID, entryID)
+		if err != nil {
 			return err
 		}
 		if err := s.unpinEntry(ctx, tx, entryID); err != nil {
 			return err
 		}
-		return deleteEntry(ctx, tx, orgID, entryID)
+		if err := deleteEntry(ctx, tx, orgID, entryID); err != nil {
+			return err
+		}
+		return e.record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion})
 	})
 }
 

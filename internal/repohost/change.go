@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -19,9 +20,16 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 	default:
 		return s.finish(ctx, d, DeliveryIgnored, "Nothing is done for this action")
 	}
-	found := int64(0)
-	err := s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
-		if found, err = suspend(ctx, tx, e.Installation, suspended); err != nil || suspended {
+	found := false
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+		i, err := suspend(ctx, tx, e.Installation, suspended)
+		if found = err == nil; fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := i.record(ctx, tx, "repohost.installation.follow"); err != nil || suspended {
 			return err
 		}
 		return s.catchUp(ctx, tx, e.Installation)
@@ -29,7 +37,7 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 	if err != nil {
 		return err
 	}
-	if found == 0 {
+	if !found {
 		return s.finish(ctx, d, DeliveryIgnored, "No organisation has bound the installation")
 	}
 	return s.finish(ctx, d, DeliveryDone, fmt.Sprintf("The installation is suspended: %t", suspended))
@@ -79,6 +87,9 @@ func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Even
 			c.ConfiguredAt = c.UpdatedAt
 			changed++
 			if err := updateConnection(ctx, tx, c); err != nil {
+				return err
+			}
+			if err := c.record(ctx, tx, "repohost.connection.follow"); err != nil {
 				return err
 			}
 			if err := s.enqueueReconcile(ctx, tx, []string{c.ID}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -128,7 +129,13 @@ func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, 
 		if d, err = deliveryOfOrg(ctx, tx, orgID, id); err != nil {
 			return err
 		}
-		return s.again(ctx, tx, &d)
+		if err := s.again(ctx, tx, &d); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: orgID, Action: "repohost.delivery.redeliver", Target: audit.Target{Kind: "delivery", ID: d.ID, Name: d.RepoFullName},
+			Detail: audit.Detail{"event": d.Event},
+		})
 	})
 	return d, err
 }

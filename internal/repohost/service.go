@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -77,7 +78,15 @@ func (s *Service) Mode(ctx context.Context, orgID string) (Mode, error) {
 
 // SetMode changes the organisation's write-back mode.
 func (s *Service) SetMode(ctx context.Context, orgID string, m Mode) error {
-	return upsertMode(ctx, s.DB, orgID, m)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := upsertMode(ctx, tx, orgID, m); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: orgID, Action: "repohost.settings.change", Target: audit.Target{Kind: "organisation", ID: orgID},
+			Detail: audit.Detail{"write_back_mode": m},
+		})
+	})
 }
 
 // Installations lists what the organisation has bound, oldest first.
@@ -94,13 +103,23 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		i.ID, i.CreatedAt, i.UpdatedAt = store.NewID(), store.Now(), store.Now()
-		bound, err = upsertInstallation(ctx, tx, i)
-		return err
+		if bound, err = upsertInstallation(ctx, tx, i); err != nil {
+			return err
+		}
+		return bound.record(ctx, tx, "repohost.installation.bind")
 	})
 	if fault.Is(err, fault.NotFound) {
 		return bound, fault.New(fault.Conflict, "This installation is bound by another organisation")
 	}
 	return bound, err
+}
+
+// record writes down what was done to an installation.
+func (i Installation) record(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: i.OrgID, Action: action, Target: audit.Target{Kind: "installation", ID: i.ID, Name: i.AccountLogin},
+		Detail: audit.Detail{"installation_id": i.InstallationID, "suspended": i.Suspended},
+	})
 }
 
 // A ListedRepository is a repository as a listing has it.
@@ -179,15 +198,33 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	n.RepoID, n.RepoFullName = found.ID, found.FullName
 	n.CreatedAt = store.Now()
 	n.UpdatedAt, n.ConfiguredAt = n.CreatedAt, n.CreatedAt
-	if err := insertConnection(ctx, s.DB, n); store.IsDuplicate(err) {
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertConnection(ctx, tx, n); err != nil {
+			return err
+		}
+		return n.record(ctx, tx, "repohost.connection.create")
+	})
+	if store.IsDuplicate(err) {
 		return n, errConnected()
-	} else if err != nil {
+	}
+	if err != nil {
 		return n, err
 	}
 	if err := s.Host.Prepare(ctx, repo); err != nil {
-		return n, errors.Join(unreachable(err), deleteConnection(ctx, s.DB, n.ID))
+		return n, errors.Join(unreachable(err), s.Disconnect(context.WithoutCancel(ctx), n.OrgID, n.ID))
 	}
 	return n, nil
+}
+
+// record writes down what was done to a connection.
+func (c Connection) record(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: c.OrgID, Action: action, Target: audit.Target{Kind: "connection", ID: c.ID, Name: c.RepoFullName},
+		Detail: audit.Detail{
+			"entry": c.EntryID, "entry_name": c.EntryName, "branch": c.DefaultBranch, "path": c.SkillPath,
+			"auto_publish": c.AutoPublish, "write_back": c.WriteBackEnabled, "tags": c.TagPattern,
+		},
+	})
 }
 
 func errConnected() error {
@@ -220,7 +257,10 @@ func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (
 		if c != before {
 			c.ConfiguredAt = c.UpdatedAt
 		}
-		return updateConnection(ctx, tx, c)
+		if err := updateConnection(ctx, tx, c); err != nil {
+			return err
+		}
+		return c.record(ctx, tx, "repohost.connection.change")
 	})
 	if store.IsDuplicate(err) {
 		return c, errConnected()
@@ -251,6 +291,9 @@ func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) 
 			return err
 		}
 		if err := deleteConnection(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := c.record(ctx, tx, "repohost.connection.delete"); err != nil {
 			return err
 		}
 		return settleDeliveries(ctx, tx, c.RepoFullName)

@@ -60,9 +60,11 @@ func installationOfOrg(ctx context.Context, q store.Querier, orgID string, insta
 }
 
 // suspend marks an installation, whoever bound it; the code host has said so.
-func suspend(ctx context.Context, q store.Querier, installationID int64, suspended bool) (int64, error) {
-	return q.Exec(ctx, `UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1`,
+func suspend(ctx context.Context, tx *store.Tx, installationID int64, suspended bool) (Installation, error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1 RETURNING `+installationColumns,
 		installationID, suspended, store.Micros(store.Now()))
+	return store.One(rows, err, "Installation", scanInstallation)
 }
 
 const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name, c.default_branch,

@@ -120,13 +120,19 @@ func (s *Service) syncRefs(ctx context.Context, c Connection, refs host.Refs, kn
 	return result, nil
 }
 
-// syncLater leaves the oldest of many tags to a job.
+// syncLater leaves the oldest of many tags to a job. It also records that
+// somebody asked for the sync.
 func (s *Service) syncLater(ctx context.Context, c Connection, refs host.Refs, tags []string) error {
 	attempts := make([]Attempt, len(tags))
 	for i, name := range tags {
 		attempts[i] = syncAttempt(c, ref{tag, name}, refs.Tags[name])
 	}
-	return s.DB.InTx(ctx, func(tx *store.Tx) error { return s.queue(ctx, tx, attempts) })
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := c.record(ctx, tx, "repohost.connection.sync"); err != nil {
+			return err
+		}
+		return s.queue(ctx, tx, attempts)
+	})
 }
 
 func syncAttempt(c Connection, r ref, commit string) Attempt {

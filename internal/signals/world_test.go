@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -41,7 +42,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, db: db, auth: &auth.Service{DB: db, Log: log}}
+	w := &world{t: t, db: db, auth: &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: log}}
 	secret, err := w.auth.Secret(t.Context(), "signals")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -31,7 +32,7 @@ func (s *Service) Review(ctx context.Context, c access.Caller, sourceID string, 
 			target := Draft
 			r.AcceptTarget = &target
 		}
-		r, err = keepReview(ctx, tx, r)
+		r, err = keepReview(ctx, tx, src, r)
 		return err
 	})
 	return r, err
@@ -70,7 +71,7 @@ func (s *Service) Apply(ctx context.Context, c access.Caller, sourceID string, d
 		target := SavedSuite
 		r = newReview(c, src, d)
 		r.AcceptTarget, r.AppliedSuiteID, r.AppliedAt = &target, &suite.ID, &r.ReviewedAt
-		r, err = keepReview(ctx, tx, r)
+		r, err = keepReview(ctx, tx, src, r)
 		return err
 	})
 	return suite, r, err
@@ -85,13 +86,18 @@ func (s *Service) append(ctx context.Context, tx *store.Tx, src Source, d Decisi
 }
 
 // keepReview stores a review in place of an earlier one, whose id it takes.
-func keepReview(ctx context.Context, tx *store.Tx, r Review) (Review, error) {
+func keepReview(ctx context.Context, tx *store.Tx, src Source, r Review) (Review, error) {
 	id, err := upsertReview(ctx, tx, r)
 	if err != nil {
 		return r, err
 	}
 	r.ID = id
-	return r, markReviewed(ctx, tx, r.SourceID, r.SuggestionID, true)
+	if err := markReviewed(ctx, tx, r.SourceID, r.SuggestionID, true); err != nil {
+		return r, err
+	}
+	return r, src.record(ctx, tx, "sources.review.set", audit.Detail{
+		"suggestion": r.SuggestionID, "status": r.Status, "accept_target": r.AcceptTarget, "suite": r.AppliedSuiteID,
+	})
 }
 
 // Clear removes the decision on a suggestion, which is pending again if it
@@ -111,6 +117,9 @@ func (s *Service) Clear(ctx context.Context, orgID, sourceID, suggestionID strin
 			return fault.New(fault.NotFound, "Review not found")
 		}
 		if err := markReviewed(ctx, tx, src.ID, suggestionID, false); err != nil {
+			return err
+		}
+		if err := src.record(ctx, tx, "sources.review.clear", audit.Detail{"suggestion": suggestionID}); err != nil {
 			return err
 		}
 		return s.Suggest(ctx, tx, orgID, src.ID) // the case may stand in a suite

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -138,9 +139,19 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 		if err := insertSource(ctx, tx, src); err != nil {
 			return err
 		}
+		if err := src.record(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
+			return err
+		}
 		return s.suggestLinked(ctx, tx, src)
 	})
 	return src, err
+}
+
+// record writes down what was done to a source.
+func (src Source) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: src.OrgID, Action: action, Target: audit.Target{Kind: "source", ID: src.ID, Name: src.Label}, Detail: d,
+	})
 }
 
 func (n *NewSource) source(c access.Caller) Source {
@@ -188,6 +199,9 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 		if err := updateSource(ctx, tx, src); err != nil {
 			return err
 		}
+		if err := src.record(ctx, tx, "sources.source.change", audit.Detail{"label": c.Label, "skill_id": c.SkillID}); err != nil {
+			return err
+		}
 		return s.Suggest(ctx, tx, orgID, src.ID)
 	})
 	return src, err
@@ -224,6 +238,9 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 			return err
 		}
 		if err := deleteSource(ctx, tx, src.ID); err != nil {
+			return err
+		}
+		if err := src.record(ctx, tx, "sources.source.delete", nil); err != nil {
 			return err
 		}
 		return s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID})

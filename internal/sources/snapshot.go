@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
@@ -42,6 +43,9 @@ func (s *Service) CreateFrom(ctx context.Context, c access.Caller, n NewSource, 
 	}
 	err = s.store(ctx, p, func(tx *store.Tx) error {
 		if err := insertSource(ctx, tx, src); err != nil {
+			return err
+		}
+		if err := src.record(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
 			return err
 		}
 		if t, err = p.commit(ctx, tx, src); err != nil {
@@ -206,7 +210,12 @@ func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (t Take
 		return t, err
 	}
 	src.CurrentSnapshotID = &snapshot.ID
-	return Taken{src, snapshot, []Report{report}}, updateSource(ctx, tx, src)
+	if err := updateSource(ctx, tx, src); err != nil {
+		return t, err
+	}
+	return Taken{src, snapshot, []Report{report}}, src.record(ctx, tx, "sources.snapshot.create", audit.Detail{
+		"snapshot": snapshot.ID, "content_hash": snapshot.ContentHash, "commit": snapshot.CommitSHA,
+	})
 }
 
 // after is now, or a moment after what happened last, should the clock of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -49,8 +50,23 @@ func (s *Service) Register() {
 
 // retain removes what is older than the retention. The numbers stay.
 func (s *Service) retain(ctx context.Context) error {
-	cutoff := store.Micros(time.Now().Add(-s.Retention))
-	err := s.DB.InTx(ctx, func(tx *store.Tx) error { return erase(ctx, tx, "received_at < $1", cutoff) })
+	before := store.Now().Add(-s.Retention)
+	cutoff := store.Micros(before)
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+		orgs, err := orgsWithOlder(ctx, tx, cutoff)
+		if err != nil {
+			return err
+		}
+		for _, orgID := range orgs {
+			if err := audit.Record(ctx, tx, audit.Entry{
+				OrgID: orgID, Action: "telemetry.data.expire", Target: audit.Target{Kind: "organisation", ID: orgID},
+				Detail: audit.Detail{"received_before": before},
+			}); err != nil {
+				return err
+			}
+		}
+		return erase(ctx, tx, "received_at < $1", cutoff)
+	})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -159,6 +160,12 @@ type Standing struct {
 func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := erase(ctx, tx, "user_id = $1", c.UserID); err != nil {
+			return err
+		}
+		err := audit.Record(ctx, tx, audit.Entry{
+			OrgID: c.OrgID, Action: "telemetry.data.erase", Target: audit.Target{Kind: "user", ID: c.UserID, Name: c.Email},
+		})
+		if err != nil {
 			return err
 		}
 		return s.Jobs.Enqueue(ctx, tx, eraseRaw{OrgID: c.OrgID, UserID: c.UserID, Before: time.Now()})

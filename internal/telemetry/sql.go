@@ -195,6 +195,15 @@ func erase(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	return err
 }
 
+// orgsWithOlder lists the organisations that have raw telemetry from before a
+// time.
+func orgsWithOlder(ctx context.Context, tx *store.Tx, cutoff int64) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT org_id FROM telemetry_prompts WHERE received_at < $1
+		UNION SELECT org_id FROM telemetry_records WHERE received_at < $1`, cutoff)
+	return store.All(rows, err, store.Value[string])
+}
+
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for key := range m {

@@ -24,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
@@ -60,7 +61,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	if w.queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	w.auth = &auth.Service{DB: db, Log: log}
+	w.auth = &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: log}
 	w.api = httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	counts := &skills.Service{DB: db, Window: 30}
 	w.registry = &registry.Service{DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Log: log}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
@@ -30,7 +31,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 func (s *Service) handler(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		setHeaders(w.Header())
-		v := &visit{Request: req, w: w}
+		v := &visit{Request: req.WithContext(audit.By(req.Context(), audit.Web)), w: w}
 		a, err := s.serve(v, r)
 		if err != nil {
 			a = s.failure(v, err)

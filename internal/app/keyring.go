@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/seal"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// keyFile is the name of the file that has the key when no setting has it.
+const keyFile = "secret.key"
+
+// unlock finds the key that seals secrets, makes one on an installation that
+// has none, and seals with it what the database has otherwise.
+func unlock(ctx context.Context, db *store.DB, data string, setting config.Secret) (*seal.Keyring, error) {
+	keyring, err := findKey(data, setting)
+	if errors.Is(err, fs.ErrNotExist) {
+		keyring, err = makeKey(ctx, db, data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = reseal(ctx, db, keyring)
+	return keyring, err
+}
+
+// findKey takes the key from the setting or the file; without either the error
+// is fs.ErrNotExist.
+func findKey(data string, setting config.Secret) (*seal.Keyring, error) {
+	if setting != "" {
+		return seal.New(string(setting))
+	}
+	return seal.ReadFile(filepath.Join(data, keyFile))
+}
+
+func makeKey(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
+	path := filepath.Join(data, keyFile)
+	sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if sealed {
+		return nil, fault.Invalid("secret-key", "secret-key: the secrets in this database are sealed, and %s is missing; put it back, or set --secret-key to the key that the other replicas have", path)
+	}
+	if err := (&config.Database{Data: data}).MakeData(); err != nil {
+		return nil, err
+	}
+	if err := seal.MakeFile(path); err != nil {
+		return nil, fmt.Errorf("secret key: %w", err)
+	}
+	return seal.ReadFile(path)
+}
+
+// reseal seals with the first key what the database has in the open or sealed
+// with another, all of it or nothing, and returns how much that was.
+func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int, err error) {
+	err = db.InTx(ctx, func(tx *store.Tx) error {
+		secrets, err := (&auth.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		if err != nil {
+			return err
+		}
+		targets, err := (&alerts.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		count = secrets + targets
+		return err
+	})
+	if errors.Is(err, seal.ErrKey) {
+		return 0, fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; set --secret-key to that one, or put its file %s back into --data (every replica needs the same key): %s", keyFile, err)
+	}
+	return count, err
+}
+
+// Rekey seals all secrets of a database with the first of the keys, and returns
+// how many were not. Afterwards the other keys can be forgotten.
+func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, error) {
+	db, err := OpenDatabase(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	keyring, err := findKey(d.Data, setting)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` makes one")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return reseal(ctx, db, keyring)
+}

@@ -1,0 +1,105 @@
+package audit
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// Mount adds the route of the record.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/audit", Permission: access.Admin, Summary: "Who changed what in the organisation, newest first"})
+}
+
+type listInput struct {
+	Actor  string `query:"actor" maxLength:"254" doc:"A user's or key's id, a person's address, or user, key, system or command."`
+	Action string `query:"action" maxLength:"100" example:"registry." doc:"What the action begins with."`
+	Target string `query:"target" maxLength:"200" doc:"The id or the name of what was changed."`
+	Since  string `query:"since" example:"2026-01-02" doc:"Only entries from this time or day on."`
+	Until  string `query:"until" example:"2026-01-02T03:04:05Z" doc:"Only entries before this time or day."`
+	Cursor string `query:"cursor" maxLength:"36" doc:"The next_cursor of an answer, for the entries after it."`
+	Limit  int    `query:"limit" default:"50" minimum:"1" maximum:"200" doc:"Entries in an answer."`
+}
+
+// filter reads the input's times.
+func (in listInput) filter() (Filter, error) {
+	f := Filter{Actor: in.Actor, Action: in.Action, Target: in.Target, Before: in.Cursor, Limit: in.Limit}
+	var issues []fault.Issue
+	for _, given := range []struct {
+		name, text string
+		field      **time.Time
+	}{{"since", in.Since, &f.Since}, {"until", in.Until, &f.Until}} {
+		if given.text == "" {
+			continue
+		}
+		t, err := parseTime(given.text)
+		if err != nil {
+			issues = append(issues, fault.At(given.name, "%s must be an RFC 3339 time or a day like 2026-01-02", given.name))
+		}
+		*given.field = &t
+	}
+	if len(issues) > 0 {
+		return f, fault.Issues(issues...)
+	}
+	return f, nil
+}
+
+// parseTime reads a time or a day.
+func parseTime(text string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	return time.Parse(time.DateOnly, text)
+}
+
+type entryOutput struct {
+	ID     string       `json:"id" format:"uuid"`
+	At     httpapi.Time `json:"at"`
+	Actor  actorOutput  `json:"actor"`
+	Action string       `json:"action" example:"registry.version.publish"`
+	Target targetOutput `json:"target"`
+	Detail Detail       `json:"detail" doc:"More about the change; its fields depend on the action"`
+	Via    Via          `json:"via" enum:"api,web,cli,job"`
+	// RequestID is that of the answer's X-Request-Id.
+	RequestID *string `json:"request_id"`
+}
+
+type actorOutput struct {
+	Kind   Actor   `json:"kind" enum:"user,key,system,command"`
+	Name   string  `json:"name" example:"ada@example.org" doc:"The person's address at that time; empty if there was none"`
+	UserID *string `json:"user_id" format:"uuid"`
+	KeyID  *string `json:"key_id" format:"uuid"`
+}
+
+type targetOutput struct {
+	Kind string `json:"kind" example:"version"`
+	ID   string `json:"id"`
+	Name string `json:"name" example:"pdf-tools"`
+}
+
+type listOutput struct {
+	Entries    []entryOutput `json:"entries" nullable:"false"`
+	NextCursor *string       `json:"next_cursor" doc:"Where the next answer begins; null at the end"`
+}
+
+func (s *Service) list(ctx context.Context, in listInput) (listOutput, error) {
+	f, err := in.filter()
+	if err != nil {
+		return listOutput{}, err
+	}
+	entries, more, err := s.List(ctx, access.From(ctx).OrgID, f)
+	out := listOutput{Entries: make([]entryOutput, len(entries))}
+	for i, e := range entries {
+		out.Entries[i] = entryOutput{
+			ID: e.ID, At: httpapi.Time(e.At), Actor: actorOutput{e.Actor, e.ActorName, e.UserID, e.KeyID}, Action: e.Action,
+			Target: targetOutput(e.Target), Detail: e.Detail, Via: e.Via, RequestID: e.RequestID,
+		}
+	}
+	if more {
+		out.NextCursor = &entries[len(entries)-1].ID
+	}
+	return out, err
+}

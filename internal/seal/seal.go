@@ -1,0 +1,135 @@
+// Package seal encrypts what must not be read out of a database: webhook URLs,
+// signing secrets, the installation's own secrets. The key lies outside the
+// database. A sealed value is bound to its place, so that it cannot be moved to
+// another row or column.
+package seal
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Keyring seals with its first key and opens with all, so that keys can be
+// changed while the service runs.
+type Keyring struct {
+	keys []key
+}
+
+type key struct {
+	id   string // tells keys apart without telling them
+	aead cipher.AEAD
+}
+
+const (
+	keySize = 32
+	// prefix begins every sealed value. What does not begin with it was stored
+	// by a release that did not seal.
+	prefix = "sealed:1:"
+)
+
+var (
+	// ErrKey says that a value was sealed with a key that is not at hand.
+	ErrKey = errors.New("sealed with another key")
+	// ErrDamaged says that a value was changed, or stood in another place when
+	// it was sealed.
+	ErrDamaged = errors.New("the sealed value is damaged or stands in the wrong place")
+)
+
+// New makes a keyring of a setting: the base64 of 32 bytes, or several of
+// them, separated by commas.
+func New(setting string) (*Keyring, error) {
+	var k Keyring
+	for text := range strings.SplitSeq(setting, ",") {
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		if err != nil || len(raw) != keySize {
+			return nil, errors.New("a key must be the base64 of 32 bytes, as `openssl rand -base64 32` makes it")
+		}
+		k.keys = append(k.keys, newKey(raw))
+	}
+	return &k, nil
+}
+
+func newKey(raw []byte) key {
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		panic(err) // the length is right
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // AES has the block size that GCM needs
+	}
+	sum := sha256.Sum256(append([]byte("whetstone key id "), raw...))
+	return key{id: hex.EncodeToString(sum[:4]), aead: aead}
+}
+
+// Generate makes a setting with one fresh key.
+func Generate() string {
+	raw := make([]byte, keySize)
+	_, _ = rand.Read(raw) // it never fails
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// A Place is where a value is kept.
+type Place struct {
+	Table, Column, Row string
+}
+
+func (p Place) bytes() []byte { return []byte(p.Table + "." + p.Column + "/" + p.Row) }
+
+// Seal encrypts a value for its place.
+func (k *Keyring) Seal(value []byte, p Place) []byte {
+	first := k.keys[0]
+	sealed := first.aead.Seal(nil, nil, value, p.bytes())
+	return []byte(prefix + first.id + ":" + base64.RawStdEncoding.EncodeToString(sealed))
+}
+
+// Open decrypts the value of a place. What was stored before values were
+// sealed is returned as it is.
+func (k *Keyring) Open(stored []byte, p Place) (_ []byte, err error) {
+	rest, ok := bytes.CutPrefix(stored, []byte(prefix))
+	if !ok {
+		return stored, nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s.%s: %w", p.Table, p.Column, err)
+		}
+	}()
+	id, encoded, _ := strings.Cut(string(rest), ":")
+	for _, key := range k.keys {
+		if key.id != id {
+			continue
+		}
+		sealed, err := base64.RawStdEncoding.DecodeString(encoded)
+		if err != nil {
+			return nil, ErrDamaged
+		}
+		value, err := key.aead.Open(nil, nil, sealed, p.bytes())
+		if err != nil {
+			return nil, ErrDamaged
+		}
+		return value, nil
+	}
+	return nil, fmt.Errorf("%w (%q)", ErrKey, id)
+}
+
+// Renew returns a stored value as the first key seals it, and whether it was
+// stored otherwise. One that cannot be opened is an error in any case.
+func (k *Keyring) Renew(stored []byte, p Place) (renewed []byte, changed bool, err error) {
+	value, err := k.Open(stored, p)
+	if err != nil || bytes.HasPrefix(stored, []byte(prefix+k.keys[0].id+":")) {
+		return stored, false, err
+	}
+	return k.Seal(value, p), true, nil
+}
+
+// Sealed reports whether a stored value is encrypted.
+func Sealed(stored []byte) bool { return bytes.HasPrefix(stored, []byte(prefix)) }
