@@ -18,7 +18,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -64,38 +63,32 @@ func Examine(ctx context.Context, c config.Config) []Finding {
 	case pending:
 		return append(findings, Finding{"migrations", Advice, "the schema is older than this binary; `whetstone serve` or `whetstone migrate` brings it up"})
 	}
-	findings = append(findings, Finding{"migrations", Good, "the schema is up to date"}, examineKeys(ctx, db))
-	keyring, finding := examineSecretKey(ctx, c, db)
-	findings = append(findings, finding, examineJobs(ctx, db))
-	if keyring == nil {
-		return findings
-	}
-	return append(findings, examineBlobs(ctx, c, &auth.Service{DB: db, Seal: keyring}))
+	findings = append(findings, Finding{"migrations", Good, "the schema is up to date"})
+	return append(findings, examineKeys(ctx, db), examineSecretKey(ctx, c, db), examineBlobs(ctx, c), examineJobs(ctx, db))
 }
 
-// examineSecretKey says whether the key opens what the database has sealed. The
-// keyring is nil if there is none that does.
-func examineSecretKey(ctx context.Context, c config.Config, db *store.DB) (*seal.Keyring, Finding) {
+// examineSecretKey says whether the key opens what the database has sealed.
+func examineSecretKey(ctx context.Context, c config.Config, db *store.DB) Finding {
 	const check = "secret key"
 	keyring, err := findKey(c.Data, c.SecretKey)
 	path := filepath.Join(c.Data, keyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
 		if err == nil && !sealed {
-			return nil, Finding{check, Advice, path + " does not exist yet; `whetstone serve` makes it and seals the secrets with it"}
+			return Finding{check, Advice, path + " does not exist yet; `whetstone serve` makes it and seals the secrets with it"}
 		}
-		return nil, broken(check, "the database has sealed secrets, and %s is missing; put it back or set --secret-key", path)
+		return broken(check, "the database has sealed secrets, and %s is missing; put it back or set --secret-key", path)
 	}
 	if err != nil {
-		return nil, broken(check, "%s", err)
+		return broken(check, "%s", err)
 	}
 	if err := (&auth.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
-		return nil, broken(check, "%s; set --secret-key to the key that sealed the secrets", err)
+		return broken(check, "%s; set --secret-key to the key that sealed the secrets", err)
 	}
 	if info, err := os.Stat(path); c.SecretKey == "" && err == nil && info.Mode().Perm()&0o077 != 0 {
-		return keyring, Finding{check, Advice, fmt.Sprintf("%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())}
+		return Finding{check, Advice, fmt.Sprintf("%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())}
 	}
-	return keyring, Finding{check, Good, "opens the secrets in the database"}
+	return Finding{check, Good, "opens the secrets in the database"}
 }
 
 // examineSandbox says what holds foreign programs back. Only some eval cases
@@ -149,13 +142,9 @@ func examineKeys(ctx context.Context, db *store.DB) Finding {
 	return Finding{"organisations", Good, fmt.Sprintf("%d", len(orgs))}
 }
 
-func examineBlobs(ctx context.Context, c config.Config, secrets *auth.Service) Finding {
-	secret, err := secrets.Secret(ctx, "blob-urls")
-	if err != nil {
-		return broken("blobs", "%s", err)
-	}
+func examineBlobs(ctx context.Context, c config.Config) Finding {
 	bucket, err := blob.Open(ctx, blob.Options{
-		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"), Secret: secret,
+		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"), Secret: make([]byte, 32), // no URL is signed here
 		PublicURL: func() string { return c.PublicURL }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

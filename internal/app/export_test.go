@@ -16,3 +16,6 @@ func (a *App) FillThinDemo(ctx context.Context) error {
 	filler.Thin = 2
 	return filler.Fill(ctx)
 }
+
+// SweepAudit does what the upkeep does with the audit log.
+func (a *App) SweepAudit(ctx context.Context) error { return a.parts.audit.Sweep(ctx) }

@@ -28,8 +28,12 @@ func unlock(ctx context.Context, db *store.DB, data string, setting config.Secre
 	if err != nil {
 		return nil, err
 	}
-	_, err = reseal(ctx, db, keyring)
-	return keyring, err
+	if _, err = reseal(ctx, db, keyring); err != nil {
+		return nil, err
+	}
+	// The first replica to come leaves something that only its key opens.
+	_, err = (&auth.Service{DB: db, Seal: keyring}).Secret(ctx, "key-check")
+	return keyring, keyProblem(err)
 }
 
 // findKey takes the key from the setting or the file; without either the error
@@ -71,10 +75,15 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 		count = secrets + targets
 		return err
 	})
+	return count, keyProblem(err)
+}
+
+// keyProblem says what to do when the database was sealed with another key.
+func keyProblem(err error) error {
 	if errors.Is(err, seal.ErrKey) {
-		return 0, fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; set --secret-key to that one, or put its file %s back into --data (every replica needs the same key): %s", keyFile, err)
+		return fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; set --secret-key to that one, or put its file %s back into --data (every replica needs the same key)", keyFile).Because(err)
 	}
-	return count, err
+	return err
 }
 
 // Rekey seals all secrets of a database with the first of the keys, and returns

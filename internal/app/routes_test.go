@@ -110,6 +110,7 @@ var contractRoutes = strings.Fields(`
 // ownRoutes are those that neither document has and users would miss. The API
 // reference names them.
 var ownRoutes = strings.Fields(`
+	GET:/api/v1/audit
 	GET:/api/v1/push/{push_id}
 	PATCH:/api/v1/cloud-sources/{id}
 	DELETE:/api/v1/cloud-sources/{id}

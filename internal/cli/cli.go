@@ -36,6 +36,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema to this version."`
 	Doctor  doctorCommand  `cmd:"" help:"Check the installation and say what to mend."`
 	Config  configCommand  `cmd:"" help:"Print the settings in force, secrets masked."`
+	Rekey   rekeyCommand   `cmd:"" help:"Seal the secrets in the database with the first of --secret-key."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	Org    orgCommands    `cmd:"" help:"Make and list organisations."`
@@ -59,6 +60,7 @@ type commands struct {
 	Import   importCommand   `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
 	Source   sourceCommands  `cmd:"" group:"Client" help:"Keep skills at the server, see what is wrong with them, review suggested cases."`
 	Eval     evalCommands    `cmd:"" group:"Client" help:"Keep eval suites and run them."`
+	Audit    auditCommand    `cmd:"" group:"Client" help:"Tell who changed what in the organisation."`
 }
 
 // Program is where a run of the command line reads and writes.

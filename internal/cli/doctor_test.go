@@ -22,12 +22,12 @@ func TestDoctor(t *testing.T) {
 	}{
 		{
 			"healthy", func(*testing.T, installation) {}, cli.ExitOK,
-			map[string]app.Status{"data": app.Good, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "blobs": app.Good, "jobs": app.Good},
+			map[string]app.Status{"data": app.Good, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "secret key": app.Advice, "blobs": app.Good, "jobs": app.Good},
 			"sqlite answers",
 		},
 		{
 			"open to others", func(t *testing.T, i installation) { chmod(t, i.data, 0o755) }, cli.ExitOK,
-			map[string]app.Status{"data": app.Advice, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "blobs": app.Good, "jobs": app.Good},
+			map[string]app.Status{"data": app.Advice, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "secret key": app.Advice, "blobs": app.Good, "jobs": app.Good},
 			"chmod 700",
 		},
 		{
@@ -59,7 +59,7 @@ func TestDoctor(t *testing.T) {
 		{
 			"blobs in the way",
 			func(t *testing.T, i installation) { write(t, filepath.Join(i.data, "blobs"), "x") }, cli.ExitFailed,
-			map[string]app.Status{"data": app.Good, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "blobs": app.Broken, "jobs": app.Good},
+			map[string]app.Status{"data": app.Good, "database": app.Good, "migrations": app.Good, "organisations": app.Good, "secret key": app.Advice, "blobs": app.Broken, "jobs": app.Good},
 			"check --blob-url",
 		},
 	} {

@@ -157,7 +157,7 @@ func TestMakeData(t *testing.T) {
 }
 
 func TestSettingsAreMasked(t *testing.T) {
-	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--bootstrap-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
+	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--bootstrap-key=hunter2", "--secret-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
 		"--judge-url=https://u:hunter2@m/v1", "--repohost-url=https://u:hunter2@g", "--repohost-private-key=hunter2", "--repohost-token=hunter2",
 		"--repohost-webhook-secret=hunter2", "--roles=web", "--alert-interval=30s", "--allow-private-targets")
 	if err != nil {
@@ -172,13 +172,13 @@ func TestSettingsAreMasked(t *testing.T) {
 	}
 	want := map[string]string{
 		"data": "./data", "database-url": "postgres://u:[secret]@db/w", "database-conns": "16",
-		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "roles": "web", "plan": "team", "bootstrap-key": "[secret]",
+		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
 		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
 		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-interval": "15m0s",
-		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d",
+		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d", "retention-audit": "0",
 		"workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -100,7 +100,7 @@ func (k *Keyring) Open(stored []byte, p Place) (_ []byte, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%s.%s: %w", p.Table, p.Column, err)
+			err = fmt.Errorf("%s.%s of %s: %w", p.Table, p.Column, p.Row, err)
 		}
 	}()
 	id, encoded, _ := strings.Cut(string(rest), ":")

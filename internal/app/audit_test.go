@@ -1,0 +1,290 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// unaudited are the routes that may change something without an entry, and why.
+var unaudited = map[string]string{
+	"POST /api/v1/push":             "a measurement, not a decision, and many a second",
+	"POST /v1/logs":                 "a measurement",
+	"POST /v1/traces":               "a measurement",
+	"POST /v1/metrics":              "a measurement",
+	"POST /api/v1/signals":          "a measurement",
+	"POST /api/v1/registry/sync":    "asks; what it notes of installations is a measurement",
+	"POST /api/v1/device-code":      "decides nothing: somebody has to approve it, which is recorded",
+	"POST /api/v1/device-code/poll": "public; the key that an approved login gets is recorded: TestDeviceIsRecorded in internal/auth",
+	"POST /api/v1/repohost/webhook": "public, and kept as a delivery; what the service does because of it is recorded",
+}
+
+// A change is a call of the API that changes something.
+type change struct {
+	route  string // as the route table has it
+	path   string // with {names} of ids
+	action string
+	body   any
+	keeps  string   // the name under which the id of what it made is kept
+	at     []string // where the answer has that id
+	before func(*house)
+	send   func(h *house, path, key string) answer // instead of JSON
+}
+
+func (h *house) do(c change, key string) answer {
+	h.t.Helper()
+	method, _, _ := strings.Cut(c.route, " ")
+	path := h.fill(c.path)
+	if c.send != nil {
+		return c.send(h, path, key)
+	}
+	raw, err := json.Marshal(c.body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.send(method, path, key, http.Header{"Content-Type": {"application/json"}}, []byte(h.fill(string(raw))))
+}
+
+// changes calls every route that changes something, in an order that works.
+func changes(hook string) []change {
+	aCase := object{"query": "ship it", "should_trigger": true, "source": "linked_telemetry", "provenance": "missed_query"}
+	with := func(more object) object {
+		all := object{}
+		for _, o := range []object{aCase, more} {
+			for k, v := range o {
+				all[k] = v
+			}
+		}
+		return all
+	}
+	bundle := object{
+		"schema_version": "1.0", "contributor_id": uuid.NewString(), "created_at": "2026-01-02T03:04:05Z", "agent_type": "codex",
+		"sanitization_level": "aggressive", "positive_queries": []string{}, "eval_entries": []string{}, "session_metrics": object{},
+	}
+	const sources, suites, connections, alerts = "/api/v1/cloud-sources", "/api/v1/eval-suites", "/api/v1/repohost/connections", "/api/v1/alerts"
+	return []change{
+		{route: "POST /api/v1/keys", path: "/api/v1/keys", action: "auth.key.create", body: object{"name": "CI"}, keeps: "key", at: []string{"key", "id"}},
+		{route: "DELETE /api/v1/keys/{id}", path: "/api/v1/keys/{key}", action: "auth.key.revoke"},
+
+		{
+			route: "POST /api/v1/registry", path: "/api/v1/registry", action: "registry.entry.create", keeps: "entry", at: []string{"entry", "id"},
+			send: func(h *house, path, key string) answer { return h.publish(path, key, "1.0.0") },
+		},
+		{
+			route: "POST /api/v1/registry/{id}/versions", path: "/api/v1/registry/{entry}/versions", action: "registry.version.publish",
+			send: func(h *house, path, key string) answer { return h.publish(path, key, "1.1.0") },
+		},
+		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
+		{
+			route: "POST /api/v1/registry/{id}/install", path: "/api/v1/registry/{entry}/install", action: "registry.installation.record",
+			body: object{"device_id": "laptop", "install_path": "/skills"},
+		},
+
+		{route: "POST /api/v1/repohost/settings", path: "/api/v1/repohost/settings", action: "repohost.settings.change", body: object{"write_back_mode": "off"}},
+		{
+			route: "POST /api/v1/repohost/installations", path: "/api/v1/repohost/installations", action: "repohost.installation.bind",
+			body: object{"installation_id": 7, "account_login": "acme", "account_type": "Organization"},
+		},
+		{
+			route: "POST " + connections, path: connections, action: "repohost.connection.create", keeps: "connection", at: []string{"id"},
+			body: object{"entry_id": "{entry}", "installation_id": 7, "repo_full_name": "acme/deploy"},
+		},
+		{route: "PATCH " + connections + "/{id}", path: connections + "/{connection}", action: "repohost.connection.change", body: object{"auto_publish": false}},
+		{route: "POST " + connections + "/{id}/sync", path: connections + "/{connection}/sync", action: "repohost.connection.sync"},
+		{
+			route: "POST /api/v1/repohost/deliveries/{id}/redeliver", path: "/api/v1/repohost/deliveries/{delivery}/redeliver",
+			action: "repohost.delivery.redeliver", before: (*house).deliver,
+		},
+
+		{
+			route: "POST " + alerts, path: alerts, action: "alerts.rule.create", keeps: "alert", at: []string{"id"},
+			body: object{"type": "no_data", "channel": "webhook", "config": object{"webhook_url": hook, "webhook_secret": alertSecret}},
+		},
+		{route: "PATCH " + alerts + "/{id}", path: alerts + "/{alert}", action: "alerts.rule.change", body: object{"threshold": 3}},
+		{route: "POST " + alerts + "/{id}/test", path: alerts + "/{alert}/test", action: "alerts.rule.test"},
+		{route: "POST " + alerts + "/{id}/rotate-secret", path: alerts + "/{alert}/rotate-secret", action: "alerts.rule.rotate-secret"},
+
+		{
+			route: "POST " + sources, path: sources, action: "sources.source.create", keeps: "repo-source", at: []string{"id"},
+			body: object{"type": "repohost", "label": "from the repository", "installation_id": 7, "repo_full_name": "acme/deploy"},
+		},
+		{route: "POST " + sources + "/{id}/repohost-sync", path: sources + "/{repo-source}/repohost-sync", action: "sources.snapshot.create"},
+		{
+			route: "POST " + sources + "/upload", path: sources + "/upload", action: "sources.source.create", keeps: "source", at: []string{"id"},
+			send: func(h *house, path, key string) answer {
+				return h.form(path, key, map[string]string{"label": "deploy"}, "file", "skill.tar.gz", h.archive("1"))
+			},
+		},
+		{route: "PATCH " + sources + "/{id}", path: sources + "/{source}", action: "sources.source.change", body: object{"label": "deploy, ours"}},
+
+		{
+			route: "POST " + suites, path: suites, action: "evals.suite.create", keeps: "suite", at: []string{"suite", "id"},
+			body: object{
+				"name": "triggers", "source_id": "{source}", "source_kind": "manual", "verifier_kind": "llm_judge",
+				"cases_json": []object{{"query": "ship", "expectation": "should_trigger"}},
+			},
+		},
+		{
+			route: "POST " + suites + "/import", path: suites + "/import", action: "evals.suite.create",
+			send: func(h *house, path, key string) answer {
+				return h.form(path, key, nil, "file", "queries.json", []byte(`[{"query":"a","should_trigger":true}]`))
+			},
+		},
+		{route: "PATCH " + suites + "/{id}", path: suites + "/{suite}", action: "evals.suite.change", body: object{"name": "all triggers"}},
+		{
+			route: "POST " + suites + "/{id}/runs", path: suites + "/{suite}/runs", action: "evals.run.start", keeps: "run", at: []string{"run", "id"},
+			body: object{"subject": object{"entry_id": "{entry}"}},
+		},
+		{route: "POST /api/v1/eval-runs/{id}/cancel", path: "/api/v1/eval-runs/{run}/cancel", action: "evals.run.cancel"},
+
+		{
+			route: "POST " + sources + "/{id}/eval-suggestions/review", path: sources + "/{source}/eval-suggestions/review", action: "sources.review.set",
+			body: with(object{"suggestion_id": "{suggestion}", "review_status": "accepted"}),
+		},
+		{
+			route: "POST " + sources + "/{id}/eval-suggestions/{id}/apply-to-suite", path: sources + "/{source}/eval-suggestions/{suggestion}/apply-to-suite",
+			action: "sources.review.set", body: with(object{"suite_id": "{suite}"}),
+		},
+		{
+			route: "DELETE " + sources + "/{id}/eval-suggestions/{id}/review", path: sources + "/{source}/eval-suggestions/{suggestion}/review",
+			action: "sources.review.clear",
+		},
+		{
+			route: "POST /api/v1/community/bundles", path: "/api/v1/community/bundles", action: "community.bundle.submit",
+			body: object{"creator_id": uuid.NewString(), "skill_name": "deploy", "bundle": bundle},
+		},
+		{
+			route: "PATCH /api/v1/proposals/{id}", path: "/api/v1/proposals/{proposal}", action: "proposals.proposal.move",
+			body: object{"status": "approved"}, before: (*house).propose,
+		},
+
+		{route: "DELETE " + alerts + "/{id}", path: alerts + "/{alert}", action: "alerts.rule.delete"},
+		{route: "DELETE " + connections + "/{id}", path: connections + "/{connection}", action: "repohost.connection.delete"},
+		{route: "DELETE " + suites + "/{id}", path: suites + "/{suite}", action: "evals.suite.delete"},
+		{route: "DELETE " + sources + "/{id}", path: sources + "/{source}", action: "sources.source.delete"},
+		{route: "DELETE /api/v1/me/data", path: "/api/v1/me/data", action: "telemetry.data.erase"},
+		{route: "DELETE /api/v1/registry/{id}", path: "/api/v1/registry/{entry}", action: "registry.entry.delete"},
+	}
+}
+
+// drive makes all changes and calls each with what was changed and what it was
+// answered.
+func (h *house) drive(each func(c change, a answer)) {
+	h.t.Helper()
+	for _, c := range changes(h.hook.URL + plantedPath) {
+		if c.before != nil {
+			c.before(h)
+		}
+		a := h.do(c, h.FirstKey)
+		if a.status >= 300 {
+			h.t.Fatalf("%s: %d %s", c.route, a.status, a.raw)
+		}
+		h.keep(c, a)
+		each(c, a)
+	}
+}
+
+// keep remembers the id of what a change has made.
+func (h *house) keep(c change, a answer) {
+	h.t.Helper()
+	if c.keeps == "" {
+		return
+	}
+	if h.ids[c.keeps] = a.at(c.at...); h.ids[c.keeps] == "" {
+		h.t.Fatalf("%s: no id at %v of %s", c.route, c.at, a.raw)
+	}
+}
+
+type entry struct {
+	Action, Via string
+	Actor       struct {
+		Kind, Name string
+		KeyID      *string `json:"key_id"`
+	}
+	RequestID *string `json:"request_id"`
+}
+
+// entries lists what the audit log of a key's organisation says.
+func (h *house) entries(key string, query url.Values) (all []entry) {
+	h.t.Helper()
+	query.Set("limit", "200")
+	a := h.json("GET", "/api/v1/audit?"+query.Encode(), key, nil)
+	var out struct{ Entries []entry }
+	if err := json.Unmarshal([]byte(a.raw), &out); err != nil || a.status != http.StatusOK {
+		h.t.Fatalf("audit: %d %s", a.status, a.raw)
+	}
+	return out.Entries
+}
+
+func (h *house) entriesOf(key, requestID string) []entry {
+	h.t.Helper()
+	return slices.DeleteFunc(h.entries(key, url.Values{}), func(e entry) bool { return e.RequestID == nil || *e.RequestID != requestID })
+}
+
+// TestEveryChangeIsRecorded calls every route that changes something: an entry
+// says so, and who did it. Whoever adds such a route adds it to changes, or to
+// unaudited with a reason.
+func TestEveryChangeIsRecorded(t *testing.T) {
+	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		h := newHouse(t, flags)
+		me := h.json("GET", "/api/v1/me", h.FirstKey, nil)
+		covered := map[string]bool{}
+		h.drive(func(c change, a answer) {
+			method, path, _ := strings.Cut(c.route, " ")
+			covered[routeName(method, path)] = true
+			found := h.entriesOf(h.FirstKey, a.requestID)
+			i := slices.IndexFunc(found, func(e entry) bool { return e.Action == c.action })
+			if i < 0 {
+				t.Errorf("%s left no entry %s, only %v", c.route, c.action, found)
+				return
+			}
+			e := found[i]
+			if e.Actor.Kind != "key" || e.Actor.Name != "owner@localhost" || e.Actor.KeyID == nil || *e.Actor.KeyID != me.at("key", "id") || e.Via != "api" {
+				t.Errorf("%s was recorded as done by %+v via %s", c.route, e.Actor, e.Via)
+			}
+		})
+		for _, r := range h.Routes() {
+			name := routeName(r.Method, r.Path)
+			if _, excused := unaudited[name]; r.Method != http.MethodGet && !excused && !covered[name] {
+				t.Errorf("%s changes something: record it with audit.Record and add it to changes, or to unaudited with a reason", name)
+			}
+		}
+		for _, e := range h.entries(h.stranger, url.Values{}) {
+			if e.Actor.Kind != "system" {
+				t.Errorf("the stranger's organisation has the entry %+v", e)
+			}
+		}
+	})
+}
+
+// TestRefusedChangesAreNotRecorded calls the same routes as somebody who may
+// not.
+func TestRefusedChangesAreNotRecorded(t *testing.T) {
+	h := newHouse(t, []string{"--data", t.TempDir()})
+	for _, c := range changes(h.hook.URL) {
+		if c.before != nil {
+			c.before(h)
+		}
+		refused := map[string]string{"viewer": h.viewer, "nobody": ""}
+		if strings.Contains(c.route, "{") {
+			refused["stranger"] = h.stranger
+		}
+		for who, key := range refused {
+			a := h.do(c, key)
+			if a.status < 400 || a.status >= 500 {
+				t.Errorf("%s as %s: %d %s", c.route, who, a.status, a.raw)
+			}
+			if found := slices.Concat(h.entriesOf(h.FirstKey, a.requestID), h.entriesOf(h.stranger, a.requestID)); len(found) > 0 {
+				t.Errorf("%s as %s was refused and left %v", c.route, who, found)
+			}
+		}
+		h.keep(c, h.do(c, h.FirstKey))
+	}
+}
