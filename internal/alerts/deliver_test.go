@@ -231,6 +231,9 @@ func TestGone(t *testing.T) {
 		if alert["enabled"] != false || alert["disabled_reason"] != "The target answered that it is gone (410)" {
 			t.Errorf("alert %v, want it disabled and to say why", alert)
 		}
+		if n := w.count(`audit_entries WHERE action = 'alerts.rule.disable' AND actor = 'system' AND org_id = $1 AND target_id = $2`, ada.org.ID, id); n != 1 {
+			t.Errorf("%d audit entries say that the service disabled it, want 1", n)
+		}
 		got := map[string]int{}
 		for _, d := range ada.deliveries(id) {
 			got[fmt.Sprintf("%v after %v: %v", d["status"], d["attempts"], d["detail"])]++

@@ -115,6 +115,9 @@ func TestRollback(t *testing.T) {
 		for i := range rollbacks {
 			rollbacks[i] = without(rollbacks[i], "rolled_back_at")
 		}
+		if n := w.count(`audit_entries WHERE action = 'registry.version.rollback' AND actor = 'system' AND target_id = $1`, entry); n != 1 {
+			t.Errorf("%d audit entries say that the service rolled back, want 1", n)
+		}
 		if diff := cmp.Diff(want, rollbacks); diff != "" || current != "1.0" {
 			t.Errorf("current %s, rollbacks (-want +got):\n%s", current, diff)
 		}

@@ -39,10 +39,17 @@ func unlock(ctx context.Context, db *store.DB, data string, setting config.Secre
 // findKey takes the key from the setting or the file; without either the error
 // is fs.ErrNotExist.
 func findKey(data string, setting config.Secret) (*seal.Keyring, error) {
+	var keyring *seal.Keyring
+	var err error
 	if setting != "" {
-		return seal.New(string(setting))
+		keyring, err = seal.New(string(setting))
+	} else {
+		keyring, err = seal.ReadFile(filepath.Join(data, keyFile))
 	}
-	return seal.ReadFile(filepath.Join(data, keyFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Invalid("secret-key", "secret-key: %s", err)
+	}
+	return keyring, err
 }
 
 func makeKey(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {

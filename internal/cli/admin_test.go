@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -33,6 +35,35 @@ func TestOrg(t *testing.T) {
 	r := i.run(t, "org", "list")
 	if want := regexp.MustCompile(`^[0-9a-f-]{36}  acme   team\n[0-9a-f-]{36}  small  enterprise\n$`); !want.MatchString(r.stdout) {
 		t.Errorf("list for people %q", r.stdout)
+	}
+}
+
+// TestCommandsAreRecorded: whoever has the database at hand leaves entries,
+// too.
+func TestCommandsAreRecorded(t *testing.T) {
+	i := newInstallation(t)
+	key := i.must(t, "key", "create", "--org", "acme", "--user", "ada@example.org", "--role", "admin")
+	i.must(t, "key", "revoke", "--org", "acme", key["id"].(string))
+	i.must(t, "org", "set-plan", "acme", "pro")
+	db, err := app.OpenDatabase(t.Context(), config.Database{Data: i.data, DatabaseConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	entries, _, err := (&audit.Service{DB: db}).List(t.Context(), key["org_id"].(string), audit.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Actor, e.Via, e.Action))
+	}
+	want := []string{
+		"command cli auth.organisation.set-plan", "command cli auth.key.revoke", "command cli auth.key.create", "command cli auth.user.create",
+		"command cli auth.organisation.create",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 }
 

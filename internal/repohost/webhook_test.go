@@ -156,6 +156,17 @@ func TestManyDeliveries(t *testing.T) {
 	})
 }
 
+// recorded lists who the audit log says did something, and from where.
+func recorded(t *testing.T, db *store.DB, action string) []string {
+	t.Helper()
+	rows, err := db.Query(t.Context(), `SELECT actor || ' ' || via FROM audit_entries WHERE action = $1 ORDER BY id`, action)
+	all, err := store.All(rows, err, store.Value[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestEvents(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, _ := connected(t, db, nil)
@@ -177,7 +188,13 @@ func TestEvents(t *testing.T) {
 		if suspended() != true || len(c.versions(entry)) != 1 {
 			t.Errorf("suspended is %v, %d versions", suspended(), len(c.versions(entry)))
 		}
+		if got := recorded(t, db, "repohost.installation.follow"); !slices.Equal(got, []string{"system job"}) {
+			t.Errorf("the suspension was recorded as %v", got)
+		}
 		event("installation", `{"action":"unsuspend","installation":{"id":1}}`)
+		if got := recorded(t, db, "registry.version.publish"); !slices.Equal(got, []string{"system job"}) {
+			t.Errorf("what was missed was recorded as %v", got)
+		}
 		if suspended() != false || len(c.versions(entry)) != 2 {
 			t.Errorf("unsuspended: suspended is %v, %d versions, want what was missed", suspended(), len(c.versions(entry)))
 		}
@@ -195,6 +212,9 @@ func TestEvents(t *testing.T) {
 		event("repository", `{"action":"edited","repository":{"full_name":"acme/deploy","default_branch":"trunk"},"changes":{"default_branch":{"from":"main"}}}`)
 		if got := connection()["default_branch"]; got != "trunk" {
 			t.Errorf("default branch is %v, want trunk", got)
+		}
+		if got := recorded(t, db, "repohost.connection.follow"); !slices.Equal(got, []string{"system job"}) {
+			t.Errorf("the new default branch was recorded as %v", got)
 		}
 		event("repository", `{"action":"edited","repository":{"full_name":"acme/deploy","default_branch":"x"},"changes":{"default_branch":{"from":"main"}}}`)
 		if got := connection()["default_branch"]; got != "trunk" {

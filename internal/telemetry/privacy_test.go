@@ -209,6 +209,10 @@ func TestRetention(t *testing.T) {
 				t.Errorf("%s: %d rows, want %d", table, n, want)
 			}
 		}
+		w.run(retainJob{}) // nothing is left to remove, or to record
+		if n := w.count(`audit_entries WHERE action = 'telemetry.data.expire' AND actor = 'system' AND org_id = $1`, ada.org.ID); n != 1 {
+			t.Errorf("%d audit entries, want 1", n)
+		}
 		if keys := w.keys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "young") {
 			t.Errorf("kept %d bodies", len(keys))
 		}

@@ -23,3 +23,13 @@ type (
 
 // Markdown renders a foreign text.
 func Markdown(text string) (template.HTML, error) { return (&Service{}).markdown(text) }
+
+// Forms lists the paths that forms are sent to.
+func Forms() (paths []string) {
+	for _, r := range routes() {
+		if r.method == "POST" {
+			paths = append(paths, r.path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,178 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/web"
+)
+
+// unaudited are the forms that change nothing of the organisation's.
+var unaudited = map[string]string{
+	"/theme": "a cookie", "/alerts/preview": "looks back only", "/login/device": "decides nothing: somebody has to approve it",
+}
+
+// auditor sends forms and looks for the entries that they leave.
+type auditor struct {
+	*browser
+	covered map[string]bool
+}
+
+// check wants an entry of the action for the answer to a form.
+func (a auditor) check(form, action string, p *page) *page {
+	a.w.t.Helper()
+	a.covered[form] = true
+	if p.StatusCode >= 400 {
+		a.w.t.Fatalf("%s: %d\n%s", p.name, p.StatusCode, p.body)
+	}
+	rows, err := a.w.db.Query(a.w.t.Context(), `SELECT actor || ' ' || via FROM audit_entries WHERE request_id = $1 AND action = $2 AND org_id = $3`,
+		p.Header.Get("X-Request-Id"), action, a.w.org.ID)
+	found, err := store.All(rows, err, store.Value[string])
+	if err != nil || len(found) != 1 || found[0] != "user web" {
+		a.w.t.Errorf("%s left %v for %s, %v; want one entry of a user", p.name, found, action, err)
+	}
+	return p
+}
+
+func (a auditor) send(form, path, action string, values url.Values) *page {
+	a.w.t.Helper()
+	return a.check(form, action, a.post(path, values))
+}
+
+// TestFormsAreRecorded sends every form: what it changes is recorded as done
+// by the person. Whoever adds a form adds it here, or to unaudited.
+func TestFormsAreRecorded(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(hook.Close)
+	w := newWorld(t, "sqlite", "--roles", "web", "--allow-private-targets", "--repohost-url", repos.Dir, "--repohost-webhook-secret", "hook-secret")
+	_, raw := w.key(access.Owner)
+	b := w.browser()
+	b.key = raw
+	a := auditor{b, map[string]bool{}}
+	a.send("/login", "/login", "auth.session.start", url.Values{"api_key": {raw}})
+	a.repohost()
+	a.alerts(hook.URL)
+	a.workshop()
+	a.account()
+	for _, path := range web.Forms() {
+		if _, excused := unaudited[path]; !excused && !a.covered[path] {
+			t.Errorf("POST %s changes something: record it with audit.Record and send it here, or add it to unaudited with a reason", path)
+		}
+	}
+}
+
+func (a auditor) repohost() {
+	a.w.t.Helper()
+	entry := a.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
+	a.push("deploy", "0.2.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "y")})
+	a.send("/registry/{id}/rollback", "/registry/"+entry+"/rollback", "registry.version.rollback", url.Values{"version": {"0.1.0"}, "reason": {"worse"}})
+	a.send("/repohost/settings", "/repohost/settings", "repohost.settings.change", url.Values{"mode": {"checks"}})
+	a.send("/repohost/installations", "/repohost/installations", "repohost.installation.bind",
+		url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}})
+	a.send("/repohost/connections", "/repohost/connections", "repohost.connection.create", url.Values{
+		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {"acme/deploy"}, "default_branch": {"main"}, "skill_path": {"."}, "tag_pattern": {"v*"},
+	})
+	all := a.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)
+	path := "/repohost/connections/" + all[0].(object)["id"].(string)
+	a.send("/repohost/connections/{id}", path, "repohost.connection.change", url.Values{"write_back": {"on"}})
+	a.send("/repohost/connections/{id}/sync", path+"/sync", "repohost.connection.sync", nil)
+	a.deliver("hook-secret", `{"ref":"refs/heads/main","repository":{"full_name":"acme/deploy"},"installation":{"id":7}}`)
+	deliveries := a.api("GET", "/api/v1/repohost/deliveries", nil)["deliveries"].([]any)
+	a.send("/repohost/deliveries/{id}/redeliver", "/repohost/deliveries/"+deliveries[0].(object)["id"].(string)+"/redeliver", "repohost.delivery.redeliver", nil)
+
+	source := a.api("POST", "/api/v1/cloud-sources", object{"type": "repohost", "label": "r", "installation_id": 7, "repo_full_name": "acme/deploy"})["id"].(string)
+	a.send("/sources/{id}/sync", "/sources/"+source+"/sync", "sources.snapshot.create", nil)
+	a.send("/repohost/connections/{id}/delete", path+"/delete", "repohost.connection.delete", nil)
+	a.send("/registry/{id}/delete", "/registry/"+entry+"/delete", "registry.entry.delete", url.Values{"confirm": {"deploy"}})
+}
+
+func (a auditor) alerts(address string) {
+	a.w.t.Helper()
+	a.send("/alerts", "/alerts", "alerts.rule.create", alertOn(address))
+	path := a.onlyAlert()
+	a.send("/alerts/{id}", path, "alerts.rule.change", url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}})
+	a.send("/alerts/{id}/enabled", path+"/enabled", "alerts.rule.change", url.Values{"enabled": {"false"}})
+	a.send("/alerts/{id}/test", path+"/test", "alerts.rule.test", nil)
+	a.send("/alerts/{id}/rotate-secret", path+"/rotate-secret", "alerts.rule.rotate-secret", nil)
+	a.send("/alerts/{id}/delete", path+"/delete", "alerts.rule.delete", nil)
+}
+
+// workshop is sources, suites, runs, reviews and proposals.
+func (a auditor) workshop() {
+	t := a.w.t
+	t.Helper()
+	uploaded := a.check("/sources/upload", "sources.source.create",
+		a.browser.send("/sources/upload", map[string]string{"label": "pdf"}, map[string]string{"SKILL.md": goodText}))
+	path := uploaded.Header.Get("Location")
+	a.send("/sources/{id}", path, "sources.source.change", url.Values{"label": {"tables"}})
+	a.check("/sources/{id}/upload", "sources.snapshot.create", a.browser.send(path+"/upload", nil, map[string]string{"SKILL.md": goodText + "More.\n"}))
+
+	suite := a.send("/suites/new", "/suites/new", "evals.suite.create", suiteForm("all", "one")).Header.Get("Location")
+	form := suiteForm("renamed", "one")
+	form.Set("version", "1")
+	a.send("/suites/{id}", suite, "evals.suite.change", form)
+	run := a.send("/suites/{id}/runs", suite+"/runs", "evals.run.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
+	a.send("/runs/{id}/cancel", run+"/cancel", "evals.run.cancel", nil)
+	a.send("/suites/{id}/delete", suite+"/delete", "evals.suite.delete", nil)
+
+	suggestion, err := json.Marshal(object{"ID": uuid.NewString(), "Query": "q", "Provenance": "missed_query", "LastObservedAt": time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.send("/review", "/review", "sources.review.set", url.Values{"decision": {"accept"}, "source": {id(path)}, "case": {string(suggestion)}})
+	a.send("/review/undo", "/review/undo", "sources.review.clear", nil)
+	a.send("/sources/{id}/delete", path+"/delete", "sources.source.delete", nil)
+
+	var proposal string
+	err = a.w.db.InTx(t.Context(), func(tx *store.Tx) (err error) {
+		proposal, err = (&proposals.Service{DB: a.w.db}).Propose(t.Context(), tx, proposals.Draft{
+			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description, Reason: "x", Evidence: object{}, ProposedBy: "signals",
+		})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.send("/proposals/{id}", "/proposals/"+proposal, "proposals.proposal.move", url.Values{"decision": {"approve"}})
+}
+
+func (a auditor) account() {
+	t := a.w.t
+	t.Helper()
+	for answer, action := range map[string]string{"approve": "auth.device.approve", "deny": "auth.device.deny"} {
+		login, err := a.w.auth.StartDevice(t.Context(), "cli")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.send("/device", "/device", action, url.Values{"code": {login.UserCode}, "answer": {answer}})
+	}
+	key, _ := a.w.key(access.Member)
+	a.send("/account/keys/{id}/revoke", "/account/keys/"+key.ID+"/revoke", "auth.key.revoke", nil)
+
+	second := a.w.browser()
+	second.post("/login", url.Values{"api_key": {a.key}}).want(http.StatusSeeOther)
+	caller, err := (&auth.Service{DB: a.w.db}).Authenticate(t.Context(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := a.w.auth.Sessions(t.Context(), caller.OrgID, caller.UserID)
+	if err != nil || len(sessions) != 2 {
+		t.Fatalf("sessions %v, %v", sessions, err)
+	}
+	a.send("/account/sessions/{id}/end", "/account/sessions/"+sessions[0].ID+"/end", "auth.session.end", nil)
+	a.send("/logout", "/logout", "auth.session.end", nil)
+}
