@@ -58,7 +58,9 @@ func (h *house) plantAlerts(planted map[string]string) {
 	h.t.Helper()
 	for _, config := range []object{
 		{"webhook_url": h.hook.URL + plantedPath, "webhook_secret": alertSecret},
-		{"chat_a_webhook_url": h.hook.URL + plantedPath}, {"chat_b_webhook_url": h.hook.URL + plantedPath}, {"email": plantedEmail},
+		{"chat_a_webhook_url": h.hook.URL + plantedPath},
+		{"chat_b_webhook_url": h.hook.URL + plantedPath},
+		{"email": plantedEmail},
 	} {
 		for field := range config {
 			channel := strings.TrimSuffix(strings.TrimSuffix(field, "_url"), "_webhook")
@@ -284,6 +286,27 @@ func finding(all []app.Finding, check string) app.Finding {
 	return app.Finding{}
 }
 
+// TestLostKey follows what docs/operate.md says of one.
+func TestLostKey(t *testing.T) {
+	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		h := newHouse(t, flags)
+		h.plantAlerts(map[string]string{})
+		if err := h.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(flags[len(flags)-1], "secret.key")); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, flags...)
+		for _, table := range []string{"service_secrets", "alert_states", "alert_rules"} {
+			if _, err := h.db.Exec(t.Context(), `DELETE FROM `+table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restart(t, h.FirstKey, flags...)
+	})
+}
+
 // TestReplicasNeedOneKey starts two that made a key each: the second is told.
 func TestReplicasNeedOneKey(t *testing.T) {
 	databaseURL := storetest.URL(t, "postgres")
@@ -314,7 +337,7 @@ func TestPlainRowsAreSealed(t *testing.T) {
 		exec(`UPDATE alert_rules SET secret = $1, old_secret = $1 WHERE secret IS NOT NULL`, alertSecret)
 
 		s := start(t, settings(t, append(flags, "--secret-key", sealtest.Key(3), "--allow-private-targets")...))
-		h.service.url = s.url
+		h.url = s.url
 		got, err := (&auth.Service{DB: h.db, Seal: keyringOf(t, 3)}).Secret(t.Context(), "blob-urls")
 		if err != nil || string(got) != secret {
 			t.Errorf("blob-urls is %q, %v; want what it was", got, err)
