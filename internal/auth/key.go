@@ -55,7 +55,7 @@ const (
 	testPrefix  = "st_test_"
 	keyLength   = 43 // base62 characters: 256 bits
 	shownLength = len(livePrefix) + 4
-	maxName     = 100 // characters of a key's name
+	maxName     = 100 // characters of a key's or a person's name
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -71,6 +72,9 @@ func (u *NewUser) normalise() error {
 	u.Email = strings.ToLower(address.Address)
 	if u.Name == "" {
 		u.Name, _, _ = strings.Cut(u.Email, "@")
+	}
+	if utf8.RuneCountInString(u.Name) > maxName {
+		return fault.Invalid("name", "name must have at most %d characters", maxName)
 	}
 	if !u.Role.Valid() {
 		return fault.Invalid("role", "role must be viewer, member, admin or owner")

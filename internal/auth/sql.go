@@ -77,6 +77,19 @@ func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, err
 	return store.All(rows, err, scanUser)
 }
 
+// lockedOwners are the ids of an organisation's owners, who stay owners until
+// the transaction ends.
+func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT id FROM users WHERE org_id = $1 AND role = $2 ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
+	return store.All(rows, err, store.Value[string])
+}
+
+func updateRole(ctx context.Context, q store.Querier, u User) error {
+	_, err := q.Exec(ctx, `UPDATE users SET role = $3 WHERE org_id = $1 AND id = $2`, u.OrgID, u.ID, u.Role)
+	return err
+}
+
 func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
 	var permissions *string
 	if k.Permissions != nil {

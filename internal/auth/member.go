@@ -1,0 +1,95 @@
+package auth
+
+import (
+	"context"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// MayGive reports whether the caller may give others a role: nobody gives
+// what they do not have themselves.
+func MayGive(c access.Caller, role access.Role) bool {
+	return c.May(access.Admin) && mayPass(c, role.Permissions()) == nil
+}
+
+// mayPass refuses permissions that the caller does not have.
+func mayPass(c access.Caller, permissions []access.Permission) error {
+	for _, p := range permissions {
+		if !c.May(p) {
+			return fault.New(fault.Denied, "You do not have the permission %s and cannot give it", p)
+		}
+	}
+	return nil
+}
+
+// AddMember adds a person to the caller's organisation, with a first key to
+// hand over, which nobody will see again.
+func (s *Service) AddMember(ctx context.Context, c access.Caller, n NewUser) (u User, raw string, err error) {
+	n.OrgID = c.OrgID
+	if err := n.normalise(); err != nil {
+		return User{}, "", err
+	}
+	if err := mayPass(c, n.Role.Permissions()); err != nil {
+		return User{}, "", err
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if u, err = addUser(ctx, tx, n); err != nil {
+			return err
+		}
+		_, raw, err = createKey(ctx, tx, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: "first key"})
+		return err
+	})
+	return u, raw, err
+}
+
+// SetRole changes the role of a person of the caller's organisation, who may
+// be the caller. An organisation keeps an owner. Replicas learn it within
+// seconds, as with keys.
+func (s *Service) SetRole(ctx context.Context, c access.Caller, userID string, role access.Role) (u User, err error) {
+	if !role.Valid() {
+		return u, fault.Invalid("role", "role must be viewer, member, admin or owner")
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		u, err = setRole(ctx, tx, c, User{ID: userID, Role: role})
+		return err
+	})
+	s.holders.clear()
+	return u, err
+}
+
+func setRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (User, error) {
+	u, err := userByID(ctx, tx, c.OrgID, wanted.ID)
+	if err != nil {
+		return u, err
+	}
+	// Whoever is above the caller stays there.
+	if err := mayPass(c, slices.Concat(u.Role.Permissions(), wanted.Role.Permissions())); err != nil {
+		return u, err
+	}
+	owners, err := lockedOwners(ctx, tx, c.OrgID)
+	if err != nil {
+		return u, err
+	}
+	if wanted.Role != access.Owner && slices.Equal(owners, []string{u.ID}) {
+		return u, fault.New(fault.Conflict, "%s is the only owner; make another person owner first", u.Email)
+	}
+	u.Role = wanted.Role
+	return u, updateRole(ctx, tx, u)
+}
+
+// CreateMachineKey makes a key of the organisation's holder for machines with
+// that role. It never allows more than the key that the caller used.
+func (s *Service) CreateMachineKey(ctx context.Context, c access.Caller, role access.Role, n NewKey) (Key, string, error) {
+	if !role.Valid() {
+		return Key{}, "", fault.Invalid("role", "role must be viewer, member, admin or owner")
+	}
+	n.OrgID = c.OrgID
+	if err := mayPass(c, narrow(role, n.Permissions)); err != nil {
+		return Key{}, "", err
+	}
+	_, k, raw, err := s.IssueKey(ctx, Holder{Role: role}, n)
+	return k, raw, err
+}
