@@ -157,9 +157,9 @@ func TestPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
 	viewer, admin := w.as(access.Viewer), w.as(access.AdminRole)
-	viewer.get("/account").want(http.StatusOK).wantNoText("Keys of default", "Revoke")
-	admin.get("/account").want(http.StatusOK).wantText("Keys of default", "Revoke")
-	viewer.post("/account/keys/"+admin.keyID+"/revoke", nil).want(http.StatusForbidden).wantText("This needs the permission admin")
+	viewer.get("/settings/keys").want(http.StatusForbidden)
+	admin.get("/settings/keys").want(http.StatusOK).wantText("Keys of default", "Revoke")
+	viewer.post("/settings/keys/"+admin.keyID+"/revoke", nil).want(http.StatusForbidden).wantText("This needs the permission admin")
 	for b, want := range map[*browser]bool{viewer: false, admin: true} {
 		if got := strings.Contains(b.get("/").texts("nav")[0], "Code host"); got != want {
 			t.Errorf("the menu offers the code host: %v, want %v", got, want)
@@ -169,7 +169,7 @@ func TestPermissions(t *testing.T) {
 	for _, path := range []string{"/", "/skills", "/skills/pdf"} {
 		narrowed.get(path).want(http.StatusForbidden).wantText("This needs the permission read")
 	}
-	narrowed.get("/account").want(http.StatusOK).wantText("registry:push").wantNoText("Keys of default")
+	narrowed.get("/account").want(http.StatusOK).wantText("registry:push").wantNoText("Keys of the organisation")
 }
 
 func TestLargeForm(t *testing.T) {

@@ -128,11 +128,6 @@ func TestAccount(t *testing.T) {
 	b.post(others[0], nil).wantLocation("/account")
 	b.get("/account").wantText("The session was ended.")
 	second.get("/account").wantLocation("/login?next=%2Faccount")
-
-	b.post("/account/keys/"+b.keyID+"/revoke", nil).want(http.StatusConflict).wantText("You are signed in with this key")
-	b.post("/account/keys/"+stranger.keyID+"/revoke", nil).wantLocation("/account")
-	stranger.get("/account").wantLocation("/login?next=%2Faccount")
-	b.post("/account/keys/none/revoke", nil).want(http.StatusNotFound)
 }
 
 func TestDeviceApproval(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 // navItem is one entry of the menu.
 type navItem struct {
 	Path, Label, Icon string
+	Also              string // other pages that belong to it begin so
 	Current           bool
 }
 
@@ -20,11 +21,11 @@ var menu = []navItem{
 	{Path: "/skills", Label: "Skills", Icon: "skills"},
 	{Path: "/review", Label: "Review", Icon: "review"},
 	{Path: "/sources", Label: "Sources", Icon: "sources"},
-	{Path: "/suites", Label: "Suites", Icon: "suites"},
+	{Path: "/suites", Label: "Suites", Icon: "suites", Also: "/runs"},
 	{Path: "/registry", Label: "Registry", Icon: "registry"},
 	{Path: "/repohost", Label: "Code host", Icon: "repohost"},
 	{Path: "/alerts", Label: "Alerts", Icon: "alerts"},
-	{Path: "/community", Label: "Community", Icon: "community"},
+	{Path: "/community", Label: "Community", Icon: "community", Also: "/signals"},
 	{Path: "/proposals", Label: "Proposals", Icon: "proposals"},
 	{Path: "/settings", Label: "Settings", Icon: "settings"},
 }
@@ -39,7 +40,12 @@ func navFor(c access.Caller, path string) []navItem {
 		})
 	})
 	for i, n := range items {
-		items[i].Current = path == n.Path || n.Path != "/" && strings.HasPrefix(path, n.Path+"/")
+		items[i].Current = within(path, n.Path) || n.Also != "" && within(path, n.Also)
 	}
 	return items
+}
+
+// within reports whether a page is the one at a path, or below it.
+func within(page, path string) bool {
+	return page == path || path != "/" && strings.HasPrefix(page, path+"/")
 }

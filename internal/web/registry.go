@@ -170,10 +170,7 @@ func (s *Service) userNames(v *visit) (map[string]string, error) {
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	names := make(map[string]string, len(users))
 	for _, u := range users {
-		names[u.ID] = u.Name
-		if u.Name == "" {
-			names[u.ID] = u.Email
-		}
+		names[u.ID] = personName(u)
 	}
 	return names, err
 }

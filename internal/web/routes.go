@@ -98,7 +98,16 @@ func routes() []route {
 		{method: "POST", path: "/device", limit: codes, do: (*Service).answerDevice},
 		{method: "GET", path: "/account", do: (*Service).account},
 		{method: "POST", path: "/account/sessions/{id}/end", do: (*Service).endSession},
-		{method: "POST", path: "/account/keys/{id}/revoke", permission: access.Admin, do: (*Service).revokeKey},
+
+		{method: "GET", path: "/settings", permission: access.Read, do: (*Service).settings},
+		{method: "GET", path: "/settings/members", permission: access.Read, do: (*Service).members},
+		{method: "POST", path: "/settings/members", permission: access.Admin, do: (*Service).addMember},
+		{method: "POST", path: "/settings/members/{id}/role", permission: access.Admin, do: (*Service).setRole},
+		{method: "GET", path: "/settings/keys", permission: access.Admin, do: (*Service).keys},
+		{method: "POST", path: "/settings/keys", permission: access.Admin, do: (*Service).createKey},
+		{method: "POST", path: "/settings/keys/{id}/revoke", permission: access.Admin, do: (*Service).revokeKey},
+		{method: "GET", path: "/settings/connect", permission: access.Read, do: (*Service).connect},
+		{method: "POST", path: "/settings/connect", permission: access.Admin, do: (*Service).connectWithKey},
 	}
 }
 

@@ -1,0 +1,52 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+)
+
+// placeholder stands for a key that nobody has made yet.
+const placeholder = "st_live_..."
+
+// agentConnections are the settings of agents, as docs/telemetry.md has them.
+func agentConnections(server, key string) []connection {
+	fill := strings.NewReplacer("$SERVER", server, "$KEY", key)
+	return []connection{
+		{"Claude Code", "In the shell's profile, or the same names in the env object of ~/.claude/settings.json.", fill.Replace(claudeCode)},
+		{"Codex", "In ~/.codex/config.toml.", fill.Replace(codex)},
+		{"Copilot", "For the command line, the app and the SDK.", fill.Replace(copilot)},
+		{"Transcripts", "What Claude Code left on this machine before you connected it.", fill.Replace("whetstone import --server $SERVER --api-key $KEY")},
+	}
+}
+
+const (
+	claudeCode = `export CLAUDE_CODE_ENABLE_TELEMETRY=1
+export OTEL_LOGS_EXPORTER=otlp
+export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
+export OTEL_EXPORTER_OTLP_ENDPOINT="$SERVER"
+export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $KEY"
+export OTEL_LOG_TOOL_DETAILS=1`
+
+	codex = `[otel]
+metrics_exporter = { otlp-http = { endpoint = "$SERVER/v1/metrics", protocol = "binary", headers = { Authorization = "Bearer $KEY" } } }`
+
+	copilot = `export COPILOT_OTEL_ENABLED=true
+export OTEL_EXPORTER_OTLP_ENDPOINT="$SERVER"
+export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $KEY"`
+
+	commandLine = `whetstone login --server $SERVER
+whetstone push ./my-skill
+whetstone install my-skill`
+)
+
+// installerConnections are how skills get onto people's machines. The key of
+// the last stands in its address, since installers send no headers.
+func installerConnections(server, org, key string) []connection {
+	fill := strings.NewReplacer("$SERVER", server, "$ORG", url.PathEscape(org), "$KEY", key)
+	return []connection{
+		{"whetstone", "The login opens a page here to approve it and keeps a key of its own.", fill.Replace(commandLine)},
+		{"npx skills", "Public skills of this organisation.", fill.Replace("npx skills add $SERVER/o/$ORG")},
+		{"npx skills, with what only the organisation may see", "The key is part of the address: use one that can only read.",
+			fill.Replace("npx skills add $SERVER/o/$ORG/$KEY")},
+	}
+}

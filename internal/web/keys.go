@@ -1,0 +1,136 @@
+package web
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// keysView lists the organisation's keys, and has the form of a new one.
+type keysView struct {
+	Keys           []keyView
+	Total, PerPage int
+	Form           keyForm
+	Roles          []access.Role // of machines, that the caller may give
+	Permissions    []access.Permission
+	Made           *madeKey // that was just made
+}
+
+type keyView struct {
+	auth.Key
+	Holder string
+	State  string // active, expired or revoked
+	Own    bool   // the caller's session hangs on it
+}
+
+// A madeKey is shown once.
+type madeKey struct{ Name, Raw string }
+
+// keyForm is a key as it was typed.
+type keyForm struct {
+	Name        string
+	Holder      string // "" for the caller, else the role of a machine
+	Permissions []access.Permission
+	Days        string // "" for ever
+}
+
+const (
+	// keysShown is how many keys a page lists.
+	keysShown  = 50
+	maxKeyDays = 3650
+)
+
+func (s *Service) keys(v *visit) (answer, error) {
+	view, err := s.keyList(v)
+	return show("settings_keys", "Keys", view), err
+}
+
+func (s *Service) keyList(v *visit) (view keysView, err error) {
+	view = keysView{PerPage: keysShown, Form: keyForm{Days: "90"}, Permissions: v.Caller.Permissions}
+	for _, role := range access.Roles() {
+		if auth.MayGive(v.Caller, role) {
+			view.Roles = append(view.Roles, role)
+		}
+	}
+	var found []auth.Key
+	if found, view.Total, err = s.Auth.Keys(v.Context(), v.Caller.OrgID, keysShown, v.offset(keysShown)); err != nil {
+		return view, err
+	}
+	names, err := s.userNames(v)
+	for _, k := range found {
+		view.Keys = append(view.Keys, keyView{Key: k, Holder: names[k.UserID], State: k.State(), Own: k.ID == v.Caller.KeyID})
+	}
+	return view, err
+}
+
+// createKey answers with the page itself: a redirect would have to carry the
+// key.
+func (s *Service) createKey(v *visit) (answer, error) {
+	form := v.keyForm()
+	raw, problem := s.makeKey(v, form)
+	view, err := s.keyList(v)
+	if err != nil {
+		return answer{}, err
+	}
+	if problem != nil {
+		view.Form = form
+		return show("settings_keys", "Keys", view).refused(problem)
+	}
+	view.Made = &madeKey{form.Name, raw}
+	return show("settings_keys", "Keys", view), nil
+}
+
+func (s *Service) makeKey(v *visit, form keyForm) (raw string, err error) {
+	n, err := form.key(time.Now())
+	if err != nil {
+		return "", err
+	}
+	if form.Holder == "" {
+		_, raw, err = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
+	} else {
+		_, raw, err = s.Auth.CreateMachineKey(v.Context(), v.Caller, access.Role(form.Holder), n)
+	}
+	return raw, err
+}
+
+func (v *visit) keyForm() keyForm {
+	f := keyForm{Name: strings.TrimSpace(v.FormValue("name")), Holder: v.FormValue("holder"), Days: strings.TrimSpace(v.FormValue("days"))}
+	for _, p := range v.PostForm["permission"] {
+		f.Permissions = append(f.Permissions, access.Permission(p))
+	}
+	return f
+}
+
+// key reads the form; no permission chosen leaves all that the holder has.
+func (f keyForm) key(now time.Time) (auth.NewKey, error) {
+	n := auth.NewKey{Name: f.Name, Permissions: f.Permissions}
+	if f.Days == "" {
+		return n, nil
+	}
+	days, err := strconv.Atoi(f.Days)
+	if err != nil || days < 1 || days > maxKeyDays {
+		return n, fault.Invalid("expires_at", "Days must be a whole number from 1 to %d, or empty", maxKeyDays)
+	}
+	at := now.AddDate(0, 0, days)
+	n.ExpiresAt = &at
+	return n, nil
+}
+
+// Narrowed reports whether the form narrows the key to a permission.
+func (f keyForm) Narrowed(p access.Permission) bool { return slices.Contains(f.Permissions, p) }
+
+func (s *Service) revokeKey(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	if id == v.Caller.KeyID {
+		return answer{}, fault.New(fault.Conflict, "You are signed in with this key; sign in with another one to revoke it")
+	}
+	if err := s.Auth.RevokeKey(v.Context(), v.Caller.OrgID, id); err != nil {
+		return answer{}, err
+	}
+	return redirect("/settings/keys", "The key was revoked, and its sessions have ended."), nil
+}

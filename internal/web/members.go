@@ -1,0 +1,73 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+)
+
+// membersView is who belongs to the organisation.
+type membersView struct {
+	Members []memberRow
+	Roles   []access.Role // that the caller may give
+	Form    auth.NewUser  // as it was typed
+}
+
+type memberRow struct {
+	auth.User
+	Self       bool
+	Changeable bool // by the caller
+}
+
+func (s *Service) members(v *visit) (answer, error) {
+	view, err := s.memberList(v)
+	return show("settings_members", "Members", view), err
+}
+
+func (s *Service) memberList(v *visit) (membersView, error) {
+	view := membersView{Form: auth.NewUser{Role: access.DefaultRole}}
+	for _, role := range access.Roles() {
+		if auth.MayGive(v.Caller, role) {
+			view.Roles = append(view.Roles, role)
+		}
+	}
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	for _, u := range users {
+		view.Members = append(view.Members, memberRow{User: u, Self: u.ID == v.Caller.UserID, Changeable: auth.MayGive(v.Caller, u.Role)})
+	}
+	return view, err
+}
+
+// addedView is a person's first key, which is shown once.
+type addedView struct{ Email, Key string }
+
+// addMember answers with a page itself: a redirect would have to carry the
+// key.
+func (s *Service) addMember(v *visit) (answer, error) {
+	n := auth.NewUser{
+		Email: strings.TrimSpace(v.FormValue("email")), Name: strings.TrimSpace(v.FormValue("name")), Role: access.Role(v.FormValue("role")),
+	}
+	u, raw, err := s.Auth.AddMember(v.Context(), v.Caller, n)
+	if err == nil {
+		return show("settings_added", "First key", addedView{u.Email, raw}), nil
+	}
+	view, failure := s.memberList(v)
+	if failure != nil {
+		return answer{}, failure
+	}
+	view.Form = n
+	return show("settings_members", "Members", view).refused(err)
+}
+
+func (s *Service) setRole(v *visit) (answer, error) {
+	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
+	if err == nil {
+		return redirect("/settings/members", personName(u)+" is "+string(u.Role)+" now."), nil
+	}
+	view, failure := s.memberList(v)
+	if failure != nil {
+		return answer{}, failure
+	}
+	return show("settings_members", "Members", view).refused(err)
+}

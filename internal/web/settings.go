@@ -1,0 +1,125 @@
+package web
+
+import (
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+)
+
+// settingsView is the organisation, and what is in force for it.
+type settingsView struct {
+	Plans     []planRow
+	Retention []setting
+}
+
+// A planRow is what a plan adds to those before it.
+type planRow struct {
+	Plan    access.Plan
+	Adds    string
+	Has     bool // the organisation's plan includes it
+	Current bool
+}
+
+// A setting is one that whoever runs the service has chosen.
+type setting struct{ What, Value, Name, Note string }
+
+var planTexts = map[access.Plan]string{
+	access.Free:       "figures of skills, alerts, sources, suites and runs, the review queue, reading the registry",
+	access.Pro:        "publishing, installing and rolling back, the code host",
+	access.Team:       "who has installed which version, and who has edited it",
+	access.Enterprise: "nothing more on this server",
+}
+
+func (s *Service) settings(v *visit) (answer, error) {
+	view := settingsView{Retention: s.retention()}
+	for _, p := range access.Plans() {
+		view.Plans = append(view.Plans, planRow{p, planTexts[p], v.Caller.Plan.Includes(p), v.Caller.Plan == p})
+	}
+	return show("settings", "Settings", view), nil
+}
+
+func (s *Service) retention() []setting {
+	return []setting{
+		{"Raw data", daysOf(s.Telemetry.Retention), "retention-prompts", "prompts, records and bodies as they came; the figures made of them stay"},
+		{"Rates look back", daysOf(time.Duration(s.Skills.Window) * day), "metrics-window", "pass rate, trigger rate and confidence of skills"},
+		{"Alerts look", "every " + s.Alerts.Interval.String(), "alert-interval", "and a second after new sessions"},
+		{"A session in a browser", daysOf(auth.SessionLifetime), "", daysOf(auth.SessionIdle) + " without a visit"},
+	}
+}
+
+const day = 24 * time.Hour
+
+func daysOf(d time.Duration) string {
+	if d%day != 0 {
+		return d.String()
+	}
+	return daysText(float64(d / day))
+}
+
+// connectView says how agents and people reach this server.
+type connectView struct {
+	Agents     []connection
+	Installers []connection
+	Admins     []string // who can make keys, for those who cannot
+	Made       bool     // a key was made and is filled in
+}
+
+// A connection is what to copy to connect one program.
+type connection struct{ Title, Text, Code string }
+
+func (s *Service) connect(v *visit) (answer, error) {
+	view := s.connections(v, placeholder, "KEY")
+	var err error
+	if !v.Caller.May(access.Admin) {
+		view.Admins, err = s.admins(v)
+	}
+	return show("settings_connect", "Connect agents", view), err
+}
+
+func (s *Service) connections(v *visit, agentKey, installerKey string) connectView {
+	return connectView{
+		Agents:     agentConnections(s.PublicURL, agentKey),
+		Installers: installerConnections(s.PublicURL, v.Caller.OrgName, installerKey),
+	}
+}
+
+// connectWithKey makes a key for one purpose and fills it in. It answers with
+// the page itself: a redirect would have to carry the key.
+func (s *Service) connectWithKey(v *visit) (answer, error) {
+	installers := v.FormValue("for") == "installers"
+	n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.Write}}
+	if installers {
+		n = auth.NewKey{Name: "installers", Permissions: []access.Permission{access.Read}}
+	}
+	_, raw, err := s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
+	if err != nil {
+		return show("settings_connect", "Connect agents", s.connections(v, placeholder, "KEY")).refused(err)
+	}
+	view := s.connections(v, raw, "KEY")
+	if installers {
+		view = s.connections(v, placeholder, raw)
+	}
+	view.Made = true
+	return show("settings_connect", "Connect agents", view), nil
+}
+
+// admins are the names of those who can manage the organisation.
+func (s *Service) admins(v *visit) ([]string, error) {
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	var names []string
+	for _, u := range users {
+		if u.Role == access.AdminRole || u.Role == access.Owner {
+			names = append(names, personName(u))
+		}
+	}
+	return names, err
+}
+
+// personName is what people call somebody.
+func personName(u auth.User) string {
+	if u.Name == "" {
+		return u.Email
+	}
+	return u.Name
+}
