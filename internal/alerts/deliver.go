@@ -298,7 +298,7 @@ func (s *Service) testNotice(r Rule, id string) notify.Notice {
 	now := store.Now()
 	n := notify.Notice{
 		ID: id, EpisodeID: id, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
-		Threshold: r.Threshold, WindowFrom: now.AddDate(0, 0, -windowDays), WindowTo: now, TriggeredAt: now, URL: s.PublicURL,
+		Threshold: r.Threshold, WindowFrom: now.AddDate(0, 0, -WindowDays), WindowTo: now, TriggeredAt: now, URL: s.PublicURL,
 	}
 	if r.SkillID != nil {
 		n.SkillID = *r.SkillID

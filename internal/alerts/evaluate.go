@@ -75,7 +75,7 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 		if err != nil || len(rules) == 0 {
 			return err
 		}
-		standings, err := s.Skills.Standings(ctx, tx, orgID, windowDays)
+		standings, err := s.Skills.Standings(ctx, tx, orgID, WindowDays)
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func newEvent(r Rule, s skills.Standing, t Transition, now time.Time) Event {
 	e := Event{
 		ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, SkillID: s.ID, SkillName: s.Name, Type: r.Type, Transition: t,
 		Threshold: r.Threshold, GradedSessions: s.GradedSessions, LastSessionAt: s.LastSeenAt, OccurredAt: now,
-		WindowFrom: now.Truncate(24*time.Hour).AddDate(0, 0, 1-windowDays), WindowTo: now,
+		WindowFrom: now.Truncate(24*time.Hour).AddDate(0, 0, 1-WindowDays), WindowTo: now,
 	}
 	if r.Type == NoData {
 		days := max(0, now.Sub(lastHeard(r, s)).Hours()/24) // a client's clock may run ahead

@@ -33,7 +33,7 @@ type simulated struct {
 func (s *simulated) session(r Rule, p float64) Transition {
 	s.now = s.now.Add(24 * time.Hour / sessionsPerDay)
 	s.verdict = append(s.verdict, s.random.Float64() < p)
-	if len(s.verdict) > windowDays*sessionsPerDay {
+	if len(s.verdict) > WindowDays*sessionsPerDay {
 		s.verdict = s.verdict[1:]
 	}
 	passed := 0

@@ -45,8 +45,10 @@ const (
 	none     Transition = ""
 )
 
+// WindowDays is how far the pass rate of a rule looks back.
+const WindowDays = 7
+
 const (
-	windowDays    = 7 // of the pass rate
 	enoughGraded  = 5 // sessions; fewer never fire
 	goodToResolve = 2 // looks in a row
 	remindEvery   = 24 * time.Hour

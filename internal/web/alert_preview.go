@@ -12,7 +12,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
-	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // A preview shows when a rule would have fired over the last days.
@@ -46,13 +45,11 @@ type episode struct {
 
 const (
 	previewDays = 90
-	// enoughGraded is the number of graded sessions that alerts want.
-	enoughGraded = 5
-	stripsShown  = 8
-	stripWidth   = 720.0
-	stripTop     = 4.0
-	stripBottom  = 60.0
-	stripBase    = 78.0
+	stripsShown = 8
+	stripWidth  = 720.0
+	stripTop    = 4.0
+	stripBottom = 60.0
+	stripBase   = 78.0
 )
 
 // preview looks at the days behind with the eyes of the rule in a form.
@@ -74,7 +71,7 @@ func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Perf
 	for i, k := range all {
 		ids[i] = k.ID
 	}
-	before := smoothDays - 1
+	before := alerts.WindowDays - 1
 	if rule.Type == alerts.NoData {
 		before = int(math.Ceil(rule.Threshold))
 	}
@@ -123,55 +120,65 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// newStrip judges each day as alerts would at its end; the first days only
+// newStrip looks at each day as the rule would at its end; the first days only
 // count for those after them.
 func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, before int) strip {
 	s := strip{SkillID: k.ID, Name: k.Name, From: days[before].Date, To: days[len(days)-1].Date}
-	firing := false
-	for i := before; i < len(days); i++ {
-		bad, known := judgeDay(rule, k, days, i)
-		if known && bad != firing {
-			if firing = bad; firing {
-				s.Episodes = append(s.Episodes, episode{From: days[i].Date})
-			}
+	looks := looksAt(k, days, before)
+	fired := rule.Replay(looks)
+	begin := len(days) - len(looks)
+	for i, firing := range fired {
+		if !firing {
+			continue
 		}
-		if firing {
-			e := &s.Episodes[len(s.Episodes)-1]
-			e.To, e.Open = days[i].Date, i == len(days)-1
-			e.Days++
-			s.Days++
+		date := days[begin+i].Date
+		if i == 0 || !fired[i-1] {
+			s.Episodes = append(s.Episodes, episode{From: date})
 		}
+		e := &s.Episodes[len(s.Episodes)-1]
+		e.To, e.Open = date, i == len(fired)-1
+		e.Days++
+		s.Days++
 	}
 	s.draw(rule, days, before)
 	s.Label = s.describe()
 	return s
 }
 
-// judgeDay reports whether a rule finds a day bad, and whether there is enough
-// to say so.
-func judgeDay(rule alerts.Rule, k skills.Performance, days []overview.Day, at int) (bad, known bool) {
-	if rule.Type == alerts.NoData {
-		return silentDay(rule, k, days, at)
+// looksAt are how a skill stood at the ends of days, from its first session
+// on: before that it was not there.
+func looksAt(k skills.Performance, days []overview.Day, before int) []alerts.Look {
+	if k.FirstSeenAt == nil {
+		return nil
 	}
-	rate, graded := smoothed(days, at)
-	if graded < enoughGraded {
-		return false, false
+	now := time.Now()
+	heard := *k.FirstSeenAt
+	var looks []alerts.Look
+	for i, d := range days {
+		end := endOf(d, now)
+		if d.Sessions > 0 {
+			heard = end
+		}
+		if i < before || end.Before(*k.FirstSeenAt) {
+			continue
+		}
+		last := heard
+		look := alerts.Look{At: end, Standing: skills.Standing{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
+		if rate, graded := smoothed(days, i); graded > 0 {
+			look.PassRate, look.GradedSessions = &rate, int64(graded)
+		}
+		looks = append(looks, look)
 	}
-	if rule.Sensitivity == alerts.Confident {
-		_, rate = stats.Wilson(rate, graded)
-	}
-	return skills.Below(rate, rule.Threshold), true
+	return looks
 }
 
-// silentDay counts the days since the last session. Before its first session a
-// skill was not there.
-func silentDay(rule alerts.Rule, k skills.Performance, days []overview.Day, at int) (bad, known bool) {
-	if k.FirstSeenAt == nil || k.FirstSeenAt.UTC().Format(time.DateOnly) > days[at].Date {
-		return false, false
+// endOf is the last moment of a day, or now if it is not over.
+func endOf(d overview.Day, now time.Time) time.Time {
+	begin, err := time.Parse(time.DateOnly, d.Date)
+	if end := begin.Add(day - time.Microsecond); err == nil && end.Before(now) {
+		return end
 	}
-	need := max(1, int(math.Ceil(rule.Threshold)))
-	heard := slices.ContainsFunc(days[at+1-need:at+1], func(d overview.Day) bool { return d.Sessions > 0 })
-	return !heard, true
+	return now
 }
 
 // draw makes the picture: the rate and its limit or the sessions, over the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
@@ -120,7 +121,7 @@ const (
 	chartBottom = 176.0 // of the rates
 	barTop      = 192.0
 	barBase     = 236.0
-	smoothDays  = 7
+	smoothDays  = alerts.WindowDays // so that the line is what rules look at
 )
 
 // newChart draws days, oldest first.
