@@ -57,6 +57,48 @@ func TestAppend(t *testing.T) {
 	})
 }
 
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c, other := w.org("acme"), w.org("other")
+		id := c.create(judged(trigger("Extract  tables"), trigger("extract rows")))["id"].(string)
+		remove := func(orgID, suiteID string, o object) (gone bool, err error) {
+			raw, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.InTx(t.Context(), func(tx *store.Tx) error {
+				gone, err = w.evals.Remove(t.Context(), tx, orgID, suiteID, raw)
+				return err
+			})
+			return gone, err
+		}
+		for _, row := range []struct {
+			org, suite string
+			o          object
+			gone       bool
+			cases      float64
+		}{
+			{c.org.ID, id, trigger("another"), true, 2},
+			{c.org.ID, id, with(trigger("extract tables"), "expectation", "should_not_trigger"), true, 2},
+			{other.org.ID, id, trigger("extract tables"), true, 2}, // another's suite is none
+			{c.org.ID, uuid.NewString(), trigger("extract tables"), true, 2},
+			{c.org.ID, id, trigger("extract tables"), true, 1},
+			{c.org.ID, id, trigger("extract tables"), true, 1},
+			{c.org.ID, id, trigger("extract rows"), false, 1}, // its last case
+		} {
+			gone, err := remove(row.org, row.suite, row.o)
+			if got := c.get(suitesPath + "/" + id).suite()["case_count"]; err != nil || gone != row.gone || got != row.cases {
+				t.Errorf("%v: gone %v, %v cases, want %v: %v", row.o, gone, got, row.cases, err)
+			}
+		}
+		if _, err := remove(c.org.ID, id, object{"prompt": "a"}); !fault.Is(err, fault.Malformed) {
+			t.Errorf("no trigger query: %v", err)
+		}
+	})
+}
+
 func TestAppendRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

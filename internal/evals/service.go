@@ -233,6 +233,30 @@ func (s *Service) Append(ctx context.Context, tx *store.Tx, orgID, sourceID, sui
 	return suite, saveSuite(ctx, tx, &suite)
 }
 
+// Remove takes a trigger query out of a suite, in the caller's transaction, and
+// reports whether it is not there any more: the last case of a suite stays.
+// A suite that is gone has no case.
+func (s *Service) Remove(ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage) (gone bool, err error) {
+	defer fault.Wrap(&err, "remove from eval suite %s", suiteID)
+	suite, err := suiteByID(ctx, tx, orgID, suiteID, tx.Dialect().ForUpdate())
+	if fault.Is(err, fault.NotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	unwanted, err := newTrigger(c)
+	if err != nil {
+		return false, err
+	}
+	left := slices.DeleteFunc(slices.Clone(suite.Cases), func(c Case) bool { return sameTrigger(c, unwanted) })
+	if len(left) == len(suite.Cases) || len(left) == 0 {
+		return len(left) > 0, nil
+	}
+	suite.setCases(left)
+	return true, saveSuite(ctx, tx, &suite)
+}
+
 func newTrigger(raw json.RawMessage) (Case, error) {
 	var f Fields
 	if err := json.Unmarshal(raw, &f); err != nil {

@@ -109,19 +109,51 @@ func (s *Service) Clear(ctx context.Context, orgID, sourceID, suggestionID strin
 		if err != nil {
 			return err
 		}
-		found, err := deleteReview(ctx, tx, src.ID, suggestionID)
+		return s.forget(ctx, tx, src, suggestionID)
+	})
+}
+
+func (s *Service) forget(ctx context.Context, tx *store.Tx, src Source, suggestionID string) error {
+	found, err := deleteReview(ctx, tx, src.ID, suggestionID)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fault.New(fault.NotFound, "Review not found")
+	}
+	if err := markReviewed(ctx, tx, src.ID, suggestionID, false); err != nil {
+		return err
+	}
+	if err := src.record(ctx, tx, "sources.review.clear", audit.Detail{"suggestion": suggestionID}); err != nil {
+		return err
+	}
+	return s.Suggest(ctx, tx, src.OrgID, src.ID) // the case may stand in a suite
+}
+
+// Undo takes a decision back with what it did: its case leaves the suite to
+// which it was applied. Gone reports whether it stands in none; a suite keeps
+// its last case.
+func (s *Service) Undo(ctx context.Context, orgID, sourceID, suggestionID string) (gone bool, err error) {
+	defer fault.Wrap(&err, "undo review on source %s", sourceID)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		src, err := lock(ctx, tx, orgID, sourceID)
 		if err != nil {
 			return err
 		}
-		if !found {
-			return fault.New(fault.NotFound, "Review not found")
-		}
-		if err := markReviewed(ctx, tx, src.ID, suggestionID, false); err != nil {
+		r, err := reviewOf(ctx, tx, src, suggestionID)
+		if err != nil {
 			return err
 		}
-		if err := src.record(ctx, tx, "sources.review.clear", audit.Detail{"suggestion": suggestionID}); err != nil {
-			return err
+		if gone = true; r.AppliedSuiteID != nil {
+			raw, err := r.triggerCase()
+			if err != nil {
+				return err
+			}
+			if gone, err = s.Suites.Remove(ctx, tx, orgID, *r.AppliedSuiteID, raw); err != nil {
+				return err
+			}
 		}
-		return s.Suggest(ctx, tx, orgID, src.ID) // the case may stand in a suite
+		return s.forget(ctx, tx, src, suggestionID)
 	})
+	return gone, err
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -223,6 +225,44 @@ func TestApply(t *testing.T) {
 				ada.review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).wantError(c.status, "")
 				ada.clear(id, fresh).wantError(http.StatusNotFound, "Review not found") // no trace of it
 			})
+		}
+	})
+}
+
+// TestUndo: a decision goes with what it did, or not at all.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada, eve := w.org("acme"), w.org("other")
+		id := ada.made(object{"type": "upload", "label": "x"})
+		plain := strings.TrimPrefix(id, sources.Prefix)
+		first := object{"case_kind": "trigger_query", "query": "Stands", "expectation": "should_trigger"}
+		suite, empty := w.suites.add(ada.org.ID, id, "llm_judge", first), w.suites.add(ada.org.ID, id, "llm_judge")
+		for _, c := range []struct {
+			suite string
+			gone  bool
+			left  int
+		}{{suite, true, 1}, {empty, false, 1}} {
+			suggestion := uuid.NewString()
+			ada.apply(id, suggestion, c.suite, nil).want(http.StatusOK)
+			if _, err := w.sources.Undo(t.Context(), eve.org.ID, plain, suggestion); fault.Of(err) == fault.Internal {
+				t.Errorf("somebody else's decision: %v", err)
+			}
+			gone, err := w.sources.Undo(t.Context(), ada.org.ID, plain, suggestion)
+			if left := len(w.suites.cases(c.suite)); err != nil || gone != c.gone || left != c.left {
+				t.Errorf("gone %v, %d cases left, want %v and %d: %v", gone, left, c.gone, c.left, err)
+			}
+			if _, err := w.sources.Undo(t.Context(), ada.org.ID, plain, suggestion); !fault.Is(err, fault.NotFound) {
+				t.Errorf("once more: %v", err)
+			}
+		}
+		draft := text(ada.review(id, nil).want(http.StatusOK).object()["review"].(object), "suggestionId")
+		if gone, err := w.sources.Undo(t.Context(), ada.org.ID, plain, draft); err != nil || !gone {
+			t.Errorf("a draft: %v, %v", gone, err)
+		}
+		if n := len(ada.reviewed(id)); n != 0 {
+			t.Errorf("%d reviews are left", n)
 		}
 	})
 }

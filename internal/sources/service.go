@@ -79,6 +79,9 @@ type Suites interface {
 	// fault.NotFound; one of another source or of none, one that is not
 	// llm_judge and one that is full are a fault.Conflict.
 	Append(ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage) (Suite, error)
+	// Remove takes a case out of a suite in the transaction, and reports
+	// whether it is not there any more: a suite keeps its last case.
+	Remove(ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage) (gone bool, err error)
 	// OfSource lists the suites of a source.
 	OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error)
 	// Cases lists the cases of all suites of a source.

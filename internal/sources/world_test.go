@@ -218,6 +218,27 @@ func (s *shelf) patch(suiteID string, c object) error {
 	})
 }
 
+func (s *shelf) Remove(ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage) (bool, error) {
+	found, err := s.find(ctx, tx, "org_id = $1 AND id = $2"+tx.Dialect().ForUpdate(), orgID, suiteID)
+	if err != nil || len(found) == 0 {
+		return true, err
+	}
+	cases := []json.RawMessage{}
+	if err := json.Unmarshal([]byte(found[0].cases), &cases); err != nil {
+		return false, err
+	}
+	cases = slices.DeleteFunc(cases, func(k json.RawMessage) bool { return string(k) == string(c) })
+	if len(cases) == 0 {
+		return false, nil
+	}
+	raw, err := json.Marshal(cases)
+	if err != nil {
+		return false, err
+	}
+	_, err = tx.Exec(ctx, `UPDATE test_suites SET cases = $2 WHERE id = $1`, suiteID, string(raw))
+	return true, err
+}
+
 func (s *shelf) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]sources.Suite, error) {
 	found, err := s.find(ctx, q, "org_id = $1 AND source_id = $2 ORDER BY id", orgID, sourceID)
 	all := []sources.Suite{}

@@ -233,18 +233,13 @@ func (s *Service) undo(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	message := "The decision was taken back."
-	if last.SuiteID != nil {
-		removed, err := s.takeOut(v, last)
-		if err != nil {
-			return answer{}, err
-		}
-		if !removed {
-			message = "The decision was taken back. The case stays in its suite, which would be empty without it."
-		}
-	}
-	if err := s.Sources.Clear(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID); err != nil {
+	gone, err := s.Sources.Undo(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID)
+	if err != nil {
 		return answer{}, err
+	}
+	message := "The decision was taken back."
+	if !gone {
+		message += " The case stays in its suite, which would be empty without it."
 	}
 	if scope != last.SourceID {
 		scope = ""
@@ -254,36 +249,6 @@ func (s *Service) undo(v *visit) (answer, error) {
 		message += " The suggestion comes back in a moment."
 	}
 	return redirect(reviewPath(scope, at), message), err
-}
-
-// takeOut removes the case of a decision from its suite, and reports whether
-// it is not there any more.
-func (s *Service) takeOut(v *visit, d overview.Decided) (bool, error) {
-	suite, err := s.Evals.Suite(v.Context(), v.Caller.OrgID, *d.SuiteID)
-	if fault.Is(err, fault.NotFound) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	expectation := evals.ShouldNotTrigger
-	if d.ShouldTrigger {
-		expectation = evals.ShouldTrigger
-	}
-	var left []evals.Fields
-	for _, c := range suite.Cases {
-		if c.Kind != evals.TriggerQuery || c.Query != d.Query || c.Expectation != expectation {
-			left = append(left, c.Fields)
-		}
-	}
-	if len(left) == len(suite.Cases) {
-		return true, nil
-	}
-	if len(left) == 0 {
-		return false, nil
-	}
-	_, err = s.Evals.Update(v.Context(), v.Caller.OrgID, suite.ID, evals.Change{Cases: left, IfVersion: &suite.Version})
-	return err == nil, err
 }
 
 // placeOf is where in the queue the suggestion of a decision is that was taken
