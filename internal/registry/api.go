@@ -165,9 +165,14 @@ type VersionPath struct {
 }
 
 func (s *Service) download(ctx context.Context, in VersionPath) (httpapi.Stream, error) {
-	name, hash, err := contentOf(ctx, s.DB, access.From(ctx).OrgID, in)
+	return s.Download(ctx, access.From(ctx).OrgID, in)
+}
+
+// Download sends the archive of a version that the organisation may see.
+func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (httpapi.Stream, error) {
+	name, hash, err := contentOf(ctx, s.DB, orgID, at)
 	if fault.Is(err, fault.NotFound) {
-		_, _, err = s.Version(ctx, access.From(ctx).OrgID, in.ID, in.Version) // says which of the two is missing
+		_, _, err = s.Version(ctx, orgID, at.ID, at.Version) // says which of the two is missing
 	}
 	if err != nil {
 		return nil, err
@@ -178,7 +183,7 @@ func (s *Service) download(ctx context.Context, in VersionPath) (httpapi.Stream,
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		blob.ServeBody(w, r, body, info, blob.SignOptions{
-			Filename: archiveName(name, in.Version), ContentType: "application/gzip",
+			Filename: archiveName(name, at.Version), ContentType: "application/gzip",
 		})
 	}, nil
 }

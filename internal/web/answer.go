@@ -41,6 +41,14 @@ func redirect(path, message string) answer {
 // error after the first byte can only be logged.
 func raw(fn func(http.ResponseWriter) error) answer { return answer{send: fn} }
 
+// stream answers as an operation of the API does.
+func stream(v *visit, s httpapi.Stream) answer {
+	return raw(func(w http.ResponseWriter) error {
+		s(w, v.Request)
+		return nil
+	})
+}
+
 // refused shows the form again with what is wrong with it. An error that the
 // person cannot mend in the form is given back.
 func (a answer) refused(err error) (answer, error) {

@@ -269,6 +269,12 @@ func (s *Service) registryVersion(v *visit) (answer, error) {
 	return show("registry_version", title, view), err
 }
 
+func (s *Service) downloadVersion(v *visit) (answer, error) {
+	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
+	archive, err := s.Registry.Download(v.Context(), v.Caller.OrgID, at)
+	return stream(v, archive), err
+}
+
 // openFile shows the file that was asked for, else the SKILL.md, else the
 // first.
 func (s *Service) openFile(v *visit, view *versionView) error {

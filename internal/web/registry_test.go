@@ -255,3 +255,23 @@ func TestRegistryHostileTexts(t *testing.T) {
 	}
 	b.get("/registry/"+id).wantText("<script>alert(1)</script>", "onerror=alert(1)")
 }
+
+func TestRegistryDownload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	entry := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "x")})
+	path := "/registry/" + entry + "/versions/1.0.0"
+	b.get(path).want(http.StatusOK).wantText("download")
+	file := w.as(access.Viewer).get(path + "/download").want(http.StatusOK)
+	if got := file.Header.Get("Content-Type"); got != "application/gzip" || !strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("it is sent as %s, %s", got, file.Header.Get("Content-Disposition"))
+	}
+	pkg, err := skillpkg.Read(t.Context(), strings.NewReader(file.body), skillpkg.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg.Close()
+	b.get("/registry/" + entry + "/versions/9/download").want(http.StatusNotFound)
+	w.otherOrg(access.Team).get(path + "/download").want(http.StatusNotFound)
+}

@@ -16,11 +16,10 @@ type repohostView struct {
 	Modes          []modeChoice
 	Installations  []repohost.Installation
 	Connections    []connectionRow
-	Entries        []registry.Listed // to connect to
+	Entries        int // that a repository can be connected to
 	Deliveries     []repohost.Delivery
 	Total, PerPage int // of the deliveries
 	Bind           bindForm
-	Connect        repohost.Connection // as it was typed
 }
 
 // A modeChoice is a write-back mode in a person's words.
@@ -57,34 +56,33 @@ func (s *Service) repohost(v *visit) (answer, error) {
 
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
-	view = repohostView{Modes: modeChoices, PerPage: deliveriesShown, Connect: newConnection()}
+	view = repohostView{Modes: modeChoices, PerPage: deliveriesShown}
 	if view.Mode, err = s.Repohost.Mode(ctx, org); err != nil {
 		return view, err
 	}
 	if view.Installations, err = s.Repohost.Installations(ctx, org); err != nil {
 		return view, err
 	}
-	connections, last, err := s.Repohost.Connections(ctx, org)
-	if err != nil {
+	if view.Connections, err = s.connectionRows(v); err != nil {
 		return view, err
 	}
-	for _, c := range connections {
-		row := connectionRow{Connection: c}
-		if a, ok := last[c.ID]; ok {
-			row.Last = &a
-		}
-		view.Connections = append(view.Connections, row)
-	}
-	if view.Entries, _, err = s.Registry.List(ctx, org, registry.Filter{Limit: registry.MaxSync}); err != nil {
+	if _, view.Entries, err = s.Registry.List(ctx, org, registry.Filter{Limit: 1}); err != nil {
 		return view, err
 	}
 	view.Deliveries, view.Total, err = s.Repohost.Deliveries(ctx, org, deliveriesShown, v.offset(deliveriesShown))
 	return view, err
 }
 
-// newConnection is what the form begins with, as the API's defaults are.
-func newConnection() repohost.Connection {
-	return repohost.Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true}
+func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
+	connections, last, err := s.Repohost.Connections(v.Context(), v.Caller.OrgID)
+	rows := make([]connectionRow, len(connections))
+	for i, c := range connections {
+		rows[i].Connection = c
+		if a, ok := last[c.ID]; ok {
+			rows[i].Last = &a
+		}
+	}
+	return rows, err
 }
 
 func (s *Service) setMode(v *visit) (answer, error) {
@@ -133,35 +131,6 @@ func (f bindForm) installation() (repohost.Installation, error) {
 		return repohost.Installation{}, fault.Issues(issues...)
 	}
 	return repohost.Installation{InstallationID: id, AccountLogin: f.Login, AccountType: f.Type}, nil
-}
-
-func (s *Service) connectRepo(v *visit) (answer, error) {
-	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 is nobody's
-	form := repohost.Connection{
-		EntryID: v.FormValue("entry_id"), InstallationID: installation, RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name")),
-		DefaultBranch: strings.TrimSpace(v.FormValue("default_branch")), SkillPath: strings.TrimSpace(v.FormValue("skill_path")),
-		TagPattern: strings.TrimSpace(v.FormValue("tag_pattern")), AutoPublish: v.FormValue("auto_publish") != "",
-		WriteBackEnabled: v.FormValue("write_back") != "",
-	}
-	made, err := s.Repohost.Connect(v.Context(), v.Caller, form)
-	if err == nil {
-		return redirect("/repohost", made.RepoFullName+" is connected to "+made.EntryName+"."), nil
-	}
-	view, failure := s.codeHost(v)
-	if failure != nil {
-		return answer{}, failure
-	}
-	view.Connect = form
-	return show("repohost", "Code host", view).refused(err)
-}
-
-func (s *Service) changeConnection(v *visit) (answer, error) {
-	auto, back := v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
-	c, err := s.Repohost.Update(v.Context(), v.Caller.OrgID, v.PathValue("id"), repohost.Change{AutoPublish: &auto, WriteBackEnabled: &back})
-	if err != nil {
-		return answer{}, err
-	}
-	return redirect("/repohost", "The connection of "+c.RepoFullName+" was changed."), nil
 }
 
 // syncConnection tells of an attempt that failed where the connection can be

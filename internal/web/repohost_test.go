@@ -46,7 +46,7 @@ func TestRepohost(t *testing.T) {
 	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
 	connection := b.bind(entry)
 	page := b.get("/repohost").want(http.StatusOK).wantText("acme/deploy is connected to deploy.", "nothing yet", "sent nothing yet")
-	page.wantForms("/repohost/installations", connection, connection+"/sync", connection+"/delete", "/repohost/connections", "/repohost/settings")
+	page.wantForms("/repohost/installations", connection+"/sync", connection+"/delete", "/repohost/settings")
 
 	b.post(connection+"/sync", nil).wantLocation("/repohost")
 	b.get("/repohost").want(http.StatusOK).wantText("acme/deploy: published. Published version 0.0.0-repohost.", "sync of")
@@ -68,6 +68,44 @@ func TestRepohost(t *testing.T) {
 	b.post(connection+"/delete", nil).wantLocation("/repohost")
 	b.get("/repohost").want(http.StatusOK).wantText("No repository is connected")
 	b.get("/registry/" + entry).want(http.StatusOK).wantText("0.0.0-repohost.")
+}
+
+// TestRepohostConnection chooses a repository, and changes what is published of
+// it.
+func TestRepohostConnection(t *testing.T) {
+	t.Parallel()
+	repos := hosttest.NewRepos(t)
+	w := newWorld(t, "sqlite", "--repohost-url", repos.Dir)
+	for _, name := range []string{"acme/deploy", "acme/other", "zeta/third"} {
+		repos.Create(name).Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
+	}
+	b := w.as(access.Owner)
+	b.get("/repohost/connections/new").want(http.StatusOK).wantText("No account is bound")
+	connection := b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
+	b.post("/repohost/installations", url.Values{"installation_id": {"8"}, "account_login": {"zeta"}, "account_type": {"User"}}).wantLocation("/repohost")
+	page := b.get("/repohost/connections/new").want(http.StatusOK).wantText("acme/deploy", "acme/other", "Connect by name").wantNoText("zeta/third")
+	checkPage(t, page)
+	b.get("/repohost/connections/new?installation=8").want(http.StatusOK).wantText("zeta/third").wantNoText("acme/other")
+	b.get("/repohost/connections/new?installation=9").want(http.StatusOK).wantText("Installation 9 is not bound", "Connect by name")
+	form := b.get("/repohost/connections/new?installation=8&repo=zeta%2Fthird&branch=trunk").want(http.StatusOK)
+	checkPage(t, form)
+	for field, want := range map[string]string{"repo_full_name": "zeta/third", "default_branch": "trunk", "skill_path": "."} {
+		if got := attr(form.all("input#" + field)[0], "value"); got != want {
+			t.Errorf("%s is %q, want %q", field, got, want)
+		}
+	}
+
+	checkPage(t, b.get(connection).want(http.StatusOK).wantText("acme/deploy").wantForms(connection))
+	b.post(connection, url.Values{"default_branch": {"release"}, "skill_path": {"skills/deploy"}, "tag_pattern": {"deploy-*"}}).wantLocation("/repohost")
+	changed := b.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)[0].(object)
+	if changed["default_branch"] != "release" || changed["skill_path"] != "skills/deploy" || changed["tag_pattern"] != "deploy-*" || changed["auto_publish"] != false {
+		t.Errorf("the connection is %v", changed)
+	}
+	bad := b.post(connection, url.Values{"default_branch": {"a..b"}, "skill_path": {"../x"}}).want(http.StatusBadRequest)
+	if got := attr(bad.all("input#skill_path")[0], "value"); got != "../x" || len(bad.all("p.field-problem")) != 2 {
+		t.Errorf("the form comes back with %q and %d problems", got, len(bad.all("p.field-problem")))
+	}
+	b.get("/repohost/connections/none").want(http.StatusNotFound)
 }
 
 func TestRepohostForms(t *testing.T) {
@@ -165,7 +203,10 @@ func TestRepohostAccess(t *testing.T) {
 	b := w.as(access.Member)
 	connection := b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
 	viewer, other := w.as(access.Viewer), w.otherOrg(access.Pro)
-	viewer.get("/repohost").want(http.StatusForbidden)
+	for _, path := range []string{"/repohost", "/repohost/connections/new", connection} {
+		viewer.get(path).want(http.StatusForbidden)
+	}
+	other.get(connection).want(http.StatusNotFound)
 	for _, path := range []string{connection, connection + "/sync", connection + "/delete"} {
 		viewer.post(path, nil).want(http.StatusForbidden)
 		other.post(path, nil).want(http.StatusNotFound)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -134,14 +133,8 @@ func (r runView) Failing() int { return r.Counts["fail"] + r.Counts["error"] }
 
 // runEvents streams what happens in a run, as the API does.
 func (s *Service) runEvents(v *visit) (answer, error) {
-	stream, err := s.Evals.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
-	if err != nil {
-		return answer{}, err
-	}
-	return raw(func(w http.ResponseWriter) error {
-		stream(w, v.Request)
-		return nil
-	}), nil
+	events, err := s.Evals.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
+	return stream(v, events), err
 }
 
 func (s *Service) cancelRun(v *visit) (answer, error) {

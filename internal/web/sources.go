@@ -110,13 +110,9 @@ func (s *Service) uploadSnapshot(v *visit) (answer, error) {
 // takeUpload reads the files of a form: for a new source, or for one that is
 // there.
 func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err error) {
-	if err := v.ParseMultipartForm(uploadMemory); err != nil {
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return t, fault.New(fault.TooLarge, "The files are over the limit of 10 MiB")
-		}
-		return t, fault.New(fault.Malformed, "The form could not be read").Because(err)
+	if err := readUpload(v); err != nil {
+		return t, err
 	}
-	dropEmpty(v)
 	pkg, err := s.Sources.OpenUpload(v.Context(), *v.MultipartForm)
 	if err != nil {
 		return t, err
@@ -135,11 +131,18 @@ func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err er
 // maxLabel is how long a label may be, as at the API.
 const maxLabel = 200
 
-// dropEmpty removes the part that a browser sends for a file that nobody
-// chose.
-func dropEmpty(v *visit) {
+// readUpload reads a form with files, without the part that a browser sends
+// for a file that nobody chose.
+func readUpload(v *visit) error {
+	if err := v.ParseMultipartForm(uploadMemory); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return fault.New(fault.TooLarge, "The files are over the limit of 10 MiB")
+		}
+		return fault.New(fault.Malformed, "The form could not be read").Because(err)
+	}
 	files := v.MultipartForm.File["file"]
 	if len(files) == 1 && files[0].Filename == "" && files[0].Size == 0 {
 		delete(v.MultipartForm.File, "file")
 	}
+	return nil
 }

@@ -10,6 +10,8 @@ type suitesView struct {
 	Rows    []suiteRow
 	Total   int
 	PerPage int
+	Sources []sources.Source // that an imported suite can be for
+	Import  suiteForm        // as it was typed
 }
 
 type suiteRow struct {
@@ -21,20 +23,24 @@ type suiteRow struct {
 const suitesPerPage = 25
 
 func (s *Service) suites(v *visit) (answer, error) {
+	view, err := s.suiteList(v)
+	return show("suites", "Suites", view), err
+}
+
+func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	org := v.Caller.OrgID
 	found, total, err := s.Evals.Suites(v.Context(), org, evals.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
 	if err != nil {
-		return answer{}, err
+		return view, err
 	}
-	all, err := s.Sources.List(v.Context(), org, sources.Filter{})
-	if err != nil {
-		return answer{}, err
+	view = suitesView{Total: total, PerPage: suitesPerPage, Rows: make([]suiteRow, len(found))}
+	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
+		return view, err
 	}
 	labels := map[string]string{}
-	for _, src := range all {
+	for _, src := range view.Sources {
 		labels[src.ID] = src.Label
 	}
-	view := suitesView{Total: total, PerPage: suitesPerPage, Rows: make([]suiteRow, len(found))}
 	for i, suite := range found {
 		view.Rows[i].Suite = suite
 		if suite.SourceID != nil {
@@ -42,11 +48,11 @@ func (s *Service) suites(v *visit) (answer, error) {
 		}
 		runs, _, err := s.Evals.Runs(v.Context(), org, suite.ID, 1, 0)
 		if err != nil {
-			return answer{}, err
+			return view, err
 		}
 		if len(runs) > 0 {
 			view.Rows[i].Last = &runs[0]
 		}
 	}
-	return show("suites", "Suites", view), nil
+	return view, nil
 }

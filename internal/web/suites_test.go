@@ -152,3 +152,35 @@ func TestSuiteAccess(t *testing.T) {
 	form.Set("source", id(source))
 	other.post("/suites/new", form).mustNotBe(http.StatusSeeOther)
 }
+
+// TestSuiteFiles takes a suite out and in again.
+func TestSuiteFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, viewer := w.as(access.Member), w.as(access.Viewer)
+	path := b.newSuite("triggers", "extract the tables", "!tell me the weather")
+	file := viewer.get(path + "/export?format=suite").want(http.StatusOK)
+	if got := file.Header.Get("Content-Disposition"); got != `attachment; filename="`+id(path)+`.json"` {
+		t.Errorf("it is sent as %q", got)
+	}
+	viewer.get(path + "/export?format=trigger").want(http.StatusOK)
+	viewer.get(path + "/export?format=evals.json").want(http.StatusConflict).wantText("The format evals.json holds only")
+	viewer.get(path + "/export?format=x").want(http.StatusBadRequest)
+
+	fields, files := map[string]string{"name": "again"}, map[string]string{"file": file.body}
+	made := b.send("/suites/import", fields, files).want(http.StatusSeeOther).Header.Get("Location")
+	b.get(made).want(http.StatusOK).wantText("The suite was imported.", "again", "2 cases")
+	source := b.upload("pdf", map[string]string{"pdf/SKILL.md": sourceText})
+	fields["source"] = id(source)
+	b.send("/suites/import", fields, files).want(http.StatusSeeOther)
+	b.get(source).wantText("again")
+
+	b.send("/suites/import", fields, nil).want(http.StatusBadRequest).wantText("Choose a file")
+	refused := b.send("/suites/import", fields, map[string]string{"file": payload}).want(http.StatusBadRequest).wantInert()
+	if got := attr(refused.all("input#name")[0], "value"); got != "again" {
+		t.Errorf("the name comes back as %q", got)
+	}
+	viewer.send("/suites/import", fields, files).want(http.StatusForbidden)
+	viewer.get("/suites").want(http.StatusOK).wantForms()
+	w.otherOrg(access.Team).get(path + "/export?format=suite").want(http.StatusNotFound)
+}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+)
+
+// connectionView is a connection to be made or changed.
+type connectionView struct {
+	Form          repohost.Connection // ID is "" for a new one
+	Last          *repohost.Attempt   // nil: nothing was attempted
+	Installations []repohost.Installation
+	Entries       []registry.Listed           // to connect to
+	Repositories  []repohost.ListedRepository // to choose from, until one is chosen
+	Unreachable   string                      // why there are none
+}
+
+// newConnection lets a person choose a repository, then say what to publish
+// of it.
+func (s *Service) newConnection(v *visit) (answer, error) {
+	q := v.URL.Query()
+	// As the API's defaults are.
+	form := repohost.Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true, RepoFullName: q.Get("repo")}
+	if branch := q.Get("branch"); branch != "" {
+		form.DefaultBranch = branch
+	}
+	form.InstallationID, _ = strconv.ParseInt(q.Get("installation"), 10, 64) // 0 is nobody's
+	view, err := s.connectionForm(v, form)
+	if err == nil && form.RepoFullName == "" {
+		err = s.offerRepositories(v, &view)
+	}
+	return show("repohost_connection", "Connect a repository", view), err
+}
+
+func (s *Service) connectionForm(v *visit, form repohost.Connection) (view connectionView, err error) {
+	view.Form = form
+	if view.Installations, err = s.Repohost.Installations(v.Context(), v.Caller.OrgID); err != nil {
+		return view, err
+	}
+	if form.InstallationID == 0 && len(view.Installations) > 0 {
+		view.Form.InstallationID = view.Installations[0].InstallationID
+	}
+	view.Entries, _, err = s.Registry.List(v.Context(), v.Caller.OrgID, registry.Filter{Limit: registry.MaxSync})
+	return view, err
+}
+
+// offerRepositories lists what the account has, newest first. A code host that
+// does not answer leaves the name to be typed.
+func (s *Service) offerRepositories(v *visit, view *connectionView) error {
+	if len(view.Installations) == 0 {
+		return nil
+	}
+	found, err := s.Repohost.Repositories(v.Context(), v.Caller.OrgID, view.Form.InstallationID)
+	if fault.Is(err, fault.BadGateway) || fault.Is(err, fault.Conflict) {
+		view.Unreachable = err.Error()
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b repohost.ListedRepository) int {
+		switch {
+		case a.PushedAt == nil || b.PushedAt == nil:
+			return 0
+		default:
+			return b.PushedAt.Compare(*a.PushedAt)
+		}
+	})
+	view.Repositories = found
+	return err
+}
+
+// Choose is where a repository is connected.
+func (c connectionView) Choose(r repohost.ListedRepository) string {
+	return "/repohost/connections/new?" + url.Values{
+		"installation": {strconv.FormatInt(c.Form.InstallationID, 10)}, "repo": {r.FullName}, "branch": {r.DefaultBranch},
+	}.Encode()
+}
+
+func (s *Service) connectRepo(v *visit) (answer, error) {
+	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 is nobody's
+	form := repohost.Connection{EntryID: v.FormValue("entry_id"), InstallationID: installation, RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name"))}
+	readConnection(v, &form)
+	made, err := s.Repohost.Connect(v.Context(), v.Caller, form)
+	if err == nil {
+		return redirect("/repohost", made.RepoFullName+" is connected to "+made.EntryName+"."), nil
+	}
+	view, failure := s.connectionForm(v, form)
+	if failure != nil {
+		return answer{}, failure
+	}
+	return show("repohost_connection", "Connect a repository", view).refused(err)
+}
+
+// readConnection reads what can be changed of a connection. A field that the
+// form does not have stays as it is; an unchecked box is one that it does not
+// have.
+func readConnection(v *visit, c *repohost.Connection) {
+	for name, field := range map[string]*string{"default_branch": &c.DefaultBranch, "skill_path": &c.SkillPath, "tag_pattern": &c.TagPattern} {
+		if v.PostForm.Has(name) {
+			*field = strings.TrimSpace(v.PostForm.Get(name))
+		}
+	}
+	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
+}
+
+// connection shows one with all that can be changed.
+func (s *Service) connection(v *visit) (answer, error) {
+	row, err := s.connectionRow(v)
+	return show("repohost_connection", row.RepoFullName, connectionView{Form: row.Connection, Last: row.Last}), err
+}
+
+func (s *Service) connectionRow(v *visit) (connectionRow, error) {
+	rows, err := s.connectionRows(v)
+	if err != nil {
+		return connectionRow{}, err
+	}
+	i := slices.IndexFunc(rows, func(r connectionRow) bool { return r.ID == v.PathValue("id") })
+	if i < 0 {
+		return connectionRow{}, fault.New(fault.NotFound, "Connection not found")
+	}
+	return rows[i], nil
+}
+
+func (s *Service) changeConnection(v *visit) (answer, error) {
+	row, err := s.connectionRow(v)
+	if err != nil {
+		return answer{}, err
+	}
+	form := row.Connection
+	readConnection(v, &form)
+	c, err := s.Repohost.Update(v.Context(), v.Caller.OrgID, form.ID, repohost.Change{
+		DefaultBranch: &form.DefaultBranch, SkillPath: &form.SkillPath, TagPattern: &form.TagPattern,
+		AutoPublish: &form.AutoPublish, WriteBackEnabled: &form.WriteBackEnabled,
+	})
+	if err != nil {
+		return show("repohost_connection", form.RepoFullName, connectionView{Form: form, Last: row.Last}).refused(err)
+	}
+	return redirect("/repohost", "The connection of "+c.RepoFullName+" was changed."), nil
+}

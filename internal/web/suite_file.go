@@ -1,0 +1,83 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// importSuite makes a suite of a file.
+func (s *Service) importSuite(v *visit) (answer, error) {
+	done, problem := s.takeSuite(v)
+	if problem == nil {
+		return redirect(pathTo("suites", done.Suite.ID), importText(done)), nil
+	}
+	view, err := s.suiteList(v)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Import = suiteForm{Name: v.PostFormValue("name"), Source: v.PostFormValue("source")}
+	return show("suites", "Suites", view).refused(problem)
+}
+
+func (s *Service) takeSuite(v *visit) (done evals.ImportResult, err error) {
+	if err := readUpload(v); err != nil {
+		return done, err
+	}
+	files := v.MultipartForm.File["file"]
+	if len(files) != 1 {
+		return done, fault.Invalid("file", "Choose a file")
+	}
+	f := evals.Import{Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename, Size: files[0].Size}
+	if utf8.RuneCountInString(f.Name) > maxLabel {
+		return done, fault.Invalid("name", "name must have at most %d characters", maxLabel)
+	}
+	if source := v.PostFormValue("source"); source != "" {
+		f.SourceID = &source
+	}
+	content, err := files[0].Open()
+	if err != nil {
+		return done, err
+	}
+	defer content.Close()
+	f.Content = content
+	return s.Evals.Import(v.Context(), v.Caller, f)
+}
+
+// importText says what became of a file.
+func importText(done evals.ImportResult) string {
+	text := "The suite was imported."
+	for _, r := range done.Refused {
+		text += " " + r.Task + " was left out: " + strings.Join(r.Reasons, "; ") + "."
+	}
+	for _, w := range done.Warnings {
+		text += " " + w + "."
+	}
+	return short(maxFlash, text)
+}
+
+// Formats are the forms of file that a suite can be downloaded in.
+func (s suiteView) Formats() []choice {
+	return []choice{
+		{string(evals.FormatSuite), "suite, with everything"},
+		{string(evals.FormatEvals), "evals.json, for rubric cases"},
+		{string(evals.FormatTrigger), "trigger queries"},
+	}
+}
+
+func (s *Service) exportSuite(v *visit) (answer, error) {
+	format := evals.Format(v.URL.Query().Get("format"))
+	switch format {
+	case evals.FormatSuite, evals.FormatEvals, evals.FormatTrigger:
+	default:
+		return answer{}, fault.Invalid("format", "format must be suite, evals.json or trigger")
+	}
+	suite, file, err := s.Evals.Export(v.Context(), v.Caller.OrgID, v.PathValue("id"), format)
+	return raw(func(w http.ResponseWriter) error {
+		w.Header().Set("Content-Disposition", `attachment; filename="`+suite.ID+`.json"`)
+		return send(w, "application/json", file)
+	}), err
+}
