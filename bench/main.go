@@ -37,6 +37,7 @@ func benchmarks() []benchmark {
 		{"ingest", "POST of telemetry beside the driver's batches", benchIngest},
 		{"ingest-peer", "POST of telemetry beside PocketBase", benchIngestPeer},
 		{"skills-read", "GET of skills as observations grow", benchSkillsRead},
+		{"home", "the first page of the dashboard: its weight, and how soon it is there", benchHome},
 		{"notice", "from a guilty grade to the webhook", benchNotice},
 		{"sweep", "one evaluation of 100 alerts on 1,000 skills", benchSweep},
 		{"eval", "a run of 10,000 deterministic cases beside promptfoo", benchEvals},

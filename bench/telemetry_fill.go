@@ -51,11 +51,11 @@ func (l *lab) readSizes() []readSize {
 
 // readOn measures servers of all sizes, which take turns.
 func (l *lab) readOn(ctx context.Context, database string, fresh func() (string, error)) ([]row, error) {
-	reads := []struct{ name, path string }{{"one skill", "/v1/skills/observed-07"}, {"all skills", "/v1/skills"}}
+	reads := []struct{ name, path string }{{"one skill", "/v1/skills/observed-007"}, {"all skills", "/v1/skills"}}
 	sizes := l.readSizes()
 	var sides []side
 	for _, size := range sizes {
-		s, err := l.serveObserved(ctx, fresh, size.count)
+		s, err := l.serveObserved(ctx, fresh, observer{count: size.count, skills: readSkills, days: readDays})
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +91,8 @@ func (l *lab) readOn(ctx context.Context, database string, fresh func() (string,
 	return rows, nil
 }
 
-// serveObserved starts a server on a database with so many observations.
-func (l *lab) serveObserved(ctx context.Context, fresh func() (string, error), count int) (*server, error) {
+// serveObserved starts a server on a database with what the observer writes.
+func (l *lab) serveObserved(ctx context.Context, fresh func() (string, error), o observer) (*server, error) {
 	url, err := fresh()
 	if err != nil {
 		return nil, err
@@ -105,9 +105,9 @@ func (l *lab) serveObserved(ctx context.Context, fresh func() (string, error), c
 	if err != nil {
 		return nil, err
 	}
-	if err := observe(ctx, s, url, count); err != nil {
+	if err := o.observe(ctx, s, url); err != nil {
 		s.stop()
-		return nil, fmt.Errorf("fill %d observations: %w", count, err)
+		return nil, fmt.Errorf("fill %d observations: %w", o.count, err)
 	}
 	return s, nil
 }
@@ -117,14 +117,15 @@ func (l *lab) serveObserved(ctx context.Context, fresh func() (string, error), c
 type observer struct {
 	db            *store.DB
 	orgID, userID string
-	count         int
+	count         int   // of observations
+	skills, days  int   // that they are about
 	firstDay      int64 // since the epoch
 }
 
 // dayMicros is a day as the databases count it.
 const dayMicros = int64(24 * time.Hour / time.Microsecond)
 
-func observe(ctx context.Context, s *server, url string, count int) error {
+func (o observer) observe(ctx context.Context, s *server, url string) error {
 	var me struct {
 		User, Organisation struct{ ID string }
 	}
@@ -136,15 +137,13 @@ func observe(ctx context.Context, s *server, url string, count int) error {
 		return err
 	}
 	defer db.Close()
-	o := &observer{
-		db: db, orgID: me.Organisation.ID, userID: me.User.ID, count: count,
-		firstDay: store.Micros(time.Now())/dayMicros - readDays + 1,
-	}
-	if err := o.skills(ctx); err != nil {
+	o.db, o.orgID, o.userID = db, me.Organisation.ID, me.User.ID
+	o.firstDay = store.Micros(time.Now())/dayMicros - int64(o.days) + 1
+	if err := o.name(ctx); err != nil {
 		return err
 	}
-	for first := 0; first < count; first += observedChunk {
-		if err := o.observations(ctx, first, min(first+observedChunk, count)); err != nil {
+	for first := 0; first < o.count; first += observedChunk {
+		if err := o.observations(ctx, first, min(first+observedChunk, o.count)); err != nil {
 			return err
 		}
 	}
@@ -154,10 +153,10 @@ func observe(ctx context.Context, s *server, url string, count int) error {
 	return settle(ctx, db)
 }
 
-func (o *observer) skills(ctx context.Context) error {
-	for i := range readSkills {
+func (o *observer) name(ctx context.Context) error {
+	for i := range o.skills {
 		_, err := o.db.Exec(ctx, `INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)`,
-			newID(), o.orgID, fmt.Sprintf("observed-%02d", i), store.Micros(time.Now()))
+			newID(), o.orgID, fmt.Sprintf("observed-%03d", i), store.Micros(time.Now()))
 		if err != nil {
 			return err
 		}
@@ -175,33 +174,39 @@ const counted = `WITH RECURSIVE counted (n) AS (
 // observations writes those from first up to end, in the order of time and of
 // all skills by turns. Ten of a skill, one after the other, make a session.
 func (o *observer) observations(ctx context.Context, first, end int) error {
-	const session = `'session------' || CAST(1000000000000000000 + n / 500 * 50 + n % 50 AS TEXT)`
+	const (
+		skills  = `CAST($5 AS BIGINT)`
+		session = `'session------' || CAST(1000000000000000000 + n / (10 * ` + skills + `) * ` + skills + ` + n % ` + skills + ` AS TEXT)`
+	)
+	step := int64(o.days) * dayMicros / int64(o.count)
 	_, err := o.db.Exec(ctx, counted+`
 		INSERT INTO skill_observations (id, org_id, user_id, skill_id, session_hash, is_check, triggered, confidence,
 			weight, mode, occurred_at, normalized_at)
 		SELECT 'observation--' || CAST(1000000000000000000 + n AS TEXT), $3, $4, skills.id, `+session+`, TRUE, n % 3 > 0,
-			n % 100 * 10000000, 1, 'implicit', CAST($5 AS BIGINT) + n * CAST($6 AS BIGINT), CAST($5 AS BIGINT)
-		FROM counted JOIN skills ON skills.org_id = $3 AND skills.name = 'observed-' || substr(CAST(100 + n % 50 AS TEXT), 2)`,
-		first, end, o.orgID, o.userID, o.firstDay*dayMicros, readDays*dayMicros/int64(o.count))
+			n % 100 * 10000000, 1, 'implicit', CAST($6 AS BIGINT) + n * CAST($7 AS BIGINT), CAST($6 AS BIGINT)
+		FROM counted JOIN skills ON skills.org_id = $3 AND skills.name = 'observed-' || substr(CAST(1000 + n % `+skills+` AS TEXT), 2)`,
+		first, end, o.orgID, o.userID, o.skills, o.firstDay*dayMicros, step)
 	if err != nil {
 		return err
 	}
 	_, err = o.db.Exec(ctx, counted+`
 		INSERT INTO skill_session_days (session_key, day, seen, triggers)
-		SELECT `+session+`, CAST($3 AS BIGINT) + n * CAST($4 AS BIGINT) / CAST($5 AS BIGINT), 10, 6
-		FROM counted WHERE n % 500 < 50`,
-		first, end, o.firstDay, readDays*dayMicros/int64(o.count), dayMicros)
+		SELECT `+session+`, CAST($3 AS BIGINT) + n * CAST($4 AS BIGINT) / CAST($6 AS BIGINT), 10, 6
+		FROM counted WHERE n % (10 * `+skills+`) < `+skills,
+		first, end, o.firstDay, step, o.skills, dayMicros)
 	return err
 }
 
-// numbers counts the observations: every skill has as many on every day.
+// numbers counts the observations: every skill has as many on every day, and
+// one in ten fails often.
 func (o *observer) numbers(ctx context.Context) error {
 	_, err := o.db.Exec(ctx, counted+`
 		INSERT INTO skill_days (subject_id, day, sessions, trigger_sessions, last_sessions, last_trigger_sessions,
 			checks, triggers, confidence_sum, confidence_count, graded_sessions, pass_rate_sum)
-		SELECT skills.id, n, s, s, s, s, s * 10, s * 6, s * 3000000000, s * 6, s, s * 900000000
+		SELECT skills.id, n, s, s, s, s, s * 10, s * 6, s * 3000000000, s * 6, s,
+			s * CASE WHEN skills.name LIKE '%7' THEN 500000000 ELSE 900000000 END
 		FROM counted CROSS JOIN skills CROSS JOIN (SELECT CAST($3 AS BIGINT) AS s) AS sessions`,
-		o.firstDay, o.firstDay+readDays, int64(max(1, o.count/readSkills/readDays/10)))
+		o.firstDay, o.firstDay+int64(o.days), int64(max(1, o.count/o.skills/o.days/10)))
 	if err != nil {
 		return err
 	}
