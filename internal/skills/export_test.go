@@ -6,6 +6,8 @@ var (
 	CountSkills        = countSkills
 	SkillsOfOrg        = skillsOfOrg
 	Windows            = windows
+	NamesOfOrg         = namesOfOrg
+	GradesOfOrg        = gradesOfOrg
 	DaysOf             = daysOf
 	IDsByName          = idsByName
 	AliasesOf          = aliasesOf

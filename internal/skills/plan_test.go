@@ -87,6 +87,8 @@ func TestQueryPlans(t *testing.T) {
 			"list, searched":   func() error { return second(skills.SkillsOfOrg(ctx, q, "a", "pdf", nil)) },
 			"window":           func() error { return second(skills.Windows(ctx, q, ids, 1, 2)) },
 			"days":             func() error { return second(skills.DaysOf(ctx, q, "a", 1, 2)) },
+			"all names":        func() error { return second(skills.NamesOfOrg(ctx, q, "a")) },
+			"all grades":       func() error { return second(skills.GradesOfOrg(ctx, q, "a", 1, 2)) },
 			"names":            func() error { return second(skills.IDsByName(ctx, q, "a", ids)) },
 			"aliases":          func() error { return second(skills.AliasesOf(ctx, q, ids)) },
 			"observations":     func() error { return second(skills.ObservationsByID(ctx, q, ids)) },

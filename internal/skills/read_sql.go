@@ -70,6 +70,39 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	return sums, err
 }
 
+// namesOfOrg reads the ids and names of all skills, by name.
+func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]known, error) {
+	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 ORDER BY name`, orgID)
+	return store.All(rows, err, func(row store.Row) (k known, err error) {
+		err = row.Scan(&k.ID, &k.Name)
+		return k, err
+	})
+}
+
+// gradedWindows are the graded sessions of a window and of the one before it.
+type gradedWindows struct{ now, before dayCount }
+
+// gradesOfOrg sums the grades of an organisation's skills in two windows: from
+// one day up to another, and from there on.
+func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
+	rows, err := q.Query(ctx, `
+		SELECT subject_id,
+			CAST(COALESCE(SUM(graded_sessions) FILTER (WHERE day >= $3), 0) AS BIGINT),
+			CAST(COALESCE(SUM(pass_rate_sum) FILTER (WHERE day >= $3), 0) AS BIGINT),
+			CAST(COALESCE(SUM(graded_sessions) FILTER (WHERE day < $3), 0) AS BIGINT),
+			CAST(COALESCE(SUM(pass_rate_sum) FILTER (WHERE day < $3), 0) AS BIGINT)
+		FROM skill_days WHERE subject_id IN (SELECT id FROM skills WHERE org_id = $1) AND day >= $2
+		GROUP BY subject_id`, orgID, before, start)
+	sums := map[string]gradedWindows{}
+	_, err = store.All(rows, err, func(row store.Row) (w gradedWindows, err error) {
+		var id string
+		err = row.Scan(&id, &w.now.gradedSessions, &w.now.passRateSum, &w.before.gradedSessions, &w.before.passRateSum)
+		sums[id] = w
+		return w, err
+	})
+	return sums, err
+}
+
 func daysOf(ctx context.Context, q store.Querier, subjectID string, from, to int64) (map[int64]dayCount, error) {
 	rows, err := q.Query(ctx, `
 		SELECT day, `+strings.Join(dayColumns, ", ")+` FROM skill_days

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -50,7 +53,31 @@ func TestStatus(t *testing.T) {
 				wantFields(t, r.skill(id), object{"status": c.want, "graded_sessions": len(c.now), "has_evidence": len(c.before)+len(c.now) > 0})
 			})
 		}
+		wantSummaries(t, r)
+		wantSummaries(t, r.org("other"))
 	})
+}
+
+// wantSummaries checks that all skills are summed up as they are listed.
+func wantSummaries(t *testing.T, r *room) {
+	t.Helper()
+	listed, _, err := r.s.List(t.Context(), r.orgID, skills.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]skills.Summary, len(listed))
+	for i, p := range listed {
+		want[i] = skills.Summary{
+			ID: p.ID, Name: p.Name, Status: p.Status, PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
+		}
+	}
+	got, err := r.s.Summaries(t.Context(), r.orgID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("summaries (-want +got):\n%s", diff)
+	}
 }
 
 // TestPassRateInterval compares with published values of the Wilson interval.

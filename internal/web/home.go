@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 type homeView struct {
 	Skills  int
 	Counts  []statusCount
-	Trouble []skillRow // the worst first
-	More    int        // skills in trouble that are not shown
+	Trouble []troubleRow // the worst first
+	More    int          // skills in trouble that are not shown
 	Firing  []overview.Firing
 	Waiting []overview.Waiting
 	Reviews int // that wait, of all sources
@@ -79,17 +80,17 @@ func changeRows(changes []overview.Change) []changeRow {
 
 // health counts skills by status and picks those in trouble.
 func (s *Service) health(v *visit) (view homeView, err error) {
-	all, total, err := s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "status", Limit: allSkills})
+	all, err := s.Skills.Summaries(v.Context(), v.Caller.OrgID)
 	if err != nil {
 		return view, err
 	}
-	view.Skills = total
+	view.Skills = len(all)
 	counts := map[skills.Status]int{}
-	var trouble []skills.Performance
-	for _, p := range all {
-		counts[p.Status]++
-		if p.Status == skills.Critical || p.Status == skills.Warning {
-			trouble = append(trouble, p)
+	var trouble []skills.Summary
+	for _, k := range all {
+		counts[k.Status]++
+		if k.Status == skills.Critical || k.Status == skills.Warning {
+			trouble = append(trouble, k)
 		}
 	}
 	for _, status := range []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown} {
@@ -97,38 +98,40 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	}
 	slices.SortStableFunc(trouble, worseFirst)
 	view.More = max(0, len(trouble)-troubleShown)
-	view.Trouble, err = s.withTrends(v, trouble[:min(len(trouble), troubleShown)])
+	trouble = trouble[:min(len(trouble), troubleShown)]
+	ids := make([]string, len(trouble))
+	for i, k := range trouble {
+		ids[i] = k.ID
+	}
+	trends, err := s.trends(v, ids)
+	for _, k := range trouble {
+		view.Trouble = append(view.Trouble, troubleRow{k, trends[k.ID]})
+	}
 	return view, err
 }
 
-// worseFirst orders skills with graded sessions.
-func worseFirst(a, b skills.Performance) int {
-	switch {
-	case a.PassRate == nil || b.PassRate == nil || *a.PassRate == *b.PassRate:
-		return 0
-	case *a.PassRate < *b.PassRate:
-		return -1
+// worseFirst orders skills by status, then by pass rate.
+func worseFirst(a, b skills.Summary) int {
+	if a.Status != b.Status {
+		return cmp.Compare(a.Status, b.Status) // critical comes before warning
 	}
-	return 1
+	return cmp.Compare(*a.PassRate, *b.PassRate) // a status of trouble has one
 }
 
-// A skillRow is a skill in a list.
-type skillRow struct {
-	skills.Performance
+// A troubleRow is a skill that somebody should look at.
+type troubleRow struct {
+	skills.Summary
 	Trend spark
 }
 
-func (s *Service) withTrends(v *visit, found []skills.Performance) ([]skillRow, error) {
-	ids := make([]string, len(found))
-	for i, p := range found {
-		ids[i] = p.ID
-	}
+// trends draws the last days of skills, by id.
+func (s *Service) trends(v *visit, ids []string) (map[string]spark, error) {
 	days, err := s.Overview.Days(v.Context(), ids, trendDays)
-	rows := make([]skillRow, len(found))
-	for i, p := range found {
-		rows[i] = skillRow{Performance: p, Trend: newSpark(passRates(days[p.ID]))}
+	drawn := make(map[string]spark, len(ids))
+	for _, id := range ids {
+		drawn[id] = newSpark(passRates(days[id]))
 	}
-	return rows, err
+	return drawn, err
 }
 
 // passRates are the rates of seven days up to each day.

@@ -16,6 +16,12 @@ type skillsView struct {
 	Any      bool // there are skills, whatever the filter
 }
 
+// A skillRow is a skill in the list.
+type skillRow struct {
+	skills.Performance
+	Trend spark
+}
+
 const skillsPerPage = 50
 
 // skillSorts are the fields by which the list can be sorted.
@@ -37,6 +43,13 @@ func (s *Service) skills(v *visit) (answer, error) {
 		Total: total, PerPage: skillsPerPage, Any: total > 0 || f.Search != "" || f.Status != "",
 		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
 	}
-	view.Rows, err = s.withTrends(v, found)
+	ids := make([]string, len(found))
+	for i, k := range found {
+		ids[i] = k.ID
+	}
+	trends, err := s.trends(v, ids)
+	for _, k := range found {
+		view.Rows = append(view.Rows, skillRow{k, trends[k.ID]})
+	}
 	return show("skills", "Skills", view), err
 }

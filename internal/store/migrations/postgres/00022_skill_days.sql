@@ -1,0 +1,3 @@
+-- +goose Up
+-- SQLite keeps skill_days in the order of its key from here on. PostgreSQL has
+-- no such tables, and reads this one fast enough as it is.
