@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"os/exec"
@@ -14,15 +15,21 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
-// tab is a tab of a real browser, which must not complain in its console nor
-// ask anybody else than the service.
+// chromium is one real browser for all tests.
+type chromium struct{ ctx context.Context }
+
+// tab is a tab of it, with cookies of its own. It must not complain in its
+// console, nor ask anybody else than the service.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
 	site string
+	// expected is part of a complaint that the test provokes.
+	expected string
 
 	mu       sync.Mutex
 	problems []string
@@ -30,8 +37,8 @@ type tab struct {
 
 const browserTimeout = 2 * time.Minute
 
-// newTab starts Chromium. It is not there on every machine.
-func newTab(t *testing.T, site string) *tab {
+// startChromium starts the browser. It is not there on every machine.
+func startChromium(t *testing.T) *chromium {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -53,11 +60,26 @@ func newTab(t *testing.T, site string) *tab {
 		cancel()
 		stop()
 	})
-	b := &tab{t: t, ctx: ctx, site: site}
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.EmulateViewport(1280, 900)); err != nil {
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
 	}
+	return &chromium{ctx}
+}
+
+// tab opens a new tab.
+func (c *chromium) tab(t *testing.T, site string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, site: site}
+	b.do(chromedp.Navigate("about:blank"), chromedp.EmulateViewport(1280, 900))
 	b.listen()
+	b.call("violations", func() error {
+		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+			window.violations = [];
+			addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));`})
+		return err
+	})
 	ctx, cancelTimeout := context.WithTimeout(ctx, browserTimeout)
 	t.Cleanup(cancelTimeout)
 	b.ctx = ctx
@@ -68,36 +90,49 @@ func newTab(t *testing.T, site string) *tab {
 func (b *tab) listen() {
 	ctx, cancel := context.WithCancel(b.ctx)
 	console, requests := chromedp.Console(ctx), chromedp.Events(ctx, network.RequestWillBeSent)
+	dialogs := chromedp.Events(ctx, page.JavascriptDialogOpening)
 	b.call("network", func() error {
 		_, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{})
 		return err
 	})
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		for m, err := range console {
-			if err != nil {
-				return // the test is over
-			}
-			if m.IsException() || m.Type == "error" || m.Type == "warning" {
-				b.complain("console: " + m.String())
-			}
+	watch(&wg, console, func(m chromedp.ConsoleMessage) {
+		if m.IsException() || m.Type == "error" || m.Type == "warning" {
+			b.complain("console: " + m.String())
 		}
 	})
-	wg.Go(func() {
-		for e, err := range requests {
-			if err != nil {
-				return
-			}
-			if u := e.Request.URL; !strings.HasPrefix(u, b.site+"/") && !strings.HasPrefix(u, "data:") && u != "about:blank" {
-				b.complain("request to " + u)
-			}
+	watch(&wg, requests, func(e network.EventRequestWillBeSent) {
+		u := e.Request.URL
+		if !strings.HasPrefix(u, b.site+"/") && !strings.HasPrefix(u, "data:") && u != "about:blank" {
+			b.complain("request to " + u)
 		}
+		if u == b.site+probe {
+			b.complain("a foreign text loaded a picture")
+		}
+	})
+	watch(&wg, dialogs, func(e page.EventJavascriptDialogOpening) {
+		b.complain("dialog: " + e.Message)
+		_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{}) // told above
 	})
 	b.t.Cleanup(func() {
 		cancel()
 		wg.Wait()
 		for _, p := range b.problems {
-			b.t.Error(p)
+			if b.expected == "" || !strings.Contains(p, b.expected) {
+				b.t.Error(p)
+			}
+		}
+	})
+}
+
+// watch hands on events until there are no more: the test is over then.
+func watch[E any](wg *sync.WaitGroup, events iter.Seq2[E, error], each func(E)) {
+	wg.Go(func() {
+		for e, err := range events {
+			if err != nil {
+				return
+			}
+			each(e)
 		}
 	})
 }
@@ -143,6 +178,40 @@ func (b *tab) visit(path string) {
 	b.do(chromedp.Navigate(b.site+path), chromedp.WaitReady("main"))
 }
 
+// until waits for a condition in the page that is open.
+func (b *tab) until(condition string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](condition)); err != nil {
+		b.t.Fatalf("%s: %v\n%s", condition, err, run(b, chromedp.Text("main")))
+	}
+}
+
+// loadedText is the text of an element of a page that is there in full.
+const loadedText = `document.readyState === "complete" && document.querySelector(%q)?.innerText || ""`
+
+// await waits until an element shows a text, over new pages, too.
+func (b *tab) await(selector, text string) {
+	b.t.Helper()
+	deadline := time.Now().Add(browserTimeout / 4)
+	shown := ""
+	for time.Now().Before(deadline) {
+		// The page may be on its way to the next one.
+		if found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(loadedText, selector))); err == nil {
+			if shown = found; strings.Contains(shown, text) {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.t.Fatalf("%s does not show %q:\n%s", selector, text, shown)
+}
+
+// press presses keys where the focus is.
+func (b *tab) press(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
 // look shows the page that is open in a colour scheme and a width.
 func (b *tab) look(scheme string, width int64) {
 	b.t.Helper()
@@ -177,9 +246,9 @@ func (b *tab) checkLooks(name string) {
 	for _, look := range []struct {
 		scheme string
 		width  int64
-	}{{"light", 1280}, {"dark", 1280}, {"light", 390}} {
+	}{{"light", 1280}, {"dark", 1280}, {"light", 375}} {
 		b.look(look.scheme, look.width)
-		b.checkPage(fmt.Sprintf("%s %s %d", name, look.scheme, look.width))
+		b.checkPage(fmt.Sprintf("%s-%s-%d", name, look.scheme, look.width))
 	}
 }
 

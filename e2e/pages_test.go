@@ -11,18 +11,29 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// maxPages bounds how far TestEveryPage follows links.
+// maxPages bounds how far everyPage follows links.
 const maxPages = 60
 
-// TestEveryPage fills the demo organisation and follows the links of the
-// dashboard: every kind of page loads, complains of nothing, asks nobody else,
-// and passes the audit. With WHETSTONE_SHOTS it leaves a picture of each.
-func TestEveryPage(t *testing.T) {
-	site, key := startDemo(t)
-	b := newTab(t, site)
+// everyPage follows the links of the dashboard: every kind of page loads, and
+// passes the audit in both colours and on a phone. With WHETSTONE_SHOTS it
+// leaves pictures of them.
+func everyPage(b *tab, key string) {
+	b.visit("/login")
+	b.checkLooks("login")
 	b.signIn(key)
+	b.follow([]string{"/repohost/connections/new"}, func(kind string) { b.checkLooks(pictureOf(kind)) },
+		"/", "/skills", "/skills/{}", "/review", "/sources", "/sources/{}", "/suites", "/suites/{}", "/suites/new", "/runs/{}", "/registry", "/registry/{}",
+		"/registry/{}/versions/{}", "/repohost", "/repohost/connections/new", "/alerts", "/alerts/{}", "/alerts/new", "/community",
+		"/signals", "/signals/{}", "/proposals", "/proposals/{}", "/account", "/device",
+		"/settings", "/settings/members", "/settings/keys", "/settings/connect")
+}
+
+// follow visits a page of each kind that links lead to, from Home and from
+// others, and wants these kinds to be among them.
+func (b *tab) follow(from []string, check func(kind string), want ...string) {
+	b.t.Helper()
 	seen := map[string]bool{}
-	queue := []string{"/"}
+	queue := append([]string{"/"}, from...)
 	for len(queue) > 0 && len(seen) < maxPages {
 		path := queue[0]
 		queue = queue[1:]
@@ -32,15 +43,12 @@ func TestEveryPage(t *testing.T) {
 		}
 		seen[kind] = true
 		b.visit(path)
-		b.checkPage(pictureOf(kind))
+		check(kind)
 		queue = append(queue, b.links()...)
 	}
-	for _, want := range []string{
-		"/", "/skills", "/skills/{}", "/review", "/sources", "/sources/{}", "/suites", "/suites/{}", "/runs/{}", "/registry", "/registry/{}",
-		"/registry/{}/versions/{}", "/repohost", "/alerts", "/alerts/{}", "/alerts/new", "/community", "/signals", "/proposals", "/proposals/{}", "/account",
-	} {
-		if !seen[want] {
-			t.Errorf("no link leads to %s", want)
+	for _, kind := range want {
+		if !seen[kind] {
+			b.t.Errorf("no link leads to %s", kind)
 		}
 	}
 }
@@ -56,10 +64,17 @@ func pictureOf(kind string) string {
 // startDemo starts a service with the demo organisation.
 func startDemo(t *testing.T) (site, key string) {
 	t.Helper()
+	return startSite(t, "--demo")
+}
+
+// startSite starts a service with more flags and returns where it is, and its
+// first key.
+func startSite(t *testing.T, flags ...string) (site, key string) {
+	t.Helper()
 	dir := t.TempDir()
 	s := &server{dir: dir}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "WHETSTONE_DATA=" + filepath.Join(dir, "data")}
-	site, key, err := s.start(env, []string{"--demo"})
+	site, key, err := s.start(env, flags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +100,7 @@ func (b *tab) links() []string {
 
 // isPage leaves out what is downloaded, and the way out.
 func isPage(path string) bool {
-	return !strings.Contains(path, "/files/") && !strings.Contains(path, "sarif") && !strings.Contains(path, "/download") &&
+	return !strings.Contains(path, "/files/") && !strings.Contains(path, "/export") && !strings.Contains(path, "sarif") && !strings.Contains(path, "/download") &&
 		!strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/docs") && !strings.HasPrefix(path, "/logout") && !strings.HasPrefix(path, "/#")
 }
 

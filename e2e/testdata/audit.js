@@ -1,6 +1,6 @@
 // Lists what is wrong with a page for its readers: text without contrast
 // (WCAG AA), fields and buttons without a name, headings that skip a level, a
-// page wider than its window, a script that a foreign text has started.
+// page wider than its window, a foreign text that runs, or could.
 (() => {
   const problems = [];
   const name = (e) => `<${e.tagName.toLowerCase()} class="${e.getAttribute("class") || ""}"> ${(e.textContent || "").trim().slice(0, 40)}`;
@@ -53,5 +53,10 @@
   const wide = document.scrollingElement.scrollWidth - innerWidth;
   if (wide > 0) problems.push(`${wide} pixels wider than the window`);
   if (window.pwned) problems.push("a foreign text ran as a script");
+  for (const v of window.violations ?? []) problems.push(`against the policy: ${v}`);
+  for (const e of document.querySelectorAll("*")) {
+    for (const a of e.attributes) if (a.name.startsWith("on") || /^\s*(javascript|vbscript|data:text)/i.test(a.value) && a.name !== "value" && a.name !== "title" && !a.name.startsWith("aria-") && !a.name.startsWith("data-")) problems.push(`could run: ${a.name} of ${name(e)}`);
+  }
+  for (const e of document.querySelectorAll("script:not([src]), iframe, object, embed, base, main link, main style, main img")) problems.push(`foreign element: ${name(e)}`);
   return problems;
 })()

@@ -5,6 +5,20 @@
 const maxFiles = 2000;
 
 for (const form of document.querySelectorAll("form.upload")) enhance(form);
+tell();
+
+// tell shows the message of an upload, which the request before this page has
+// taken.
+function tell() {
+  const message = sessionStorage.getItem("upload");
+  sessionStorage.removeItem("upload");
+  if (!message || document.querySelector("main .flash")) return;
+  const flash = document.createElement("p");
+  flash.className = "flash";
+  flash.role = "status";
+  flash.textContent = message;
+  document.querySelector("main").prepend(flash);
+}
 
 function enhance(form) {
   const drop = form.querySelector("[data-drop]");
@@ -84,11 +98,12 @@ async function send(form, parts, chosen) {
   chosen.textContent = "Sending…";
   try {
     const response = await fetch(form.action, { method: "POST", body: data });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
     if (response.ok) {
+      sessionStorage.setItem("upload", page.querySelector("main .flash")?.textContent ?? "");
       location.assign(response.url);
       return;
     }
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const problems = page.querySelector(".problems");
     chosen.textContent = problems ? [...problems.querySelectorAll("li")].map((li) => li.textContent).join("; ") : `The server answered ${response.status}.`;
   } catch (error) {
