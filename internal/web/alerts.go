@@ -90,13 +90,6 @@ func condition(r alerts.Rule) string {
 	return text
 }
 
-func daysText(n float64) string {
-	if n == 1 {
-		return "1 day"
-	}
-	return strconv.FormatFloat(n, 'g', 4, 64) + " days"
-}
-
 // alertNewView is the form of a new rule and what it would have done.
 type alertNewView struct {
 	Form     alertForm

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"math"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -118,12 +119,39 @@ func points(change *float64) string {
 	if change == nil {
 		return none
 	}
-	arrow := "▲"
-	if *change < 0 {
-		arrow = "▼"
+	rounded := math.Round(100 * *change)
+	switch {
+	case rounded > 0:
+		return fmt.Sprintf("▲ %+.0f", rounded)
+	case rounded < 0:
+		return fmt.Sprintf("▼ %+.0f", rounded)
 	}
-	return fmt.Sprintf("%s %+.0f", arrow, 100**change)
+	return "±0"
 }
+
+// daysText shows a number of days.
+func daysText(n float64) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return strconv.FormatFloat(n, 'g', 4, 64) + " days"
+}
+
+// spanText shows a time that is whole days, hours, minutes or seconds.
+func spanText(d time.Duration) string {
+	for _, unit := range []struct {
+		length    time.Duration
+		one, many string
+	}{{day, "day", "days"}, {time.Hour, "hour", "hours"}, {time.Minute, "minute", "minutes"}, {time.Second, "second", "seconds"}} {
+		if d >= unit.length && d%unit.length == 0 {
+			text, _ := plural(int64(d/unit.length), unit.one, unit.many) // it is a number
+			return text
+		}
+	}
+	return d.String()
+}
+
+const day = 24 * time.Hour
 
 // plural is "1 review" or "3 reviews": plural 3 "review" "reviews".
 func plural(n any, one, many string) (string, error) {

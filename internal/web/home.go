@@ -37,7 +37,7 @@ const (
 	troubleShown = 8
 	changesShown = 15
 	changesRead  = 100
-	week         = 7 * 24 * time.Hour
+	week         = 7 * day
 	trendDays    = 30
 	// allSkills is more than an organisation has.
 	allSkills = 100_000

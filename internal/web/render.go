@@ -46,6 +46,7 @@ func (s *Service) functions() template.FuncMap {
 		"asset":    s.assets.url,
 		"badge":    newBadge,
 		"day":      dayText,
+		"days":     daysText,
 		"decimal":  decimal,
 		"dict":     dict,
 		"icon":     icon,

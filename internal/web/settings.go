@@ -1,8 +1,6 @@
 package web
 
 import (
-	"time"
-
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 )
@@ -41,20 +39,11 @@ func (s *Service) settings(v *visit) (answer, error) {
 
 func (s *Service) retention() []setting {
 	return []setting{
-		{"Raw data", daysOf(s.Telemetry.Retention), "retention-prompts", "prompts, records and bodies as they came; the figures made of them stay"},
-		{"Rates look back", daysOf(time.Duration(s.Skills.Window) * day), "metrics-window", "pass rate, trigger rate and confidence of skills"},
-		{"Alerts look", "every " + s.Alerts.Interval.String(), "alert-interval", "and a second after new sessions"},
-		{"A session in a browser", daysOf(auth.SessionLifetime), "", daysOf(auth.SessionIdle) + " without a visit"},
+		{"Raw data", spanText(s.Telemetry.Retention), "retention-prompts", "prompts, records and bodies as they came; the figures made of them stay"},
+		{"Rates look back", daysText(float64(s.Skills.Window)), "metrics-window", "pass rate, trigger rate and confidence of skills"},
+		{"Alerts look", "every " + spanText(s.Alerts.Interval), "alert-interval", "and a second after new sessions"},
+		{"A session in a browser", spanText(auth.SessionLifetime), "", spanText(auth.SessionIdle) + " without a visit"},
 	}
-}
-
-const day = 24 * time.Hour
-
-func daysOf(d time.Duration) string {
-	if d%day != 0 {
-		return d.String()
-	}
-	return daysText(float64(d / day))
 }
 
 // connectView says how agents and people reach this server.

@@ -16,7 +16,7 @@ var rawKey = regexp.MustCompile(`st_live_\w{43}`)
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--retention-prompts", "14d", "--metrics-window", "7d")
-	w.as(access.Viewer).get("/settings").want(http.StatusOK).wantText("team yours", "14 days", "7 days", "every 1m0s", `org set-plan "default"`)
+	w.as(access.Viewer).get("/settings").want(http.StatusOK).wantText("team yours", "14 days", "7 days", "every 1 minute", `org set-plan "default"`)
 }
 
 func TestKeys(t *testing.T) {

@@ -45,7 +45,7 @@
 //
 // Scripts share app.js's names: localTimes(element) turns the times of new content.
 //
-// Functions (format.go): time, day, percent, points, number, interval, decimal, plural, short, badge (a
+// Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, badge (a
 // status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
 // (path with escaped parts), markdown (sanitised).
 //
@@ -53,6 +53,7 @@
 //
 //	{{template "empty" (dict "Title" "No sources" "Text" "..." "Command" "whetstone push ./skill")}}
 //	{{template "copy" "whetstone install pdf"}}
+//	{{template "copyblock" .Code}}         the same for several lines
 //	{{template "pager" (pager . 41 20)}}   total, per page; keeps the query
 //	{{template "sort" (dict "Frame" . "Field" "name" "Label" "Name")}}   in a th
 //	{{template "sparkline" .Trend}}        a spark, see newSpark
