@@ -162,6 +162,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	if err != nil {
 		return err
 	}
+	s.announce(ctx, c, repo, *a)
 	pkg, err := s.Host.Tree(ctx, repo, commit.SHA, c.SkillPath)
 	if err != nil {
 		return a.refuse(c, err)

@@ -49,6 +49,21 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	return nil
 }
 
+// announce shows on the commit that an attempt has begun, before its first
+// try. Nothing depends on it: the outcome, which is told for certain, takes
+// its place.
+func (s *Service) announce(ctx context.Context, c Connection, repo host.Repo, a Attempt) {
+	mode, err := modeOf(ctx, s.DB, c.OrgID)
+	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
+		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
+			State: host.StatePending, Context: c.statusContext(), Description: "Whetstone reads the commit", TargetURL: s.entryURL(c),
+		})
+	}
+	if err != nil && !errors.Is(err, host.ErrUnsupported) {
+		s.Log.Debug("a publish was not announced", "connection", c.ID, "commit", a.Commit, "error", err)
+	}
+}
+
 // A part is what came of one kind of write-back.
 type part struct {
 	name   string

@@ -83,6 +83,9 @@ func TestWriteBack(t *testing.T) {
 			t.Fatalf("got %v", last)
 		}
 		want := []hosttest.PostedStatus{{
+			FullName: "acme/deploy", SHA: sha, State: "pending", Context: h.context(),
+			Description: "Whetstone reads the commit", TargetURL: "https://whetstone.example/registry/" + h.entry,
+		}, {
 			FullName: "acme/deploy", SHA: sha, State: "success", Context: h.context(),
 			Description: "Published version 0.0.0-repohost." + sha[:7] + " from " + sha[:7], TargetURL: "https://whetstone.example/registry/" + h.entry,
 		}}
@@ -96,7 +99,7 @@ func TestWriteBack(t *testing.T) {
 
 		sha = h.push(map[string]string{"SKILL.md": "---\nname: Not A Name\n---\nx\n"})
 		statuses, checks := h.github.Statuses(), h.github.Checks()
-		if len(statuses) != 2 || statuses[1].State != "failure" || statuses[1].SHA != sha {
+		if len(statuses) != 4 || statuses[2].State != "pending" || statuses[3].State != "failure" || statuses[3].SHA != sha {
 			t.Errorf("statuses: got %+v", statuses)
 		}
 		if len(checks) != 2 || checks[1].Conclusion != "failure" {
@@ -116,7 +119,7 @@ func TestWriteBack(t *testing.T) {
 		h.c.patch(base+"/connections/"+h.connection, object{"write_back_enabled": true}).want(http.StatusOK)
 		h.c.post(base+"/settings", object{"write_back_mode": "off"}).want(http.StatusOK)
 		h.push(skillFiles("Three."))
-		if got := h.c.last(); got["write_back_status"] != "disabled" || len(h.github.Statuses()) != 2 {
+		if got := h.c.last(); got["write_back_status"] != "disabled" || len(h.github.Statuses()) != 4 {
 			t.Errorf("disabled: got %v and %d statuses", got, len(h.github.Statuses()))
 		}
 		h.c.post(base+"/settings", object{"write_back_mode": "checks_and_prs"}).want(http.StatusOK)
@@ -144,9 +147,10 @@ func TestWriteBackTroubles(t *testing.T) {
 		detail   string
 		statuses int
 	}{
-		"no permission for checks": {[]hosttest.Fault{always("check-runs", 403)}, "unsupported", "statuses: success; checks: unsupported", 1},
+		// The first status says that the publish has begun; nothing depends on it.
+		"no permission for checks": {[]hosttest.Fault{always("check-runs", 403)}, "unsupported", "statuses: success; checks: unsupported", 2},
 		"no permission at all":     {[]hosttest.Fault{always("check-runs", 403), always("statuses", 404)}, "unsupported", "statuses: unsupported", 0},
-		"not valid":                {[]hosttest.Fault{always("check-runs", 422)}, "failed", "checks: failed", 1},
+		"not valid":                {[]hosttest.Fault{always("check-runs", 422)}, "failed", "checks: failed", 2},
 		"down for a while":         {[]hosttest.Fault{once("statuses", 502), once("check-runs", 503), once("check-runs", 500)}, "success", "checks: success", 1},
 		"limited for a moment":     {[]hosttest.Fault{once("statuses", 403, "Retry-After", "0")}, "success", "statuses: success", 1},
 		"down for good":            {[]hosttest.Fault{always("statuses", 502)}, "failed", "statuses: failed", 0},
@@ -185,7 +189,7 @@ func TestWriteBackWithoutChecks(t *testing.T) {
 		}
 		w := newWorldOn(t, storetest.Open(t, "sqlite"), provider, server.Repos)
 		last := writtenBack(t, w)
-		if last["write_back_status"] != "unsupported" || len(server.Statuses()) != 1 || server.Statuses()[0].State != "success" {
+		if last["write_back_status"] != "unsupported" || len(server.Statuses()) != 2 || server.Statuses()[1].State != "success" {
 			t.Errorf("got %v and %+v", last, server.Statuses())
 		}
 	})
