@@ -160,7 +160,7 @@ func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, app
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: u.OrgID, Action: action, Target: audit.Target{Kind: "user", ID: u.ID, Name: u.Email},
+			OrgID: u.OrgID, Action: action, Target: u.target(),
 			Detail: audit.Detail{"program": clientID},
 		})
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -76,8 +77,14 @@ func setRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (U
 	if wanted.Role != access.Owner && slices.Equal(owners, []string{u.ID}) {
 		return u, fault.New(fault.Conflict, "%s is the only owner; make another person owner first", u.Email)
 	}
+	before := u.Role
 	u.Role = wanted.Role
-	return u, updateRole(ctx, tx, u)
+	if err := updateRole(ctx, tx, u); err != nil {
+		return u, err
+	}
+	return u, audit.Record(ctx, tx, audit.Entry{
+		OrgID: u.OrgID, Action: "auth.user.set-role", Target: u.target(), Detail: audit.Detail{"from": before, "to": u.Role},
+	})
 }
 
 // CreateMachineKey makes a key of the organisation's holder for machines with

@@ -38,6 +38,8 @@ type User struct {
 	CreatedAt time.Time
 }
 
+func (u User) target() audit.Target { return audit.Target{Kind: "user", ID: u.ID, Name: u.Email} }
+
 // NewUser describes a user to be made.
 type NewUser struct {
 	OrgID string

@@ -111,7 +111,7 @@ func addUser(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
 
 func recordUser(ctx context.Context, tx *store.Tx, u User) error {
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: u.OrgID, Action: "auth.user.create", Target: audit.Target{Kind: "user", ID: u.ID, Name: u.Email}, Detail: audit.Detail{"role": u.Role},
+		OrgID: u.OrgID, Action: "auth.user.create", Target: u.target(), Detail: audit.Detail{"role": u.Role},
 	})
 }
 

@@ -122,6 +122,8 @@ func (a auditor) workshop() {
 	a.check("/sources/{id}/upload", "sources.snapshot.create", a.browser.send(path+"/upload", nil, map[string]string{"SKILL.md": goodText + "More.\n"}))
 
 	suite := a.send("/suites/new", "/suites/new", "evals.suite.create", suiteForm("all", "one")).Header.Get("Location")
+	a.check("/suites/import", "evals.suite.create", a.browser.send("/suites/import",
+		map[string]string{"name": "again"}, map[string]string{"file": `[{"query":"a","should_trigger":true}]`}))
 	form := suiteForm("renamed", "one")
 	form.Set("version", "1")
 	a.send("/suites/{id}", suite, "evals.suite.change", form)
@@ -161,7 +163,11 @@ func (a auditor) account() {
 		a.send("/device", "/device", action, url.Values{"code": {login.UserCode}, "answer": {answer}})
 	}
 	key, _ := a.w.key(access.Member)
-	a.send("/account/keys/{id}/revoke", "/account/keys/"+key.ID+"/revoke", "auth.key.revoke", nil)
+	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.ID+"/revoke", "auth.key.revoke", nil)
+	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
+	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
+	a.send("/settings/members", "/settings/members", "auth.user.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
+	a.send("/settings/members/{id}/role", "/settings/members/"+key.UserID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})
 
 	second := a.w.browser()
 	second.post("/login", url.Values{"api_key": {a.key}}).want(http.StatusSeeOther)
