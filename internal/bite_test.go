@@ -33,6 +33,7 @@ func TestRulesBite(t *testing.T) {
 		{"driver in its place", "internal/jobs/a.go", imports("github.com/jackc/pgx/v5"), reservedUses, ""},
 		{"framework", "internal/alerts/a.go", imports("github.com/danielgtaylor/huma/v2"), reservedUses, "httpapi.Add"},
 		{"settings", "internal/alerts/a.go", imports(m + "config"), reservedUses, "take the values you need"},
+		{"sealing", "internal/web/a.go", imports(m + "seal"), reservedUses, "let the table's owner seal"},
 		{"process", "internal/judge/a.go", imports("os/exec"), reservedUses, "through internal/sandbox"},
 		{"process of a test helper", "internal/store/storetest/a.go", imports("os/exec"), reservedUses, ""},
 		{"client literal", "internal/notify/a.go", httpUse("&http.Client{}"), reservedUses, "internal/notify/a.go:3 uses net/http"},

@@ -28,7 +28,7 @@ func (s *Service) sealText(text *string, p seal.Place) *string {
 
 // open is the rule that the database keeps.
 func (s *Service) open(r Rule) (Rule, error) {
-	for column, text := range r.secretColumns() {
+	for column, text := range present(&r.Address, r.Secret, r.OldSecret) {
 		plain, err := s.Seal.Open([]byte(*text), place(r.ID, column))
 		if err != nil {
 			return r, err
@@ -38,10 +38,7 @@ func (s *Service) open(r Rule) (Rule, error) {
 	return r, nil
 }
 
-func (r *Rule) secretColumns() map[string]*string {
-	return present(&r.Address, r.Secret, r.OldSecret)
-}
-
+// present maps the columns that have a value to it.
 func present(address, secret, oldSecret *string) map[string]*string {
 	all := map[string]*string{"address": address}
 	if secret != nil {

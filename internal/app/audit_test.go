@@ -256,6 +256,12 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 				t.Errorf("%s changes something: record it with audit.Record and add it to changes, or to unaudited with a reason", name)
 			}
 		}
+		all := h.json("GET", "/api/v1/audit?limit=200", h.FirstKey, nil)
+		for _, private := range []string{"ship it", plantedPath, alertSecret, h.FirstKey} {
+			if strings.Contains(all.raw, private) {
+				t.Errorf("the audit log tells %q", private)
+			}
+		}
 		for _, e := range h.entries(h.stranger, url.Values{}) {
 			if e.Actor.Kind != "system" {
 				t.Errorf("the stranger's organisation has the entry %+v", e)

@@ -288,23 +288,22 @@ func finding(all []app.Finding, check string) app.Finding {
 
 // TestLostKey follows what docs/operate.md says of one.
 func TestLostKey(t *testing.T) {
-	each(t, storetest.URL, func(t *testing.T, flags []string) {
-		h := newHouse(t, flags)
-		h.plantAlerts(map[string]string{})
-		if err := h.stop(); err != nil {
+	data := t.TempDir()
+	h := newHouse(t, []string{"--data", data})
+	h.plantAlerts(map[string]string{})
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(data, "secret.key")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "--data", data)
+	for _, table := range []string{"service_secrets", "alert_states", "alert_rules"} {
+		if _, err := h.db.Exec(t.Context(), `DELETE FROM `+table); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(flags[len(flags)-1], "secret.key")); err != nil {
-			t.Fatal(err)
-		}
-		refused(t, flags...)
-		for _, table := range []string{"service_secrets", "alert_states", "alert_rules"} {
-			if _, err := h.db.Exec(t.Context(), `DELETE FROM `+table); err != nil {
-				t.Fatal(err)
-			}
-		}
-		restart(t, h.FirstKey, flags...)
-	})
+	}
+	restart(t, h.FirstKey, "--data", data)
 }
 
 // TestReplicasNeedOneKey starts two that made a key each: the second is told.
