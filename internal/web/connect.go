@@ -46,7 +46,9 @@ func installerConnections(server, org, key string) []connection {
 	return []connection{
 		{"whetstone", "The login opens a page here to approve it and keeps a key of its own.", fill.Replace(commandLine)},
 		{"npx skills", "Public skills of this organisation.", fill.Replace("npx skills add $SERVER/o/$ORG")},
-		{"npx skills, with what only the organisation may see", "The key is part of the address: use one that can only read.",
-			fill.Replace("npx skills add $SERVER/o/$ORG/$KEY")},
+		{
+			"npx skills, with what only the organisation may see", "The key is part of the address: use one that can only read.",
+			fill.Replace("npx skills add $SERVER/o/$ORG/$KEY"),
+		},
 	}
 }
