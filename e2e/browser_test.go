@@ -35,7 +35,11 @@ type tab struct {
 	problems []string
 }
 
-const browserTimeout = 2 * time.Minute
+const (
+	// browserTimeout ends a test that hangs, also on a machine that others use.
+	browserTimeout = 5 * time.Minute
+	awaitTimeout   = time.Minute
+)
 
 // startChromium starts the browser. It is not there on every machine.
 func startChromium(t *testing.T) *chromium {
@@ -192,7 +196,7 @@ const loadedText = `document.readyState === "complete" && document.querySelector
 // await waits until an element shows a text, over new pages, too.
 func (b *tab) await(selector, text string) {
 	b.t.Helper()
-	deadline := time.Now().Add(browserTimeout / 4)
+	deadline := time.Now().Add(awaitTimeout)
 	shown := ""
 	for time.Now().Before(deadline) {
 		// The page may be on its way to the next one.
