@@ -36,7 +36,7 @@ const region = "us-east-1"
 // where CI is set or WHETSTONE_REQUIRE is "all".
 func S3(t testing.TB) blob.Options {
 	t.Helper()
-	requireServer(t)
+	ServerBinary(t)
 	server, err := sharedServer()
 	if err != nil {
 		t.Fatal(err)
@@ -57,17 +57,21 @@ func S3(t testing.TB) blob.Options {
 	return blob.Options{URL: "s3://" + bucket + "?" + query.Encode()}
 }
 
-func requireServer(t testing.TB) {
+// ServerBinary returns the path of the S3 server, for a test that starts its
+// own. Without it the test is skipped as S3 says.
+func ServerBinary(t testing.TB) string {
 	t.Helper()
-	_, err := os.Stat(serverBinary())
+	binary := serverBinary()
+	_, err := os.Stat(binary)
 	if err == nil {
-		return
+		return binary
 	}
 	message := fmt.Sprintf("no S3 server, run scripts/install-versitygw: %v", err)
 	if os.Getenv("CI") != "" || os.Getenv("WHETSTONE_REQUIRE") == "all" {
 		t.Fatal(message)
 	}
 	t.Skip(message)
+	return ""
 }
 
 func serverBinary() string {

@@ -1,0 +1,106 @@
+package cluster_test
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/e2e/servertest"
+)
+
+// tormentTime is how long a torture goes on, its end not included.
+func tormentTime(short time.Duration) time.Duration { return cmp.Or(*torment, short) }
+
+func onDatabases(t *testing.T, torture func(t *testing.T, kind string)) {
+	t.Helper()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		if *database != "" && *database != kind {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			torture(t, kind)
+		})
+	}
+}
+
+func dice() *rand.Rand { return rand.New(rand.NewPCG(*seed, 1)) } //nolint:gosec // not a secret
+
+// between is a random time, at which something happens.
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(r.Int64N(int64(most-least)))
+}
+
+// TestTortureKill kills the only process at random moments, also while it
+// starts.
+func TestTortureKill(t *testing.T) {
+	t.Parallel()
+	onDatabases(t, func(t *testing.T, kind string) {
+		s := newSite(t, plan{Database: databaseURL(t, kind)})
+		server := s.start()
+		l := newLoad(t, s)
+		r := &record{what: "SIGKILL of the only process, " + kind}
+		random := dice()
+		l.start(t.Context())
+		for end := time.Now().Add(tormentTime(4 * time.Second)); time.Now().Before(end); {
+			pause(t, between(random, 50*time.Millisecond, 1200*time.Millisecond))
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			s.forget(server)
+			r.kills++
+			if random.IntN(4) == 0 {
+				killAtStart(t, s, between(random, 0, 400*time.Millisecond))
+				r.kills++
+			}
+			killed := time.Now()
+			server = s.start()
+			r.awaitAnswer(t, s, killed)
+		}
+		r.print(t, l, audit(t, l))
+	})
+}
+
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+		t.Fatal("the test is over")
+	case <-time.After(d):
+	}
+}
+
+// killAtStart starts a process that does not live to answer anything.
+func killAtStart(t *testing.T, s *site, after time.Duration) {
+	t.Helper()
+	short, err := servertest.Launch(s.command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pause(t, after)
+	if err := short.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitAnswer waits until a client gets an answer again, and notes how long
+// that took.
+func (r *record) awaitAnswer(t *testing.T, s *site, since time.Time) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), settle)
+	defer cancel()
+	for {
+		got, err := s.ask(ctx, http.MethodGet, s.balancer.URL+"/api/v1/me", nil)
+		if err == nil && got.status == http.StatusOK {
+			r.recoveries = append(r.recoveries, time.Since(since))
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("no answer: %d, %v", got.status, err)
+		}
+		pause(t, 5*time.Millisecond)
+	}
+}

@@ -1,0 +1,94 @@
+package servertest
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// A Balancer is a plain load balancer: each request goes to the next process
+// in turn, whoever sends it. A request that is safe to repeat goes on to
+// another process when one refuses the connection; nothing else is repeated.
+type Balancer struct {
+	*httptest.Server
+	transport *http.Transport
+
+	mu       sync.Mutex
+	backends []*url.URL
+	next     int
+}
+
+// NewBalancer starts a balancer that knows no process yet.
+func NewBalancer() *Balancer {
+	b := &Balancer{transport: &http.Transport{MaxIdleConnsPerHost: 32}}
+	b.Server = httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetXForwarded() },
+		Transport:     b,
+		FlushInterval: -1, // streams of events
+		ErrorLog:      log.New(io.Discard, "", 0),
+	})
+	return b
+}
+
+// Add lets requests go to a server, too.
+func (b *Balancer) Add(s *Server) {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		panic(err) // the ready line has none but URLs
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = append(b.backends, u)
+}
+
+// Remove lets no more requests go to a server.
+func (b *Balancer) Remove(s *Server) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = slices.DeleteFunc(b.backends, func(u *url.URL) bool { return u.String() == s.URL })
+}
+
+// turns are the backends for one request, the one whose turn it is first.
+func (b *Balancer) turns() []*url.URL {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.backends) == 0 {
+		return nil
+	}
+	b.next = (b.next + 1) % len(b.backends)
+	return append(slices.Clone(b.backends[b.next:]), b.backends[:b.next]...)
+}
+
+var errNoBackend = errors.New("no process to send the request to")
+
+// RoundTrip implements http.RoundTripper.
+func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
+	err := errNoBackend
+	for _, backend := range b.turns() {
+		out := r.Clone(r.Context())
+		out.URL.Scheme, out.URL.Host = backend.Scheme, backend.Host
+		var resp *http.Response
+		if resp, err = b.transport.RoundTrip(out); err == nil {
+			return resp, nil
+		}
+		again := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !again || !errors.Is(err, syscall.ECONNREFUSED) {
+			break
+		}
+	}
+	return nil, err
+}
+
+// Close stops the balancer.
+func (b *Balancer) Close() {
+	b.Server.CloseClientConnections()
+	b.Server.Close()
+	b.transport.CloseIdleConnections()
+}

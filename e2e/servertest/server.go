@@ -1,0 +1,157 @@
+// Package servertest runs the real binary, and the servers that it stands on,
+// for tests that end them at will: processes of the service, a load balancer
+// before them, PostgreSQL and S3.
+package servertest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// patience is how long a server may take to start or to end.
+	patience = 30 * time.Second
+	// mainPackage can be built from any folder of the module.
+	mainPackage = "github.com/whetstone-dev/whetstone/cmd/whetstone"
+)
+
+// Build compiles the binary into a folder and returns its path. The arguments
+// are further ones of go build.
+func Build(dir string, args ...string) (string, error) {
+	binary := filepath.Join(dir, "whetstone")
+	build := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", binary}, args...), mainPackage)...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the binary: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// A Command is how a process of the service is started.
+type Command struct {
+	Path string
+	Args []string
+	Env  []string // all of it: nothing is taken from the test's own
+	Dir  string
+	// User, if not nil, is who runs it.
+	User *syscall.Credential
+}
+
+// A Server is a process of the service.
+type Server struct {
+	URL string // where it listens, once it is ready
+
+	cmd   *exec.Cmd
+	log   *watchedLog
+	ended chan struct{} // closed when the process is gone; then err is its fate
+	err   error
+}
+
+var readyLine = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)
+
+// Start runs the command and returns when it says where it listens.
+func Start(c Command) (*Server, error) {
+	s, err := Launch(c)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.AwaitReady()
+}
+
+// Launch runs the command and does not wait for it.
+func Launch(c Command) (*Server, error) {
+	s := &Server{log: &watchedLog{ready: make(chan string, 1)}, ended: make(chan struct{})}
+	s.cmd = exec.Command(c.Path, c.Args...)
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = c.Dir, c.Env, s.log
+	// A test that is killed must not leave it behind.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: c.User}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// AwaitReady returns when the process says where it listens, which is its URL.
+func (s *Server) AwaitReady() error {
+	select {
+	case s.URL = <-s.log.ready:
+		return nil
+	case <-s.ended:
+		return fmt.Errorf("the server ended at once (%w):\n%s", s.err, s.log)
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("the server is not ready:\n%s", s.log), s.Kill())
+	}
+}
+
+// Kill ends the process without a chance to tidy up, and waits for its end. It
+// is no error if it has ended already.
+func (s *Server) Kill() error { return s.signal(syscall.SIGKILL) }
+
+// Terminate asks the process to stop, which it must do with exit code 0.
+func (s *Server) Terminate() error {
+	if err := s.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if s.err != nil {
+		return fmt.Errorf("the server did not end well: %w\n%s", s.err, s.log)
+	}
+	return nil
+}
+
+func (s *Server) signal(signal syscall.Signal) error {
+	if err := s.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-s.ended:
+		return nil
+	case <-time.After(patience):
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+		return fmt.Errorf("the server did not end within %s of signal %q:\n%s", patience, signal, s.log)
+	}
+}
+
+// Log is what the process has logged so far.
+func (s *Server) Log() string { return s.log.String() }
+
+// watchedLog keeps a log and reports the address of the ready line.
+type watchedLog struct {
+	ready chan string
+
+	mu    sync.Mutex
+	text  bytes.Buffer
+	found bool
+}
+
+// Write implements io.Writer.
+func (l *watchedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	if !l.found {
+		if match := readyLine.FindSubmatch(l.text.Bytes()); match != nil {
+			l.found = true
+			l.ready <- string(match[1])
+		}
+	}
+	return len(p), nil
+}
+
+func (l *watchedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
