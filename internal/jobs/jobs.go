@@ -45,7 +45,7 @@ type Options struct {
 	// that were scheduled, failed or came from another process; default 250 ms.
 	Poll time.Duration
 	// Lease is how long a process may be silent before its jobs are taken from
-	// it; default 30 s. It says that it lives three times a lease.
+	// it; default 10 s. It says that it lives three times a lease.
 	Lease time.Duration
 }
 
@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, 8)
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)
 	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
+	o.Lease = cmp.Or(o.Lease, 10*time.Second)
 	return o
 }
 

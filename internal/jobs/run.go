@@ -82,11 +82,12 @@ func (q *Queue) keepUp(ctx context.Context) {
 		q.log.WarnContext(ctx, "dead workers of this machine wait for their lease's end", "err", err)
 	}
 	var tidied time.Time
+	pulse := pulse{lease: q.options.Lease}
 	ticker := time.NewTicker(q.options.Lease / 3)
 	defer ticker.Stop()
 	for {
 		err := q.beat(ctx)
-		if err == nil {
+		if err == nil && pulse.felt(time.Now()) {
 			err = q.rescue(ctx)
 		}
 		if err == nil && time.Since(tidied) > tidyEvery {
@@ -102,6 +103,24 @@ func (q *Queue) keepUp(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// A pulse is when this worker could last say that it lives.
+type pulse struct {
+	lease    time.Duration
+	last     time.Time
+	patience time.Time // until then the others' silence means nothing
+}
+
+// felt notes a beat, and reports whether the silence of others is a sign of
+// their death. To one who was silent itself it is not: the database was away
+// for all, or the machine slept, and they must have the time to come back.
+func (p *pulse) felt(now time.Time) bool {
+	if !p.last.IsZero() && now.Sub(p.last) > p.lease/2 {
+		p.patience = now.Add(p.lease)
+	}
+	p.last = now
+	return !now.Before(p.patience)
 }
 
 // rescued is a job taken from a dead worker.
