@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -96,15 +98,24 @@ func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err erro
 	return err
 }
 
-// unavailable gives the errors of a database that is away their kind: the
-// caller can try again.
+// unavailable gives the errors of a database that is away, or went away in
+// the middle, their kind: the caller can try again.
 func unavailable(err error) error {
-	_, noConnection := errors.AsType[*pgconn.ConnectError](err)
 	e, answered := errors.AsType[*pgconn.PgError](err)
-	if noConnection || answered && (strings.HasPrefix(e.Code, "57P") || strings.HasPrefix(e.Code, "53")) {
-		return fault.New(fault.Unavailable, "The database is not available now; try again").After(time.Second).Because(err)
+	switch {
+	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err // the caller's own end
+	case answered && !strings.HasPrefix(e.Code, "57P") && !strings.HasPrefix(e.Code, "53"), !answered && !isLost(err):
+		return err
 	}
-	return err
+	return fault.New(fault.Unavailable, "The database is not available now; try again").After(time.Second).Because(err)
+}
+
+// isLost reports whether there was no connection, or the end of one.
+func isLost(err error) bool {
+	_, refused := errors.AsType[*pgconn.ConnectError](err)
+	_, broken := errors.AsType[*net.OpError](err)
+	return refused || broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
 }
 
 // inGroup needs no group: PostgreSQL groups commits of its own accord.
@@ -136,8 +147,14 @@ func (c postgresConn) query(ctx context.Context, sql string, args []any) (Rows, 
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	return rows, nil
+	return postgresRows{rows}, nil
 }
+
+// postgresRows tell of a database that goes away while they are read.
+type postgresRows struct{ pgx.Rows }
+
+// Err implements Rows.
+func (r postgresRows) Err() error { return unavailable(r.Rows.Err()) }
 
 func (c postgresConn) exec(ctx context.Context, sql string, args []any) (int64, error) {
 	tag, err := c.q.Exec(ctx, sql, args...)

@@ -8,6 +8,11 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // sqliteEngine has one connection that writes and several that read.
@@ -81,9 +86,10 @@ func sqliteDSN(path string, pragmas ...string) string {
 func (e *sqliteEngine) query(ctx context.Context, text string, args []any) (Rows, error) {
 	stmt, err := e.statement(ctx, text)
 	if err != nil {
-		return nil, err
+		return nil, full(err)
 	}
-	return sqlRows(stmt.QueryContext(ctx, args...))
+	rows, err := sqlRows(stmt.QueryContext(ctx, args...))
+	return rows, full(err)
 }
 
 func (e *sqliteEngine) statement(ctx context.Context, text string) (*sql.Stmt, error) {
@@ -119,7 +125,24 @@ func (e *sqliteEngine) inTx(ctx context.Context, fn func(*Tx) error) error {
 		return ctx.Err()
 	}
 	defer func() { e.turn <- struct{}{} }()
-	return e.writer.inTx(ctx, fn)
+	return full(e.writer.inTx(ctx, fn))
+}
+
+// SQLite's result codes for a disk that takes no more; the lower eight bits
+// are the kind.
+const (
+	sqliteIOError = 10
+	sqliteFull    = 13
+)
+
+// full gives the errors of a disk that takes no more their kind: the caller can
+// try again when somebody has made room.
+func full(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok || e.Code()&0xff != sqliteFull && e.Code()&0xff != sqliteIOError {
+		return err
+	}
+	return fault.New(fault.Unavailable, "The database cannot be written now; is the disk full?").After(10 * time.Second).Because(err)
 }
 
 func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
@@ -251,6 +274,9 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 type closingRows struct{ *sql.Rows }
 
 func (r closingRows) Close() { _ = r.Rows.Close() }
+
+// Err implements Rows.
+func (r closingRows) Err() error { return full(r.Rows.Err()) }
 
 func sqlRows(rows *sql.Rows, err error) (Rows, error) {
 	if err != nil {
