@@ -92,7 +92,7 @@ func (f *Files) stage(ctx context.Context, r io.Reader, size int64) (string, err
 	temp := path.Join(tempDir, rand.Text())
 	if err := f.write(temp, &exactReader{ctx, r, size}); err != nil {
 		f.drop(temp)
-		return "", err
+		return "", diskError(err)
 	}
 	return temp, nil
 }
@@ -101,7 +101,7 @@ func (f *Files) stage(ctx context.Context, r io.Reader, size int64) (string, err
 func (f *Files) show(temp, key string) error {
 	if err := f.publish(temp, objectName(key)); err != nil {
 		f.drop(temp)
-		return err
+		return diskError(err)
 	}
 	f.hot.remove(key)
 	return nil
@@ -366,6 +366,14 @@ func fileInfo(key string, stat fs.FileInfo) Info {
 func fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return fault.New(fault.NotFound, "Blob not found").Because(err)
+	}
+	return err
+}
+
+// diskError gives a disk that takes no more its kind.
+func diskError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fault.New(fault.Unavailable, "There is no room on the disk").After(10 * time.Second).Because(err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -109,7 +110,7 @@ func (s *s3) Put(ctx context.Context, key string, r io.Reader, size int64) (err 
 		// for the beginning of the next request.
 		DisableContentSha256: size == 0,
 	})
-	return err
+	return s3Error(err)
 }
 
 // Get implements Bucket.
@@ -162,7 +163,7 @@ func (s *s3) Delete(ctx context.Context, key string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err = s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
-	if fault.Is(s3Error(err), fault.NotFound) {
+	if err = s3Error(err); fault.Is(err, fault.NotFound) {
 		return nil // Some servers tell.
 	}
 	return err
@@ -178,7 +179,7 @@ func (s *s3) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 		options := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
 		for object := range s.core.ListObjectsIter(ctx, s.bucket, options) {
 			if object.Err != nil {
-				yield(Info{}, fmt.Errorf("list blobs: %w", object.Err))
+				yield(Info{}, fmt.Errorf("list blobs: %w", s3Error(object.Err)))
 				return
 			}
 			key := strings.TrimPrefix(object.Key, s.prefix)
@@ -241,10 +242,26 @@ func s3Info(key string, object minio.ObjectInfo) Info {
 	return Info{Key: key, Size: object.Size, Modified: object.LastModified.UTC()}
 }
 
-// s3Error gives a missing object its kind.
+// ErrUnreached says that a bucket was not reached, so that nothing was done.
+var ErrUnreached = errors.New("the bucket was not reached")
+
+// s3Error gives a missing object its kind, and a server that is away or cannot
+// keep up.
 func s3Error(err error) error {
-	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	answer := minio.ToErrorResponse(err)
+	if answer.Code == minio.NoSuchKey {
 		return fault.New(fault.NotFound, "Blob not found").Because(err)
+	}
+	broken, isNet := errors.AsType[*net.OpError](err)
+	if isNet && broken.Op == "dial" {
+		err = errors.Join(ErrUnreached, err)
+	}
+	if isNet || answer.StatusCode >= http.StatusInternalServerError || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.New(fault.Unavailable, "The storage is not available now; try again").After(time.Second).Because(err)
 	}
 	return err
 }

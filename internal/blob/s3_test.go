@@ -17,6 +17,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 func TestOpenS3Refuses(t *testing.T) {
@@ -163,5 +164,38 @@ func TestS3DoesNotWaitForever(t *testing.T) {
 	o := blob.Options{URL: "s3://bucket?region=here&endpoint=" + silent.URL}
 	if _, err := blob.Open(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Open = %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+// TestS3Away takes the server away: callers hear that another try makes sense,
+// and that nothing was done.
+func TestS3Away(t *testing.T) {
+	o := blobtest.S3(t)
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := url.Parse(u.Query().Get("endpoint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(endpoint)
+		r.Out.Host = r.In.Host
+	}})
+	b := open(t, withQuery(t, o, "endpoint", proxy.URL))
+	put(t, b, "key", "body")
+	proxy.Close()
+	_, statErr := b.Stat(t.Context(), "key")
+	body, _, getErr := b.Get(t.Context(), "key")
+	if getErr == nil {
+		_ = body.Close()
+	}
+	for name, err := range map[string]error{
+		"Put": b.Put(t.Context(), "key", strings.NewReader("other"), 5), "Get": getErr, "Stat": statErr, "Delete": b.Delete(t.Context(), "key"),
+	} {
+		if !fault.Is(err, fault.Unavailable) || !errors.Is(err, blob.ErrUnreached) {
+			t.Errorf("%s = %v, want an Unavailable fault that says that nothing was done", name, err)
+		}
 	}
 }

@@ -20,9 +20,11 @@ import (
 const (
 	// pushGrace is longer than any push takes.
 	pushGrace = time.Hour
-	// removalGrace is longer than any removal takes: the job that began one
+	// removalTime is what one removal may take.
+	removalTime = 20 * time.Second
+	// removalGrace is much longer than any removal takes: the job that began one
 	// and did not end it is dead.
-	removalGrace = 10 * time.Minute
+	removalGrace = time.Minute
 	// pinPatience is how long a push waits for a removal of the same content.
 	pinPatience = 2 * time.Second
 	pinPause    = 20 * time.Millisecond
@@ -141,13 +143,21 @@ func (s *Service) removeBlobs(ctx context.Context) error {
 }
 
 func (s *Service) removeBlob(ctx context.Context, hash string) error {
+	ctx, cancel := context.WithTimeout(ctx, removalTime)
+	defer cancel()
 	at := store.Now()
 	n, err := s.DB.Exec(ctx, `UPDATE registry_blobs SET deleting = TRUE, touched_at = $2 WHERE hash = $3 AND `+removable,
 		store.Micros(at.Add(-removalGrace)), store.Micros(at), hash)
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := s.Blobs.Delete(ctx, blob.ContentKey(hash)); err != nil {
+	err = s.Blobs.Delete(ctx, blob.ContentKey(hash))
+	if errors.Is(err, blob.ErrUnreached) {
+		// Nothing is on its way to the bucket, so pushes need not wait for it.
+		_, reopened := s.DB.Exec(ctx, `UPDATE registry_blobs SET deleting = FALSE WHERE hash = $1 AND touched_at = $2`, hash, store.Micros(at))
+		return errors.Join(err, reopened)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = s.DB.Exec(ctx, `DELETE FROM registry_blobs WHERE hash = $1 AND deleting`, hash)

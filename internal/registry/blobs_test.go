@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -84,8 +86,8 @@ func TestCrashLeftovers(t *testing.T) {
 		}
 		leave("a push that died long ago", 2, false, 61*time.Minute)
 		young := leave("a push under way", 1, false, 50*time.Minute)
-		leave("a removal that died", 0, true, 11*time.Minute)
-		removing := leave("a removal under way", 0, true, time.Minute)
+		leave("a removal that died", 0, true, 2*time.Minute)
+		removing := leave("a removal under way", 0, true, 10*time.Second)
 		// The count of the entry's own content is wrong, both ways in turn.
 		for _, refs := range []int{0, 7} {
 			w.exec(`UPDATE registry_blobs SET refs = $1, touched_at = $2 WHERE hash = $3`,
@@ -140,7 +142,7 @@ func TestDeadRemoval(t *testing.T) {
 		if a.header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q, want 1", a.header.Get("Retry-After"))
 		}
-		w.exec(`UPDATE registry_blobs SET touched_at = $1`, store.Micros(time.Now().Add(-11*time.Minute)))
+		w.exec(`UPDATE registry_blobs SET touched_at = $1`, store.Micros(time.Now().Add(-2*time.Minute)))
 		id := ada.made("pdf", "1", archive)
 		w.work()
 		ada.create("pdf", "1", skill(t, "B.")).want(http.StatusConflict)
@@ -191,6 +193,35 @@ func TestSlowRemoval(t *testing.T) {
 		close(g.open)
 		id := text((<-pushed).want(http.StatusCreated).object(), "entry", "id")
 		w.settle()
+		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+	})
+}
+
+// awayBucket cannot be reached for deletes.
+type awayBucket struct {
+	blob.Bucket
+	refused atomic.Int32
+}
+
+func (a *awayBucket) Delete(context.Context, string) error {
+	a.refused.Add(1)
+	return fault.New(fault.Unavailable, "away").Because(blob.ErrUnreached)
+}
+
+// TestUnreachedRemoval lets a push have content at once whose removal did not
+// reach the bucket.
+func TestUnreachedRemoval(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := &world{t: t, db: db}
+		away := &awayBucket{Bucket: blobtest.Files(t)}
+		w.serve(func(*world) blob.Bucket { return away })
+		w.work()
+		ada := w.org("acme", access.Pro)
+		agent, archive := object{"entry_type": "agent"}, pack(t, file("a", "a"))
+		ada.do(http.MethodDelete, entryPath(ada.made("pdf", "1", archive, agent)), nil).want(http.StatusNoContent)
+		w.eventually("the removal to fail", func() bool { return away.refused.Load() > 0 })
+		id := ada.made("pdf", "1", archive, agent)
 		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
 	})
 }
