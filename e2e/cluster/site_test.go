@@ -236,7 +236,7 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.statuses = map[int]int{}
 	}
 	o.statuses[resp.StatusCode]++
-	if resp.StatusCode < http.StatusInternalServerError || resp.StatusCode == http.StatusBadGateway {
+	if resp.StatusCode < http.StatusInternalServerError || resp.StatusCode == http.StatusBadGateway || r.URL.Path == "/readyz" {
 		return resp, nil // or the balancer's word
 	}
 	body, err := io.ReadAll(resp.Body)
@@ -248,6 +248,13 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.wrong = append(o.wrong, fmt.Sprintf("%s %s: %s: %s: %s", r.Method, r.URL.Path, resp.Status, problem, body))
 	}
 	return resp, nil
+}
+
+// count is how many answers had a status.
+func (o *observer) count(status int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.statuses[status]
 }
 
 // problemOf says what is wrong with an answer that says that we failed: it

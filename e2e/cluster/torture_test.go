@@ -90,16 +90,28 @@ func killAtStart(t *testing.T, s *site, after time.Duration) {
 // that took.
 func (r *record) awaitAnswer(t *testing.T, s *site, since time.Time) {
 	t.Helper()
+	r.await(t, s, "/api/v1/me", since)
+}
+
+// awaitReady is awaitAnswer for what no client notices: the process says by
+// itself that it lacks something.
+func (r *record) awaitReady(t *testing.T, s *site, since time.Time) {
+	t.Helper()
+	r.await(t, s, "/readyz", since)
+}
+
+func (r *record) await(t *testing.T, s *site, path string, since time.Time) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), settle)
 	defer cancel()
 	for {
-		got, err := s.ask(ctx, http.MethodGet, s.balancer.URL+"/api/v1/me", nil)
+		got, err := s.ask(ctx, http.MethodGet, s.balancer.URL+path, nil)
 		if err == nil && got.status == http.StatusOK {
 			r.recoveries = append(r.recoveries, time.Since(since))
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("no answer: %d, %v", got.status, err)
+			t.Fatalf("no answer from %s: %d %s, %v", path, got.status, got.body, err)
 		}
 		pause(t, 5*time.Millisecond)
 	}
