@@ -38,6 +38,7 @@ func audit(t *testing.T, l *load) []tally {
 		t.Error(wrong)
 	}
 	examine(t, l.site)
+	checkFiles(t, l.site)
 	return all
 }
 

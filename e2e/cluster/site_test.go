@@ -32,6 +32,7 @@ type site struct {
 	balancer *servertest.Balancer
 	command  servertest.Command
 	database string // as store.Open takes it
+	blobs    string // the folder of the blobs, "" if they are elsewhere
 	seen     *observer
 
 	mu      sync.Mutex
@@ -69,7 +70,9 @@ func newSite(t *testing.T, p plan) *site {
 	s.command = servertest.Command{
 		Path: p.Binary, Args: []string{"serve"}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir},
 	}
+	s.blobs = filepath.Join(p.Data, "blobs")
 	if p.S3 != nil {
+		s.blobs = ""
 		settings["blob-url"] = p.S3.BlobURL
 		s.command.Env = append(s.command.Env, p.S3.Env...)
 	}

@@ -1,0 +1,109 @@
+package cluster_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// checkFiles lets a day go by for the files of a site, and wants the schedules
+// to have removed what nobody refers to. The processes are replaced by one.
+func checkFiles(t *testing.T, s *site) {
+	t.Helper()
+	db := s.open()
+	if strings.HasPrefix(s.database, "sqlite:") {
+		rows, err := db.Query(t.Context(), `PRAGMA integrity_check`)
+		verdict, err := store.One(rows, err, "Verdict", store.Value[string])
+		if err != nil || verdict != "ok" {
+			t.Errorf("the integrity of the database: %s, %v", verdict, err)
+		}
+	}
+	if s.blobs == "" {
+		return
+	}
+	for _, server := range s.all() {
+		s.forget(server)
+		if err := server.Terminate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	letADayGoBy(t, s, db)
+	s.start()
+	rows := func() int { return count(t, db, `SELECT COUNT(*) FROM job_schedules WHERE next_at = 0`) }
+	for deadline := time.Now().Add(settle); rows() > 0 && time.Now().Before(deadline); {
+		pause(t, 20*time.Millisecond)
+	}
+	awaitIdle(t, s)
+	wantNoOrphans(t, s, db)
+}
+
+func count(t *testing.T, db *store.DB, query string, args ...any) int {
+	t.Helper()
+	rows, err := db.Query(t.Context(), query, args...)
+	n, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// letADayGoBy makes everything older than what is spared as somebody's who may
+// not have committed yet.
+func letADayGoBy(t *testing.T, s *site, db *store.DB) {
+	t.Helper()
+	day := blob.OrphanAge + time.Hour
+	for _, statement := range []string{
+		fmt.Sprintf(`UPDATE registry_blobs SET touched_at = touched_at - %d`, day.Microseconds()),
+		`UPDATE job_schedules SET next_at = 0`,
+	} {
+		if _, err := db.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := time.Now().Add(-day)
+	err := filepath.WalkDir(s.blobs, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chtimes(name, before, before)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantNoOrphans looks up who refers to each file. Raw telemetry is left out:
+// it goes by its age, whether somebody refers to it or not.
+func wantNoOrphans(t *testing.T, s *site, db *store.DB) {
+	t.Helper()
+	checked := 0
+	err := fs.WalkDir(os.DirFS(s.blobs), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "objects/telemetry/") {
+			return err
+		}
+		checked++
+		key, hash := strings.TrimPrefix(name, "objects/"), path.Base(name)
+		used := 0
+		switch {
+		case strings.HasPrefix(key, "sha256/"):
+			used = count(t, db, `SELECT COUNT(*) FROM registry_versions WHERE content_hash = $1 OR canonical_hash = $1`, hash)
+		case strings.HasPrefix(key, "sources/"):
+			used = count(t, db, `SELECT COUNT(*) FROM source_snapshots WHERE content_hash = $1`, hash)
+		}
+		if used == 0 {
+			t.Errorf("nobody refers to %s", name)
+		}
+		return nil
+	})
+	if err != nil || checked == 0 {
+		t.Errorf("%d files were looked at, %v", checked, err)
+	}
+}

@@ -1,0 +1,283 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/e2e/servertest"
+)
+
+// replicas is two processes that answer and one that works, as the compose
+// file has them, on PostgreSQL and S3.
+type replicas struct {
+	*site
+	a, b, worker *servertest.Server
+}
+
+func newReplicas(t *testing.T) *replicas {
+	t.Helper()
+	s := newSite(t, plan{Database: databaseURL(t, "postgres"), S3: servertest.StartS3(t)})
+	// All start at once on an empty database: one of them makes what is in it.
+	r := &replicas{site: s}
+	var wg sync.WaitGroup
+	for _, p := range []struct {
+		server **servertest.Server
+		role   string
+	}{{&r.a, "web"}, {&r.b, "web"}, {&r.worker, "worker"}} {
+		wg.Go(func() {
+			var err error
+			if *p.server, err = s.tryStart("--roles", p.role); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	s.balancer.Remove(r.worker)
+	return r
+}
+
+// TestReplicas shows that it does not matter which process gets a request.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	for name, test := range map[string]func(*testing.T, *replicas){
+		"sign-in": signInElsewhere, "device login": deviceLoginElsewhere, "run": runElsewhere, "sync": syncElsewhere,
+		"revoked key": revokedElsewhere, "rate limit": rateLimitTogether,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, r)
+		})
+	}
+}
+
+// A browser keeps its cookie, and shows it to whichever process it visits.
+type browser struct{ http.Client }
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Cookies belong to a host, not to a port, so all processes get them.
+	return &browser{http.Client{
+		Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// visit returns the status and the text of a page; a form makes it a POST.
+func (b *browser) visit(t *testing.T, page string, form url.Values) (int, string) {
+	t.Helper()
+	var resp *http.Response
+	var err error
+	if form == nil {
+		resp, err = b.Get(page)
+	} else {
+		resp, err = b.PostForm(page, form)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func signInElsewhere(t *testing.T, r *replicas) {
+	b := newBrowser(t)
+	if status, text := b.visit(t, r.a.URL+"/login", url.Values{"api_key": {firstKey}}); status != http.StatusSeeOther {
+		t.Fatalf("sign-in: %d\n%s", status, text)
+	}
+	for range 2 {
+		for _, server := range []*servertest.Server{r.a, r.b} {
+			if status, _ := b.visit(t, server.URL+"/skills", nil); status != http.StatusOK {
+				t.Errorf("a page after the sign-in: %d", status)
+			}
+		}
+	}
+	b.visit(t, r.b.URL+"/logout", url.Values{})
+	if status, _ := b.visit(t, r.a.URL+"/skills", nil); status == http.StatusOK {
+		t.Error("signed out on one process, still in on the other")
+	}
+}
+
+func deviceLoginElsewhere(t *testing.T, r *replicas) {
+	login, err := r.clientOf(r.a.URL, "").StartDeviceLogin(t.Context(), "replicas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBrowser(t)
+	b.visit(t, r.b.URL+"/login", url.Values{"api_key": {firstKey}})
+	if status, text := b.visit(t, r.b.URL+"/device", url.Values{"code": {login.UserCode}, "answer": {"approve"}}); status != http.StatusSeeOther {
+		t.Fatalf("approval: %d\n%s", status, text)
+	}
+	poll, err := r.clientOf(r.a.URL, "").PollDeviceLogin(t.Context(), login.DeviceCode)
+	if err != nil || poll.Status != client.DeviceApproved {
+		t.Fatalf("poll: %+v, %v", poll, err)
+	}
+	if _, err := r.clientOf(r.b.URL, poll.APIKey).Me(t.Context()); err != nil {
+		t.Errorf("the new key elsewhere: %v", err)
+	}
+}
+
+// runElsewhere follows a run on processes that do not run anything.
+func runElsewhere(t *testing.T, r *replicas) {
+	w := &runs{}
+	if err := w.prepare(t.Context(), r.site); err != nil {
+		t.Fatal(err)
+	}
+	started, err := r.clientOf(r.a.URL, firstKey).StartEvalRun(t.Context(), w.suite, client.NewEvalRun{
+		Subject: client.EvalSubject{SourceID: w.source}, Trials: 3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases atomic.Int32
+	run, err := r.clientOf(r.b.URL, firstKey).WatchEvalRun(t.Context(), started.ID, func(e client.EvalEvent) {
+		if e.Case != nil {
+			cases.Add(1)
+		}
+	})
+	if err != nil || run.Status != "succeeded" {
+		t.Fatalf("the run is %+v, %v", run, err)
+	}
+	if cases.Load() != casesARun {
+		t.Errorf("%d cases were told of, want %d", cases.Load(), casesARun)
+	}
+}
+
+// syncElsewhere publishes on one process and asks the other at once: what a
+// process remembers must never be older than the answer to the publisher.
+func syncElsewhere(t *testing.T, r *replicas) {
+	w := &versions{}
+	if err := w.prepare(t.Context(), r.site); err != nil {
+		t.Fatal(err)
+	}
+	servers := []*servertest.Server{r.a, r.b}
+	item := []client.SyncItem{{EntryID: w.entry, CurrentVersionHash: w.hashes["0.0.0"]}}
+	for n := 1; n <= 30; n++ {
+		archive, err := skillArchive(t.Context(), "published", n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := fmt.Sprintf("0.0.%d", n)
+		here, there := r.clientOf(servers[n%2].URL, firstKey), r.clientOf(servers[(n+1)%2].URL, firstKey)
+		if _, err := here.PushVersion(t.Context(), w.entry, client.Upload{Version: version, Archive: bytes.NewReader(archive), Size: int64(len(archive))}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := there.Sync(t.Context(), item)
+		if err != nil || len(got) != 1 || got[0].LatestVersion != version {
+			t.Fatalf("right after the push of %s another process says %+v, %v", version, got, err)
+		}
+		// The link of one process is good wherever it is followed.
+		if _, err := here.Download(t.Context(), got[0].DownloadURL, client.Wanted{ContentHash: hashOf(archive)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// revokedElsewhere is the one promise that takes time: five seconds.
+func revokedElsewhere(t *testing.T, r *replicas) {
+	got, err := r.ask(t.Context(), http.MethodPost, r.a.URL+"/api/v1/keys", object{"name": "to be revoked"})
+	if err != nil || got.status != http.StatusCreated {
+		t.Fatalf("%d %s, %v", got.status, got.body, err)
+	}
+	var key struct {
+		Key    struct{ ID string } `json:"key"`
+		APIKey string              `json:"api_key"`
+	}
+	if err := json.Unmarshal(got.body, &key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.clientOf(r.b.URL, key.APIKey).Me(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.ask(t.Context(), http.MethodDelete, r.a.URL+"/api/v1/keys/"+key.Key.ID, nil); err != nil || got.status != http.StatusNoContent {
+		t.Fatalf("%d %s, %v", got.status, got.body, err)
+	}
+	for revoked := time.Now(); ; pause(t, 50*time.Millisecond) {
+		if _, err := r.clientOf(r.b.URL, key.APIKey).Me(t.Context()); client.Status(err) == http.StatusUnauthorized {
+			break
+		}
+		if time.Since(revoked) > 5*time.Second {
+			t.Fatal("a revoked key still works elsewhere after five seconds")
+		}
+	}
+	if _, err := r.clientOf(r.a.URL, key.APIKey).Me(t.Context()); client.Status(err) != http.StatusUnauthorized {
+		t.Errorf("a revoked key where it was revoked: %v", err)
+	}
+}
+
+// rateLimitTogether spends the signals of an hour on two processes at once.
+func rateLimitTogether(t *testing.T, r *replicas) {
+	const limit, more = 300, 40
+	for try := 0; ; try++ {
+		hour := time.Now().Truncate(time.Hour)
+		taken, refused := r.spend(t, fmt.Sprintf("limited-%d", try), limit+more)
+		if hour != time.Now().Truncate(time.Hour) {
+			continue // another hour began meanwhile
+		}
+		if taken != limit || refused != more {
+			t.Errorf("%d requests were taken and %d refused, want %d and %d", taken, refused, limit, more)
+		}
+		return
+	}
+}
+
+// spend sends signals of a new organisation through the balancer.
+func (r *replicas) spend(t *testing.T, org string, requests int) (taken, refused int64) {
+	t.Helper()
+	if _, err := r.run("org", "create", org); err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.run("key", "create", "--org", org, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key struct {
+		APIKey string `json:"api_key"`
+	}
+	if err := json.Unmarshal([]byte(out), &key); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var next, ok, limited atomic.Int64
+	for range 8 {
+		wg.Go(func() {
+			c := r.client(key.APIKey)
+			for n := next.Add(1); n <= int64(requests); n = next.Add(1) {
+				_, err := c.SendSignals(context.Background(), []client.Signal{
+					{SkillName: "s", SignalType: "missed_trigger", Confidence: 1, SourceKey: fmt.Sprint(n)},
+				})
+				switch {
+				case err == nil:
+					ok.Add(1)
+				case client.Status(err) == http.StatusTooManyRequests:
+					limited.Add(1)
+				default:
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return ok.Load(), limited.Load()
+}
