@@ -11,6 +11,7 @@
 package client
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -62,4 +63,11 @@ func defaultHTTPClient() *http.Client {
 	transport = transport.Clone()
 	transport.ResponseHeaderTimeout = time.Minute
 	return &http.Client{Transport: transport}
+}
+
+// Ready asks whether the server can work: its database, schema and storage
+// answer. One that cannot is an *Error with the status 503. It needs no key.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, nil)
+	return err
 }

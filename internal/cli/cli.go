@@ -35,6 +35,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Start the service."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema to this version."`
 	Doctor  doctorCommand  `cmd:"" help:"Check the installation and say what to mend."`
+	Ready   readyCommand   `cmd:"" help:"Ask the process at --addr whether it can work, for health checks."`
 	Config  configCommand  `cmd:"" help:"Print the settings in force, secrets masked."`
 	Rekey   rekeyCommand   `cmd:"" help:"Seal the secrets in the database with the first of --secret-key."`
 	Version versionCommand `cmd:"" help:"Print the version."`

@@ -158,7 +158,7 @@ func TestSettingsRefused(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	commands := []string{
-		"serve", "migrate", "doctor", "config", "version",
+		"serve", "migrate", "doctor", "ready", "config", "version",
 		"org create", "org list", "org set-plan", "user create", "user list",
 		"key create", "key list", "key revoke", "device approve", "device deny",
 	}
