@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +24,9 @@ import (
 
 // firstKey is the API key of every site's owner.
 const firstKey = "st_test_0123456789abcdefghijABCDEFGHIJ0123456789abc"
+
+// secretKey is the same for all processes of a site: base64 of 32 bytes.
+const secretKey = "YSBzZWNyZXQgb2YgdGhpcnR5LXR3byBieXRlcy4uLi4="
 
 // A site is a service: its processes, and the balancer before them.
 type site struct {
@@ -62,7 +64,7 @@ func newSite(t *testing.T, p plan) *site {
 	settings := map[string]string{
 		"addr": "127.0.0.1:0", "data": p.Data, "database-url": p.Database, "bootstrap-key": firstKey,
 		"public-url": s.balancer.URL, "allow-private-targets": "true", "drain-timeout": "10s", "workers": "4",
-		"secret-key": base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two bytes....")),
+		"secret-key": secretKey,
 	}
 	if s.database == "" {
 		s.database = "sqlite:" + filepath.Join(p.Data, "whetstone.db")
