@@ -40,6 +40,11 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 e2e: setup ## Run the end-to-end tests against the real binary, verbosely
 	@scripts/with-postgres go test -v -count=1 ./e2e/...
 
+.PHONY: torture
+torture: setup ## Kill everything under load and count what is lost; ARGS="-for 5m -database postgres" bounds it
+	@scripts/with-postgres go test ./e2e/cluster -run 'TestTorture|TestRollingRestart' -v -count=1 -timeout 0 -parallel 1 -args \
+		$(if $(findstring -for,$(ARGS)),,-for 30s) $(ARGS)
+
 .PHONY: bench
 bench: ## Run the benchmarks; ARGS are theirs
 	cd bench && go run . $(ARGS)
