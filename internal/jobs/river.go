@@ -86,10 +86,22 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, o order) error {
 	}
 	opts := &river.InsertOpts{MaxAttempts: o.attempts, Metadata: []byte(meta)}
 	if o.at.After(time.Now()) { // River would make one that is due wait, too
-		opts.ScheduledAt = o.at
+		ahead, err := r.ahead(ctx, tx)
+		if err != nil {
+			return err
+		}
+		opts.ScheduledAt = o.at.Add(ahead)
 	}
 	_, err = r.inserter.InsertTx(ctx, pg, riverArgs{kind: o.kind, raw: o.args}, opts)
 	return err
+}
+
+// ahead is how far the database's clock, by which jobs become due, is ahead of
+// this process's.
+func (r *riverQueue) ahead(ctx context.Context, q store.Querier) (time.Duration, error) {
+	rows, err := q.Query(ctx, `SELECT `+r.clock())
+	now, err := store.One(rows, err, "Clock", store.Value[int64])
+	return time.UnixMicro(now).Sub(time.Now().Round(0)), err
 }
 
 const (
@@ -171,12 +183,12 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	if res.outcome.again() && !w.r.holdAgain(ctx, j) {
 		return nil // another job of this key waits already and is as good
 	}
-	rj.Args.wait = res.wait
+	rj.Args.wait = w.r.untilDue(ctx, res)
 	switch res.outcome {
 	case succeeded:
 		return nil
 	case snoozed:
-		return river.JobSnooze(res.wait)
+		return river.JobSnooze(max(rj.Args.wait, 0)) // River knows no time before its own
 	case cancelled:
 		return river.JobCancel(errors.New(res.err))
 	case interrupted:
@@ -184,6 +196,19 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	case retrying, discarded:
 	}
 	return errors.New(res.err)
+}
+
+// untilDue is how long a job that runs again waits, by this process's clock;
+// if that is fast, until a time before now.
+func (r *riverQueue) untilDue(ctx context.Context, res result) time.Duration {
+	if !res.outcome.again() {
+		return 0
+	}
+	ahead, err := r.ahead(context.WithoutCancel(ctx), r.q.db)
+	if err != nil {
+		return res.wait
+	}
+	return res.wait + ahead
 }
 
 // quiet is a logger for a library whose success chatter nobody needs.

@@ -122,8 +122,15 @@ func (t *table) run(ctx context.Context) error {
 
 // poll nudges a worker when something is due that nobody announced.
 func (t *table) poll(ctx context.Context) {
+	last := time.Now()
 	for {
 		wait := t.q.options.Poll
+		now := time.Now()
+		// The clock on the wall may be set back; the other one in a Time is not.
+		if back := now.Sub(last) - now.Round(0).Sub(last.Round(0)); back > time.Second {
+			t.setBack(ctx, back)
+		}
+		last = now
 		rows, err := t.q.db.Query(ctx, `SELECT id FROM jobs WHERE state = 'waiting' AND run_at <= $1 LIMIT 1`,
 			store.Micros(time.Now()))
 		due, err := store.All(rows, err, store.Value[int64])
@@ -140,6 +147,21 @@ func (t *table) poll(ctx context.Context) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// setBack plans anew what was planned by a clock that was fast: it would come
+// late by as much as the clock was set back.
+func (t *table) setBack(ctx context.Context, by time.Duration) {
+	err := t.q.db.InTx(ctx, func(tx *store.Tx) error {
+		now := store.Micros(time.Now())
+		_, err := tx.Exec(ctx, `UPDATE jobs SET run_at = run_at - $1 WHERE state = 'waiting' AND run_at > $2`, by.Microseconds(), now)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE job_schedules SET next_at = next_at - $1 WHERE next_at > $2`, by.Microseconds(), now)
+		return err
+	})
+	t.q.log.WarnContext(ctx, "the clock was set back", "by", by, "err", err)
 }
 
 // workAway runs one job after the other until ctx ends. The jobs have the

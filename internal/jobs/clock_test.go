@@ -1,0 +1,40 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestClockSetBack has jobs on SQLite that were planned by a clock which was
+// an hour fast: they come when they were meant to.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "sqlite")
+	q := newQueue(t, jobs.Options{DB: db})
+	ran := make(chan struct{}, 1)
+	jobs.Handle(q, func(context.Context, greet) error { ran <- struct{}{}; return nil })
+	err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		return q.Enqueue(t.Context(), tx, greet{}, jobs.At(time.Now().Add(time.Hour)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs.SetBack(t.Context(), q, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(ctx) }()
+	select {
+	case <-ran:
+	case <-time.After(30 * time.Second):
+		t.Error("the job waits for the time that the fast clock named")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
