@@ -57,8 +57,8 @@ func TestTortureClock(t *testing.T) {
 			r.kills++
 			r.awaitAnswer(t, s, time.Now())
 		}
-		// It stays an hour slow: what was planned by a clock that was fast must
-		// not wait for the time to come.
+		// It stays slow: what was planned by a clock that was fast must not wait
+		// for that time to come.
 		set(-4 * time.Hour)
 		r.print(t, l, audit(t, l))
 	})

@@ -160,9 +160,11 @@ type riverWorker struct {
 // Timeout is later than the job's own, which the handler's context has.
 func (w *riverWorker) Timeout(*river.Job[riverArgs]) time.Duration { return w.h.timeout + windDown }
 
-// NextRetry is what Work decided. After a rescue nothing was decided.
+// NextRetry is what Work decided. After a rescue nothing was decided. River
+// takes no time before its own, so a process whose clock is fast tries again
+// late by as much.
 func (w *riverWorker) NextRetry(j *river.Job[riverArgs]) time.Time {
-	return time.Now().Add(j.Args.wait)
+	return time.Now().Add(max(j.Args.wait, 0))
 }
 
 // Work runs a job and tells River what becomes of it.
@@ -188,7 +190,8 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	case succeeded:
 		return nil
 	case snoozed:
-		return river.JobSnooze(max(rj.Args.wait, 0)) // River knows no time before its own
+		// JobSnooze would refuse the negative wait of a clock that is fast.
+		return &river.JobSnoozeError{Duration: rj.Args.wait}
 	case cancelled:
 		return river.JobCancel(errors.New(res.err))
 	case interrupted:
