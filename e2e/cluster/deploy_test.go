@@ -371,10 +371,11 @@ func podOf(t *testing.T, m manifest, secrets map[string]string) pod {
 	for _, e := range c.Env {
 		value := e.Value
 		if key := e.ValueFrom.SecretKeyRef.Key; key != "" {
-			known := false
-			if value, known = secrets[key]; !known {
+			secret, known := secrets[key]
+			if !known {
 				t.Errorf("%s wants %s of the Secret", m.Metadata.Name, key)
 			}
+			value = secret
 		}
 		p.env[e.Name] = value
 	}

@@ -129,7 +129,8 @@ func readImage(t *testing.T, stage []instruction, made map[string]bool) image {
 		case "CMD":
 			im.cmd = list(i.rest)
 		case "HEALTHCHECK":
-			im.health = list(i.rest[strings.Index(i.rest, "["):])
+			_, command, _ := strings.Cut(i.rest, " CMD ")
+			im.health = list(command)
 		}
 	}
 	if len(im.entrypoint) != 1 || !slices.Contains(im.files, im.entrypoint[0]) || !slices.Contains(im.files, im.env["WHETSTONE_DATA"]) {

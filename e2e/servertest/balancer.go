@@ -88,7 +88,7 @@ func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Close stops the balancer.
 func (b *Balancer) Close() {
-	b.Server.CloseClientConnections()
+	b.CloseClientConnections()
 	b.Server.Close()
 	b.transport.CloseIdleConnections()
 }
