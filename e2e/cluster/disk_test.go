@@ -25,7 +25,7 @@ func TestTortureDisk(t *testing.T) {
 	r := &record{what: "a full disk, sqlite"}
 	random := dice()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(3 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 200*time.Millisecond, time.Second))
 		ballast := filepath.Join(disk, "ballast")
 		if err := fill(ballast); err != nil {

@@ -37,8 +37,8 @@ func checkFiles(t *testing.T, s *site) {
 	}
 	letADayGoBy(t, s, db)
 	s.start()
-	rows := func() int { return count(t, db, `SELECT COUNT(*) FROM job_schedules WHERE next_at = 0`) }
-	for deadline := time.Now().Add(settle); rows() > 0 && time.Now().Before(deadline); {
+	due := func() int { return count(t, db, `SELECT COUNT(*) FROM job_schedules WHERE next_at = 0`) }
+	for deadline := time.Now().Add(settle); due() > 0 && time.Now().Before(deadline); {
 		pause(t, 20*time.Millisecond)
 	}
 	awaitIdle(t, s)

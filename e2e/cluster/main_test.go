@@ -13,6 +13,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,6 +32,14 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// Most of them wait for other processes, so more of them than there are
+	// processors can run at once; but a long torture has the machine to itself.
+	if *torment == 0 {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(runWithBinary(m))
 }
 

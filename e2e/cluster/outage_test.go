@@ -20,7 +20,7 @@ func TestTorturePostgres(t *testing.T) {
 	r := &record{what: "SIGKILL of PostgreSQL, two processes"}
 	random := dice()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(3 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 300*time.Millisecond, 2*time.Second))
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestTortureS3(t *testing.T) {
 	r := &record{what: "S3 away for a while, sqlite"}
 	random := dice()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(3 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 300*time.Millisecond, 2*time.Second))
 		if err := bucket.Stop(); err != nil {
 			t.Fatal(err)

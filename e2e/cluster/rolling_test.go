@@ -27,7 +27,7 @@ func TestRollingRestart(t *testing.T) {
 	l.start(t.Context())
 	readers := readAlong(t, s)
 	r := &record{what: "rolling restart of two processes, SIGTERM"}
-	for end := time.Now().Add(tormentTime(0)); r.kills < 4 || time.Now().Before(end); {
+	for end := time.Now().Add(tormentTime(0)); r.kills < 3 || time.Now().Before(end); {
 		old := s.all()[0]
 		s.start()
 		began := time.Now()
@@ -90,7 +90,7 @@ func TestTortureReplicas(t *testing.T) {
 	r := &record{what: "SIGKILL of one of three processes, postgres and S3"}
 	random := dice()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(3 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 100*time.Millisecond, 1500*time.Millisecond))
 		victims := s.all()
 		victim := victims[random.IntN(len(victims))]

@@ -45,7 +45,7 @@ func TestTortureKill(t *testing.T) {
 		r := &record{what: "SIGKILL of the only process, " + kind}
 		random := dice()
 		l.start(t.Context())
-		for end := time.Now().Add(tormentTime(4 * time.Second)); time.Now().Before(end); {
+		for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
 			pause(t, between(random, 50*time.Millisecond, 1200*time.Millisecond))
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
