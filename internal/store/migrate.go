@@ -22,9 +22,27 @@ type Companion func(ctx context.Context, db *DB) error
 
 // Migrate brings the schema to this binary's version. Processes that start at
 // the same time wait for each other; a schema that is there is left alone.
-func (db *DB) Migrate(ctx context.Context, companions ...Companion) (err error) {
+func (db *DB) Migrate(ctx context.Context, companions ...Companion) error {
+	return db.MigrateTo(ctx, Newest(), companions...)
+}
+
+// MigrateTo is Migrate up to an older version, for data that were saved then.
+func (db *DB) MigrateTo(ctx context.Context, version int64, companions ...Companion) (err error) {
 	defer fault.Wrap(&err, "migrate")
-	return db.engine.migrate(ctx, companions)
+	return db.engine.migrate(ctx, version, companions)
+}
+
+// Newest is the version of the schema that this binary works with.
+func Newest() int64 {
+	names, err := fs.Glob(Migrations(Dialect{}), "*.sql")
+	if err != nil || len(names) == 0 {
+		panic("store: no migrations are embedded")
+	}
+	version, err := goose.NumericComponent(names[len(names)-1])
+	if err != nil {
+		panic(err) // the name is embedded, and goose has read it
+	}
+	return version
 }
 
 // Pending reports whether the schema is older than this binary.
@@ -40,12 +58,12 @@ func Migrations(d Dialect) fs.FS {
 	return sub
 }
 
-func migrateUp(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) error {
-	provider, err := goose.NewProvider(dialect, db, files)
+func migrateUp(ctx context.Context, dialect goose.Dialect, db *sql.DB, to int64) error {
+	provider, err := goose.NewProvider(dialect, db, Migrations(Dialect{postgres: dialect == goose.DialectPostgres}))
 	if err != nil {
 		return err
 	}
-	_, err = provider.Up(ctx)
+	_, err = provider.UpTo(ctx, to)
 	return err
 }
 
@@ -59,7 +77,7 @@ func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs
 
 // migrate holds the lock in a database of its own beside ours: an exclusive
 // transaction there works on every system and dies with its process.
-func (e *sqliteEngine) migrate(ctx context.Context, companions []Companion) error {
+func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
 	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", "busy_timeout(60000)"))
 	if err != nil {
 		return err
@@ -74,7 +92,7 @@ func (e *sqliteEngine) migrate(ctx context.Context, companions []Companion) erro
 		return err
 	}
 	defer db.Close()
-	if err := migrateUp(ctx, goose.DialectSQLite3, db, Migrations(e.dialect())); err != nil {
+	if err := migrateUp(ctx, goose.DialectSQLite3, db, to); err != nil {
 		return err
 	}
 	return accompany(ctx, &DB{engine: e}, companions)
@@ -87,7 +105,7 @@ func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
 // migrationLock is an arbitrary number that only Whetstone uses.
 const migrationLock = 0x77686574
 
-func (e *postgresEngine) migrate(ctx context.Context, companions []Companion) error {
+func (e *postgresEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
 	c, err := e.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -99,7 +117,7 @@ func (e *postgresEngine) migrate(ctx context.Context, companions []Companion) er
 	defer func() { _, _ = c.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock) }()
 	db := stdlib.OpenDBFromPool(e.pool)
 	defer db.Close()
-	if err := migrateUp(ctx, goose.DialectPostgres, db, Migrations(e.dialect())); err != nil {
+	if err := migrateUp(ctx, goose.DialectPostgres, db, to); err != nil {
 		return err
 	}
 	return accompany(ctx, &DB{engine: e}, companions)

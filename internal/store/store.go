@@ -47,7 +47,9 @@ type engine interface {
 	conn
 	inTx(ctx context.Context, fn func(*Tx) error) error
 	inGroup(ctx context.Context, fn func(*Tx) error) error
-	migrate(ctx context.Context, companions []Companion) error
+	snapshot(ctx context.Context, fn func(*Tx) error) error
+	loadOnce(ctx context.Context, fn func(*Tx) error) error
+	migrate(ctx context.Context, to int64, companions []Companion) error
 	pending(ctx context.Context) (bool, error)
 	ping(ctx context.Context) error
 	dialect() Dialect

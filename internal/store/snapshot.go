@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// Snapshot calls fn with a transaction that reads the database as it is at one
+// moment, while others go on writing. It must not write.
+func (db *DB) Snapshot(ctx context.Context, fn func(tx *Tx) error) (err error) {
+	defer fault.Wrap(&err, "snapshot")
+	return db.engine.snapshot(ctx, fn)
+}
+
+// LoadOnce calls fn with a transaction that may take hours and commits it if
+// fn returns nil. Unlike InTx it never calls fn twice, and rows may refer to
+// rows that SQLite sees only later. It is for filling an empty database.
+func (db *DB) LoadOnce(ctx context.Context, fn func(tx *Tx) error) (err error) {
+	defer fault.Wrap(&err, "load")
+	return db.engine.loadOnce(ctx, fn)
+}
+
+// snapshot holds one of the reading connections. What is written meanwhile
+// stays in the write-ahead log until it ends.
+func (e *sqliteEngine) snapshot(ctx context.Context, fn func(*Tx) error) error {
+	c, err := e.readers.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	defer func() { _, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }()
+	// The moment is that of the first read.
+	if err := c.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(new(int)); err != nil {
+		return err
+	}
+	return fn(&Tx{conn: readingConn{c}})
+}
+
+func (e *sqliteEngine) loadOnce(ctx context.Context, fn func(*Tx) error) error {
+	return e.inTx(ctx, func(tx *Tx) error {
+		if _, err := tx.Exec(ctx, "PRAGMA defer_foreign_keys = ON"); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// readingConn is a connection that goes back to the others, so it keeps no
+// prepared statements. Its statements end with their context.
+type readingConn struct{ conn *sql.Conn }
+
+func (c readingConn) query(ctx context.Context, text string, args []any) (Rows, error) {
+	return sqlRows(c.conn.QueryContext(ctx, text, args...))
+}
+
+func (c readingConn) exec(ctx context.Context, text string, args []any) (int64, error) {
+	result, err := c.conn.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (e *postgresEngine) snapshot(ctx context.Context, fn func(*Tx) error) error {
+	return e.patiently(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
+}
+
+func (e *postgresEngine) loadOnce(ctx context.Context, fn func(*Tx) error) error {
+	return e.patiently(ctx, pgx.TxOptions{}, fn)
+}
+
+// patiently runs a transaction that the server must not end because of its
+// length.
+func (e *postgresEngine) patiently(ctx context.Context, o pgx.TxOptions, fn func(*Tx) error) error {
+	return unavailable(pgx.BeginTxFunc(ctx, e.pool, o, func(t pgx.Tx) error {
+		for _, setting := range []string{"statement_timeout", "idle_in_transaction_session_timeout"} {
+			if _, err := t.Exec(ctx, "SET LOCAL "+setting+" = 0"); err != nil {
+				return err
+			}
+		}
+		// Here, too, a snapshot's moment is that of the first read.
+		if _, err := t.Exec(ctx, "SELECT 1"); err != nil {
+			return err
+		}
+		return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
+	}))
+}

@@ -1,0 +1,178 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestSnapshotSeesOneMoment(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		addOrg(t, db, "before")
+		err := db.Snapshot(t.Context(), func(tx *store.Tx) error {
+			addOrg(t, db, "after")
+			rows, err := tx.Query(t.Context(), `SELECT name FROM organisations`)
+			names, err := store.All(rows, err, store.Value[string])
+			if diff := cmp.Diff([]string{"before"}, names); diff != "" {
+				t.Errorf("the snapshot sees (-want +got):\n%s", diff)
+			}
+			if _, err := tx.Exec(t.Context(), `DELETE FROM organisations`); err == nil {
+				t.Error("a snapshot wrote")
+			}
+			return err
+		})
+		// PostgreSQL's transaction is over once a statement in it has failed.
+		if err != nil && db.Dialect().Name() == "sqlite" {
+			t.Error(err)
+		}
+	})
+}
+
+func addOrg(t *testing.T, db *store.DB, name string) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $1, 'team', 1)`, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTablesParentsFirst(t *testing.T) {
+	names := map[string][]string{}
+	for _, engine := range []string{"sqlite", "postgres"} {
+		db := storetest.Open(t, engine)
+		err := db.Snapshot(t.Context(), func(tx *store.Tx) error {
+			tables, err := tx.Tables(t.Context())
+			for _, table := range tables {
+				names[engine] = append(names[engine], table.Name)
+			}
+			version, versionErr := tx.SchemaVersion(t.Context())
+			if version != store.Newest() || versionErr != nil {
+				t.Errorf("schema version %d, %v; want %d", version, versionErr, store.Newest())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	place := func(table string) int { return slices.Index(names["sqlite"], table) }
+	if place("organisations") > place("users") || place("users") > place("registry_entries") || place("registry_entries") > place("registry_versions") {
+		t.Errorf("the order is %v, want what is referred to first", names["sqlite"])
+	}
+	ours := slices.DeleteFunc(names["sqlite"], func(n string) bool { return n == "jobs" })
+	if diff := cmp.Diff(ours, names["postgres"]); diff != "" || len(ours) < 40 {
+		t.Errorf("tables (-sqlite +postgres):\n%s", diff)
+	}
+}
+
+// TestDumpAndLoad carries every kind of value from each database into each.
+func TestDumpAndLoad(t *testing.T) {
+	for _, from := range []string{"sqlite", "postgres"} {
+		for _, to := range []string{"sqlite", "postgres"} {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				source, target := storetest.Open(t, from), storetest.Open(t, to)
+				addOrg(t, source, "o")
+				statements := []string{
+					`INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u', 'o', 'ü@x', '', 'owner', -9223372036854775808)`,
+					`INSERT INTO service_secrets (name, value, created_at) VALUES ('s', $1, 9223372036854775807)`,
+					`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ('a', 1, TRUE, 2), ('b', 0, FALSE, 3)`,
+					`INSERT INTO source_reviews (id, org_id, source_id, suggestion_id, review_status, query, should_trigger, evidence, provenance, confidence, reviewed_by, reviewed_at)
+						VALUES ('r', 'o', 'c', 's', 'accepted', 'q', TRUE, 'e', 'p', 0.1, 'u', 1)`,
+				}
+				for i, text := range statements {
+					var args []any
+					if i == 1 {
+						args = []any{[]byte{0, 255, 10}}
+					}
+					if i == 3 {
+						if _, err := source.Exec(t.Context(), `INSERT INTO cloud_sources (id, org_id, label, source_type, suggested_at, created_by, created_at) VALUES ('c', 'o', 'l', 'upload', 0, 'u', 1)`); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if _, err := source.Exec(t.Context(), text, args...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := dump(t, source)
+				load(t, target, want)
+				if diff := cmp.Diff(want, dump(t, target)); diff != "" {
+					t.Errorf("(-dumped +loaded):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func dump(t *testing.T, db *store.DB) map[string][][]any {
+	t.Helper()
+	all := map[string][][]any{}
+	err := db.Snapshot(t.Context(), func(tx *store.Tx) error {
+		tables, err := tx.Tables(t.Context())
+		for _, table := range tables {
+			if err == nil {
+				err = tx.Dump(t.Context(), table, func(row []any) error {
+					all[table.Name] = append(all[table.Name], slices.Clone(row))
+					return nil
+				})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func load(t *testing.T, db *store.DB, all map[string][][]any) {
+	t.Helper()
+	err := db.LoadOnce(t.Context(), func(tx *store.Tx) error {
+		tables, err := tx.Tables(t.Context())
+		for _, table := range tables {
+			var copied [][]any
+			for _, row := range all[table.Name] {
+				copied = append(copied, slices.Clone(row))
+			}
+			if err == nil {
+				err = tx.Load(t.Context(), table, copied)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMigrateTo stops at an older version and goes on from there.
+func TestMigrateTo(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			db, err := store.Open(t.Context(), store.Options{URL: storetest.EmptyURL(t, engine), MaxConns: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			for _, want := range []int64{3, store.Newest()} {
+				if err := db.MigrateTo(t.Context(), want); err != nil {
+					t.Fatal(err)
+				}
+				err := db.Snapshot(t.Context(), func(tx *store.Tx) error {
+					got, err := tx.SchemaVersion(t.Context())
+					if got != want {
+						t.Errorf("version %d, want %d", got, want)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Table is a table as a backup sees it: the same on both databases.
+type Table struct {
+	Name    string
+	Columns []string // in the order of their names' bytes
+
+	flags []bool // which columns hold true and false, on PostgreSQL
+}
+
+// Tables lists the tables that our migrations made, each after those that it
+// refers to. Those of libraries are not among them.
+func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
+	defer fault.Wrap(&err, "list tables")
+	columns, parents := sqliteTableColumns, sqliteTableParents
+	if tx.dialect.postgres {
+		columns, parents = postgresTableColumns, postgresTableParents
+	}
+	type column struct {
+		table, name string
+		flag        bool
+	}
+	rows, err := tx.Query(ctx, columns)
+	all, err := All(rows, err, func(row Row) (c column, err error) {
+		err = row.Scan(&c.table, &c.name, &c.flag)
+		return c, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*Table{}
+	for _, c := range all {
+		if isForeign(c.table) {
+			continue
+		}
+		if byName[c.table] == nil {
+			byName[c.table] = &Table{Name: c.table}
+		}
+		t := byName[c.table]
+		t.Columns, t.flags = append(t.Columns, c.name), append(t.flags, c.flag)
+	}
+	rows, err = tx.Query(ctx, parents)
+	refers, err := All(rows, err, func(row Row) (pair [2]string, err error) {
+		err = row.Scan(&pair[0], &pair[1])
+		return pair, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parentsFirst(byName, refers)
+}
+
+const (
+	sqliteTableColumns = `
+		SELECT m.name, c.name, FALSE FROM sqlite_master m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' ORDER BY m.name, c.name`
+	sqliteTableParents = `
+		SELECT m.name, f."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table'`
+	postgresTableColumns = `
+		SELECT c.table_name::TEXT, c.column_name::TEXT, c.data_type = 'boolean'
+		FROM information_schema.columns c
+		JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+		WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
+		ORDER BY c.table_name COLLATE "C", c.column_name COLLATE "C"`
+	postgresTableParents = `
+		SELECT child.relname::TEXT, parent.relname::TEXT FROM pg_constraint k
+		JOIN pg_class child ON child.oid = k.conrelid JOIN pg_class parent ON parent.oid = k.confrelid
+		WHERE k.contype = 'f' AND k.connamespace = current_schema()::regnamespace`
+)
+
+// isForeign reports whether a library made the table.
+func isForeign(table string) bool {
+	return strings.HasPrefix(table, "goose_") || strings.HasPrefix(table, "river_") || strings.HasPrefix(table, "sqlite_")
+}
+
+// parentsFirst sorts tables so that a row never comes before what it refers to.
+func parentsFirst(byName map[string]*Table, refers [][2]string) ([]Table, error) {
+	open := map[string][]string{}
+	for name := range byName {
+		open[name] = nil
+	}
+	for _, r := range refers {
+		if _, ours := open[r[0]]; ours && r[0] != r[1] {
+			open[r[0]] = append(open[r[0]], r[1])
+		}
+	}
+	var sorted []Table
+	for len(open) > 0 {
+		var free []string
+		for name, parents := range open {
+			if !slices.ContainsFunc(parents, func(p string) bool { _, waits := open[p]; return waits }) {
+				free = append(free, name)
+			}
+		}
+		if len(free) == 0 {
+			return nil, errors.New("tables refer to each other in a circle")
+		}
+		slices.Sort(free)
+		for _, name := range free {
+			sorted = append(sorted, *byName[name])
+			delete(open, name)
+		}
+	}
+	return sorted, nil
+}
+
+// Dump hands every row of a table to fn, its values in the order of the
+// columns: nil, int64, float64, string or []byte. fn must not keep the slice.
+func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) (err error) {
+	defer fault.Wrap(&err, "dump %s", t.Name)
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s", strings.Join(t.Columns, ", "), t.Name))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	row, targets := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+	for i := range row {
+		targets[i] = &row[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		for i, v := range row {
+			if flag, ok := v.(bool); ok {
+				row[i] = number(flag)
+			}
+		}
+		if err := fn(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func number(flag bool) int64 {
+	if flag {
+		return 1
+	}
+	return 0
+}
+
+// Load inserts rows as Dump gave them, of either database.
+func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
+	defer fault.Wrap(&err, "load %s", t.Name)
+	pg, ok := tx.Postgres()
+	if !ok {
+		return tx.loadEach(ctx, t, rows)
+	}
+	for _, row := range rows {
+		for i, flag := range t.flags {
+			if n, ok := row[i].(int64); ok && flag {
+				row[i] = n != 0
+			}
+		}
+	}
+	_, err = pg.CopyFrom(ctx, pgx.Identifier{t.Name}, t.Columns, pgx.CopyFromRows(rows))
+	return err
+}
+
+func (tx *Tx) loadEach(ctx context.Context, t Table, rows [][]any) error {
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(t.Columns)), ", ")
+	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.Name, strings.Join(t.Columns, ", "), marks)
+	for _, row := range rows {
+		if _, err := tx.Exec(ctx, text, row...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasRows reports whether there is anything in a table.
+func (tx *Tx) HasRows(ctx context.Context, t Table) (bool, error) {
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT 1 FROM %s LIMIT 1", t.Name))
+	all, err := All(rows, err, Value[int64])
+	return len(all) > 0, err
+}
+
+// SchemaVersion is the number of the newest migration that was applied, or 0.
+func (tx *Tx) SchemaVersion(ctx context.Context) (_ int64, err error) {
+	defer fault.Wrap(&err, "schema version")
+	exists := `SELECT COUNT(*) FROM sqlite_master WHERE name = 'goose_db_version'`
+	if tx.dialect.postgres {
+		exists = `SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'goose_db_version'`
+	}
+	rows, err := tx.Query(ctx, exists)
+	if n, err := One(rows, err, "Count", Value[int64]); err != nil || n == 0 {
+		return 0, err
+	}
+	rows, err = tx.Query(ctx, `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version`)
+	return One(rows, err, "Version", Value[int64])
+}
