@@ -88,6 +88,9 @@ type engine interface {
 	// no job stands behind.
 	tidy(ctx context.Context, tx *store.Tx) error
 	counts(ctx context.Context) ([]Count, error)
+	// selectSaved is SQL for the jobs that a backup keeps.
+	selectSaved() string
+	restore(ctx context.Context, tx *store.Tx, s Saved) error
 	// clock is SQL for the database's own time in microseconds: replicas'
 	// clocks differ.
 	clock() string

@@ -1,0 +1,124 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Saved job is one as a backup keeps it, the same on both databases.
+type Saved struct {
+	Kind        string          `json:"kind"`
+	Args        json.RawMessage `json:"args"`
+	Key         string          `json:"unique_key,omitempty"`
+	Attempt     int             `json:"attempt"` // how many are used
+	MaxAttempts int             `json:"max_attempts"`
+	RunAt       time.Time       `json:"run_at"`
+	CreatedAt   time.Time       `json:"created_at"`
+	// DiscardedAt is when it was given up; nil if it waits. What runs now will
+	// have to run again where the backup is restored, so it waits, too.
+	DiscardedAt *time.Time `json:"discarded_at,omitempty"`
+	LastError   string     `json:"last_error,omitempty"`
+}
+
+// OwnTables are the tables that a backup leaves out: Save and Restore carry
+// what is in them, and a worker of another place is none of this one's.
+func OwnTables() []string { return []string{"jobs", "job_keys", "job_workers"} }
+
+// Save hands the jobs that wait, run or were given up to fn.
+func (q *Queue) Save(ctx context.Context, tx *store.Tx, fn func(Saved) error) (err error) {
+	defer fault.Wrap(&err, "save jobs")
+	rows, err := tx.Query(ctx, q.engine.selectSaved())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		job, err := scanSaved(rows)
+		if err != nil {
+			return err
+		}
+		if err := fn(job); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func scanSaved(row store.Row) (s Saved, err error) {
+	var args string
+	err = row.Scan(&s.Kind, &args, &s.Key, &s.Attempt, &s.MaxAttempts, store.Time(&s.RunAt), store.Time(&s.CreatedAt),
+		store.NullTime(&s.DiscardedAt), &s.LastError)
+	s.Args = json.RawMessage(args)
+	return s, err
+}
+
+// Restore takes in a job that Save gave away. One whose unique key another
+// holds is left out: they are as good as each other.
+func (q *Queue) Restore(ctx context.Context, tx *store.Tx, s Saved) (err error) {
+	defer fault.Wrap(&err, "restore job %s", s.Kind)
+	if s.Key != "" && s.DiscardedAt == nil {
+		if n, err := tx.Exec(ctx, insertKey, s.Kind, s.Key); err != nil || n == 0 {
+			return err
+		}
+	}
+	return q.engine.restore(ctx, tx, s)
+}
+
+func (*table) selectSaved() string {
+	return `
+		SELECT kind, args, COALESCE(unique_key, ''), CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END,
+			max_attempts, run_at, created_at, discarded_at, COALESCE(last_error, '')
+		FROM jobs ORDER BY id`
+}
+
+func (*table) restore(ctx context.Context, tx *store.Tx, s Saved) error {
+	var key *string
+	if s.Key != "" {
+		key = &s.Key
+	}
+	state := "waiting"
+	if s.DiscardedAt != nil {
+		state = "discarded"
+	}
+	_, err := tx.Exec(ctx, `
+		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, last_error, created_at, discarded_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, s.Kind, string(s.Args), key, state, s.Attempt, s.MaxAttempts,
+		store.Micros(s.RunAt), s.LastError, store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt))
+	return err
+}
+
+func (*riverQueue) selectSaved() string {
+	return `
+		SELECT kind, args::TEXT, COALESCE(metadata->>'whetstone_key', ''),
+			(CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END)::BIGINT, max_attempts::BIGINT,
+			(EXTRACT(EPOCH FROM scheduled_at) * 1000000)::BIGINT, (EXTRACT(EPOCH FROM created_at) * 1000000)::BIGINT,
+			(EXTRACT(EPOCH FROM finalized_at) * 1000000)::BIGINT,
+			COALESCE(errors[cardinality(errors)]->>'error', '')
+		FROM river_job WHERE state IN ('running', 'discarded') OR ` + waits + ` ORDER BY id`
+}
+
+func (*riverQueue) restore(ctx context.Context, tx *store.Tx, s Saved) error {
+	meta, err := keyed(s.Key)
+	if err != nil {
+		return err
+	}
+	state := "available"
+	if s.RunAt.After(time.Now()) {
+		state = "scheduled"
+	}
+	if s.DiscardedAt != nil {
+		state = "discarded"
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO river_job (kind, args, metadata, state, attempt, max_attempts, scheduled_at, created_at, finalized_at, errors)
+		VALUES ($1, $2::TEXT::JSONB, $3::TEXT::JSONB, $4::TEXT::river_job_state, $5::BIGINT, $6::BIGINT,
+			to_timestamp($7::BIGINT / 1000000.0), to_timestamp($8::BIGINT / 1000000.0), to_timestamp($9::BIGINT / 1000000.0),
+			CASE WHEN $10::TEXT = '' THEN NULL ELSE ARRAY[jsonb_build_object('at', now(), 'attempt', $5::BIGINT, 'error', $10::TEXT, 'trace', '')] END)`,
+		s.Kind, string(s.Args), meta, state, s.Attempt, s.MaxAttempts,
+		store.Micros(s.RunAt), store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt), s.LastError)
+	return err
+}

@@ -1,0 +1,149 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+type savedArgs struct {
+	Name string `json:"name"`
+}
+
+func (savedArgs) Kind() string { return "test.saved" }
+
+// TestSaved carries jobs from each engine to each, where they run.
+func TestSaved(t *testing.T) {
+	for _, from := range []string{"sqlite", "postgres"} {
+		for _, to := range []string{"sqlite", "postgres"} {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				source, target := newSavedQueue(t, from), newSavedQueue(t, to)
+				later := time.Now().Add(time.Hour)
+				source.enqueue(t, "plain")
+				source.enqueue(t, "keyed", jobs.Unique("k"))
+				source.enqueue(t, "later", jobs.At(later), jobs.Attempts(3))
+				want := source.save(t)
+				if len(want) != 3 {
+					t.Fatalf("saved %+v, want three", want)
+				}
+				old := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
+				discarded := jobs.Saved{
+					Kind: "test.saved", Args: json.RawMessage(`{"name": "lost"}`), Attempt: 10, MaxAttempts: 10,
+					RunAt: old, CreatedAt: old, DiscardedAt: &old, LastError: "it broke",
+				}
+				want = append(want, discarded)
+				// A job that waits under the same key is left out.
+				target.restore(t, append(want, want[1]))
+				got := target.save(t)
+				if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(time.Millisecond), cmp.Comparer(sameJSON)); diff != "" {
+					t.Errorf("jobs (-saved +restored):\n%s", diff)
+				}
+				target.enqueue(t, "keyed again", jobs.Unique("k")) // does nothing: the key came along
+				target.wantRuns(t, "plain", "keyed")
+			})
+		}
+	}
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return errors.Join(json.Unmarshal(a, &x), json.Unmarshal(b, &y)) == nil && cmp.Equal(x, y)
+}
+
+type savedQueue struct {
+	db    *store.DB
+	queue *jobs.Queue
+
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+func newSavedQueue(t *testing.T, engine string) *savedQueue {
+	t.Helper()
+	s := &savedQueue{db: storetest.Open(t, engine), runs: map[string]int{}}
+	var err error
+	s.queue, err = jobs.New(jobs.Options{DB: s.db, Log: slog.New(slog.DiscardHandler), Poll: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs.Handle(s.queue, func(_ context.Context, args savedArgs) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.runs[args.Name]++
+		return nil
+	})
+	return s
+}
+
+func (s *savedQueue) enqueue(t *testing.T, name string, opts ...jobs.Option) {
+	t.Helper()
+	err := s.db.InTx(t.Context(), func(tx *store.Tx) error { return s.queue.Enqueue(t.Context(), tx, savedArgs{name}, opts...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *savedQueue) save(t *testing.T) (all []jobs.Saved) {
+	t.Helper()
+	err := s.db.Snapshot(t.Context(), func(tx *store.Tx) error {
+		return s.queue.Save(t.Context(), tx, func(j jobs.Saved) error { all = append(all, j); return nil })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (s *savedQueue) restore(t *testing.T, all []jobs.Saved) {
+	t.Helper()
+	err := s.db.LoadOnce(t.Context(), func(tx *store.Tx) error {
+		for _, j := range all {
+			if err := s.queue.Restore(t.Context(), tx, j); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRuns runs the queue until each of the jobs has run, and wants no other.
+func (s *savedQueue) wantRuns(t *testing.T, names ...string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.queue.Run(ctx) }()
+	want := map[string]int{}
+	for _, name := range names {
+		want[name] = 1
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		done := cmp.Equal(want, s.runs)
+		s.mu.Unlock()
+		if done || time.Now().After(deadline) {
+			break
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, s.runs); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+}
