@@ -185,6 +185,10 @@ func (p *parts) mount() {
 }
 
 func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {
+	// Nothing may be written into a place that a restore is filling.
+	if err := checkRestored(ctx, a.config); err != nil {
+		return nil, err
+	}
 	secret, err := secrets.Secret(ctx, "blob-urls")
 	if err != nil {
 		return nil, err

@@ -26,7 +26,13 @@ func ContentKey(sum string) string {
 	return path.Join("sha256", sum[:2], sum)
 }
 
-// contentSum returns the SHA-256 in a key that ContentKey made.
+// ContentSum returns the SHA-256 in a key that ContentKey made, in lower-case
+// hex.
+func ContentSum(key string) (sum string, ok bool) {
+	raw, ok := contentSum(key)
+	return hex.EncodeToString(raw), ok
+}
+
 func contentSum(key string) (sum []byte, ok bool) {
 	name := path.Base(key)
 	sum, err := hex.DecodeString(name)

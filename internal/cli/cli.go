@@ -36,6 +36,8 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema to this version."`
 	Doctor  doctorCommand  `cmd:"" help:"Check the installation and say what to mend."`
 	Ready   readyCommand   `cmd:"" help:"Ask the process at --addr whether it can work, for health checks."`
+	Backup  backupCommand  `cmd:"" help:"Save everything into one file while the service runs."`
+	Restore restoreCommand `cmd:"" help:"Fill an empty place from a backup."`
 	Config  configCommand  `cmd:"" help:"Print the settings in force, secrets masked."`
 	Rekey   rekeyCommand   `cmd:"" help:"Seal the secrets in the database with the first of --secret-key."`
 	Version versionCommand `cmd:"" help:"Print the version."`

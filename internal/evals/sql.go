@@ -3,6 +3,9 @@ package evals
 import (
 	"context"
 	"encoding/json"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"path"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -171,4 +174,20 @@ func environmentInUse(ctx context.Context, q store.Querier, key string) (bool, e
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_environments WHERE key = $1`, key)
 	n, err := store.One(rows, err, "Count", store.Value[int])
 	return n > 0, err
+}
+
+// References hands the environments that suites need to fn.
+func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
+	rows, err := q.Query(ctx, `SELECT DISTINCT key FROM eval_environments`)
+	return store.Each(rows, err, func(row store.Row) error {
+		key, err := store.Value[string](row)
+		if err != nil {
+			return err
+		}
+		ref := blob.Ref{Key: key}
+		if name := path.Base(key); isEnvironmentName(name) {
+			ref.SHA256 = strings.TrimSuffix(name, ".tar.gz")
+		}
+		return fn(ref)
+	})
 }

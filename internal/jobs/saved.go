@@ -32,20 +32,13 @@ func OwnTables() []string { return []string{"jobs", "job_keys", "job_workers"} }
 func (q *Queue) Save(ctx context.Context, tx *store.Tx, fn func(Saved) error) (err error) {
 	defer fault.Wrap(&err, "save jobs")
 	rows, err := tx.Query(ctx, q.engine.selectSaved())
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		job, err := scanSaved(rows)
+	return store.Each(rows, err, func(row store.Row) error {
+		job, err := scanSaved(row)
 		if err != nil {
 			return err
 		}
-		if err := fn(job); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+		return fn(job)
+	})
 }
 
 func scanSaved(row store.Row) (s Saved, err error) {

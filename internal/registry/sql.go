@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -278,4 +279,18 @@ func manifestsOf(ctx context.Context, q store.Querier, listed []Listed) (map[str
 		}
 	}
 	return names, err
+}
+
+// References hands the archives that versions need to fn.
+func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
+	rows, err := q.Query(ctx, `
+		SELECT content_hash FROM registry_versions
+		UNION SELECT canonical_hash FROM registry_versions WHERE canonical_hash IS NOT NULL`)
+	return store.Each(rows, err, func(row store.Row) error {
+		hash, err := store.Value[string](row)
+		if err != nil {
+			return err
+		}
+		return fn(blob.Ref{Key: blob.ContentKey(hash), SHA256: hash})
+	})
 }

@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"encoding/json"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -191,5 +192,17 @@ func reportsOf(ctx context.Context, q store.Querier, orgID, snapshotID string) (
 			return r, err
 		}
 		return r, json.Unmarshal([]byte(findings), &r.Found)
+	})
+}
+
+// References hands the archives that snapshots need to fn.
+func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
+	rows, err := q.Query(ctx, `SELECT DISTINCT source_id, content_hash FROM source_snapshots`)
+	return store.Each(rows, err, func(row store.Row) error {
+		var sourceID, hash string
+		if err := row.Scan(&sourceID, &hash); err != nil {
+			return err
+		}
+		return fn(blob.Ref{Key: blobKey(sourceID, hash), SHA256: hash})
 	})
 }

@@ -49,6 +49,20 @@ func All[T any](rows Rows, err error, scan func(Row) (T, error)) ([]T, error) {
 	return all, rows.Err()
 }
 
+// Each hands the rows of a query to fn, one by one, and keeps none.
+func Each(rows Rows, err error, fn func(Row) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // Value scans a row of one column.
 func Value[T any](row Row) (v T, err error) {
 	err = row.Scan(&v)

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"slices"
 	"time"
 
@@ -219,4 +220,16 @@ func each[A, B any](items []A, value func(A) B) []B {
 		out[i] = value(item)
 	}
 	return out
+}
+
+// References hands the raw bodies that pushes name to fn.
+func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
+	rows, err := q.Query(ctx, `SELECT blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL`)
+	return store.Each(rows, err, func(row store.Row) error {
+		key, err := store.Value[string](row)
+		if err != nil {
+			return err
+		}
+		return fn(blob.Ref{Key: key})
+	})
 }

@@ -117,6 +117,32 @@ func InstallHook(repository, program, configPath string) error {
 	return replaceFile(hook, []byte(script(program, configPath)), 0o700)
 }
 
+// MoveHooks makes the hooks that were installed in another place, as those of
+// a backup were, run this program and find the configuration of this folder.
+func MoveHooks(dir, program string) (err error) {
+	defer fault.Wrap(&err, "move hooks")
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	hooks, err := filepath.Glob(filepath.Join(dir, "*", "*"+suffix, "hooks", "post-receive"))
+	if err != nil {
+		return err
+	}
+	for _, hook := range hooks {
+		text, err := os.ReadFile(hook) //nolint:gosec // below the operator's folder
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), marker) {
+			continue
+		}
+		if err := InstallHook(filepath.Dir(filepath.Dir(hook)), program, HookConfigPath(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func keepUserHook(hooks string) error {
 	kept := filepath.Join(hooks, before)
 	if _, err := os.Lstat(kept); err == nil {

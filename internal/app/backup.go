@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry"
+)
+
+// Backup saves the installation to a file, or to w if the file is "-", while
+// the service runs or not. It returns what is in the file and the file's size.
+func Backup(ctx context.Context, o Options, file string, w io.Writer, progress func(backup.Progress)) (backup.Manifest, int64, error) {
+	if path, ok := strings.CutPrefix(o.Config.URL(), "sqlite:"); ok {
+		if _, err := os.Stat(path); err != nil { // to open it would be to make it
+			return backup.Manifest{}, 0, fault.New(fault.NotFound, "there is no database to save: %s", err).Because(err)
+		}
+	}
+	p, err := openPlace(ctx, o)
+	if err != nil {
+		return backup.Manifest{}, 0, err
+	}
+	defer p.DB.Close()
+	p.Progress = progress
+	if file != "-" {
+		return backup.SaveFile(ctx, p, file)
+	}
+	counted := &countingWriter{w: w}
+	m, err := backup.Save(ctx, p, counted)
+	return m, counted.n, err
+}
+
+// countingWriter counts what passes.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Restore fills the empty installation that the settings name from r.
+func Restore(ctx context.Context, o Options, r io.Reader, progress func(backup.Progress)) (backup.Manifest, error) {
+	if o.Config.DatabaseURL == "" {
+		if err := o.Config.MakeData(); err != nil {
+			return backup.Manifest{}, err
+		}
+	}
+	p, err := openPlace(ctx, o)
+	if err != nil {
+		return backup.Manifest{}, err
+	}
+	defer p.DB.Close()
+	p.Progress = progress
+	m, err := backup.Restore(ctx, p, r)
+	if err != nil || p.Repositories == "" {
+		return m, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return m, err
+	}
+	return m, git.MoveHooks(p.Repositories, program)
+}
+
+// openPlace opens what a backup is made of. It does not migrate.
+func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
+	p.Version = o.Version
+	if p.DB, err = store.Open(ctx, store.Options{URL: o.Config.URL(), MaxConns: o.Config.DatabaseConns}); err != nil {
+		return p, err
+	}
+	defer func() {
+		if err != nil {
+			_ = p.DB.Close()
+		}
+	}()
+	if p.Blobs, err = openBucket(ctx, o.Config); err != nil {
+		return p, err
+	}
+	if p.Jobs, err = jobs.New(jobs.Options{DB: p.DB, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		return p, err
+	}
+	if o.Config.Repohost == string(host.Git) {
+		p.Repositories = git.Dir(o.Config.Data, string(o.Config.RepohostURL))
+	}
+	p.Referrers = []backup.Referrer{
+		&registry.Service{DB: p.DB}, &sources.Service{DB: p.DB}, &telemetry.Service{DB: p.DB}, &evals.Service{DB: p.DB},
+	}
+	return p, nil
+}
+
+// openBucket opens the bucket for who signs no URLs.
+func openBucket(ctx context.Context, c config.Config) (blob.Bucket, error) {
+	return blob.Open(ctx, blob.Options{
+		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"), Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// checkRestored fails if a restore has not come to its end.
+func checkRestored(ctx context.Context, c config.Config) error {
+	bucket, err := openBucket(ctx, c)
+	if err != nil {
+		return err
+	}
+	return backup.CheckFinished(ctx, bucket)
+}

@@ -1,0 +1,103 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// An archive is the file being written.
+type archive struct {
+	zst  *zstd.Encoder
+	tar  *tar.Writer
+	at   time.Time
+	sums bytes.Buffer // of the members since the last list
+	list int
+	all  hash.Hash // of all lists
+}
+
+// sumsSize is the size at which a list of sums is written.
+const sumsSize = 1 << 20
+
+func newArchive(w io.Writer, at time.Time) (*archive, error) {
+	zst, err := zstd.NewWriter(w, zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(2))
+	if err != nil {
+		return nil, err
+	}
+	return &archive{zst: zst, tar: tar.NewWriter(zst), at: at, all: sha256.New()}, nil
+}
+
+// add writes a member of exactly that size and returns its SHA-256.
+func (a *archive) add(name string, mode, size int64, r io.Reader) (sum string, err error) {
+	if strings.ContainsAny(name, "\n\x00") {
+		return "", fmt.Errorf("a name cannot be saved: %q", name)
+	}
+	if err := a.header(name, mode, size); err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	if _, err := io.CopyN(io.MultiWriter(a.tar, hash), r, size); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	sum = hex.EncodeToString(hash.Sum(nil))
+	fmt.Fprintf(&a.sums, "%s  %s\n", sum, name)
+	if a.sums.Len() >= sumsSize {
+		return sum, a.writeSums()
+	}
+	return sum, nil
+}
+
+func (a *archive) addBytes(name string, content []byte) error {
+	_, err := a.add(name, 0o600, int64(len(content)), bytes.NewReader(content))
+	return err
+}
+
+func (a *archive) header(name string, mode, size int64) error {
+	return a.tar.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: size, ModTime: a.at.Truncate(time.Second), Format: tar.FormatPAX})
+}
+
+func (a *archive) writeSums() error {
+	if a.sums.Len() == 0 {
+		return nil
+	}
+	a.list++
+	if err := a.header(numbered(sumsDir, a.list), 0o600, int64(a.sums.Len())); err != nil {
+		return err
+	}
+	a.all.Write(a.sums.Bytes())
+	_, err := a.sums.WriteTo(a.tar)
+	return err
+}
+
+// finish writes the manifest, which no list names: it names the lists.
+func (a *archive) finish(m *Manifest) error {
+	if err := a.writeSums(); err != nil {
+		return err
+	}
+	m.Sums = hex.EncodeToString(a.all.Sum(nil))
+	content, err := marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := a.header(manifestName, 0o600, int64(len(content))); err != nil {
+		return err
+	}
+	if _, err := a.tar.Write(content); err != nil {
+		return err
+	}
+	return errors.Join(a.tar.Close(), a.zst.Close())
+}
+
+// abandon gives back what an unfinished archive holds.
+func (a *archive) abandon() { _ = a.zst.Close() }
+
+func numbered(dir string, n int) string { return fmt.Sprintf("%s%06d", dir, n) }

@@ -1,0 +1,143 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+const (
+	// smallBlob is the size up to which a blob is fetched ahead, into memory.
+	smallBlob = 1 << 20
+	// ahead is how many blobs are on their way at once.
+	ahead = 8
+)
+
+// fetched is a blob on its way into the archive.
+type fetched struct {
+	info blob.Info
+	body io.ReadCloser
+	err  error
+}
+
+// saveBlobs saves all that stands in the bucket, whoever needs it, and then
+// looks whether that is all that the snapshot needs.
+func (s *saving) saveBlobs(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	coming := make(chan chan fetched, ahead)
+	defer drain(coming)
+	defer stop()
+	go s.fetchAhead(ctx, coming)
+	for next := range coming {
+		f := <-next
+		if fault.Is(f.err, fault.NotFound) {
+			continue // deleted since it was listed
+		}
+		if f.err != nil {
+			return f.err
+		}
+		if err := s.saveBlob(f); err != nil {
+			return err
+		}
+	}
+	return s.checkNeeded(ctx)
+}
+
+// fetchAhead asks for the blobs in the order of their keys and hands out where
+// each will come, in the same order.
+func (s *saving) fetchAhead(ctx context.Context, coming chan<- chan fetched) {
+	defer close(coming)
+	for info, err := range s.Blobs.List(ctx, "") {
+		next := make(chan fetched, 1)
+		select {
+		case coming <- next:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			next <- fetched{err: err}
+			return
+		}
+		go func() { next <- fetch(ctx, s.Blobs, info.Key) }()
+	}
+}
+
+// drain waits for what is still on its way after the context has ended.
+func drain(coming <-chan chan fetched) {
+	for next := range coming {
+		if f := <-next; f.err == nil {
+			_ = f.body.Close()
+		}
+	}
+}
+
+func fetch(ctx context.Context, b blob.Bucket, key string) fetched {
+	body, info, err := b.Get(ctx, key)
+	if err != nil || info.Size > smallBlob {
+		return fetched{info, body, err}
+	}
+	content, err := io.ReadAll(body)
+	_ = body.Close()
+	return fetched{info, io.NopCloser(bytes.NewReader(content)), err}
+}
+
+func (s *saving) saveBlob(f fetched) error {
+	defer f.body.Close()
+	sum, err := s.archive.add(blobsDir+f.info.Key, 0o600, f.info.Size, f.body)
+	if err != nil {
+		return err
+	}
+	if want, ok := blob.ContentSum(f.info.Key); ok && want != sum {
+		s.manifest.Damaged = append(s.manifest.Damaged, f.info.Key)
+	}
+	s.saved.add(f.info.Key)
+	s.manifest.Blobs.Files++
+	s.manifest.Blobs.Bytes += f.info.Size
+	s.progress.Blobs++
+	s.progress.Bytes += f.info.Size
+	s.tell("blobs")
+	return nil
+}
+
+// checkNeeded finds the blobs that the snapshot needs and that were not in the
+// list. One came too late for it; another is gone.
+func (s *saving) checkNeeded(ctx context.Context) error {
+	gone := map[string]bool{}
+	err := s.needed.each(func(key string) error {
+		if s.saved.has(key) || gone[key] {
+			return nil
+		}
+		f := fetch(ctx, s.Blobs, key)
+		if fault.Is(f.err, fault.NotFound) {
+			gone[key] = true
+			return nil
+		}
+		if f.err != nil {
+			return f.err
+		}
+		return s.saveBlob(f)
+	})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	// What the rows of now still need was lost. The rest went with its rows.
+	for _, r := range s.Referrers {
+		err := r.References(ctx, s.DB, func(ref blob.Ref) error {
+			if gone[ref.Key] {
+				s.manifest.Lost = append(s.manifest.Lost, ref.Key)
+				delete(gone, ref.Key)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.manifest.Deleted = slices.Sorted(maps.Keys(gone))
+	return nil
+}

@@ -1,0 +1,186 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// saveRepositories saves the bare repositories of the embedded code host,
+// which people may push to meanwhile. In each the refs come first: what they
+// name is there before them, and git never changes an object.
+func (s *saving) saveRepositories(ctx context.Context) error {
+	if s.Repositories == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(s.Repositories)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	repositories, err := fs.Glob(root.FS(), "*/*.git")
+	if err != nil {
+		return err
+	}
+	for _, name := range repositories {
+		if err := s.saveRepository(ctx, root, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxLooks bounds how often a repository is listed that git packs anew while
+// it is read.
+const maxLooks = 20
+
+func (s *saving) saveRepository(ctx context.Context, root *os.Root, name string) error {
+	done := map[string]bool{}
+	for range maxLooks {
+		files, err := listRepository(root, name)
+		if err != nil {
+			return err
+		}
+		vanished := false
+		for _, file := range files {
+			if done[file] {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := s.saveFile(root, file)
+			if errors.Is(err, fs.ErrNotExist) {
+				vanished = true
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			done[file] = true
+		}
+		if !vanished {
+			return nil
+		}
+	}
+	return errors.New(name + " changes too fast to be saved; try again")
+}
+
+// listRepository lists the files of a repository, objects last, without what
+// git is only just writing.
+func listRepository(root *os.Root, name string) (files []string, err error) {
+	err = fs.WalkDir(root.FS(), name, func(file string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		base := path.Base(file)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(base, "tmp_objdir-") || strings.HasPrefix(base, "incoming-")):
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || strings.HasSuffix(base, ".lock") || strings.HasPrefix(base, "tmp_"):
+			return nil
+		}
+		files = append(files, file)
+		return nil
+	})
+	slices.SortStableFunc(files, func(a, b string) int { return rank(name, a) - rank(name, b) })
+	return files, err
+}
+
+func rank(repository, file string) int {
+	if strings.HasPrefix(file, repository+"/objects/") {
+		return 1
+	}
+	return 0
+}
+
+// saveFile saves a file as it is when it is opened.
+func (s *saving) saveFile(root *os.Root, name string) error {
+	file, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	body, size := io.Reader(file), info.Size()
+	if size <= smallBlob {
+		// Some small files grow, such as logs of refs.
+		content, err := io.ReadAll(io.LimitReader(file, size))
+		if err != nil {
+			return err
+		}
+		body, size = bytes.NewReader(content), int64(len(content))
+	}
+	if _, err := s.archive.add(reposDir+name, int64(info.Mode().Perm()&0o700), size, body); err != nil {
+		return err
+	}
+	s.manifest.Repositories.Files++
+	s.manifest.Repositories.Bytes += size
+	s.progress.Bytes += size
+	s.tell("repositories")
+	return nil
+}
+
+// writeFile writes a file of a repository and syncs it; syncDirs makes its
+// name as safe.
+func (s *restoring) writeFile(name string, mode fs.FileMode, r io.Reader) error {
+	if !fs.ValidPath(name) {
+		return damaged(fmt.Errorf("%q is no path in a repository", name))
+	}
+	if err := s.makeDir(path.Dir(name)); err != nil {
+		return err
+	}
+	if strings.HasSuffix(name, ".git/HEAD") {
+		// Git takes a folder for a repository only with these in it, and they may
+		// be empty.
+		for _, dir := range []string{"refs/heads", "refs/tags", "objects/pack"} {
+			if err := s.makeDir(path.Join(path.Dir(name), dir)); err != nil {
+				return err
+			}
+		}
+	}
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, r)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (s *restoring) makeDir(dir string) error {
+	for above := dir; !s.dirs[above]; above = path.Dir(above) {
+		s.dirs[above] = true
+	}
+	return s.root.MkdirAll(dir, 0o700)
+}
+
+func (s *restoring) syncDirs() error {
+	for dir := range s.dirs {
+		d, err := s.root.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

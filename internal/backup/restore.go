@@ -1,0 +1,248 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// restoring is one restore on its way.
+type restoring struct {
+	Place
+	reader   *reader
+	root     *os.Root        // of the repositories; nil if they are elsewhere
+	dirs     map[string]bool // below root that hold what is new
+	tables   map[string]store.Table
+	counted  Manifest // what has come so far
+	progress Progress
+	puts     *errgroup.Group
+}
+
+// Restore fills an empty place from a backup. The database is filled in one
+// transaction that commits after all of the file was read and every sum was
+// right; until then a mark in the bucket keeps the service from starting.
+func Restore(ctx context.Context, p Place, r io.Reader) (_ Manifest, err error) {
+	defer fault.Wrap(&err, "restore")
+	b, err := newReader(r)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer b.close()
+	if newest := store.Newest(); b.header.Schema > newest {
+		return Manifest{}, fault.New(fault.Conflict, "the backup has the schema %d and this program knows %d: restore it with Whetstone %s or newer", b.header.Schema, newest, b.header.Version)
+	}
+	if err := p.checkEmpty(ctx, b.header.Schema); err != nil {
+		return Manifest{}, err
+	}
+	s := &restoring{Place: p, reader: b, dirs: map[string]bool{}, counted: Manifest{Header: b.header, Tables: map[string]int64{}}}
+	if err := s.openRepositories(); err != nil {
+		return Manifest{}, err
+	}
+	defer s.closeRepositories()
+	if err := putBytes(ctx, p.Blobs, marker, []byte("A restore runs, or did not come to its end.\n")); err != nil {
+		return Manifest{}, err
+	}
+	return s.run(ctx)
+}
+
+func (s *restoring) run(ctx context.Context) (m Manifest, err error) {
+	if err := s.DB.MigrateTo(ctx, s.reader.header.Schema, jobs.Tables); err != nil {
+		return m, err
+	}
+	err = s.DB.LoadOnce(ctx, func(tx *store.Tx) error {
+		m, err = s.fill(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Manifest{}, err
+	}
+	if err := s.DB.Migrate(ctx, jobs.Tables); err != nil {
+		return m, err
+	}
+	return m, s.Blobs.Delete(ctx, marker)
+}
+
+// fill reads the file to its end.
+func (s *restoring) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
+	tables, err := tx.Tables(ctx)
+	if err != nil {
+		return Manifest{}, err
+	}
+	s.tables = map[string]store.Table{}
+	for _, t := range tables {
+		if !slices.Contains(jobs.OwnTables(), t.Name) {
+			s.tables[t.Name] = t
+			s.counted.Tables[t.Name] = 0
+		}
+	}
+	var putting context.Context
+	s.puts, putting = errgroup.WithContext(ctx)
+	s.puts.SetLimit(ahead)
+	manifest, err := s.readAll(putting, tx)
+	// A put that failed is why the context ended, if it did.
+	if putErr := s.puts.Wait(); putErr != nil {
+		return Manifest{}, putErr
+	}
+	if err != nil {
+		return Manifest{}, err
+	}
+	return manifest, errors.Join(s.checkCounts(manifest), s.syncDirs())
+}
+
+func (s *restoring) readAll(ctx context.Context, tx *store.Tx) (Manifest, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return Manifest{}, err
+		}
+		m, err := s.reader.next()
+		if err != nil {
+			return Manifest{}, err
+		}
+		if m.name == manifestName {
+			return s.reader.readManifest(m)
+		}
+		if err := s.take(ctx, tx, m); err != nil {
+			return Manifest{}, err
+		}
+	}
+}
+
+// take puts a member where it belongs. Its name is not trusted: the bucket
+// refuses what is no key, and the folder's root what leads out of it.
+func (s *restoring) take(ctx context.Context, tx *store.Tx, m member) error {
+	if key, ok := strings.CutPrefix(m.name, blobsDir); ok {
+		return s.takeBlob(ctx, key, m)
+	}
+	if name, ok := strings.CutPrefix(m.name, reposDir); ok {
+		return s.takeFile(name, m)
+	}
+	content, err := s.reader.bytes(m)
+	if err != nil {
+		return err
+	}
+	switch {
+	case strings.HasPrefix(m.name, databaseDir):
+		return s.takeRows(ctx, tx, content)
+	case strings.HasPrefix(m.name, jobsDir):
+		return s.takeJobs(ctx, tx, content)
+	}
+	return damaged(fmt.Errorf("it holds %q", m.name))
+}
+
+func (s *restoring) takeRows(ctx context.Context, tx *store.Tx, chunk []byte) error {
+	head, rows, err := readChunk(chunk)
+	if err != nil {
+		return damaged(err)
+	}
+	t, ok := s.tables[head.Table]
+	if !ok || !slices.Equal(t.Columns, head.Columns) {
+		return damaged(fmt.Errorf("the table %q is not one of its schema", head.Table))
+	}
+	if err := tx.Load(ctx, t, rows); err != nil {
+		return err
+	}
+	s.counted.Tables[t.Name] += int64(len(rows))
+	s.progress.Rows += int64(len(rows))
+	s.tell("database")
+	return nil
+}
+
+func (s *restoring) takeJobs(ctx context.Context, tx *store.Tx, lines []byte) error {
+	decode := json.NewDecoder(bytes.NewReader(lines))
+	for decode.More() {
+		var j jobs.Saved
+		if err := decode.Decode(&j); err != nil {
+			return damaged(err)
+		}
+		if err := s.Jobs.Restore(ctx, tx, j); err != nil {
+			return err
+		}
+		s.counted.Jobs++
+	}
+	return nil
+}
+
+// takeBlob stores a blob, small ones several at once.
+func (s *restoring) takeBlob(ctx context.Context, key string, m member) error {
+	if key == marker {
+		return damaged(errors.New("it was made of an unfinished restore"))
+	}
+	s.counted.Blobs.Files++
+	s.counted.Blobs.Bytes += m.size
+	s.progress.Blobs++
+	s.progress.Bytes += m.size
+	s.tell("blobs")
+	if m.size > smallBlob {
+		return s.Blobs.Put(ctx, key, m.content, m.size)
+	}
+	content, err := io.ReadAll(m.content)
+	if err != nil {
+		return err
+	}
+	s.puts.Go(func() error { return putBytes(ctx, s.Blobs, key, content) })
+	return nil
+}
+
+func putBytes(ctx context.Context, b blob.Bucket, key string, content []byte) error {
+	return b.Put(ctx, key, bytes.NewReader(content), int64(len(content)))
+}
+
+func (s *restoring) takeFile(name string, m member) error {
+	s.counted.Repositories.Files++
+	s.counted.Repositories.Bytes += m.size
+	s.progress.Bytes += m.size
+	s.tell("repositories")
+	if s.root == nil {
+		_, err := io.Copy(io.Discard, m.content)
+		return err
+	}
+	return s.writeFile(name, fs.FileMode(m.mode&0o700), m.content) //nolint:gosec // three bits
+}
+
+// checkCounts compares what came with what the manifest says. Unique jobs may
+// have joined, so jobs are counted as they came.
+func (s *restoring) checkCounts(m Manifest) error {
+	if m.Jobs != s.counted.Jobs || m.Blobs != s.counted.Blobs || m.Repositories != s.counted.Repositories || !maps.Equal(m.Tables, s.counted.Tables) {
+		return damaged(errors.New("its counts do not match its manifest"))
+	}
+	return nil
+}
+
+func (s *restoring) tell(stage string) {
+	s.progress.Stage = stage
+	if s.Progress != nil {
+		s.Progress(s.progress)
+	}
+}
+
+func (s *restoring) openRepositories() (err error) {
+	if s.Repositories == "" {
+		return nil
+	}
+	if err := os.MkdirAll(s.Repositories, 0o700); err != nil {
+		return err
+	}
+	s.root, err = os.OpenRoot(s.Repositories)
+	return err
+}
+
+func (s *restoring) closeRepositories() {
+	if s.root != nil {
+		_ = s.root.Close()
+	}
+}

@@ -1,0 +1,117 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// A chunk of rows is a line of JSON, which says of what, and the values of the
+// rows one after the other: a byte for the kind, then an integer as a varint,
+// a float as eight bytes, text and bytes after their length.
+
+// chunkHead is the line.
+type chunkHead struct {
+	Table   string   `json:"table"`
+	Columns []string `json:"columns"`
+	Rows    int      `json:"rows"`
+}
+
+const (
+	null    = 'n'
+	integer = 'i'
+	float   = 'f'
+	text    = 't'
+	binry   = 'b'
+)
+
+var errChunk = errors.New("rows are not well formed")
+
+func appendRow(b []byte, row []any) ([]byte, error) {
+	for _, v := range row {
+		switch v := v.(type) {
+		case nil:
+			b = append(b, null)
+		case int64:
+			b = binary.AppendVarint(append(b, integer), v)
+		case float64:
+			b = binary.BigEndian.AppendUint64(append(b, float), math.Float64bits(v))
+		case string:
+			b = append(binary.AppendUvarint(append(b, text), uint64(len(v))), v...)
+		case []byte:
+			b = append(binary.AppendUvarint(append(b, binry), uint64(len(v))), v...)
+		default:
+			return nil, fmt.Errorf("a value of type %T cannot be saved", v)
+		}
+	}
+	return b, nil
+}
+
+func packChunk(head chunkHead, rows []byte) ([]byte, error) {
+	line, err := json.Marshal(head)
+	return append(append(line, '\n'), rows...), err
+}
+
+func readChunk(chunk []byte) (head chunkHead, rows [][]any, err error) {
+	line, rest, ok := bytes.Cut(chunk, []byte("\n"))
+	if !ok {
+		return head, nil, errChunk
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return head, nil, errChunk
+	}
+	// Every value takes a byte at least, so a false count cannot make us
+	// allocate more than the chunk could hold.
+	if head.Rows < 0 || len(head.Columns) == 0 || head.Rows > len(rest)/len(head.Columns) {
+		return head, nil, errChunk
+	}
+	values := make([]any, head.Rows*len(head.Columns))
+	for i := range values {
+		if values[i], rest, err = readValue(rest); err != nil {
+			return head, nil, err
+		}
+	}
+	if len(rest) > 0 {
+		return head, nil, errChunk
+	}
+	for n := len(head.Columns); len(values) > 0; values = values[n:] {
+		rows = append(rows, values[:n:n])
+	}
+	return head, rows, nil
+}
+
+func readValue(b []byte) (v any, rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, nil, errChunk
+	}
+	kind, b := b[0], b[1:]
+	switch kind {
+	case null:
+		return nil, b, nil
+	case integer:
+		n, size := binary.Varint(b)
+		if size <= 0 {
+			return nil, nil, errChunk
+		}
+		return n, b[size:], nil
+	case float:
+		if len(b) < 8 {
+			return nil, nil, errChunk
+		}
+		return math.Float64frombits(binary.BigEndian.Uint64(b)), b[8:], nil
+	case text, binry:
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return nil, nil, errChunk
+		}
+		value, rest := b[size:size+int(n)], b[size+int(n):] //nolint:gosec // n is at most len(b)
+		if kind == text {
+			return string(value), rest, nil
+		}
+		return value, rest, nil
+	}
+	return nil, nil, errChunk
+}

@@ -1,0 +1,160 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// saving is one backup on its way.
+type saving struct {
+	Place
+	archive  *archive
+	manifest Manifest
+	progress Progress
+	needed   *spool // keys of the blobs that the snapshot needs
+	saved    keySet // keys of the blobs that are in the archive
+}
+
+// Save writes a backup of the place to w. What was acknowledged before Save
+// was called is in it; the service may go on.
+func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, err error) {
+	defer fault.Wrap(&err, "backup")
+	s := &saving{Place: p, manifest: Manifest{
+		Header: Header{Format: format, Engine: p.DB.Dialect().Name(), Version: p.Version, CreatedAt: store.Now()},
+		Tables: map[string]int64{}, Deleted: []string{}, Lost: []string{}, Damaged: []string{},
+	}}
+	if s.needed, err = newSpool(); err != nil {
+		return Manifest{}, err
+	}
+	defer s.needed.close()
+	if s.archive, err = newArchive(w, s.manifest.CreatedAt); err != nil {
+		return Manifest{}, err
+	}
+	defer s.archive.abandon()
+	if err := CheckFinished(ctx, p.Blobs); err != nil {
+		return Manifest{}, err
+	}
+	// The database first: a blob is there before the row that needs it.
+	if err := p.DB.Snapshot(ctx, func(tx *store.Tx) error { return s.saveDatabase(ctx, tx) }); err != nil {
+		return Manifest{}, err
+	}
+	if err := s.saveBlobs(ctx); err != nil {
+		return Manifest{}, err
+	}
+	if err := s.saveRepositories(ctx); err != nil {
+		return Manifest{}, err
+	}
+	return s.manifest, s.archive.finish(&s.manifest)
+}
+
+func (s *saving) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
+	if s.manifest.Schema, err = tx.SchemaVersion(ctx); err != nil {
+		return err
+	}
+	if newest := store.Newest(); s.manifest.Schema != newest {
+		return fault.New(fault.Conflict, "the database has the schema %d and this program %d: use the version of Whetstone that runs on it, or run `whetstone migrate`", s.manifest.Schema, newest)
+	}
+	head, err := marshal(s.manifest.Header)
+	if err != nil {
+		return err
+	}
+	if err := s.archive.addBytes(headerName, head); err != nil {
+		return err
+	}
+	tables, err := tx.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if slices.Contains(jobs.OwnTables(), t.Name) {
+			continue
+		}
+		if err := s.saveTable(ctx, tx, t); err != nil {
+			return err
+		}
+	}
+	if err := s.saveJobs(ctx, tx); err != nil {
+		return err
+	}
+	for _, r := range s.Referrers {
+		if err := r.References(ctx, tx, s.needed.add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunkSize is about how large a member of rows becomes.
+const chunkSize = 4 << 20
+
+func (s *saving) saveTable(ctx context.Context, tx *store.Tx, t store.Table) error {
+	var rows []byte
+	head := chunkHead{Table: t.Name, Columns: t.Columns}
+	chunks := 0
+	flush := func() error {
+		chunk, err := packChunk(head, rows)
+		if err != nil {
+			return err
+		}
+		chunks++
+		s.manifest.Tables[t.Name] += int64(head.Rows)
+		s.progress.Rows += int64(head.Rows)
+		s.tell("database")
+		rows, head.Rows = rows[:0], 0
+		return s.archive.addBytes(numbered(databaseDir+t.Name+"/", chunks), chunk)
+	}
+	err := tx.Dump(ctx, t, func(row []any) (err error) {
+		if rows, err = appendRow(rows, row); err != nil {
+			return err
+		}
+		head.Rows++
+		if len(rows) >= chunkSize {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil || head.Rows == 0 {
+		s.manifest.Tables[t.Name] += 0 // an empty table is a table
+		return err
+	}
+	return flush()
+}
+
+func (s *saving) saveJobs(ctx context.Context, tx *store.Tx) error {
+	var lines bytes.Buffer
+	encode := json.NewEncoder(&lines)
+	chunks := 0
+	flush := func() error {
+		chunks++
+		defer lines.Reset()
+		return s.archive.addBytes(numbered(jobsDir, chunks), lines.Bytes())
+	}
+	err := s.Jobs.Save(ctx, tx, func(j jobs.Saved) error {
+		s.manifest.Jobs++
+		if err := encode.Encode(j); err != nil {
+			return err
+		}
+		if lines.Len() >= chunkSize {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil || lines.Len() == 0 {
+		return err
+	}
+	return flush()
+}
+
+func (s *saving) tell(stage string) {
+	s.progress.Stage = stage
+	if s.Progress != nil {
+		s.Progress(s.progress)
+	}
+}

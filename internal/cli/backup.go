@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type backupCommand struct {
+	config.Config `embed:""`
+
+	File string `arg:"" help:"Where to write the backup, such as whetstone.tar.zst; - is standard output."`
+}
+
+// saved is what the commands print.
+type saved struct {
+	File string `json:"file"`
+	backup.Manifest
+	Size    int64   `json:"size,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Run saves everything while the service goes on.
+func (c *backupCommand) Run(ctx context.Context, p *Program) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	began := time.Now()
+	tell, clear := p.backupMeter("backup")
+	m, size, err := app.Backup(ctx, app.Options{Config: c.Config, Version: p.Version}, c.File, p.Stdout, tell)
+	clear()
+	if err != nil {
+		return err
+	}
+	s := saved{File: c.File, Manifest: m, Size: size, Seconds: time.Since(began).Seconds()}
+	if c.File == "-" {
+		p.note("%s", s.summary("saved"))
+	} else if err := p.print(s, func(w io.Writer) { fmt.Fprintln(w, s.summary("saved")) }); err != nil {
+		return err
+	}
+	return p.warnOf(m)
+}
+
+func (s saved) summary(verb string) string {
+	seconds := max(s.Seconds, 0.001)
+	text := fmt.Sprintf("%s %s, %s, %s (%s) and %s of repositories in %.1f s (%.0f rows/s)", verb,
+		count(int(s.Rows()), "row"), count(int(s.Jobs), "job"), count(int(s.Blobs.Files), "blob"), size(s.Blobs.Bytes),
+		count(int(s.Repositories.Files), "file"), s.Seconds, float64(s.Rows())/seconds)
+	if s.Size > 0 {
+		text += fmt.Sprintf(": %s, %s", s.File, size(s.Size))
+	}
+	return text
+}
+
+// warnOf says what of a backup is not whole. What was lost before is a
+// failure, although the rest is saved: somebody must look at it.
+func (p *Program) warnOf(m backup.Manifest) error {
+	if n := len(m.Deleted); n > 0 {
+		p.note("blobs that were deleted while the backup ran, together with what needed them: %d, such as %s; the backup has their rows and not their bytes", n, m.Deleted[0])
+	}
+	if n := len(m.Lost); n > 0 {
+		p.note("blobs that rows need and that are missing: %d, such as %s; run `whetstone doctor`", n, m.Lost[0])
+	}
+	if n := len(m.Damaged); n > 0 {
+		p.note("blobs that are not what their key says: %d, such as %s; run `whetstone doctor`", n, m.Damaged[0])
+	}
+	if len(m.Lost)+len(m.Damaged) > 0 {
+		return errSaid
+	}
+	return nil
+}
+
+type restoreCommand struct {
+	config.Config `embed:""`
+
+	File string `arg:"" help:"Backup to read; - is standard input."`
+}
+
+// Run fills an empty place.
+func (c *restoreCommand) Run(ctx context.Context, p *Program) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	began := time.Now()
+	in := p.Stdin
+	if c.File != "-" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return fault.New(fault.NotFound, "the backup cannot be opened: %s", err).Because(err)
+		}
+		defer file.Close()
+		in = file
+	}
+	tell, clear := p.backupMeter("restore")
+	m, err := app.Restore(ctx, app.Options{Config: c.Config, Version: p.Version}, in, tell)
+	clear()
+	if err != nil {
+		return p.afterFailedRestore(err)
+	}
+	s := saved{File: c.File, Manifest: m, Seconds: time.Since(began).Seconds()}
+	if err := p.print(s, func(w io.Writer) { fmt.Fprintln(w, s.summary("restored and verified")) }); err != nil {
+		return err
+	}
+	p.note("settings and keys that stand outside of the database are not in a backup: carry them over, then start `whetstone serve`")
+	return p.warnOf(m)
+}
+
+// afterFailedRestore says what to do with what is left.
+func (p *Program) afterFailedRestore(err error) error {
+	if !fault.Is(err, fault.Conflict) {
+		p.note("the restore failed and the database is as it was; before you try again, empty the place of the blobs and of the repositories")
+	}
+	return err
+}
+
+// backupMeter shows on a terminal how far it is.
+func (p *Program) backupMeter(label string) (tell func(backup.Progress), clear func()) {
+	if !p.Interactive || p.json {
+		return nil, func() {}
+	}
+	var drawn time.Time
+	tell = func(now backup.Progress) {
+		if time.Since(drawn) < 100*time.Millisecond {
+			return
+		}
+		drawn = time.Now()
+		fmt.Fprintf(p.Stderr, "\r%s: %s  %s, %s  %s\x1b[K", label, now.Stage, count(int(now.Rows), "row"), count(int(now.Blobs), "blob"), size(now.Bytes))
+	}
+	return tell, func() { fmt.Fprint(p.Stderr, "\r\x1b[K") }
+}
