@@ -68,6 +68,9 @@ func (b *reader) readHeader() error {
 	if b.header.Format != format {
 		return fault.New(fault.Malformed, "the backup has the form %d and this program reads %d: use the version of Whetstone that made it (%s)", b.header.Format, format, b.header.Version)
 	}
+	if b.header.Schema < 1 {
+		return damaged(errors.New("it has no schema"))
+	}
 	return nil
 }
 

@@ -139,7 +139,7 @@ func (s *saving) saveFile(root *os.Root, name string) error {
 // writeFile writes a file of a repository and syncs it; syncDirs makes its
 // name as safe.
 func (s *restoring) writeFile(name string, mode fs.FileMode, r io.Reader) error {
-	if !fs.ValidPath(name) {
+	if inside, err := path.Match("*/*.git", firstTwo(name)); err != nil || !inside || !fs.ValidPath(name) {
 		return damaged(fmt.Errorf("%q is no path in a repository", name))
 	}
 	if err := s.makeDir(path.Dir(name)); err != nil {
@@ -163,6 +163,12 @@ func (s *restoring) writeFile(name string, mode fs.FileMode, r io.Reader) error 
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// firstTwo is where a repository's file lies: OWNER/NAME.git.
+func firstTwo(name string) string {
+	elements := strings.SplitN(name, "/", 3)
+	return path.Join(elements[:len(elements)-1]...)
 }
 
 func (s *restoring) makeDir(dir string) error {

@@ -1,0 +1,163 @@
+package backup_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// craft makes a backup of empty tables by hand, with sums that are right.
+func craft(t *testing.T, h backup.Header, tables ...string) []byte {
+	t.Helper()
+	m := backup.Manifest{Header: h, Tables: map[string]int64{}}
+	for _, name := range tables {
+		m.Tables[name] = 0
+	}
+	return craftWith(t, m)
+}
+
+// craftWith makes a backup with other members.
+func craftWith(t *testing.T, manifest backup.Manifest, members ...tar.Header) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	z, err := zstd.NewWriter(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	var sums strings.Builder
+	add := func(m tar.Header, content string) {
+		m.Mode, m.Size = 0o600, int64(len(content))
+		if m.Typeflag != 0 {
+			m.Size, content = 0, ""
+		}
+		err := w.WriteHeader(&m)
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256([]byte(content)), m.Name)
+	}
+	add(tar.Header{Name: "whetstone.json"}, asJSON(t, manifest.Header))
+	for _, m := range members {
+		add(m, "hostile")
+	}
+	list := sums.String()
+	add(tar.Header{Name: "SHA256SUMS/000001"}, list)
+	manifest.Sums = fmt.Sprintf("%x", sha256.Sum256([]byte(list)))
+	add(tar.Header{Name: "manifest.json"}, asJSON(t, manifest))
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestHostile(t *testing.T) {
+	header := backup.Header{Format: 1, Schema: store.Newest(), Engine: "sqlite", Version: "test"}
+	for name, m := range map[string]tar.Header{
+		"blob above":            {Name: "blobs/../../escaped"},
+		"blob of root":          {Name: "blobs//tmp/escaped"},
+		"blob with backslash":   {Name: `blobs/..\escaped`},
+		"repository above":      {Name: "repositories/../escaped"},
+		"repository far above":  {Name: "repositories/a/b.git/../../../../escaped"},
+		"repository of root":    {Name: "repositories//escaped"},
+		"the hooks' file":       {Name: "repositories/hook.json"},
+		"link":                  {Name: "repositories/a/b.git/HEAD", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+		"hard link":             {Name: "blobs/a", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"},
+		"device":                {Name: "blobs/a", Typeflag: tar.TypeChar},
+		"folder":                {Name: "blobs/a", Typeflag: tar.TypeDir},
+		"somewhere else":        {Name: "escaped"},
+		"of root":               {Name: "/escaped"},
+		"rows that are none":    {Name: "database/users/000001"},
+		"jobs that are none":    {Name: "jobs/000001"},
+		"mark of a restore":     {Name: "blobs/restore/unfinished"},
+		"more than is promised": {Name: "blobs/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "sqlite", "files")
+			p.Repositories = filepath.Join(t.TempDir(), "data", "repos")
+			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craftWith(t, backup.Manifest{Header: header}, m)))
+			if !fault.Is(err, fault.Malformed) {
+				t.Errorf("got %v, want a Malformed fault", err)
+			}
+			for file := range files(t, filepath.Dir(filepath.Dir(p.Repositories))) {
+				t.Errorf("%s was written", file)
+			}
+			if _, err := os.Stat("/escaped"); err == nil {
+				t.Error("/escaped was written")
+			}
+		})
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		header backup.Header
+		kind   fault.Kind
+		says   string
+	}{
+		{"other form", backup.Header{Format: 2, Schema: 1, Version: "v9"}, fault.Malformed, "use the version of Whetstone that made it (v9)"},
+		{"newer schema", backup.Header{Format: 1, Schema: store.Newest() + 1, Version: "v9"}, fault.Conflict, "restore it with Whetstone v9 or newer"},
+		{"no schema", backup.Header{Format: 1}, fault.Malformed, "damaged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t, "sqlite", "files")
+			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craft(t, c.header)))
+			if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestOlderSchema restores what an older version saved: its tables are filled
+// as they were, and the newer migrations follow.
+func TestOlderSchema(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, engine, "files")
+			header := backup.Header{Format: 1, Schema: 1, Engine: "sqlite", Version: "old"}
+			file := craft(t, header, "organisations", "users", "api_keys", "device_codes", "service_secrets")
+			if _, err := backup.Restore(t.Context(), p, bytes.NewReader(file)); err != nil {
+				t.Fatal(err)
+			}
+			err := p.DB.Snapshot(t.Context(), func(tx *store.Tx) error {
+				version, err := tx.SchemaVersion(t.Context())
+				if version != store.Newest() {
+					t.Errorf("schema %d, want %d", version, store.Newest())
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
