@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -19,3 +20,6 @@ func (a *App) FillThinDemo(ctx context.Context) error {
 
 // SweepAudit does what the upkeep does with the audit log.
 func (a *App) SweepAudit(ctx context.Context) error { return a.parts.audit.Sweep(ctx) }
+
+// Auth is where tests make people and keys.
+func (a *App) Auth() *auth.Service { return a.parts.auth }
