@@ -41,7 +41,8 @@ var layers = []layer{
 	{"the shared noun", []string{"internal/skills"}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/host", "internal/httpapi", "internal/install", "internal/jobs",
+		"internal/access", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/exam", "internal/host", "internal/httpapi", "internal/install",
+		"internal/jobs",
 		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
 		"internal/transcripts",
 	}},

@@ -100,10 +100,15 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	if o.Config.Repohost == string(host.Git) {
 		p.Repositories = git.Dir(o.Config.Data, string(o.Config.RepohostURL))
 	}
-	p.Referrers = []backup.Referrer{
-		&registry.Service{DB: p.DB}, &sources.Service{DB: p.DB}, &telemetry.Service{DB: p.DB}, &evals.Service{DB: p.DB},
-	}
+	p.Referrers = referrers(p.DB)
 	return p, nil
+}
+
+// referrers are the capabilities that keep blobs.
+func referrers(db *store.DB) []backup.Referrer {
+	return []backup.Referrer{
+		&registry.Service{DB: db}, &sources.Service{DB: db}, &telemetry.Service{DB: db}, &evals.Service{DB: db},
+	}
 }
 
 // openBucket opens the bucket for who signs no URLs.

@@ -65,6 +65,10 @@ func TestBackupAnswers(t *testing.T) {
 			restored := startRestored(t, file, to)
 			compareAnswers(t, want, restored.answers(t, keys, paths))
 			restored.wantWrites(t, keys["busy"], before)
+			if err := restored.stop(); err != nil {
+				t.Fatal(err)
+			}
+			testDoctor(t, settings(t, to...))
 		})
 	}
 }
@@ -86,7 +90,7 @@ func fillForBackup(t *testing.T, flags []string) (keys map[string]string, first 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.FillThinDemo(t.Context()); err != nil {
+	if err := a.FillThinDemo(t.Context(), 8); err != nil {
 		t.Fatal(err)
 	}
 	s := run(t, a, log)
@@ -103,7 +107,6 @@ func fillForBackup(t *testing.T, flags []string) (keys map[string]string, first 
 		t.Fatal(err)
 	}
 	keys["busy"] = newKey(t, a, other.ID, access.Owner)
-	s.wantDemoSources(t)
 	s.wantDemoRuns(t)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)

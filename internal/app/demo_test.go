@@ -23,7 +23,7 @@ func TestDemo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.FillThinDemo(t.Context()); err != nil {
+		if err := a.FillThinDemo(t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
 		s := run(t, a, log)

@@ -1,182 +1,168 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Finding is what the doctor says of one part.
-type Finding struct {
-	Check   string `json:"check"`
-	Status  Status `json:"status"`
-	Message string `json:"message"`
+// A Doctor examines an installation from the outside: it may be running or
+// not. It changes nothing but a probe blob, which it removes.
+type Doctor struct {
+	Config config.Config
+	// Quick spares the content of the blobs, and the full check of SQLite.
+	Quick bool
+	// Progress, if not nil, is told how many blobs and bytes were read.
+	Progress func(blobs, bytes int64)
 }
 
-// A Status is how bad a finding is.
-type Status string
+// askTimeout bounds a question whose answer does not depend on how much there
+// is.
+const askTimeout = 30 * time.Second
 
-// The statuses, best first.
-const (
-	Good   Status = "ok"
-	Advice Status = "warn"
-	Broken Status = "fail"
-)
-
-// Examine checks an installation from the outside: it may be running or not.
-// It changes nothing but a probe blob, which it removes.
-func Examine(ctx context.Context, c config.Config) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	findings := []Finding{examineData(c), examineSandbox(ctx, c)}
+// Examine looks at everything.
+func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
+	findings := d.examineSettings(ctx)
 	// To open a missing SQLite database is to make it.
-	if path, ok := strings.CutPrefix(c.URL(), "sqlite:"); ok {
+	if path, ok := strings.CutPrefix(d.Config.URL(), "sqlite:"); ok {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return append(findings, Finding{"database", Advice, path + " does not exist yet; `whetstone serve` makes it"})
+			return append(findings, exam.Warn("database", "%s does not exist yet; `whetstone serve` makes it", path))
 		}
 	}
-	db, err := store.Open(ctx, store.Options{URL: c.URL(), MaxConns: 2})
+	opening, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	db, err := store.Open(opening, store.Options{URL: d.Config.URL(), MaxConns: 4})
 	if err != nil {
-		return append(findings, broken("database", "cannot be opened: %s; check --database-url and --data", err))
+		return append(findings, exam.Fail("database", "cannot be opened: %s; check --database-url and --data", err))
 	}
 	defer db.Close()
-	findings = append(findings, Finding{"database", Good, db.Dialect().Name() + " answers"})
-	pending, err := db.Pending(ctx)
+	findings = append(findings, d.examineDatabase(ctx, db))
+	schema := examineSchema(ctx, db)
+	findings = append(findings, schema)
+	if schema.Status != exam.Good {
+		return findings // what follows reads tables that may not be there
+	}
+	findings = append(findings, examineClock(ctx, db), examineKeys(ctx, db), examineSecretKey(ctx, d.Config, db))
+	findings = append(findings, examineTables(ctx, db)...)
+	findings = append(findings, examineJobs(ctx, db)...)
+	return append(findings, d.examineBlobs(ctx, db)...)
+}
+
+func (d *Doctor) examineDatabase(ctx context.Context, db *store.DB) exam.Finding {
+	wrong, err := db.Verify(ctx, d.Quick)
 	switch {
 	case err != nil:
-		return append(findings, broken("migrations", "cannot be read: %s", err))
-	case pending:
-		return append(findings, Finding{"migrations", Advice, "the schema is older than this binary; `whetstone serve` or `whetstone migrate` brings it up"})
+		return exam.Fail("database", "cannot be read: %s; restore a backup", err)
+	case len(wrong) > 0:
+		return exam.Fail("database", "%s is damaged: %s; stop the service and restore a backup", db.Dialect().Name(), strings.Join(wrong, "; "))
 	}
-	findings = append(findings, Finding{"migrations", Good, "the schema is up to date"})
-	return append(findings, examineKeys(ctx, db), examineSecretKey(ctx, c, db), examineBlobs(ctx, c), examineJobs(ctx, db))
+	return exam.Fine("database", "%s answers", db.Dialect().Name())
 }
 
-// examineSecretKey says whether the key opens what the database has sealed.
-func examineSecretKey(ctx context.Context, c config.Config, db *store.DB) Finding {
-	const check = "secret key"
-	keyring, err := findKey(c.Data, c.SecretKey)
-	path := filepath.Join(c.Data, keyFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
-		if err == nil && !sealed {
-			return Finding{check, Advice, path + " does not exist yet; `whetstone serve` makes it and seals the secrets with it"}
-		}
-		return broken(check, "the database has sealed secrets, and %s is missing; put it back or set --secret-key", path)
-	}
-	if err != nil {
-		return broken(check, "%s", err)
-	}
-	if err := (&auth.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
-		return broken(check, "%s; set --secret-key to the key that sealed the secrets", err)
-	}
-	if info, err := os.Stat(path); c.SecretKey == "" && err == nil && info.Mode().Perm()&0o077 != 0 {
-		return Finding{check, Advice, fmt.Sprintf("%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())}
-	}
-	return Finding{check, Good, "opens the secrets in the database"}
-}
-
-// examineSandbox says what holds foreign programs back. Only some eval cases
-// need it, so a machine without one is not broken.
-func examineSandbox(ctx context.Context, c config.Config) Finding {
-	s, err := newSandbox(c)
-	if err != nil {
-		return broken("sandbox", "%s", err)
-	}
-	report, err := s.Check(ctx)
-	if err != nil {
-		return Finding{"sandbox", Advice, err.Error()}
-	}
-	message := fmt.Sprintf("%s %s: %s", report.Driver, report.Version, strings.Join(report.InForce, "; "))
-	if len(report.Missing) > 0 {
-		message += ". Not here: " + strings.Join(report.Missing, "; ")
-	}
-	return Finding{"sandbox", Good, message}
-}
-
-func broken(check, format string, args ...any) Finding {
-	return Finding{check, Broken, fmt.Sprintf(format, args...)}
-}
-
-func examineData(c config.Config) Finding {
-	if c.DatabaseURL != "" && c.BlobURL != "" {
-		return Finding{"data", Good, "not needed: database and blobs are elsewhere"}
-	}
-	info, err := os.Stat(c.Data)
-	switch {
-	case os.IsNotExist(err):
-		return Finding{"data", Advice, c.Data + " does not exist yet; `whetstone serve` makes it"}
+func examineSchema(ctx context.Context, db *store.DB) exam.Finding {
+	var version int64
+	err := db.Snapshot(ctx, func(tx *store.Tx) (err error) {
+		version, err = tx.SchemaVersion(ctx)
+		return err
+	})
+	switch newest := store.Newest(); {
 	case err != nil:
-		return broken("data", "%s", err)
-	case !info.IsDir():
-		return broken("data", "%s is not a folder; set --data", c.Data)
-	case info.Mode().Perm()&0o077 != 0:
-		return Finding{"data", Advice, fmt.Sprintf("%s is open to others (%s); run chmod 700 on it", c.Data, info.Mode().Perm())}
+		return exam.Fail("migrations", "cannot be read: %s", err)
+	case version < newest:
+		return exam.Warn("migrations", "the schema %d is older than this binary's %d; `whetstone serve` or `whetstone migrate` brings it up", version, newest)
+	case version > newest:
+		return exam.Fail("migrations", "the schema %d is newer than this binary's %d; use the newer binary", version, newest)
 	}
-	return Finding{"data", Good, c.Data}
+	return exam.Fine("migrations", "the schema is up to date (%d)", version)
 }
 
-func examineKeys(ctx context.Context, db *store.DB) Finding {
+func examineKeys(ctx context.Context, db *store.DB) exam.Finding {
 	orgs, err := (&auth.Service{DB: db}).Orgs(ctx)
 	if err != nil {
-		return broken("organisations", "cannot be read: %s", err)
+		return exam.Fail("organisations", "cannot be read: %s", err)
 	}
 	if len(orgs) == 0 {
-		return Finding{"organisations", Advice, "none yet; `whetstone serve` makes the first and prints its key"}
+		return exam.Warn("organisations", "none yet; `whetstone serve` makes the first and prints its key")
 	}
-	return Finding{"organisations", Good, fmt.Sprintf("%d", len(orgs))}
+	return exam.Fine("organisations", "%d", len(orgs))
 }
 
-func examineBlobs(ctx context.Context, c config.Config) Finding {
-	bucket, err := blob.Open(ctx, blob.Options{
-		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"), Secret: make([]byte, 32), // no URL is signed here
-		PublicURL: func() string { return c.PublicURL }, Log: slog.New(slog.DiscardHandler),
+// A checker is an owner of tables that knows what must hold in them.
+type checker interface {
+	Check(ctx context.Context, q store.Querier) ([]exam.Finding, error)
+}
+
+// examineTables asks the owners, all about the same moment.
+func examineTables(ctx context.Context, db *store.DB) (findings []exam.Finding) {
+	owners := []checker{
+		&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &evals.Service{},
+		&repohost.Service{}, &alerts.Service{},
+	}
+	err := db.Snapshot(ctx, func(tx *store.Tx) error {
+		for _, owner := range owners {
+			found, err := owner.Check(ctx, tx)
+			if err != nil {
+				return err
+			}
+			findings = append(findings, found...)
+		}
+		return nil
 	})
 	if err != nil {
-		return broken("blobs", "cannot be opened: %s; check --blob-url and its credentials", err)
+		findings = append(findings, exam.Fail("tables", "cannot be checked: %s", err))
 	}
-	key := "doctor/" + uuid.NewString()
-	probe := []byte("probe")
-	if err := bucket.Put(ctx, key, bytes.NewReader(probe), int64(len(probe))); err != nil {
-		return broken("blobs", "cannot be written: %s", err)
-	}
-	if err := bucket.Delete(ctx, key); err != nil {
-		return broken("blobs", "cannot be deleted: %s", err)
-	}
-	return Finding{"blobs", Good, "can be written and deleted"}
+	return findings
 }
 
-func examineJobs(ctx context.Context, db *store.DB) Finding {
+func examineJobs(ctx context.Context, db *store.DB) []exam.Finding {
 	queue, err := jobs.New(jobs.Options{DB: db, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return broken("jobs", "%s", err)
+		return []exam.Finding{exam.Fail("jobs", "%s", err)}
 	}
-	counts, err := queue.Counts(ctx)
+	findings, err := queue.Check(ctx)
 	if err != nil {
-		return broken("jobs", "cannot be counted: %s", err)
+		return []exam.Finding{exam.Fail("jobs", "cannot be counted: %s", err)}
 	}
-	for _, n := range counts {
-		if n.Discarded > 0 {
-			return Finding{"jobs", Advice, fmt.Sprintf("%d of kind %s were given up; the server's log says why", n.Discarded, n.Kind)}
-		}
-		if n.Late > 10*time.Minute {
-			return Finding{"jobs", Advice, fmt.Sprintf("kind %s waits for %s; does a process with --roles worker run?", n.Kind, n.Late.Round(time.Second))}
-		}
+	return findings
+}
+
+func examineClock(ctx context.Context, db *store.DB) exam.Finding {
+	there, err := db.Clock(ctx)
+	if err != nil {
+		return exam.Fail("clock", "the database does not tell the time: %s", err)
 	}
-	return Finding{"jobs", Good, "none given up, none late"}
+	return judgeClock("the database's", time.Until(there))
+}
+
+// A clock may be off by these before it is strange, and before it breaks
+// logins, signatures and schedules.
+const (
+	clockStrange = 10 * time.Second
+	clockBroken  = 2 * time.Minute
+)
+
+func judgeClock(whose string, off time.Duration) exam.Finding {
+	const advice = "this machine's clock and %s differ by %s; let both follow a time server"
+	switch off = off.Abs(); {
+	case off > clockBroken:
+		return exam.Fail("clock", advice, whose, off.Round(time.Second))
+	case off > clockStrange:
+		return exam.Warn("clock", advice, whose, off.Round(time.Second))
+	}
+	return exam.Fine("clock", "agrees with %s", whose)
 }

@@ -95,7 +95,7 @@ func (s *saving) saveBlob(f fetched) error {
 	if want, ok := blob.ContentSum(f.info.Key); ok && want != sum {
 		s.manifest.Damaged = append(s.manifest.Damaged, f.info.Key)
 	}
-	s.saved.add(f.info.Key)
+	s.saved.Add(f.info.Key)
 	s.manifest.Blobs.Files++
 	s.manifest.Blobs.Bytes += f.info.Size
 	s.progress.Blobs++
@@ -109,7 +109,7 @@ func (s *saving) saveBlob(f fetched) error {
 func (s *saving) checkNeeded(ctx context.Context) error {
 	gone := map[string]bool{}
 	err := s.needed.each(func(key string) error {
-		if s.saved.has(key) || gone[key] {
+		if s.saved.Has(key) || gone[key] {
 			return nil
 		}
 		f := fetch(ctx, s.Blobs, key)

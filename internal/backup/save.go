@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -18,8 +19,8 @@ type saving struct {
 	archive  *archive
 	manifest Manifest
 	progress Progress
-	needed   *spool // keys of the blobs that the snapshot needs
-	saved    keySet // keys of the blobs that are in the archive
+	needed   *spool    // keys of the blobs that the snapshot needs
+	saved    blob.Keys // keys of the blobs that are in the archive
 }
 
 // Save writes a backup of the place to w. What was acknowledged before Save

@@ -125,13 +125,8 @@ func (p *Program) backupMeter(label string) (tell func(backup.Progress), clear f
 	if !p.Interactive || p.json {
 		return nil, func() {}
 	}
-	var drawn time.Time
-	tell = func(now backup.Progress) {
-		if time.Since(drawn) < 100*time.Millisecond {
-			return
-		}
-		drawn = time.Now()
-		fmt.Fprintf(p.Stderr, "\r%s: %s  %s, %s  %s\x1b[K", label, now.Stage, count(int(now.Rows), "row"), count(int(now.Blobs), "blob"), size(now.Bytes))
-	}
-	return tell, func() { fmt.Fprint(p.Stderr, "\r\x1b[K") }
+	m := p.lineMeter()
+	return func(now backup.Progress) {
+		m.show("%s: %s  %s, %s  %s", label, now.Stage, count(int(now.Rows), "row"), count(int(now.Blobs), "blob"), size(now.Bytes))
+	}, m.clear
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 )
 
 type serveCommand struct {
@@ -79,6 +80,8 @@ func (c *configCommand) Run(p *Program) error {
 
 type doctorCommand struct {
 	config.Config `embed:""`
+
+	Quick bool `env:"-" help:"Do not read the content of the blobs."`
 }
 
 // Run checks the installation and fails if something is broken.
@@ -86,7 +89,11 @@ func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	findings := app.Examine(ctx, c.Config)
+	doctor := &app.Doctor{Config: c.Config, Quick: c.Quick}
+	tell, clear := p.doctorMeter()
+	doctor.Progress = tell
+	findings := doctor.Examine(ctx)
+	clear()
 	err := p.print(findings, func(w io.Writer) {
 		for _, f := range findings {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Message)
@@ -96,11 +103,20 @@ func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	for _, f := range findings {
-		if f.Status == app.Broken {
+		if f.Status == exam.Broken {
 			return errSaid
 		}
 	}
 	return nil
+}
+
+// doctorMeter shows on a terminal how many blobs were read.
+func (p *Program) doctorMeter() (tell func(blobs, bytes int64), clear func()) {
+	if !p.Interactive || p.json {
+		return nil, func() {}
+	}
+	m := p.lineMeter()
+	return func(blobs, bytes int64) { m.show("reading blobs  %d  %s", blobs, size(bytes)) }, m.clear
 }
 
 type versionCommand struct{}

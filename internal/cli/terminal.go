@@ -147,3 +147,22 @@ func (m *meter) draw() {
 
 // clear removes the line, for what follows.
 func (m *meter) clear() { fmt.Fprint(m.w, "\r\x1b[K") }
+
+// A lineMeter shows one line on a terminal that changes, not too often.
+type lineMeter struct {
+	w     io.Writer
+	drawn time.Time
+}
+
+func (p *Program) lineMeter() *lineMeter { return &lineMeter{w: p.Stderr} }
+
+func (m *lineMeter) show(format string, args ...any) {
+	if time.Since(m.drawn) < 100*time.Millisecond {
+		return
+	}
+	m.drawn = time.Now()
+	fmt.Fprintf(m.w, "\r"+format+"\x1b[K", args...)
+}
+
+// clear removes the line, for what follows.
+func (m *lineMeter) clear() { fmt.Fprint(m.w, "\r\x1b[K") }

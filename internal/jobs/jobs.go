@@ -88,6 +88,9 @@ type engine interface {
 	// no job stands behind.
 	tidy(ctx context.Context, tx *store.Tx) error
 	counts(ctx context.Context) ([]Count, error)
+	// countStuck is SQL for the number of jobs of workers that are not in
+	// job_workers, or were last seen before $1.
+	countStuck() string
 	// selectSaved is SQL for the jobs that a backup keeps.
 	selectSaved() string
 	restore(ctx context.Context, tx *store.Tx, s Saved) error

@@ -3,40 +3,11 @@ package backup
 import (
 	"bufio"
 	"errors"
-	"hash/maphash"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 )
-
-// A keySet remembers keys in eight bytes each: two of a billion keys are taken
-// for one another once in 37 backups.
-type keySet struct {
-	seed   maphash.Seed
-	hashes []uint64
-	sorted bool
-}
-
-func (k *keySet) add(key string) {
-	if k.hashes == nil {
-		k.seed = maphash.MakeSeed()
-	}
-	k.hashes, k.sorted = append(k.hashes, maphash.String(k.seed, key)), false
-}
-
-func (k *keySet) has(key string) bool {
-	if k.hashes == nil {
-		return false
-	}
-	if !k.sorted {
-		slices.Sort(k.hashes)
-		k.sorted = true
-	}
-	_, ok := slices.BinarySearch(k.hashes, maphash.String(k.seed, key))
-	return ok
-}
 
 // A spool keeps many keys in a file without a name.
 type spool struct {

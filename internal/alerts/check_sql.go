@@ -1,0 +1,29 @@
+package alerts
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Check says whether notices reach people.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "alerts", []exam.Rule{
+		{
+			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(id), '') FROM alert_deliveries
+				WHERE status = 'pending' AND created_at < $1`,
+			Args:  []any{store.Micros(store.Now().Add(-time.Hour))},
+			Wrong: "notices that nobody tried to send for an hour", Do: "is there a process with --roles worker?",
+		},
+		{
+			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(rule_id), '') FROM alert_deliveries
+				WHERE status = 'failed' AND created_at > $1`,
+			Args:  []any{store.Micros(store.Now().Add(-24 * time.Hour))},
+			Wrong: "notices of the last day that could not be sent", Do: "see the rule's deliveries for the reason, and send a test", Mild: true,
+		},
+	})
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// examineSecretKey says whether the key opens what the database has sealed.
+func examineSecretKey(ctx context.Context, c config.Config, db *store.DB) exam.Finding {
+	const check = "secret key"
+	keyring, err := findKey(c.Data, c.SecretKey)
+	path := filepath.Join(c.Data, keyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
+		if err == nil && !sealed {
+			return exam.Warn(check, "%s does not exist yet; `whetstone serve` makes it and seals the secrets with it", path)
+		}
+		return exam.Fail(check, "the database has sealed secrets, and %s is missing; put it back or set --secret-key", path)
+	}
+	if err != nil {
+		return exam.Fail(check, "%s", err)
+	}
+	if err := (&auth.Service{DB: db, Seal: keyring}).CheckSealed(ctx); err != nil {
+		return exam.Fail(check, "%s; set --secret-key to the key that sealed the secrets", err)
+	}
+	if info, err := os.Stat(path); c.SecretKey == "" && err == nil && info.Mode().Perm()&0o077 != 0 {
+		return exam.Warn(check, "%s is open to others (%s); run chmod 600 on it", path, info.Mode().Perm())
+	}
+	return exam.Fine(check, "opens the secrets in the database")
+}

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+)
+
+// examineSettings looks at what stands outside of the database.
+func (d *Doctor) examineSettings(ctx context.Context) []exam.Finding {
+	c := d.Config
+	findings := []exam.Finding{examineData(c), examineDisk(c), examineAddress(c)}
+	if c.SMTPURL != "" {
+		findings = append(findings, examineMail(ctx, c))
+	}
+	if c.JudgeURL != "" {
+		findings = append(findings, examineReach(ctx, "judge", "judge-url", string(c.JudgeURL), nil))
+	}
+	return append(findings, examineSandbox(ctx, c))
+}
+
+func examineData(c config.Config) exam.Finding {
+	if c.DatabaseURL != "" && c.BlobURL != "" {
+		return exam.Fine("data", "not needed: database and blobs are elsewhere")
+	}
+	info, err := os.Stat(c.Data)
+	switch {
+	case os.IsNotExist(err):
+		return exam.Warn("data", "%s does not exist yet; `whetstone serve` makes it", c.Data)
+	case err != nil:
+		return exam.Fail("data", "%s", err)
+	case !info.IsDir():
+		return exam.Fail("data", "%s is not a folder; set --data", c.Data)
+	case info.Mode().Perm()&0o077 != 0:
+		return exam.Warn("data", "%s is open to others (%s); run chmod 700 on it", c.Data, info.Mode().Perm())
+	}
+	return exam.Fine("data", "%s", c.Data)
+}
+
+func examineDisk(c config.Config) exam.Finding {
+	free, total, err := diskSpace(c.Data)
+	if os.IsNotExist(err) {
+		return exam.Fine("disk", "%s does not exist yet", c.Data)
+	}
+	if err != nil {
+		return exam.Warn("disk", "its space is not known: %s", err)
+	}
+	return judgeDisk(c.Data, free, total)
+}
+
+// judgeDisk fails when the next write may, and warns while there is time.
+func judgeDisk(where string, free, total uint64) exam.Finding {
+	left := fmt.Sprintf("%.1f of %.1f GiB are free at %s", float64(free)/(1<<30), float64(total)/(1<<30), where)
+	switch {
+	case free < 100<<20:
+		return exam.Fail("disk", "%s; make room now", left)
+	case free < 1<<30 || free < total/20:
+		return exam.Warn("disk", "%s; make room soon", left)
+	}
+	return exam.Fine("disk", "%s", left)
+}
+
+// examineAddress says when links would lead nowhere.
+func examineAddress(c config.Config) exam.Finding {
+	if c.PublicURL != "" {
+		return exam.Fine("public-url", "%s", c.PublicURL)
+	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+		return exam.Fine("public-url", "not set; links name %s, which only this machine reaches", c.Addr)
+	}
+	return exam.Warn("public-url", "not set, and the service listens on %s: links and downloads name an address that others may not reach; set --public-url", c.Addr)
+}
+
+func examineMail(ctx context.Context, c config.Config) exam.Finding {
+	if c.MailFrom == "" {
+		return exam.Fail("mail", "there is a mail server and no sender; set --mail-from")
+	}
+	return examineReach(ctx, "mail", "smtp-url", string(c.SMTPURL), map[string]string{"smtp": "587", "smtps": "465"})
+}
+
+const reachTimeout = 5 * time.Second
+
+// examineReach connects to a server that a setting names, and says nothing to
+// it.
+func examineReach(ctx context.Context, check, setting, raw string, ports map[string]string) exam.Finding {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return exam.Fail(check, "--%s is not a URL", setting)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "smtp": ports["smtp"], "smtps": ports["smtps"]}[u.Scheme]
+	}
+	address := net.JoinHostPort(u.Hostname(), port)
+	conn, err := (&net.Dialer{Timeout: reachTimeout}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return exam.Fail(check, "%s does not answer: %s; check --%s and the network", address, err, setting)
+	}
+	_ = conn.Close()
+	return exam.Fine(check, "%s answers", address)
+}
+
+// examineSandbox says what holds foreign programs back. Only some eval cases
+// need it, so a machine without one is not broken.
+func examineSandbox(ctx context.Context, c config.Config) exam.Finding {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s, err := newSandbox(c)
+	if err != nil {
+		return exam.Fail("sandbox", "%s", err)
+	}
+	report, err := s.Check(ctx)
+	if err != nil {
+		return exam.Warn("sandbox", "%s", err)
+	}
+	message := fmt.Sprintf("%s %s: %s", report.Driver, report.Version, strings.Join(report.InForce, "; "))
+	if len(report.Missing) > 0 {
+		message += ". Not here: " + strings.Join(report.Missing, "; ")
+	}
+	return exam.Fine("sandbox", "%s", message)
+}

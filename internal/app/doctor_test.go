@@ -1,0 +1,246 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// breakages are what the test does to the tables, and what the doctor must
+// say of each.
+var breakages = []struct {
+	statement, check, says string
+}{
+	{`UPDATE skill_days SET checks = checks + 1 WHERE subject_id = (SELECT MIN(subject_id) FROM skill_days)`, "skills", "days of skills whose numbers"},
+	{`UPDATE skill_days SET graded_sessions = graded_sessions + 1 WHERE subject_id = (SELECT MIN(subject_id) FROM skill_days)`, "skills", "days of skills whose grades"},
+	{`UPDATE skill_totals SET unique_sessions = unique_sessions + 1 WHERE subject_id = (SELECT MIN(subject_id) FROM skill_totals)`, "skills", "skills whose totals"},
+	{`INSERT INTO skill_aliases (alias, observation_id) VALUES ('a', 'nowhere')`, "skills", "aliases of observations that are not there: 1, such as a"},
+	{`UPDATE signal_cells SET signals = signals + 1 WHERE level = 'org'`, "signals", "cells that do not count"},
+	{`UPDATE registry_entries SET current_version_id = 'nowhere' WHERE name = 'api-docs'`, "registry", "current version is not there or another: 1, such as api-docs"},
+	{`UPDATE registry_entries SET installation_count = installation_count + 1 WHERE name = 'pdf-forms'`, "registry", "count of installations is wrong: 1, such as pdf-forms"},
+	{`DELETE FROM registry_blobs WHERE hash = (SELECT MIN(content_hash) FROM registry_versions)`, "registry", "bytes are not counted as used"},
+	{`UPDATE registry_blobs SET refs = 0 WHERE hash = (SELECT MAX(content_hash) FROM registry_versions)`, "registry", "used more often than was counted"},
+	{`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ('unused', 0, FALSE, 1)`, "registry", "nobody uses and that were not removed"},
+	{`UPDATE registry_currents SET version_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM registry_currents)`, "registry", "times of versions"},
+	{`UPDATE cloud_sources SET current_snapshot_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM cloud_sources)`, "sources", "current snapshot is not there: 1"},
+	{`UPDATE source_suggestions SET reviewed = NOT reviewed WHERE id = (SELECT MIN(id) FROM source_suggestions)`, "sources", "mark of a review is wrong: 1"},
+	{`UPDATE eval_runs SET status = 'running', created_at = 1 WHERE id = (SELECT MIN(id) FROM eval_runs)`, "evals", "not ended in a day: 1"},
+	{`UPDATE eval_runs SET last_event = last_event + 1 WHERE id = (SELECT MAX(id) FROM eval_runs)`, "evals", "counts are not those of their trials and events: 1"},
+	{`INSERT INTO repohost_deliveries (id, provider, delivery_id, event, action, content_type, installation_id, repo_full_name, repo_key, body, status, attempts, detail, received_at)
+		VALUES ('d', 'git', 'd', 'push', '', '', 0, '', '', $1, 'received', 0, '', 1)`, "repohost", "deliveries that wait for an hour: 1, such as d"},
+	{`INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, status, tries, message, findings, queued_at, attempted_at,
+			write_back_status, write_back_detail, write_back_tries, status_sent, annotations_sent)
+		SELECT 'a', MIN(id), 'nowhere', 'branch', 'main', 'c', 'push', 'queued', 0, '', '[]', 1, 1, 'pending', '', 0, FALSE, 0 FROM organisations`, "repohost", "queued commits of connections that are gone: 1, such as a"},
+	{`SELECT 1`, "repohost", "wait for an hour to be published: 1, such as a"}, // the same row
+	{`UPDATE alert_deliveries SET status = 'pending', created_at = 1 WHERE id = (SELECT MIN(id) FROM alert_deliveries)`, "alerts", "nobody tried to send for an hour: 1"},
+	{`SELECT 1`, "alerts", "could not be sent"}, // as the demo has it
+}
+
+// testDoctor breaks a sound installation in every way and wants to hear of
+// each.
+func testDoctor(t *testing.T, c config.Config) {
+	t.Helper()
+	for _, f := range (&app.Doctor{Config: c}).Examine(t.Context()) {
+		if f.Status == exam.Broken {
+			t.Errorf("a restored installation is not sound: %+v", f)
+		}
+	}
+	db, err := app.OpenDatabase(t.Context(), c.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, b := range breakages {
+		if strings.HasPrefix(b.statement, "SELECT") {
+			continue
+		}
+		var args []any
+		if strings.Contains(b.statement, "$1") {
+			args = []any{[]byte("body")}
+		}
+		if n, err := db.Exec(t.Context(), b.statement, args...); err != nil || n == 0 {
+			t.Fatalf("%s: %d rows, %v", b.statement, n, err)
+		}
+	}
+	breakJobs(t, db)
+	lost, rotten := breakBlobs(t, c, db)
+	findings := (&app.Doctor{Config: c}).Examine(t.Context())
+	for _, b := range breakages {
+		wantFinding(t, findings, b.check, b.says)
+	}
+	wantFinding(t, findings, "jobs", "1 of kind test.broken were given up")
+	wantFinding(t, findings, "jobs", "kind test.broken waits for 1h0m")
+	wantFinding(t, findings, "jobs", "1 run in processes that have gone silent")
+	wantFinding(t, findings, "blobs", "not there: 1, such as "+lost)
+	wantFinding(t, findings, "blobs", "not what it was: 1, such as "+rotten)
+	if _, err := db.Exec(t.Context(), `UPDATE goose_db_version SET version_id = 1000000 WHERE version_id = 1`); err != nil {
+		t.Fatal(err)
+	}
+	wantFinding(t, (&app.Doctor{Config: c, Quick: true}).Examine(t.Context()), "migrations", "newer than this binary's")
+	if _, err := db.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id >= $1`, store.Newest()); err != nil {
+		t.Fatal(err)
+	}
+	wantFinding(t, (&app.Doctor{Config: c, Quick: true}).Examine(t.Context()), "migrations", "older than this binary's")
+}
+
+func wantFinding(t *testing.T, findings []exam.Finding, check, says string) {
+	t.Helper()
+	for _, f := range findings {
+		if f.Check == check && f.Status != exam.Good && strings.Contains(f.Message, says) {
+			return
+		}
+	}
+	t.Errorf("the doctor does not say %q of %s; it says:\n%+v", says, check, findings)
+}
+
+func breakJobs(t *testing.T, db *store.DB) {
+	t.Helper()
+	queue, err := jobs.New(jobs.Options{DB: db, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	err = db.InTx(t.Context(), func(tx *store.Tx) error {
+		for _, gaveUp := range []*time.Time{nil, &old} {
+			err := queue.Restore(t.Context(), tx, jobs.Saved{
+				Kind: "test.broken", Args: json.RawMessage(`{}`), MaxAttempts: 1, RunAt: old, CreatedAt: old, DiscardedAt: gaveUp,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return queue.Restore(t.Context(), tx, jobs.Saved{Kind: "test.stuck", Args: json.RawMessage(`{}`), MaxAttempts: 9, RunAt: time.Now(), CreatedAt: old})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `UPDATE jobs SET state = 'running', owner = 'gone' WHERE kind = 'test.stuck'`
+	if db.Dialect().Name() == "postgres" {
+		text = `UPDATE river_job SET state = 'running', attempted_by = ARRAY['gone'], attempted_at = now() WHERE kind = 'test.stuck'`
+	}
+	if _, err := db.Exec(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// breakBlobs removes an archive and spoils another.
+func breakBlobs(t *testing.T, c config.Config, db *store.DB) (lost, rotten string) {
+	t.Helper()
+	b := openBucket(t, c)
+	rows, err := db.Query(t.Context(), `SELECT DISTINCT content_hash FROM registry_versions ORDER BY 1 LIMIT 2`)
+	hashes, err := store.All(rows, err, store.Value[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, rotten = blob.ContentKey(hashes[0]), blob.ContentKey(hashes[1])
+	if err := b.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(t.Context(), rotten, strings.NewReader("rotten"), 6); err != nil {
+		t.Fatal(err)
+	}
+	return lost, rotten
+}
+
+func openBucket(t *testing.T, c config.Config) blob.Bucket {
+	t.Helper()
+	b, err := blob.Open(t.Context(), blob.Options{URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"), Secret: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestDoctorBlobs looks at what only files can show: old orphans, spoilt raw
+// bodies, and a restore that was cut off.
+func TestDoctorBlobs(t *testing.T) {
+	c := settings(t)
+	if err := start(t, c).stop(); err != nil {
+		t.Fatal(err)
+	}
+	b := openBucket(t, c)
+	for _, key := range []string{"sources/x/y", "environments/o/mine", "telemetry/o/u/1.gz"} {
+		if err := b.Put(t.Context(), key, strings.NewReader("text"), 4); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-30 * 24 * time.Hour)
+		if err := os.Chtimes(filepath.Join(c.Data, "blobs", "objects", key), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	findings := (&app.Doctor{Config: c}).Examine(t.Context())
+	wantFinding(t, findings, "blobs", "nobody has removed for days: 1, such as sources/x/y")
+	wantFinding(t, findings, "blobs", "not what it was: 1, such as telemetry/o/u/1.gz")
+
+	if err := b.Put(t.Context(), "restore/unfinished", strings.NewReader(""), 0); err != nil {
+		t.Fatal(err)
+	}
+	wantFinding(t, (&app.Doctor{Config: c, Quick: true}).Examine(t.Context()), "restore", "was cut off")
+	if _, err := app.New(t.Context(), options(c, io.Discard)); err == nil || !strings.Contains(err.Error(), "was cut off") {
+		t.Errorf("the service starts on half a restore: %v", err)
+	}
+}
+
+func TestDoctorSettings(t *testing.T) {
+	for _, c := range []struct {
+		name, check, says string
+		flags             []string
+	}{
+		{"no public address", "public-url", "set --public-url", []string{"--addr", "0.0.0.0:8080"}},
+		{"no sender", "mail", "set --mail-from", []string{"--smtp-url", "smtp://127.0.0.1:1"}},
+		{"no mail server", "mail", "127.0.0.1:1 does not answer", []string{"--smtp-url", "smtp://u:hunter2@127.0.0.1:1", "--mail-from", "a@b.example"}},
+		{"no judge", "judge", "check --judge-url", []string{"--judge-url", "http://127.0.0.1:1/v1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			findings := (&app.Doctor{Config: settings(t, c.flags...), Quick: true}).Examine(t.Context())
+			wantFinding(t, findings, c.check, c.says)
+			for _, f := range findings {
+				if strings.Contains(f.Message, "hunter2") {
+					t.Errorf("the password is shown: %+v", f)
+				}
+			}
+		})
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, f := range (&app.Doctor{Config: settings(t, "--judge-url", "http://"+l.Addr().String()), Quick: true}).Examine(t.Context()) {
+		if f.Check == "judge" && f.Status != exam.Good {
+			t.Errorf("a judge that answers: %+v", f)
+		}
+	}
+}
+
+func TestDoctorJudges(t *testing.T) {
+	for _, c := range []struct {
+		got  exam.Finding
+		want exam.Status
+	}{
+		{app.JudgeClock("its", 3*time.Second), exam.Good},
+		{app.JudgeClock("its", -30*time.Second), exam.Advice},
+		{app.JudgeClock("its", time.Hour), exam.Broken},
+		{app.JudgeDisk("here", 50<<30, 100<<30), exam.Good},
+		{app.JudgeDisk("here", 3<<30, 100<<30), exam.Advice},
+		{app.JudgeDisk("here", 10<<20, 100<<30), exam.Broken},
+	} {
+		if c.got.Status != c.want {
+			t.Errorf("%+v, want %s", c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package skills
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Check says whether all numbers are those of a recount.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "skills", []exam.Rule{
+		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: exam.Report},
+		{Broken: wrongGrades, Wrong: "days of skills whose grades are not those of their gradings", Do: exam.Report},
+		{Broken: wrongTotals, Wrong: "skills whose totals are not those of their observations", Do: exam.Report},
+		{Broken: lostAliases, Wrong: "aliases of observations that are not there", Do: exam.Report},
+	})
+}
+
+// A recount adds what is kept and takes away what is counted: what is left
+// over is wrong. It is the same as tally.go's arithmetic, done at once.
+const (
+	seen = `seen AS (
+			SELECT skill_id AS subject, session_hash, occurred_at / 86400000000 AS day, occurred_at, is_check, triggered, confidence, weight
+			FROM skill_observations
+			UNION ALL SELECT version_id, session_hash, occurred_at / 86400000000, occurred_at, is_check, triggered, confidence, weight
+			FROM skill_observations WHERE version_id IS NOT NULL),
+		lasts AS (
+			SELECT subject, session_hash, MAX(day) AS day, MAX(CASE WHEN triggered THEN day END) AS trigger_day
+			FROM seen WHERE session_hash <> '' GROUP BY subject, session_hash)`
+
+	wrongDays = `
+		WITH ` + seen + `
+		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
+			SELECT subject FROM (
+				SELECT subject_id AS subject, day, sessions AS a, trigger_sessions AS b, last_sessions AS c, last_trigger_sessions AS d,
+					checks AS e, triggers AS f, confidence_sum AS g, confidence_count AS h FROM skill_days
+				UNION ALL SELECT subject, day,
+					-COUNT(DISTINCT CASE WHEN session_hash <> '' THEN session_hash END),
+					-COUNT(DISTINCT CASE WHEN session_hash <> '' AND triggered THEN session_hash END), 0, 0,
+					-SUM(CASE WHEN is_check THEN weight ELSE 0 END),
+					-SUM(CASE WHEN is_check AND triggered THEN weight ELSE 0 END),
+					-SUM(CASE WHEN is_check AND triggered AND confidence IS NOT NULL THEN weight * confidence ELSE 0 END),
+					-SUM(CASE WHEN is_check AND triggered AND confidence IS NOT NULL THEN weight ELSE 0 END)
+				FROM seen GROUP BY subject, day
+				UNION ALL SELECT subject, day, 0, 0, -COUNT(*), 0, 0, 0, 0, 0 FROM lasts GROUP BY subject, day
+				UNION ALL SELECT subject, trigger_day, 0, 0, 0, -COUNT(*), 0, 0, 0, 0 FROM lasts
+				WHERE trigger_day IS NOT NULL GROUP BY subject, trigger_day
+			) AS recount GROUP BY subject, day
+			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
+		) AS wrong`
+
+	graded = `graded AS (
+			SELECT subject, session_hash, MAX(day) AS day, (2 * CAST(SUM(pass_rate) AS BIGINT) + COUNT(*)) / (2 * COUNT(*)) AS pass_rate FROM (
+				SELECT skill_id AS subject, session_hash, graded_at / 86400000000 AS day, pass_rate FROM skill_gradings WHERE pass_rate IS NOT NULL
+				UNION ALL SELECT version_id, session_hash, graded_at / 86400000000, pass_rate FROM skill_gradings
+				WHERE pass_rate IS NOT NULL AND version_id IS NOT NULL
+			) AS gradings GROUP BY subject, session_hash)`
+
+	wrongGrades = `
+		WITH ` + graded + `
+		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
+			SELECT subject FROM (
+				SELECT subject_id AS subject, day, graded_sessions AS a, pass_rate_sum AS b FROM skill_days
+				UNION ALL SELECT subject, day, -COUNT(*), -SUM(pass_rate) FROM graded GROUP BY subject, day
+			) AS recount GROUP BY subject, day HAVING SUM(a) <> 0 OR SUM(b) <> 0
+		) AS wrong`
+
+	wrongTotals = `
+		WITH ` + seen + `, ` + graded + `
+		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
+			SELECT subject FROM (
+				SELECT subject_id AS subject, unique_sessions AS a, graded_sessions AS b,
+					COALESCE(first_seen_at, 0) AS c, COALESCE(last_seen_at, 0) AS d FROM skill_totals
+				UNION ALL SELECT subject, -COUNT(*), 0, 0, 0 FROM lasts GROUP BY subject
+				UNION ALL SELECT subject, 0, -COUNT(*), 0, 0 FROM graded GROUP BY subject
+				UNION ALL SELECT skill_id, 0, 0, -MIN(occurred_at), -MAX(occurred_at) FROM skill_observations GROUP BY skill_id
+			) AS recount GROUP BY subject HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0
+		) AS wrong`
+
+	lostAliases = `
+		SELECT COUNT(*), COALESCE(MIN(a.alias), '') FROM skill_aliases a
+		WHERE NOT EXISTS (SELECT 1 FROM skill_observations o WHERE o.id = a.observation_id)`
+)
