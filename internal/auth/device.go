@@ -58,12 +58,7 @@ func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin
 		ExpiresIn:  deviceLifetime,
 		Interval:   deviceInterval,
 	}
-	at := store.Now()
-	_, err := s.DB.Exec(ctx, `
-		INSERT INTO device_codes (hash, user_code, client_id, status, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`,
-		hash(d.DeviceCode), d.UserCode, clientID, DevicePending, store.Micros(at), store.Micros(at.Add(deviceLifetime)))
-	return d, err
+	return d, insertDevice(ctx, s.DB, d, clientID, store.Now())
 }
 
 type deviceRow struct {
@@ -82,20 +77,12 @@ func (d deviceRow) state() DeviceStatus {
 	return d.status
 }
 
-func scanDevice(row store.Row) (d deviceRow, err error) {
-	err = row.Scan(&d.hash, &d.clientID, &d.status, &d.orgID, &d.userID, store.Time(&d.expiresAt))
-	return d, err
-}
-
 // PollDevice tells the program where its login stands. An approved login
 // gives the key, once; keys of earlier logins of the same person and program
 // are revoked. A code nobody gave out counts as expired.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result DeviceResult, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		rows, err := tx.Query(ctx, `
-			SELECT hash, client_id, status, org_id, user_id, expires_at FROM device_codes
-			WHERE hash = $1`+tx.Dialect().ForUpdate(), hash(deviceCode))
-		d, err := store.One(rows, err, "Device code", scanDevice)
+		d, err := lockDevice(ctx, tx, hash(deviceCode))
 		if fault.Is(err, fault.NotFound) {
 			result = DeviceResult{Status: DeviceExpired}
 			return nil
@@ -117,7 +104,7 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result Dev
 }
 
 func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error) {
-	if _, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, d.hash, deviceUsed); err != nil {
+	if err := markDeviceUsed(ctx, tx, d.hash); err != nil {
 		return Key{}, "", err
 	}
 	u, err := userByID(ctx, tx, *d.orgID, *d.userID)
@@ -148,11 +135,7 @@ func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, app
 		status, action = DeviceApproved, "auth.device.approve"
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		rows, err := tx.Query(ctx, `
-			UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
-			WHERE user_code = $1 AND status = $5 AND expires_at > $6 RETURNING client_id`,
-			strings.ToUpper(strings.TrimSpace(userCode)), status, u.OrgID, u.ID, DevicePending, store.Micros(store.Now()))
-		clientID, err := store.One(rows, err, "Login", store.Value[string])
+		clientID, err := decideDevice(ctx, tx, strings.ToUpper(strings.TrimSpace(userCode)), u, status)
 		if fault.Is(err, fault.NotFound) {
 			return fault.New(fault.NotFound, "No login waits for this code; start the login again")
 		}
@@ -172,6 +155,5 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err := deleteOverSessions(ctx, s.DB, now); err != nil {
 		return err
 	}
-	_, err := s.DB.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(now.Add(-deviceLifetime)))
-	return err
+	return deleteOverDevices(ctx, s.DB, now.Add(-deviceLifetime))
 }

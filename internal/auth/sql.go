@@ -281,3 +281,42 @@ func allSecrets(ctx context.Context, q store.Querier, lock string) ([]storedSecr
 		return s, err
 	})
 }
+
+func insertDevice(ctx context.Context, q store.Querier, d DeviceLogin, clientID string, at time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO device_codes (hash, user_code, client_id, status, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		hash(d.DeviceCode), d.UserCode, clientID, DevicePending, store.Micros(at), store.Micros(at.Add(d.ExpiresIn)))
+	return err
+}
+
+func scanDevice(row store.Row) (d deviceRow, err error) {
+	err = row.Scan(&d.hash, &d.clientID, &d.status, &d.orgID, &d.userID, store.Time(&d.expiresAt))
+	return d, err
+}
+
+func lockDevice(ctx context.Context, tx *store.Tx, hash string) (deviceRow, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT hash, client_id, status, org_id, user_id, expires_at FROM device_codes
+		WHERE hash = $1`+tx.Dialect().ForUpdate(), hash)
+	return store.One(rows, err, "Device code", scanDevice)
+}
+
+func markDeviceUsed(ctx context.Context, tx *store.Tx, hash string) error {
+	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, hash, deviceUsed)
+	return err
+}
+
+// decideDevice returns the program whose login waited for the code.
+func decideDevice(ctx context.Context, tx *store.Tx, userCode string, u User, status DeviceStatus) (clientID string, err error) {
+	rows, err := tx.Query(ctx, `
+		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
+		WHERE user_code = $1 AND status = $5 AND expires_at > $6 RETURNING client_id`,
+		userCode, status, u.OrgID, u.ID, DevicePending, store.Micros(store.Now()))
+	return store.One(rows, err, "Login", store.Value[string])
+}
+
+func deleteOverDevices(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(before))
+	return err
+}

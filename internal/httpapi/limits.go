@@ -67,11 +67,7 @@ func (l limiter) take(ctx context.Context, subject string, limit Limit) (c count
 	end := start.Add(limit.Per)
 	c.secondsLeft = int(end.Sub(now).Seconds()) + 1
 	err = l.db.InGroup(ctx, func(tx *store.Tx) error {
-		rows, err := tx.Query(ctx, `
-			INSERT INTO rate_windows (subject, starts_at, ends_at, requests) VALUES ($1, $2, $3, 1)
-			ON CONFLICT (subject, starts_at) DO UPDATE SET requests = rate_windows.requests + 1
-			RETURNING requests`, subject, store.Micros(start), store.Micros(end))
-		c.requests, err = store.One(rows, err, "Rate window", store.Value[int])
+		c.requests, err = countRequest(ctx, tx, subject, start, end)
 		return err
 	})
 	return c, err
@@ -79,6 +75,5 @@ func (l limiter) take(ctx context.Context, subject string, limit Limit) (c count
 
 // Sweep removes the counts of periods that are over. It is run on a schedule.
 func (a *API) Sweep(ctx context.Context) error {
-	_, err := a.limiter.db.Exec(ctx, `DELETE FROM rate_windows WHERE ends_at < $1`, store.Micros(time.Now()))
-	return err
+	return deleteOverWindows(ctx, a.limiter.db, time.Now())
 }

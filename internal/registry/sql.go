@@ -294,3 +294,24 @@ func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.
 		return fn(blob.Ref{Key: blob.ContentKey(hash), SHA256: hash})
 	})
 }
+
+func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT current_version FROM registry_entries WHERE org_id = $1 AND skill_id = $2`, orgID, skillID)
+	return store.One(rows, err, "Registry entry", store.Value[string])
+}
+
+// lockEntryOfSkill also keeps a push from making another version current that
+// nobody has judged.
+func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.skill_id = $2`+tx.Dialect().ForUpdate(), orgID, skillID)
+	return store.One(rows, err, "Registry entry", scanEntry)
+}
+
+// wasLeft reports whether somebody rolled back from the version before.
+func wasLeft(ctx context.Context, tx *store.Tx, v Version) (bool, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT EXISTS (SELECT 1 FROM registry_rollbacks WHERE entry_id = $1 AND from_version = $2)`, v.EntryID, v.Version)
+	return store.One(rows, err, "Rollback", store.Value[bool])
+}

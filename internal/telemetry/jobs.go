@@ -76,24 +76,18 @@ func (s *Service) retain(ctx context.Context) error {
 // removeRaw removes the raw bodies of pushes, a few at a time.
 func (s *Service) removeRaw(ctx context.Context, condition string, args ...any) error {
 	for {
-		rows, err := s.DB.Query(ctx, `
-			SELECT id, blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL AND `+condition+` LIMIT 100`, args...)
-		pushes, err := store.All(rows, err, func(row store.Row) (p [2]string, err error) {
-			err = row.Scan(&p[0], &p[1])
-			return p, err
-		})
+		pushes, err := rawBodies(ctx, s.DB, condition, args)
 		if err != nil || len(pushes) == 0 {
 			return err
 		}
 		ids := make([]string, len(pushes))
 		for i, p := range pushes {
-			if err := s.Blobs.Delete(ctx, p[1]); err != nil {
+			if err := s.Blobs.Delete(ctx, p.key); err != nil {
 				return err
 			}
-			ids[i] = p[0]
+			ids[i] = p.pushID
 		}
-		in, list := s.DB.Dialect().In("$1", ids)
-		if _, err := s.DB.Exec(ctx, `UPDATE telemetry_pushes SET blob_key = NULL WHERE id`+in, list); err != nil {
+		if err := forgetRawBodies(ctx, s.DB, ids); err != nil {
 			return err
 		}
 	}

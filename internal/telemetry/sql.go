@@ -233,3 +233,22 @@ func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.
 		return fn(blob.Ref{Key: key})
 	})
 }
+
+// rawBody is the body of a push that is kept.
+type rawBody struct{ pushID, key string }
+
+// rawBodies reads some of those that a condition chooses.
+func rawBodies(ctx context.Context, q store.Querier, condition string, args []any) ([]rawBody, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL AND `+condition+` LIMIT 100`, args...)
+	return store.All(rows, err, func(row store.Row) (b rawBody, err error) {
+		err = row.Scan(&b.pushID, &b.key)
+		return b, err
+	})
+}
+
+func forgetRawBodies(ctx context.Context, q store.Querier, pushIDs []string) error {
+	in, list := q.Dialect().In("$1", pushIDs)
+	_, err := q.Exec(ctx, `UPDATE telemetry_pushes SET blob_key = NULL WHERE id`+in, list)
+	return err
+}

@@ -1,0 +1,22 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// countRequest returns how many requests the window has with this one.
+func countRequest(ctx context.Context, tx *store.Tx, subject string, start, end time.Time) (int, error) {
+	rows, err := tx.Query(ctx, `
+		INSERT INTO rate_windows (subject, starts_at, ends_at, requests) VALUES ($1, $2, $3, 1)
+		ON CONFLICT (subject, starts_at) DO UPDATE SET requests = rate_windows.requests + 1
+		RETURNING requests`, subject, store.Micros(start), store.Micros(end))
+	return store.One(rows, err, "Rate window", store.Value[int])
+}
+
+func deleteOverWindows(ctx context.Context, q store.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `DELETE FROM rate_windows WHERE ends_at < $1`, store.Micros(before))
+	return err
+}
