@@ -138,6 +138,37 @@ func foreignWrites(files []*source, owners map[string]string) (problems []string
 	return problems
 }
 
+// TestStatementsStandTogether keeps a reader from having to look for SQL.
+func TestStatementsStandTogether(t *testing.T) {
+	report(t, strayStatements(readTree(t)))
+}
+
+// statement is recognised by the house's capitals, like a write.
+var statement = regexp.MustCompile(`\b(?:SELECT\s+\S|INSERT\s+INTO\s|DELETE\s+FROM\s|UPDATE\s+\w+\s+SET\s)`)
+
+// keepsSQLApart lists the rooms beside the capabilities that do it, too.
+var keepsSQLApart = []string{"internal/auth", "internal/httpapi", "internal/overview", "internal/skills"}
+
+// strayStatements finds SQL outside of sql.go and the files beside it that end
+// in _sql.go.
+func strayStatements(files []*source) (problems []string) {
+	for _, f := range files {
+		name := path.Base(f.path)
+		layer := layerOf(f.room)
+		capability := layer >= 0 && layers[layer].name == "a capability" || slices.Contains(keepsSQLApart, f.room)
+		if f.forTests || !capability || name == "sql.go" || strings.HasSuffix(name, "_sql.go") || f.path == "internal/auth/secret.go" {
+			continue
+		}
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && statement.MatchString(text(literal)) {
+				problems = append(problems, fmt.Sprintf("%s: SQL stands outside of sql.go: move it there, or into a file that ends in _sql.go", f.at(n.Pos())))
+			}
+			return true
+		})
+	}
+	return problems
+}
+
 type write struct {
 	table string
 	pos   token.Pos
@@ -212,6 +243,27 @@ func TestWriterRuleBites(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkBite(t, foreignWrites([]*source{f}, owners), c.want)
+		})
+	}
+}
+
+func TestStatementRuleBites(t *testing.T) {
+	for _, c := range []struct{ name, path, literal, want string }{
+		{"in its place", "internal/alerts/sql.go", "`SELECT id FROM alert_rules`", ""},
+		{"beside it", "internal/alerts/event_sql.go", "`DELETE FROM alert_events`", ""},
+		{"elsewhere", "internal/alerts/rule.go", "`\n\tSELECT id FROM alert_rules`", "SQL stands outside of sql.go"},
+		{"update", "internal/alerts/rule.go", "\"UPDATE alert_rules SET id = 1\"", "SQL stands outside of sql.go"},
+		{"in the shared noun", "internal/skills/skill.go", "`INSERT INTO skills (id) VALUES ($1)`", "SQL stands outside of sql.go"},
+		{"prose", "internal/alerts/rule.go", "\"update it, or select another\"", ""},
+		{"queue", "internal/jobs/table.go", "`SELECT id FROM jobs`", ""},
+		{"test", "internal/alerts/rule_test.go", "`SELECT id FROM alert_rules`", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := parseSource(c.path, "package p\nvar x = "+c.literal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkBite(t, strayStatements([]*source{f}), c.want)
 		})
 	}
 }

@@ -1,11 +1,6 @@
 package skills
 
-import (
-	"context"
-	"slices"
-
-	"github.com/whetstone-dev/whetstone/internal/store"
-)
+import "context"
 
 // resolveAliases finds for every observation of the report the id that its
 // reports have agreed on, and remembers the new aliases. Two producers that
@@ -53,37 +48,4 @@ func (in *intake) resolveAliases(ctx context.Context) (retired []string, err err
 		}
 	}
 	return retired, insertAliases(ctx, in.tx, fresh)
-}
-
-func aliasesOf(ctx context.Context, q store.Querier, names []string) (map[string]string, error) {
-	known := map[string]string{}
-	if len(names) == 0 {
-		return known, nil
-	}
-	slices.Sort(names)
-	in, list := q.Dialect().In("$1", slices.Compact(names))
-	rows, err := q.Query(ctx, `SELECT alias, observation_id FROM skill_aliases WHERE alias`+in, list)
-	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
-		var alias, id string
-		err := row.Scan(&alias, &id)
-		known[alias] = id
-		return struct{}{}, err
-	})
-	return known, err
-}
-
-func insertAliases(ctx context.Context, tx *store.Tx, aliases map[string]string) error {
-	if len(aliases) == 0 {
-		return nil
-	}
-	var names, ids []string
-	for name, id := range aliases {
-		names, ids = append(names, name), append(ids, id)
-	}
-	_, err := store.Bulk{
-		Table:      "skill_aliases",
-		Columns:    []store.Column{store.Col("alias", names), store.Col("observation_id", ids)},
-		OnConflict: "ON CONFLICT (alias) DO NOTHING",
-	}.Insert(ctx, tx)
-	return err
 }

@@ -8,7 +8,6 @@ package skills
 import (
 	"context"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -46,12 +45,5 @@ func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, 
 	if err != nil {
 		return "", err
 	}
-	if _, err := tx.Exec(ctx, `
-		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (org_id, name) DO NOTHING`,
-		store.NewID(), orgID, name, store.Micros(time.Now())); err != nil {
-		return "", err
-	}
-	rows, err := tx.Query(ctx, `SELECT id FROM skills WHERE org_id = $1 AND name = $2`, orgID, name)
-	return store.One(rows, err, "Skill", store.Value[string])
+	return ensureSkill(ctx, tx, orgID, name)
 }

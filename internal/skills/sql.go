@@ -202,3 +202,48 @@ func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) e
 	}.Insert(ctx, tx)
 	return err
 }
+
+func aliasesOf(ctx context.Context, q store.Querier, names []string) (map[string]string, error) {
+	known := map[string]string{}
+	if len(names) == 0 {
+		return known, nil
+	}
+	slices.Sort(names)
+	in, list := q.Dialect().In("$1", slices.Compact(names))
+	rows, err := q.Query(ctx, `SELECT alias, observation_id FROM skill_aliases WHERE alias`+in, list)
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var alias, id string
+		err := row.Scan(&alias, &id)
+		known[alias] = id
+		return struct{}{}, err
+	})
+	return known, err
+}
+
+func insertAliases(ctx context.Context, tx *store.Tx, aliases map[string]string) error {
+	if len(aliases) == 0 {
+		return nil
+	}
+	var names, ids []string
+	for name, id := range aliases {
+		names, ids = append(names, name), append(ids, id)
+	}
+	_, err := store.Bulk{
+		Table:      "skill_aliases",
+		Columns:    []store.Column{store.Col("alias", names), store.Col("observation_id", ids)},
+		OnConflict: "ON CONFLICT (alias) DO NOTHING",
+	}.Insert(ctx, tx)
+	return err
+}
+
+// ensureSkill returns the id of the skill, which is made if it is missing.
+func ensureSkill(ctx context.Context, tx *store.Tx, orgID, name string) (string, error) {
+	if _, err := tx.Exec(ctx, `
+		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (org_id, name) DO NOTHING`,
+		store.NewID(), orgID, name, store.Micros(time.Now())); err != nil {
+		return "", err
+	}
+	rows, err := tx.Query(ctx, `SELECT id FROM skills WHERE org_id = $1 AND name = $2`, orgID, name)
+	return store.One(rows, err, "Skill", store.Value[string])
+}
