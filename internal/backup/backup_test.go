@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -123,8 +124,9 @@ func TestCutOff(t *testing.T) {
 	t.Parallel()
 	file, _ := save(t, filledPlace(t, "sqlite", "files"))
 	target := newPlace(t, "sqlite", "files")
-	if _, err := backup.Restore(t.Context(), target, bytes.NewReader(file[:len(file)/2])); err == nil {
-		t.Fatal("half a file was restored")
+	_, err := backup.Restore(t.Context(), target, bytes.NewReader(file[:len(file)-1]))
+	if _, begun := errors.AsType[*backup.Unfinished](err); !begun || !fault.Is(err, fault.Malformed) {
+		t.Fatalf("all but the last byte: %v, want it to be unfinished", err)
 	}
 	if err := backup.CheckFinished(t.Context(), target.Blobs); !fault.Is(err, fault.Conflict) {
 		t.Errorf("CheckFinished: %v, want a Conflict", err)

@@ -57,8 +57,21 @@ func Restore(ctx context.Context, p Place, r io.Reader) (_ Manifest, err error) 
 	if err := putBytes(ctx, p.Blobs, marker, []byte("A restore runs, or did not come to its end.\n")); err != nil {
 		return Manifest{}, err
 	}
-	return s.run(ctx)
+	m, err := s.run(ctx)
+	if err != nil {
+		return Manifest{}, &Unfinished{err}
+	}
+	return m, nil
 }
+
+// Unfinished is the error of a restore that had begun: the database is empty
+// still, but blobs and repositories may be there, and the mark is.
+type Unfinished struct{ cause error }
+
+func (u *Unfinished) Error() string { return u.cause.Error() }
+
+// Unwrap returns what went wrong.
+func (u *Unfinished) Unwrap() error { return u.cause }
 
 func (s *restoring) run(ctx context.Context) (m Manifest, err error) {
 	if err := s.DB.MigrateTo(ctx, s.reader.header.Schema, jobs.Tables); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -114,8 +115,8 @@ func (c *restoreCommand) Run(ctx context.Context, p *Program) error {
 
 // afterFailedRestore says what to do with what is left.
 func (p *Program) afterFailedRestore(err error) error {
-	if !fault.Is(err, fault.Conflict) {
-		p.note("the restore failed and the database is as it was; before you try again, empty the place of the blobs and of the repositories")
+	if _, begun := errors.AsType[*backup.Unfinished](err); begun {
+		p.note("the restore did not come to its end and the database is empty; before you try again, empty the place of the blobs and of the repositories, too")
 	}
 	return err
 }
