@@ -3,10 +3,10 @@ package evals
 import (
 	"context"
 	"encoding/json"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"path"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 

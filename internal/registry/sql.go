@@ -3,9 +3,9 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"

@@ -3,8 +3,8 @@ package sources
 import (
 	"context"
 	"encoding/json"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )

@@ -3,11 +3,11 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
