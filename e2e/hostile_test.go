@@ -81,14 +81,14 @@ func hostileTexts(t *testing.T, c *chromium) {
 		}
 	}
 	b.expected = "status of 40"
-	for _, path := range []string{
+	for i, path := range []string{
 		"/skills?q=" + q + "&sort=" + q + "&status=" + q, "/registry?q=" + q + "&of=" + q, "/device?code=" + url.QueryEscape(evilName), "/" + url.PathEscape(evil),
 		"/runs/" + url.PathEscape(evilName), "/review?source=" + q, "/proposals?skill=" + q + "&status=" + q, "/sources/" + url.PathEscape(evilName),
 		"/repohost/connections/new?repo=" + q + "&branch=" + q, "/suites/new?source=" + q + "&as=json", "/alerts/new?skill_id=" + q,
 		"/registry/" + entry + "/versions/" + url.PathEscape(evilName), "/login?next=javascript:alert(1)",
 	} {
 		b.visit(path)
-		b.checkPage("hostile address " + path)
+		b.checkPage(fmt.Sprint("hostile address ", i))
 	}
 }
 
