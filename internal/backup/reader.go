@@ -91,7 +91,7 @@ type checkedContent struct{ r io.Reader }
 
 func (c checkedContent) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = damaged(err)
 	}
 	return n, err
