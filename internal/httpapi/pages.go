@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -31,6 +32,21 @@ func Status(kind fault.Kind) int { return statuses[kind] }
 // error is of kind fault.Limited.
 func (a *API) Limit(w http.ResponseWriter, req *http.Request, r Route, c access.Caller) error {
 	return a.limit(w, req, r, c)
+}
+
+// CheckText refuses a path, a query or the fields of a form that are no text,
+// as typed routes do.
+func CheckText(u *url.URL, form url.Values) error {
+	issues := textIssues(u)
+	for name, values := range form {
+		if !isText(name + strings.Join(values, "")) {
+			issues = append(issues, fault.At("", "a field of the form is not valid text"))
+		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
 }
 
 // NoteCaller remembers who makes a request that a plain handler serves, for

@@ -198,3 +198,26 @@ func TestTheme(t *testing.T) {
 		t.Errorf("the theme is %q after nonsense", got)
 	}
 }
+
+// TestNoText: PostgreSQL keeps neither NUL nor broken UTF-8, so pages refuse
+// them before they get that far.
+func TestNoText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "postgres")
+	in := w.as(access.Owner)
+	for _, path := range []string{"/skills/%00", "/skills?q=%00", "/registry?q=%ff", "/registry/a%00b", "/community?skill=%00"} {
+		if got := in.get(path).StatusCode; got != http.StatusBadRequest {
+			t.Errorf("GET %s: %d, want 400", path, got)
+		}
+	}
+	for path, form := range map[string]url.Values{
+		"/alerts":        {"type": {"no_data"}, "channel": {"email"}, "address": {"a@example.org"}, "skill_id": {"\x00"}},
+		"/suites/new":    {"name": {"a\x00b"}, "verifier": {"llm_judge"}},
+		"/alerts/x":      {"\xff": {"x"}},
+		"/proposals/%00": {"decision": {"approve"}},
+	} {
+		if got := in.post(path, form).StatusCode; got != http.StatusBadRequest {
+			t.Errorf("POST %q: %d, want 400", path, got)
+		}
+	}
+}

@@ -69,11 +69,11 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	return r.do(s, v)
 }
 
-// readForm bounds a body and reads a plain form. Forms with files are left to
-// the page's function.
+// readForm bounds a body and reads a plain form, and refuses what is no text.
+// Forms with files are left to the page's function.
 func (v *visit) readForm(limit int64) error {
 	if v.Method != http.MethodPost {
-		return nil
+		return httpapi.CheckText(v.URL, nil)
 	}
 	if limit == 0 {
 		limit = httpapi.DefaultMaxBody
@@ -83,7 +83,10 @@ func (v *visit) readForm(limit int64) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); err != nil && !large {
 		return fault.New(fault.Malformed, "The form could not be read").Because(err)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return httpapi.CheckText(v.URL, v.PostForm)
 }
 
 // admit checks in the contract's order: session, plan, permission.
