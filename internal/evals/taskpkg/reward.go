@@ -59,12 +59,13 @@ func readReward(root *os.Root) (_ reward, found bool, err error) {
 	return reward{}, true, failed(RewardUnreadable, "%s cannot be used: %s", rewardJSON, jsonErr)
 }
 
+// mean divides before it adds: the sum of large numbers may be none.
 func mean(metrics map[string]float64) float64 {
-	sum := 0.0
+	all := 0.0
 	for _, value := range metrics {
-		sum += value
+		all += value / float64(len(metrics))
 	}
-	return sum / float64(len(metrics))
+	return all
 }
 
 func readText(root *os.Root) (float64, error) {
