@@ -4,12 +4,23 @@ import (
 	"context"
 	"io"
 
+	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Routes lists the typed routes that the service answers.
 func (a *App) Routes() []httpapi.Route { return a.parts.api.Routes() }
+
+// Pages lists the pages and forms that the service answers.
+func (a *App) Pages() []httpapi.Route { return a.parts.web.Routes() }
+
+// Alerts judges rules without waiting for the schedule.
+func (a *App) Alerts() *alerts.Service { return a.parts.alerts }
+
+// DB is the service's database.
+func (a *App) DB() *store.DB { return a.parts.db }
 
 // FillThinDemo is FillDemo with one of so many sessions.
 func (a *App) FillThinDemo(ctx context.Context, thin int) error {

@@ -116,6 +116,15 @@ func routes() []route {
 	}
 }
 
+// Routes lists the pages and forms, for the tests that check each of them.
+func (s *Service) Routes() []httpapi.Route {
+	var all []httpapi.Route
+	for _, r := range routes() {
+		all = append(all, httpapi.Route{Method: r.method, Path: r.path, Plan: r.plan, Permission: r.permission, Public: r.public})
+	}
+	return all
+}
+
 // Mount adds the pages and the static files, and a page for paths that are
 // nobody's.
 func (s *Service) Mount(a *httpapi.API) {

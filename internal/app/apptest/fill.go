@@ -1,0 +1,297 @@
+package apptest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// Filler fills organisations through the API, as clients do.
+type Filler struct {
+	Client *Client
+	Routes []httpapi.Route
+	// Repos are the service's bare repositories.
+	Repos *hosttest.Repos
+	// Secret signs what the code host sends.
+	Secret string
+}
+
+// An Org is an organisation to be filled.
+type Org struct {
+	tb     testing.TB
+	filler *Filler
+	key    string
+	// Mark stands in every text and name that the organisation gives.
+	Mark string
+	// Things are what it has.
+	Things Things
+}
+
+// Fill gives the organisation of an owner's key, which is on a plan that
+// allows all, one thing of every kind. What jobs make of it is awaited.
+func (f *Filler) Fill(tb testing.TB, key, mark string, installation int) *Org {
+	tb.Helper()
+	o := &Org{tb: tb, filler: f, key: key, Mark: mark, Things: Things{
+		"text": mark + "-text", "archive": Archive(tb, mark), "account": mark, "installation": fmt.Sprint(installation), "repository": mark + "/skills",
+		"skill_name": mark + "-skill",
+	}}
+	o.Things["user"] = o.read("GET", "/api/v1/me", "", "user.id")
+	o.addEntry()
+	o.pushSessions()
+	o.addSources()
+	o.addSuite()
+	o.addAlerts()
+	o.connect()
+	o.contribute()
+	o.Things["key"] = o.Make("key")
+	o.Things["device"] = o.read("POST", "/api/v1/device-code", `{"client_id":"`+mark+`"}`, "device_code")
+	o.awaitJobs()
+	return o
+}
+
+// ask sends a good request and returns what came back.
+func (o *Org) ask(method, path, body string) Answer {
+	o.tb.Helper()
+	r := Request{Method: method, Path: path, Body: []byte(body), Header: http.Header{"Content-Type": {"application/json"}}}
+	return o.send(r)
+}
+
+func (o *Org) send(r Request) Answer {
+	o.tb.Helper()
+	a, err := o.filler.Client.Do(o.tb.Context(), r, Bearer(o.key))
+	if err != nil {
+		o.tb.Fatal(err)
+	}
+	if a.Status >= http.StatusBadRequest {
+		o.tb.Fatalf("%s %s: %d %s", r.Method, r.Path, a.Status, a.Body)
+	}
+	return a
+}
+
+// read sends a good request and returns a value of what came back.
+func (o *Org) read(method, path, body, at string) string {
+	o.tb.Helper()
+	value, err := o.ask(method, path, body).At(at)
+	if err != nil {
+		o.tb.Fatalf("%s %s: %v", method, path, err)
+	}
+	return value
+}
+
+// good sends the good request of a route and returns a value of its answer.
+func (o *Org) good(name, at string) string {
+	o.tb.Helper()
+	for _, route := range o.filler.Routes {
+		if RouteName(route.Method, route.Path) != name {
+			continue
+		}
+		value, err := o.send(Rows()[name].Request(o.tb, route, o.Things)).At(at)
+		if err != nil {
+			o.tb.Fatalf("%s: %v", name, err)
+		}
+		return value
+	}
+	o.tb.Fatalf("no route %s", name)
+	return ""
+}
+
+// Make makes one more thing of a kind that is used up.
+func (o *Org) Make(kind string) string {
+	o.tb.Helper()
+	switch kind {
+	case "key":
+		return o.good("POST /api/v1/keys", "key.id")
+	case "alert":
+		return o.good("POST /api/v1/alerts", "id")
+	case "source":
+		return o.good("POST /api/v1/cloud-sources", "id")
+	case "review":
+		id := uuid.NewString()
+		o.ask("POST", "/api/v1/cloud-sources/"+o.Things["source"]+"/eval-suggestions/review",
+			o.Things.fill(`{"suggestion_id":"`+id+`","review_status":"rejected",`+decided+`}`))
+		return id
+	case "suite":
+		return o.good("POST /api/v1/eval-suites", "suite.id")
+	case "run":
+		return o.good("POST /api/v1/eval-suites/{}/runs", "run.id")
+	case "installation":
+		return strconv.Itoa(1_000_000 + rand.IntN(1_000_000_000)) // to be bound
+	case "connection":
+		return o.good("POST /api/v1/repohost/connections", "id")
+	case "entry":
+		fresh := &Org{tb: o.tb, filler: o.filler, key: o.key, Things: o.Things.With("skill_name", uuid.NewString())}
+		fresh.addEntry()
+		return fresh.Things["entry"]
+	}
+	o.tb.Fatalf("say in Make how a new %s is made", kind)
+	return ""
+}
+
+// addEntry publishes a skill in two versions, and installs it.
+func (o *Org) addEntry() {
+	o.tb.Helper()
+	o.Things["entry_name"] = o.Things["skill_name"]
+	o.Things["entry"] = o.publish("/api/v1/registry", "1.0.0", o.Things["archive"])
+	o.publish("/api/v1/registry/"+o.Things["entry"]+"/versions", "1.1.0", Archive(o.tb, "newer "+o.Things["text"]))
+	o.good("POST /api/v1/registry/{}/install", "installation.id")
+}
+
+func (o *Org) publish(path, version, archive string) string {
+	o.tb.Helper()
+	metadata := o.Things.fill(`{"name":"<entry_name>","description":"<text>","change_summary":"<text>","version":"` + version + `"}`)
+	row := Row{Form: [][3]string{{"metadata", "", metadata}, {"archive", "skill.tar.gz", archive}}}
+	a := o.send(row.Request(o.tb, httpapi.Route{Method: "POST", Path: path}, o.Things))
+	id, err := a.At("entry.id")
+	if err != nil {
+		o.tb.Fatal(err)
+	}
+	return id
+}
+
+// Archive is a skill, packed; more are names and contents of further files.
+func Archive(tb testing.TB, mark string, more ...string) string {
+	tb.Helper()
+	text := "---\nname: skill\ndescription: Reads tables out of " + mark + ". Use it when somebody asks for numbers.\n---\n# " + mark + "\n"
+	files := append([]string{"SKILL.md", text}, more...)
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	w := tar.NewWriter(compressed)
+	for i := 0; i < len(files); i += 2 {
+		if err := w.WriteHeader(&tar.Header{Name: files[i], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[i+1]))}); err != nil {
+			tb.Fatal(err)
+		}
+		_, _ = w.Write([]byte(files[i+1])) // into memory, as what follows
+	}
+	_ = w.Close()
+	_ = compressed.Close()
+	return packed.String()
+}
+
+// pushSessions sends sessions in which the skill was missed or failed.
+func (o *Org) pushSessions() {
+	o.tb.Helper()
+	type object = map[string]any
+	records := map[string][]object{}
+	at := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	for n := range 6 {
+		id := fmt.Sprintf("%s-session-%d", o.Mark, n)
+		prompt := fmt.Sprintf("%s, please, number %d", o.Mark, n)
+		for kind, record := range map[string]object{
+			"sessions":          {"session_id": id, "platform": "claude_code", "started_at": at},
+			"prompts":           {"prompt_id": id, "session_id": id, "occurred_at": at, "prompt_text": prompt, "prompt_kind": "user"},
+			"skill_invocations": {"skill_invocation_id": id, "session_id": id, "occurred_at": at, "matched_prompt_id": id, "skill_name": o.Things["skill_name"], "triggered": n > 2},
+			"grading_results":   {"grading_id": id, "session_id": id, "skill_name": o.Things["skill_name"], "graded_at": at, "passed_count": 0, "failed_count": 5, "total_count": 5, "pass_rate": 0},
+		} {
+			records[kind] = append(records[kind], record)
+		}
+	}
+	o.Things["push"] = uuid.NewString()
+	body, err := json.Marshal(object{"schema_version": "2.0", "push_id": o.Things["push"], "canonical": records})
+	if err != nil {
+		o.tb.Fatal(err)
+	}
+	if a := o.ask("POST", "/api/v1/push", string(body)); !strings.Contains(a.Body, `"rejected":[]`) {
+		o.tb.Fatal(a.Body)
+	}
+	o.Things["skill"] = o.read("GET", "/v1/skills?q="+o.Mark, "", "skills.0.skill_id")
+}
+
+func (o *Org) addSources() {
+	o.tb.Helper()
+	row := Row{Form: [][3]string{{"label", "", "<text>"}, {"skill_id", "", "<skill>"}, {"file", "skill.tar.gz", "<archive>"}}}
+	a := o.send(row.Request(o.tb, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/upload"}, o.Things))
+	for kind, at := range map[string]string{"source": "id", "snapshot": "snapshot.id"} {
+		value, err := a.At(at)
+		if err != nil {
+			o.tb.Fatal(err)
+		}
+		o.Things[kind] = value
+	}
+	o.Things["review"] = o.Make("review")
+}
+
+func (o *Org) addSuite() {
+	o.tb.Helper()
+	o.Things["suite"] = o.Make("suite")
+	o.Things["run"] = o.Make("run")
+}
+
+// addAlerts makes a rule that fires at once, and one that tells a web server,
+// to which nothing gets through.
+func (o *Org) addAlerts() {
+	o.tb.Helper()
+	o.Things["alert"] = o.read("POST", "/api/v1/alerts",
+		o.Things.fill(`{"type":"pass_rate_below","threshold":0.9,"channel":"email","config":{"email":"`+o.Mark+`@example.org"},"skill_id":"<skill>"}`), "id")
+	o.Things["hook_alert"] = o.read("POST", "/api/v1/alerts",
+		`{"type":"no_data","channel":"webhook","config":{"webhook_url":"http://127.0.0.1:1/`+o.Mark+`"}}`, "id")
+	o.good("POST /api/v1/alerts/{}/test", "delivery.id")
+}
+
+// connect links a repository, and delivers a push of it.
+func (o *Org) connect() {
+	o.tb.Helper()
+	sha := o.filler.Repos.Create(o.Things["repository"]).Push(o.Mark, map[string]string{"SKILL.md": hosttest.Skill("skill", o.Mark)})
+	o.good("POST /api/v1/repohost/installations", "id")
+	o.Things["connection"] = o.read("POST", "/api/v1/repohost/connections",
+		o.Things.fill(`{"entry_id":"<entry>","installation_id":<installation>,"repo_full_name":"<repository>"}`), "id")
+	o.Things["repo_source"] = o.read("POST", "/api/v1/cloud-sources",
+		o.Things.fill(`{"type":"repohost","label":"<text>","installation_id":<installation>,"repo_full_name":"<repository>"}`), "id")
+	body := o.Things.fill(`{"ref":"refs/heads/main","after":"` + sha + `","repository":{"full_name":"<repository>"}}`)
+	o.send(Request{Method: "POST", Path: "/api/v1/repohost/webhook", Body: []byte(body), Header: http.Header{
+		"Content-Type": {"application/json"}, http.CanonicalHeaderKey(host.EventHeader): {"push"},
+		http.CanonicalHeaderKey(host.DeliveryHeader): {uuid.NewString()}, host.SignatureHeader: {host.Sign(o.filler.Secret, []byte(body))},
+	}})
+}
+
+// contribute sends so many signals that a proposal comes of them, and a bundle.
+func (o *Org) contribute() {
+	o.tb.Helper()
+	var all []string
+	for n := range 12 {
+		all = append(all, o.Things.fill(fmt.Sprintf(
+			`{"skill_name":"<skill_name>","signal_type":"missed_trigger","confidence":0.5,"source_key":"<new>","user_cohort":"cohort-%d"}`, n%4)))
+	}
+	o.ask("POST", "/api/v1/signals", `{"signals":[`+strings.Join(all, ",")+`]}`)
+	o.good("POST /api/v1/community/bundles", "submission_id")
+}
+
+// awaitJobs waits for what jobs make.
+func (o *Org) awaitJobs() {
+	o.tb.Helper()
+	o.Things["suggestion"] = o.await("/api/v1/cloud-sources/"+o.Things["source"]+"/eval-suggestions", "evalSuggestions.0.id")
+	o.Things["proposal"] = o.await("/api/v1/proposals", "proposals.0.id")
+	o.Things["delivery"] = o.await("/api/v1/repohost/deliveries", "deliveries.0.id")
+	o.await("/api/v1/alert-events", "events.0.id")
+	o.await("/api/v1/eval-runs/"+o.Things["run"], "run.finished_at")
+}
+
+// jobTimeout is how long a job may take to be done.
+const jobTimeout = 20 * time.Second
+
+// await asks until there is a value.
+func (o *Org) await(path, at string) string {
+	o.tb.Helper()
+	for deadline := time.Now().Add(jobTimeout); ; time.Sleep(20 * time.Millisecond) {
+		value, err := o.ask("GET", path, "").At(at)
+		if err == nil {
+			return value
+		}
+		if time.Now().After(deadline) {
+			o.tb.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package apptest
+
+// form is a form that a browser sends.
+func form(path, body string, others map[string]int) Row {
+	return Row{Path: path, Body: body, Type: "application/x-www-form-urlencoded", Others: others}
+}
+
+// spending is a form that uses up a thing.
+func spending(kind, path, body string) Row {
+	row := form(path, body, nil)
+	row.Spends = kind
+	return row
+}
+
+// Pages is the table of pages and forms, by RouteName. Others says only what
+// is not refused; 303 leads to a page that refuses.
+func Pages() map[string]Row {
+	skill := "type=no_data&days=3&channel=email&address=oncall@example.org&skill_id=<skill>"
+	decision := `decision=suite&source=<source>&suite=<suite>&case={"ID":"<suggestion>","Query":"<new>","Provenance":"missed_query","ShouldTrigger":true}`
+	file := [][3]string{{"label", "", "<text>"}, {"file", "skill.tar.gz", "<archive>"}}
+	return map[string]Row{
+		"GET /login":         {},
+		"POST /login":        form("", "api_key=none", nil),
+		"POST /login/device": form("", "next=/", nil),
+		"GET /login/device":  {},
+		"POST /logout":       form("", "x=", nil),
+		"POST /theme":        form("", "theme=dark", nil),
+
+		"GET /{}":        {},
+		"GET /skills":    {Query: "q=<text>"},
+		"GET /skills/{}": {Path: "<skill>"},
+
+		"GET /registry":                {Query: "q=<text>"},
+		"GET /registry/{}":             {Path: "<entry>"},
+		"GET /registry/{}/versions/{}": {Path: "<entry> 1.1.0", Query: "from=1.0.0&file=SKILL.md"},
+		"POST /registry/{}/rollback":   spending("entry", "<entry>", "version=1.0.0&reason=<new>"),
+		"POST /registry/{}/delete":     spending("entry", "<entry>", "confirm=<entry_name>"),
+
+		"GET /repohost":                          {},
+		"POST /repohost/settings":                form("", "mode=checks", nil),
+		"POST /repohost/installations":           spending("installation", "", "installation_id=<installation>&account_login=otter&account_type=User"),
+		"POST /repohost/connections":             form("", "entry_id=<entry>&installation_id=<installation>&repo_full_name=<repository>&skill_path=<new>", nil),
+		"POST /repohost/connections/{}":          form("<connection>", "auto_publish=1", nil),
+		"POST /repohost/connections/{}/sync":     form("<connection>", "x=", nil),
+		"POST /repohost/connections/{}/delete":   spending("connection", "<connection>", "x="),
+		"POST /repohost/deliveries/{}/redeliver": form("<delivery>", "x=", nil),
+
+		"GET /alerts":                   {},
+		"GET /alerts/new":               {Query: "skill_id=<skill>"},
+		"POST /alerts/preview":          form("", skill, map[string]int{"skill": 200}),
+		"POST /alerts":                  form("", skill, nil),
+		"GET /alerts/{}":                {Path: "<alert>"},
+		"POST /alerts/{}":               form("<alert>", "type=pass_rate_below&pass_rate=50&channel=email&address=eve@example.org", nil),
+		"POST /alerts/{}/enabled":       form("<alert>", "enabled=false", nil),
+		"POST /alerts/{}/test":          form("<alert>", "x=", nil),
+		"POST /alerts/{}/rotate-secret": form("<hook_alert>", "x=", nil),
+		"POST /alerts/{}/delete":        spending("alert", "<alert>", "x="),
+
+		"GET /community":     {Query: "skill=<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /signals":       {},
+		"GET /signals/{}":    {Path: "<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /proposals":     {},
+		"GET /proposals/{}":  {Path: "<proposal>"},
+		"POST /proposals/{}": form("<proposal>", "decision=approve", nil),
+
+		"GET /review":                      {Query: "source=<source>"},
+		"GET /review/{}":                   {Path: "<source>"},
+		"POST /review":                     form("", decision, map[string]int{"suggestion": 303}),
+		"POST /review/undo":                form("", "scope=<source>", map[string]int{"source": 303}),
+		"GET /sources":                     {},
+		"POST /sources/upload":             {Form: file},
+		"GET /sources/{}":                  {Path: "<source>"},
+		"POST /sources/{}":                 form("<source>", "label=eve", nil),
+		"POST /sources/{}/upload":          {Path: "<source>", Form: file},
+		"POST /sources/{}/sync":            form("<repo_source>", "x=", nil),
+		"POST /sources/{}/delete":          spending("source", "<source>", "confirm=<text>"),
+		"GET /sources/{}/diff":             {Path: "<source>", Query: "from=<snapshot>&to=<snapshot>"},
+		"GET /sources/{}/files/{}":         {Path: "<source> SKILL.md", Query: "snapshot=<snapshot>"},
+		"GET /sources/{}/validation.sarif": {Path: "<source>"},
+		"GET /suites":                      {},
+		"GET /suites/new":                  {Query: "source=<source>", Others: map[string]int{"source": 200}},
+		"POST /suites/new":                 form("", `name=<new>&source=<source>&verifier=llm_judge&as=json&cases=[{"query":"x","expectation":"should_trigger"}]`, nil),
+		"GET /suites/{}":                   {Path: "<suite>"},
+		"POST /suites/{}":                  spending("suite", "<suite>", `name=<new>&verifier=llm_judge&as=json&cases=[{"query":"x","expectation":"should_trigger"}]`),
+		"POST /suites/{}/delete":           spending("suite", "<suite>", "x="),
+		"POST /suites/{}/runs":             form("<suite>", "subject=entry:<entry>", nil),
+		"GET /suites/{}/compare":           {Path: "<suite>", Query: "run=<run>&with=<run>", Others: map[string]int{"suite": 303, "run": 303}},
+		"GET /runs/{}":                     {Path: "<run>"},
+		"GET /runs/{}/events":              {Path: "<run>"},
+		"GET /runs/{}/compare":             {Path: "<run>", Query: "with=<run>"},
+		"POST /runs/{}/cancel":             spending("run", "<run>", "x="),
+
+		"GET /device":                   {},
+		"POST /device":                  form("", "code=AAAA-AAAA&answer=deny", nil),
+		"GET /account":                  {},
+		"POST /account/sessions/{}/end": form("<session>", "x=", nil),
+		"POST /account/keys/{}/revoke":  spending("key", "<key>", "x="),
+	}
+}

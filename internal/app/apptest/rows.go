@@ -1,0 +1,136 @@
+package apptest
+
+// Bodies that several rows share.
+const (
+	decided = `"query":"<text>","should_trigger":true,"source":"linked_telemetry","provenance":"missed_query"`
+	alert   = `{"type":"no_data","channel":"email","config":{"email":"oncall@example.org"},"skill_id":"<skill>"}`
+	bundle  = `{"creator_id":"<user>","skill_name":"<skill_name>","bundle":{"schema_version":"1.2","contributor_id":"<new>",` +
+		`"created_at":"2026-01-02T03:04:05Z","agent_type":"claude_code","sanitization_level":"conservative","positive_queries":[],` +
+		`"eval_entries":[],"grading_summary":null,"evolution_summary":null,` +
+		`"session_metrics":{"total_sessions":1,"avg_assistant_turns":1,"avg_tool_calls":1,"avg_errors":0}}}`
+	push    = `{"schema_version":"2.0","push_id":"<new>","canonical":{"sessions":[{"session_id":"<new>","platform":"claude_code","started_at":"2026-01-02T03:04:05Z"}]}}`
+	signal  = `{"signals":[{"skill_name":"<skill_name>","signal_type":"missed_trigger","confidence":0.5,"source_key":"<new>"}]}`
+	suite   = `{"name":"<text>","source_id":"<source>","source_kind":"manual","verifier_kind":"llm_judge","cases_json":[{"case_kind":"trigger_query","query":"<text>","expectation":"should_trigger"}]}`
+	changed = `{"name":"<text>","cases_json":[{"case_kind":"trigger_query","query":"<text>","expectation":"should_trigger"}]}`
+	publish = `{"name":"<new>","entry_type":"skill","description":"<text>","version":"1.0.0"}`
+	newer   = `{"name":"<entry_name>","version":"<new>","change_summary":"<text>"}`
+	hook    = `{"ref":"refs/heads/other","after":"0000000000000000000000000000000000000001","repository":{"full_name":"<repository>"}}`
+)
+
+// suiteFile is a suite as people keep it in a file.
+const suiteFile = `[{"query":"<text>","should_trigger":true}]`
+
+// Rows is the table of routes, by RouteName.
+func Rows() map[string]Row {
+	unknownSkill := map[string]int{"skill": 400}
+	return map[string]Row{
+		"GET /api/v1/me":                {},
+		"GET /api/v1/keys":              {},
+		"POST /api/v1/keys":             {Body: `{"name":"<text>"}`},
+		"DELETE /api/v1/keys/{}":        {Path: "<key>", Spends: "key"},
+		"POST /api/v1/device-code":      {Body: `{"client_id":"matrix"}`},
+		"POST /api/v1/device-code/poll": {Body: `{"device_code":"<device>"}`, Others: map[string]int{"device": 200}},
+		"GET /api/v1/device-code/poll":  {Query: "device_code=<device>", Others: map[string]int{"device": 200}},
+
+		"GET /v1/skills":    {Query: "q=<text>"},
+		"GET /v1/skills/{}": {Path: "<skill>"},
+
+		"POST /api/v1/alerts":                  {Body: alert, Others: unknownSkill},
+		"GET /api/v1/alerts":                   {},
+		"GET /api/v1/alerts/{}":                {Path: "<alert>"},
+		"PATCH /api/v1/alerts/{}":              {Path: "<alert>", Body: `{"threshold":3}`, Spends: "alert"},
+		"DELETE /api/v1/alerts/{}":             {Path: "<alert>", Spends: "alert"},
+		"POST /api/v1/alerts/{}/test":          {Path: "<alert>"},
+		"POST /api/v1/alerts/{}/rotate-secret": {Path: "<hook_alert>"},
+		"GET /api/v1/alerts/{}/deliveries":     {Path: "<alert>"},
+		"GET /api/v1/alert-events":             {Query: "alert_id=<alert>&skill_id=<skill>", Others: map[string]int{"alert": 200, "skill": 200}},
+
+		"GET /api/v1/cloud-sources":                             {Query: "skill_id=<skill>", Others: map[string]int{"skill": 200}},
+		"POST /api/v1/cloud-sources":                            {Body: `{"type":"upload","label":"<text>","skill_id":"<skill>"}`, Others: unknownSkill},
+		"POST /api/v1/cloud-sources/upload":                     {Form: [][3]string{{"label", "", "<text>"}, {"source_id", "", "<source>"}, {"file", "skill.tar.gz", "<archive>"}}, Others: map[string]int{"source": 403}},
+		"GET /api/v1/cloud-sources/{}":                          {Path: "<source>"},
+		"PATCH /api/v1/cloud-sources/{}":                        {Path: "<source>", Body: `{"label":"<text>","skill_id":"<skill>"}`, Others: unknownSkill},
+		"DELETE /api/v1/cloud-sources/{}":                       {Path: "<source>", Spends: "source"},
+		"POST /api/v1/cloud-sources/{}/repohost-sync":           {Path: "<repo_source>"},
+		"GET /api/v1/cloud-sources/{}/validation.sarif":         {Path: "<source>", Query: "snapshot_id=<snapshot>", Others: map[string]int{"snapshot": 404}},
+		"GET /api/v1/cloud-sources/{}/snapshots/{}/files/{}":    {Path: "<source> <snapshot> SKILL.md"},
+		"GET /api/v1/cloud-sources/{}/eval-suggestions":         {Path: "<source>"},
+		"GET /api/v1/cloud-sources/{}/eval-suggestions/reviews": {Path: "<source>"},
+		"POST /api/v1/cloud-sources/{}/eval-suggestions/review": {
+			Path: "<source>", Body: `{"suggestion_id":"<suggestion>","review_status":"accepted","accept_target":"saved_suite","applied_suite_id":"<suite>",` + decided + `}`,
+			Others: map[string]int{"suite": 404, "suggestion": 200}, // any UUID is taken: the body carries the case
+		},
+		"DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review": {Path: "<source> <review>", Spends: "review"},
+		"POST /api/v1/cloud-sources/{}/eval-suggestions/{}/apply-to-suite": {
+			Path: "<source> <suggestion>", Body: `{"suite_id":"<suite>",` + decided + `}`, Others: map[string]int{"suite": 404, "suggestion": 200},
+		},
+
+		"GET /api/v1/eval-suites":           {Query: "source_id=<source>", Others: map[string]int{"source": 200}},
+		"POST /api/v1/eval-suites":          {Body: suite, Others: map[string]int{"source": 403}},
+		"POST /api/v1/eval-suites/import":   {Form: [][3]string{{"name", "", "<text>"}, {"source_id", "", "<source>"}, {"file", "evals.json", suiteFile}}, Others: map[string]int{"source": 403}},
+		"GET /api/v1/eval-suites/{}":        {Path: "<suite>"},
+		"PATCH /api/v1/eval-suites/{}":      {Path: "<suite>", Body: changed, Spends: "suite"},
+		"DELETE /api/v1/eval-suites/{}":     {Path: "<suite>", Spends: "suite"},
+		"GET /api/v1/eval-suites/{}/export": {Path: "<suite>"},
+		"POST /api/v1/eval-suites/{}/runs":  {Path: "<suite>", Body: `{"subject":{"entry_id":"<entry>"}}`, Others: map[string]int{"entry": 404}},
+		"GET /api/v1/eval-suites/{}/runs":   {Path: "<suite>"},
+		"GET /api/v1/eval-runs/{}":          {Path: "<run>"},
+		"POST /api/v1/eval-runs/{}/cancel":  {Path: "<run>", Spends: "run"},
+		"GET /api/v1/eval-runs/{}/events":   {Path: "<run>"},
+
+		"GET /api/v1/repohost/settings":                 {},
+		"POST /api/v1/repohost/settings":                {Body: `{"write_back_mode":"checks"}`},
+		"GET /api/v1/repohost/installations":            {},
+		"POST /api/v1/repohost/installations":           {Body: `{"installation_id":<installation>,"account_login":"<account>","account_type":"User"}`, Others: map[string]int{"installation": 409, "account": 201}, Spends: "installation"},
+		"GET /api/v1/repohost/repos":                    {Query: "installation_id=<installation>", Others: map[string]int{"installation": 409}},
+		"GET /api/v1/repohost/connections":              {},
+		"POST /api/v1/repohost/connections":             {Body: `{"entry_id":"<entry>","installation_id":<installation>,"repo_full_name":"<repository>","skill_path":"<new>"}`, Others: map[string]int{"entry": 404, "installation": 409, "repository": 404}},
+		"PATCH /api/v1/repohost/connections/{}":         {Path: "<connection>", Body: `{"write_back_enabled":true}`},
+		"DELETE /api/v1/repohost/connections/{}":        {Path: "<connection>", Spends: "connection"},
+		"POST /api/v1/repohost/connections/{}/sync":     {Path: "<connection>"},
+		"GET /api/v1/repohost/deliveries":               {},
+		"POST /api/v1/repohost/deliveries/{}/redeliver": {Path: "<delivery>"},
+		// Without a signature nobody is let in, whatever key they have.
+		"POST /api/v1/repohost/webhook": {Body: hook, Status: 401, Others: map[string]int{"repository": 401}},
+
+		"POST /api/v1/registry":                        {Form: [][3]string{{"metadata", "", publish}, {"archive", "skill.tar.gz", "<archive>"}}},
+		"GET /api/v1/registry":                         {Query: "name=<entry_name>", Others: map[string]int{"entry_name": 200}},
+		"GET /api/v1/registry/public":                  {},
+		"GET /api/v1/registry/{}":                      {Path: "<entry>"},
+		"DELETE /api/v1/registry/{}":                   {Path: "<entry>", Spends: "entry"},
+		"POST /api/v1/registry/{}/versions":            {Path: "<entry>", Form: [][3]string{{"metadata", "", newer}, {"archive", "skill.tar.gz", "<archive>"}}, Others: map[string]int{"entry_name": 400}},
+		"GET /api/v1/registry/{}/versions":             {Path: "<entry>"},
+		"GET /api/v1/registry/{}/versions/{}/download": {Path: "<entry> 1.0.0"},
+		"GET /api/v1/registry/{}/versions/{}/files/{}": {Path: "<entry> 1.0.0 SKILL.md"},
+		"GET /api/v1/registry/{}/versions/{}/diff":     {Path: "<entry> 1.1.0", Query: "from=1.0.0"},
+		"POST /api/v1/registry/{}/rollback":            {Path: "<entry>", Body: `{"target_version":"1.0.0","reason":"<text>"}`, Spends: "entry"},
+		"POST /api/v1/registry/{}/install":             {Path: "<entry>", Body: `{"install_path":"<text>","device_id":"matrix"}`},
+		"GET /api/v1/registry/{}/installations":        {Path: "<entry>"},
+		"GET /api/v1/registry/installed":               {},
+		"POST /api/v1/registry/sync":                   {Body: `{"installations":[{"entry_id":"<entry>","current_version_hash":"none"}]}`, Others: map[string]int{"entry": 200}},
+		"GET /api/v1/registry/sync/check":              {Query: "entry_id=<entry>&hash=none", Others: map[string]int{"entry": 200}},
+
+		"POST /api/v1/community/bundles":          {Body: bundle, Others: map[string]int{"user": 201, "skill_name": 201}}, // a bundle is for anybody
+		"GET /api/v1/community/bundles/schema":    {},
+		"GET /api/v1/community/bundles/overview":  {},
+		"GET /api/v1/community/bundles/skills/{}": {Path: "<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /api/v1/community/bundles/recent":    {},
+
+		"POST /api/v1/signals":                  {Body: signal, Others: map[string]int{"skill_name": 200}}, // a name, not an id
+		"GET /api/v1/signals/aggregates":        {Query: "skill_name=<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /api/v1/creator-signals/overview":  {},
+		"GET /api/v1/creator-signals/skills/{}": {Path: "<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /api/v1/creator-signals/proposals": {Query: "skill_name=<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /api/v1/proposals":                 {Query: "skill_name=<skill_name>", Others: map[string]int{"skill_name": 200}},
+		"GET /api/v1/proposals/{}":              {Path: "<proposal>"},
+		"PATCH /api/v1/proposals/{}":            {Path: "<proposal>", Body: `{"status":"approved"}`},
+
+		"POST /api/v1/push":        {Body: push},
+		"POST /v1/logs":            {Body: `{"resourceLogs":[]}`},
+		"POST /v1/traces":          {Body: `{"resourceSpans":[]}`},
+		"POST /v1/metrics":         {Body: `{"resourceMetrics":[]}`},
+		"GET /api/v1/push/{}":      {Path: "<push>"},
+		"GET /api/v1/alpha/verify": {},
+		"DELETE /api/v1/me/data":   {},
+	}
+}
