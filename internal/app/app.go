@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,16 @@ type Options struct {
 	Config  config.Config
 	Version string
 	Log     *slog.Logger
+	// Timeouts are for tests; those that are 0 have their defaults.
+	Timeouts Timeouts
+}
+
+// Timeouts bound what clients may take.
+type Timeouts struct {
+	Header time.Duration // to send the head of a request
+	Body   time.Duration // to send its body
+	Answer time.Duration // to take a piece of the answer
+	Idle   time.Duration // until the next request
 }
 
 // App is the service, ready to run.
@@ -35,6 +46,7 @@ type App struct {
 	FirstKey string
 
 	config   config.Config
+	timeouts Timeouts
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	listener net.Listener
@@ -47,7 +59,7 @@ type App struct {
 // New opens everything the service needs, migrates the database, makes the
 // first organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{config: o.Config, log: o.Log, closing: make(chan struct{})}
+	a := &App{config: o.Config, timeouts: o.Timeouts, log: o.Log, closing: make(chan struct{})}
 	db, err := OpenDatabase(ctx, o.Config.Database)
 	if err != nil {
 		return nil, err
@@ -133,8 +145,8 @@ func (a *App) serve(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "serve")
 	server := &http.Server{
 		Handler:           a.parts.handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		ReadHeaderTimeout: cmp.Or(a.timeouts.Header, 10*time.Second),
+		IdleTimeout:       cmp.Or(a.timeouts.Idle, 2*time.Minute),
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}

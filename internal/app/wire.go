@@ -83,6 +83,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	metrics.MustRegister(&stateCollector{db: db, queue: p.queue, log: a.log})
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
+		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 	})
 	if err := a.capabilities(ctx, &p); err != nil {
 		return p, err

@@ -5,6 +5,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -35,6 +36,9 @@ type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Version string
+	// BodyTimeout is how long a client may take to send a body, and
+	// AnswerTimeout how long to take a piece of an answer; defaults when 0.
+	BodyTimeout, AnswerTimeout time.Duration
 }
 
 // API holds the routes and serves them.
@@ -48,6 +52,8 @@ type API struct {
 	names   *schemaNames
 	routes  []Route
 	missing http.Handler // answers people whom no route does; may be nil
+
+	bodyTimeout, answerTimeout time.Duration
 }
 
 // A Route is one line of the interface's tables.
@@ -63,6 +69,9 @@ type Route struct {
 	// decides for itself.
 	Status  int
 	Summary string
+	// Also are further statuses that the operation answers, for the OpenAPI
+	// document: another success, or an error that few routes have.
+	Also []int
 	// MaxBody is the largest body in bytes on the wire; DefaultMaxBody when 0.
 	MaxBody int64
 	// MaxInflated, when not 0, accepts Content-Encoding: gzip up to this size.
@@ -87,9 +96,12 @@ type Part struct {
 // DefaultMaxBody is the largest JSON body in bytes.
 const DefaultMaxBody = 1 << 20
 
-// bodyTimeout is how long a client may take to send a body. Large archives
-// come over slow lines.
-const bodyTimeout = 2 * time.Minute
+// How long clients may take unless the options say otherwise. Large archives
+// come and go over slow lines.
+const (
+	defaultBodyTimeout   = 2 * time.Minute
+	defaultAnswerTimeout = time.Minute
+)
 
 // New returns a frame without routes.
 func New(o Options) *API {
@@ -100,6 +112,9 @@ func New(o Options) *API {
 		log:     o.Log,
 		metrics: newMetrics(o.Metrics),
 		names:   &schemaNames{},
+
+		bodyTimeout:   cmp.Or(o.BodyTimeout, defaultBodyTimeout),
+		answerTimeout: cmp.Or(o.AnswerTimeout, defaultAnswerTimeout),
 	}
 	a.huma = humago.New(a.mux, humaConfig(o.Version, a.names))
 	a.mux.HandleFunc("/", a.notFound)
@@ -191,8 +206,8 @@ func (a *API) operation(r Route) huma.Operation {
 		DefaultStatus:    r.Status,
 		Responses:        errorResponses(r),
 		MaxBodyBytes:     -1, // body limits them, and says so in the contract's words
-		BodyReadTimeout:  bodyTimeout,
+		BodyReadTimeout:  a.bodyTimeout,
 		SkipValidateBody: r.HandChecked,
-		Middlewares:      huma.Middlewares{a.guard(r), text, body(r, maxBody)},
+		Middlewares:      huma.Middlewares{a.guard(r), text, a.body(r, maxBody)},
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // body checks what a request says of its body, and bounds the body itself.
-func body(r Route, maxBody int64) func(huma.Context, func(huma.Context)) {
+func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
 		op := ctx.Operation()
@@ -33,7 +33,7 @@ func body(r Route, maxBody int64) func(huma.Context, func(huma.Context)) {
 			problemBody(err).write(w)
 			return
 		}
-		_ = ctx.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only without a connection
+		_ = ctx.SetReadDeadline(time.Now().Add(a.bodyTimeout)) // fails only without a connection
 		b, err := newBody(req, r, maxBody)
 		if err != nil {
 			problemBody(err).write(w)

@@ -129,7 +129,10 @@ func security(r Route) []map[string][]string {
 
 // errorResponses lists the errors that the frame may answer for the route.
 func errorResponses(r Route) map[string]*huma.Response {
-	statuses := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusInternalServerError}
+	statuses := []int{
+		http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable,
+		http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	}
 	if !r.Public {
 		statuses = append(statuses, http.StatusUnauthorized)
 	}
@@ -140,7 +143,12 @@ func errorResponses(r Route) map[string]*huma.Response {
 		statuses = append(statuses, http.StatusTooManyRequests)
 	}
 	if r.Method == http.MethodPost || r.Method == http.MethodPatch || r.Method == http.MethodPut {
-		statuses = append(statuses, http.StatusConflict, http.StatusRequestEntityTooLarge)
+		statuses = append(statuses, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	for _, status := range r.Also {
+		if status >= http.StatusBadRequest {
+			statuses = append(statuses, status)
+		}
 	}
 	responses := map[string]*huma.Response{}
 	for _, status := range statuses {
@@ -164,6 +172,7 @@ func (a *API) document(r Route) {
 		paths[plain] = paths[r.Path]
 		delete(paths, r.Path)
 	}
+	a.documentSuccesses(r)
 	if len(r.Form) == 0 {
 		return
 	}
@@ -179,6 +188,35 @@ func (a *API) document(r Route) {
 		}
 	}
 	paths[r.Path].Post.RequestBody.Content["multipart/form-data"].Schema = form
+}
+
+// documentSuccesses gives the other successes of a route the body of the first.
+func (a *API) documentSuccesses(r Route) {
+	for _, status := range r.Also {
+		if status >= http.StatusBadRequest {
+			continue
+		}
+		responses := a.operationOf(r).Responses
+		same := *responses[strconv.Itoa(r.Status)]
+		same.Description = http.StatusText(status)
+		responses[strconv.Itoa(status)] = &same
+	}
+}
+
+// operationOf finds a route that was documented.
+func (a *API) operationOf(r Route) *huma.Operation {
+	item := a.huma.OpenAPI().Paths[strings.Replace(r.Path, "...}", "}", 1)]
+	switch r.Method {
+	case http.MethodGet:
+		return item.Get
+	case http.MethodPost:
+		return item.Post
+	case http.MethodPatch:
+		return item.Patch
+	case http.MethodPut:
+		return item.Put
+	}
+	return item.Delete
 }
 
 // OpenAPI returns the document of all routes, indented.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,13 +27,36 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
 	w.Header().Set("X-Request-Id", state.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	rec := &recorder{ResponseWriter: w}
+	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), patience: a.answerTimeout}
 	trimSlash(r)
+	a.boundBody(rec, r)
 	defer func() {
 		removeUploads(r)
+		a.boundRest(rec, r)
 		a.observe(rec, r, state, time.Since(start))
 	}()
 	a.serveSafely(rec, r)
+}
+
+// boundBody keeps a client from holding on to its connection by sending a body
+// slowly, whether anybody wants that body or not. A deadline that an earlier
+// answer left behind does not count for this one.
+func (a *API) boundBody(w *recorder, r *http.Request) {
+	_ = w.control.SetWriteDeadline(time.Time{}) // deadlines are missing only without a connection
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = w.control.SetReadDeadline(time.Now().Add(a.bodyTimeout))
+	}
+}
+
+// restTimeout is how long the server waits for the rest of a body that nobody
+// has read, before it gives the connection up.
+const restTimeout = 5 * time.Second
+
+// boundRest bounds that wait.
+func (a *API) boundRest(w *recorder, r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = w.control.SetReadDeadline(time.Now().Add(min(restTimeout, a.bodyTimeout)))
+	}
 }
 
 // removeUploads removes the files in which a form was kept. The server does
@@ -149,11 +173,18 @@ func newRequestID(r *http.Request) string {
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// recorder remembers the status of an answer.
+// recorder remembers the status of an answer, and gives up on a client that
+// does not take it.
 type recorder struct {
 	http.ResponseWriter
-	status int
+	control  *http.ResponseController
+	patience time.Duration // for each piece
+	status   int
 }
+
+// piece is how much of an answer has a deadline of its own: a slow line may
+// take long for the whole, but not for this.
+const piece = 256 << 10
 
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
@@ -162,19 +193,39 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(p []byte) (int, error) {
+func (r *recorder) Write(p []byte) (n int, err error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	return r.ResponseWriter.Write(p)
+	for first := true; err == nil && (first || n < len(p)); first = false {
+		r.wait()
+		var written int
+		written, err = r.ResponseWriter.Write(p[n:min(n+piece, len(p))])
+		n += written
+	}
+	return n, err
 }
 
 // ReadFrom keeps the connection's own way of sending files.
-func (r *recorder) ReadFrom(src io.Reader) (int64, error) {
+func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	return io.Copy(r.ResponseWriter, src)
+	for err == nil {
+		r.wait()
+		var copied int64
+		copied, err = io.CopyN(r.ResponseWriter, src, piece)
+		n += copied
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// wait gives the client time for the next piece.
+func (r *recorder) wait() {
+	_ = r.control.SetWriteDeadline(time.Now().Add(r.patience)) // not every writer has deadlines
 }
 
 // Unwrap lets http.ResponseController reach the connection.

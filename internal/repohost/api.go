@@ -22,15 +22,15 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.setSettings, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change the code-host settings"})
 	httpapi.Add(a, s.installations, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List bound installations"})
 	httpapi.Add(a, s.bind, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Summary: "Bind an installation"})
-	httpapi.Add(a, s.repos, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/repos", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List the repositories of an installation"})
+	httpapi.Add(a, s.repos, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/repos", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusConflict, http.StatusBadGateway}, Summary: "List the repositories of an installation"})
 	httpapi.Add(a, s.connections, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List connections"})
-	httpapi.Add(a, s.connect, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Summary: "Connect a repository to an entry"})
+	httpapi.Add(a, s.connect, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusBadGateway}, Summary: "Connect a repository to an entry"})
 	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/repohost/connections/{id}", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change a connection"})
 	httpapi.Add(a, s.disconnect, httpapi.Route{Method: "DELETE", Path: "/api/v1/repohost/connections/{id}", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusNoContent, Summary: "Remove a connection; its versions stay"})
-	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Read the repository again and publish"})
+	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusBadGateway}, Summary: "Read the repository again and publish"})
 	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/deliveries", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List what the code host sent, newest first"})
 	httpapi.Add(a, s.redeliver, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusAccepted, Summary: "Handle a delivery once more"})
-	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Status: http.StatusAccepted, MaxBody: maxDelivery, Gate: httpapi.NewGate(deliveriesRoom), Summary: "Take a signed delivery from the code host"})
+	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Status: http.StatusAccepted, Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery, Gate: httpapi.NewGate(deliveriesRoom), Summary: "Take a signed delivery from the code host"})
 }
 
 // SettingsBody is an organisation's code-host settings.

@@ -18,7 +18,7 @@ const (
 // Mount adds the routes of ingest.
 func (s *Service) Mount(a *httpapi.API) {
 	gate := httpapi.NewGate(inFlight)
-	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Push canonical records of sessions (schema 2.0)"})
+	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.Write, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Push canonical records of sessions (schema 2.0)"})
 	otlp := &receiver{Service: s}
 	httpapi.Add(a, otlp.logs, httpapi.Route{Method: "POST", Path: "/v1/logs", Permission: access.Write, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Take in OTLP logs, protobuf or JSON"})
 	httpapi.Add(a, otlp.traces, httpapi.Route{Method: "POST", Path: "/v1/traces", Permission: access.Write, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Take in OTLP spans, protobuf or JSON"})
