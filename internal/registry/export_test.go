@@ -1,5 +1,12 @@
 package registry
 
+import (
+	"mime/multipart"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
 // The queries, for the test that looks at how the databases run them.
 var (
 	ListEntries          = listEntries
@@ -16,3 +23,16 @@ var (
 
 // Shelf is the part of the registry that an index of discovery shows.
 func Shelf(orgName string, private bool) shelf { return shelf{orgName, private} }
+
+// CheckMetadata reads and checks the metadata of a publication.
+func CheckMetadata(form multipart.Form) ([]fault.Issue, error) {
+	m, err := Upload{form}.metadata()
+	if err != nil {
+		return nil, err
+	}
+	p := Publication{
+		Name: m.Name, Type: m.EntryType, Description: m.Description, Visibility: m.Visibility, EntryRepo: m.SourceRepo,
+		Version: m.Version, ChangeSummary: m.ChangeSummary, SourceRepo: m.SourceRepo, ContentHash: m.ContentHash, Manifest: m.FileManifest,
+	}
+	return slices.Concat(p.checkEntry(), p.checkPush()), nil
+}

@@ -1,6 +1,10 @@
 package signals
 
-import "context"
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+)
 
 // Store stores signals of any day, as Ingest does with those of a body.
 func (s *Service) Store(ctx context.Context, orgID string, all []Signal) (int, error) {
@@ -12,3 +16,11 @@ var (
 	DayName  = dayName
 	WeekName = weekName
 )
+
+// Read reads a body without storing anything.
+func (s *Service) Read(c access.Caller, body []byte) ([]Signal, Result, error) {
+	return s.read(c, body)
+}
+
+// ParseWeek reads the name of a week.
+var ParseWeek = parseWeek

@@ -1,0 +1,59 @@
+package sources_test
+
+import (
+	"bytes"
+	"mime/multipart"
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// FuzzUpload: whatever a form holds, it is refused, or its files are a package
+// within the limits with paths that stay in it.
+func FuzzUpload(f *testing.F) {
+	add := func(parts ...string) {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		_ = w.SetBoundary("boundary") // a good one
+		for i := 0; i < len(parts); i += 3 {
+			if parts[i+1] == "" {
+				_ = w.WriteField(parts[i], parts[i+2]) // into memory
+				continue
+			}
+			part, _ := w.CreateFormFile(parts[i], parts[i+1])
+			_, _ = part.Write([]byte(parts[i+2]))
+		}
+		_ = w.Close()
+		f.Add(b.Bytes())
+	}
+	add("label", "", "x", "SKILL.md", "SKILL.md", skillText, "scripts/a.py", "a.py", "print()")
+	add("label", "", "x", "file", "SKILL.md", skillText)
+	add("SKILL.md", "", skillText, "../../etc/passwd", "x", "y", "a/./b", "x", "y")
+	add("a", "x", "1", "A", "x", "2", "a/b", "x", "3", "SKILL.md", "x", skillText)
+	add("file", "a.zip", "PK\x03\x04", "file", "b.zip", "PK")
+	f.Add([]byte("--boundary\r\nContent-Disposition: form-data; name=\"\x00\"; filename=\"x\"\r\n\r\n"))
+	s := &sources.Service{Limits: skillpkg.DefaultLimits()}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		form, err := multipart.NewReader(bytes.NewReader(body), "boundary").ReadForm(1 << 20)
+		if err != nil {
+			return
+		}
+		defer func() { _ = form.RemoveAll() }()
+		p, err := s.OpenUpload(t.Context(), *form)
+		if err != nil {
+			if fault.Of(err) == fault.Internal {
+				t.Fatalf("%v is not about the form", err)
+			}
+			return
+		}
+		defer func() { _ = p.Close() }()
+		for _, file := range p.Installed() {
+			if strings.HasPrefix(file.Path, "/") || strings.Contains("/"+file.Path+"/", "/../") || file.Size > s.Limits.File {
+				t.Errorf("accepted %+v", file)
+			}
+		}
+	})
+}
