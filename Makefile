@@ -45,6 +45,23 @@ torture: setup ## Kill everything under load and count what is lost; ARGS="-for 
 	@scripts/with-postgres go test ./e2e/cluster -run 'TestTorture|TestRollingRestart' -v -count=1 -timeout 0 -parallel 1 -args \
 		$(if $(findstring -for,$(ARGS)),,-for 30s) $(ARGS)
 
+.PHONY: matrix
+matrix: setup ## Ask every route as everybody who might, and print how many cells that were
+	@scripts/with-postgres go test -v -count=1 -run '^TestIsolationMatrix$$' ./internal/app
+
+.PHONY: mutate
+mutate: setup ## Send 100,000 broken requests to each database's server; ARGS="-mutations 5000 -mutation-seed 7"
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestMutations$$' ./e2e -args -mutations 100000 $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s), in turn; ARGS=FuzzPush runs one
+	@scripts/fuzz $(ARGS)
+
+.PHONY: hostile
+hostile: setup ## Try the hostile archives, sandbox escapes and bad clients, and count them
+	@go test -v -count=1 -run '^(TestReadRefuses|TestUploadRefusesHostile|TestBubblewrap|TestBroken|TestSlowClients|TestClients|TestManyConnections|TestPathTricks)' \
+		./internal/skillpkg ./internal/sandbox ./internal/app
+
 .PHONY: bench
 bench: ## Run the benchmarks; ARGS are theirs
 	cd bench && go run . $(ARGS)

@@ -265,7 +265,9 @@ func hostiles(t testing.TB) []hostile {
 }
 
 func TestReadRefuses(t *testing.T) {
-	for _, c := range hostiles(t) {
+	all := hostiles(t)
+	t.Logf("hostile archives: %d", len(all))
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := skillpkg.Read(t.Context(), bytes.NewReader(c.data), tight())
 			if err == nil {

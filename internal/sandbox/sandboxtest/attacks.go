@@ -68,6 +68,7 @@ func Run(t *testing.T, s sandbox.Sandbox) {
 		{"kill processes outside", killOutside},
 	}
 	attacker := build(t)
+	t.Logf("attempts to get out of the sandbox: %d", len(attacks))
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
