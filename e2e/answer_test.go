@@ -76,7 +76,7 @@ func (r *broken) judge(res *http.Response, body []byte, page bool) string {
 			return ""
 		}
 		return show("no X-Request-Id")
-	case status >= 500 && (status != http.StatusServiceUnavailable || !slices.Contains(r.statuses, status)):
+	case status >= 500 && (status != http.StatusServiceUnavailable || !page && !slices.Contains(r.statuses, status)):
 		return show("a fault of ours")
 	case page:
 		return ""

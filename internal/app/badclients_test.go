@@ -22,15 +22,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
-// soon is how long a test waits for what must happen.
-const soon = 20 * time.Second
+const (
+	// little is how much time an impatient service gives.
+	little = 500 * time.Millisecond
+	// soon is how long a test waits for what must happen.
+	soon = 30 * time.Second
+)
 
-// impatient starts a service that gives clients little time.
-func impatient(t *testing.T) *service {
+// impatient starts a service that gives clients little time, and for a body
+// so much.
+func impatient(t *testing.T, body time.Duration) *service {
 	t.Helper()
 	log := &logBuffer{}
 	o := options(settings(t, "--roles", "web"), log)
-	o.Timeouts = app.Timeouts{Header: 300 * time.Millisecond, Body: 300 * time.Millisecond, Answer: 300 * time.Millisecond, Idle: 300 * time.Millisecond}
+	o.Timeouts = app.Timeouts{Header: little, Body: body, Answer: little, Idle: little}
 	a, err := app.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +94,7 @@ func answers(said string) []int {
 // others are served meanwhile.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := impatient(t)
+	s := impatient(t, little)
 	head := func(method, path, more string) string {
 		return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, s.FirstKey, more)
 	}
@@ -126,7 +131,7 @@ func TestSlowClients(t *testing.T) {
 // hold on to a connection and what is behind it.
 func TestClientsThatDoNotRead(t *testing.T) {
 	t.Parallel()
-	s := impatient(t)
+	s := impatient(t, soon)
 	path := s.publishLarge(t)
 	before := runtime.NumGoroutine()
 	for range 8 {
@@ -183,7 +188,7 @@ func waitForGoroutines(t *testing.T, before int) {
 // TestClientsThatVanish breaks connections in the middle of a body and of a
 // download.
 func TestClientsThatVanish(t *testing.T) {
-	s := impatient(t)
+	s := impatient(t, soon)
 	path := s.publishLarge(t)
 	before := runtime.NumGoroutine()
 	for i := range 40 {
@@ -233,7 +238,7 @@ func TestManyConnections(t *testing.T) {
 // refused, the connection is closed, and nothing hidden is carried out.
 func TestBrokenHTTP(t *testing.T) {
 	t.Parallel()
-	s := impatient(t)
+	s := impatient(t, little)
 	good := "GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
 	hidden := "GET /api/v1/keys HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " + s.FirstKey + "\r\n\r\n"
 	for name, c := range map[string]struct {
@@ -285,7 +290,7 @@ func TestBrokenHTTP(t *testing.T) {
 // says, and what stands behind them belongs to the next request.
 func TestLengthAndChunks(t *testing.T) {
 	t.Parallel()
-	s := impatient(t)
+	s := impatient(t, little)
 	conn := s.dial(t)
 	say(t, conn, "POST /api/v1/alerts HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer "+s.FirstKey+
 		"\r\nContent-Type: application/json\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
@@ -299,7 +304,7 @@ func TestLengthAndChunks(t *testing.T) {
 // to another site.
 func TestPathTricks(t *testing.T) {
 	t.Parallel()
-	s := impatient(t)
+	s := impatient(t, little)
 	for _, path := range []string{
 		"//api/v1/me", "/api//v1/me", "/api/v1/./me", "/api/v1/x/../me", "/api/v1/%2e%2e/v1/me", "/%2e%2e/%2e%2e/etc/passwd", "/static/../../../etc/passwd",
 		"/static/..%2f..%2f..%2fetc%2fpasswd", "/static/%2e%2e%2fapp.css", "/blobs/..%2f..%2fwhetstone.db", "/blobs/%2e%2e/%2e%2e/whetstone.db", "/blobs/sha256/00/../../../whetstone.db",

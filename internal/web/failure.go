@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -48,7 +49,11 @@ func (s *Service) failure(v *visit, err error) answer {
 		view.Message, view.Issues = e.Message, e.Issues
 	}
 	if view.Status >= http.StatusInternalServerError && v.Context().Err() == nil {
-		s.Log.Error("page failed", "request_id", view.Request, "page", v.Pattern, "error", err)
+		level := slog.LevelWarn // busy, or another server's fault
+		if kind == fault.Internal {
+			level = slog.LevelError
+		}
+		s.Log.Log(v.Context(), level, "page failed", "request_id", view.Request, "page", v.Pattern, "error", err)
 	}
 	title, ok := titles[view.Status]
 	if !ok {
