@@ -47,7 +47,8 @@ var breakages = []struct {
 		SELECT 'a', MIN(id), 'nowhere', 'branch', 'main', 'c', 'push', 'queued', 0, '', '[]', 1, 1, 'pending', '', 0, FALSE, 0 FROM organisations`, "repohost", "queued commits of connections that are gone: 1, such as a"},
 	{`SELECT 1`, "repohost", "wait for an hour to be published: 1, such as a"}, // the same row
 	{`UPDATE alert_deliveries SET status = 'pending', created_at = 1 WHERE id = (SELECT MIN(id) FROM alert_deliveries)`, "alerts", "nobody tried to send for an hour: 1"},
-	{`SELECT 1`, "alerts", "could not be sent"}, // as the demo has it
+	{`INSERT INTO alert_deliveries (id, org_id, rule_id, channel, status, attempts, created_at)
+		VALUES ('z', 'o', 'r', 'webhook', 'failed', 1, 9000000000000000)`, "alerts", "could not be sent"},
 }
 
 // testDoctor breaks a sound installation in every way and wants to hear of
