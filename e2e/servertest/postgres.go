@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,6 +25,7 @@ type Postgres struct {
 	port     int
 	attr     *syscall.SysProcAttr
 	cmd      *exec.Cmd
+	ended    chan struct{} // closed when cmd is gone
 }
 
 // StartPostgres makes a database cluster and starts its server, which ends with
@@ -81,8 +83,20 @@ func (p *Postgres) init() (err error) {
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
-// Start starts the server and returns when it answers.
+// Start starts the server and returns when it answers. While processes of a
+// killed one are still there the new one gives up, and is started again.
 func (p *Postgres) Start() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := p.try(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (p *Postgres) try(ctx context.Context) error {
 	// fsync is off because no test ends the machine: what the server has handed
 	// to the kernel survives the server.
 	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.dir,
@@ -91,8 +105,11 @@ func (p *Postgres) Start() error {
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	p.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait() // it is killed, or its lack of an answer tells
+		close(ended)
+	}(p.cmd, p.ended)
 	for {
 		db, err := store.Open(ctx, store.Options{URL: p.URL, MaxConns: 1})
 		if err == nil {
@@ -101,6 +118,8 @@ func (p *Postgres) Start() error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL does not answer: %w", err)
+		case <-p.ended:
+			return fmt.Errorf("PostgreSQL has ended: %w", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -113,9 +132,10 @@ func (p *Postgres) Kill() error {
 		return nil
 	}
 	err := p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	<-p.ended
 	p.cmd = nil
-	// The next start refuses while a process of the old server is there; its
-	// lock file would also name a process that may be another by now.
 	return err
 }

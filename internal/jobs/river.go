@@ -96,12 +96,14 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, o order) error {
 	return err
 }
 
-// ahead is how far the database's clock, by which jobs become due, is ahead of
-// this process's.
+// ahead is how far the database's clock is ahead of this process's, if that is
+// fast: a negative time, else 0. Jobs are claimed by the database's clock, but
+// River wakes those that were put off by the clock of one of the processes. So
+// a time must have come by both, and an earlier one does no harm.
 func (r *riverQueue) ahead(ctx context.Context, q store.Querier) (time.Duration, error) {
 	rows, err := q.Query(ctx, `SELECT `+r.clock())
 	now, err := store.One(rows, err, "Clock", store.Value[int64])
-	return time.UnixMicro(now).Sub(time.Now().Round(0)), err
+	return min(time.UnixMicro(now).Sub(time.Now().Round(0)), 0), err
 }
 
 const (
