@@ -63,7 +63,7 @@ func settingNames(t *testing.T) []string {
 // wantSettings checks that the variables mean something to the binary.
 func wantSettings(t *testing.T, env map[string]string) {
 	t.Helper()
-	known := append(settingNames(t), variable("secret-key")) // which comes with the encryption of secrets
+	known := settingNames(t)
 	for name := range env {
 		if strings.HasPrefix(name, "WHETSTONE_") && !slices.Contains(known, name) {
 			t.Errorf("%s is no setting", name)

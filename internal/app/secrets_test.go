@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -260,30 +261,30 @@ func TestSecretKeyFile(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a refused start made another key")
 	}
-	findings := app.Examine(t.Context(), settings(t, "--data", data))
-	if f := finding(findings, "secret key"); f.Status != app.Broken || !strings.Contains(f.Message, "put it back or set --secret-key") {
+	findings := (&app.Doctor{Config: settings(t, "--data", data), Quick: true}).Examine(t.Context())
+	if f := finding(findings, "secret key"); f.Status != exam.Broken || !strings.Contains(f.Message, "put it back or set --secret-key") {
 		t.Errorf("the doctor says %+v", f)
 	}
-	findings = app.Examine(t.Context(), settings(t, "--data", data, "--secret-key", sealtest.Key(0)))
-	if f := finding(findings, "secret key"); f.Status != app.Broken || !strings.Contains(f.Message, "another key") {
+	findings = (&app.Doctor{Config: settings(t, "--data", data, "--secret-key", sealtest.Key(0)), Quick: true}).Examine(t.Context())
+	if f := finding(findings, "secret key"); f.Status != exam.Broken || !strings.Contains(f.Message, "another key") {
 		t.Errorf("the doctor says of another key %+v", f)
 	}
 	if err := errors.Join(os.Rename(aside, path), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	restart(t, key, "--data", data)
-	if f := finding(app.Examine(t.Context(), settings(t, "--data", data)), "secret key"); f.Status != app.Advice || !strings.Contains(f.Message, "chmod 600") {
+	if f := finding((&app.Doctor{Config: settings(t, "--data", data), Quick: true}).Examine(t.Context()), "secret key"); f.Status != exam.Advice || !strings.Contains(f.Message, "chmod 600") {
 		t.Errorf("the doctor says of an open file %+v", f)
 	}
 }
 
-func finding(all []app.Finding, check string) app.Finding {
+func finding(all []exam.Finding, check string) exam.Finding {
 	for _, f := range all {
 		if f.Check == check {
 			return f
 		}
 	}
-	return app.Finding{}
+	return exam.Finding{}
 }
 
 // TestLostKey follows what docs/operate.md says of one.
