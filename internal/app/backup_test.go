@@ -27,6 +27,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -74,7 +75,7 @@ func TestBackupAnswers(t *testing.T) {
 }
 
 func embedded(t *testing.T) []string {
-	return []string{"--data", t.TempDir(), "--public-url", "https://w.example"}
+	return []string{"--data", t.TempDir(), "--public-url", "https://w.example", "--secret-key", sealtest.Key(0)}
 }
 
 func cluster(t *testing.T) []string {

@@ -109,7 +109,9 @@ func (c *restoreCommand) Run(ctx context.Context, p *Program) error {
 	if err := p.print(s, func(w io.Writer) { fmt.Fprintln(w, s.summary("restored and verified")) }); err != nil {
 		return err
 	}
-	p.note("settings and keys that stand outside of the database are not in a backup: carry them over, then start `whetstone serve`")
+	if c.SecretKey == "" {
+		p.note("settings and the key of the sealed secrets are not in a backup: copy the old place's secret.key into %s, or set --secret-key, then start `whetstone serve`", c.Data)
+	}
 	return p.warnOf(m)
 }
 

@@ -25,6 +25,7 @@ func Rows() map[string]Row {
 	unknownSkill := map[string]int{"skill": 400}
 	return map[string]Row{
 		"GET /api/v1/me":                {},
+		"GET /api/v1/audit":             {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
 		"GET /api/v1/keys":              {},
 		"POST /api/v1/keys":             {Body: `{"name":"<text>"}`},
 		"DELETE /api/v1/keys/{}":        {Path: "<key>", Spends: "key"},
