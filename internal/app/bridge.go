@@ -166,6 +166,17 @@ func (s evalSubjects) Distractors(ctx context.Context, orgID, name string) ([]ju
 	return others, err
 }
 
+// evalProposals lets improve runs propose what they have found.
+type evalProposals struct{ *proposals.Service }
+
+func (p evalProposals) Propose(ctx context.Context, tx *store.Tx, i evals.Improvement) (string, error) {
+	return p.Service.Propose(ctx, tx, proposals.Draft{
+		OrgID: i.OrgID, SkillName: i.SkillName, Finding: "improve_run " + i.RunID, Type: proposals.Description,
+		CurrentValue: &i.Current, ProposedValue: &i.Proposed, Reason: i.Reason, Confidence: &i.Confidence,
+		PassRateBefore: &i.Before, ProjectedPassRate: &i.After, Evidence: i.Evidence, ProposedBy: "improve_run",
+	})
+}
+
 // repoPublisher is the registry's door for what is pushed to repositories.
 type repoPublisher struct{ *registry.Service }
 

@@ -143,6 +143,7 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 		DB: p.db, Jobs: p.queue, Finder: proposalFinder{p.signals}, Describer: proposalDescriber{p.registry},
 	}
 	p.signals.Watcher = p.proposals
+	p.evals.Proposer = evalProposals{p.proposals}
 	return nil
 }
 

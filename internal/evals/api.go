@@ -16,7 +16,7 @@ import (
 // maxImport is the largest file to import and the fields beside it.
 const maxImport = 12 << 20
 
-// Mount adds the routes of suites and runs.
+// Mount adds the routes of suites, runs and improve runs.
 func (s *Service) Mount(a *httpapi.API) {
 	form := []httpapi.Part{
 		{Name: "file", Doc: "evals.json, a file of trigger queries, an exported suite, or a tar.gz or zip of Harbor task folders, at most 10 MiB", File: true},
@@ -32,6 +32,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/eval-suites/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete an eval suite and its runs"})
 	httpapi.Add(a, s.exportSuite, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}/export", Permission: access.Read, Summary: "Export an eval suite as a file"})
 	s.mountRuns(a)
+	s.mountImproveRuns(a)
 }
 
 // SuitePath names a suite in a path.

@@ -55,7 +55,7 @@ const (
 )
 
 // over reports whether nothing more comes of the run.
-func (s Status) over() bool { return s == Succeeded || s == Failed || s == Cancelled }
+func (s Status) over() bool { return s != Queued && s != Running }
 
 // A Baseline is what a run compares the skill with.
 type Baseline string

@@ -67,6 +67,10 @@ type SubjectOutput struct {
 	Label       string `json:"label,omitempty" doc:"The version that was found"`
 }
 
+func newSubjectOutput(t Tested) SubjectOutput {
+	return SubjectOutput{SubjectInput: SubjectInput(t.SkillRef), Name: t.Name, ContentHash: t.ContentHash, Label: t.Label}
+}
+
 // TotalsOutput counts cases by verdict.
 type TotalsOutput struct {
 	Cases   int `json:"cases"`
@@ -87,9 +91,7 @@ func newRunOutput(r Run) RunOutput {
 	m := r.Summary
 	out := RunOutput{
 		ID: r.ID, SuiteID: r.SuiteID, Status: r.Status, Trials: r.Trials, Baseline: r.Baseline, Seed: r.Seed, Judge: r.Judge,
-		Subject: SubjectOutput{
-			SubjectInput: SubjectInput(r.Subject.SkillRef), Name: r.Subject.Name, ContentHash: r.Subject.ContentHash, Label: r.Subject.Label,
-		},
+		Subject:  newSubjectOutput(r.Subject),
 		Progress: progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
 		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,

@@ -1,6 +1,7 @@
 package evals
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,14 +202,13 @@ func (x *execution) makeAll(ctx context.Context, units []Unit, trials chan<- Tri
 		}
 		return &taken
 	}
-	concurrency := x.s.Concurrency
-	if concurrency == 0 {
-		concurrency = defaultConcurrency
-	}
-	first, second := lane(judged, concurrency), lane(local, runtime.GOMAXPROCS(0))
+	first, second := lane(judged, x.s.concurrency()), lane(local, runtime.GOMAXPROCS(0))
 	wg.Wait()
 	return int(first.Load()) < len(judged) || int(second.Load()) < len(local)
 }
+
+// concurrency is how many trials wait for a judge at once.
+func (s *Service) concurrency() int { return cmp.Or(s.Concurrency, defaultConcurrency) }
 
 // makeOne makes a trial. One that was cut off by the end of the work is not a
 // trial: it is made again.

@@ -40,10 +40,12 @@ type Service struct {
 	Sandbox   sandbox.Sandbox
 	Packages  *taskpkg.Runner
 	Suggester Suggester // nil: nobody is told of what runs find
+	Proposer  Proposer  // nil: what improve runs find stays with them
 	// Concurrency is how many trials of a run wait for the judge at once; 0
 	// means 8.
 	Concurrency int
-	// RunsAtOnce is how many runs a process works on at once; 0 means 4.
+	// RunsAtOnce is how many runs, improve runs among them, a process works on
+	// at once; 0 means 4.
 	RunsAtOnce int
 	// Scratch is the folder for what sandboxed programs read and write; empty
 	// means the system's.
@@ -52,10 +54,16 @@ type Service struct {
 	Closing <-chan struct{}
 }
 
-// Register makes the queue run the jobs of suites and runs.
+// Register makes the queue run the jobs of suites, runs and improve runs.
 func (s *Service) Register() {
 	s.registerSweep()
-	s.registerRuns()
+	places := s.RunsAtOnce
+	if places == 0 {
+		places = defaultRuns
+	}
+	free := make(chan struct{}, places)
+	s.registerRuns(free)
+	s.registerImproveRuns(free)
 }
 
 // NewSuite describes a suite to be made.

@@ -1,7 +1,8 @@
-// Package evals keeps suites of cases that say what a skill should do, and
-// runs them for a verdict that a team can defend. It owns the tables
-// eval_suites, eval_environments, eval_runs, eval_run_trials, eval_run_cases
-// and eval_run_events.
+// Package evals keeps suites of cases that say what a skill should do, runs
+// them for a verdict that a team can defend, and improves descriptions by them.
+// It owns the tables eval_suites, eval_environments, eval_runs,
+// eval_run_trials, eval_run_cases, eval_run_events, improve_runs and
+// improve_iterations.
 package evals
 
 import (

@@ -8,10 +8,19 @@ import (
 // words returns the stems of the words in a text that say what it is about.
 // An identifier such as pdf-forms or fillForm is several words.
 func words(text string) []string {
+	all := unstemmed(text)
+	for i, word := range all {
+		all[i] = stem(word)
+	}
+	return all
+}
+
+// unstemmed returns the same words as they stand there, in small letters.
+func unstemmed(text string) []string {
 	var all []string
 	for _, word := range strings.FieldsFunc(splitCamel(text), notInWord) {
 		if word = strings.ToLower(word); !stopWords[word] {
-			all = append(all, stem(word))
+			all = append(all, word)
 		}
 	}
 	return all

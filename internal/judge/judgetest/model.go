@@ -20,6 +20,9 @@ type Model struct {
 	// Answer returns what it says to a prompt; skill is the text that is
 	// loaded, or "".
 	Answer func(prompt, skill string) string
+	// Rewrite returns a new description; shown is all that the prompt shows of
+	// the skill and its queries.
+	Rewrite func(shown string) string
 }
 
 // Respond answers one request, with 400 for what the model has no function for.
@@ -29,6 +32,8 @@ func (m Model) Respond(r Request) Reply {
 		return m.route(r)
 	case strings.Contains(r.System, "strict grader") && m.Grade != nil:
 		return m.grade(r)
+	case strings.Contains(r.System, "improve the description") && m.Rewrite != nil:
+		return JSON(map[string]any{"reason": "as scripted", "description": m.Rewrite(r.User)})
 	case m.Answer != nil:
 		_, skill, _ := strings.Cut(r.System, "<skill>\n")
 		skill, _, _ = strings.Cut(skill, "\n</skill>")
