@@ -13,3 +13,17 @@ func Summarize(cases []Case, trials []Trial) ([]CaseResult, Summary) {
 	end(all)
 	return all, summarize(all)
 }
+
+// Iterate makes an iteration of an improve run as a worker does, in its last
+// attempt.
+func (s *Service) Iterate(ctx context.Context, orgID, runID string, n int) error {
+	return s.iterate(ctx, iterate{OrgID: orgID, RunID: runID, N: n})
+}
+
+// SplitQueries splits queries as the start of an improve run does.
+func SplitQueries(queries []Query, holdout float64, seed int64) []Query {
+	return splitQueries(queries, holdout, seed)
+}
+
+// Outcome is what the iterations of an improve run come to.
+func (r ImproveRun) Outcome() (Status, *Iteration) { return r.next(), r.winner() }
