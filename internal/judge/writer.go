@@ -39,6 +39,9 @@ func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
 	out := Rewriting{Record: j.newRecord(BuiltinWriter, "")}
 	for _, width := range widths {
 		some := added[:min(width, len(added))]
+		if len(some)+len(dropped) == 0 {
+			break
+		}
 		out.Description, out.Reason = withWords(base, some), reasonOf(some, dropped)
 		if n := utf8.RuneCountInString(out.Description); n > 0 && n <= MaxDescription && !r.knows(out.Description) {
 			return out, nil
@@ -62,9 +65,10 @@ func reasonOf(added, dropped []string) string {
 	return "builtin " + BuiltinWriter + ": " + strings.Join(parts, "; ")
 }
 
-// split divides a description into its text and the words that were added.
+// split divides a description into its text, without the angle brackets that
+// the format advises against, and the words that were added.
 func split(description string) (text string, added []string) {
-	text = inOneLine(description)
+	text = inOneLine(strings.NewReplacer("<", "", ">", "").Replace(description))
 	at := strings.LastIndex(text, clauseStart)
 	if at < 0 || strings.IndexByte(text[at:], '.') != len(text)-at-1 {
 		return text, nil
