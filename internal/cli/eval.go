@@ -13,13 +13,14 @@ import (
 )
 
 type evalCommands struct {
-	List   evalListCommand   `cmd:"" help:"List the eval suites."`
-	Show   evalShowCommand   `cmd:"" help:"Show a suite, its cases and its latest runs."`
-	Import evalImportCommand `cmd:"" help:"Make a suite of evals.json, trigger queries, an exported suite or Harbor task folders."`
-	Export evalExportCommand `cmd:"" help:"Write a suite to a file."`
-	Run    evalRunCommand    `cmd:"" help:"Run a suite against a skill."`
-	Watch  evalWatchCommand  `cmd:"" help:"Follow a run to its end."`
-	Cancel evalCancelCommand `cmd:"" help:"End a run early."`
+	List    evalListCommand    `cmd:"" help:"List the eval suites."`
+	Show    evalShowCommand    `cmd:"" help:"Show a suite, its cases and its latest runs."`
+	Import  evalImportCommand  `cmd:"" help:"Make a suite of evals.json, trigger queries, an exported suite or Harbor task folders."`
+	Export  evalExportCommand  `cmd:"" help:"Write a suite to a file."`
+	Run     evalRunCommand     `cmd:"" help:"Run a suite against a skill."`
+	Watch   evalWatchCommand   `cmd:"" help:"Follow a run to its end."`
+	Cancel  evalCancelCommand  `cmd:"" help:"End a run early."`
+	Improve evalImproveCommand `cmd:"" help:"Look for a better description by a suite's trigger queries."`
 }
 
 // suiteArg names a suite.

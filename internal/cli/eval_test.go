@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -52,7 +54,11 @@ func startEvals(t *testing.T) evalMachine {
 		t.Fatal(err)
 	}
 	people := &auth.Service{DB: db, Log: log}
-	suites := &evals.Service{DB: db, Jobs: queue, Blobs: blobs, Subjects: oneSkill{}, Log: log}
+	router, err := judge.New(judge.Options{API: judge.Builtin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	suites := &evals.Service{DB: db, Jobs: queue, Blobs: blobs, Subjects: oneSkill{}, Judge: router, Log: log}
 	suites.Register()
 	api := httpapi.New(httpapi.Options{DB: db, Auth: people, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	suites.Mount(api)
@@ -93,7 +99,15 @@ func ownerKey(t *testing.T, people *auth.Service) string {
 type oneSkill struct{}
 
 func (oneSkill) Subject(_ context.Context, _ string, ref evals.SkillRef) (evals.Skill, error) {
-	return evals.Skill{Name: "pdf", Label: "1.0.0", ContentHash: "hash", Pin: ref}, nil
+	const description = "Reads PDF files."
+	open := func(ctx context.Context) (*skillpkg.Package, error) {
+		const text = "---\nname: pdf\ndescription: " + description + "\n---\n"
+		return skillpkg.FromParts(ctx, []skillpkg.Part{{
+			Path: "SKILL.md", Size: int64(len(text)),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
+		}}, skillpkg.DefaultLimits())
+	}
+	return evals.Skill{Name: "pdf", Description: description, Label: "1.0.0", ContentHash: "hash", Pin: ref, Open: open}, nil
 }
 
 func (oneSkill) Previous(context.Context, string, evals.SkillRef) (evals.Skill, error) {
@@ -261,4 +275,42 @@ func TestEvalWatch(t *testing.T) {
 	m.eval(t, "run", "Checks", "--source", someSource, "--trials", "31").want(t, cli.ExitUsage, "")
 	m.imported(t, `[{"query":"a"}]`)
 	m.eval(t, "run", "suite", "--source", someSource).want(t, cli.ExitFailed, "expectation")
+}
+
+// invoices are queries in words that the skill's description lacks.
+const invoices = `[{"query":"scan the supplier invoice","should_trigger":true},{"query":"book the supplier invoice","should_trigger":true},
+	{"query":"sum up the supplier invoice","should_trigger":true},{"query":"pay the supplier invoice","should_trigger":true},
+	{"query":"what is the weather","should_trigger":false},{"query":"write a poem","should_trigger":false}]`
+
+func TestEvalImprove(t *testing.T) {
+	m := startEvals(t)
+	m.present = true
+	suite := m.imported(t, invoices)
+	r := m.eval(t, "improve", "suite", "--source", someSource, "--iterations", "2")
+	if r.code != cli.ExitOK || strings.Contains(r.stderr, "error") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	for _, part := range []string{
+		"current 1 of 3 (33%) 1 of 3 (33%)", "1 3 of 3 (100%) 3 of 3 (100%)", "3 to write from, 3 held out; 0 cases left out", "Judge builtin bm25-1",
+		"Current Reads PDF files.", "Better Reads PDF files. Use when asked about ", "supplier, invoice",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), part) {
+			t.Errorf("no %q in\n%s", part, r.stdout)
+		}
+	}
+	var run client.ImproveRun
+	m.eval(t, "improve", suite.ID, "--source", someSource, "--no-wait", "--json").decode(t, &run)
+	if run.Status != "queued" || run.MaxIterations != 3 || run.Holdout != 0.4 {
+		t.Errorf("started %+v", run)
+	}
+	good := m.imported(t, strings.ReplaceAll(invoices, "supplier invoice", "PDF files"))
+	r = m.eval(t, "improve", good.ID, "--source", someSource, "--json")
+	r.decode(t, &run)
+	if r.code != cli.ExitFailed || run.Status != "no_winner" || run.Winner != nil {
+		t.Errorf("exit code %d, run %+v", r.code, run)
+	}
+	m.eval(t, "improve", suite.ID).want(t, cli.ExitUsage, "--entry or --source")
+	m.eval(t, "improve", suite.ID, "--source", someSource, "--holdout", "0").want(t, cli.ExitUsage, "above 0")
+	few := m.imported(t, `[{"query":"a","should_trigger":true}]`)
+	m.eval(t, "improve", few.ID, "--source", someSource).want(t, cli.ExitFailed, "at least 4")
 }

@@ -29,7 +29,7 @@ func (c *evalRunCommand) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		subject, err := c.subject(ctx, s)
+		subject, err := s.evalSubject(ctx, c.Source, c.Entry, c.Version)
 		if err != nil {
 			return err
 		}
@@ -46,18 +46,20 @@ func (c *evalRunCommand) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-func (c *evalRunCommand) subject(ctx context.Context, s *session) (client.EvalSubject, error) {
-	if c.Source != "" {
-		return client.EvalSubject{SourceID: c.Source}, nil
+// evalSubject names a skill by a source or by an entry, of which one must be
+// given.
+func (s *session) evalSubject(ctx context.Context, source, entry, version string) (client.EvalSubject, error) {
+	if source != "" {
+		return client.EvalSubject{SourceID: source}, nil
 	}
-	if c.Entry == "" {
+	if entry == "" {
 		return client.EvalSubject{}, fault.Invalid("entry", "say what to test with --entry or --source")
 	}
-	if entryID.MatchString(c.Entry) {
-		return client.EvalSubject{EntryID: c.Entry, Version: c.Version}, nil
+	if entryID.MatchString(entry) {
+		return client.EvalSubject{EntryID: entry, Version: version}, nil
 	}
-	entry, err := s.EntryByName(ctx, c.Entry)
-	return client.EvalSubject{EntryID: entry.ID, Version: c.Version}, err
+	found, err := s.EntryByName(ctx, entry)
+	return client.EvalSubject{EntryID: found.ID, Version: version}, err
 }
 
 type evalWatchCommand struct {
@@ -160,13 +162,14 @@ func orDash(text *string) string {
 	return plain(*text)
 }
 
-// rate has its interval in brackets: few cases say little.
-func rate(r client.EvalRun) string {
-	if r.PassRate == nil || r.PassRateInterval == nil {
-		return percent(r.PassRate)
+func rate(r client.EvalRun) string { return rateOf(r.PassRate, r.PassRateInterval) }
+
+// rateOf has its interval in brackets: few cases say little.
+func rateOf(rate *float64, interval *[2]float64) string {
+	if rate == nil || interval == nil {
+		return percent(rate)
 	}
-	low, high := r.PassRateInterval[0], r.PassRateInterval[1]
-	return fmt.Sprintf("%s (%s to %s)", percent(r.PassRate), percent(&low), percent(&high))
+	return fmt.Sprintf("%s (%s to %s)", percent(rate), percent(&interval[0]), percent(&interval[1]))
 }
 
 // why says in a line why a case did not pass: in the words of the first trial
