@@ -113,9 +113,9 @@ func TestBuiltinWriter(t *testing.T) {
 		r.Tried = append(r.Tried, judge.Attempt{Description: text.Description})
 	}
 	want := []string{
-		"Fills in PDF forms. Use when asked about tax, return, complete, book.",
 		"Fills in PDF forms. Use when asked about tax, return.",
 		"Fills in PDF forms. Use when asked about tax.",
+		"Fills in PDF forms. Use when asked about tax, return, complete, book.",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("descriptions (-want +got):\n%s", diff)

@@ -35,14 +35,13 @@ var widths = []int{16, 8, 4, 2, 1}
 // what triggered the skill where it should not.
 func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
 	base, dropped := r.pruned()
-	added := r.tellingWords(base)
+	all, shared := r.tellingWords(base)
 	out := Rewriting{Record: j.newRecord(BuiltinWriter, "")}
-	for _, width := range widths {
-		some := added[:min(width, len(added))]
-		if len(some)+len(dropped) == 0 {
+	for _, added := range choices(all, shared) {
+		if len(added)+len(dropped) == 0 {
 			break
 		}
-		out.Description, out.Reason = withWords(base, some), reasonOf(some, dropped)
+		out.Description, out.Reason = withWords(base, added), reasonOf(added, dropped)
 		if n := utf8.RuneCountInString(out.Description); n > 0 && n <= MaxDescription && !r.knows(out.Description) {
 			return out, nil
 		}
@@ -52,6 +51,21 @@ func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
 		Message: "the builtin writer finds no further word to add or to drop; a model may (--judge-api)",
 		Record:  out.Record,
 	}
+}
+
+// choices are what could be added, the best first: words that several missed
+// queries share, which say more about queries to come, and then all of them,
+// each as many as widths allow.
+func choices(all []string, shared int) (choices [][]string) {
+	for _, words := range [][]string{all[:shared], all} {
+		for _, width := range widths {
+			choices = append(choices, words[:min(width, len(words))])
+		}
+	}
+	if shared == 0 {
+		return choices[len(widths):]
+	}
+	return choices
 }
 
 func reasonOf(added, dropped []string) string {
@@ -122,21 +136,24 @@ func (r RewriteRequest) pruned() (description string, dropped []string) {
 
 // tellingWords are the words of missed queries that the skill does not have,
 // few others have and no more unwanted than wanted queries have; those that
-// would help most first.
-func (r RewriteRequest) tellingWords(description string) []string {
+// would help most first. Several missed queries have each of the first, the
+// shared ones.
+func (r RewriteRequest) tellingWords(description string) (found []string, shared int) {
 	own := words(r.Skill.Name + " " + description)
 	telling := slices.DeleteFunc(r.candidates(), func(c *candidate) bool {
 		return c.missed == 0 || c.unwanted >= c.wanted || !isWord(c.word) || float64(c.holders) > maxCommon*float64(len(r.Distractors)) ||
 			slices.Contains(own, c.stem)
 	})
 	slices.SortStableFunc(telling, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.missed-b.unwanted, a.missed-a.unwanted), cmp.Compare(a.holders, b.holders))
+		return cmp.Or(cmp.Compare(b.missed, a.missed), cmp.Compare(a.unwanted, b.unwanted), cmp.Compare(a.holders, b.holders))
 	})
-	found := make([]string, len(telling))
-	for i, c := range telling {
-		found[i] = c.word
+	for _, c := range telling {
+		found = append(found, c.word)
+		if c.missed > 1 {
+			shared++
+		}
 	}
-	return found
+	return found, shared
 }
 
 // A candidate is a word that could be added.
