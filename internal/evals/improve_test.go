@@ -46,7 +46,7 @@ func TestImprove(t *testing.T) {
 			t.Errorf("progress is %v", progress)
 		}
 		winner := run["winner"].(object)
-		if rate := winner["pass_rate"].(float64); rate < 0.8 || !strings.Contains(winner["description"].(string), "Use when asked about ") {
+		if rate := winner["pass_rate"].(float64); rate != 1 || winner["n"] != 1.0 || !strings.Contains(winner["description"].(string), "Use when asked about ") {
 			t.Errorf("winner is %v", winner)
 		}
 		c.wantProposal(t, run)

@@ -31,16 +31,17 @@ func (p proposer) Propose(ctx context.Context, tx *store.Tx, i evals.Improvement
 func proposing(s *evals.Service) { s.Proposer = proposer{&proposals.Service{DB: s.DB, Jobs: s.Jobs}} }
 
 // improvable is a suite of queries in words that the skill's description lacks,
-// with some that it must not take.
+// two of them in each, so that every split shows them, with some queries that
+// the skill must not take.
 func improvable() object {
 	cases := []object{
 		object{"case_kind": "llm_rubric", "output": "a", "rubric": "is good"},
 		trigger("read the INVOICE  from our supplier"),
 	}
 	for _, query := range []string{
-		"read the invoice from our supplier", "book this supplier invoice", "what does the supplier invoice say in total", "put the invoice amounts into the ledger",
-		"which amounts does the supplier want", "invoice amounts as a list", "sum up the amounts of every invoice", "check the ledger against the invoice",
-		"enter the amounts from the supplier into the ledger", "find the supplier in the ledger",
+		"read the invoice from our supplier", "book this supplier invoice", "what does the supplier invoice say in total", "put the supplier invoice amounts into the ledger",
+		"which amounts does the supplier want by invoice", "amounts of every supplier invoice as a list", "sum up the invoice of each supplier", "check the ledger against the supplier invoice",
+		"enter the invoice from the supplier into the ledger", "find the invoice of this supplier",
 	} {
 		cases = append(cases, trigger(query))
 	}
