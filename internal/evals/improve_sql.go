@@ -91,15 +91,15 @@ func improveRunWithResults(ctx context.Context, q store.Querier, orgID, id strin
 	return r, err
 }
 
-const those = ` FROM improve_runs WHERE org_id = $1 AND ($2 = '' OR suite_id = $2) AND ($3 = '' OR status = $3)`
+const improveFilter = ` FROM improve_runs WHERE org_id = $1 AND ($2 = '' OR suite_id = $2) AND ($3 = '' OR status = $3)`
 
 func improveRunsOfOrg(ctx context.Context, q store.Querier, orgID string, f ImproveFilter) ([]ImproveRun, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+those, orgID, f.SuiteID, f.Status)
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+improveFilter, orgID, f.SuiteID, f.Status)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	const page = those + ` ORDER BY id DESC LIMIT $4 OFFSET $5`
+	const page = improveFilter + ` ORDER BY id DESC LIMIT $4 OFFSET $5`
 	rows, err = q.Query(ctx, `SELECT `+improveColumns+page, orgID, f.SuiteID, f.Status, f.Limit, f.Offset)
 	runs, err := store.All(rows, err, scanImproveHead)
 	if err != nil {

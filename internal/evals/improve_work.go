@@ -107,7 +107,7 @@ func (s *Service) failImprove(ctx context.Context, r ImproveRun, cause error) er
 		status, shown = FailedTransient, "internal: the run could not go on; the log of the service says why"
 		s.Log.ErrorContext(ctx, "improve run failed", "run", r.ID, "err", cause)
 	}
-	shown = plainText(head(shown, maxRaw))
+	shown = beginning(shown)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		now, err := improveRunHead(ctx, tx, r.OrgID, r.ID, tx.Dialect().ForUpdate())
 		if fault.Is(err, fault.NotFound) || err == nil && now.Status.over() {
@@ -184,7 +184,7 @@ func (x *improving) next(ctx context.Context) (Iteration, error) {
 	if it.N > 0 {
 		written, err := x.write(ctx)
 		if asked, ok := errors.AsType[*judge.Error](err); ok && !hopeless(asked) && !passing(asked) {
-			shown := plainText(head(asked.Error(), maxRaw))
+			shown := beginning(asked.Error())
 			it.Description, it.Problem = nil, &shown
 			return it, nil
 		}
@@ -192,7 +192,7 @@ func (x *improving) next(ctx context.Context) (Iteration, error) {
 			return it, err
 		}
 		text := plainText(written.Description)
-		it.Description, it.Reason = &text, plainText(head(written.Reason, maxRaw))
+		it.Description, it.Reason = &text, beginning(written.Reason)
 	}
 	return it, x.score(ctx, &it)
 }
@@ -289,7 +289,7 @@ func (x *improving) try(ctx context.Context, q Query, description string, n int)
 		Query: q.Text, Skill: judge.Skill{Name: name, Description: description}, Distractors: x.run.Distractors, Seed: x.run.Seed, Trial: n,
 	})
 	if asked, ok := errors.AsType[*judge.Error](err); ok && !hopeless(asked) && !passing(asked) {
-		t.Verdict, t.Evidence.Summary = Error, plainText(head(asked.Error(), maxRaw))
+		t.Verdict, t.Evidence.Summary = Error, beginning(asked.Error())
 		return t, nil
 	}
 	if err != nil {

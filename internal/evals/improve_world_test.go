@@ -35,7 +35,7 @@ func proposing(s *evals.Service) { s.Proposer = proposer{&proposals.Service{DB: 
 // the skill must not take.
 func improvable() object {
 	cases := []object{
-		object{"case_kind": "llm_rubric", "output": "a", "rubric": "is good"},
+		{"case_kind": "llm_rubric", "output": "a", "rubric": "is good"},
 		trigger("read the INVOICE  from our supplier"),
 	}
 	for _, query := range []string{

@@ -98,11 +98,11 @@ func (x *execution) route(ctx context.Context, c Case, t *Trial) error {
 	return nil
 }
 
-// maxRaw is how much of a model's raw answer is kept with a trial.
+// maxRaw is how much is kept of a model's raw answer, and of an error.
 const maxRaw = 1 << 10
 
 func shortened(r judge.Record) *judge.Record {
-	r.Raw = head(r.Raw, maxRaw)
+	r.Raw = beginning(r.Raw)
 	return &r
 }
 
@@ -209,7 +209,7 @@ func (x *execution) failedTrial(ctx context.Context, t Trial, err error) Trial {
 	if e, ok := errors.AsType[*judge.Error](err); ok {
 		shown, t.Evidence.Judge = e.Error(), shortened(e.Record)
 	}
-	shown = plainText(head(shown, maxRaw))
+	shown = beginning(shown)
 	t.Verdict, t.Score, t.Error, t.Evidence.Summary = Error, nil, &shown, shown
 	return t
 }
@@ -225,13 +225,14 @@ func tail(text string, size int) string {
 	return plainText(text)
 }
 
-// head is the beginning of a text, without half a character at its end.
-func head(text string, size int) string {
-	if len(text) <= size {
-		return text
+// beginning is as much of a text as is kept of what others say, without half a
+// character at its end.
+func beginning(text string) string {
+	if size := maxRaw; len(text) > size {
+		for size > 0 && !utf8.RuneStart(text[size]) {
+			size--
+		}
+		text = text[:size]
 	}
-	for size > 0 && !utf8.RuneStart(text[size]) {
-		size--
-	}
-	return text[:size]
+	return plainText(text)
 }

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"cmp"
-
 	"slices"
 	"strings"
 	"unicode"
