@@ -18,8 +18,8 @@ type evalCommands struct {
 	Import  evalImportCommand  `cmd:"" help:"Make a suite of evals.json, trigger queries, an exported suite or Harbor task folders."`
 	Export  evalExportCommand  `cmd:"" help:"Write a suite to a file."`
 	Run     evalRunCommand     `cmd:"" help:"Run a suite against a skill."`
-	Watch   evalWatchCommand   `cmd:"" help:"Follow a run to its end."`
-	Cancel  evalCancelCommand  `cmd:"" help:"End a run early."`
+	Watch   evalWatchCommand   `cmd:"" help:"Follow a run or an improve run to its end."`
+	Cancel  evalCancelCommand  `cmd:"" help:"End a run or an improve run early."`
 	Improve evalImproveCommand `cmd:"" help:"Look for a better description by a suite's trigger queries."`
 }
 

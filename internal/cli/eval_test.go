@@ -303,6 +303,10 @@ func TestEvalImprove(t *testing.T) {
 	if run.Status != "queued" || run.MaxIterations != 3 || run.Holdout != 0.4 {
 		t.Errorf("started %+v", run)
 	}
+	if r := m.eval(t, "watch", run.ID); r.code != cli.ExitOK || !strings.Contains(r.stdout, run.ID+": succeeded") {
+		t.Errorf("watch: %d %s%s", r.code, r.stdout, r.stderr)
+	}
+	m.eval(t, "cancel", run.ID).want(t, cli.ExitFailed, "already over")
 	good := m.imported(t, strings.ReplaceAll(invoices, "supplier invoice", "PDF files"))
 	r = m.eval(t, "improve", good.ID, "--source", someSource, "--json")
 	r.decode(t, &run)

@@ -41,7 +41,7 @@ func (c *evalImproveCommand) Run(ctx context.Context, p *Program) error {
 		}
 		if c.NoWait {
 			return p.print(run, func(w io.Writer) {
-				fmt.Fprintf(w, "Started the improve run %s; GET /api/v1/improve-runs/%s shows it.\n", run.ID, run.ID)
+				fmt.Fprintf(w, "Started the improve run %s; `whetstone eval watch %s` follows it.\n", run.ID, run.ID)
 			})
 		}
 		return p.followImprove(ctx, s, run.ID)
@@ -69,6 +69,14 @@ func (p *Program) followImprove(ctx context.Context, s *session, id string) erro
 		return errSaid
 	}
 	return nil
+}
+
+func (c *evalCancelCommand) cancelImprove(ctx context.Context, p *Program, s *session) error {
+	run, err := s.CancelImproveRun(ctx, c.RunID)
+	if err != nil {
+		return err
+	}
+	return p.print(run, func(w io.Writer) { fmt.Fprintf(w, "The improve run %s is %s.\n", run.ID, run.Status) })
 }
 
 func printImprove(w io.Writer, run client.ImproveRun) {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -64,24 +66,39 @@ func (s *session) evalSubject(ctx context.Context, source, entry, version string
 
 type evalWatchCommand struct {
 	remote `embed:""`
-	RunID  string `arg:"" name:"run" help:"Id of the run."`
+	RunID  string `arg:"" name:"run" help:"Id of the run, or of an improve run."`
 }
 
-// Run follows a run. Its exit code is 1 unless every case passed or was
-// skipped.
+// Run follows a run or an improve run. Its exit code is that of the command
+// that starts one and waits.
 func (c *evalWatchCommand) Run(ctx context.Context, p *Program) error {
-	return c.with(p, func(s *session) error { return p.follow(ctx, s, c.RunID) })
+	return c.with(p, func(s *session) error {
+		err := p.follow(ctx, s, c.RunID)
+		if isMissing(err) {
+			return p.followImprove(ctx, s, c.RunID)
+		}
+		return err
+	})
+}
+
+// isMissing reports whether the server has no such thing.
+func isMissing(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && e.Status == http.StatusNotFound
 }
 
 type evalCancelCommand struct {
 	remote `embed:""`
-	RunID  string `arg:"" name:"run" help:"Id of the run."`
+	RunID  string `arg:"" name:"run" help:"Id of the run, or of an improve run."`
 }
 
-// Run ends a run early.
+// Run ends a run or an improve run early.
 func (c *evalCancelCommand) Run(ctx context.Context, p *Program) error {
 	return c.with(p, func(s *session) error {
 		run, err := s.CancelEvalRun(ctx, c.RunID)
+		if isMissing(err) {
+			return c.cancelImprove(ctx, p, s)
+		}
 		if err != nil {
 			return err
 		}

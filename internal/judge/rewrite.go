@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -149,6 +150,8 @@ func (r RewriteRequest) read(answer string) (Rewriting, error) {
 		return Rewriting{}, problem(fmt.Sprintf("the description has %d characters, and %d are allowed", n, MaxDescription))
 	case strings.ContainsAny(out.Description, "<>"):
 		return Rewriting{}, problem("the description has angle brackets")
+	case strings.ContainsFunc(out.Description, unicode.IsControl):
+		return Rewriting{}, problem("the description has control characters")
 	case r.knows(out.Description):
 		return Rewriting{}, problem("the description was tried before")
 	}
