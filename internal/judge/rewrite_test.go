@@ -50,7 +50,7 @@ func TestRewrite(t *testing.T) {
 		{"too long", `{"reason":"","description":"` + strings.Repeat("é", 1025) + `"}`, ""},
 		{"empty", `{"reason":"","description":" "}`, ""},
 		{"angle brackets", `{"reason":"","description":"Use <now>."}`, ""},
-		{"control characters", `{"reason":"","description":"Fills \\u001b[31m forms."}`, ""},
+		{"control characters", `{"reason":"","description":"Fills \u001b[31m forms."}`, ""},
 		{"tried", `{"reason":"","description":"Fills in PDF forms.  Also for crossword puzzles."}`, ""},
 		{"another form", `{"reason":"","text":"Fills."}`, ""},
 		{"no JSON", `Fills in forms.`, ""},
