@@ -76,18 +76,14 @@ func awaitIdle(t *testing.T, s *site) {
 // examine lets the doctor look at the site.
 func examine(t *testing.T, s *site) {
 	t.Helper()
-	out, err := s.run("doctor", "--json")
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-		return
-	}
+	out, failed := s.run("doctor", "--json")
 	var findings []struct{ Check, Status, Message string }
 	if err := json.Unmarshal([]byte(out), &findings); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %v\n%s", failed, err, out)
 	}
 	for _, f := range findings {
-		// Not every machine can hold foreign programs back.
-		if f.Status != "ok" && f.Check != "sandbox" {
+		// Not every machine can hold foreign programs back, or has much room.
+		if f.Status != "ok" && f.Check != "sandbox" && f.Check != "disk" {
 			t.Errorf("doctor: %s: %s: %s", f.Check, f.Status, f.Message)
 		}
 	}

@@ -143,6 +143,20 @@ func changes(hook string) []change {
 			body: object{"subject": object{"entry_id": "{entry}"}},
 		},
 		{route: "POST /api/v1/eval-runs/{id}/cancel", path: "/api/v1/eval-runs/{run}/cancel", action: "evals.run.cancel"},
+		{
+			route: "POST " + suites, path: suites, action: "evals.suite.create", keeps: "queries", at: []string{"suite", "id"},
+			body: object{"name": "queries", "source_kind": "manual", "verifier_kind": "llm_judge", "cases_json": []object{
+				{"query": "ship", "expectation": "should_trigger"},
+				{"query": "deliver", "expectation": "should_trigger"},
+				{"query": "release", "expectation": "should_trigger"},
+				{"query": "publish", "expectation": "should_trigger"},
+			}},
+		},
+		{
+			route: "POST /api/v1/improve-runs", path: "/api/v1/improve-runs", action: "evals.improve.start", keeps: "improve", at: []string{"improve_run", "id"},
+			body: object{"entry_id": "{entry}", "suite_id": "{queries}"},
+		},
+		{route: "POST /api/v1/improve-runs/{id}/cancel", path: "/api/v1/improve-runs/{improve}/cancel", action: "evals.improve.cancel"},
 
 		{
 			route: "POST " + sources + "/{id}/eval-suggestions/review", path: sources + "/{source}/eval-suggestions/review", action: "sources.review.set",

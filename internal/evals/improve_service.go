@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -94,7 +95,18 @@ func (s *Service) StartImprove(ctx context.Context, caller access.Caller, n NewI
 		if err := insertImproveRun(ctx, tx, r); err != nil {
 			return err
 		}
+		if err := r.record(ctx, tx, "evals.improve.start"); err != nil {
+			return err
+		}
 		return s.enqueueIteration(ctx, tx, r.OrgID, r.ID, 0)
+	})
+}
+
+// record writes down what was done to an improve run.
+func (r ImproveRun) record(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "improve_run", ID: r.ID, Name: r.Subject.Name},
+		Detail: audit.Detail{"suite": r.SuiteID, "max_iterations": r.MaxIterations, "holdout": r.Holdout},
 	})
 }
 
@@ -154,7 +166,10 @@ func (s *Service) CancelImprove(ctx context.Context, orgID, id string) (r Improv
 		if r.Status.over() {
 			return fault.New(fault.Conflict, "Improve run is already over: its status is %s", r.Status)
 		}
-		return r.end(ctx, tx, Cancelled, nil)
+		if err := r.end(ctx, tx, Cancelled, nil); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, "evals.improve.cancel")
 	})
 	return r, err
 }

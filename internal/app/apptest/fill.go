@@ -128,6 +128,8 @@ func (o *Org) Make(kind string) string {
 		return o.good("POST /api/v1/eval-suites", "suite.id")
 	case "run":
 		return o.good("POST /api/v1/eval-suites/{}/runs", "run.id")
+	case "improve_run":
+		return o.good("POST /api/v1/improve-runs", "improve_run.id")
 	case "installation":
 		return strconv.Itoa(1_000_000 + rand.IntN(1_000_000_000)) // to be bound
 	case "connection":
@@ -228,6 +230,17 @@ func (o *Org) addSuite() {
 	o.tb.Helper()
 	o.Things["suite"] = o.Make("suite")
 	o.Things["run"] = o.Make("run")
+	o.Things["queries"] = o.read("POST", "/api/v1/eval-suites", o.queries(), "suite.id")
+	o.Things["improve_run"] = o.Make("improve_run")
+}
+
+// queries is a suite from which a description can be improved.
+func (o *Org) queries() string {
+	var cases []string
+	for _, word := range []string{"ship", "deliver", "release", "publish", "roll out"} {
+		cases = append(cases, `{"query":"`+word+` `+o.Mark+`","expectation":"should_trigger"}`)
+	}
+	return `{"name":"` + o.Mark + `","source_kind":"manual","verifier_kind":"llm_judge","cases_json":[` + strings.Join(cases, ",") + `]}`
 }
 
 // addAlerts makes a rule that fires at once, and one that tells a web server,

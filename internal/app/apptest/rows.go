@@ -78,6 +78,12 @@ func Rows() map[string]Row {
 		"GET /api/v1/eval-runs/{}":          {Path: "<run>"},
 		"POST /api/v1/eval-runs/{}/cancel":  {Path: "<run>", Spends: "run"},
 		"GET /api/v1/eval-runs/{}/events":   {Path: "<run>"},
+		"GET /api/v1/improve-runs":          {Query: "suite_id=<queries>", Others: map[string]int{"queries": 200}},
+		"POST /api/v1/improve-runs": {
+			Body: `{"entry_id":"<entry>","suite_id":"<queries>"}`, Others: map[string]int{"entry": 404, "queries": 404},
+		},
+		"GET /api/v1/improve-runs/{}":         {Path: "<improve_run>"},
+		"POST /api/v1/improve-runs/{}/cancel": {Path: "<improve_run>", Spends: "improve_run"},
 
 		"GET /api/v1/repohost/settings":                 {},
 		"POST /api/v1/repohost/settings":                {Body: `{"write_back_mode":"checks"}`},
