@@ -34,9 +34,9 @@ func (c *backupCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	began := time.Now()
-	tell, clear := p.backupMeter("backup")
+	tell, done := p.backupMeter("backup")
 	m, size, err := app.Backup(ctx, app.Options{Config: c.Config, Version: p.Version}, c.File, p.Stdout, tell)
-	clear()
+	done()
 	if err != nil {
 		return err
 	}
@@ -99,9 +99,9 @@ func (c *restoreCommand) Run(ctx context.Context, p *Program) error {
 		defer file.Close()
 		in = file
 	}
-	tell, clear := p.backupMeter("restore")
+	tell, done := p.backupMeter("restore")
 	m, err := app.Restore(ctx, app.Options{Config: c.Config, Version: p.Version}, in, tell)
-	clear()
+	done()
 	if err != nil {
 		return p.afterFailedRestore(err)
 	}
@@ -124,7 +124,7 @@ func (p *Program) afterFailedRestore(err error) error {
 }
 
 // backupMeter shows on a terminal how far it is.
-func (p *Program) backupMeter(label string) (tell func(backup.Progress), clear func()) {
+func (p *Program) backupMeter(label string) (tell func(backup.Progress), done func()) {
 	if !p.Interactive || p.json {
 		return nil, func() {}
 	}

@@ -90,10 +90,10 @@ func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	doctor := &app.Doctor{Config: c.Config, Quick: c.Quick}
-	tell, clear := p.doctorMeter()
+	tell, done := p.doctorMeter()
 	doctor.Progress = tell
 	findings := doctor.Examine(ctx)
-	clear()
+	done()
 	err := p.print(findings, func(w io.Writer) {
 		for _, f := range findings {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Message)
@@ -111,7 +111,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
 }
 
 // doctorMeter shows on a terminal how many blobs were read.
-func (p *Program) doctorMeter() (tell func(blobs, bytes int64), clear func()) {
+func (p *Program) doctorMeter() (tell func(blobs, bytes int64), done func()) {
 	if !p.Interactive || p.json {
 		return nil, func() {}
 	}
