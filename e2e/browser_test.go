@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -180,6 +181,22 @@ func (b *tab) signIn(key string) {
 func (b *tab) visit(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.site+path), chromedp.WaitReady("main"))
+}
+
+// leave goes to a page although a form that was sent may still be on its way
+// to another, which would end this one.
+func (b *tab) leave(path string) {
+	b.t.Helper()
+	err := errors.New("not tried")
+	for deadline := time.Now().Add(awaitTimeout); err != nil && time.Now().Before(deadline); {
+		err = chromedp.Do(b.ctx, chromedp.Navigate(b.site+path), chromedp.WaitReady("main"))
+		if err != nil && !strings.Contains(err.Error(), "net::ERR_ABORTED") {
+			break
+		}
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", path, err)
+	}
 }
 
 // until waits for a condition in the page that is open.
