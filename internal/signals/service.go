@@ -109,12 +109,13 @@ func (s *Service) store(ctx context.Context, orgID string, signals []Signal) (ac
 		if accepted = len(fresh); err != nil || accepted == 0 {
 			return err
 		}
-		t := tallyOf(fresh)
-		shares = t.shares(orgID, func(id string) bool { _, ok := known.Get(id); return ok })
-		if err := addCells(ctx, tx, orgID, t, shares); err != nil {
+		if err := s.Watcher.Changed(ctx, tx, orgID); err != nil {
 			return err
 		}
-		return s.Watcher.Changed(ctx, tx, orgID)
+		t := tallyOf(fresh)
+		shares = t.shares(orgID, func(id string) bool { _, ok := known.Get(id); return ok })
+		// The cells come last: whoever counts in the same ones waits from here on.
+		return addCells(ctx, tx, orgID, t, shares)
 	})
 	if err != nil {
 		return accepted, err

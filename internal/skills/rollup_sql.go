@@ -119,17 +119,14 @@ func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 }
 
 func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[gradedSession]bool) ([]grading, error) {
-	var skillIDs, sessions []string
+	pairs := make([][2]string, 0, len(wanted))
 	for w := range wanted {
-		skillIDs, sessions = append(skillIDs, w.skillID), append(sessions, w.session)
+		pairs = append(pairs, [2]string{w.skillID, w.session})
 	}
-	inSkills, skillList := q.Dialect().In("$1", skillIDs)
-	inSessions, sessionList := q.Dialect().In("$2", sessions)
+	table, list := q.Dialect().Pairs("$1", pairs)
 	rows, err := q.Query(ctx, `
-		SELECT `+gradingColumns+` FROM skill_gradings
-		WHERE skill_id`+inSkills+` AND session_hash`+inSessions, skillList, sessionList)
-	all, err := store.All(rows, err, scanGrading)
-	return slices.DeleteFunc(all, func(g grading) bool { return !wanted[gradedSession{g.skillID, g.sessionHash}] }), err
+		SELECT `+gradingColumns+` FROM `+table+` JOIN skill_gradings ON skill_id = pairs.a AND session_hash = pairs.b`, list)
+	return store.All(rows, err, scanGrading)
 }
 
 func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []grading) error {
