@@ -27,20 +27,7 @@ const (
 // there on an organisation with many skills. The time is that of the whole
 // page; its first byte is sooner.
 func benchHome(ctx context.Context, l *lab) ([]row, error) {
-	rows, err := l.homeOn(ctx, "SQLite", func() (string, error) {
-		folder, err := l.folder("home")
-		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	server, err := l.startPostgres(ctx)
-	if err != nil {
-		return rows, err
-	}
-	defer server.stop()
-	more, err := l.homeOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
-	return append(rows, more...), err
+	return l.onBoth(ctx, l.homeOn)
 }
 
 func (l *lab) homeOn(ctx context.Context, database string, fresh func() (string, error)) ([]row, error) {

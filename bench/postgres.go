@@ -26,6 +26,25 @@ type postgres struct {
 	made []string // databases
 }
 
+// onBoth measures on SQLite and then on PostgreSQL. A measurement gets the name
+// of the database and a function that makes an empty one.
+func (l *lab) onBoth(ctx context.Context, measure func(context.Context, string, func() (string, error)) ([]row, error)) ([]row, error) {
+	rows, err := measure(ctx, "SQLite", func() (string, error) {
+		folder, err := l.folder("sqlite")
+		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	server, err := l.startPostgres(ctx)
+	if err != nil {
+		return rows, err
+	}
+	defer server.stop()
+	more, err := measure(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
+	return append(rows, more...), err
+}
+
 func (l *lab) startPostgres(ctx context.Context) (*postgres, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(l.root, "scripts", "with-postgres"),
 		"sh", "-c", `echo "$WHETSTONE_TEST_POSTGRES"; cat >/dev/null`)

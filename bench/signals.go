@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,20 +31,7 @@ func signalTables() []string { return []string{"signals", "signal_contributors",
 // them durable and counted then, beside the driver's batch inserts of the very
 // rows that they leave behind.
 func benchSignals(ctx context.Context, l *lab) ([]row, error) {
-	rows, err := l.signalsOn(ctx, "SQLite", func() (string, error) {
-		folder, err := l.folder("signals")
-		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	server, err := l.startPostgres(ctx)
-	if err != nil {
-		return rows, err
-	}
-	defer server.stop()
-	more, err := l.signalsOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
-	return append(rows, more...), err
+	return l.onBoth(ctx, l.signalsOn)
 }
 
 // signalOrgs is how many organisations send in one round.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -13,20 +12,7 @@ import (
 // benchSignalsRead measures how soon somebody sees what signals say. The
 // answer must not slow down as signals come in.
 func benchSignalsRead(ctx context.Context, l *lab) ([]row, error) {
-	rows, err := l.signalsReadOn(ctx, "SQLite", func() (string, error) {
-		folder, err := l.folder("signals-read")
-		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	server, err := l.startPostgres(ctx)
-	if err != nil {
-		return rows, err
-	}
-	defer server.stop()
-	more, err := l.signalsReadOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
-	return append(rows, more...), err
+	return l.onBoth(ctx, l.signalsReadOn)
 }
 
 // signalsReadOn measures servers with few and with many signals, which take

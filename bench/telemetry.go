@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"time"
 )
 
@@ -25,20 +24,7 @@ const (
 // them durable and counted then, beside the driver's batch inserts of the very
 // rows that they leave behind.
 func benchIngest(ctx context.Context, l *lab) ([]row, error) {
-	rows, err := l.ingestOn(ctx, "SQLite", func() (string, error) {
-		folder, err := l.folder("ingest")
-		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	server, err := l.startPostgres(ctx)
-	if err != nil {
-		return rows, err
-	}
-	defer server.stop()
-	more, err := l.ingestOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
-	return append(rows, more...), err
+	return l.onBoth(ctx, l.ingestOn)
 }
 
 // pushes is how many bodies one round sends.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -19,20 +18,7 @@ const (
 // benchSkillsRead measures how soon somebody sees how a skill does. The answer
 // must not slow down as observations come in.
 func benchSkillsRead(ctx context.Context, l *lab) ([]row, error) {
-	rows, err := l.readOn(ctx, "SQLite", func() (string, error) {
-		folder, err := l.folder("read")
-		return "sqlite:" + filepath.Join(folder, "whetstone.db"), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	server, err := l.startPostgres(ctx)
-	if err != nil {
-		return rows, err
-	}
-	defer server.stop()
-	more, err := l.readOn(ctx, "PostgreSQL", func() (string, error) { return server.database(ctx) })
-	return append(rows, more...), err
+	return l.onBoth(ctx, l.readOn)
 }
 
 // A readSize is a number of observations.
