@@ -38,3 +38,15 @@ func TestClockSetBack(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestClockOfPostgres has a machine whose clock is three hours behind that of
+// the database.
+func TestClockOfPostgres(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "postgres")
+	q := newQueue(t, jobs.Options{DB: db})
+	jobs.Tick(q, time.Now().Add(3*time.Hour))
+	if got := jobs.ClockOf(q).Sub(time.Now()); got < 3*time.Hour-time.Minute || got > 3*time.Hour {
+		t.Errorf("the queue's clock is %v ahead of the machine's, want 3h", got)
+	}
+}

@@ -94,9 +94,11 @@ type engine interface {
 	// selectSaved is SQL for the jobs that a backup keeps.
 	selectSaved() string
 	restore(ctx context.Context, tx *store.Tx, s Saved) error
-	// clock is SQL for the database's own time in microseconds: replicas'
-	// clocks differ.
-	clock() string
+	// now is SQL for the database's own time in microseconds: replicas' clocks
+	// differ.
+	now() string
+	// tick tells what that time has just been.
+	tick(now time.Time)
 	// run claims and runs jobs until the context ends, and drains.
 	run(ctx context.Context) error
 }

@@ -39,6 +39,7 @@ type riverQueue struct {
 	q        *Queue
 	pool     *pgxpool.Pool
 	inserter *river.Client[pgx.Tx] // inserts only, so it needs no handlers
+	clock    pgClock
 }
 
 func newRiver(q *Queue, pool *pgxpool.Pool) (*riverQueue, error) {
@@ -85,25 +86,15 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, o order) error {
 		return err
 	}
 	opts := &river.InsertOpts{MaxAttempts: o.attempts, Metadata: []byte(meta)}
-	if o.at.After(time.Now()) { // River would make one that is due wait, too
-		ahead, err := r.ahead(ctx, tx)
+	if wait := o.at.Sub(time.Now().Round(0)); wait > 0 { // River would make one that is due wait, too
+		now, err := r.askTime(ctx, tx)
 		if err != nil {
 			return err
 		}
-		opts.ScheduledAt = o.at.Add(ahead)
+		opts.ScheduledAt = now.Add(wait)
 	}
 	_, err = r.inserter.InsertTx(ctx, pg, riverArgs{kind: o.kind, raw: o.args}, opts)
 	return err
-}
-
-// ahead is how far the database's clock is ahead of this process's, if that is
-// fast: a negative time, else 0. Jobs are claimed by the database's clock, but
-// River wakes those that were put off by the clock of one of the processes. So
-// a time must have come by both, and an earlier one does no harm.
-func (r *riverQueue) ahead(ctx context.Context, q store.Querier) (time.Duration, error) {
-	rows, err := q.Query(ctx, `SELECT `+r.clock())
-	now, err := store.One(rows, err, "Clock", store.Value[int64])
-	return min(time.UnixMicro(now).Sub(time.Now().Round(0)), 0), err
 }
 
 const (
@@ -141,6 +132,9 @@ func (r *riverQueue) run(ctx context.Context) error {
 		CompletedJobRetentionPeriod: keepCompleted,
 		CancelledJobRetentionPeriod: keepCompleted,
 		DiscardedJobRetentionPeriod: keepDiscarded,
+		// It stands among what is for tests, but is the only way to give River
+		// another clock than the machine's.
+		Test: river.TestConfig{Time: &r.clock},
 	})
 	if err != nil {
 		return err
@@ -162,11 +156,9 @@ type riverWorker struct {
 // Timeout is later than the job's own, which the handler's context has.
 func (w *riverWorker) Timeout(*river.Job[riverArgs]) time.Duration { return w.h.timeout + windDown }
 
-// NextRetry is what Work decided. After a rescue nothing was decided. River
-// takes no time before its own, so a process whose clock is fast tries again
-// late by as much.
+// NextRetry is what Work decided. After a rescue nothing was decided.
 func (w *riverWorker) NextRetry(j *river.Job[riverArgs]) time.Time {
-	return time.Now().Add(max(j.Args.wait, 0))
+	return w.r.clock.Now().Add(j.Args.wait)
 }
 
 // Work runs a job and tells River what becomes of it.
@@ -187,13 +179,12 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	if res.outcome.again() && !w.r.holdAgain(ctx, j) {
 		return nil // another job of this key waits already and is as good
 	}
-	rj.Args.wait = w.r.untilDue(ctx, res)
+	rj.Args.wait = res.wait
 	switch res.outcome {
 	case succeeded:
 		return nil
 	case snoozed:
-		// JobSnooze would refuse the negative wait of a clock that is fast.
-		return &river.JobSnoozeError{Duration: rj.Args.wait}
+		return river.JobSnooze(res.wait)
 	case cancelled:
 		return river.JobCancel(errors.New(res.err))
 	case interrupted:
@@ -201,19 +192,6 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	case retrying, discarded:
 	}
 	return errors.New(res.err)
-}
-
-// untilDue is how long a job that runs again waits, by this process's clock;
-// if that is fast, until a time before now.
-func (r *riverQueue) untilDue(ctx context.Context, res result) time.Duration {
-	if !res.outcome.again() {
-		return 0
-	}
-	ahead, err := r.ahead(context.WithoutCancel(ctx), r.q.db)
-	if err != nil {
-		return res.wait
-	}
-	return res.wait + ahead
 }
 
 // quiet is a logger for a library whose success chatter nobody needs.

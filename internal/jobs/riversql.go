@@ -7,7 +7,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-func (*riverQueue) clock() string { return `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT` }
+func (*riverQueue) now() string { return `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT` }
+
+// askTime asks the database for its time.
+func (r *riverQueue) askTime(ctx context.Context, q store.Querier) (time.Time, error) {
+	rows, err := q.Query(ctx, `SELECT `+r.now())
+	now, err := store.One(rows, err, "Time", store.Value[int64])
+	return time.UnixMicro(now), err
+}
 
 // keyLock is SQL for the number of a key's lock.
 const keyLock = `hashtextextended($1::TEXT || ' ' || $2::TEXT, 0)`

@@ -54,11 +54,20 @@ func unlessDone(ctx context.Context, err error) error {
 	return nil
 }
 
-// beat says that this worker lives.
+// beat says that this worker lives, and learns the database's time.
 func (q *Queue) beat(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, `
-		INSERT INTO job_workers (id, seen_at) VALUES ($1, `+q.engine.clock()+`)
-		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`, q.worker)
+	var now int64
+	err := q.db.InTx(ctx, func(tx *store.Tx) error {
+		rows, err := tx.Query(ctx, `
+			INSERT INTO job_workers (id, seen_at) VALUES ($1, `+q.engine.now()+`)
+			ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
+			RETURNING seen_at`, q.worker)
+		now, err = store.One(rows, err, "Worker", store.Value[int64])
+		return err
+	})
+	if err == nil {
+		q.engine.tick(time.UnixMicro(now))
+	}
 	return err
 }
 
@@ -140,7 +149,7 @@ const deadWorker = "the process that ran it ended"
 func (q *Queue) rescue(ctx context.Context) error {
 	var all []rescued
 	err := q.db.InTx(ctx, func(tx *store.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM job_workers WHERE seen_at < `+q.engine.clock()+` - $1`, q.options.Lease.Microseconds())
+		_, err := tx.Exec(ctx, `DELETE FROM job_workers WHERE seen_at < `+q.engine.now()+` - $1`, q.options.Lease.Microseconds())
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func (q *Queue) planSchedules(ctx context.Context) error {
 				first = 0
 			}
 			if _, err := tx.Exec(ctx, `
-				INSERT INTO job_schedules (kind, next_at) VALUES ($1, `+q.engine.clock()+` + $2)
+				INSERT INTO job_schedules (kind, next_at) VALUES ($1, `+q.engine.now()+` + $2)
 				ON CONFLICT (kind) DO UPDATE SET next_at = `+earlier, s.order.kind, first.Microseconds()); err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func (q *Queue) fireSchedules(ctx context.Context) (time.Duration, error) {
 		kind string
 		in   int64
 	}
-	rows, err := q.db.Query(ctx, `SELECT kind, next_at - `+q.engine.clock()+` FROM job_schedules`)
+	rows, err := q.db.Query(ctx, `SELECT kind, next_at - `+q.engine.now()+` FROM job_schedules`)
 	turns, err := store.All(rows, err, func(row store.Row) (t turn, err error) {
 		err = row.Scan(&t.kind, &t.in)
 		return t, err
@@ -123,8 +123,8 @@ func (q *Queue) fireSchedules(ctx context.Context) (time.Duration, error) {
 func (q *Queue) fire(ctx context.Context, s schedule) error {
 	return q.db.InTx(ctx, func(tx *store.Tx) error {
 		due, err := tx.Exec(ctx, `
-			UPDATE job_schedules SET next_at = `+q.engine.clock()+` + $2
-			WHERE kind = $1 AND next_at <= `+q.engine.clock(), s.order.kind, s.every.Microseconds())
+			UPDATE job_schedules SET next_at = `+q.engine.now()+` + $2
+			WHERE kind = $1 AND next_at <= `+q.engine.now(), s.order.kind, s.every.Microseconds())
 		if err != nil || due == 0 {
 			return err
 		}

@@ -17,8 +17,11 @@ type table struct {
 	wake chan struct{} // holds a token when there may be something to claim
 }
 
-// clock is the machine's own time: all processes of a SQLite file share it.
-func (*table) clock() string { return `CAST(unixepoch('subsec') * 1000000 AS INTEGER)` }
+// now is the machine's own time: all processes of a SQLite file share it.
+func (*table) now() string { return `CAST(unixepoch('subsec') * 1000000 AS INTEGER)` }
+
+// tick has nothing to tell: poll sees what becomes of the machine's clock.
+func (*table) tick(time.Time) {}
 
 func (t *table) insert(ctx context.Context, tx *store.Tx, o order) error {
 	now := store.Micros(time.Now())

@@ -1,0 +1,32 @@
+package jobs
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A pgClock is PostgreSQL's clock as this process knows it. Jobs are claimed
+// by that one. River would plan and wake those that were put off by a
+// process's own, and if that is wrong they would wait for as long as it is.
+type pgClock struct{ last atomic.Pointer[reading] }
+
+// A reading is what PostgreSQL's clock showed.
+type reading struct {
+	shown time.Time
+	at    time.Time // by a clock that nobody sets: time.Since takes the monotonic one
+}
+
+// Now is PostgreSQL's time. Before the first tick it is this machine's.
+func (c *pgClock) Now() time.Time {
+	r := c.last.Load()
+	if r == nil {
+		return time.Now()
+	}
+	return r.shown.Add(time.Since(r.at))
+}
+
+// NowOrNil is nil, for which River's SQL takes PostgreSQL's time.
+func (*pgClock) NowOrNil() *time.Time { return nil }
+
+// tick tells the clock what PostgreSQL's shows.
+func (r *riverQueue) tick(now time.Time) { r.clock.last.Store(&reading{shown: now, at: time.Now()}) }
