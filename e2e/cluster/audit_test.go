@@ -17,10 +17,22 @@ import (
 // what a failure may have left behind. All processes must be up.
 func audit(t *testing.T, l *load) []tally {
 	t.Helper()
+	calm(t, l)
+	return compare(t, l)
+}
+
+// calm ends the writing and lets the service finish its jobs.
+func calm(t *testing.T, l *load) {
+	t.Helper()
 	if err := l.finish(); err != nil {
 		t.Error(err)
 	}
 	awaitIdle(t, l.site)
+}
+
+// compare is what audit does once all is calm.
+func compare(t *testing.T, l *load) []tally {
+	t.Helper()
 	var all []tally
 	for _, w := range l.writers {
 		got, err := w.count(t.Context(), l.site)

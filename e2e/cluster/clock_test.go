@@ -60,7 +60,9 @@ func TestTortureClock(t *testing.T) {
 		// It stays slow: what was planned by a clock that was fast must not wait
 		// for that time to come.
 		set(-4 * time.Hour)
-		r.print(t, l, audit(t, l))
+		calm(t, l)
+		set(0) // else the doctor would complain, and rightly
+		r.print(t, l, compare(t, l))
 	})
 }
 

@@ -66,10 +66,7 @@ func (l limiter) take(ctx context.Context, subject string, limit Limit) (c count
 	start := now.Truncate(limit.Per)
 	end := start.Add(limit.Per)
 	c.secondsLeft = int(end.Sub(now).Seconds()) + 1
-	err = l.db.InGroup(ctx, func(tx *store.Tx) error {
-		c.requests, err = countRequest(ctx, tx, subject, start, end)
-		return err
-	})
+	c.requests, err = countRequest(ctx, l.db, subject, start, end)
 	return c, err
 }
 

@@ -8,12 +8,11 @@ import (
 )
 
 // countRequest returns how many requests the window has with this one.
-func countRequest(ctx context.Context, tx *store.Tx, subject string, start, end time.Time) (int, error) {
-	rows, err := tx.Query(ctx, `
+func countRequest(ctx context.Context, db *store.DB, subject string, start, end time.Time) (int, error) {
+	return store.Returning(ctx, db, "Rate window", store.Value[int], `
 		INSERT INTO rate_windows (subject, starts_at, ends_at, requests) VALUES ($1, $2, $3, 1)
 		ON CONFLICT (subject, starts_at) DO UPDATE SET requests = rate_windows.requests + 1
 		RETURNING requests`, subject, store.Micros(start), store.Micros(end))
-	return store.One(rows, err, "Rate window", store.Value[int])
 }
 
 func deleteOverWindows(ctx context.Context, q store.Querier, before time.Time) error {

@@ -1,13 +1,16 @@
 package jobs
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A pgClock is PostgreSQL's clock as this process knows it. Jobs are claimed
-// by that one. River would plan and wake those that were put off by a
-// process's own, and if that is wrong they would wait for as long as it is.
+// by that one. River would plan and wake jobs by a process's own, and if that
+// is wrong they would wait for as long as it is.
 type pgClock struct{ last atomic.Pointer[reading] }
 
 // A reading is what PostgreSQL's clock showed.
@@ -16,7 +19,12 @@ type reading struct {
 	at    time.Time // by a clock that nobody sets: time.Since takes the monotonic one
 }
 
-// Now is PostgreSQL's time. Before the first tick it is this machine's.
+// staleReading is when a process that runs no jobs, and so is not told the
+// time, looks at the clock again.
+const staleReading = 10 * time.Second
+
+// Now is PostgreSQL's time, or a moment before. Before the first tick it is
+// this machine's.
 func (c *pgClock) Now() time.Time {
 	r := c.last.Load()
 	if r == nil {
@@ -29,4 +37,29 @@ func (c *pgClock) Now() time.Time {
 func (*pgClock) NowOrNil() *time.Time { return nil }
 
 // tick tells the clock what PostgreSQL's shows.
-func (r *riverQueue) tick(now time.Time) { r.clock.last.Store(&reading{shown: now, at: time.Now()}) }
+func (c *pgClock) tick(now time.Time) { c.last.Store(&reading{shown: now, at: time.Now()}) }
+
+func (r *riverQueue) tick(now time.Time) { r.clock.tick(now) }
+
+// look reads PostgreSQL's clock, unless that was done a moment ago.
+func (r *riverQueue) look(ctx context.Context, q store.Querier) error {
+	if last := r.clock.last.Load(); last != nil && time.Since(last.at) < staleReading {
+		return nil
+	}
+	rows, err := q.Query(ctx, `SELECT `+r.now())
+	now, err := store.One(rows, err, "Time", store.Value[int64])
+	if err == nil {
+		r.tick(time.UnixMicro(now))
+	}
+	return err
+}
+
+// An insertClock is a pgClock for jobs that are inserted, whose time River's
+// SQL does not take from PostgreSQL by itself.
+type insertClock struct{ *pgClock }
+
+// NowOrNil is when a job that is inserted now is due.
+func (c insertClock) NowOrNil() *time.Time {
+	now := c.Now()
+	return &now
+}

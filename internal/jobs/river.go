@@ -43,8 +43,13 @@ type riverQueue struct {
 }
 
 func newRiver(q *Queue, pool *pgxpool.Pool) (*riverQueue, error) {
-	inserter, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: quiet(q.log)})
-	return &riverQueue{q: q, pool: pool, inserter: inserter}, err
+	r := &riverQueue{q: q, pool: pool}
+	var err error
+	r.inserter, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Logger: quiet(q.log),
+		Test:   river.TestConfig{Time: insertClock{&r.clock}}, // see run
+	})
+	return r, err
 }
 
 // riverArgs are the arguments of any job as River sees them.
@@ -85,13 +90,12 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, o order) error {
 	if err != nil {
 		return err
 	}
+	if err := r.look(ctx, tx); err != nil {
+		return err
+	}
 	opts := &river.InsertOpts{MaxAttempts: o.attempts, Metadata: []byte(meta)}
 	if wait := o.at.Sub(time.Now().Round(0)); wait > 0 { // River would make one that is due wait, too
-		now, err := r.askTime(ctx, tx)
-		if err != nil {
-			return err
-		}
-		opts.ScheduledAt = now.Add(wait)
+		opts.ScheduledAt = r.clock.Now().Add(wait)
 	}
 	_, err = r.inserter.InsertTx(ctx, pg, riverArgs{kind: o.kind, raw: o.args}, opts)
 	return err

@@ -9,13 +9,6 @@ import (
 
 func (*riverQueue) now() string { return `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT` }
 
-// askTime asks the database for its time.
-func (r *riverQueue) askTime(ctx context.Context, q store.Querier) (time.Time, error) {
-	rows, err := q.Query(ctx, `SELECT `+r.now())
-	now, err := store.One(rows, err, "Time", store.Value[int64])
-	return time.UnixMicro(now), err
-}
-
 // keyLock is SQL for the number of a key's lock.
 const keyLock = `hashtextextended($1::TEXT || ' ' || $2::TEXT, 0)`
 
@@ -24,10 +17,10 @@ const keyLock = `hashtextextended($1::TEXT || ' ' || $2::TEXT, 0)`
 // transaction changes, and be the reason why no other is enqueued for it.
 // Transactions that hold do not wait for each other, unless they are the first.
 func (*riverQueue) hold(ctx context.Context, tx *store.Tx, kind, key string) (bool, error) {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(`+keyLock+`)`, kind, key); err != nil {
-		return false, err
-	}
-	n, err := tx.Exec(ctx, insertKey, kind, key)
+	n, err := tx.Exec(ctx, `
+		WITH lock AS (SELECT pg_advisory_xact_lock_shared(`+keyLock+`))
+		INSERT INTO job_keys (kind, unique_key) SELECT $1, $2 FROM lock
+		ON CONFLICT DO NOTHING`, kind, key)
 	return n == 1, err
 }
 

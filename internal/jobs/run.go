@@ -56,15 +56,10 @@ func unlessDone(ctx context.Context, err error) error {
 
 // beat says that this worker lives, and learns the database's time.
 func (q *Queue) beat(ctx context.Context) error {
-	var now int64
-	err := q.db.InTx(ctx, func(tx *store.Tx) error {
-		rows, err := tx.Query(ctx, `
-			INSERT INTO job_workers (id, seen_at) VALUES ($1, `+q.engine.now()+`)
-			ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
-			RETURNING seen_at`, q.worker)
-		now, err = store.One(rows, err, "Worker", store.Value[int64])
-		return err
-	})
+	now, err := store.Returning(ctx, q.db, "Worker", store.Value[int64], `
+		INSERT INTO job_workers (id, seen_at) VALUES ($1, `+q.engine.now()+`)
+		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
+		RETURNING seen_at`, q.worker)
 	if err == nil {
 		q.engine.tick(time.UnixMicro(now))
 	}

@@ -124,6 +124,22 @@ func (db *DB) InGroup(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.engine.inGroup(ctx, fn)
 }
 
+// Returning runs one statement that writes and returns a row, and reads that.
+// It is InGroup for a single statement: PostgreSQL needs no transaction around
+// it, which saves two of three round trips.
+func Returning[T any](ctx context.Context, db *DB, thing string, scan func(Row) (T, error), sql string, args ...any) (v T, err error) {
+	if _, ok := db.engine.(*postgresEngine); ok {
+		rows, err := db.Query(ctx, sql, args...)
+		return One(rows, err, thing, scan)
+	}
+	err = db.InGroup(ctx, func(tx *Tx) error {
+		rows, err := tx.Query(ctx, sql, args...)
+		v, err = One(rows, err, thing, scan)
+		return err
+	})
+	return v, err
+}
+
 // Query reads rows inside the transaction, its own writes included.
 func (tx *Tx) Query(ctx context.Context, sql string, args ...any) (Rows, error) {
 	return tx.conn.query(ctx, sql, args)
