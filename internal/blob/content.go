@@ -10,6 +10,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -59,7 +60,7 @@ func PutContent(ctx context.Context, b Bucket, r io.Reader) (_ Ref, err error) {
 	}
 
 	hash := sha256.New()
-	if _, err := io.Copy(hash, body); err != nil {
+	if _, err := chunk.Copy(hash, body); err != nil {
 		return Ref{}, err
 	}
 	if _, err := body.Seek(0, io.SeekStart); err != nil {

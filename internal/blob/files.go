@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -117,7 +118,7 @@ func (f *Files) write(name string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, r)
+	_, err = chunk.Copy(file, r)
 	if err == nil {
 		err = file.Sync()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -315,7 +316,7 @@ func canonicalOf(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
 
 func hashOf(r io.Reader) (string, error) {
 	h := sha256.New()
-	_, err := io.Copy(h, r)
+	_, err := chunk.Copy(h, r)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 

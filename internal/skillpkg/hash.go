@@ -6,10 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -67,7 +67,7 @@ func (p *Package) LockHash(ctx context.Context, order Order) (_ string, err erro
 			continue
 		}
 		digest.Write([]byte(f.Path))
-		if _, err := io.Copy(digest, p.content(f)); err != nil {
+		if _, err := chunk.Copy(digest, p.content(f)); err != nil {
 			return "", err
 		}
 	}

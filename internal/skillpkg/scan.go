@@ -10,6 +10,8 @@ import (
 	"hash/maphash"
 	"io"
 	"io/fs"
+
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 )
 
 // specialBits are the mode bits that no file of a skill needs.
@@ -102,7 +104,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	s.at = path
 	offset := s.contents.size
 	digest := sha256.New()
-	size, err := io.Copy(io.MultiWriter(s.contents, digest), &meter{scan: s, path: path, r: body})
+	size, err := chunk.Copy(io.MultiWriter(s.contents, digest), &meter{scan: s, path: path, r: body})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 )
 
 // spoolMemory is how much of a package is kept in memory. Most skills are
@@ -24,9 +26,14 @@ type spool struct {
 	err error
 }
 
+// spools are what closed ones had in memory. Most packages are small, and one
+// that was not leaves nothing here.
+var spools = sync.Pool{New: func() any { return new([]byte) }}
+
 // newSpool returns a spool for about so many bytes.
 func newSpool(expected int64) *spool {
-	return &spool{mem: make([]byte, 0, min(expected, spoolMemory))}
+	mem := *spools.Get().(*[]byte)
+	return &spool{mem: slices.Grow(mem[:0], int(min(expected, spoolMemory)))}
 }
 
 func (s *spool) Write(p []byte) (int, error) {
@@ -93,8 +100,10 @@ func (s *spool) Close() error {
 		return nil
 	}
 	s.closed = true
+	mem := s.mem
 	s.mem = nil
 	if s.file == nil {
+		spools.Put(&mem)
 		return nil
 	}
 	err := s.file.Close()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -40,7 +41,7 @@ func writeFile(dst *os.Root, f File, content io.Reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.Copy(out, content); err != nil {
+	if _, err := chunk.Copy(out, content); err != nil {
 		return err
 	}
 	// The process may have a mask that took bits away.

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -49,7 +50,7 @@ func (p *Package) writeTo(ctx context.Context, out writer) error {
 		if err != nil {
 			return err
 		}
-		if _, err := io.Copy(w, p.content(f)); err != nil {
+		if _, err := chunk.Copy(w, p.content(f)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +120,7 @@ func addContent(out writer, f File, content io.Reader) (string, error) {
 		return "", err
 	}
 	digest := sha256.New()
-	n, err := io.Copy(io.MultiWriter(w, digest), io.LimitReader(content, f.Size))
+	n, err := chunk.Copy(io.MultiWriter(w, digest), io.LimitReader(content, f.Size))
 	if err != nil {
 		return "", err
 	}
