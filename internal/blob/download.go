@@ -38,28 +38,43 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 	if err := o.check(); err != nil {
 		return "", err
 	}
-	u, err := url.Parse(f.publicURL())
+	base, err := f.linkBase()
 	if err != nil {
 		return "", fmt.Errorf("sign blob %s: %w", key, err)
 	}
-	if u.Host == "" {
-		return "", fmt.Errorf("sign blob %s: public URL %q is not absolute", key, u)
-	}
-
 	// Rounded up, so that a URL never holds for less than was asked.
 	expires := time.Now().Add(o.Expires + time.Second - 1).Unix()
-	query := url.Values{paramExpires: {strconv.FormatInt(expires, 10)}}
+	query := paramExpires + "=" + strconv.FormatInt(expires, 10)
 	if o.Filename != "" {
-		query.Set(paramFilename, o.Filename)
+		query += "&" + paramFilename + "=" + url.QueryEscape(o.Filename)
 	}
 	if o.ContentType != "" {
-		query.Set(paramType, o.ContentType)
+		query += "&" + paramType + "=" + url.QueryEscape(o.ContentType)
 	}
-	u.Path = strings.TrimSuffix(u.Path, "/") + downloadPath + key
-	u.RawPath = ""
-	u.RawQuery = query.Encode()
-	u.RawQuery += beforeSig + f.sign(key, u.RawQuery)
-	return u.String(), nil
+	return base + (&url.URL{Path: key}).EscapedPath() + "?" + query + beforeSig + f.sign(key, query), nil
+}
+
+// A linkBase is what signed URLs begin with.
+type linkBase struct{ public, base string }
+
+// linkBase reads the public URL when it has changed: a sync makes a thousand
+// links.
+func (f *Files) linkBase() (string, error) {
+	public := f.publicURL()
+	if last := f.lastBase.Load(); last != nil && last.public == public {
+		return last.base, nil
+	}
+	u, err := url.Parse(public)
+	if err != nil {
+		return "", err
+	}
+	if u.Host == "" {
+		return "", fmt.Errorf("public URL %q is not absolute", public)
+	}
+	u.RawPath, u.RawQuery, u.Fragment = "", "", ""
+	base := strings.TrimSuffix(u.String(), "/") + downloadPath
+	f.lastBase.Store(&linkBase{public, base})
+	return base, nil
 }
 
 // sign returns the signature of a key with the query before it. Neither a key

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ const minSecret = 32
 type Files struct {
 	root      *os.Root
 	publicURL func() string
+	lastBase  atomic.Pointer[linkBase]
 	macs      sync.Pool // of the HMACs that sign with the secret
 	log       *slog.Logger
 

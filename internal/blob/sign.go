@@ -41,6 +41,9 @@ func (o SignOptions) check() error {
 // disposition returns a Content-Disposition header. It is always an
 // attachment: a blob that a user sent us must not open as a page of ours.
 func disposition(filename string) string {
+	if isPlain(filename) {
+		return "attachment; filename=" + filename
+	}
 	name := strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {
 			return -1
@@ -51,4 +54,14 @@ func disposition(filename string) string {
 		return "attachment"
 	}
 	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
+}
+
+// isPlain reports whether a name needs no care at all, as most do.
+func isPlain(name string) bool {
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return strings.Trim(name, ".") != ""
 }

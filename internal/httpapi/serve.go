@@ -167,7 +167,7 @@ var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // newRequestID keeps a proxy's id if it is harmless.
 func newRequestID(r *http.Request) string {
-	if id := r.Header.Get("X-Request-Id"); goodRequestID.MatchString(id) {
+	if id := r.Header.Get("X-Request-Id"); id != "" && goodRequestID.MatchString(id) {
 		return id
 	}
 	return uuid.Must(uuid.NewV7()).String()
