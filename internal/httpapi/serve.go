@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"path"
 	"regexp"
@@ -206,16 +207,23 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// ReadFrom keeps the connection's own way of sending files.
+// ReadFrom keeps the connection's own way of sending files, which it takes for
+// a file or the beginning of one, and for nothing wrapped around that.
 func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	for err == nil {
+	left := int64(math.MaxInt64)
+	if limited, ok := src.(*io.LimitedReader); ok {
+		src, left = limited.R, limited.N
+		defer func() { limited.N -= n }()
+	}
+	for err == nil && left > 0 {
 		r.wait()
 		var copied int64
-		copied, err = io.CopyN(r.ResponseWriter, src, piece)
+		copied, err = io.CopyN(r.ResponseWriter, src, min(piece, left))
 		n += copied
+		left -= copied
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
