@@ -108,7 +108,7 @@ func New(o Options) *API {
 	a := &API{
 		mux:     http.NewServeMux(),
 		auth:    o.Auth,
-		limiter: limiter{db: o.DB},
+		limiter: newLimiter(o.DB),
 		log:     o.Log,
 		metrics: newMetrics(o.Metrics),
 		names:   &schemaNames{},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -51,8 +52,32 @@ func (l Limit) period() string {
 	return l.Per.String()
 }
 
+// A limiter counts requests. Those of a subject that come at the same time are
+// counted together: each would wait for the commit of the one before.
 type limiter struct {
-	db *store.DB
+	db     *store.DB
+	groups *batch.Groups[window, *int]
+}
+
+// A window is a period of a subject, in microseconds.
+type window struct {
+	subject    string
+	start, end int64
+}
+
+// maxCounted is how many requests are counted together.
+const maxCounted = 256
+
+func newLimiter(db *store.DB) limiter {
+	count := func(w window, calls []*batch.Call[*int]) {
+		// The first may have gone, but not the others.
+		now, err := countRequests(context.WithoutCancel(calls[0].Ctx), db, w, len(calls))
+		for i, c := range calls {
+			*c.Value = now - len(calls) + 1 + i
+			c.Answer(err)
+		}
+	}
+	return limiter{db: db, groups: &batch.Groups[window, *int]{Run: count, Max: maxCounted}}
 }
 
 type count struct {
@@ -66,7 +91,7 @@ func (l limiter) take(ctx context.Context, subject string, limit Limit) (c count
 	start := now.Truncate(limit.Per)
 	end := start.Add(limit.Per)
 	c.secondsLeft = int(end.Sub(now).Seconds()) + 1
-	c.requests, err = countRequest(ctx, l.db, subject, start, end)
+	err = l.groups.Do(ctx, window{subject, store.Micros(start), store.Micros(end)}, &c.requests)
 	return c, err
 }
 

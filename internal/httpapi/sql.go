@@ -7,12 +7,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// countRequest returns how many requests the window has with this one.
-func countRequest(ctx context.Context, db *store.DB, subject string, start, end time.Time) (int, error) {
+// countRequests adds requests to a window and returns how many it has then.
+func countRequests(ctx context.Context, db *store.DB, w window, n int) (int, error) {
 	return store.Returning(ctx, db, "Rate window", store.Value[int], `
-		INSERT INTO rate_windows (subject, starts_at, ends_at, requests) VALUES ($1, $2, $3, 1)
-		ON CONFLICT (subject, starts_at) DO UPDATE SET requests = rate_windows.requests + 1
-		RETURNING requests`, subject, store.Micros(start), store.Micros(end))
+		INSERT INTO rate_windows (subject, starts_at, ends_at, requests) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (subject, starts_at) DO UPDATE SET requests = rate_windows.requests + excluded.requests
+		RETURNING requests`, w.subject, w.start, w.end, n)
 }
 
 func deleteOverWindows(ctx context.Context, q store.Querier, before time.Time) error {

@@ -3,6 +3,7 @@ package signals
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"strings"
 )
 
@@ -133,37 +134,72 @@ type cell struct {
 	lastDay       int64
 }
 
-// A tally is what a batch of new signals adds to the cells.
-type tally map[place]*sum
+// A tally is what new signals of an organisation add to its cells.
+type tally struct {
+	orgID string
+	sums  map[place]*sum
+}
 
 // A sum is what is added to one cell.
 type sum struct {
+	id            string // of the cell
 	signals       int64
 	confidenceSum int64
 	lastDay       int64
 	people        map[string]bool
 }
 
-func tallyOf(signals []Signal) tally {
-	t := tally{}
+func newSum() *sum { return &sum{people: map[string]bool{}} }
+
+// tallyOf adds up signals. Those of a batch are mostly of a few kinds, and
+// the ones that count in the same cells are added up first.
+func tallyOf(orgID string, signals []Signal) tally {
+	type kind struct {
+		skill, signal string
+		day           int64
+	}
+	alike := map[kind]*sum{}
+	places := map[kind][]place{}
+	t := tally{orgID: orgID, sums: map[place]*sum{}}
 	for _, s := range signals {
-		for _, p := range s.places() {
-			t.add(p, s)
+		k := kind{s.SkillName, s.Type, s.Day}
+		if s.Session != nil {
+			one := newSum()
+			one.count(s)
+			t.add(s.places(), one)
+			continue
 		}
+		if alike[k] == nil {
+			alike[k], places[k] = newSum(), s.places()
+		}
+		alike[k].count(s)
+	}
+	for k, c := range alike {
+		t.add(places[k], c)
 	}
 	return t
 }
 
-func (t tally) add(p place, s Signal) {
-	c := t[p]
-	if c == nil {
-		c = &sum{people: map[string]bool{}}
-		t[p] = c
-	}
+func (c *sum) count(s Signal) {
 	c.signals++
 	c.lastDay = max(c.lastDay, s.Day)
 	c.people[s.Contributor] = true
 	if s.Confidence != nil {
 		c.confidenceSum += *s.Confidence
+	}
+}
+
+func (t tally) add(places []place, more *sum) {
+	for _, p := range places {
+		c := t.sums[p]
+		if c == nil {
+			c = newSum()
+			c.id = p.id(t.orgID)
+			t.sums[p] = c
+		}
+		c.signals += more.signals
+		c.confidenceSum += more.confidenceSum
+		c.lastDay = max(c.lastDay, more.lastDay)
+		maps.Copy(c.people, more.people)
 	}
 }

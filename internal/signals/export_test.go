@@ -8,7 +8,9 @@ import (
 
 // Store stores signals of any day, as Ingest does with those of a body.
 func (s *Service) Store(ctx context.Context, orgID string, all []Signal) (int, error) {
-	return s.store(ctx, orgID, firstOfEach(all))
+	b := &bodySignals{signals: all}
+	err := s.store(ctx, orgID, []*bodySignals{b})
+	return b.accepted, err
 }
 
 // Names of days and weeks, as the answers have them.

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/lru"
@@ -33,6 +32,9 @@ type Service struct {
 
 	sharesOnce sync.Once
 	shares     *lru.Cache[string, bool] // ids of signal_contributors that are stored
+
+	bodiesOnce sync.Once
+	groups     *batch.Groups[string, *bodySignals] // by organisation
 }
 
 // keptShares is how many shares are remembered: most contributors come again.
@@ -59,12 +61,11 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 	if err != nil {
 		return result, err
 	}
-	sent := len(signals)
-	signals = firstOfEach(signals)
-	if result.Accepted, err = s.store(ctx, c.OrgID, signals); err != nil {
+	b := &bodySignals{signals: signals}
+	if err := s.bodies().Do(ctx, c.OrgID, b); err != nil {
 		return result, err
 	}
-	result.Duplicates = sent - result.Accepted
+	result.Accepted, result.Duplicates = b.accepted, len(signals)-b.accepted
 	return result, nil
 }
 
@@ -91,37 +92,4 @@ func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 	}
 	signals := r.batch(e)
 	return signals, Result{}, r.err()
-}
-
-// firstOfEach sorts by source key, so that two batches lock in one order, and
-// keeps the first of those with the same.
-func firstOfEach(signals []Signal) []Signal {
-	slices.SortStableFunc(signals, func(a, b Signal) int { return strings.Compare(a.SourceKey, b.SourceKey) })
-	return slices.CompactFunc(signals, func(a, b Signal) bool { return a.SourceKey == b.SourceKey })
-}
-
-// store stores signals and counts those that are new, in one transaction.
-func (s *Service) store(ctx context.Context, orgID string, signals []Signal) (accepted int, err error) {
-	known := s.knownShares()
-	var shares map[string]share
-	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
-		fresh, err := insertSignals(ctx, tx, orgID, signals)
-		if accepted = len(fresh); err != nil || accepted == 0 {
-			return err
-		}
-		if err := s.Watcher.Changed(ctx, tx, orgID); err != nil {
-			return err
-		}
-		t := tallyOf(fresh)
-		shares = t.shares(orgID, func(id string) bool { _, ok := known.Get(id); return ok })
-		// The cells come last: whoever counts in the same ones waits from here on.
-		return addCells(ctx, tx, orgID, t, shares)
-	})
-	if err != nil {
-		return accepted, err
-	}
-	for id := range shares {
-		known.Put(id, true, 1)
-	}
-	return accepted, nil
 }

@@ -57,12 +57,11 @@ type share struct {
 
 // shares lists who is in which cell, by the ids of the rows that say so, those
 // that are known left out.
-func (t tally) shares(orgID string, known func(id string) bool) map[string]share {
+func (t tally) shares(known func(id string) bool) map[string]share {
 	shares := map[string]share{}
-	for p, c := range t {
-		cell := p.id(orgID)
+	for p, c := range t.sums {
 		for who := range c.people {
-			if id := hash(cell, who); !known(id) {
+			if id := hash(c.id, who); !known(id) {
 				shares[id] = share{p, who}
 			}
 		}
@@ -90,14 +89,14 @@ func insertContributors(ctx context.Context, tx *store.Tx, shares map[string]sha
 }
 
 // addCells adds the tally to the cells.
-func addCells(ctx context.Context, tx *store.Tx, orgID string, t tally, shares map[string]share) error {
+func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]share) error {
 	fresh, err := insertContributors(ctx, tx, shares)
 	if err != nil {
 		return err
 	}
-	ids := make(map[string]place, len(t))
-	for p := range t {
-		ids[p.id(orgID)] = p
+	ids := make(map[string]place, len(t.sums))
+	for p, c := range t.sums {
+		ids[c.id] = p
 	}
 	keys := slices.Sorted(maps.Keys(ids)) // all lock in one order
 	text := func(of func(place) string) []string {
@@ -110,17 +109,17 @@ func addCells(ctx context.Context, tx *store.Tx, orgID string, t tally, shares m
 		Table: "signal_cells",
 		Columns: []store.Column{
 			store.Col("id", keys),
-			store.Col("org_id", slices.Repeat([]string{orgID}, len(keys))),
+			store.Col("org_id", slices.Repeat([]string{t.orgID}, len(keys))),
 			store.Col("level", text(func(p place) string { return string(p.level) })),
 			store.Col("skill_name", text(func(p place) string { return p.skill })),
 			store.Col("form", text(func(p place) string { return string(p.form) })),
 			store.Col("signal_type", text(func(p place) string { return p.kind })),
 			store.Col("class", text(func(p place) string { return p.class })),
-			store.Col("signals", number(func(p place) int64 { return t[p].signals })),
+			store.Col("signals", number(func(p place) int64 { return t.sums[p].signals })),
 			store.Col("contributors", number(func(p place) int64 { return int64(len(fresh[p])) })),
 			store.Col("few", text(func(p place) string { return fewOf(fresh[p]) })),
-			store.Col("confidence_sum", number(func(p place) int64 { return t[p].confidenceSum })),
-			store.Col("last_day", number(func(p place) int64 { return t[p].lastDay })),
+			store.Col("confidence_sum", number(func(p place) int64 { return t.sums[p].confidenceSum })),
+			store.Col("last_day", number(func(p place) int64 { return t.sums[p].lastDay })),
 		},
 		OnConflict: `ON CONFLICT (id) DO UPDATE SET
 			signals = signal_cells.signals + excluded.signals,

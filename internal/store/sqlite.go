@@ -12,6 +12,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -27,7 +28,7 @@ type sqliteEngine struct {
 	closed  chan struct{}
 
 	closeOnce func() error
-	group     group
+	group     batch.Groups[struct{}, func(*Tx) error]
 
 	mu         sync.Mutex
 	statements map[string]*sql.Stmt // of readers
@@ -44,7 +45,7 @@ func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, 
 		maxConns = defaultReaders
 	}
 	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
-	e.group.run = e.runGroup
+	e.group.Run, e.group.Max, e.group.MaxWaiting = e.runGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
 	var err error
 	if e.writers, err = sql.Open("sqlite", sqliteDSN(path, writerPragmas()...)); err != nil {
@@ -145,31 +146,60 @@ func full(err error) error {
 	return fault.New(fault.Unavailable, "The database cannot be written now; is the disk full?").After(10 * time.Second).Because(err)
 }
 
+const (
+	maxGroup   = 512   // calls in one commit
+	maxWaiting = 8_192 // calls that wait; more are refused
+)
+
 func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
-	return e.group.do(ctx, fn)
+	err := e.group.Do(ctx, struct{}{}, fn)
+	if errors.Is(err, batch.ErrFull) {
+		return fault.New(fault.Unavailable, "The database cannot keep up; try again").After(time.Second)
+	}
+	return err
 }
+
+// A groupCall is a function that shares a transaction.
+type groupCall = batch.Call[func(*Tx) error]
 
 // runGroup runs several functions in one transaction. If one fails, nothing
 // of the shared transaction stays, and each runs in a transaction of its own:
 // a failure is rare and must not be the others' failure.
-func (e *sqliteEngine) runGroup(calls []*call) {
+func (e *sqliteEngine) runGroup(_ struct{}, calls []*groupCall) {
 	if len(calls) > 1 {
 		err := e.inTx(context.Background(), func(tx *Tx) error {
 			for _, c := range calls {
-				if err := c.run(tx); err != nil {
+				if err := runCall(c, tx); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		if err == nil {
-			answer(calls, nil)
+			for _, c := range calls {
+				c.Answer(nil)
+			}
 			return
 		}
 	}
 	for _, c := range calls {
-		c.done <- e.inTx(c.ctx, c.run)
+		c.Answer(e.inTx(c.Ctx, func(tx *Tx) error { return runCall(c, tx) }))
 	}
+}
+
+// runCall calls the function unless its caller has gone. A panic is the
+// caller's error: it runs on another caller's goroutine and must not take that
+// one down.
+func runCall(c *groupCall, tx *Tx) (err error) {
+	if err := c.Ctx.Err(); err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a grouped transaction: %v", p)
+		}
+	}()
+	return c.Value(tx)
 }
 
 // ping also finds out that the file was moved away: open connections would

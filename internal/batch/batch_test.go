@@ -1,0 +1,148 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/whetstone-dev/whetstone/internal/batch"
+)
+
+// TestCallsShareARun lets calls of two keys come while the first of each runs.
+func TestCallsShareARun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		var mu sync.Mutex
+		runs := map[string][][]int{}
+		g := batch.Groups[string, int]{Max: 3, Run: func(key string, calls []*batch.Call[int]) {
+			<-open
+			var values []int
+			for _, c := range calls {
+				values = append(values, c.Value)
+				c.Answer(nil)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			runs[key] = append(runs[key], values)
+		}}
+		var wg sync.WaitGroup
+		for i := range 5 {
+			for _, key := range []string{"a", "b"} {
+				wg.Go(func() {
+					if err := g.Do(t.Context(), key, i); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait() // so that they come in this order
+		}
+		close(open)
+		wg.Wait()
+		for _, key := range []string{"a", "b"} {
+			if want := [][]int{{0}, {1, 2, 3}, {4}}; !slices.EqualFunc(runs[key], want, slices.Equal) {
+				t.Errorf("the runs of %s took %v, want %v", key, runs[key], want)
+			}
+		}
+	})
+}
+
+func TestEachCallHasItsAnswer(t *testing.T) {
+	t.Parallel()
+	odd := errors.New("odd")
+	g := batch.Groups[struct{}, int]{Max: 10, Run: func(_ struct{}, calls []*batch.Call[int]) {
+		for _, c := range calls {
+			switch {
+			case c.Value == 4:
+				panic("four")
+			case c.Value == 8: // forgotten
+			case c.Value%2 == 1:
+				c.Answer(odd)
+			default:
+				c.Answer(nil)
+			}
+		}
+	}}
+	for value, want := range []string{"", "odd", "", "odd", "panic in a shared run: four", "odd", "", "odd", "the call was not answered"} {
+		err := g.Do(t.Context(), struct{}{}, value)
+		if got := text(err); !strings.Contains(got, want) || (want == "") != (err == nil) {
+			t.Errorf("%d was answered %q, want %q", value, got, want)
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestTooManyWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		g := batch.Groups[int, int]{Max: 1, MaxWaiting: 2, Run: func(_ int, calls []*batch.Call[int]) {
+			<-open
+			calls[0].Answer(nil)
+		}}
+		var wg sync.WaitGroup
+		for range 3 { // one runs, two wait
+			wg.Go(func() {
+				if err := g.Do(context.Background(), 1, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		if err := g.Do(t.Context(), 1, 0); !errors.Is(err, batch.ErrFull) {
+			t.Errorf("the fourth got %v, want ErrFull", err)
+		}
+		close(open)
+		wg.Wait()
+		if err := g.Do(t.Context(), 1, 0); err != nil {
+			t.Errorf("after all were served: %v", err)
+		}
+	})
+}
+
+// TestTwoLead lets two runs of a key go on at once, and no third.
+func TestTwoLead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		open := make(chan struct{})
+		var running, served atomic.Int32
+		g := batch.Groups[int, int]{Max: 2, Leaders: 2, Run: func(_ int, calls []*batch.Call[int]) {
+			running.Add(1)
+			<-open
+			running.Add(-1)
+			for _, c := range calls {
+				served.Add(1)
+				c.Answer(nil)
+			}
+		}}
+		var wg sync.WaitGroup
+		for range 9 {
+			wg.Go(func() {
+				if err := g.Do(t.Context(), 1, 0); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for left := 9; left > 0; { // 1 and 1, 2 and 2, 2 and then 1
+			synctest.Wait()
+			if n := running.Load(); n > 2 || n < 2 && left > 2 {
+				t.Fatalf("%d runs go on with %d calls left", n, left)
+			}
+			open <- struct{}{}
+			synctest.Wait()
+			left = 9 - int(served.Load())
+		}
+		wg.Wait()
+	})
+}
