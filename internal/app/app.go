@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -136,9 +138,18 @@ func (a *App) Run(ctx context.Context) error {
 	if a.config.Has(config.Worker) {
 		g.Go(func() error { return a.parts.queue.Run(ctx) })
 	}
+	go giveBack()
 	err := g.Wait()
 	a.log.Info("stopped")
 	return err
+}
+
+// giveBack returns the memory that only the start needed. Much of it is in the
+// pool of the library that migrates, and a pool is emptied by the second
+// collection after its last use.
+func giveBack() {
+	runtime.GC()
+	debug.FreeOSMemory()
 }
 
 func (a *App) serve(ctx context.Context) (err error) {
