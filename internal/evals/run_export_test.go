@@ -20,6 +20,9 @@ func (s *Service) Iterate(ctx context.Context, orgID, runID string, n int) error
 	return s.iterate(ctx, iterate{OrgID: orgID, RunID: runID, N: n})
 }
 
+// NewestRunsOf reads the newest runs of suites.
+var NewestRunsOf = newestRuns
+
 // SplitQueries splits queries as the start of an improve run does.
 func SplitQueries(queries []Query, holdout float64, seed int64) []Query {
 	return splitQueries(queries, holdout, seed)

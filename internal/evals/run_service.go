@@ -210,6 +210,22 @@ func (s *Service) Runs(ctx context.Context, orgID, suiteID string, limit, offset
 	return runsOfSuite(ctx, s.DB, suiteID, limit, offset)
 }
 
+// NewestRuns returns the newest run of each of these suites of the
+// organisation, by the suite's id; those that were never run are missing. It is
+// one query, however many suites there are.
+func (s *Service) NewestRuns(ctx context.Context, orgID string, suites []Suite) (map[string]Run, error) {
+	ids := make([]string, len(suites))
+	for i, suite := range suites {
+		ids[i] = suite.ID
+	}
+	runs, err := newestRuns(ctx, s.DB, orgID, ids)
+	newest := map[string]Run{}
+	for _, r := range runs {
+		newest[r.SuiteID] = r
+	}
+	return newest, err
+}
+
 // A Report is a run with what came of its cases.
 type Report struct {
 	Run

@@ -117,6 +117,18 @@ func runsOfSuite(ctx context.Context, q store.Querier, suiteID string, limit, of
 	return runs, total, err
 }
 
+// newestRuns reads the newest run of each suite that has one, in no order.
+func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
+	in, list := q.Dialect().In("$2", suiteIDs)
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+` FROM eval_runs
+		WHERE org_id = $1 AND id IN (
+			SELECT (SELECT MAX(r.id) FROM eval_runs r WHERE r.suite_id = s.id)
+			FROM eval_suites s WHERE s.org_id = $1 AND s.id`+in+`
+		)`, orgID, list)
+	return store.All(rows, err, scanRunHead)
+}
+
 func runStatus(ctx context.Context, q store.Querier, id string) (Status, error) {
 	rows, err := q.Query(ctx, `SELECT status FROM eval_runs WHERE id = $1`, id)
 	return store.One(rows, err, "Eval run", store.Value[Status])

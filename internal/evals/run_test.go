@@ -1,6 +1,7 @@
 package evals_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -155,6 +157,58 @@ func TestRunAccess(t *testing.T) {
 		stranger.get(suitesPath+"/"+id+"/runs").wantError(404, "Eval suite not found")
 		stranger.post(suitesPath+"/"+id+"/runs", object{"subject": object{"entry_id": entryID}}).wantError(404, "Eval suite not found")
 		c.get(runsPath+run+"?case_id=nothing").wantError(404, "Case not found")
+	})
+}
+
+// counting counts the queries that go through it.
+type counting struct {
+	store.Querier
+	queries int
+}
+
+func (c *counting) Query(ctx context.Context, sql string, args ...any) (store.Rows, error) {
+	c.queries++
+	return c.Querier.Query(ctx, sql, args...)
+}
+
+// TestNewestRuns: the last runs of many suites are one query.
+func TestNewestRuns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		c, stranger := w.org("acme"), w.org("other")
+		var suites []evals.Suite
+		want := map[string]string{}
+		for n := range 4 {
+			suite := c.create(deterministic(exact("a", "a")))
+			id := suite["id"].(string)
+			suites = append(suites, evals.Suite{ID: id})
+			for range n { // the first was never run
+				want[id] = c.start(suite)["id"].(string)
+			}
+		}
+		theirs := stranger.create(deterministic(exact("a", "a")))
+		stranger.start(theirs)
+		c.start(c.create(deterministic(exact("a", "a")))) // nobody asks for it
+		suites = append(suites, evals.Suite{ID: theirs["id"].(string)})
+		found, err := w.evals.NewestRuns(t.Context(), c.org.ID, suites)
+		got := map[string]string{}
+		for suite, run := range found {
+			got[suite] = run.ID
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("newest runs (-want +got):\n%s%v", diff, err)
+		}
+		if found, err := w.evals.NewestRuns(t.Context(), c.org.ID, nil); len(found) != 0 || err != nil {
+			t.Errorf("of no suites: %v, %v", found, err)
+		}
+		counter, ids := &counting{Querier: db}, make([]string, len(suites))
+		for i, s := range suites {
+			ids[i] = s.ID
+		}
+		if runs, err := evals.NewestRunsOf(t.Context(), counter, c.org.ID, ids); counter.queries != 1 || len(runs) != 3 || err != nil {
+			t.Errorf("%d runs by %d queries, %v; want 3 by one", len(runs), counter.queries, err)
+		}
 	})
 }
 

@@ -41,18 +41,15 @@ func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	for _, src := range view.Sources {
 		labels[src.ID] = src.Label
 	}
+	newest, err := s.Evals.NewestRuns(v.Context(), org, found)
 	for i, suite := range found {
 		view.Rows[i].Suite = suite
 		if suite.SourceID != nil {
 			view.Rows[i].SourceLabel = labels[*suite.SourceID]
 		}
-		runs, _, err := s.Evals.Runs(v.Context(), org, suite.ID, 1, 0)
-		if err != nil {
-			return view, err
-		}
-		if len(runs) > 0 {
-			view.Rows[i].Last = &runs[0]
+		if run, ok := newest[suite.ID]; ok {
+			view.Rows[i].Last = &run
 		}
 	}
-	return view, nil
+	return view, err
 }
