@@ -150,7 +150,7 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 // pages makes the dashboard.
 func (a *App) pages(p *parts) (err error) {
 	p.web, err = web.New(web.Parts{
-		Auth: p.auth, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
+		Auth: p.auth, Audit: p.audit, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
 		Alerts: p.alerts, Sources: p.sources, Evals: p.evals, Repohost: p.repohost, Community: p.community,
 		Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: a.log.With("in", "web"),
 	})

@@ -2,10 +2,8 @@ package audit
 
 import (
 	"context"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -27,32 +25,7 @@ type listInput struct {
 // filter reads the input's times.
 func (in listInput) filter() (Filter, error) {
 	f := Filter{Actor: in.Actor, Action: in.Action, Target: in.Target, Before: in.Cursor, Limit: in.Limit}
-	var issues []fault.Issue
-	for _, given := range []struct {
-		name, text string
-		field      **time.Time
-	}{{"since", in.Since, &f.Since}, {"until", in.Until, &f.Until}} {
-		if given.text == "" {
-			continue
-		}
-		t, err := parseTime(given.text)
-		if err != nil {
-			issues = append(issues, fault.At(given.name, "%s must be an RFC 3339 time or a day like 2026-01-02", given.name))
-		}
-		*given.field = &t
-	}
-	if len(issues) > 0 {
-		return f, fault.Issues(issues...)
-	}
-	return f, nil
-}
-
-// parseTime reads a time or a day.
-func parseTime(text string) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	return time.Parse(time.DateOnly, text)
+	return f, f.Between(in.Since, in.Until)
 }
 
 type entryOutput struct {

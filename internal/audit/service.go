@@ -25,6 +25,38 @@ type Filter struct {
 	Limit        int
 }
 
+// Between reads the times that a person or a program gives, RFC 3339 or a day;
+// an empty one leaves its end open.
+func (f *Filter) Between(since, until string) error {
+	var issues []fault.Issue
+	for _, given := range []struct {
+		name, text string
+		field      **time.Time
+	}{{"since", since, &f.Since}, {"until", until, &f.Until}} {
+		if given.text == "" {
+			continue
+		}
+		t, err := parseTime(given.text)
+		if err != nil {
+			issues = append(issues, fault.At(given.name, "%s must be an RFC 3339 time or a day like 2026-01-02", given.name))
+			continue
+		}
+		*given.field = &t
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+// parseTime reads a time or a day.
+func parseTime(text string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	return time.Parse(time.DateOnly, text)
+}
+
 // List returns an organisation's entries, newest first: at most the limit, and
 // whether there are more. A Before that names no entry is invalid.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) (_ []Entry, more bool, err error) {

@@ -57,6 +57,18 @@ func (s *Service) Failing(ctx context.Context, orgID string) ([]Failing, error) 
 	return failingOfOrg(ctx, s.DB, orgID)
 }
 
+// Standing returns which of these ids are of a thing that the organisation still
+// has: a skill, an entry, an alert, a source, a suite, a run, an improve run, a
+// proposal or a connection. It is one query.
+func (s *Service) Standing(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
+	found, err := standing(ctx, s.DB, orgID, ids)
+	stands := map[string]bool{}
+	for _, id := range found {
+		stands[id] = true
+	}
+	return stands, err
+}
+
 // Changes lists what happened in an organisation since a time, newest first,
 // at most so many.
 func (s *Service) Changes(ctx context.Context, orgID string, since time.Time, limit int) ([]Change, error) {

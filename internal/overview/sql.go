@@ -154,3 +154,21 @@ func lastDecided(ctx context.Context, q store.Querier, orgID, userID string, sin
 		return d, err
 	})
 }
+
+// standing finds which of these ids are of something that an organisation has
+// a page for.
+func standing(ctx context.Context, q store.Querier, orgID string, ids []string) ([]string, error) {
+	in, list := q.Dialect().In("$2", ids)
+	of := `WHERE org_id = $1 AND id` + in
+	rows, err := q.Query(ctx, `
+		SELECT id FROM skills `+of+`
+		UNION ALL SELECT id FROM registry_entries `+of+`
+		UNION ALL SELECT id FROM alert_rules `+of+`
+		UNION ALL SELECT id FROM cloud_sources `+of+`
+		UNION ALL SELECT id FROM eval_suites `+of+`
+		UNION ALL SELECT id FROM eval_runs `+of+`
+		UNION ALL SELECT id FROM improve_runs `+of+`
+		UNION ALL SELECT id FROM proposals `+of+`
+		UNION ALL SELECT id FROM repohost_connections `+of, orgID, list)
+	return store.All(rows, err, store.Value[string])
+}

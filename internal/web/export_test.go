@@ -12,6 +12,9 @@ var (
 	Short     = short
 	NewSpark  = newSpark
 	NewChart  = newChart
+
+	AuditAreas     = auditAreas
+	PagesOfTargets = pagesOfTargets
 )
 
 // DiffFile and the other names are those of the tests' values.
@@ -28,6 +31,16 @@ func Markdown(text string) (template.HTML, error) { return (&Service{}).markdown
 func Forms() (paths []string) {
 	for _, r := range routes() {
 		if r.method == "POST" {
+			paths = append(paths, r.path)
+		}
+	}
+	return paths
+}
+
+// PagePaths lists the paths of pages.
+func PagePaths() (paths []string) {
+	for _, r := range routes() {
+		if r.method == "GET" {
 			paths = append(paths, r.path)
 		}
 	}

@@ -111,6 +111,7 @@ func routes() []route {
 		{method: "GET", path: "/settings/keys", permission: access.Admin, do: (*Service).keys},
 		{method: "POST", path: "/settings/keys", permission: access.Admin, do: (*Service).createKey},
 		{method: "POST", path: "/settings/keys/{id}/revoke", permission: access.Admin, do: (*Service).revokeKey},
+		{method: "GET", path: "/settings/audit", permission: access.Admin, do: (*Service).audit},
 		{method: "GET", path: "/settings/connect", permission: access.Read, do: (*Service).connect},
 		{method: "POST", path: "/settings/connect", permission: access.Admin, do: (*Service).connectWithKey},
 	}

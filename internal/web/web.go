@@ -77,6 +77,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/evals"
@@ -95,6 +96,7 @@ import (
 // Parts are what the pages show and change.
 type Parts struct {
 	Auth      *auth.Service
+	Audit     *audit.Service
 	Overview  *overview.Service
 	Skills    *skills.Service
 	Registry  *registry.Service

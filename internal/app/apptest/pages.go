@@ -107,6 +107,7 @@ func Pages() map[string]Row {
 		"GET /settings/keys":             {},
 		"POST /settings/keys":            form("", "name=<new>", nil),
 		"POST /settings/keys/{}/revoke":  spending("key", "<key>", "x="),
+		"GET /settings/audit":            {Query: "actor=user&action=evals.&target=<text>&since=2020-01-02&until=2120-01-02"},
 		"GET /settings/connect":          {},
 		"POST /settings/connect":         form("", "for=agents", nil),
 	}

@@ -1,0 +1,177 @@
+package web
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+)
+
+// auditView is a page of the audit log.
+type auditView struct {
+	Rows     []auditRow
+	Form     auditForm
+	Filtered bool
+	Areas    []auditArea
+	Actors   []string // that the filter offers
+	Newest   string   // the address of the first page; "" on it
+	Older    string   // that of the next; "" at the end
+}
+
+// auditForm is the filter as it was typed, with the names of the API.
+type auditForm struct{ Actor, Action, Target, Since, Until string }
+
+// An auditRow is an entry in words.
+type auditRow struct {
+	audit.Entry
+	Who, How         string
+	Did, Thing, Link string
+	Facts            []auditFact
+}
+
+// auditShown is how many entries a page lists.
+const auditShown = 50
+
+// audit shows who changed what, newest first.
+func (s *Service) audit(v *visit) (answer, error) {
+	q := v.URL.Query()
+	form := auditForm{Actor: trimmed(q, "actor"), Action: trimmed(q, "action"), Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until")}
+	view := auditView{Form: form, Filtered: form != auditForm{}, Areas: auditAreas}
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	if err != nil {
+		return answer{}, err
+	}
+	names := map[string]string{}
+	for _, u := range users {
+		names[u.ID] = personName(u)
+		view.Actors = append(view.Actors, u.Email)
+	}
+	f := audit.Filter{Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"), Limit: auditShown}
+	if err := f.Between(form.Since, form.Until); err != nil {
+		return show("settings_audit", "Audit log", view).refused(err)
+	}
+	entries, more, err := s.Audit.List(v.Context(), v.Caller.OrgID, f)
+	if err != nil {
+		return show("settings_audit", "Audit log", view).refused(err)
+	}
+	if view.Rows, err = s.auditRows(v, entries, names); err != nil {
+		return answer{}, err
+	}
+	if f.Before != "" {
+		view.Newest = auditPage(q, "")
+	}
+	if more {
+		view.Older = auditPage(q, entries[len(entries)-1].ID)
+	}
+	return show("settings_audit", "Audit log", view), nil
+}
+
+func trimmed(q url.Values, name string) string { return strings.TrimSpace(q.Get(name)) }
+
+// auditPage is the address of the page after an entry, with the same filter.
+func auditPage(q url.Values, cursor string) string {
+	q = maps.Clone(q)
+	q.Del("cursor")
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	return "/settings/audit?" + q.Encode()
+}
+
+// auditRows puts entries into words, with links to what is still there and the
+// caller may see.
+func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]string) ([]auditRow, error) {
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.Target.ID)
+		for name, value := range e.Detail {
+			if id, ok := value.(string); ok && isOwn(pagesOfTargets[name]) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	stands, err := s.Overview.Standing(v.Context(), v.Caller.OrgID, ids)
+	if err != nil {
+		return nil, err
+	}
+	l := linker{stands, visible(v.Caller)}
+	rows := make([]auditRow, len(entries))
+	for i, e := range entries {
+		rows[i] = newAuditRow(e, l, names)
+		if e.Target.Kind == "organisation" {
+			rows[i].Thing = v.Caller.OrgName
+		}
+	}
+	return rows, nil
+}
+
+func newAuditRow(e audit.Entry, l linker, names map[string]string) auditRow {
+	row := auditRow{
+		Entry: e, Who: cmp.Or(e.ActorName, whoWords[e.Actor]), Did: didWords(e.Action), Thing: cmp.Or(e.Target.Name, e.Target.ID),
+		Link: l.link(e.Target.Kind, e.Target.ID), Facts: auditFacts(e.Detail),
+	}
+	if e.Target.Kind == "alert" {
+		row.Thing = strings.ReplaceAll(row.Thing, "_", " ") // its name is its type
+	}
+	if e.ActorName != "" {
+		row.How = viaWords[e.Via]
+	}
+	for i, f := range row.Facts {
+		row.Facts[i].Value = cmp.Or(names[f.Value], shortID(f.Value))
+		row.Facts[i].Link = l.link(strings.ReplaceAll(f.Name, " ", "_"), f.Value)
+	}
+	return row
+}
+
+// A linker knows which things have a page for the caller.
+type linker struct {
+	stands  map[string]bool // by id
+	visible map[string]bool // by the path of routes.go
+}
+
+// link is the path of a thing's page, or "".
+func (l linker) link(kind, id string) string {
+	path := pagesOfTargets[kind]
+	switch {
+	case path == "" || !l.visible[path]:
+		return ""
+	case !isOwn(path):
+		return path
+	case l.stands[id]:
+		return path[:strings.LastIndex(path, "/")] + pathTo(id)
+	}
+	return ""
+}
+
+// visible are the paths of the pages that a caller may ask for.
+func visible(c access.Caller) map[string]bool {
+	paths := map[string]bool{}
+	for _, r := range routes() {
+		if r.method == http.MethodGet && r.check(c) == nil {
+			paths[r.path] = true
+		}
+	}
+	return paths
+}
+
+// Known reports whether the filter of actions offers the one that is in force.
+func (a auditView) Known() bool {
+	return slices.ContainsFunc(a.Areas, func(area auditArea) bool {
+		return area.Prefix == a.Form.Action || slices.ContainsFunc(area.Words, func(w auditWords) bool { return w.Action == a.Form.Action })
+	})
+}
+
+// DateField is the type of the field for a time: a program's filter may be more
+// exact than a day, which a field for days would not show.
+func (a auditView) DateField(value string) string {
+	if _, err := time.Parse(time.DateOnly, value); err != nil && value != "" {
+		return "text"
+	}
+	return "date"
+}
