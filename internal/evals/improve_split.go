@@ -53,6 +53,13 @@ func queriesOf(suite Suite) (queries []Query, leftOut int, err error) {
 	return queries, leftOut, nil
 }
 
+// CheckImprove says as a Conflict what keeps improve runs from taking the
+// suite's queries; nil if nothing does. The suite must have its cases.
+func (s Suite) CheckImprove() error {
+	_, _, err := queriesOf(s)
+	return err
+}
+
 // splitQueries holds a share of the queries out, of each expectation the same
 // share and never all. It is the same for the same seed.
 func splitQueries(queries []Query, holdout float64, seed int64) []Query {

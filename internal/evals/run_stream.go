@@ -51,15 +51,24 @@ func (s *Service) Events(ctx context.Context, orgID, runID, lastEventID string) 
 	if len(events) == 0 && r.Status.over() {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, nil
 	}
+	return s.stream(r.ID, func(ctx context.Context, out *eventStream) error { return s.follow(ctx, out, r.ID, after) }), nil
+}
+
+// stream answers with the events of a run that follow sends.
+func (s *Service) stream(runID string, follow func(context.Context, *eventStream) error) httpapi.Stream {
 	return func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Accel-Buffering", "no")
-		stream := &eventStream{w: w, control: http.NewResponseController(w)}
-		if err := s.follow(req.Context(), stream, r.ID, after); err != nil && req.Context().Err() == nil {
-			s.Log.WarnContext(req.Context(), "a stream of events ended early", "run", r.ID, "err", err)
+		out := &eventStream{w: w, control: http.NewResponseController(w)}
+		err := out.comment("ok")
+		if err == nil {
+			err = follow(req.Context(), out)
 		}
-	}, nil
+		if err != nil && req.Context().Err() == nil {
+			s.Log.WarnContext(req.Context(), "a stream of events ended early", "run", runID, "err", err)
+		}
+	}
 }
 
 // eventID reads the id of the last event that a reader saw; none is 0.
@@ -76,9 +85,6 @@ func eventID(text string) (int64, error) {
 
 // follow sends events until the run is over or the reader has gone.
 func (s *Service) follow(ctx context.Context, out *eventStream, runID string, after int64) error {
-	if err := out.comment("ok"); err != nil {
-		return err
-	}
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {

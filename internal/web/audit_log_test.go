@@ -207,7 +207,7 @@ func TestAuditLogIsInert(t *testing.T) {
 		wantText("rolled back "+payload[:30], "n 1.5", "no no", "yes yes", "changed the code host's settings of default")
 	checkPage(t, p)
 	q := url.QueryEscape(payload)
-	admin.get("/settings/audit?actor="+q+"&action="+q+"&target="+q).want(http.StatusOK).wantInert().wantText("No entry matches")
+	admin.get("/settings/audit?actor=" + q + "&action=" + q + "&target=" + q).want(http.StatusOK).wantInert().wantText("No entry matches")
 	admin.get("/settings/audit?since=" + q + "&cursor=" + q).want(http.StatusBadRequest).wantInert()
 }
 

@@ -129,6 +129,9 @@ func (a auditor) workshop() {
 	a.send("/suites/{id}", suite, "evals.suite.change", form)
 	run := a.send("/suites/{id}/runs", suite+"/runs", "evals.run.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
 	a.send("/runs/{id}/cancel", run+"/cancel", "evals.run.cancel", nil)
+	many := a.newSuite("many", invoices...)
+	improve := a.send("/suites/{id}/improve-runs", many+"/improve-runs", "evals.improve.start", url.Values{"subject": {"source:" + id(path)}}).Header.Get("Location")
+	a.send("/improve-runs/{id}/cancel", improve+"/cancel", "evals.improve.cancel", nil)
 	a.send("/suites/{id}/delete", suite+"/delete", "evals.suite.delete", nil)
 
 	suggestion, err := json.Marshal(object{"ID": uuid.NewString(), "Query": "q", "Provenance": "missed_query", "LastObservedAt": time.Now()})

@@ -111,7 +111,7 @@ var viaWords = map[audit.Via]string{audit.Web: "in a browser", audit.API: "throu
 // path without an id is that of a list, which is always there.
 var pagesOfTargets = map[string]string{
 	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}", "run": "/runs/{id}",
-	"proposal": "/proposals/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
+	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
 	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }

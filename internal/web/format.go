@@ -198,7 +198,7 @@ var badgeKinds = map[string]string{
 	"warning": "warn", "warn": "warn", "retrying": "warn", "outdated": "warn", "behind": "warn", "modified": "warn", "edited": "warn",
 	"suspended": "warn", "rolled_back": "warn", "skipped": "warn", "update_available": "warn", "reminder": "warn", "error": "warn",
 	"not_runnable": "warn", "unclear": "warn", "fixed": "good", "broken": "bad",
-	"critical": "bad", "fail": "bad", "failed": "bad", "firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
+	"critical": "bad", "fail": "bad", "failed": "bad", "failed_transient": "bad", "failed_terminal": "bad", "firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }
 

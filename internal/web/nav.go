@@ -11,7 +11,7 @@ import (
 // navItem is one entry of the menu.
 type navItem struct {
 	Path, Label, Icon string
-	Also              string // other pages that belong to it begin so
+	Also              []string // other pages that belong to it begin so
 	Current           bool
 }
 
@@ -21,11 +21,11 @@ var menu = []navItem{
 	{Path: "/skills", Label: "Skills", Icon: "skills"},
 	{Path: "/review", Label: "Review", Icon: "review"},
 	{Path: "/sources", Label: "Sources", Icon: "sources"},
-	{Path: "/suites", Label: "Suites", Icon: "suites", Also: "/runs"},
+	{Path: "/suites", Label: "Suites", Icon: "suites", Also: []string{"/runs", "/improve-runs"}},
 	{Path: "/registry", Label: "Registry", Icon: "registry"},
 	{Path: "/repohost", Label: "Code host", Icon: "repohost"},
 	{Path: "/alerts", Label: "Alerts", Icon: "alerts"},
-	{Path: "/community", Label: "Community", Icon: "community", Also: "/signals"},
+	{Path: "/community", Label: "Community", Icon: "community", Also: []string{"/signals"}},
 	{Path: "/proposals", Label: "Proposals", Icon: "proposals"},
 	{Path: "/settings", Label: "Settings", Icon: "settings"},
 }
@@ -40,7 +40,7 @@ func navFor(c access.Caller, path string) []navItem {
 		})
 	})
 	for i, n := range items {
-		items[i].Current = within(path, n.Path) || n.Also != "" && within(path, n.Also)
+		items[i].Current = within(path, n.Path) || slices.ContainsFunc(n.Also, func(also string) bool { return within(path, also) })
 	}
 	return items
 }

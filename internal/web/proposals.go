@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 )
@@ -40,8 +41,9 @@ func (s *Service) proposals(v *visit) (answer, error) {
 // proposalView is one proposal with what it rests on.
 type proposalView struct {
 	proposals.Proposal
-	Evidence []evidenceRow
-	Reviewer string
+	Evidence   []evidenceRow
+	Reviewer   string
+	ImproveRun string // the id of the run that proposed it; "" if none did, or it is gone
 }
 
 // An evidenceRow is one fact of the evidence.
@@ -60,7 +62,22 @@ func (s *Service) proposal(v *visit) (answer, error) {
 		}
 		view.Reviewer = names[*p.ReviewedBy]
 	}
-	return show("proposal", "Proposal for "+p.SkillName, view), nil
+	view.ImproveRun, err = s.improveRunOf(v, p)
+	return show("proposal", "Proposal for "+p.SkillName, view), err
+}
+
+// improveRunOf is the id of the improve run that made a proposal, which may have
+// gone with its suite since; "" if there is none.
+func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
+	var evidence evals.ImproveEvidence
+	if err := json.Unmarshal(p.Evidence, &evidence); err != nil || evidence.ImproveRunID == "" {
+		return "", nil // evidence has any shape
+	}
+	r, err := s.Evals.ImproveRun(v.Context(), v.Caller.OrgID, evidence.ImproveRunID)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	return r.ID, err
 }
 
 // moves are the buttons of a proposal.

@@ -57,6 +57,7 @@ func (s *Service) functions() template.FuncMap {
 		"percent":  percent,
 		"plural":   plural,
 		"points":   points,
+		"score":    scoreText,
 		"short":    short,
 		"sortlink": newSortLink,
 		"time":     timeText,

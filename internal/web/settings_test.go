@@ -126,7 +126,7 @@ func TestMenuMarks(t *testing.T) {
 	b := w.as(access.Owner)
 	for path, want := range map[string]string{
 		"/": "Home", "/skills": "Skills", "/signals": "Community", "/signals/pdf": "Community", "/community": "Community",
-		"/runs/none": "Suites", "/suites/new": "Suites", "/settings/keys": "Settings", "/settings": "Settings", "/alerts/new": "Alerts",
+		"/runs/none": "Suites", "/improve-runs/none": "Suites", "/settings/audit": "Settings", "/suites/new": "Suites", "/settings/keys": "Settings", "/settings": "Settings", "/alerts/new": "Alerts",
 	} {
 		var got []string
 		for _, a := range b.get(path).all("a") {

@@ -26,6 +26,7 @@ type suiteView struct {
 	RunCount int
 	PerPage  int
 	Run      runForm
+	Improve  improvePart
 }
 
 // suiteForm is what a person types.
@@ -145,7 +146,10 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 		return view, err
 	}
 	view.PerPage = runsPerPage
-	view.Runs, view.RunCount, err = s.Evals.Runs(v.Context(), org, id, runsPerPage, v.offset(runsPerPage))
+	if view.Runs, view.RunCount, err = s.Evals.Runs(v.Context(), org, id, runsPerPage, v.offset(runsPerPage)); err != nil {
+		return view, err
+	}
+	view.Improve, err = s.improvePart(v, view)
 	return view, err
 }
 
@@ -306,15 +310,21 @@ func (s *Service) startRun(v *visit) (answer, error) {
 	return show("suite", view.Name, view).refused(err)
 }
 
-func (f runForm) run() (n evals.NewRun, err error) {
-	kind, id, _ := strings.Cut(f.Subject, ":")
+// subjectOf reads which skill a form names; missing says what to do about none.
+func subjectOf(text, missing string) (evals.SkillRef, error) {
+	kind, id, _ := strings.Cut(text, ":")
 	switch kind {
 	case "source":
-		n.Subject.SourceID = id
+		return evals.SkillRef{SourceID: id}, nil
 	case "entry":
-		n.Subject.EntryID = id
-	default:
-		return n, fault.Invalid("subject", "choose the skill to test")
+		return evals.SkillRef{EntryID: id}, nil
+	}
+	return evals.SkillRef{}, fault.Invalid("subject", "%s", missing)
+}
+
+func (f runForm) run() (n evals.NewRun, err error) {
+	if n.Subject, err = subjectOf(f.Subject, "choose the skill to test"); err != nil {
+		return n, err
 	}
 	if n.Trials, err = strconv.Atoi(cmp.Or(f.Trials, "1")); err != nil || n.Trials < 1 || n.Trials > maxTrials {
 		return n, fault.Invalid("trials", "trials must be 1 to %d", maxTrials)

@@ -45,8 +45,8 @@
 //
 // Scripts share app.js's names: localTimes(element) turns the times of new content.
 //
-// Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, badge (a
-// status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
+// Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, score (an
+// evals.Score as 3 of 4), badge (a status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
 // (path with escaped parts), markdown (sanitised).
 //
 // Partials (templates/partials.html), each with what it takes:
@@ -62,6 +62,7 @@
 //	{{template "excerpt" .Lines}}          an []excerptLine, see excerpt
 //	{{template "problems" .}}              what was wrong with a form
 //	{{template "count" .Signals}}          a *int that is withheld where it is nil
+//	{{template "improve-runs" .Rows}}      an []improveRow
 //
 // Tables are <div class="scroll"><table>...</table></div>; cards are <section class="card">;
 // a row of figures is <dl class="figures">; buttons are button, .button; .quiet and .danger

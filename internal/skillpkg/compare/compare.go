@@ -38,6 +38,11 @@ func Packages(ctx context.Context, before, after *skillpkg.Package) ([]byte, err
 	return b.Bytes(), nil
 }
 
+// Texts returns the unified diff between two texts, which it calls by a name.
+func Texts(name, before, after string) []byte {
+	return diff.Diff("a/"+name, []byte(before), "b/"+name, []byte(after))
+}
+
 // changedPaths lists the files that are not the same in both packages, sorted.
 func changedPaths(before, after *skillpkg.Package) []string {
 	hashes := map[string][2]string{}

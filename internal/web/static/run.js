@@ -1,4 +1,5 @@
-// A run while it goes on: its progress and verdicts as they come.
+// A run or an improve run while it goes on: its progress, and its verdicts or
+// descriptions as they come.
 "use strict";
 
 const live = document.querySelector("[data-events]");
@@ -22,7 +23,19 @@ function progress({ done, total }) {
   live.querySelector("[data-all]").textContent = total;
 }
 
+// refresh shows what the server makes by now of the parts that grow.
+async function refresh() {
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of document.querySelectorAll("[data-fresh]")) {
+    const fresh = page.querySelector(`[data-fresh="${CSS.escape(part.dataset.fresh)}"]`);
+    if (fresh) part.replaceChildren(...fresh.children);
+  }
+}
+
 function follow() {
+  let iterations = 0;
   const events = new EventSource(live.dataset.events);
   events.addEventListener("progress", (event) => progress(JSON.parse(event.data)));
   events.addEventListener("case", (event) => {
@@ -38,6 +51,9 @@ function follow() {
     if (run.finished_at) {
       events.close();
       location.reload(); // the figures are made by the server
+    } else if (run.iterations > iterations) {
+      iterations = run.iterations;
+      refresh().catch(() => {}); // the next description brings it
     }
   });
 }

@@ -1,0 +1,205 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+)
+
+// improvePart is what a suite's page says of its improve runs.
+type improvePart struct {
+	Form  improveForm
+	Why   string // it cannot be started; "" if it can
+	Runs  []improveRow
+	Count int
+}
+
+// improveForm is an improve run to be started.
+type improveForm struct{ Subject, Iterations, Holdout string }
+
+// An improveRow is an improve run in a list.
+type improveRow struct {
+	evals.ImproveRun
+	Before, After evals.Score // held-out queries: with the current description, and the winner's
+	Tried         int         // descriptions beside the current one
+}
+
+const (
+	improveShown    = 5 // on the page of a suite
+	improvePerPage  = 20
+	maxIterations   = 10
+	percentHeldOut  = "40"
+	triesByDefault  = "3"
+	leastHeldOut    = 10
+	mostHeldOut     = 90
+	percentOfShare  = 100
+	improveRunsPath = "improve-runs"
+)
+
+// improvePart reads what the page of a suite needs; the view has all else.
+func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
+	part.Form = improveForm{view.Run.Subject, triesByDefault, percentHeldOut}
+	if problem, ok := errors.AsType[*fault.Error](view.CheckImprove()); ok {
+		part.Why = problem.Message
+	} else if len(view.Sources)+len(view.Entries) == 0 {
+		part.Why = "There is no skill to improve: upload a source, or publish an entry."
+	}
+	part.Runs, part.Count, err = s.improveRows(v, view.ID, evals.ImproveFilter{Limit: improveShown})
+	return part, err
+}
+
+func (s *Service) improveRows(v *visit, suiteID string, f evals.ImproveFilter) ([]improveRow, int, error) {
+	f.SuiteID = suiteID
+	runs, total, err := s.Evals.ImproveRuns(v.Context(), v.Caller.OrgID, f)
+	rows := make([]improveRow, len(runs))
+	for i, r := range runs {
+		rows[i] = improveRow{ImproveRun: r, Tried: max(0, len(r.Iterations)-1)}
+		for _, it := range r.Iterations {
+			if it.N == 0 {
+				rows[i].Before = it.HeldOut
+			}
+			if r.Winner != nil && it.N == *r.Winner {
+				rows[i].After = it.HeldOut
+			}
+		}
+	}
+	return rows, total, err
+}
+
+// improveRunsView is a page of a suite's improve runs.
+type improveRunsView struct {
+	SuiteID, SuiteName string
+	Rows               []improveRow
+	Total, PerPage     int
+}
+
+func (s *Service) improveRuns(v *visit) (answer, error) {
+	suite, err := s.Evals.Suite(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, PerPage: improvePerPage}
+	view.Rows, view.Total, err = s.improveRows(v, suite.ID, evals.ImproveFilter{Limit: improvePerPage, Offset: v.offset(improvePerPage)})
+	return show("improve_runs", "Improve runs of "+suite.Name, view), err
+}
+
+// startImprove starts an improve run and leads to it.
+func (s *Service) startImprove(v *visit) (answer, error) {
+	id := v.PathValue("id")
+	form := improveForm{v.FormValue("subject"), v.FormValue("iterations"), v.FormValue("holdout")}
+	n, err := form.run(id)
+	if err == nil {
+		var r evals.ImproveRun
+		if r, err = s.Evals.StartImprove(v.Context(), v.Caller, n); err == nil {
+			return redirect(pathTo(improveRunsPath, r.ID), ""), nil
+		}
+	}
+	view, more := s.suiteView(v, id)
+	if more != nil {
+		return answer{}, more
+	}
+	view.Improve.Form = form
+	view.Troubles = troubles(view.Issues, view.Form.Text, false)
+	return show("suite", view.Name, view).refused(err)
+}
+
+func (f improveForm) run(suiteID string) (n evals.NewImproveRun, err error) {
+	n.SuiteID = suiteID
+	if n.Subject, err = subjectOf(f.Subject, "choose the skill to improve"); err != nil {
+		return n, err
+	}
+	if n.MaxIterations, err = strconv.Atoi(cmp.Or(f.Iterations, triesByDefault)); err != nil || n.MaxIterations < 1 || n.MaxIterations > maxIterations {
+		return n, fault.Invalid("iterations", "descriptions to try must be 1 to %d", maxIterations)
+	}
+	share, err := strconv.Atoi(cmp.Or(f.Holdout, percentHeldOut))
+	if err != nil || share < leastHeldOut || share > mostHeldOut {
+		return n, fault.Invalid("holdout", "held out must be %d to %d percent", leastHeldOut, mostHeldOut)
+	}
+	n.Holdout = float64(share) / percentOfShare
+	return n, nil
+}
+
+// improveRunView is one improve run.
+type improveRunView struct {
+	evals.ImproveRun
+	SuiteName string
+	Over      bool
+	Rows      []candidate
+	Current   *candidate // nil until it is scored
+	Best      *candidate // the winner; nil without one
+	Diff      []diffFile // of its description
+}
+
+// A candidate is a description that was tried.
+type candidate struct {
+	evals.Iteration
+	Text string // "" if nothing usable was written
+	Won  bool
+}
+
+func (s *Service) improveRun(v *visit) (answer, error) {
+	r, err := s.Evals.ImproveRun(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	suite, err := s.Evals.Suite(v.Context(), v.Caller.OrgID, r.SuiteID)
+	view := improveRunView{ImproveRun: r, SuiteName: suite.Name, Over: r.FinishedAt != nil, Rows: make([]candidate, len(r.Iterations))}
+	for i, it := range r.Iterations {
+		c := candidate{Iteration: it, Won: r.Winner != nil && *r.Winner == it.N}
+		if it.Description != nil {
+			c.Text = *it.Description
+		}
+		view.Rows[i] = c
+		if it.N == 0 {
+			view.Current = &view.Rows[i]
+		}
+		if c.Won {
+			view.Best, view.Diff = &view.Rows[i], proseDiff("description", r.Description, c.Text)
+		}
+	}
+	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
+}
+
+// proseDiff compares two texts of a few sentences, sentence by sentence: as
+// lines they are too long to show what changed.
+func proseDiff(name, before, after string) []diffFile {
+	files := readDiff(string(compare.Texts(name, sentences(before), sentences(after))))
+	for i, f := range files {
+		files[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
+	}
+	return files
+}
+
+// sentences puts each sentence on a line of its own.
+func sentences(text string) string {
+	return strings.NewReplacer(". ", ".\n", "! ", "!\n", "? ", "?\n").Replace(strings.TrimSpace(text)) + "\n"
+}
+
+// scoreText says how many queries of those with a verdict passed.
+func scoreText(s evals.Score) string {
+	if s.Cases == 0 {
+		return none
+	}
+	return fmt.Sprintf("%d of %d", s.Passed, s.Cases)
+}
+
+// improveEvents streams how far an improve run has come.
+func (s *Service) improveEvents(v *visit) (answer, error) {
+	events, err := s.Evals.ImproveEvents(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
+	return stream(v, events), err
+}
+
+func (s *Service) cancelImprove(v *visit) (answer, error) {
+	r, err := s.Evals.CancelImprove(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return redirect(pathTo(improveRunsPath, r.ID), "The improve run was cancelled; what it found is kept."), nil
+}
