@@ -54,6 +54,7 @@ func hostileTexts(t *testing.T, c *chromium) {
 	entry := h.registry()
 	source := h.sources(skill)
 	suite := h.suites(source)
+	improve := h.improve(source)
 	h.reviews(source, suite)
 	h.contributions()
 	h.people()
@@ -63,18 +64,19 @@ func hostileTexts(t *testing.T, c *chromium) {
 	shows := map[string]bool{}
 	b.follow([]string{
 		"/sources/" + source + "/diff", "/runs/" + h.runs[1] + "/compare?with=" + h.runs[0], "/skills/" + url.PathEscape(evilName), "/registry/" + entry, "/registry/" + entry + "/versions/1.0.0?file=" + url.QueryEscape(evilName+".md"),
-		"/registry/" + entry + "/versions/2.0.0?from=1.0.0", "/sources/" + source, "/suites/" + suite, "/suites/" + suite + "?as=json",
+		"/registry/" + entry + "/versions/2.0.0?from=1.0.0", "/sources/" + source, "/suites/" + suite, "/suites/" + suite + "?as=json", "/improve-runs/" + improve,
 		"/signals/" + url.PathEscape(evilName), "/community?skill=" + url.QueryEscape(evilName),
 	}, func(kind string) {
 		shows[kind] = strings.Contains(run(b, chromedp.TextContent("body")), "window.pwned=1")
 		b.checkPage("hostile " + kind)
 	},
-		"/skills/{}", "/sources/{}", "/sources/{}/diff", "/suites/{}", "/runs/{}", "/registry/{}", "/registry/{}/versions/{}", "/repohost/connections/{}",
-		"/alerts/{}", "/proposals", "/signals/{}", "/settings/members", "/settings/keys", "/review", "/account")
+		"/skills/{}", "/sources/{}", "/sources/{}/diff", "/suites/{}", "/runs/{}", "/suites/{}/improve-runs", "/improve-runs/{}", "/registry/{}",
+		"/registry/{}/versions/{}", "/repohost/connections/{}", "/alerts/{}", "/proposals", "/signals/{}", "/settings/members", "/settings/keys", "/settings/audit",
+		"/review", "/account")
 	for _, kind := range []string{
 		"/", "/skills", "/skills/{}", "/review", "/sources", "/sources/{}", "/sources/{}/diff", "/suites", "/suites/{}", "/runs/{}", "/runs/{}/compare", "/registry",
 		"/registry/{}", "/registry/{}/versions/{}", "/repohost", "/repohost/connections/{}", "/alerts", "/alerts/{}", "/alerts/new", "/community", "/signals",
-		"/signals/{}", "/proposals", "/proposals/{}", "/settings/members", "/settings/keys",
+		"/signals/{}", "/proposals", "/proposals/{}", "/suites/{}/improve-runs", "/improve-runs/{}", "/settings/members", "/settings/keys", "/settings/audit",
 	} {
 		if !shows[kind] {
 			t.Errorf("%s shows no hostile text, so that this says nothing of it", kind)
@@ -85,6 +87,7 @@ func hostileTexts(t *testing.T, c *chromium) {
 		"/skills?q=" + q + "&sort=" + q + "&status=" + q, "/registry?q=" + q + "&of=" + q, "/device?code=" + url.QueryEscape(evilName), "/" + url.PathEscape(evil),
 		"/runs/" + url.PathEscape(evilName), "/review?source=" + q, "/proposals?skill=" + q + "&status=" + q, "/sources/" + url.PathEscape(evilName),
 		"/repohost/connections/new?repo=" + q + "&branch=" + q, "/suites/new?source=" + q + "&as=json", "/alerts/new?skill_id=" + q,
+		"/settings/audit?actor=" + q + "&action=" + q + "&target=" + q, "/settings/audit?since=" + q + "&until=" + q + "&cursor=" + q,
 		"/registry/" + entry + "/versions/" + url.PathEscape(evilName), "/login?next=javascript:alert(1)",
 	} {
 		b.visit(path)
@@ -208,7 +211,7 @@ func (h *planter) suites(source string) string {
 	for _, suite := range []string{judged, rules} {
 		for range 2 { // to be compared
 			id := h.text(h.post("/api/v1/eval-suites/"+suite+"/runs", object{"subject": object{"source_id": source}}), "run", "id")
-			h.over(id)
+			h.over("/api/v1/eval-runs/"+id, "run")
 			h.runs = append(h.runs, id)
 		}
 	}
@@ -216,15 +219,31 @@ func (h *planter) suites(source string) string {
 }
 
 // over waits until a run has ended.
-func (h *planter) over(run string) {
+func (h *planter) over(path, name string) {
 	h.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
-	for h.api(h.key, "GET", "/api/v1/eval-runs/"+run, nil)["run"].(object)["finished_at"] == nil {
+	for h.api(h.key, "GET", path, nil)[name].(object)["finished_at"] == nil {
 		if time.Now().After(deadline) {
 			h.t.Fatal("the run does not end")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// improve looks for a better description of the source's skill, and returns
+// the id of the improve run.
+func (h *planter) improve(source string) string {
+	h.t.Helper()
+	var cases []object
+	for _, word := range []string{"read", "book", "check", "pay", "file"} { // the description lacks them, so that another wins
+		cases = append(cases, object{"case_kind": "trigger_query", "query": word + " the supplier invoice", "expectation": "should_trigger"})
+	}
+	suite := h.text(h.post("/api/v1/eval-suites", object{
+		"name": evilName + " queries", "source_kind": "manual", "verifier_kind": "llm_judge", "cases_json": cases,
+	}), "suite", "id")
+	id := h.text(h.post("/api/v1/improve-runs", object{"suite_id": suite, "source_id": source}), "improve_run", "id")
+	h.over("/api/v1/improve-runs/"+id, "improve_run")
+	return id
 }
 
 // reviews decides on one suggestion; others wait.

@@ -43,6 +43,7 @@ func TestBrowser(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) { test.do(c.tab(t, site), key) })
 		}
 	})
+	t.Run("live improve run", func(t *testing.T) { liveImproveRun(t, c) })
 	t.Run("hostile", func(t *testing.T) { hostileTexts(t, c) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,11 +33,7 @@ func TestDemo(t *testing.T) {
 		s.wantDemoAlerts(t)
 		s.wantDemoSources(t)
 		s.wantDemoRuns(t)
-		eventually(t, "two proposals", func() bool {
-			var body struct{ Proposals []any }
-			s.into(t, "/api/v1/proposals", &body)
-			return len(body.Proposals) == 2
-		})
+		s.wantDemoProposals(t)
 		if err := s.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +45,36 @@ func TestDemo(t *testing.T) {
 		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "it has 6 people. The demo fills only an empty one") {
 			t.Errorf("a second filling: %v, want a conflict", err)
 		}
+	})
+}
+
+// wantDemoProposals waits for those of the signals, and for the improve runs,
+// which may propose, too.
+func (s *service) wantDemoProposals(t *testing.T) {
+	t.Helper()
+	eventually(t, "two proposals of contributors", func() bool {
+		var body struct {
+			Proposals []struct {
+				ProposedBy string `json:"proposed_by"`
+			}
+		}
+		s.into(t, "/api/v1/proposals", &body)
+		count := 0
+		for _, p := range body.Proposals {
+			if p.ProposedBy == "contributor_aggregate" {
+				count++
+			}
+		}
+		return count == 2
+	})
+	eventually(t, "the end of two improve runs", func() bool {
+		var body struct {
+			Runs []struct{ Status string } `json:"improve_runs"`
+		}
+		s.into(t, "/api/v1/improve-runs", &body)
+		return len(body.Runs) == 2 && !slices.ContainsFunc(body.Runs, func(r struct{ Status string }) bool {
+			return r.Status != "succeeded" && r.Status != "no_winner"
+		})
 	})
 }
 

@@ -66,6 +66,9 @@ func (f *filling) addSources(ctx context.Context) error {
 		if err := f.run(ctx, suite, evals.PreviousBaseline); err != nil {
 			return err
 		}
+		if err := f.improve(ctx, suite); err != nil {
+			return err
+		}
 		if err := f.review(ctx, s, src.ID, suite.ID); err != nil {
 			return err
 		}
@@ -129,6 +132,15 @@ func triggerCase(query string, e evals.Expectation) (c evals.Fields, err error) 
 
 func (f *filling) run(ctx context.Context, suite evals.Suite, b evals.Baseline) error {
 	_, err := f.Evals.StartRun(ctx, f.people[0], suite.ID, evals.NewRun{Subject: evals.SkillRef{SourceID: *suite.SourceID}, Baseline: b})
+	return err
+}
+
+// improve lets the suite look for a better description. The split of its queries
+// is drawn, so that not every demo has a winner.
+func (f *filling) improve(ctx context.Context, suite evals.Suite) error {
+	_, err := f.Evals.StartImprove(ctx, f.people[1], evals.NewImproveRun{
+		Subject: evals.SkillRef{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
+	})
 	return err
 }
 

@@ -3,6 +3,7 @@ package evals_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -374,6 +375,73 @@ func TestImproveChanged(t *testing.T) {
 		skills.gone = true
 		if run = c.step(run, 1); run["status"] != "failed_terminal" || run["error"] != "subject_gone: Entry not found" {
 			t.Errorf("a skill that is gone gives %v", run)
+		}
+	})
+}
+
+// improveEvents opens the stream of an improve run; what it returns reads it to
+// its end.
+func (w *world) improveEvents(c *client, id, after string) func() *httptest.ResponseRecorder {
+	w.t.Helper()
+	stream, err := w.evals.ImproveEvents(w.t.Context(), c.org.ID, id, after)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func() *httptest.ResponseRecorder {
+		answer := httptest.NewRecorder()
+		stream(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, "/", nil))
+		return answer
+	}
+}
+
+// TestImproveEvents: a reader is told of every step, and of the end once.
+func TestImproveEvents(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c := iterating(t, db, writing(t, "Things that are red."))
+		run := c.improve(c.create(colours()))
+		id := run["id"].(string)
+		read, events := make(chan string, 1), w.improveEvents(c, id, "")
+		go func() { read <- events().Body.String() }()
+		for n := range 2 {
+			run = c.step(run, n)
+		}
+		if run["status"] != "succeeded" {
+			t.Fatalf("the run is %v", run)
+		}
+		const end = "id: 1\nevent: status\ndata: {\"status\":\"succeeded\",\"progress\":{\"done\":60,\"total\":60},\"iterations\":2,\"finished_at\":\""
+		if got := <-read; !strings.HasPrefix(got, ": ok\n\nid: ") || strings.Count(got, end) != 1 || strings.Count(got, "id: 1\n") != 1 {
+			t.Errorf("a reader from the beginning is told\n%s\nwant the end once: %s", got, end)
+		}
+		// Whoever left before the end learns of it, whoever saw it need not come back.
+		if got := w.improveEvents(c, id, "0")(); !strings.Contains(got.Body.String(), end) {
+			t.Errorf("a reader that comes back is told %s", got.Body)
+		}
+		if got := w.improveEvents(c, id, "1")(); got.Code != http.StatusNoContent {
+			t.Errorf("a reader that saw the end is told %d %s", got.Code, got.Body)
+		}
+		if _, err := w.evals.ImproveEvents(t.Context(), c.org.ID, id, "x"); !fault.Is(err, fault.Malformed) {
+			t.Errorf("no id of an event: %v", err)
+		}
+		if _, err := w.evals.ImproveEvents(t.Context(), w.org("other").org.ID, id, ""); !fault.Is(err, fault.NotFound) {
+			t.Errorf("another organisation's: %v", err)
+		}
+	})
+}
+
+// TestImproveEventsEnd: the stream of a run that waits ends with the service.
+func TestImproveEventsEnd(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		closing := make(chan struct{})
+		w := newWorld(t, db, builtin(t), func(s *evals.Service) { s.Closing = closing })
+		c := w.org("acme")
+		id := c.improve(c.create(colours()))["id"].(string)
+		ended, events := make(chan string, 1), w.improveEvents(c, id, "")
+		go func() { ended <- events().Body.String() }()
+		close(closing)
+		if got := <-ended; !strings.Contains(got, `"status":"queued"`) {
+			t.Errorf("when the service stops: %s", got)
 		}
 	})
 }

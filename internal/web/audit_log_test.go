@@ -45,7 +45,7 @@ func (p *page) entries() (all []string) {
 				cells = append(cells, textOf(n))
 			}
 		}
-		all = append(all, strings.Join(cells[1:3], " | "))
+		all = append(all, cells[1])
 	}
 	return all
 }
@@ -73,9 +73,9 @@ func TestAuditLog(t *testing.T) {
 		checkPage(t, p)
 		got := strings.Join(p.entries(), "\n")
 		for _, want := range []string{
-			"@example.org in a browser | made the key CI (holder admin-", "permissions read and write)",
-			"| deleted the suite short-lived (", "| started a run of pdf (baseline none, suite " + id(suite)[:13] + "… , trials 1)", "| made the source pdf (type upload)",
-			"somebody on the server | made the organisation default (plan team)",
+			"@example.org made the key CI (holder admin-", "permissions read and write)",
+			"deleted the suite short-lived (", "started a run of pdf (baseline none, suite " + id(suite)[:13] + "… , trials 1)", "made the source pdf (type upload)",
+			"somebody on the server made the organisation default (plan team)",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no entry says %q:\n%s", want, got)
@@ -87,9 +87,7 @@ func TestAuditLog(t *testing.T) {
 				t.Errorf("a link to %s: %v, want %v", path, !want, want)
 			}
 		}
-		if !strings.Contains(p.body, "evals.suite.delete") || !strings.Contains(textOf(p.doc), "request ") {
-			t.Error("an entry does not say what it is recorded as")
-		}
+		p.wantText("evals.suite.delete in a browser, request ")
 		// Whoever may not open a thing gets no link to it.
 		narrowed := w.as(access.AdminRole, access.Admin).get("/settings/audit").want(http.StatusOK).wantText("made the source pdf")
 		if slices.Contains(narrowed.hrefs(), source) {

@@ -70,3 +70,13 @@ diff /dev/null b/new.txt
 		t.Error("no error after the context ended")
 	}
 }
+
+func TestTexts(t *testing.T) {
+	const want = "diff a/note b/note\n--- a/note\n+++ b/note\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+	if got := string(compare.Texts("note", "one\ntwo\n", "one\nthree\n")); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := compare.Texts("note", "one\n", "one\n"); len(got) != 0 {
+		t.Errorf("equal texts differ: %q", got)
+	}
+}
