@@ -91,7 +91,7 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 	for _, e := range entries {
 		ids = append(ids, e.Target.ID)
 		for name, value := range e.Detail {
-			if id, ok := value.(string); ok && isOwn(pagesOfTargets[name]) {
+			if id, ok := value.(string); ok && ofOne(pagesOfTargets[name]) {
 				ids = append(ids, id)
 			}
 		}
@@ -141,7 +141,7 @@ func (l linker) link(kind, id string) string {
 	switch {
 	case path == "" || !l.visible[path]:
 		return ""
-	case !isOwn(path):
+	case !ofOne(path):
 		return path
 	case l.stands[id]:
 		return path[:strings.LastIndex(path, "/")] + pathTo(id)

@@ -107,9 +107,11 @@ func TestAuditFilters(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		admin := w.as(access.AdminRole)
+		var many []audit.Entry
 		for n := range 60 {
-			w.record(audit.Entry{Action: "alerts.rule.disable", Target: audit.Target{Kind: "alert", ID: fmt.Sprint("gone-", n), Name: "no_data"}})
+			many = append(many, audit.Entry{Action: "alerts.rule.disable", Target: audit.Target{Kind: "alert", ID: fmt.Sprint("gone-", n), Name: "no_data"}})
 		}
+		w.record(many...)
 		w.record(audit.Entry{Action: "registry.entry.delete", Target: audit.Target{Kind: "entry", ID: "old", Name: "pdf tools"}})
 		const log = "/settings/audit"
 		for query, want := range map[string]int{
@@ -142,9 +144,8 @@ func TestAuditFilters(t *testing.T) {
 		first := admin.get(log + "?action=alerts.")
 		older := next(first)
 		second := admin.get(older).want(http.StatusOK).wantText("Newest").wantNoText("Older")
-		all := append(first.texts("tr")[1:], second.texts("tr")[1:]...)
-		if got := len(second.entries()); got != 10 || len(all) != 60 {
-			t.Errorf("the second page has %d entries, both %d", got, len(all))
+		if got := len(first.entries()) + len(second.entries()); got != 60 {
+			t.Errorf("both pages have %d entries, want 60", got)
 		}
 		if newest := "/settings/audit?action=alerts."; !slices.Contains(second.hrefs(), newest) {
 			t.Errorf("no link back to %s", newest)

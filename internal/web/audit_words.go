@@ -116,8 +116,8 @@ var pagesOfTargets = map[string]string{
 	"bundle": "/community",
 }
 
-// isOwn reports whether a path is of one thing.
-func isOwn(path string) bool { return strings.HasSuffix(path, "}") }
+// ofOne reports whether a path is that of one thing, not of a list.
+func ofOne(path string) bool { return strings.HasSuffix(path, "}") }
 
 // An auditFact is one thing that an entry says beside its action.
 type auditFact struct{ Name, Value, Link string }

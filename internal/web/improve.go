@@ -32,20 +32,19 @@ type improveRow struct {
 }
 
 const (
-	improveShown    = 5 // on the page of a suite
-	improvePerPage  = 20
-	maxIterations   = 10
-	percentHeldOut  = "40"
-	triesByDefault  = "3"
-	leastHeldOut    = 10
-	mostHeldOut     = 90
-	percentOfShare  = 100
-	improveRunsPath = "improve-runs"
+	improveShown   = 5 // on the page of a suite
+	improvePerPage = 20
+	// What the API takes, and takes for granted.
+	maxIterations             = 10
+	leastHeldOut, mostHeldOut = 10, 90 // percent
+	defaultIterations         = "3"
+	defaultHeldOut            = "40"
 )
 
-// improvePart reads what the page of a suite needs; the view has all else.
+// improvePart reads what the page of a suite says of its improve runs; the view
+// has all else.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
-	part.Form = improveForm{view.Run.Subject, triesByDefault, percentHeldOut}
+	part.Form = improveForm{view.Run.Subject, defaultIterations, defaultHeldOut}
 	if problem, ok := errors.AsType[*fault.Error](view.CheckImprove()); ok {
 		part.Why = problem.Message
 	} else if len(view.Sources)+len(view.Entries) == 0 {
@@ -98,7 +97,7 @@ func (s *Service) startImprove(v *visit) (answer, error) {
 	if err == nil {
 		var r evals.ImproveRun
 		if r, err = s.Evals.StartImprove(v.Context(), v.Caller, n); err == nil {
-			return redirect(pathTo(improveRunsPath, r.ID), ""), nil
+			return redirect(pathTo("improve-runs", r.ID), ""), nil
 		}
 	}
 	view, more := s.suiteView(v, id)
@@ -115,14 +114,14 @@ func (f improveForm) run(suiteID string) (n evals.NewImproveRun, err error) {
 	if n.Subject, err = subjectOf(f.Subject, "choose the skill to improve"); err != nil {
 		return n, err
 	}
-	if n.MaxIterations, err = strconv.Atoi(cmp.Or(f.Iterations, triesByDefault)); err != nil || n.MaxIterations < 1 || n.MaxIterations > maxIterations {
+	if n.MaxIterations, err = strconv.Atoi(cmp.Or(f.Iterations, defaultIterations)); err != nil || n.MaxIterations < 1 || n.MaxIterations > maxIterations {
 		return n, fault.Invalid("iterations", "descriptions to try must be 1 to %d", maxIterations)
 	}
-	share, err := strconv.Atoi(cmp.Or(f.Holdout, percentHeldOut))
+	share, err := strconv.Atoi(cmp.Or(f.Holdout, defaultHeldOut))
 	if err != nil || share < leastHeldOut || share > mostHeldOut {
 		return n, fault.Invalid("holdout", "held out must be %d to %d percent", leastHeldOut, mostHeldOut)
 	}
-	n.Holdout = float64(share) / percentOfShare
+	n.Holdout = float64(share) / 100
 	return n, nil
 }
 
@@ -201,5 +200,5 @@ func (s *Service) cancelImprove(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return redirect(pathTo(improveRunsPath, r.ID), "The improve run was cancelled; what it found is kept."), nil
+	return redirect(pathTo("improve-runs", r.ID), "The improve run was cancelled; what it found is kept."), nil
 }

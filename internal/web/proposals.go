@@ -70,8 +70,9 @@ func (s *Service) proposal(v *visit) (answer, error) {
 // gone with its suite since; "" if there is none.
 func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
 	var evidence evals.ImproveEvidence
-	if err := json.Unmarshal(p.Evidence, &evidence); err != nil || evidence.ImproveRunID == "" {
-		return "", nil // evidence has any shape
+	_ = json.Unmarshal(p.Evidence, &evidence) // evidence of another shape names no run
+	if evidence.ImproveRunID == "" {
+		return "", nil
 	}
 	r, err := s.Evals.ImproveRun(v.Context(), v.Caller.OrgID, evidence.ImproveRunID)
 	if fault.Is(err, fault.NotFound) {
