@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -140,7 +141,7 @@ func (a answer) render(s *Service, v *visit) {
 	}
 	f.Flash = s.takeFlash(v)
 	var page bytes.Buffer
-	if err := s.templates[a.template].ExecuteTemplate(&page, "layout", f); err != nil {
+	if err := s.execute(&page, a.template, f); err != nil {
 		s.Log.Error("page not rendered", "page", a.template, "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
 		http.Error(v.w, "This page could not be made; request "+v.w.Header().Get("X-Request-Id"), http.StatusInternalServerError)
 		return
@@ -148,6 +149,14 @@ func (a answer) render(s *Service, v *visit) {
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(a.status)
 	_, _ = page.WriteTo(v.w) // the browser is gone if this fails
+}
+
+func (s *Service) execute(w io.Writer, page string, f frame) error {
+	t, err := s.templates[page]()
+	if err != nil {
+		return err
+	}
+	return t.ExecuteTemplate(w, "layout", f)
 }
 
 const flashCookie = "whetstone_flash"

@@ -1,6 +1,9 @@
 package web
 
-import "html/template"
+import (
+	"errors"
+	"html/template"
+)
 
 // What the tests look at without a page around it.
 var (
@@ -45,4 +48,15 @@ func PagePaths() (paths []string) {
 		}
 	}
 	return paths
+}
+
+// ReadTemplates reads the templates of every page, and returns how many pages
+// there are.
+func (s *Service) ReadTemplates() (int, error) {
+	var errs []error
+	for _, read := range s.templates {
+		_, err := read()
+		errs = append(errs, err)
+	}
+	return len(s.templates), errors.Join(errs...)
 }

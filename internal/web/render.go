@@ -7,14 +7,19 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed templates
 var templateFiles embed.FS
 
+// A pageTemplate is a page's set of templates, which is read when the page is
+// first asked for: all of them take megabytes, and nobody looks at all.
+type pageTemplate func() (*template.Template, error)
+
 // readTemplates makes one set for each page: the layout and the partials, and
 // the page's own blocks.
-func (s *Service) readTemplates() (map[string]*template.Template, error) {
+func (s *Service) readTemplates() (map[string]pageTemplate, error) {
 	base, err := template.New("layout").Funcs(s.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/partials.html")
 	if err != nil {
 		return nil, err
@@ -23,19 +28,19 @@ func (s *Service) readTemplates() (map[string]*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*template.Template{}
+	all := map[string]pageTemplate{}
 	for _, file := range pages {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if name == "layout" || name == "partials" {
 			continue
 		}
-		set, err := base.Clone()
-		if err != nil {
-			return nil, err
-		}
-		if all[name], err = set.ParseFS(templateFiles, file); err != nil {
-			return nil, err
-		}
+		all[name] = sync.OnceValues(func() (*template.Template, error) {
+			set, err := base.Clone()
+			if err != nil {
+				return nil, err
+			}
+			return set.ParseFS(templateFiles, file)
+		})
 	}
 	return all, nil
 }

@@ -71,7 +71,6 @@
 package web
 
 import (
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -119,13 +118,13 @@ type Service struct {
 	Parts
 
 	api       *httpapi.API
-	templates map[string]*template.Template
+	templates map[string]pageTemplate
 	assets    assets
 	origins   *http.CrossOriginProtection
 	secure    bool // the public URL is https
 }
 
-// New reads the templates and static files.
+// New reads the static files and what all pages share.
 func New(p Parts) (_ *Service, err error) {
 	defer fault.Wrap(&err, "dashboard")
 	s := &Service{
