@@ -21,10 +21,13 @@ type Ref struct {
 	Size   int64
 }
 
+// ContentPrefix is what the keys of all contents begin with.
+const ContentPrefix = "sha256/"
+
 // ContentKey returns the key of the content with that SHA-256 in lower-case
 // hex, which must be a whole one.
 func ContentKey(sum string) string {
-	return path.Join("sha256", sum[:2], sum)
+	return path.Join(ContentPrefix, sum[:2], sum)
 }
 
 // ContentSum returns the SHA-256 in a key that ContentKey made, in lower-case
@@ -66,16 +69,32 @@ func PutContent(ctx context.Context, b Bucket, r io.Reader) (_ Ref, err error) {
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return Ref{}, err
 	}
-	return putHashed(ctx, b, hex.EncodeToString(hash.Sum(nil)), body)
+	ref := Ref{SHA256: hex.EncodeToString(hash.Sum(nil)), Size: body.Size()}
+	ref.Key = ContentKey(ref.SHA256)
+	return ref, putOnce(ctx, b, ref, body)
 }
 
-// putHashed is PutContent for content whose SHA-256 is known.
-func putHashed(ctx context.Context, b Bucket, sum string, body *io.SectionReader) (Ref, error) {
-	ref := Ref{Key: ContentKey(sum), SHA256: sum, Size: body.Size()}
-	if there, err := standsFirmly(ctx, b, ref); err != nil || there {
-		return ref, err
+// PutHashed is PutContent for content whose SHA-256 the caller has worked out.
+func PutHashed(ctx context.Context, b Bucket, sum string, body *io.SectionReader) (err error) {
+	defer fault.Wrap(&err, "put content %s", sum)
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
-	return ref, b.Put(ctx, ref.Key, body, ref.Size)
+	return putOnce(ctx, b, Ref{Key: ContentKey(sum), SHA256: sum, Size: body.Size()}, body)
+}
+
+func putOnce(ctx context.Context, b Bucket, ref Ref, body io.Reader) error {
+	there, err := standsFirmly(ctx, b, ref)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return b.Put(ctx, ref.Key, body, ref.Size)
+	}
+	if files, ok := b.(*Files); ok {
+		return files.settle(ref.Key)
+	}
+	return nil
 }
 
 // standsFirmly reports whether the content is there and will not be taken for

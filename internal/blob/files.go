@@ -82,37 +82,22 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return err
 	}
 	defer fault.Wrap(&err, "put blob %s", key)
-	temp, err := f.stage(ctx, r, size)
-	if err != nil {
-		return err
-	}
-	return f.show(temp, key)
-}
-
-// stage writes a blob that nobody can see yet, and returns the name to show or
-// drop it by.
-func (f *Files) stage(ctx context.Context, r io.Reader, size int64) (string, error) {
 	temp := path.Join(tempDir, rand.Text())
-	if err := f.write(temp, &exactReader{ctx, r, size}); err != nil {
-		f.drop(temp)
-		return "", diskError(err)
+	err = f.write(temp, &exactReader{ctx, r, size})
+	if err == nil {
+		err = f.publish(temp, objectName(key))
 	}
-	return temp, nil
-}
-
-// show puts a staged blob under its key.
-func (f *Files) show(temp, key string) error {
-	if err := f.publish(temp, objectName(key)); err != nil {
-		f.drop(temp)
+	if err != nil {
+		_ = f.root.Remove(temp) // Sweep gets what cannot be removed now.
 		return diskError(err)
 	}
 	f.hot.remove(key)
 	return nil
 }
 
-func (f *Files) drop(temp string) {
-	_ = f.root.Remove(temp) // Sweep gets what cannot be removed now.
-}
+// settle makes sure that a blob which another Put has just shown would survive
+// a crash.
+func (f *Files) settle(key string) error { return f.syncDir(path.Dir(objectName(key))) }
 
 // write makes a file that is safe on the disk, except for its name.
 func (f *Files) write(name string, r io.Reader) error {

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -12,10 +13,13 @@ import (
 )
 
 // The bytes of archives are shared by all versions of the same content, so
-// their uses are counted in registry_blobs. A push takes its use before it
-// stores the bytes; the job that removes unused bytes first closes them to
-// pushes and to other removals, whose delete could come after a later push.
-// So no version is ever without its bytes.
+// their uses are counted in registry_blobs. A push stores its bytes, and takes
+// its use in the transaction that writes the version. The job that removes
+// unused bytes first closes them, and leaves a note in registry_removals when
+// they are gone. A push that finds them closed, or such a note, cannot know
+// whether its own bytes were hit: it begins again, and takes its use first. So
+// no version is ever without its bytes, and bytes of a push that died are found
+// by the sweep.
 
 const (
 	// pushGrace is longer than any push takes.
@@ -70,6 +74,62 @@ func (s *Service) unpin(ctx context.Context, hashes []string) {
 	}
 }
 
+// abandon hands bytes to the removal that a push has stored for nothing, unless
+// others need them. A failure is not the caller's concern: the sweep finds them.
+func (s *Service) abandon(ctx context.Context, hashes []string) {
+	if err := s.adopt(ctx, hashes); err != nil {
+		s.Log.Warn("an unused blob waits for the sweep", "error", err)
+	}
+}
+
+// adopt begins to count the uses of bytes that were not counted, from none, so
+// that they are removed.
+func (s *Service) adopt(ctx context.Context, hashes []string) error {
+	return s.DB.InGroup(ctx, func(tx *store.Tx) error {
+		if err := insertUnused(ctx, tx, hashes); err != nil {
+			return err
+		}
+		return s.enqueueRemoval(ctx, tx)
+	})
+}
+
+// sweepChunk is how many blobs the sweep asks the database about at once.
+const sweepChunk = 500
+
+// sweepBlobs has bytes removed that no row speaks of, when they are old enough
+// to belong to no push that is under way.
+func (s *Service) sweepBlobs(ctx context.Context) error {
+	before := time.Now().Add(-blob.OrphanAge)
+	var old []string
+	for info, err := range s.Blobs.List(ctx, blob.ContentPrefix) {
+		if err != nil {
+			return err
+		}
+		if hash, ok := blob.ContentSum(info.Key); ok && info.Modified.Before(before) {
+			old = append(old, hash)
+		}
+		if len(old) == sweepChunk {
+			if err := s.adoptUnknown(ctx, old); err != nil {
+				return err
+			}
+			old = old[:0]
+		}
+	}
+	return s.adoptUnknown(ctx, old)
+}
+
+func (s *Service) adoptUnknown(ctx context.Context, hashes []string) error {
+	known, err := countedBlobs(ctx, s.DB, hashes)
+	if err != nil {
+		return err
+	}
+	unknown := slices.DeleteFunc(slices.Clone(hashes), func(hash string) bool { return slices.Contains(known, hash) })
+	if len(unknown) == 0 {
+		return nil
+	}
+	return s.adopt(ctx, unknown)
+}
+
 // unpinEntry gives back the uses of all versions of an entry.
 func (s *Service) unpinEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	if err := unpinVersions(ctx, tx, entryID); err != nil {
@@ -110,12 +170,16 @@ func (s *Service) removeBlob(ctx context.Context, hash string) error {
 	if err != nil {
 		return err
 	}
-	return deleteBlob(ctx, s.DB, hash)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error { return noteRemoval(ctx, tx, hash, store.Now()) })
 }
 
 func (s *Service) recountBlobs(ctx context.Context) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := recountUses(ctx, tx, store.Now().Add(-pushGrace)); err != nil {
+		before := store.Now().Add(-pushGrace)
+		if err := forgetRemovals(ctx, tx, before); err != nil {
+			return err
+		}
+		if err := recountUses(ctx, tx, before); err != nil {
 			return err
 		}
 		return s.enqueueRemoval(ctx, tx)

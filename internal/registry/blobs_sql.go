@@ -2,14 +2,38 @@ package registry
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // pinAll takes the uses; the hashes are sorted, and one that is used twice
-// stands there twice.
+// stands there twice. A removal that died does not keep it from them.
 func pinAll(ctx context.Context, tx *store.Tx, hashes []string) error {
+	return useAll(ctx, tx, hashes, store.Now().Add(-removalGrace))
+}
+
+// takeAll is pinAll for bytes that were stored already: it refuses them if a
+// removal may have hit them since.
+func takeAll(ctx context.Context, tx *store.Tx, hashes []string) error {
+	if err := useAll(ctx, tx, hashes, time.UnixMicro(0)); err != nil {
+		return err
+	}
+	// A statement of its own: one that waited for the end of a removal would
+	// not see what that wrote.
+	in, list := tx.Dialect().In("$1", hashes)
+	rows, err := tx.Query(ctx, `SELECT hash FROM registry_removals WHERE hash`+in+` LIMIT 1`, list)
+	removed, err := store.All(rows, err, store.Value[string])
+	if err == nil && len(removed) > 0 {
+		return errBeingRemoved
+	}
+	return err
+}
+
+// useAll adds uses to contents that are not being removed; a removal that began
+// before a time is dead.
+func useAll(ctx context.Context, tx *store.Tx, hashes []string, dead time.Time) error {
 	at := store.Now()
 	for len(hashes) > 0 {
 		hash, uses := hashes[0], 1
@@ -21,7 +45,7 @@ func pinAll(ctx context.Context, tx *store.Tx, hashes []string) error {
 			INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, $2, FALSE, $3)
 			ON CONFLICT (hash) DO UPDATE SET refs = registry_blobs.refs + $2, deleting = FALSE, touched_at = excluded.touched_at
 			WHERE NOT registry_blobs.deleting OR registry_blobs.touched_at < $4`,
-			hash, uses, store.Micros(at), store.Micros(at.Add(-removalGrace)))
+			hash, uses, store.Micros(at), store.Micros(dead))
 		if err != nil {
 			return err
 		}
@@ -30,6 +54,26 @@ func pinAll(ctx context.Context, tx *store.Tx, hashes []string) error {
 		}
 	}
 	return nil
+}
+
+// insertUnused counts no uses of contents that are not counted yet.
+func insertUnused(ctx context.Context, tx *store.Tx, hashes []string) error {
+	at := store.Micros(store.Now())
+	for _, hash := range slices.Compact(slices.Sorted(slices.Values(hashes))) {
+		_, err := tx.Exec(ctx, `
+			INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, 0, FALSE, $2) ON CONFLICT DO NOTHING`, hash, at)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countedBlobs finds which of these contents are counted.
+func countedBlobs(ctx context.Context, q store.Querier, hashes []string) ([]string, error) {
+	in, list := q.Dialect().In("$1", hashes)
+	rows, err := q.Query(ctx, `SELECT hash FROM registry_blobs WHERE hash`+in, list)
+	return store.All(rows, err, store.Value[string])
 }
 
 func unpinOne(ctx context.Context, tx *store.Tx, hash string) error {
@@ -82,8 +126,21 @@ func reopenBlob(ctx context.Context, q store.Querier, hash string, at time.Time)
 	return err
 }
 
-func deleteBlob(ctx context.Context, q store.Querier, hash string) error {
-	_, err := q.Exec(ctx, `DELETE FROM registry_blobs WHERE hash = $1 AND deleting`, hash)
+// noteRemoval ends a removal. A push that stored the same bytes in the meantime
+// must know that they may have been hit.
+func noteRemoval(ctx context.Context, tx *store.Tx, hash string, at time.Time) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM registry_blobs WHERE hash = $1 AND deleting`, hash); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		INSERT INTO registry_removals (hash, removed_at) VALUES ($1, $2)
+		ON CONFLICT (hash) DO UPDATE SET removed_at = excluded.removed_at`, hash, store.Micros(at))
+	return err
+}
+
+// forgetRemovals removes the notes that no push needs any more.
+func forgetRemovals(ctx context.Context, tx *store.Tx, before time.Time) error {
+	_, err := tx.Exec(ctx, `DELETE FROM registry_removals WHERE removed_at < $1`, store.Micros(before))
 	return err
 }
 

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"bytes"
 	"context"
+	"iter"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -92,8 +93,7 @@ func TestCrashLeftovers(t *testing.T) {
 		for _, refs := range []int{0, 7} {
 			w.exec(`UPDATE registry_blobs SET refs = $1, touched_at = $2 WHERE hash = $3`,
 				refs, store.Micros(time.Now().Add(-2*time.Hour)), sum(kept))
-			w.recount()
-			w.settle()
+			w.runNow("registry.recount-blobs")
 			want := []string{sum(kept), young, removing}
 			if diff := cmp.Diff(want, w.contents(), anyOrder()); diff != "" {
 				t.Errorf("contents after a count of %d (-want +got):\n%s", refs, diff)
@@ -222,6 +222,106 @@ func TestUnreachedRemoval(t *testing.T) {
 		ada.do(http.MethodDelete, entryPath(ada.made("pdf", "1", archive, agent)), nil).want(http.StatusNoContent)
 		w.eventually("the removal to fail", func() bool { return away.refused.Load() > 0 })
 		id := ada.made("pdf", "1", archive, agent)
+		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+	})
+}
+
+// hookedBucket calls a function once, when a push has found content that it
+// need not store again.
+type hookedBucket struct {
+	blob.Bucket
+	hook atomic.Pointer[func()]
+}
+
+func (b *hookedBucket) Stat(ctx context.Context, key string) (blob.Info, error) {
+	info, err := b.Bucket.Stat(ctx, key)
+	if hook := b.hook.Swap(nil); hook != nil {
+		(*hook)()
+	}
+	return info, err
+}
+
+// TestRemovedUnderPush removes bytes after a push has found them there and
+// before it commits: the push stores them again.
+func TestRemovedUnderPush(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := &world{t: t, db: db}
+		b := &hookedBucket{Bucket: blobtest.Files(t)}
+		w.serve(func(*world) blob.Bucket { return b })
+		w.work()
+		ada := w.org("acme", access.Pro)
+		agent, archive := object{"entry_type": "agent"}, pack(t, file("a", "a"))
+		first := ada.made("first", "1", archive, agent)
+		remove := func() {
+			ada.do(http.MethodDelete, entryPath(first), nil).want(http.StatusNoContent)
+			w.settle()
+			if n := len(w.contents()); n != 0 {
+				t.Errorf("%d contents are left: nothing was hit", n)
+			}
+		}
+		b.hook.Store(&remove)
+		second := ada.made("second", "1", archive, agent)
+		ada.get(versionPath(second, "1") + "/download").want(http.StatusOK)
+		w.settle()
+		w.wantNoOrphans()
+
+		if n := w.count("registry_removals"); n != 1 {
+			t.Errorf("%d notes of removals, want 1", n)
+		}
+		w.exec(`UPDATE registry_removals SET removed_at = $1`, store.Micros(time.Now().Add(-2*time.Hour)))
+		w.runNow("registry.recount-blobs")
+		if n := w.count("registry_removals"); n != 0 {
+			t.Errorf("%d notes of removals that no push needs", n)
+		}
+	})
+}
+
+// agedBucket shows some of its blobs as older than they are.
+type agedBucket struct {
+	blob.Bucket
+	old map[string]bool
+}
+
+func (b *agedBucket) List(ctx context.Context, prefix string) iter.Seq2[blob.Info, error] {
+	return func(yield func(blob.Info, error) bool) {
+		for info, err := range b.Bucket.List(ctx, prefix) {
+			if b.old[info.Key] {
+				info.Modified = info.Modified.Add(-blob.OrphanAge - time.Minute)
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestSweep leaves bytes as a push does that died before its commit.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := &world{t: t, db: db}
+		b := &agedBucket{Bucket: blobtest.Files(t), old: map[string]bool{}}
+		w.serve(func(*world) blob.Bucket { return b })
+		w.work()
+		ada := w.org("acme", access.Pro)
+		kept := pack(t, file("kept", "x"))
+		id := ada.made("kept", "1", kept, object{"entry_type": "agent"})
+		leave := func(text string) string {
+			ref, err := blob.PutContent(t.Context(), b, bytes.NewReader([]byte(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ref.Key
+		}
+		young := leave("a push under way")
+		b.old[leave("a push that died")] = true
+		b.old[blob.ContentKey(sum(kept))] = true
+		w.runNow("registry.sweep-blobs")
+		want := []string{sum(kept), young[len(young)-64:]}
+		if diff := cmp.Diff(want, w.contents(), anyOrder()); diff != "" {
+			t.Errorf("contents (-want +got):\n%s", diff)
+		}
 		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
 	})
 }

@@ -2,7 +2,7 @@
 // versions, knows who installed what, and tells installations when they are
 // behind. It owns the tables registry_entries, registry_versions,
 // registry_rollbacks, registry_currents, registry_installations,
-// registry_sayings, registry_changes and registry_blobs.
+// registry_sayings, registry_changes, registry_blobs and registry_removals.
 package registry
 
 import (

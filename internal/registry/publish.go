@@ -55,7 +55,7 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 	if issues := p.checkEntry(); len(issues) > 0 {
 		return e, v, fault.Issues(issues...)
 	}
-	err = s.publish(ctx, p, p.Type, func(ctx context.Context, tx *store.Tx, made Version) (bool, error) {
+	err = s.publish(ctx, p, p.Type, func(ctx context.Context, tx *store.Tx, made Version, take taking) (bool, error) {
 		e = p.entry(made)
 		v = made
 		if _, err := skills.CleanName(e.Name); err == nil && e.Type == TypeSkill {
@@ -71,7 +71,13 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		} else if err != nil {
 			return false, err
 		}
+		if err := take(ctx, tx); err != nil {
+			return false, err
+		}
 		if err := insertVersion(ctx, tx, v); err != nil {
+			return false, err
+		}
+		if err := insertCurrent(ctx, tx, e); err != nil {
 			return false, err
 		}
 		return true, e.record(ctx, tx, "registry.entry.create", audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source})
@@ -98,7 +104,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	if p.Name != "" && p.Name != e.Name {
 		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", e.Name)
 	}
-	err = s.publish(ctx, p, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version) (bool, error) {
+	err = s.publish(ctx, p, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
 		if e, err = lockEntry(ctx, tx, p.OrgID, entryID); err != nil {
 			return false, err
 		}
@@ -112,6 +118,9 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		}
 		v, made = fresh, true
 		v.EntryID, v.PushedAt = entryID, after(e.UpdatedAt, p.At)
+		if err := take(ctx, tx); err != nil {
+			return false, err
+		}
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
@@ -193,64 +202,93 @@ func orNow(at time.Time) time.Time {
 	return at
 }
 
+// A committing writes a version, and reports whether that now needs its bytes.
+// It calls take when it has locked the entry and nothing else: all lock the
+// entry first, the bytes next, and then the count of changes.
+type committing func(ctx context.Context, tx *store.Tx, v Version, take taking) (needed bool, err error)
+
+// A taking takes the uses of a version's bytes.
+type taking func(context.Context, *store.Tx) error
+
 // publish checks the archive, stores its bytes, and lets commit write the
-// version. commit reports whether the version now needs the bytes; if not,
-// they are given back. Nothing is stored of an archive that is refused.
-func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit func(context.Context, *store.Tx, Version) (bool, error)) error {
+// version. Nothing is stored of an archive that is refused.
+func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit committing) error {
 	v, canonical, err := p.read(ctx, kind)
 	if err != nil {
 		return err
 	}
-	hashes := []string{v.ContentHash}
-	if v.CanonicalHash != nil {
-		hashes = append(hashes, *v.CanonicalHash)
+	b := newBurden(p, v, canonical)
+	needed := false
+	err = b.store(ctx, s.Blobs)
+	if err == nil {
+		take := func(ctx context.Context, tx *store.Tx) error { return takeAll(ctx, tx, b.hashes) }
+		err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
+			needed, err = commit(ctx, tx, v, take)
+			return err
+		})
 	}
-	slices.Sort(hashes) // all lock them in the same order
-	archive, err := s.stage(ctx, hashes, v.ContentHash, io.NewSectionReader(p.Archive, 0, p.Size))
-	if err != nil {
+	if errors.Is(err, errBeingRemoved) {
+		return s.publishPinned(ctx, b, v, commit)
+	}
+	if err != nil || !needed {
+		s.abandon(context.WithoutCancel(ctx), b.hashes)
+	}
+	return err
+}
+
+// publishPinned is the sure way for content that is or was being removed: the
+// use is taken before the bytes are stored, and given back if it came to
+// nothing.
+func (s *Service) publishPinned(ctx context.Context, b burden, v Version, commit committing) error {
+	if err := s.pin(ctx, b.hashes); err != nil {
 		return err
 	}
 	kept := false
 	defer func() {
 		if !kept {
-			s.unpin(context.WithoutCancel(ctx), hashes)
+			s.unpin(context.WithoutCancel(ctx), b.hashes)
 		}
 	}()
-	if err := archive.Keep(ctx); err != nil {
+	if err := b.store(ctx, s.Blobs); err != nil {
 		return err
 	}
-	if canonical != nil {
-		if _, err := blob.PutContent(ctx, s.Blobs, bytes.NewReader(canonical)); err != nil {
-			return err
-		}
-	}
-	keep := false
-	err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
-		keep, err = commit(ctx, tx, v)
+	needed, taken := false, func(context.Context, *store.Tx) error { return nil }
+	err := s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
+		needed, err = commit(ctx, tx, v, taken)
 		return err
 	})
-	kept = err == nil && keep
+	kept = err == nil && needed
 	return err
 }
 
-// stage writes the archive where nobody sees it, and meanwhile pins the
-// contents. If it fails, neither was done.
-func (s *Service) stage(ctx context.Context, hashes []string, sum string, archive *io.SectionReader) (*blob.Staged, error) {
-	pinned := make(chan error, 1)
-	go func() { pinned <- s.pin(ctx, hashes) }()
-	staged, err := blob.Stage(ctx, s.Blobs, sum, archive)
-	pinErr := <-pinned
-	if err != nil {
-		if pinErr == nil {
-			s.unpin(context.WithoutCancel(ctx), hashes)
-		}
-		return nil, err
+// A burden is the bytes that a version needs.
+type burden struct {
+	hashes    []string // sorted, as all lock them in the same order
+	archive   *io.SectionReader
+	hash      string // of the archive
+	canonical []byte // nil if there is none beside the archive
+}
+
+func newBurden(p Publication, v Version, canonical []byte) burden {
+	b := burden{
+		hashes: []string{v.ContentHash}, archive: io.NewSectionReader(p.Archive, 0, p.Size), hash: v.ContentHash, canonical: canonical,
 	}
-	if pinErr != nil {
-		staged.Drop()
-		return nil, pinErr
+	if v.CanonicalHash != nil {
+		b.hashes = append(b.hashes, *v.CanonicalHash)
 	}
-	return staged, nil
+	slices.Sort(b.hashes)
+	return b
+}
+
+func (b burden) store(ctx context.Context, bucket blob.Bucket) error {
+	if err := blob.PutHashed(ctx, bucket, b.hash, b.archive); err != nil {
+		return err
+	}
+	if b.canonical == nil {
+		return nil
+	}
+	_, err := blob.PutContent(ctx, bucket, bytes.NewReader(b.canonical))
+	return err
 }
 
 // read checks the archive against the limits and the sender's claims, and

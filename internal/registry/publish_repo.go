@@ -59,8 +59,8 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	if issues := publication.checkPush(); len(issues) > 0 {
 		return v, false, fault.Issues(issues...)
 	}
-	err = s.publish(ctx, publication, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version) (bool, error) {
-		v, made, err = p.commit(ctx, tx, fresh)
+	err = s.publish(ctx, publication, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
+		v, made, err = p.commit(ctx, tx, fresh, take)
 		return made, err
 	})
 	return v, made, err
@@ -75,7 +75,7 @@ func (p *RepoPublication) publication(archive []byte) Publication {
 	}
 }
 
-func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Version) (_ Version, made bool, err error) {
+func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Version, take taking) (_ Version, made bool, err error) {
 	e, err := lockEntry(ctx, tx, p.OrgID, p.EntryID)
 	if err != nil {
 		return fresh, false, err
@@ -88,6 +88,9 @@ func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Versio
 		return fresh, false, err
 	}
 	fresh.EntryID, fresh.PushedAt = e.ID, after(e.UpdatedAt, time.Time{})
+	if err := take(ctx, tx); err != nil {
+		return fresh, false, err
+	}
 	if err := insertVersion(ctx, tx, fresh); err != nil {
 		return fresh, false, err
 	}

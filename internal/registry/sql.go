@@ -47,10 +47,7 @@ func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $13)`,
 		e.ID, e.OrgID, e.Name, e.Type, e.Description, e.Visibility, e.SourceRepo, e.SkillID,
 		e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.CreatedBy, store.Micros(e.CreatedAt))
-	if err != nil {
-		return err
-	}
-	return insertCurrent(ctx, q, e)
+	return err
 }
 
 // insertCurrent remembers from when on the entry's current version was that.

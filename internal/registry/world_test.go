@@ -127,15 +127,19 @@ func (w *world) eventually(what string, done func() bool) {
 	}
 }
 
-// recount is the hourly job.
-type recount struct{}
+// A job of the registry, by its kind.
+type schedule string
 
-func (recount) Kind() string { return "registry.recount-blobs" }
+// Kind names the job.
+func (s schedule) Kind() string { return string(s) }
 
-// recount runs that job now.
-func (w *world) recount() {
+// MarshalJSON gives the job its arguments: none.
+func (schedule) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
+// runNow runs a job of a schedule, and what follows from it.
+func (w *world) runNow(kind schedule) {
 	w.t.Helper()
-	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) error { return w.queue.Enqueue(w.t.Context(), tx, recount{}) })
+	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) error { return w.queue.Enqueue(w.t.Context(), tx, kind) })
 	if err != nil {
 		w.t.Fatal(err)
 	}

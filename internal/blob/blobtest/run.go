@@ -35,7 +35,7 @@ func Run(t *testing.T, newBucket func(t *testing.T) blob.Bucket) {
 		"bad keys":           testBadKeys,
 		"content":            testContent,
 		"concurrent content": testConcurrentContent,
-		"staged content":     testStagedContent,
+		"hashed content":     testHashedContent,
 		"check and sweep":    testCheckAndSweep,
 		"signed URL":         testSignedURL,
 		"tampered URL":       testTamperedURL,
@@ -351,32 +351,30 @@ func testContent(t *testing.T, b blob.Bucket) {
 	}
 }
 
-func testStagedContent(t *testing.T, b blob.Bucket) {
-	const body = "wanted or not"
+func testHashedContent(t *testing.T, b blob.Bucket) {
+	const body = "known already"
 	sum := sha256.Sum256([]byte(body))
 	name := hex.EncodeToString(sum[:])
-	stage := func() *blob.Staged {
-		staged, err := blob.Stage(t.Context(), b, name, io.NewSectionReader(strings.NewReader(body), 0, int64(len(body))))
-		if err != nil {
+	content := io.NewSectionReader(strings.NewReader(body), 0, int64(len(body)))
+	for range 2 { // the second finds it there
+		if err := blob.PutHashed(t.Context(), b, name, content); err != nil {
 			t.Fatal(err)
 		}
-		return staged
-	}
-	stage().Drop()
-	staged := stage()
-	if keys := list(t, b, ""); len(keys) > 0 {
-		t.Errorf("staged content can be seen: %q", keys)
-	}
-	for _, s := range []*blob.Staged{staged, stage()} { // the second finds it there
-		if err := s.Keep(t.Context()); err != nil {
-			t.Fatal(err)
+		if got := get(t, b, blob.ContentKey(name)); got != body {
+			t.Errorf("got %q, want %q", got, body)
 		}
+	}
+	if err := b.Delete(t.Context(), blob.ContentKey(name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := blob.PutHashed(t.Context(), b, name, content); err != nil { // its reader was read before
+		t.Fatal(err)
 	}
 	if got := get(t, b, blob.ContentKey(name)); got != body {
-		t.Errorf("got %q, want %q", got, body)
+		t.Errorf("got %q after a removal, want %q", got, body)
 	}
 	if left, err := b.Sweep(t.Context(), -time.Minute); err != nil || left != 0 {
-		t.Errorf("dropped and kept content left %d files behind (%v)", left, err)
+		t.Errorf("kept content left %d files behind (%v)", left, err)
 	}
 }
 
