@@ -46,6 +46,7 @@ func benchmarks() []benchmark {
 		{"source", "GET of a source with 10,000 suggestions and reviews", benchSource},
 		{"signals", "POST of signals beside the driver's batches", benchSignals},
 		{"signals-read", "GET of the overview as signals grow", benchSignalsRead},
+		{"backup", "backup and restore as data grow", benchBackup},
 		{"validate", "check of a skill of 200 files", benchValidate},
 	}
 }
