@@ -56,7 +56,7 @@ func StartPostgres(t testing.TB) *Postgres {
 }
 
 func (p *Postgres) init() (err error) {
-	p.attr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.attr = processOf(nil)
 	// PostgreSQL refuses to run as root.
 	if os.Getuid() == 0 {
 		u, err := user.Lookup("postgres")

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -71,7 +70,7 @@ func (s *S3) Start() error {
 	s.cmd = exec.Command(s.binary, "--port", s.addr, "--region", "us-east-1", "--health", "/health", "--keep-alive", "--quiet",
 		"posix", "--sidecar", filepath.Join(s.dir, "meta"), filepath.Join(s.dir, "data"))
 	s.cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID="+s.key, "ROOT_SECRET_ACCESS_KEY="+s.secret)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = processOf(nil)
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,8 @@ type Command struct {
 	Dir  string
 	// User, if not nil, is who runs it.
 	User *syscall.Credential
+	// Stdout and Log, if not nil, take what it prints and logs, too.
+	Stdout, Log io.Writer
 }
 
 // A Server is a process of the service.
@@ -70,9 +73,11 @@ func Start(c Command) (*Server, error) {
 func Launch(c Command) (*Server, error) {
 	s := &Server{log: &watchedLog{ready: make(chan string, 1)}, ended: make(chan struct{})}
 	s.cmd = exec.Command(c.Path, c.Args...)
-	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = c.Dir, c.Env, s.log
-	// A test that is killed must not leave it behind.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: c.User}
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = c.Dir, c.Env, c.Stdout, s.log
+	if c.Log != nil {
+		s.cmd.Stderr = io.MultiWriter(c.Log, s.log) // in the file before anybody hears that it is ready
+	}
+	s.cmd.SysProcAttr = processOf(c.User)
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
