@@ -70,9 +70,15 @@ func (o *Org) ask(method, path, body string) Answer {
 	return o.send(r)
 }
 
+// send sends a good request, and once more when a limit that others have used
+// up lets it.
 func (o *Org) send(r Request) Answer {
 	o.tb.Helper()
 	a, err := o.filler.Client.Do(o.tb.Context(), r, Bearer(o.key))
+	if wait, unsaid := strconv.Atoi(a.Header.Get("Retry-After")); err == nil && a.Status == http.StatusTooManyRequests && unsaid == nil && wait <= 60 {
+		time.Sleep(time.Duration(wait) * time.Second)
+		a, err = o.filler.Client.Do(o.tb.Context(), r, Bearer(o.key))
+	}
 	if err != nil {
 		o.tb.Fatal(err)
 	}
