@@ -1,6 +1,9 @@
 package repohost
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetPauses replaces the waits after failures of the code host.
 func (s *Service) SetPauses(p []time.Duration) { s.pauses = p }
@@ -11,3 +14,6 @@ var (
 	Prerelease     = prerelease
 	ByVersion      = byVersion
 )
+
+// Next publishes what waited longest.
+func (s *Service) Next(ctx context.Context, a Attempt) error { return s.next(ctx, a) }

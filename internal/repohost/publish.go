@@ -74,8 +74,15 @@ func (s *Service) release(ctx context.Context, connectionID string) {
 // next publishes what waited longest. When the code host fails it returns the
 // error that makes the job come again, until that has been tried often enough.
 func (s *Service) next(ctx context.Context, a Attempt) error {
+	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
+	if fault.Is(err, fault.NotFound) {
+		return nil // it was deleted, and the attempt with it
+	}
+	if err != nil {
+		return err
+	}
 	again := a.Tries < len(s.waits())
-	a, err := s.try(ctx, a, again)
+	a, err = s.try(ctx, c, a, again)
 	if err == nil || !again || ctx.Err() != nil {
 		return err
 	}
@@ -88,11 +95,7 @@ func (s *Service) next(ctx context.Context, a Attempt) error {
 // try publishes one attempt and records what came of it. An error that may be
 // over later is returned, and the attempt goes on waiting, if it may be tried
 // again.
-func (s *Service) try(ctx context.Context, a Attempt, again bool) (Attempt, error) {
-	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
-	if err != nil {
-		return a, err
-	}
+func (s *Service) try(ctx context.Context, c Connection, a Attempt, again bool) (Attempt, error) {
 	a.AttemptedAt = store.Now()
 	a.Tries++
 	if err := s.publish(ctx, c, &a); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -344,6 +345,18 @@ func TestReconcile(t *testing.T) {
 		w.reconcile()
 		if diff := cmp.Diff(last, c.last()); diff != "" {
 			t.Errorf("the same commit was tried again:\n%s", diff)
+		}
+	})
+}
+
+// TestDeletedUnderWorker deletes a connection after a worker has read what
+// waits for it.
+func TestDeletedUnderWorker(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		if err := w.service.Next(t.Context(), repohost.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
+			t.Errorf("the worker fails: %v", err)
 		}
 	})
 }

@@ -152,7 +152,10 @@ func (s *Service) syncOne(ctx context.Context, c Connection, r ref, commit strin
 	if err != nil {
 		return a, err
 	}
-	a, err = s.try(ctx, a, false)
+	if c, err = connectionByID(ctx, s.DB, c.ID); err != nil {
+		return a, err
+	}
+	a, err = s.try(ctx, c, a, false)
 	if err == nil && a.Status == Failed {
 		return a, fault.New(fault.BadGateway, "%s", a.Message)
 	}
