@@ -10,10 +10,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// An insertion is store.Bulk's InsertNew or InsertReturning.
+type insertion func(store.Bulk, context.Context, *store.Tx) ([]string, error)
+
 // insertSignals stores signals, which have different source keys, and returns
 // those that are new.
-func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal) ([]Signal, error) {
-	keys, err := store.Bulk{
+func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal, insert insertion) ([]Signal, error) {
+	keys, err := insert(store.Bulk{
 		Table: "signals",
 		Columns: []store.Column{
 			store.Col("org_id", slices.Repeat([]string{orgID}, len(signals))),
@@ -26,7 +29,7 @@ func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Si
 			store.Col("session", each(signals, sessionText)),
 		},
 		OnConflict: "ON CONFLICT (org_id, source_key) DO NOTHING", Returning: "source_key",
-	}.InsertReturning(ctx, tx)
+	}, ctx, tx)
 	if err != nil || len(keys) == len(signals) {
 		return signals, err
 	}

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -50,14 +51,28 @@ func (s *Service) storeBodies(orgID string, calls []*batch.Call[*bodySignals]) {
 	}
 }
 
-// store stores signals and counts those that are new, in one transaction.
+// store stores signals and counts those that are new, in one transaction. Most
+// bodies have nothing that was sent before.
 func (s *Service) store(ctx context.Context, orgID string, bodies []*bodySignals) error {
 	signals, senders := firstOfEach(bodies)
+	fresh, err := s.storeNew(ctx, orgID, signals, store.Bulk.InsertNew)
+	if errors.Is(err, store.ErrSomeKnown) {
+		fresh, err = s.storeNew(ctx, orgID, signals, store.Bulk.InsertReturning)
+	}
+	if err != nil {
+		return err
+	}
+	for _, signal := range fresh {
+		senders[signal.SourceKey].accepted++
+	}
+	return nil
+}
+
+func (s *Service) storeNew(ctx context.Context, orgID string, signals []Signal, insert insertion) (fresh []Signal, err error) {
 	known := s.knownShares()
 	var shares map[string]share
-	var fresh []Signal
-	err := s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
-		fresh, err = insertSignals(ctx, tx, orgID, signals)
+	err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
+		fresh, err = insertSignals(ctx, tx, orgID, signals, insert)
 		if err != nil || len(fresh) == 0 {
 			return err
 		}
@@ -70,15 +85,12 @@ func (s *Service) store(ctx context.Context, orgID string, bodies []*bodySignals
 		return addCells(ctx, tx, t, shares)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for id := range shares {
 		known.Put(id, true, 1)
 	}
-	for _, signal := range fresh {
-		senders[signal.SourceKey].accepted++
-	}
-	return nil
+	return fresh, nil
 }
 
 // firstOfEach keeps of the signals with the same source key the one that came
