@@ -9,9 +9,20 @@ import (
 )
 
 // pinAll takes the uses; the hashes are sorted, and one that is used twice
-// stands there twice. A removal that died does not keep it from them.
+// stands there twice. A removal that died does not keep it from them; it may
+// have hit the bytes, so it is noted as if it had ended.
 func pinAll(ctx context.Context, tx *store.Tx, hashes []string) error {
-	return useAll(ctx, tx, hashes, store.Now().Add(-removalGrace))
+	now := store.Now()
+	dead := now.Add(-removalGrace)
+	in, list := tx.Dialect().In("$3", hashes)
+	_, err := tx.Exec(ctx, `
+		INSERT INTO registry_removals (hash, removed_at)
+		SELECT hash, $1 FROM registry_blobs WHERE deleting AND touched_at < $2 AND hash`+in+`
+		ON CONFLICT (hash) DO UPDATE SET removed_at = excluded.removed_at`, store.Micros(now), store.Micros(dead), list)
+	if err != nil {
+		return err
+	}
+	return useAll(ctx, tx, hashes, dead)
 }
 
 // takeAll is pinAll for bytes that were stored already: it refuses them if a

@@ -144,6 +144,9 @@ func TestDeadRemoval(t *testing.T) {
 		}
 		w.exec(`UPDATE registry_blobs SET touched_at = $1`, store.Micros(time.Now().Add(-2*time.Minute)))
 		id := ada.made("pdf", "1", archive)
+		if n := w.count(`registry_removals WHERE hash = $1`, sum(archive)); n != 1 {
+			t.Error("other pushes are not told that the dead removal may have hit their bytes")
+		}
 		w.work()
 		ada.create("pdf", "1", skill(t, "B.")).want(http.StatusConflict)
 		w.settle()

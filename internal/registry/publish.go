@@ -203,8 +203,8 @@ func orNow(at time.Time) time.Time {
 }
 
 // A committing writes a version, and reports whether that now needs its bytes.
-// It calls take when it has locked the entry and nothing else: all lock the
-// entry first, the bytes next, and then the count of changes.
+// It calls take between the entry and the count of changes: all lock them and
+// the bytes in that order.
 type committing func(ctx context.Context, tx *store.Tx, v Version, take taking) (needed bool, err error)
 
 // A taking takes the uses of a version's bytes.
