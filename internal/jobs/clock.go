@@ -1,11 +1,8 @@
 package jobs
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // A pgClock is PostgreSQL's clock as this process knows it. Jobs are claimed
@@ -40,19 +37,6 @@ func (*pgClock) NowOrNil() *time.Time { return nil }
 func (c *pgClock) tick(now time.Time) { c.last.Store(&reading{shown: now, at: time.Now()}) }
 
 func (r *riverQueue) tick(now time.Time) { r.clock.tick(now) }
-
-// look reads PostgreSQL's clock, unless that was done a moment ago.
-func (r *riverQueue) look(ctx context.Context, q store.Querier) error {
-	if last := r.clock.last.Load(); last != nil && time.Since(last.at) < staleReading {
-		return nil
-	}
-	rows, err := q.Query(ctx, `SELECT `+r.now())
-	now, err := store.One(rows, err, "Time", store.Value[int64])
-	if err == nil {
-		r.tick(time.UnixMicro(now))
-	}
-	return err
-}
 
 // An insertClock is a pgClock for jobs that are inserted, whose time River's
 // SQL does not take from PostgreSQL by itself.

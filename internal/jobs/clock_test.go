@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,5 +49,29 @@ func TestClockOfPostgres(t *testing.T) {
 	jobs.Tick(q, time.Now().Add(3*time.Hour))
 	if got := time.Until(jobs.ClockOf(q)); got < 3*time.Hour-time.Minute || got > 3*time.Hour {
 		t.Errorf("the queue's clock is %v ahead of the machine's, want 3h", got)
+	}
+}
+
+// TestInsertedByPostgresClock has a database whose clock is three hours behind
+// the machine's: what is due now, and what is put off for an hour, is so there.
+func TestInsertedByPostgresClock(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "postgres")
+	q := newQueue(t, jobs.Options{DB: db})
+	jobs.Tick(q, time.Now().Add(-3*time.Hour))
+	err := db.InTx(t.Context(), func(tx *store.Tx) error {
+		if err := q.Enqueue(t.Context(), tx, greet{}); err != nil {
+			return err
+		}
+		return q.Enqueue(t.Context(), tx, greet{}, jobs.At(time.Now().Add(time.Hour)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := db.Query(t.Context(), `
+		SELECT state || ' ' || ROUND(EXTRACT(EPOCH FROM scheduled_at - now()) / 3600) FROM river_job ORDER BY id`)
+	got, err := store.All(rows, err, store.Value[string])
+	if want := []string{"available -3", "scheduled -2"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("the jobs are %q, %v, want %q", got, err, want)
 	}
 }

@@ -9,6 +9,19 @@ import (
 
 func (*riverQueue) now() string { return `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT` }
 
+// look reads PostgreSQL's clock, unless that was done a moment ago.
+func (r *riverQueue) look(ctx context.Context, q store.Querier) error {
+	if last := r.clock.last.Load(); last != nil && time.Since(last.at) < staleReading {
+		return nil
+	}
+	rows, err := q.Query(ctx, `SELECT `+r.now())
+	now, err := store.One(rows, err, "Time", store.Value[int64])
+	if err == nil {
+		r.tick(time.UnixMicro(now))
+	}
+	return err
+}
+
 // keyLock is SQL for the number of a key's lock.
 const keyLock = `hashtextextended($1::TEXT || ' ' || $2::TEXT, 0)`
 
