@@ -54,8 +54,8 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 	return base + (&url.URL{Path: key}).EscapedPath() + "?" + query + beforeSig + f.sign(key, query), nil
 }
 
-// A linkBase is what signed URLs begin with.
-type linkBase struct{ public, base string }
+// A signedBase is what signed URLs begin with, made of the public URL.
+type signedBase struct{ public, base string }
 
 // linkBase reads the public URL when it has changed: a sync makes a thousand
 // links.
@@ -73,7 +73,7 @@ func (f *Files) linkBase() (string, error) {
 	}
 	u.RawPath, u.RawQuery, u.Fragment = "", "", ""
 	base := strings.TrimSuffix(u.String(), "/") + downloadPath
-	f.lastBase.Store(&linkBase{public, base})
+	f.lastBase.Store(&signedBase{public, base})
 	return base, nil
 }
 

@@ -39,7 +39,7 @@ const minSecret = 32
 type Files struct {
 	root      *os.Root
 	publicURL func() string
-	lastBase  atomic.Pointer[linkBase]
+	lastBase  atomic.Pointer[signedBase]
 	macs      sync.Pool // of the HMACs that sign with the secret
 	log       *slog.Logger
 

@@ -68,12 +68,8 @@ func (s *Service) followImprove(ctx context.Context, out *eventStream, orgID, ru
 		if err := out.send(unseen); err != nil || r.Status.over() {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.Closing:
-			return nil
-		case <-ticker.C:
+		if more, err := s.lookAgain(ctx, ticker); err != nil || !more {
+			return err
 		}
 	}
 }

@@ -112,13 +112,22 @@ func (s *Service) follow(ctx context.Context, out *eventStream, runID string, af
 		if status.over() {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.Closing:
-			return nil
-		case <-ticker.C:
+		if more, err := s.lookAgain(ctx, ticker); err != nil || !more {
+			return err
 		}
+	}
+}
+
+// lookAgain waits for the time to look at a run again, and reports whether the
+// service goes on until then.
+func (s *Service) lookAgain(ctx context.Context, ticker *time.Ticker) (bool, error) {
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-s.Closing:
+		return false, nil
+	case <-ticker.C:
+		return true, nil
 	}
 }
 
