@@ -19,9 +19,9 @@ import (
 const OrphanAge = 24 * time.Hour
 
 // A Bucket keeps blobs under keys. A key looks like a path: elements separated
-// by slashes, none of them empty, "." or "..", no control characters and no
-// backslash; anything else is a Malformed fault. All methods may be called
-// from many goroutines at once.
+// by slashes, none of them empty, "." or ".." or ending in ".part", no control
+// characters and no backslash; anything else is a Malformed fault. All methods
+// may be called from many goroutines at once.
 type Bucket interface {
 	// Put stores what r gives under key, in place of what stood there. It must
 	// be size bytes exactly. Readers see all of it or nothing of it, also after

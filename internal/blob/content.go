@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
-	"os"
 	"path"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Ref names content by what it is.
@@ -54,12 +53,12 @@ func PutContent(ctx context.Context, b Bucket, r io.Reader) (_ Ref, err error) {
 	defer fault.Wrap(&err, "put content")
 	body := section(r)
 	if body == nil {
-		temp, err := spool(r)
-		if err != nil {
+		kept := spool.New(-1)
+		defer func() { _ = kept.Close() }() // it was written whole
+		if _, err := chunk.Copy(kept, r); err != nil {
 			return Ref{}, err
 		}
-		defer func() { _ = temp.Close() }()
-		body = section(temp)
+		body = io.NewSectionReader(kept, 0, kept.Size())
 	}
 
 	hash := sha256.New()
@@ -105,24 +104,4 @@ func standsFirmly(ctx context.Context, b Bucket, ref Ref) (bool, error) {
 		return false, nil
 	}
 	return err == nil && info.Size == ref.Size && time.Since(info.Modified) < OrphanAge/2, err
-}
-
-// spool copies r into a file without a name, which is gone once closed or
-// after a crash.
-func spool(r io.Reader) (_ *os.File, err error) {
-	temp, err := os.CreateTemp("", "whetstone-blob-")
-	if err != nil {
-		return nil, err
-	}
-	err = os.Remove(temp.Name())
-	if err == nil {
-		_, err = io.Copy(temp, r)
-	}
-	if err == nil {
-		_, err = temp.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return nil, errors.Join(err, temp.Close())
-	}
-	return temp, nil
 }

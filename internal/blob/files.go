@@ -25,11 +25,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// The folder of a bucket holds two: blobs under their keys, and files that are
-// being written under random names.
+// objectDir holds the blobs under their keys. One that is being written stands
+// beside its place under a random name, which is no key: a folder for all of
+// them would be what every Put waits for.
 const (
-	objectDir = "objects"
-	tempDir   = "temp"
+	objectDir  = "objects"
+	partSuffix = ".part"
 )
 
 const minSecret = 32
@@ -43,8 +44,8 @@ type Files struct {
 	macs      sync.Pool // of the HMACs that sign with the secret
 	log       *slog.Logger
 
-	// dirs keeps a blob from moving into a new directory before that directory
-	// itself would survive a crash.
+	// dirs keeps a blob from a new directory until that directory itself would
+	// survive a crash.
 	dirs sync.RWMutex
 
 	hot *hot
@@ -68,10 +69,8 @@ func openFiles(o Options) (Bucket, error) {
 		hot:       newHot(),
 		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
-	for _, dir := range []string{objectDir, tempDir} {
-		if err := f.makeDir(dir); err != nil {
-			return nil, errors.Join(err, root.Close())
-		}
+	if err := f.makeDir(objectDir); err != nil {
+		return nil, errors.Join(err, root.Close())
 	}
 	return f, nil
 }
@@ -82,26 +81,30 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return err
 	}
 	defer fault.Wrap(&err, "put blob %s", key)
-	temp := path.Join(tempDir, rand.Text())
-	err = f.write(temp, &exactReader{ctx, r, size})
+	name := objectName(key)
+	dir, err := f.openDir(path.Dir(name))
+	if err != nil {
+		return diskError(err)
+	}
+	defer func() { _ = dir.Close() }() // it was only read
+	part := newPart()
+	err = writePart(dir, part, &exactReader{ctx, r, size})
 	if err == nil {
-		err = f.publish(temp, objectName(key))
+		err = dir.Rename(part, path.Base(name))
 	}
 	if err != nil {
-		_ = f.root.Remove(temp) // Sweep gets what cannot be removed now.
+		_ = dir.Remove(part) // Sweep gets what cannot be removed now.
 		return diskError(err)
 	}
 	f.hot.remove(key)
-	return nil
+	return syncDir(dir)
 }
 
-// settle makes sure that a blob which another Put has just shown would survive
-// a crash.
-func (f *Files) settle(key string) error { return f.syncDir(path.Dir(objectName(key))) }
+func newPart() string { return rand.Text() + partSuffix }
 
-// write makes a file that is safe on the disk, except for its name.
-func (f *Files) write(name string, r io.Reader) error {
-	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// writePart makes a file that is safe on the disk, except for its name.
+func writePart(dir *os.Root, part string, r io.Reader) error {
+	file, err := dir.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -112,32 +115,33 @@ func (f *Files) write(name string, r io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// publish moves a written file to its place, and makes the place if needed.
-func (f *Files) publish(temp, name string) error {
-	dir := path.Dir(name)
-	err := f.rename(temp, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := f.makeDirs(dir); err != nil {
-			return err
-		}
-		err = f.rename(temp, name)
+// settle makes sure that a blob which another Put has just shown would survive
+// a crash.
+func (f *Files) settle(key string) error { return f.syncDir(path.Dir(objectName(key))) }
+
+// openDir opens a directory for a Put, and makes it if needed.
+func (f *Files) openDir(name string) (*os.Root, error) {
+	dir, err := f.openSafeDir(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
 	}
-	if err != nil {
-		return err
+	if err := f.makeDirs(name); err != nil {
+		return nil, err
 	}
-	return f.syncDir(dir)
+	return f.openSafeDir(name)
 }
 
-func (f *Files) rename(from, to string) error {
+// openSafeDir opens a directory that would survive a crash.
+func (f *Files) openSafeDir(name string) (*os.Root, error) {
 	f.dirs.RLock()
 	defer f.dirs.RUnlock()
-	return f.root.Rename(from, to)
+	return f.root.OpenRoot(name)
 }
 
-func (f *Files) makeDirs(dir string) error {
+func (f *Files) makeDirs(name string) error {
 	f.dirs.Lock()
 	defer f.dirs.Unlock()
-	return f.makeDir(dir)
+	return f.makeDir(name)
 }
 
 // makeDir makes a directory and those above it that are missing, and syncs
@@ -159,12 +163,20 @@ func (f *Files) makeDir(dir string) error {
 	return f.syncDir(path.Dir(dir))
 }
 
-func (f *Files) syncDir(dir string) error {
-	d, err := f.root.Open(dir)
+func (f *Files) syncDir(name string) error {
+	dir, err := f.root.OpenRoot(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(syncDir(dir), dir.Close())
+}
+
+func syncDir(dir *os.Root) error {
+	file, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // Get implements Bucket.
@@ -310,37 +322,35 @@ func (f *Files) names(ctx context.Context, dir string) ([]string, error) {
 // Check implements Bucket: it writes a file.
 func (f *Files) Check(context.Context) (err error) {
 	defer fault.Wrap(&err, "check blobs")
-	name := path.Join(tempDir, rand.Text())
-	if err := f.write(name, strings.NewReader("check")); err != nil {
+	dir, err := f.root.OpenRoot(objectDir)
+	if err != nil {
 		return err
 	}
-	return f.root.Remove(name)
+	defer func() { _ = dir.Close() }() // it was only read
+	part := newPart()
+	return errors.Join(writePart(dir, part, strings.NewReader("check")), dir.Remove(part))
 }
 
 // Sweep implements Bucket.
 func (f *Files) Sweep(ctx context.Context, grace time.Duration) (removed int, err error) {
 	defer fault.Wrap(&err, "sweep blobs")
-	entries, err := fs.ReadDir(f.root.FS(), tempDir)
-	if err != nil {
-		return 0, err
-	}
-	for _, entry := range entries {
-		if err := ctx.Err(); err != nil {
-			return removed, err
+	err = fs.WalkDir(f.root.FS(), objectDir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, partSuffix) {
+			return errors.Join(err, ctx.Err())
 		}
-		name := path.Join(tempDir, entry.Name())
-		stat, err := f.root.Lstat(name)
+		stat, err := entry.Info()
 		if err == nil && time.Since(stat.ModTime()) > grace {
 			err = f.root.Remove(name)
 			if err == nil {
 				removed++
 			}
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, err
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // its Put has ended
 		}
-	}
-	return removed, nil
+		return err
+	})
+	return removed, err
 }
 
 func objectName(key string) string { return path.Join(objectDir, key) }

@@ -113,10 +113,10 @@ func TestFilesStayInTheirFolder(t *testing.T) {
 func TestSweepFiles(t *testing.T) {
 	o := fileOptions(t)
 	b := openFiles(t, o)
-	put(t, b, "key", "body")
-	temp := filepath.Join(o.Dir, "temp")
-	for name, age := range map[string]time.Duration{"crashed": 2 * time.Hour, "being-written": time.Minute} {
-		file := filepath.Join(temp, name)
+	put(t, b, "folder/key", "body")
+	folder := filepath.Join(o.Dir, "objects", "folder")
+	for name, age := range map[string]time.Duration{"crashed.part": 2 * time.Hour, "being-written.part": time.Minute, "key": 2 * time.Hour} {
+		file := filepath.Join(folder, name)
 		if err := os.WriteFile(file, []byte("half a bl"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -129,11 +129,10 @@ func TestSweepFiles(t *testing.T) {
 	if removed, err := b.Sweep(t.Context(), time.Hour); removed != 1 || err != nil {
 		t.Errorf("Sweep = %d, %v, want 1, nil", removed, err)
 	}
-	entries, err := os.ReadDir(temp)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "being-written" {
-		t.Errorf("left over are %v, %v", entries, err)
+	if diff := cmp.Diff([]string{"being-written.part", "key"}, names(t, folder)); diff != "" {
+		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"key"}, list(t, b)); diff != "" {
+	if diff := cmp.Diff([]string{"folder/key"}, list(t, b)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -148,10 +147,22 @@ func TestRefusedPutLeavesNoFile(t *testing.T) {
 	if err := b.Put(t.Context(), "taken/below", strings.NewReader("x"), 1); err == nil {
 		t.Error("Put below a blob succeeded")
 	}
-	entries, err := os.ReadDir(filepath.Join(o.Dir, "temp"))
-	if err != nil || len(entries) > 0 {
-		t.Errorf("left over are %v, %v", entries, err)
+	if diff := cmp.Diff([]string{"taken"}, names(t, filepath.Join(o.Dir, "objects"))); diff != "" {
+		t.Error(diff)
 	}
+}
+
+// names are those of what stands in a folder.
+func names(t *testing.T, folder string) (found []string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		found = append(found, entry.Name())
+	}
+	return found
 }
 
 func TestFilesOutliveTheirBucket(t *testing.T) {
@@ -248,7 +259,7 @@ func TestOpenFilesRefuses(t *testing.T) {
 func TestCheckFindsABrokenFolder(t *testing.T) {
 	o := fileOptions(t)
 	b := openFiles(t, o)
-	if err := os.RemoveAll(filepath.Join(o.Dir, "temp")); err != nil {
+	if err := os.RemoveAll(filepath.Join(o.Dir, "objects")); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Check(t.Context()); err == nil || fault.Of(err) != fault.Internal {

@@ -31,6 +31,9 @@ func checkKey(key string) error {
 		if len(element) > maxElement {
 			return fault.Invalid("key", "key must not have elements over %d bytes", maxElement)
 		}
+		if strings.HasSuffix(element, partSuffix) {
+			return fault.Invalid("key", "key must not have elements that end in %s", partSuffix)
+		}
 	}
 	return nil
 }

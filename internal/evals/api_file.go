@@ -2,7 +2,6 @@ package evals
 
 import (
 	"context"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 
@@ -12,7 +11,7 @@ import (
 )
 
 type importInput struct {
-	RawBody multipart.Form
+	httpapi.Form
 }
 
 type importOutput struct {
@@ -26,16 +25,11 @@ func (s *Service) importSuite(ctx context.Context, in importInput) (importOutput
 	if err != nil {
 		return importOutput{}, err
 	}
-	files := in.RawBody.File["file"]
+	files := in.Files["file"]
 	if len(files) != 1 {
 		return importOutput{}, fault.Invalid("file", "file must be one file part")
 	}
-	content, err := files[0].Open()
-	if err != nil {
-		return importOutput{}, err
-	}
-	defer content.Close()
-	f.Filename, f.Content, f.Size = files[0].Filename, content, files[0].Size
+	f.Filename, f.Content, f.Size = files[0].Filename, files[0].Content, files[0].Content.Size()
 	done, err := s.Import(ctx, access.From(ctx), f)
 	if err != nil {
 		return importOutput{}, err
@@ -66,7 +60,7 @@ func (in importInput) settings() (f Import, err error) {
 }
 
 func (in importInput) field(name string) string {
-	if values := in.RawBody.Value[name]; len(values) > 0 {
+	if values := in.Values[name]; len(values) > 0 {
 		return values[0]
 	}
 	return ""

@@ -127,9 +127,9 @@ func New(o Options) *API {
 type None struct{}
 
 // Add mounts a typed function on a route. In's fields are filled from the
-// request: tags path, query and header, a field Body for JSON, a field
-// RawBody for bytes or a multipart.Form. Out is the JSON body of the answer,
-// or None, or Stream.
+// request: tags path, query and header, a field Body for JSON, a field RawBody
+// for bytes, an embedded Form for a multipart body. Out is the JSON body of the
+// answer, or None, or Stream.
 func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route) {
 	if r.Status == 0 {
 		r.Status = http.StatusOK
@@ -204,6 +204,7 @@ func (a *API) operation(r Route) huma.Operation {
 		Description:      describe(r),
 		Security:         security(r),
 		DefaultStatus:    r.Status,
+		RequestBody:      formBody(r),
 		Responses:        errorResponses(r),
 		MaxBodyBytes:     -1, // body limits them, and says so in the contract's words
 		BodyReadTimeout:  a.bodyTimeout,

@@ -44,7 +44,18 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 			b.Reader = &orEmptyObject{Reader: b.Reader}
 		}
 		req.Body = b
-		next(huma.WithContext(ctx, context.WithValue(ctx.Context(), bodyKey{}, b)))
+		ctx = huma.WithContext(ctx, context.WithValue(ctx.Context(), bodyKey{}, b))
+		if len(r.Form) == 0 {
+			next(ctx)
+			return
+		}
+		form, formErr := ReadForm(req)
+		if formErr != nil {
+			a.answer(ctx.Context(), formErr).write(w)
+			return
+		}
+		defer form.Close()
+		next(huma.WithContext(ctx, context.WithValue(ctx.Context(), formKey{}, form)))
 	}
 }
 
@@ -84,6 +95,9 @@ func acceptable(req *http.Request, op *huma.Operation) *errorBody {
 
 // jsonType is what the routes read and answer, but for files.
 const jsonType = "application/json"
+
+// formType is what the routes with a Form read.
+const formType = "multipart/form-data"
 
 // consumable refuses a body of a type that the route does not read.
 func consumable(req *http.Request, op *huma.Operation) *fault.Error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"mime/multipart"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -157,11 +156,7 @@ func newHumaError(ctx huma.Context, status int, message string, errs ...error) h
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		all := issues(message, errs)
-		if all[0].Message == badForm+multipart.ErrMessageTooLarge.Error() {
-			return structured(http.StatusRequestEntityTooLarge, "The form is over the limit of 1000 parts")
-		}
-		return validation(all)
+		return validation(issues(message, errs))
 	case http.StatusInternalServerError:
 		// The body could not be read: the client sent less than it promised.
 		return validation([]fault.Issue{{Message: "the body ended early"}})
@@ -197,8 +192,6 @@ var (
 	wrongType       = regexp.MustCompile(`^json: cannot unmarshal (.+) into Go (?:value|struct field [^.]*\.(\S+)) of type .+$`)
 )
 
-const badForm = "the body is not a valid multipart form: "
-
 // issue rewrites the library's finding: "body.cases_json[3].query" becomes a
 // path, and a message says which field it is about.
 func issue(detail *huma.ErrorDetail) fault.Issue {
@@ -231,9 +224,6 @@ func unexpected(value, field string) fault.Issue {
 func bodyMessage(message string) string {
 	if strings.HasPrefix(message, "expected") {
 		return "the body: " + message
-	}
-	if cause, ok := strings.CutPrefix(message, "cannot read multipart form: "); ok {
-		return badForm + cause
 	}
 	return "the body is not valid JSON: " + message
 }

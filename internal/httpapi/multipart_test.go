@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-type formInput struct{ RawBody multipart.Form }
+type formInput struct{ httpapi.Form }
 
 type formOutput struct {
 	Label string `json:"label"`
@@ -23,16 +23,11 @@ type formOutput struct {
 
 // keep reads a form of one file and perhaps a label.
 func keep(_ context.Context, in formInput) (formOutput, error) {
-	if len(in.RawBody.File["file"]) == 0 {
+	if len(in.Files["file"]) == 0 {
 		return formOutput{}, fault.Invalid("file", "file is required")
 	}
-	file, err := in.RawBody.File["file"][0].Open()
-	if err != nil {
-		return formOutput{}, err
-	}
-	defer file.Close()
-	n, err := io.Copy(io.Discard, file)
-	return formOutput{strings.Join(in.RawBody.Value["label"], ","), n}, err
+	n, err := io.Copy(io.Discard, in.Files["file"][0].Content)
+	return formOutput{strings.Join(in.Values["label"], ","), n}, err
 }
 
 func mountForms(a *httpapi.API) {

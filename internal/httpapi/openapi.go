@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
 const apiDescription = `Tells a team which of its agent skills work, proves it, and helps to fix them.
@@ -22,7 +21,6 @@ milliseconds; ids are UUIDs. Unknown fields are ignored. Every answer carries ` 
 // setGlobals sets the library's few globals, once: two servers may live in
 // one process.
 var setGlobals = sync.OnceFunc(func() {
-	humago.MultipartMaxMemory = 1 << 20
 	huma.NewErrorWithContext = newHumaError
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return newHumaError(nil, status, message, errs...)
@@ -164,6 +162,15 @@ func errorResponses(r Route) map[string]*huma.Response {
 	return responses
 }
 
+// formBody announces a multipart body. What its parts are is told later: the
+// library would read a body of which it knows more than the type.
+func formBody(r Route) *huma.RequestBody {
+	if len(r.Form) == 0 {
+		return nil
+	}
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{formType: {}}}
+}
+
 // document mends what the library says of a route: a wildcard at the end of a
 // path is {path} in OpenAPI, and the parts of a form have names.
 func (a *API) document(r Route) {
@@ -187,7 +194,7 @@ func (a *API) document(r Route) {
 			form.Required = append(form.Required, part.Name)
 		}
 	}
-	paths[r.Path].Post.RequestBody.Content["multipart/form-data"].Schema = form
+	paths[r.Path].Post.RequestBody.Content[formType].Schema = form
 }
 
 // documentSuccesses gives the other successes of a route the body of the first.

@@ -32,7 +32,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	trimSlash(r)
 	a.boundBody(rec, r)
 	defer func() {
-		removeUploads(r)
 		a.boundRest(rec, r)
 		a.observe(rec, r, state, time.Since(start))
 	}()
@@ -57,14 +56,6 @@ const restTimeout = 5 * time.Second
 func (a *API) boundRest(w *recorder, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = w.control.SetReadDeadline(time.Now().Add(min(restTimeout, a.bodyTimeout)))
-	}
-}
-
-// removeUploads removes the files in which a form was kept. The server does
-// so only for the request that it made itself, and ours is a copy.
-func removeUploads(r *http.Request) {
-	if r.MultipartForm != nil {
-		_ = r.MultipartForm.RemoveAll() // files in the folder for temporary ones
 	}
 }
 

@@ -57,11 +57,10 @@ func (o publishOutput) HTTPStatus() int {
 }
 
 func (s *Service) create(ctx context.Context, in Upload) (publishOutput, error) {
-	p, done, err := in.publication(access.From(ctx))
+	p, err := in.publication(access.From(ctx))
 	if err != nil {
 		return publishOutput{}, err
 	}
-	defer done()
 	e, v, err := s.Create(ctx, p)
 	return publishOutput{newEntryOutput(e), newVersionOutput(e, v), true}, err
 }
@@ -72,11 +71,10 @@ type pushInput struct {
 }
 
 func (s *Service) push(ctx context.Context, in pushInput) (publishOutput, error) {
-	p, done, err := in.publication(access.From(ctx))
+	p, err := in.publication(access.From(ctx))
 	if err != nil {
 		return publishOutput{}, err
 	}
-	defer done()
 	e, v, made, err := s.Push(ctx, in.ID, p)
 	return publishOutput{newEntryOutput(e), newVersionOutput(e, v), made}, err
 }

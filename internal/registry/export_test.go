@@ -1,10 +1,10 @@
 package registry
 
 import (
-	"mime/multipart"
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 // The queries, for the test that looks at how the databases run them.
@@ -25,7 +25,7 @@ var (
 func Shelf(orgName string, private bool) shelf { return shelf{orgName, private} }
 
 // CheckMetadata reads and checks the metadata of a publication.
-func CheckMetadata(form multipart.Form) ([]fault.Issue, error) {
+func CheckMetadata(form httpapi.Form) ([]fault.Issue, error) {
 	m, err := Upload{form}.metadata()
 	if err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 package registry_test
 
 import (
-	"mime/multipart"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 )
 
@@ -18,7 +18,7 @@ func FuzzMetadata(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		issues, err := registry.CheckMetadata(multipart.Form{Value: map[string][]string{"metadata": {text}}})
+		issues, err := registry.CheckMetadata(httpapi.Form{Values: map[string][]string{"metadata": {text}}})
 		if err != nil && !fault.Is(err, fault.Malformed) && !fault.Is(err, fault.TooLarge) {
 			t.Fatalf("%v is not about the metadata", err)
 		}

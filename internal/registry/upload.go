@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime/multipart"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // Upload is the multipart form of create and push: a part metadata that
 // holds JSON, and a part archive.
 type Upload struct {
-	RawBody multipart.Form
+	httpapi.Form
 }
 
 type metadata struct {
@@ -33,27 +33,22 @@ type metadata struct {
 
 const maxMetadata = 1 << 20
 
-// publication reads the form. The caller calls done when the archive was read.
-func (in Upload) publication(c access.Caller) (p Publication, done func(), err error) {
+// publication reads the form.
+func (in Upload) publication(c access.Caller) (p Publication, err error) {
 	m, err := in.metadata()
 	if err != nil {
-		return p, nil, err
+		return p, err
 	}
-	files := in.RawBody.File["archive"]
-	if len(files) != 1 {
-		return p, nil, fault.Invalid("archive", "archive must be one file part: the tar.gz of the skill folder")
+	archives := in.Files["archive"]
+	if len(archives) != 1 {
+		return p, fault.Invalid("archive", "archive must be one file part: the tar.gz of the skill folder")
 	}
-	archive, err := files[0].Open()
-	if err != nil {
-		return p, nil, err
-	}
-	p = Publication{
+	return Publication{
 		OrgID: c.OrgID, UserID: c.UserID, Name: m.Name, Type: m.EntryType, Description: m.Description,
 		Visibility: m.Visibility, EntryRepo: m.SourceRepo, Version: m.Version, ChangeSummary: m.ChangeSummary,
 		Source: FromCLI, SourceRepo: m.SourceRepo, ContentHash: strings.ToLower(m.ContentHash), Manifest: m.FileManifest,
-		Archive: archive, Size: files[0].Size,
-	}
-	return p, func() { _ = archive.Close() }, nil
+		Archive: archives[0].Content, Size: archives[0].Content.Size(),
+	}, nil
 }
 
 // metadata reads the part, which some clients send as a field and some as a file.
@@ -75,22 +70,17 @@ func (in Upload) metadata() (m metadata, err error) {
 }
 
 func (in Upload) metadataText() ([]byte, error) {
-	values, files := in.RawBody.Value["metadata"], in.RawBody.File["metadata"]
+	values, files := in.Values["metadata"], in.Files["metadata"]
 	if len(values)+len(files) != 1 {
 		return nil, fault.Invalid("metadata", "metadata is required: one part that holds JSON")
 	}
 	if len(values) == 1 {
 		return []byte(values[0]), checkMetadataSize(int64(len(values[0])))
 	}
-	if err := checkMetadataSize(files[0].Size); err != nil {
+	if err := checkMetadataSize(files[0].Content.Size()); err != nil {
 		return nil, err
 	}
-	file, err := files[0].Open()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(file)
+	return io.ReadAll(files[0].Content)
 }
 
 func checkMetadataSize(size int64) error {

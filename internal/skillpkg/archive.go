@@ -12,6 +12,7 @@ import (
 	"io/fs"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // A Format is a form of archive.
@@ -71,7 +72,7 @@ type Package struct {
 	installed []File
 	noSkill   *Error
 	tar       *maphash.Hash // nil if the archive cannot be canonical
-	contents  *spool
+	contents  *spool.Spool
 	// offsets tells by digest where in contents a file begins.
 	offsets map[string]int64
 }

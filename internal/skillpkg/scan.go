@@ -12,6 +12,7 @@ import (
 	"io/fs"
 
 	"github.com/whetstone-dev/whetstone/internal/chunk"
+	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
 // specialBits are the mode bits that no file of a skill needs.
@@ -25,7 +26,7 @@ type scan struct {
 	size     int64 // of the archive
 	limits   Limits
 	tree     *tree
-	contents *spool
+	contents *spool.Spool
 	offsets  map[string]int64
 	members  int
 	files    int
@@ -45,7 +46,7 @@ func newScan(ctx context.Context, src *source, size int64, limits Limits) *scan 
 		size:     size,
 		limits:   limits,
 		tree:     newTree(),
-		contents: newSpool(size),
+		contents: spool.New(size),
 		offsets:  map[string]int64{},
 	}
 }
@@ -102,7 +103,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 		return err
 	}
 	s.at = path
-	offset := s.contents.size
+	offset := s.contents.Size()
 	digest := sha256.New()
 	size, err := chunk.Copy(io.MultiWriter(s.contents, digest), &meter{scan: s, path: path, r: body})
 	if err != nil {
@@ -180,8 +181,8 @@ func (s *scan) explain(err error) error {
 		return s.ctx.Err()
 	case s.source.err != nil:
 		return fmt.Errorf("archive: %w", s.source.err)
-	case s.contents.err != nil:
-		return fmt.Errorf("archive: %w", s.contents.err)
+	case s.contents.Err() != nil:
+		return fmt.Errorf("archive: %w", s.contents.Err())
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return refuse(CodeTruncated, s.at, "the archive ends too early; send it again in full").because(err)
 	}

@@ -3,10 +3,13 @@ package sources_test
 import (
 	"bytes"
 	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
@@ -37,11 +40,13 @@ func FuzzUpload(f *testing.F) {
 	f.Add([]byte("--boundary\r\nContent-Disposition: form-data; name=\"\x00\"; filename=\"x\"\r\n\r\n"))
 	s := &sources.Service{Limits: skillpkg.DefaultLimits()}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		form, err := multipart.NewReader(bytes.NewReader(body), "boundary").ReadForm(1 << 20)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=boundary")
+		form, err := httpapi.ReadForm(r)
 		if err != nil {
 			return
 		}
-		defer func() { _ = form.RemoveAll() }()
+		defer form.Close()
 		p, err := s.OpenUpload(t.Context(), *form)
 		if err != nil {
 			if fault.Of(err) == fault.Internal {

@@ -5,19 +5,19 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime/multipart"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // uploadInput is the multipart form of an upload: fields, and either one part
 // file or parts whose names are the paths of files.
 type uploadInput struct {
-	RawBody multipart.Form
+	httpapi.Form
 }
 
 // A parcel is an upload whose fields were read.
@@ -31,7 +31,7 @@ type parcel struct {
 func (in uploadInput) fields() (p parcel, err error) {
 	var issues []fault.Issue
 	field := func(name string) string {
-		values := in.RawBody.Value[name]
+		values := in.Values[name]
 		if len(values) > 1 {
 			issues = append(issues, fault.At(name, "%s must be given once", name))
 		}
@@ -61,13 +61,13 @@ func (in uploadInput) fields() (p parcel, err error) {
 
 // OpenUpload reads the files of an upload's form: one part file, or parts whose
 // names are the paths of files. The caller closes the package.
-func (s *Service) OpenUpload(ctx context.Context, form multipart.Form) (*skillpkg.Package, error) {
+func (s *Service) OpenUpload(ctx context.Context, form httpapi.Form) (*skillpkg.Package, error) {
 	return uploadInput{form}.open(ctx, s.Limits)
 }
 
 // open reads the files. The caller closes the package.
 func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillpkg.Package, error) {
-	archives, parts := in.RawBody.File["file"], in.parts()
+	archives, parts := in.Files["file"], in.parts()
 	switch {
 	case len(archives) > 0 && len(parts) > 0:
 		return nil, fault.Invalid("file", "send either file or parts named by paths, not both: %q came beside file", parts[0].Path)
@@ -84,16 +84,11 @@ func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillp
 }
 
 // openFile opens an archive, or a single SKILL.md.
-func openFile(ctx context.Context, header *multipart.FileHeader, limits skillpkg.Limits) (*skillpkg.Package, error) {
-	file, err := header.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	pkg, err := skillpkg.Open(ctx, file, header.Size, limits)
+func openFile(ctx context.Context, file httpapi.FormFile, limits skillpkg.Limits) (*skillpkg.Package, error) {
+	pkg, err := skillpkg.Open(ctx, file.Content, file.Content.Size(), limits)
 	refused, ok := errors.AsType[*skillpkg.Error](err)
-	if ok && refused.Code == skillpkg.CodeFormatUnknown && strings.EqualFold(path.Ext(header.Filename), ".md") {
-		return skillpkg.FromParts(ctx, []skillpkg.Part{filePart("SKILL.md", header)}, limits)
+	if ok && refused.Code == skillpkg.CodeFormatUnknown && strings.EqualFold(path.Ext(file.Filename), ".md") {
+		return skillpkg.FromParts(ctx, []skillpkg.Part{filePart("SKILL.md", file)}, limits)
 	}
 	return pkg, err
 }
@@ -103,15 +98,15 @@ func openFile(ctx context.Context, header *multipart.FileHeader, limits skillpkg
 // field that nobody here knows.
 func (in uploadInput) parts() []skillpkg.Part {
 	var all []skillpkg.Part
-	for name, files := range in.RawBody.File {
+	for name, files := range in.Files {
 		if name == "file" {
 			continue
 		}
-		for _, header := range files {
-			all = append(all, filePart(name, header))
+		for _, file := range files {
+			all = append(all, filePart(name, file))
 		}
 	}
-	for name, values := range in.RawBody.Value {
+	for name, values := range in.Values {
 		if !strings.ContainsAny(name, "./") {
 			continue
 		}
@@ -123,8 +118,10 @@ func (in uploadInput) parts() []skillpkg.Part {
 	return all
 }
 
-func filePart(name string, header *multipart.FileHeader) skillpkg.Part {
-	return skillpkg.Part{Path: name, Size: header.Size, Open: func() (io.ReadCloser, error) { return header.Open() }}
+func filePart(name string, file httpapi.FormFile) skillpkg.Part {
+	return skillpkg.Part{Path: name, Size: file.Content.Size(), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(io.NewSectionReader(file.Content, 0, file.Content.Size())), nil
+	}}
 }
 
 func textPart(name, text string) skillpkg.Part {

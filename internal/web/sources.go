@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
@@ -24,12 +25,8 @@ type sourceRow struct {
 	Waiting   int // suggestions that nobody has decided on
 }
 
-const (
-	// maxUpload is the largest form of an upload, as at the API.
-	maxUpload = 12 << 20
-	// uploadMemory is what of it is not put into files.
-	uploadMemory = 1 << 20
-)
+// maxUpload is the largest form of an upload, as at the API.
+const maxUpload = 12 << 20
 
 func (s *Service) sources(v *visit) (answer, error) {
 	view, err := s.sourceList(v)
@@ -110,10 +107,12 @@ func (s *Service) uploadSnapshot(v *visit) (answer, error) {
 // takeUpload reads the files of a form: for a new source, or for one that is
 // there.
 func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err error) {
-	if err := readUpload(v); err != nil {
+	form, err := readUpload(v)
+	if err != nil {
 		return t, err
 	}
-	pkg, err := s.Sources.OpenUpload(v.Context(), *v.MultipartForm)
+	defer form.Close()
+	pkg, err := s.Sources.OpenUpload(v.Context(), *form)
 	if err != nil {
 		return t, err
 	}
@@ -131,18 +130,23 @@ func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err er
 // maxLabel is how long a label may be, as at the API.
 const maxLabel = 200
 
-// readUpload reads a form with files, without the part that a browser sends
-// for a file that nobody chose.
-func readUpload(v *visit) error {
-	if err := v.ParseMultipartForm(uploadMemory); err != nil {
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return fault.New(fault.TooLarge, "The files are over the limit of 10 MiB")
-		}
-		return fault.New(fault.Malformed, "The form could not be read").Because(err)
+// readUpload reads a form with files, and lets the visit know its fields. The
+// caller closes it.
+func readUpload(v *visit) (*httpapi.Form, error) {
+	form, err := httpapi.ReadForm(v.Request)
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, fault.New(fault.TooLarge, "The files are over the limit of 10 MiB")
 	}
-	files := v.MultipartForm.File["file"]
-	if len(files) == 1 && files[0].Filename == "" && files[0].Size == 0 {
-		delete(v.MultipartForm.File, "file")
+	if fault.Is(err, fault.Malformed) {
+		return nil, fault.New(fault.Malformed, "The form could not be read").Because(err)
 	}
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	v.PostForm = form.Values
+	if err := httpapi.CheckText(v.URL, v.PostForm); err != nil {
+		form.Close()
+		return nil, err
+	}
+	return form, nil
 }

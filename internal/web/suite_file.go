@@ -24,26 +24,25 @@ func (s *Service) importSuite(v *visit) (answer, error) {
 }
 
 func (s *Service) takeSuite(v *visit) (done evals.ImportResult, err error) {
-	if err := readUpload(v); err != nil {
+	form, err := readUpload(v)
+	if err != nil {
 		return done, err
 	}
-	files := v.MultipartForm.File["file"]
+	defer form.Close()
+	files := form.Files["file"]
 	if len(files) != 1 {
 		return done, fault.Invalid("file", "Choose a file")
 	}
-	f := evals.Import{Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename, Size: files[0].Size}
+	f := evals.Import{
+		Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename,
+		Content: files[0].Content, Size: files[0].Content.Size(),
+	}
 	if utf8.RuneCountInString(f.Name) > maxLabel {
 		return done, fault.Invalid("name", "name must have at most %d characters", maxLabel)
 	}
 	if source := v.PostFormValue("source"); source != "" {
 		f.SourceID = &source
 	}
-	content, err := files[0].Open()
-	if err != nil {
-		return done, err
-	}
-	defer content.Close()
-	f.Content = content
 	return s.Evals.Import(v.Context(), v.Caller, f)
 }
 

@@ -37,9 +37,6 @@ func (s *Service) handler(r route) http.Handler {
 			a = s.failure(v, err)
 		}
 		a.write(s, v)
-		if v.MultipartForm != nil {
-			_ = v.MultipartForm.RemoveAll() // files in the folder for temporary ones
-		}
 	})
 }
 

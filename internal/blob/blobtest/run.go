@@ -292,7 +292,7 @@ func testCancelledPut(t *testing.T, b blob.Bucket) {
 func testBadKeys(t *testing.T, b blob.Bucket) {
 	for _, key := range []string{
 		"", ".", "..", "/", "/a", "a/", "a//b", "./a", "../a", "a/../b", "a/..", `a\b`, "a\x00b", "a\nb", "a\u0085b",
-		"a\xffb", strings.Repeat("a", 256), strings.Repeat("a/", 400) + "a",
+		"a\xffb", "a.part", "a.part/b", strings.Repeat("a", 256), strings.Repeat("a/", 400) + "a",
 	} {
 		_, _, getErr := b.Get(t.Context(), key)
 		_, statErr := b.Stat(t.Context(), key)

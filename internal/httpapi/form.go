@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/whetstone-dev/whetstone/internal/chunk"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/spool"
+)
+
+// A Form is a multipart body. An input embeds it to get one; it is there until
+// the operation has ended.
+type Form struct {
+	Values map[string][]string
+	Files  map[string][]FormFile
+	kept   *spool.Spool // the contents of all files
+}
+
+// A FormFile is a part of a form that has a file's name.
+type FormFile struct {
+	Filename string
+	Content  *io.SectionReader
+}
+
+// maxParts is how many parts a form may have.
+const maxParts = 1000
+
+// ReadForm reads the body of a request, whose size the caller has bounded. The
+// caller closes the form. What is wrong with the body is a fault.
+func ReadForm(r *http.Request) (_ *Form, err error) {
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, badForm(err)
+	}
+	f := &Form{Values: map[string][]string{}, Files: map[string][]FormFile{}, kept: spool.New(r.ContentLength)}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	for range maxParts {
+		part, err := parts.NextPart()
+		if err == io.EOF { //nolint:errorlint // an end that comes too early wraps it
+			return f, nil
+		}
+		if err != nil {
+			return nil, badForm(err)
+		}
+		if err := f.add(part); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := parts.NextPart(); err == io.EOF { //nolint:errorlint // as above
+		return f, nil
+	}
+	return nil, fault.New(fault.TooLarge, "The form is over the limit of %d parts", maxParts)
+}
+
+// add takes in a part; one without a name is nobody's.
+func (f *Form) add(part *multipart.Part) error {
+	name, filename := part.FormName(), part.FileName()
+	switch {
+	case name == "":
+		return nil
+	case filename == "":
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return badForm(err)
+		}
+		f.Values[name] = append(f.Values[name], string(value))
+		return nil
+	}
+	start := f.kept.Size()
+	size, err := chunk.Copy(f.kept, part)
+	if f.kept.Err() != nil {
+		return f.kept.Err()
+	}
+	if err != nil {
+		return badForm(err)
+	}
+	f.Files[name] = append(f.Files[name], FormFile{filename, io.NewSectionReader(f.kept, start, size)})
+	return nil
+}
+
+// badForm says what is wrong with a form, unless reading it failed for a reason
+// that has a name of its own.
+func badForm(err error) error {
+	if problem, ok := errors.AsType[*fault.Error](err); ok {
+		return problem
+	}
+	return fault.Invalid("", "the body is not a valid multipart form: %s", err).Because(err)
+}
+
+// Close frees what the files took.
+func (f *Form) Close() { _ = f.kept.Close() } // it was only read
+
+type formKey struct{}
+
+// Resolve fills an input that embeds a form.
+func (f *Form) Resolve(ctx huma.Context) []error {
+	if form, ok := ctx.Context().Value(formKey{}).(*Form); ok {
+		*f = *form
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package spool_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/spool"
+)
+
+func TestSpool(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	for _, size := range []int{0, 1, 1 << 20, 1<<20 + 1, 3 << 20} {
+		content := bytes.Repeat([]byte("abc"), size/3+1)[:size]
+		s := spool.New(-1)
+		for _, half := range [][]byte{content[:size/2], content[size/2:]} {
+			if _, err := s.Write(half); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			got, err := io.ReadAll(io.NewSectionReader(s, 0, s.Size()))
+			if err != nil || !bytes.Equal(got, content) {
+				t.Errorf("%d bytes came back as %d, %v", size, len(got), err)
+			}
+		}
+		if n, err := s.ReadAt(make([]byte, 1), int64(size)+1); n != 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("read %d bytes beyond the end of %d, %v", n, size, err)
+		}
+		if err := errors.Join(s.Err(), s.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.ReadAt(make([]byte, 1), 0); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("a closed spool reads: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left over are %v, %v", left, err)
+	}
+}
+
+// A failure of the disk stays: what was written before is not all there is.
+func TestFailureStays(t *testing.T) {
+	t.Setenv("TMPDIR", "/nonexistent")
+	s := spool.New(0)
+	defer s.Close()
+	if _, err := s.Write(make([]byte, 2<<20)); err == nil || !errors.Is(s.Err(), err) {
+		t.Fatalf("Write = %v, Err = %v", err, s.Err())
+	}
+	if _, err := s.Write([]byte("x")); err == nil {
+		t.Error("a spool that failed takes more")
+	}
+}
