@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -18,6 +19,11 @@ var version = "dev"
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200) // half the collections, for a heap that is small anyway
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		// Who waits for a file to be safe on the disk holds on to a processor for
+		// a while: a machine of few would stand idle.
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -83,25 +83,18 @@ func PutHashed(ctx context.Context, b Bucket, sum string, body *io.SectionReader
 }
 
 func putOnce(ctx context.Context, b Bucket, ref Ref, body io.Reader) error {
-	there, err := standsFirmly(ctx, b, ref)
-	if err != nil {
-		return err
+	if files, ok := b.(*Files); ok {
+		return files.putOnce(ctx, ref, body)
 	}
-	if !there {
+	info, err := b.Stat(ctx, ref.Key)
+	if fault.Is(err, fault.NotFound) || err == nil && !ref.standsFirmly(info) {
 		return b.Put(ctx, ref.Key, body, ref.Size)
 	}
-	if files, ok := b.(*Files); ok {
-		return files.settle(ref.Key)
-	}
-	return nil
+	return err
 }
 
-// standsFirmly reports whether the content is there and will not be taken for
+// standsFirmly reports whether a blob is the content, and will not be taken for
 // an orphan soon.
-func standsFirmly(ctx context.Context, b Bucket, ref Ref) (bool, error) {
-	info, err := b.Stat(ctx, ref.Key)
-	if fault.Is(err, fault.NotFound) {
-		return false, nil
-	}
-	return err == nil && info.Size == ref.Size && time.Since(info.Modified) < OrphanAge/2, err
+func (r Ref) standsFirmly(b Info) bool {
+	return b.Size == r.Size && time.Since(b.Modified) < OrphanAge/2
 }

@@ -81,16 +81,35 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return err
 	}
 	defer fault.Wrap(&err, "put blob %s", key)
-	name := objectName(key)
-	dir, err := f.openDir(path.Dir(name))
+	dir, err := f.openDir(path.Dir(objectName(key)))
 	if err != nil {
 		return diskError(err)
 	}
 	defer func() { _ = dir.Close() }() // it was only read
+	return f.putIn(dir, key, &exactReader{ctx, r, size})
+}
+
+// putOnce is Put for content. What is there already is not written again, but
+// made sure to survive a crash: another putOnce may have shown it just now.
+func (f *Files) putOnce(ctx context.Context, ref Ref, r io.Reader) error {
+	dir, err := f.openDir(path.Dir(objectName(ref.Key)))
+	if err != nil {
+		return diskError(err)
+	}
+	defer func() { _ = dir.Close() }() // it was only read
+	stat, err := dir.Lstat(path.Base(ref.Key))
+	if err == nil && stat.Mode().IsRegular() && ref.standsFirmly(fileInfo(ref.Key, stat)) {
+		return syncDir(dir)
+	}
+	return f.putIn(dir, ref.Key, &exactReader{ctx, r, ref.Size})
+}
+
+// putIn stores a blob in the directory of its key.
+func (f *Files) putIn(dir *os.Root, key string, r io.Reader) error {
 	part := newPart()
-	err = writePart(dir, part, &exactReader{ctx, r, size})
+	err := writePart(dir, part, r)
 	if err == nil {
-		err = dir.Rename(part, path.Base(name))
+		err = dir.Rename(part, path.Base(key))
 	}
 	if err != nil {
 		_ = dir.Remove(part) // Sweep gets what cannot be removed now.
@@ -114,10 +133,6 @@ func writePart(dir *os.Root, part string, r io.Reader) error {
 	}
 	return errors.Join(err, file.Close())
 }
-
-// settle makes sure that a blob which another Put has just shown would survive
-// a crash.
-func (f *Files) settle(key string) error { return f.syncDir(path.Dir(objectName(key))) }
 
 // openDir opens a directory for a Put, and makes it if needed.
 func (f *Files) openDir(name string) (*os.Root, error) {

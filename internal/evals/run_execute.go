@@ -202,7 +202,7 @@ func (x *execution) makeAll(ctx context.Context, units []Unit, trials chan<- Tri
 		}
 		return &taken
 	}
-	first, second := lane(judged, x.s.concurrency()), lane(local, runtime.GOMAXPROCS(0))
+	first, second := lane(judged, x.s.concurrency()), lane(local, runtime.NumCPU())
 	wg.Wait()
 	return int(first.Load()) < len(judged) || int(second.Load()) < len(local)
 }

@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime/multipart"
 	"net/http"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -30,9 +32,22 @@ type FormFile struct {
 // maxParts is how many parts a form may have.
 const maxParts = 1000
 
+// formBuffers are between connections and the readers of forms, which want
+// small pieces: each would be a call to the system.
+var formBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
 // ReadForm reads the body of a request, whose size the caller has bounded. The
 // caller closes the form. What is wrong with the body is a fault.
 func ReadForm(r *http.Request) (_ *Form, err error) {
+	buffer := formBuffers.Get().(*bufio.Reader)
+	buffer.Reset(r.Body)
+	defer formBuffers.Put(buffer)
+	r.Body = readCloser{buffer, r.Body}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, badForm(err)

@@ -97,14 +97,14 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	if issues := p.checkPush(); len(issues) > 0 {
 		return e, v, false, fault.Issues(issues...)
 	}
-	e, err = ownEntry(ctx, s.DB, p.OrgID, entryID)
+	entry, err := s.identify(ctx, entryOf{p.OrgID, entryID})
 	if err != nil {
 		return e, v, false, err
 	}
-	if p.Name != "" && p.Name != e.Name {
-		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", e.Name)
+	if p.Name != "" && p.Name != entry.name {
+		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", entry.name)
 	}
-	err = s.publish(ctx, p, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
+	err = s.publish(ctx, p, entry.kind, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
 		if e, err = lockEntry(ctx, tx, p.OrgID, entryID); err != nil {
 			return false, err
 		}
@@ -131,6 +131,33 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		return true, e.record(ctx, tx, "registry.version.publish", audit.Detail{"version": v.Version, "source": v.Source})
 	})
 	return e, v, made, err
+}
+
+// An entryOf names an entry of an organisation.
+type entryOf struct{ orgID, entryID string }
+
+// An identity is what an entry is for as long as it is there.
+type identity struct {
+	name string
+	kind Type
+}
+
+// maxIdentities bounds how many are remembered.
+const maxIdentities = 10_000
+
+// identify tells what an entry is. It may be gone: who changes it finds out.
+func (s *Service) identify(ctx context.Context, of entryOf) (identity, error) {
+	identities := s.remembered().identities
+	if known, ok := identities.Get(of); ok {
+		return known, nil
+	}
+	e, err := ownEntry(ctx, s.DB, of.orgID, of.entryID)
+	if err != nil {
+		return identity{}, err
+	}
+	found := identity{e.Name, e.Type}
+	identities.Put(of, found, 1)
+	return found, nil
 }
 
 func sameContent(there, fresh Version) error {

@@ -47,7 +47,7 @@ const prereleaseOf = "0.0.0-repohost."
 // other content is a conflict.
 func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version, made bool, err error) {
 	defer fault.Wrap(&err, "publish to entry %s", p.EntryID)
-	e, err := ownEntry(ctx, s.DB, p.OrgID, p.EntryID)
+	entry, err := s.identify(ctx, entryOf{p.OrgID, p.EntryID})
 	if err != nil {
 		return v, false, err
 	}
@@ -59,7 +59,7 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	if issues := publication.checkPush(); len(issues) > 0 {
 		return v, false, fault.Issues(issues...)
 	}
-	err = s.publish(ctx, publication, e.Type, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
+	err = s.publish(ctx, publication, entry.kind, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
 		v, made, err = p.commit(ctx, tx, fresh, take)
 		return made, err
 	})

@@ -25,8 +25,22 @@ type Service struct {
 	Skills *skills.Service
 	Log    *slog.Logger
 
-	answersOnce sync.Once
-	answers     *lru.Cache[question, answer]
+	memoryOnce sync.Once
+	memory     memory
+}
+
+// A memory spares questions to the database whose answers cannot have changed.
+type memory struct {
+	answers    *lru.Cache[question, answer]
+	identities *lru.Cache[entryOf, identity]
+}
+
+// remembered makes the memory when it is first used.
+func (s *Service) remembered() memory {
+	s.memoryOnce.Do(func() {
+		s.memory = memory{lru.New[question, answer](answerItems), lru.New[entryOf, identity](maxIdentities)}
+	})
+	return s.memory
 }
 
 // Rollback makes another version current and records it. An empty target

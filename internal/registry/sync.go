@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -84,8 +83,8 @@ func (s *Service) compare(ctx context.Context, asked question, items []SyncItem)
 	if err != nil {
 		return nil, err
 	}
-	memory := s.remembered()
-	if a, ok := memory.Get(asked); ok && a.changes == changes {
+	answers := s.remembered().answers
+	if a, ok := answers.Get(asked); ok && a.changes == changes {
 		return a.results, nil
 	}
 	latest, err := latestVersions(ctx, s.DB, asked.orgID, entryIDs(items))
@@ -105,15 +104,9 @@ func (s *Service) compare(ctx context.Context, asked question, items []SyncItem)
 		}
 	}
 	if allOwn {
-		memory.Put(asked, answer{changes, results}, int64(len(results)))
+		answers.Put(asked, answer{changes, results}, int64(len(results)))
 	}
 	return results, nil
-}
-
-// remembered makes the memory when it is first used.
-func (s *Service) remembered() *lru.Cache[question, answer] {
-	s.answersOnce.Do(func() { s.answers = lru.New[question, answer](answerItems) })
-	return s.answers
 }
 
 func entryIDs(items []SyncItem) []string {
