@@ -25,9 +25,7 @@ const ContentPrefix = "sha256/"
 
 // ContentKey returns the key of the content with that SHA-256 in lower-case
 // hex, which must be a whole one.
-func ContentKey(sum string) string {
-	return path.Join(ContentPrefix, sum[:2], sum)
-}
+func ContentKey(sum string) string { return ContentPrefix + sum[:2] + "/" + sum }
 
 // ContentSum returns the SHA-256 in a key that ContentKey made, in lower-case
 // hex.

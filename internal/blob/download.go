@@ -93,20 +93,28 @@ func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
 	if !hmac.Equal([]byte(sig), []byte(f.sign(key, signed))) {
 		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
 	}
-	query, err := url.ParseQuery(signed)
-	if err != nil {
-		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
+	// It is what SignedURL wrote.
+	var o SignOptions
+	for field := range strings.SplitSeq(signed, "&") {
+		name, escaped, _ := strings.Cut(field, "=")
+		value, err := url.QueryUnescape(escaped)
+		if err != nil {
+			return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
+		}
+		switch name {
+		case paramExpires:
+			seconds, _ := strconv.ParseInt(value, 10, 64)
+			o.Expires = time.Until(time.Unix(seconds, 0))
+		case paramFilename:
+			o.Filename = value
+		case paramType:
+			o.ContentType = value
+		}
 	}
-	expires, err := strconv.ParseInt(query.Get(paramExpires), 10, 64)
-	left := time.Until(time.Unix(expires, 0))
-	if err != nil || left <= 0 {
+	if o.Expires <= 0 {
 		return SignOptions{}, fault.New(fault.Denied, "This link has expired")
 	}
-	return SignOptions{
-		Expires:     left,
-		Filename:    query.Get(paramFilename),
-		ContentType: query.Get(paramType),
-	}, nil
+	return o, nil
 }
 
 // ServeHTTP answers GET and HEAD of signed URLs, whole or in ranges. It is

@@ -168,20 +168,26 @@ func (s *Service) download(ctx context.Context, in VersionPath) (httpapi.Stream,
 
 // Download sends the archive of a version that the organisation may see.
 func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (httpapi.Stream, error) {
-	name, hash, err := contentOf(ctx, s.DB, orgID, at)
+	c, err := s.content(ctx, versionOf{orgID, at.ID, at.Version})
 	if fault.Is(err, fault.NotFound) {
 		_, _, err = s.Version(ctx, orgID, at.ID, at.Version) // says which of the two is missing
 	}
 	if err != nil {
 		return nil, err
 	}
-	body, info, err := s.Blobs.Get(ctx, blob.ContentKey(hash))
+	body, info, err := s.Blobs.Get(ctx, blob.ContentKey(c.hash))
+	if fault.Is(err, fault.NotFound) {
+		// Another replica may have deleted the entry a moment ago.
+		if _, _, gone := s.Version(ctx, orgID, at.ID, at.Version); gone != nil {
+			return nil, gone
+		}
+	}
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		blob.ServeBody(w, r, body, info, blob.SignOptions{
-			Filename: archiveName(name, at.Version), ContentType: "application/gzip",
+			Filename: archiveName(c.name, at.Version), ContentType: "application/gzip",
 		})
 	}, nil
 }

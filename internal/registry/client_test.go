@@ -34,6 +34,13 @@ func (c *client) in(t *testing.T) *client {
 	return &inside
 }
 
+// at returns the client of another replica.
+func (c *client) at(w *world) *client {
+	there := *c
+	there.w = w
+	return &there
+}
+
 // answer is what came back.
 type answer struct {
 	t      *testing.T

@@ -133,33 +133,6 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	return e, v, made, err
 }
 
-// An entryOf names an entry of an organisation.
-type entryOf struct{ orgID, entryID string }
-
-// An identity is what an entry is for as long as it is there.
-type identity struct {
-	name string
-	kind Type
-}
-
-// maxIdentities bounds how many are remembered.
-const maxIdentities = 10_000
-
-// identify tells what an entry is. It may be gone: who changes it finds out.
-func (s *Service) identify(ctx context.Context, of entryOf) (identity, error) {
-	identities := s.remembered().identities
-	if known, ok := identities.Get(of); ok {
-		return known, nil
-	}
-	e, err := ownEntry(ctx, s.DB, of.orgID, of.entryID)
-	if err != nil {
-		return identity{}, err
-	}
-	found := identity{e.Name, e.Type}
-	identities.Put(of, found, 1)
-	return found, nil
-}
-
 func sameContent(there, fresh Version) error {
 	if there.ContentHash != fresh.ContentHash {
 		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one", there.Version)

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -25,22 +23,7 @@ type Service struct {
 	Skills *skills.Service
 	Log    *slog.Logger
 
-	memoryOnce sync.Once
-	memory     memory
-}
-
-// A memory spares questions to the database whose answers cannot have changed.
-type memory struct {
-	answers    *lru.Cache[question, answer]
-	identities *lru.Cache[entryOf, identity]
-}
-
-// remembered makes the memory when it is first used.
-func (s *Service) remembered() memory {
-	s.memoryOnce.Do(func() {
-		s.memory = memory{lru.New[question, answer](answerItems), lru.New[entryOf, identity](maxIdentities)}
-	})
-	return s.memory
+	memory memory
 }
 
 // Rollback makes another version current and records it. An empty target
@@ -127,6 +110,7 @@ func rollbackTarget(ctx context.Context, tx *store.Tx, current Version, target s
 // where no other version has the same.
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
+	defer s.memory.forget()
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		e, err := lockEntry(ctx, tx, orgID, entryID)
 		if err != nil {

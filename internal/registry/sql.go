@@ -158,12 +158,12 @@ func versionByName(ctx context.Context, q store.Querier, entryID, version string
 
 // contentOf finds what a download needs, and no more, of a version that the
 // organisation may see.
-func contentOf(ctx context.Context, q store.Querier, orgID string, path VersionPath) (name, hash string, err error) {
+func contentOf(ctx context.Context, q store.Querier, of versionOf) (name, hash string, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT e.name, v.content_hash FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
 		WHERE e.id = $1 AND v.version = $2 AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted'))`,
-		path.ID, path.Version, orgID)
-	_, err = store.One(rows, err, "Version "+path.Version, func(row store.Row) (struct{}, error) {
+		of.entryID, of.version, of.orgID)
+	_, err = store.One(rows, err, "Version "+of.version, func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(&name, &hash)
 	})
 	return name, hash, err

@@ -72,9 +72,6 @@ type answer struct {
 	results []SyncResult // without links
 }
 
-// answerItems bounds the answers that are remembered, by the items in them.
-const answerItems = 50_000
-
 // compare finds the current version of each item's entry. It remembers answers
 // that are about the organisation's own entries alone: the database says
 // whether one of those has changed.

@@ -44,13 +44,26 @@ type world struct {
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
 	w := &world{t: t, db: db, dir: t.TempDir()}
+	w.serveFiles()
+	return w
+}
+
+// replica serves the same database and files again.
+func (w *world) replica() *world {
+	w.t.Helper()
+	other := &world{t: w.t, db: w.db, dir: w.dir}
+	other.serveFiles()
+	return other
+}
+
+func (w *world) serveFiles() {
+	w.t.Helper()
 	w.serve(func(w *world) blob.Bucket {
-		return openBlobs(t, blob.Options{
+		return openBlobs(w.t, blob.Options{
 			Dir: w.dir, Secret: []byte(strings.Repeat("test", 8)),
 			PublicURL: func() string { return w.server.URL },
 		})
 	})
-	return w
 }
 
 func openBlobs(t *testing.T, o blob.Options) blob.Bucket {
