@@ -44,10 +44,14 @@ type readCloser struct {
 // ReadForm reads the body of a request, whose size the caller has bounded. The
 // caller closes the form. What is wrong with the body is a fault.
 func ReadForm(r *http.Request) (_ *Form, err error) {
-	buffer := formBuffers.Get().(*bufio.Reader)
-	buffer.Reset(r.Body)
-	defer formBuffers.Put(buffer)
-	r.Body = readCloser{buffer, r.Body}
+	body, buffer := r.Body, formBuffers.Get().(*bufio.Reader)
+	buffer.Reset(body)
+	r.Body = readCloser{buffer, body}
+	defer func() {
+		r.Body = body
+		buffer.Reset(nil)
+		formBuffers.Put(buffer)
+	}()
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, badForm(err)
@@ -58,22 +62,21 @@ func ReadForm(r *http.Request) (_ *Form, err error) {
 			f.Close()
 		}
 	}()
-	for range maxParts {
+	for n := 0; ; n++ {
 		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // an end that comes too early wraps it
+		if err == io.EOF { // an end that comes too early wraps it
 			return f, nil
 		}
 		if err != nil {
 			return nil, badForm(err)
 		}
+		if n == maxParts {
+			return nil, fault.New(fault.TooLarge, "The form is over the limit of %d parts", maxParts)
+		}
 		if err := f.add(part); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := parts.NextPart(); err == io.EOF { //nolint:errorlint // as above
-		return f, nil
-	}
-	return nil, fault.New(fault.TooLarge, "The form is over the limit of %d parts", maxParts)
 }
 
 // add takes in a part; one without a name is nobody's.

@@ -15,16 +15,20 @@ import (
 // that a disk is touched for the few large ones only.
 const memory = 1 << 20
 
-// A Spool is first written and then read. It is for one goroutine while it is
-// written, and for many when it is read. Whoever makes it closes it.
+// A Spool is first written by one goroutine and then read by any number of
+// them. Whoever makes it closes it; a reader that comes later is told so.
 type Spool struct {
 	mem  []byte
 	file *os.File
 	// named says that the file still has a name, which Close must remove.
-	named  bool
-	closed bool
-	size   int64
-	err    error
+	named bool
+	size  int64
+	err   error
+
+	// reading keeps the memory from being used again while somebody reads it:
+	// a request that was given up may still be sending.
+	reading sync.RWMutex
+	closed  bool
 }
 
 // freed are what closed spools had in memory. One that grew into a file leaves
@@ -89,6 +93,8 @@ func (s *Spool) spill() error {
 
 // ReadAt implements io.ReaderAt.
 func (s *Spool) ReadAt(p []byte, off int64) (int, error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	if s.closed {
 		return 0, os.ErrClosed
 	}
@@ -107,6 +113,8 @@ func (s *Spool) ReadAt(p []byte, off int64) (int, error) {
 
 // Close frees the memory and the file. Closing twice is not an error.
 func (s *Spool) Close() error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	if s.closed {
 		return nil
 	}

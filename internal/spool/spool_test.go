@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/spool"
@@ -53,4 +54,33 @@ func TestFailureStays(t *testing.T) {
 	if _, err := s.Write([]byte("x")); err == nil {
 		t.Error("a spool that failed takes more")
 	}
+}
+
+// TestLateReader: one who reads after the end gets nothing of what others keep.
+func TestLateReader(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 50 {
+		s := spool.New(1000)
+		content := bytes.Repeat([]byte{byte(i)}, 1000)
+		if _, err := s.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			got := make([]byte, 1000)
+			for {
+				_, err := s.ReadAt(got, 0)
+				if errors.Is(err, os.ErrClosed) {
+					return
+				}
+				if !bytes.Equal(got, content) {
+					t.Error("read what another has written")
+					return
+				}
+			}
+		})
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
 }
