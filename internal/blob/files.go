@@ -196,25 +196,25 @@ func syncDir(dir *os.Root) error {
 
 // Get implements Bucket.
 func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) {
-	b, removals, ok := f.hot.get(key)
-	if ok {
-		return b.body(), b.info, nil
+	b, file, removals := f.hot.take(key)
+	if file != nil {
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return nil, Info{}, errors.Join(fmt.Errorf("get blob %s: %w", key, err), file.Close())
+		}
+		return &hotFile{f.hot, b, file}, b.info, nil
 	}
 	file, info, err := f.open(key)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	if !mayBeHot(info) {
-		return file, info, nil
+	if _, ok := contentSum(key); !ok {
+		return file, info, nil // another Put may change it
 	}
-	content := make([]byte, info.Size)
-	_, err = io.ReadFull(file, content)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, Info{}, fmt.Errorf("get blob %s: %w", key, err)
+	if b == nil {
+		b = newHotBlob(info)
+		f.hot.add(b, removals)
 	}
-	b = newHotBlob(info, content)
-	f.hot.add(b, removals)
-	return b.body(), info, nil
+	return &hotFile{f.hot, b, file}, info, nil
 }
 
 func (f *Files) open(key string) (_ *os.File, _ Info, err error) {

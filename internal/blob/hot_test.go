@@ -3,9 +3,12 @@ package blob_test
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,13 +16,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// TestHotBlobs reads more than is kept in memory, twice: what comes back is
-// what was put, also after it was pushed out, and nothing after it was deleted.
+// TestHotBlobs reads blobs again and again, by more readers at once than files
+// are kept open: what comes back is what was put, and nothing after it was
+// deleted.
 func TestHotBlobs(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
 	contents := map[string][]byte{}
-	for range 40 {
-		content := make([]byte, 512<<10)
+	for range 20 {
+		content := make([]byte, 100_000)
 		_, _ = rand.Read(content)
 		ref, err := blob.PutContent(t.Context(), files, bytes.NewReader(content))
 		if err != nil {
@@ -28,11 +32,17 @@ func TestHotBlobs(t *testing.T) {
 		contents[ref.Key] = content
 	}
 	for range 2 {
+		var wg sync.WaitGroup
 		for key, want := range contents {
-			if got := readBlob(t, files, key); !bytes.Equal(got, want) {
-				t.Fatalf("blob %s came back changed", key)
+			for range 20 {
+				wg.Go(func() {
+					if got := readBlob(t, files, key); !bytes.Equal(got, want) {
+						t.Errorf("blob %s came back changed", key)
+					}
+				})
 			}
 		}
+		wg.Wait()
 	}
 	for key := range contents {
 		if err := files.Delete(t.Context(), key); err != nil {
@@ -44,22 +54,57 @@ func TestHotBlobs(t *testing.T) {
 	}
 }
 
+// TestClosedHotBlob: a reader that was closed does not disturb the next one,
+// who may have the same file.
+func TestClosedHotBlob(t *testing.T) {
+	files := openFiles(t, fileOptions(t))
+	ref, err := blob.PutContent(t.Context(), files, bytes.NewReader([]byte("some content")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, err := files.Get(t.Context(), ref.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := files.Get(t.Context(), ref.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := first.Read(make([]byte, 4)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a closed blob reads: %v", err)
+	}
+	if _, err := first.(io.Seeker).Seek(4, io.SeekStart); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a closed blob seeks: %v", err)
+	}
+	if err := first.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a closed blob closes: %v", err)
+	}
+	if got, err := io.ReadAll(second); err != nil || string(got) != "some content" {
+		t.Errorf("the next reader got %q, %v", got, err)
+	}
+}
+
 func readBlob(t *testing.T, b blob.Bucket, key string) []byte {
 	t.Helper()
 	body, _, err := b.Get(t.Context(), key)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil
 	}
 	defer body.Close()
 	content, err := io.ReadAll(body)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	return content
 }
 
 // TestServeHot compares the quick way of serving with that of a file: the
-// first answer comes from memory, the second is a range of it.
+// first answer is the whole blob, the second a range of it.
 func TestServeHot(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
 	ref, err := blob.PutContent(t.Context(), files, bytes.NewReader([]byte("some content")))

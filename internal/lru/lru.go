@@ -12,10 +12,11 @@ import (
 type Cache[K comparable, V any] struct {
 	limit int64
 
-	mu    sync.Mutex
-	items map[K]*list.Element
-	order list.List // of item, the last used first
-	cost  int64
+	mu     sync.Mutex
+	items  map[K]*list.Element
+	order  list.List // of item, the last used first
+	cost   int64
+	onDrop func(V)
 }
 
 type item[K comparable, V any] struct {
@@ -28,6 +29,10 @@ type item[K comparable, V any] struct {
 func New[K comparable, V any](limit int64) *Cache[K, V] {
 	return &Cache[K, V]{limit: limit, items: map[K]*list.Element{}}
 }
+
+// OnDrop has a function called with every value that is forgotten or replaced,
+// before Put or Remove returns. It must not call the cache.
+func (c *Cache[K, V]) OnDrop(f func(V)) { c.onDrop = f }
 
 // Get returns a value that is kept.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
@@ -67,4 +72,7 @@ func (c *Cache[K, V]) drop(e *list.Element) {
 	i := c.order.Remove(e).(item[K, V])
 	delete(c.items, i.key)
 	c.cost -= i.cost
+	if c.onDrop != nil {
+		c.onDrop(i.value)
+	}
 }

@@ -2,6 +2,7 @@ package lru_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,4 +54,21 @@ func TestCacheTogether(_ *testing.T) {
 		})
 	}
 	g.Wait()
+}
+
+func TestOnDrop(t *testing.T) {
+	t.Parallel()
+	c := lru.New[string, int](2)
+	var dropped []int
+	c.OnDrop(func(value int) { dropped = append(dropped, value) })
+	c.Put("a", 1, 1)
+	c.Put("a", 2, 1) // in place of 1
+	c.Put("b", 3, 1)
+	c.Get("a")
+	c.Put("c", 4, 1) // too much: b was not used for longest
+	c.Remove("a")
+	c.Remove("a")
+	if want := []int{1, 3, 2}; !slices.Equal(dropped, want) {
+		t.Errorf("dropped %v, want %v", dropped, want)
+	}
 }
