@@ -347,6 +347,8 @@ func TestSubmitRefuses(t *testing.T) {
 			{"skill_name", with("skill_name", 5), []string{"bundle.skill_name", "skill_name must be null or text"}},
 			{"contributor_id", with("contributor_id", "me"), []string{"bundle.contributor_id", "contributor_id must be a uuid"}},
 			{"created_at", with("created_at", "today"), []string{"bundle.created_at", "created_at must be a date-time"}},
+			{"61st second", with("created_at", "2016-12-31T23:59:60Z"), []string{"bundle.created_at", "created_at must be a date-time"}},
+			{"lower case", with("created_at", "2016-12-31t23:59:00z"), []string{"bundle.created_at", "created_at must be a date-time"}},
 			{"tool_version", with("tool_version", 1), []string{"bundle.tool_version", "tool_version must be null or text"}},
 			{"agent_type", with("agent_type", ""), []string{"bundle.agent_type", "agent_type must not be empty"}},
 			{"sanitization_level", with("sanitization_level", true), []string{"bundle.sanitization_level", "sanitization_level must be text"}},
