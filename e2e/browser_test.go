@@ -199,6 +199,24 @@ func (b *tab) leave(path string) {
 	}
 }
 
+// doOn opens a page and does something there. A browser that is short of time
+// loses an event now and then, and what waits for it would wait for ever: then
+// the page is opened again.
+func (b *tab) doOn(path string, actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	var err error
+	for range 3 {
+		b.leave(path)
+		ctx, cancel := context.WithTimeout(b.ctx, awaitTimeout/3)
+		err = chromedp.Do(ctx, actions...)
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+	b.t.Fatalf("%s: %v", path, err)
+}
+
 // until waits for a condition in the page that is open.
 func (b *tab) until(condition string) {
 	b.t.Helper()

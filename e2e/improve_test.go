@@ -54,6 +54,6 @@ func liveImproveRun(t *testing.T, c *chromium) {
 	b.await("[data-status]", "succeeded")
 	b.await(".prose-diff", "Reads invoices.")
 	b.checkLooks("improve-run-won")
-	b.do(chromedp.Click(".prose-diff .button"))
+	b.leave(run(b, chromedp.Evaluate[string](`document.querySelector(".prose-diff .button").getAttribute("href")`)))
 	b.await("h1", "accounts: change the description")
 }
