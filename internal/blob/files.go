@@ -83,7 +83,7 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 	defer fault.Wrap(&err, "put blob %s", key)
 	dir, err := f.openDir(path.Dir(objectName(key)))
 	if err != nil {
-		return diskError(err)
+		return fault.Disk(err)
 	}
 	defer func() { _ = dir.Close() }() // it was only read
 	return f.putIn(dir, key, &exactReader{ctx, r, size})
@@ -94,7 +94,7 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 func (f *Files) putOnce(ctx context.Context, ref Ref, r io.Reader) error {
 	dir, err := f.openDir(path.Dir(objectName(ref.Key)))
 	if err != nil {
-		return diskError(err)
+		return fault.Disk(err)
 	}
 	defer func() { _ = dir.Close() }() // it was only read
 	stat, err := dir.Lstat(path.Base(ref.Key))
@@ -113,10 +113,10 @@ func (f *Files) putIn(dir *os.Root, key string, r io.Reader) error {
 	}
 	if err != nil {
 		_ = dir.Remove(part) // Sweep gets what cannot be removed now.
-		return diskError(err)
+		return fault.Disk(err)
 	}
 	f.hot.remove(key)
-	return syncDir(dir)
+	return fault.Disk(syncDir(dir))
 }
 
 func newPart() string { return rand.Text() + partSuffix }
@@ -379,14 +379,6 @@ func fileInfo(key string, stat fs.FileInfo) Info {
 func fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return fault.New(fault.NotFound, "Blob not found").Because(err)
-	}
-	return err
-}
-
-// diskError gives a disk that takes no more its kind.
-func diskError(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fault.New(fault.Unavailable, "There is no room on the disk").After(10 * time.Second).Because(err)
 	}
 	return err
 }

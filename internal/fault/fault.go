@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -80,6 +81,15 @@ func (e *Error) Because(cause error) *Error {
 func (e *Error) After(wait time.Duration) *Error {
 	e.RetryAfter = wait
 	return e
+}
+
+// Disk gives the error of a disk that takes no more its kind: the caller can
+// try again when somebody has made room. Other errors stay as they are.
+func Disk(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return New(Unavailable, "There is no room on the disk").After(10 * time.Second).Because(err)
+	}
+	return err
 }
 
 func (e *Error) Error() string {

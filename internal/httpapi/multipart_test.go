@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime/multipart"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -117,6 +118,16 @@ func TestFormLimits(t *testing.T) {
 		}
 		f.uploadForm(t, w.FormDataContentType(), buf.Bytes()).wantError(t, 413, "The form is over the limit of 1000 parts")
 	})
+}
+
+// TestFormWithoutDisk: what keeps us from keeping an upload is not its fault.
+func TestFormWithoutDisk(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	f := newFrame(t, nil, mountForms)
+	contentType, body := form(t, "file", strings.Repeat("f", 3<<20))
+	if got := f.uploadForm(t, contentType, body); got.status != 500 || !strings.Contains(string(got.body), "Internal error") {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
 }
 
 // TestFormLeavesNoFiles covers uploads that do not fit into memory.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // memory is how many bytes are kept without a file. Most skills are smaller, so
@@ -56,8 +58,8 @@ func (s *Spool) Write(p []byte) (int, error) {
 	}
 	n, err := s.write(p)
 	s.size += int64(n)
-	s.err = err
-	return n, err
+	s.err = fault.Disk(err)
+	return n, s.err
 }
 
 func (s *Spool) write(p []byte) (int, error) {
