@@ -34,14 +34,22 @@ type Permission string
 
 // The permissions.
 const (
-	Read             Permission = "read"
-	Write            Permission = "write"
+	Read  Permission = "read"
+	Write Permission = "write"
+	// TelemetryWrite is all that a machine needs that reports sessions: push,
+	// OTLP, signals and bundles. Write includes it.
+	TelemetryWrite   Permission = "telemetry:write"
 	RegistryPush     Permission = "registry:push"
 	RegistryInstall  Permission = "registry:install"
 	RegistryRollback Permission = "registry:rollback"
 	RegistryDelete   Permission = "registry:delete"
 	Admin            Permission = "admin"
 )
+
+// Allows reports whether one of the permissions held is p or includes it.
+func Allows(held []Permission, p Permission) bool {
+	return slices.Contains(held, p) || p == TelemetryWrite && slices.Contains(held, Write)
+}
 
 // A Role is a person's place in an organisation.
 type Role string
@@ -61,10 +69,15 @@ func Roles() []Role { return []Role{Viewer, Member, AdminRole, Owner} }
 // Valid reports whether r is one of the roles.
 func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
 
+// Includes reports whether r is q or higher.
+func (r Role) Includes(q Role) bool {
+	return slices.Index(Roles(), r) >= slices.Index(Roles(), q)
+}
+
 // Permissions lists what the role allows; nothing for an unknown role.
 func (r Role) Permissions() []Permission {
-	all := []Permission{Read, Write, RegistryPush, RegistryInstall, RegistryRollback, Admin, RegistryDelete}
-	count := map[Role]int{Viewer: 1, Member: 4, AdminRole: 6, Owner: 7}
+	all := []Permission{Read, Write, TelemetryWrite, RegistryPush, RegistryInstall, RegistryRollback, Admin, RegistryDelete}
+	count := map[Role]int{Viewer: 1, Member: 5, AdminRole: 7, Owner: 8}
 	return all[:count[r]]
 }
 
@@ -79,7 +92,10 @@ type Caller struct {
 }
 
 // May reports whether the caller has the permission.
-func (c Caller) May(p Permission) bool { return slices.Contains(c.Permissions, p) }
+func (c Caller) May(p Permission) bool { return Allows(c.Permissions, p) }
+
+// Narrowed reports whether the key allows less than the caller's role does.
+func (c Caller) Narrowed() bool { return len(c.Permissions) < len(c.Role.Permissions()) }
 
 type contextKey struct{}
 

@@ -16,7 +16,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.me, httpapi.Route{Method: "GET", Path: "/api/v1/me", Summary: "Who this key belongs to, and what it may do"})
 	httpapi.Add(a, s.listKeys, httpapi.Route{Method: "GET", Path: "/api/v1/keys", Permission: access.Admin, Summary: "List the organisation's API keys"})
 	httpapi.Add(a, s.createKey, httpapi.Route{Method: "POST", Path: "/api/v1/keys", Permission: access.Admin, Status: http.StatusCreated, Summary: "Create an API key; the raw key is shown once"})
-	httpapi.Add(a, s.revokeKey, httpapi.Route{Method: "DELETE", Path: "/api/v1/keys/{id}", Permission: access.Admin, Status: http.StatusNoContent, Summary: "Revoke an API key"})
+	httpapi.Add(a, s.revokeKey, httpapi.Route{Method: "DELETE", Path: "/api/v1/keys/{id}", Permission: access.Admin, Status: http.StatusNoContent, Also: []int{http.StatusConflict}, Summary: "Revoke an API key, its sessions and the logins that it approved"})
 	httpapi.Add(a, s.startDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code", Public: true, Limit: starts, Summary: "Start a login without a browser"})
 	httpapi.Add(a, s.pollDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
 	httpapi.Add(a, s.pollDeviceByQuery, httpapi.Route{Method: "GET", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
@@ -32,6 +32,9 @@ type keyOutput struct {
 	LastUsedAt  *httpapi.Time       `json:"last_used_at"`
 	ExpiresAt   *httpapi.Time       `json:"expires_at"`
 	RevokedAt   *httpapi.Time       `json:"revoked_at"`
+	// CreatedByKey and Login tell what came of a stolen key.
+	CreatedByKey *string `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
+	Login        bool    `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
 }
 
 func newKeyOutput(k Key) keyOutput {
@@ -39,6 +42,7 @@ func newKeyOutput(k Key) keyOutput {
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
 		ExpiresAt: httpapi.NullTime(k.ExpiresAt), RevokedAt: httpapi.NullTime(k.RevokedAt),
+		CreatedByKey: k.CreatedByKey, Login: k.Login,
 	}
 }
 
@@ -89,7 +93,7 @@ type createKeyInput struct {
 	Body struct {
 		Name        string              `json:"name" minLength:"1" maxLength:"100" example:"CI"`
 		Permissions []access.Permission `json:"permissions,omitempty" example:"[\"read\",\"registry:push\"]" doc:"Narrows what the key may do"`
-		ExpiresAt   *httpapi.Time       `json:"expires_at,omitempty"`
+		ExpiresAt   *httpapi.Time       `json:"expires_at,omitempty" doc:"Not later than that of the key that makes it; omitted: the same"`
 	}
 }
 
@@ -105,12 +109,13 @@ func (s *Service) createKey(ctx context.Context, in createKeyInput) (createKeyOu
 	return createKeyOutput{Key: newKeyOutput(k), APIKey: raw}, err
 }
 
-type keyIDInput struct {
-	ID string `path:"id" format:"uuid"`
+type revokeKeyInput struct {
+	ID      string `path:"id" format:"uuid"`
+	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were made with it, and those made with these: for a key that was stolen"`
 }
 
-func (s *Service) revokeKey(ctx context.Context, in keyIDInput) (httpapi.None, error) {
-	return httpapi.None{}, s.RevokeKey(ctx, access.From(ctx).OrgID, in.ID)
+func (s *Service) revokeKey(ctx context.Context, in revokeKeyInput) (httpapi.None, error) {
+	return httpapi.None{}, s.RevokeKeyFor(ctx, access.From(ctx), in.ID, in.Cascade)
 }
 
 type startDeviceInput struct {

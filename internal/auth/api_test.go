@@ -110,7 +110,8 @@ func field(t *testing.T, answer any, path ...string) string {
 // keyJSON is a key in an answer.
 func keyJSON(k auth.Key) string {
 	permissions, _ := json.Marshal(k.Permissions)
-	return fmt.Sprintf(`{"id":%q,"user_id":%q,"name":%q,"prefix":%q,"permissions":%s,"created_at":%q,"last_used_at":null,"expires_at":null,"revoked_at":null}`,
+	return fmt.Sprintf(`{"id":%q,"user_id":%q,"name":%q,"prefix":%q,"permissions":%s,"created_at":%q,"last_used_at":null,"expires_at":null,"revoked_at":null,
+		"created_by_key":null,"login":false}`,
 		k.ID, k.UserID, k.Name, k.Prefix, permissions, k.CreatedAt.Format("2006-01-02T15:04:05.000Z"))
 }
 
@@ -130,7 +131,7 @@ func TestMe(t *testing.T) {
 		u, k, raw := s.member(t, "acme", access.Member)
 		s.want(t, raw, "GET /api/v1/me", "", 200, fmt.Sprintf(`{
 			"user":{"id":%q,"email":"ada@example.org","name":"ada"},"organisation":{"id":%q,"name":"acme"},
-			"plan":"team","role":"member","permissions":["read","write","registry:push","registry:install"],"key":%s}`,
+			"plan":"team","role":"member","permissions":["read","write","telemetry:write","registry:push","registry:install"],"key":%s}`,
 			u.ID, u.OrgID, keyJSON(k)))
 		narrow, raw := newKey(t, s.Service, u, access.Read)
 		_, me := s.call(t, raw, "GET /api/v1/me", "")
@@ -165,7 +166,7 @@ func TestKeyRoutes(t *testing.T) {
 			t.Error(err)
 		}
 		rest := fmt.Sprintf(`{"api_key":"","key":{"id":"","user_id":%q,"name":"CI","prefix":"","permissions":["read","registry:push"],"created_at":"",
-			"last_used_at":null,"expires_at":"2999-01-02T02:04:05.000Z","revoked_at":null}}`, u.ID)
+			"last_used_at":null,"expires_at":"2999-01-02T02:04:05.000Z","revoked_at":null,"created_by_key":%q,"login":false}}`, u.ID, first.ID)
 		if diff := cmp.Diff(parse(t, rest), made); diff != "" {
 			t.Error(diff)
 		}
@@ -210,7 +211,7 @@ func TestKeyRoutesRefuse(t *testing.T) {
 			{"past", raw, "POST /api/v1/keys", `{"name":"CI","expires_at":"2020-01-01T00:00:00Z"}`, 400, issueJSON("expires_at", "expires_at must lie in the future")},
 			{"no time", raw, "POST /api/v1/keys", `{"name":"CI","expires_at":"soon"}`, 400, issueJSON("expires_at", "expires_at: expected string to be RFC 3339 date-time")},
 			{"unknown permission", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["fly"]}`, 400, issueJSON("permissions",
-				`unknown permission "fly"; known are read write registry:push registry:install registry:rollback admin registry:delete`)},
+				`unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`)},
 			{"beyond the role", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["registry:delete"]}`, 400, issueJSON("permissions", "the role admin does not have the permission registry:delete")},
 			{"beyond the key", narrow, "POST /api/v1/keys", `{"name":"CI","permissions":["write"]}`, 403, errorJSON(403, "Your key does not have the permission write and cannot give it")},
 			{"bad id", raw, "DELETE /api/v1/keys/1", "", 400, issueJSON("id", "id: expected string to be RFC 4122 uuid: invalid UUID length: 1")},

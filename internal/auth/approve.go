@@ -40,15 +40,16 @@ func cleanUserCode(code string) string {
 
 // MayApprove reports whether the caller may approve a device login: the login
 // gets all that the caller's role gives, so the caller's own key must have it.
-func MayApprove(c access.Caller) bool {
-	return len(c.Permissions) == len(c.Role.Permissions())
-}
+func MayApprove(c access.Caller) bool { return !c.Narrowed() }
 
-// AnswerDevice approves or denies a login on the caller's behalf, as
-// DecideDevice does. Whose key was narrowed cannot approve.
+// AnswerDevice approves or denies a login with the caller's key, as DecideDevice
+// does. Whose key was narrowed cannot approve. The login lasts no longer than
+// the key, and is revoked with it.
 func (s *Service) AnswerDevice(ctx context.Context, c access.Caller, userCode string, approve bool) error {
 	if approve && !MayApprove(c) {
 		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s, and the login would get all of them; sign in with a key that has them all", c.Role)
 	}
-	return s.DecideDevice(ctx, cleanUserCode(userCode), User{ID: c.UserID, OrgID: c.OrgID, Email: c.Email}, approve)
+	return s.decide(ctx, deviceDecision{
+		userCode: cleanUserCode(userCode), user: User{ID: c.UserID, OrgID: c.OrgID, Email: c.Email}, keyID: &c.KeyID, approve: approve,
+	})
 }

@@ -43,11 +43,8 @@ func (s *Service) Authenticate(ctx context.Context, raw string) (access.Caller, 
 	if subtle.ConstantTimeCompare([]byte(h.hash), []byte(sum)) != 1 {
 		return access.Caller{}, badKey()
 	}
-	if h.revokedAt != nil {
-		return access.Caller{}, fault.New(fault.Unauthorized, "This API key was revoked")
-	}
-	if h.expiresAt != nil && !h.expiresAt.After(time.Now()) {
-		return access.Caller{}, fault.New(fault.Unauthorized, "This API key has expired")
+	if err := checkGood(h.revokedAt, h.expiresAt); err != nil {
+		return access.Caller{}, err
 	}
 	s.holders.used(h.caller.KeyID)
 	return h.caller, nil

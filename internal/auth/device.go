@@ -62,10 +62,11 @@ func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin
 }
 
 type deviceRow struct {
-	hash, clientID string
-	status         DeviceStatus
-	orgID, userID  *string
-	expiresAt      time.Time
+	hash, userCode, clientID string
+	status                   DeviceStatus
+	orgID, userID            *string // of who decided
+	keyID                    *string // with which they decided; nil: on the server
+	expiresAt                time.Time
 }
 
 // state is the status with time taken into account. A code whose key was
@@ -79,22 +80,15 @@ func (d deviceRow) state() DeviceStatus {
 
 // PollDevice tells the program where its login stands. An approved login
 // gives the key, once; keys of earlier logins of the same person and program
-// are revoked. A code nobody gave out counts as expired.
+// are revoked. A code nobody gave out counts as expired. It writes nothing
+// until the login is approved.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result DeviceResult, err error) {
+	d, err := s.deviceLogin(ctx, deviceCode)
+	if err != nil || d.state() != DeviceApproved {
+		return DeviceResult{Status: d.state()}, err
+	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		d, err := lockDevice(ctx, tx, hash(deviceCode))
-		if fault.Is(err, fault.NotFound) {
-			result = DeviceResult{Status: DeviceExpired}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		result = DeviceResult{Status: d.state()}
-		if result.Status != DeviceApproved {
-			return nil
-		}
-		result.Key, result.RawKey, err = redeem(ctx, tx, d)
+		result, err = redeem(ctx, tx, d)
 		return err
 	})
 	if result.Status == DeviceApproved {
@@ -103,39 +97,129 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result Dev
 	return result, err
 }
 
-func redeem(ctx context.Context, tx *store.Tx, d deviceRow) (Key, string, error) {
-	if err := markDeviceUsed(ctx, tx, d.hash); err != nil {
-		return Key{}, "", err
+// DeviceProgress says where a login stands, and changes nothing.
+type DeviceProgress struct {
+	Status   DeviceStatus
+	UserCode string
+	Approver string // the address of who approved it, "" before
+}
+
+// Device tells where a login stands that PollDevice can end. A code nobody gave
+// out counts as expired.
+func (s *Service) Device(ctx context.Context, deviceCode string) (DeviceProgress, error) {
+	d, err := s.deviceLogin(ctx, deviceCode)
+	p := DeviceProgress{Status: d.state(), UserCode: d.userCode}
+	if err != nil || p.Status != DeviceApproved {
+		return p, err
 	}
-	u, err := userByID(ctx, tx, *d.orgID, *d.userID)
+	u, err := userByID(ctx, s.DB, *d.orgID, *d.userID)
+	p.Approver = u.Email
+	return p, err
+}
+
+// deviceLogin finds a login by its secret; a login that expired for a code
+// nobody gave out.
+func (s *Service) deviceLogin(ctx context.Context, deviceCode string) (deviceRow, error) {
+	d, err := deviceByHash(ctx, s.DB, hash(deviceCode), "")
+	if fault.Is(err, fault.NotFound) {
+		return deviceRow{}, nil
+	}
+	return d, err
+}
+
+// redeem gives an approved login its key, if the key that approved it is still
+// good. That one is locked first, as by its revocation.
+func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, error) {
+	u, err := userByID(ctx, tx, *found.orgID, *found.userID)
 	if err != nil {
-		return Key{}, "", err
+		return DeviceResult{}, err
+	}
+	name := []rune("login of " + found.clientID)
+	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: string(name[:min(len(name), maxName)]), login: true}
+	good := true
+	if found.keyID != nil {
+		if good, err = n.approvedBy(ctx, tx, u, *found.keyID); err != nil {
+			return DeviceResult{}, err
+		}
+	}
+	d, err := deviceByHash(ctx, tx, found.hash, tx.Dialect().ForUpdate())
+	if err != nil || d.state() != DeviceApproved {
+		return DeviceResult{Status: d.state()}, err
+	}
+	if !good {
+		return DeviceResult{Status: DeviceDenied}, setDeviceStatus(ctx, tx, d.hash, DeviceDenied)
+	}
+	if err := setDeviceStatus(ctx, tx, d.hash, deviceUsed); err != nil {
+		return DeviceResult{}, err
 	}
 	// Who approved the login is who makes the key, not the program that polls.
 	ctx = access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
-	name := []rune("login of " + d.clientID)
-	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: string(name[:min(len(name), maxName)])}
+	if err := revokeEarlier(ctx, tx, n); err != nil {
+		return DeviceResult{}, err
+	}
+	k, raw, err := createKey(ctx, tx, n)
+	return DeviceResult{Status: DeviceApproved, Key: k, RawKey: raw}, err
+}
+
+// approvedBy gives the login what its approver's key has, and reports whether
+// that key is still good and not narrowed.
+func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID string) (good bool, err error) {
+	approver, err := keyByID(ctx, tx, u.OrgID, keyID, tx.Dialect().ForUpdate())
+	if err != nil {
+		return false, err
+	}
+	allowed := narrow(u.Role, approver.Permissions)
+	if approver.Permissions != nil {
+		k.Permissions = allowed
+	}
+	good = approver.State() == "active" && len(allowed) == len(u.Role.Permissions())
+	return good, k.inherit(approver)
+}
+
+// revokeEarlier revokes the keys of earlier logins of the same person and program.
+// What those approved stays: nothing was stolen.
+func revokeEarlier(ctx context.Context, tx *store.Tx, n NewKey) error {
 	revoked, err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, store.Now())
 	if err != nil {
-		return Key{}, "", err
+		return err
 	}
 	for _, k := range revoked {
 		if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
-			return Key{}, "", err
+			return err
 		}
 	}
-	return createKey(ctx, tx, n)
+	return nil
 }
 
-// DecideDevice approves or denies the login with that user code on behalf of a
-// person. A code that is unknown, decided or expired is fault.NotFound.
+// DecideDevice approves or denies the login with that user code for the operator,
+// on behalf of a person. A code that is unknown, decided or expired is
+// fault.NotFound.
 func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, approve bool) error {
-	status, action := DeviceDenied, "auth.device.deny"
-	if approve {
-		status, action = DeviceApproved, "auth.device.approve"
+	return s.decide(ctx, deviceDecision{userCode: strings.ToUpper(strings.TrimSpace(userCode)), user: u, approve: approve})
+}
+
+// deviceDecision is the answer to a login that waits.
+type deviceDecision struct {
+	userCode string
+	user     User
+	keyID    *string // nil: the operator's
+	approve  bool
+}
+
+func (d deviceDecision) status() DeviceStatus {
+	if d.approve {
+		return DeviceApproved
+	}
+	return DeviceDenied
+}
+
+func (s *Service) decide(ctx context.Context, d deviceDecision) error {
+	action := "auth.device.deny"
+	if d.approve {
+		action = "auth.device.approve"
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		clientID, err := decideDevice(ctx, tx, strings.ToUpper(strings.TrimSpace(userCode)), u, status)
+		clientID, err := decideDevice(ctx, tx, d)
 		if fault.Is(err, fault.NotFound) {
 			return fault.New(fault.NotFound, "No login waits for this code; start the login again")
 		}
@@ -143,7 +227,7 @@ func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, app
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: u.OrgID, Action: action, Target: u.target(),
+			OrgID: d.user.OrgID, Action: action, Target: d.user.target(),
 			Detail: audit.Detail{"program": clientID},
 		})
 	})

@@ -28,6 +28,12 @@ type Key struct {
 	LastUsedAt  *time.Time
 	ExpiresAt   *time.Time
 	RevokedAt   *time.Time
+	// CreatedByKey is the id of the key that made or approved this one; nil if it
+	// was made on the server.
+	CreatedByKey *string
+	// Login says that it came from a device login: it is revoked together with the
+	// key that approved it.
+	Login bool
 }
 
 // State says whether a key is active, expired or revoked.
@@ -41,6 +47,17 @@ func (k Key) State() string {
 	return "active"
 }
 
+// checkGood refuses a key that was revoked or has expired.
+func checkGood(revokedAt, expiresAt *time.Time) error {
+	if revokedAt != nil {
+		return fault.New(fault.Unauthorized, "This API key was revoked")
+	}
+	if expiresAt != nil && !expiresAt.After(time.Now()) {
+		return fault.New(fault.Unauthorized, "This API key has expired")
+	}
+	return nil
+}
+
 // NewKey describes a key to be made.
 type NewKey struct {
 	OrgID       string
@@ -48,6 +65,23 @@ type NewKey struct {
 	Name        string
 	Permissions []access.Permission // nil: all that the role gives
 	ExpiresAt   *time.Time
+
+	createdByKey *string
+	login        bool
+}
+
+// inherit keeps the key within the lifetime of the one that makes or approves
+// it, and notes which one that is.
+func (k *NewKey) inherit(parent Key) error {
+	k.createdByKey = &parent.ID
+	if k.ExpiresAt == nil {
+		k.ExpiresAt = parent.ExpiresAt
+	}
+	if parent.ExpiresAt != nil && k.ExpiresAt.After(*parent.ExpiresAt) {
+		return fault.Invalid("expires_at", "expires_at must not be later than %s, when the key you use expires; "+
+			"leave it out, or use a key that lasts longer", parent.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 const (
@@ -94,14 +128,14 @@ func hash(secret string) string {
 func shownPrefix(raw string) string { return raw[:min(len(raw), shownLength)] }
 
 // narrow returns what a key may do: the role's permissions, and of those only
-// the ones the key names.
+// the ones the key names or includes.
 func narrow(role access.Role, permissions []access.Permission) []access.Permission {
 	all := role.Permissions()
 	if permissions == nil {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p access.Permission) bool {
-		return !slices.Contains(permissions, p)
+		return !access.Allows(permissions, p)
 	})
 }
 

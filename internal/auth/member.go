@@ -27,7 +27,8 @@ func mayPass(c access.Caller, permissions []access.Permission) error {
 }
 
 // AddMember adds a person to the caller's organisation, with a first key to
-// hand over, which nobody will see again.
+// hand over, which nobody will see again. The key lasts no longer than the one
+// that the caller used.
 func (s *Service) AddMember(ctx context.Context, c access.Caller, n NewUser) (u User, raw string, err error) {
 	n.OrgID = c.OrgID
 	if err := n.normalise(); err != nil {
@@ -40,7 +41,7 @@ func (s *Service) AddMember(ctx context.Context, c access.Caller, n NewUser) (u 
 		if u, err = addUser(ctx, tx, n); err != nil {
 			return err
 		}
-		_, raw, err = createKey(ctx, tx, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: "first key"})
+		_, raw, err = createKeyBy(ctx, tx, c, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: "first key"})
 		return err
 	})
 	return u, raw, err
@@ -88,8 +89,11 @@ func setRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (U
 }
 
 // CreateMachineKey makes a key of the organisation's holder for machines with
-// that role. It never allows more than the key that the caller used.
-func (s *Service) CreateMachineKey(ctx context.Context, c access.Caller, role access.Role, n NewKey) (Key, string, error) {
+// that role. It never allows more, nor lasts longer, than the key that the
+// caller used.
+func (s *Service) CreateMachineKey(
+	ctx context.Context, c access.Caller, role access.Role, n NewKey,
+) (k Key, raw string, err error) {
 	if !role.Valid() {
 		return Key{}, "", fault.Invalid("role", "role must be viewer, member, admin or owner")
 	}
@@ -97,6 +101,14 @@ func (s *Service) CreateMachineKey(ctx context.Context, c access.Caller, role ac
 	if err := mayPass(c, narrow(role, n.Permissions)); err != nil {
 		return Key{}, "", err
 	}
-	_, k, raw, err := s.IssueKey(ctx, Holder{Role: role}, n)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		u, err := findHolder(ctx, tx, n.OrgID, Holder{Role: role})
+		if err != nil {
+			return err
+		}
+		n.UserID = u.ID
+		k, raw, err = createKeyBy(ctx, tx, c, n)
+		return err
+	})
 	return k, raw, err
 }

@@ -115,7 +115,7 @@ func TestMachineKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := authenticated(t, s, raw); c.Email != "member@localhost" || c.OrgID != admin.OrgID || len(c.Permissions) != 1 || !c.May(access.Write) {
+		if c := authenticated(t, s, raw); c.Email != "member@localhost" || c.OrgID != admin.OrgID || len(c.Permissions) != 2 || !c.May(access.Write) {
 			t.Errorf("the key is of %+v", c)
 		}
 		_, _, err = s.CreateMachineKey(t.Context(), admin, access.Owner, auth.NewKey{Name: "CI"})

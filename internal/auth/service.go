@@ -135,19 +135,20 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (k Key, raw string, e
 	return k, raw, err
 }
 
-// CreateKeyFor makes a key for the caller. It never allows more than the key
-// that the caller used.
-func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (Key, string, error) {
+// CreateKeyFor makes a key for the caller. It never allows more, nor lasts
+// longer, than the key that the caller used.
+func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (k Key, raw string, err error) {
 	n.OrgID, n.UserID = c.OrgID, c.UserID
 	for _, p := range n.Permissions {
 		if slices.Contains(c.Role.Permissions(), p) && !c.May(p) {
 			return Key{}, "", fault.New(fault.Denied, "Your key does not have the permission %s and cannot give it", p)
 		}
 	}
-	if n.Permissions == nil && len(c.Permissions) < len(c.Role.Permissions()) {
-		n.Permissions = c.Permissions
-	}
-	return s.CreateKey(ctx, n)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		k, raw, err = createKeyBy(ctx, tx, c, n)
+		return err
+	})
+	return k, raw, err
 }
 
 // A Holder is who a key is issued to.
@@ -189,6 +190,27 @@ func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User
 	return u, err
 }
 
+// createKeyBy makes a key with the caller's own, which stays locked until the
+// transaction ends: either its revocation sees the new key, or there is none.
+func createKeyBy(ctx context.Context, tx *store.Tx, c access.Caller, n NewKey) (Key, string, error) {
+	parent, err := keyByID(ctx, tx, c.OrgID, c.KeyID, tx.Dialect().ForUpdate())
+	if err != nil {
+		return Key{}, "", err
+	}
+	if err := checkGood(parent.RevokedAt, parent.ExpiresAt); err != nil {
+		return Key{}, "", err
+	}
+	if err := n.inherit(parent); err != nil {
+		return Key{}, "", err
+	}
+	// A list that names all of the role's permissions today stays a list: the
+	// role may get more of them.
+	if n.UserID == parent.UserID && n.Permissions == nil && parent.Permissions != nil {
+		n.Permissions = c.Permissions
+	}
+	return createKey(ctx, tx, n)
+}
+
 func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error) {
 	u, err := userByID(ctx, tx, n.OrgID, n.UserID)
 	if err != nil {
@@ -203,7 +225,7 @@ func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error)
 func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
-		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
+		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt, CreatedByKey: n.createdByKey, Login: n.login,
 	}
 	if err := insertKey(ctx, tx, k, hash(raw)); err != nil {
 		return k, raw, err
@@ -231,23 +253,6 @@ func (s *Service) Keys(ctx context.Context, orgID string, limit, offset int) ([]
 // Key returns a key of an organisation.
 func (s *Service) Key(ctx context.Context, orgID, id string) (Key, error) {
 	return keyByID(ctx, s.DB, orgID, id, "")
-}
-
-// RevokeKey ends a key. It stops working at once here and within five seconds
-// on every replica. Revoking a revoked key is not an error.
-func (s *Service) RevokeKey(ctx context.Context, orgID, id string) error {
-	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		k, err := keyByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
-		if err != nil || k.RevokedAt != nil {
-			return err
-		}
-		if err := revokeKey(ctx, tx, id, store.Now()); err != nil {
-			return err
-		}
-		return recordKey(ctx, tx, "auth.key.revoke", k)
-	})
-	s.holders.clear()
-	return err
 }
 
 // Bootstrap makes the first organisation, its owner and one key on an empty

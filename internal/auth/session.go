@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -47,11 +48,15 @@ type NewSession struct {
 }
 
 // SignIn makes a session for the holder of a key and returns its token, which
-// is kept nowhere. A key that is not good is fault.Unauthorized.
+// is kept nowhere. A key that is not good is fault.Unauthorized, one that opens
+// no page is fault.Denied.
 func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token string, err error) {
 	c, err := s.Authenticate(ctx, n.RawKey)
 	if err != nil {
 		return Session{}, "", err
+	}
+	if !slices.ContainsFunc(c.Permissions, func(p access.Permission) bool { return p != access.TelemetryWrite }) {
+		return Session{}, "", fault.New(fault.Denied, "This key can only report sessions; sign in with another one")
 	}
 	token = randomText(base62, keyLength)
 	now := store.Now()

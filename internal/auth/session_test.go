@@ -51,7 +51,7 @@ func TestSession(t *testing.T) {
 		if diff := cmp.Diff(authenticated(t, s, raw), c); diff != "" {
 			t.Errorf("the session may do other things than its key (-key +session):\n%s", diff)
 		}
-		if len(c.Permissions) != 2 || c.KeyID != k.ID {
+		if len(c.Permissions) != 3 || c.KeyID != k.ID {
 			t.Errorf("the caller is %+v", c)
 		}
 		if n := count(t, db, token); n != 0 {
@@ -214,7 +214,7 @@ func TestAnswerDevice(t *testing.T) {
 		if err := s.AnswerDevice(t.Context(), authenticated(t, s, full), d.UserCode, true); err != nil {
 			t.Fatal(err)
 		}
-		if r := poll(t, s, d.DeviceCode); r.Status != auth.DeviceApproved || len(authenticated(t, s, r.RawKey).Permissions) != 7 {
+		if r := poll(t, s, d.DeviceCode); r.Status != auth.DeviceApproved || len(authenticated(t, s, r.RawKey).Permissions) != len(access.Owner.Permissions()) {
 			t.Errorf("the poll finds %+v", r)
 		}
 		_, err = s.WaitingDevice(t.Context(), d.UserCode)

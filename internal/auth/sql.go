@@ -11,7 +11,8 @@ import (
 const (
 	orgColumns  = `id, name, plan, created_at`
 	userColumns = `id, org_id, email, name, role, created_at`
-	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at`
+	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at,
+		created_by_key, login`
 )
 
 func scanOrg(row store.Row) (o Organisation, err error) {
@@ -27,7 +28,7 @@ func scanUser(row store.Row) (u User, err error) {
 func scanKey(row store.Row) (k Key, err error) {
 	var permissions *string
 	err = row.Scan(&k.ID, &k.OrgID, &k.UserID, &k.Name, &k.Prefix, &permissions, store.Time(&k.CreatedAt),
-		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt))
+		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt), &k.CreatedByKey, &k.Login)
 	if permissions != nil {
 		k.Permissions = splitPermissions(*permissions)
 	}
@@ -77,6 +78,14 @@ func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, err
 	return store.All(rows, err, scanUser)
 }
 
+// ownersKeys are the keys of an organisation's owners.
+func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys
+		WHERE org_id = $1 AND user_id IN (SELECT id FROM users WHERE org_id = $1 AND role = $2)`, orgID, access.Owner)
+	return store.All(rows, err, scanKey)
+}
+
 // lockedOwners are the ids of an organisation's owners, who stay owners until
 // the transaction ends.
 func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
@@ -97,9 +106,10 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
 		permissions = &joined
 	}
 	_, err := q.Exec(ctx, `
-		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt))
+		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt),
+		k.CreatedByKey, k.Login)
 	return err
 }
 
@@ -112,6 +122,28 @@ func keysOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1
 		ORDER BY id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
+	return store.All(rows, err, scanKey)
+}
+
+// lockLineage locks and returns what is to be revoked with a key: the key itself
+// and those that were made with it, or only the logins among them, and so on. It
+// leaves out what was revoked before, but not what came of that. Ids grow with
+// time, so that all transactions lock in the same order: from parent to child.
+func lockLineage(ctx context.Context, tx *store.Tx, orgID, id string, e extent) ([]Key, error) {
+	rows, err := tx.Query(ctx, `
+		WITH RECURSIVE lineage (id) AS (
+			SELECT id FROM api_keys WHERE org_id = $1 AND id = $2
+			UNION
+			SELECT k.id FROM api_keys k JOIN lineage l ON k.created_by_key = l.id WHERE k.org_id = $1 AND (k.login OR $3))
+		SELECT `+keyColumns+` FROM api_keys
+		WHERE org_id = $1 AND revoked_at IS NULL AND id IN (SELECT id FROM lineage)
+		ORDER BY id`+tx.Dialect().ForUpdate(), orgID, id, bool(e))
+	return store.All(rows, err, scanKey)
+}
+
+func keysMadeByKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+keyColumns+` FROM api_keys WHERE org_id = $1 AND created_by_key IS NOT NULL ORDER BY id`, orgID)
 	return store.All(rows, err, scanKey)
 }
 
@@ -291,28 +323,36 @@ func insertDevice(ctx context.Context, q store.Querier, d DeviceLogin, clientID 
 }
 
 func scanDevice(row store.Row) (d deviceRow, err error) {
-	err = row.Scan(&d.hash, &d.clientID, &d.status, &d.orgID, &d.userID, store.Time(&d.expiresAt))
+	err = row.Scan(&d.hash, &d.userCode, &d.clientID, &d.status, &d.orgID, &d.userID, &d.keyID, store.Time(&d.expiresAt))
 	return d, err
 }
 
-func lockDevice(ctx context.Context, tx *store.Tx, hash string) (deviceRow, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT hash, client_id, status, org_id, user_id, expires_at FROM device_codes
-		WHERE hash = $1`+tx.Dialect().ForUpdate(), hash)
+func deviceByHash(ctx context.Context, q store.Querier, hash, lock string) (deviceRow, error) {
+	rows, err := q.Query(ctx, `
+		SELECT hash, user_code, client_id, status, org_id, user_id, key_id, expires_at FROM device_codes
+		WHERE hash = $1`+lock, hash)
 	return store.One(rows, err, "Device code", scanDevice)
 }
 
-func markDeviceUsed(ctx context.Context, tx *store.Tx, hash string) error {
-	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, hash, deviceUsed)
+func setDeviceStatus(ctx context.Context, tx *store.Tx, hash string, status DeviceStatus) error {
+	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE hash = $1`, hash, status)
+	return err
+}
+
+// denyApproved denies the logins that a key approved and that have not got their
+// own yet.
+func denyApproved(ctx context.Context, tx *store.Tx, keyID string) error {
+	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE key_id = $1 AND status = $3`,
+		keyID, DeviceDenied, DeviceApproved)
 	return err
 }
 
 // decideDevice returns the program whose login waited for the code.
-func decideDevice(ctx context.Context, tx *store.Tx, userCode string, u User, status DeviceStatus) (clientID string, err error) {
+func decideDevice(ctx context.Context, tx *store.Tx, d deviceDecision) (clientID string, err error) {
 	rows, err := tx.Query(ctx, `
-		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4
-		WHERE user_code = $1 AND status = $5 AND expires_at > $6 RETURNING client_id`,
-		userCode, status, u.OrgID, u.ID, DevicePending, store.Micros(store.Now()))
+		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4, key_id = $5
+		WHERE user_code = $1 AND status = $6 AND expires_at > $7 RETURNING client_id`,
+		d.userCode, d.status(), d.user.OrgID, d.user.ID, d.keyID, DevicePending, store.Micros(store.Now()))
 	return store.One(rows, err, "Login", store.Value[string])
 }
 

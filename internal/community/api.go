@@ -19,7 +19,7 @@ const (
 // Mount adds the routes of community bundles.
 func (s *Service) Mount(a *httpapi.API) {
 	limit := &httpapi.Limit{Requests: 60, Per: time.Hour, By: httpapi.ByKey}
-	httpapi.Add(a, s.submit, httpapi.Route{Method: "POST", Path: "/api/v1/community/bundles", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxBody, Limit: limit, Summary: "Send a contribution bundle to a creator"})
+	httpapi.Add(a, s.submit, httpapi.Route{Method: "POST", Path: "/api/v1/community/bundles", Permission: access.TelemetryWrite, Status: http.StatusCreated, MaxBody: maxBody, Limit: limit, Summary: "Send a contribution bundle to a creator"})
 	httpapi.Add(a, s.schema, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/schema", Permission: access.Read, Summary: "The JSON Schema of contribution bundles"})
 	httpapi.Add(a, s.overview, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/overview", Permission: access.Read, Summary: "Count the bundles that came for the caller"})
 	httpapi.Add(a, s.skill, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/skills/{skillName}", Permission: access.Read, Summary: "The bundles that came for one of the caller's skills"})

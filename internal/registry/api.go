@@ -24,7 +24,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.listPublic, httpapi.Route{Method: "GET", Path: "/api/v1/registry/public", Permission: access.Read, Summary: "List the public entries of all organisations"})
 	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}", Permission: access.Read, Summary: "Get an entry with all its versions"})
 	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/registry/{id}", Permission: access.RegistryDelete, Status: http.StatusNoContent, Summary: "Delete an entry and all its versions"})
-	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/versions", Plan: access.Pro, Permission: access.Write, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form, Summary: "Push a version"})
+	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/versions", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form, Summary: "Push a version"})
 	httpapi.Add(a, s.versions, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions", Permission: access.Read, Summary: "List an entry's versions, newest push first"})
 	httpapi.Add(a, s.download, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/download", Permission: access.Read, Summary: "Download the archive of a version"})
 	httpapi.Add(a, s.file, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/files/{path...}", Permission: access.Read, Summary: "Get one file of a version"})
