@@ -135,7 +135,7 @@ func (s *Service) update(ctx context.Context, in updateInput) (createOutput, err
 		config := in.Body.Config.config()
 		c.Config = &config
 	}
-	r, made, err := s.Update(ctx, access.From(ctx).OrgID, in.ID, c)
+	r, made, err := s.Update(ctx, access.From(ctx), in.ID, c)
 	if err != nil {
 		return createOutput{}, err
 	}
@@ -143,7 +143,7 @@ func (s *Service) update(ctx context.Context, in updateInput) (createOutput, err
 }
 
 func (s *Service) delete(ctx context.Context, in RulePath) (httpapi.None, error) {
-	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
+	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.ID)
 }
 
 type testOutput struct {
@@ -161,7 +161,7 @@ type rotateOutput struct {
 }
 
 func (s *Service) rotate(ctx context.Context, in RulePath) (rotateOutput, error) {
-	r, err := s.RotateSecret(ctx, access.From(ctx).OrgID, in.ID)
+	r, err := s.RotateSecret(ctx, access.From(ctx), in.ID)
 	if err != nil {
 		return rotateOutput{}, err
 	}

@@ -270,11 +270,60 @@ func TestPermissions(t *testing.T) {
 			viewer.get(readable).want(http.StatusOK)
 		}
 		rollback := with(chatA, object{"action": "rollback", "skill_id": ada.skill("pdf"), "threshold": 75})
-		member.post(alertsPath, rollback).wantError(http.StatusForbidden, "This needs the permission registry:rollback")
+		member.post(alertsPath, rollback).wantError(http.StatusForbidden, "This alert rolls back, so it needs the permission registry:rollback")
 		member.alert(chatA)
 		admin.alert(with(rollback, object{"threshold": 0.75}))
 		nobody := &client{t: t, w: w, key: "st_live_nobody"}
 		nobody.post(alertsPath, chatA).want(http.StatusUnauthorized)
+	})
+}
+
+// TestRollbackRuleIsChanged: a rule that rolls back is changed by who may roll
+// back, in whatever way. Others may try out where it tells.
+func TestRollbackRuleIsChanged(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		ada.sessions("pdf", 1)
+		hook := receive(t, answering(http.StatusOK))
+		id := ada.alert(object{
+			"type": "pass_rate_below", "threshold": 0.1, "skill_id": ada.skill("pdf"), "action": "rollback",
+			"channel": "webhook", "config": object{"webhook_url": hook.URL},
+		})
+		path := alertsPath + "/" + id
+		before := ada.get(path).object()
+		changes := []struct {
+			method, path string
+			body         any
+		}{
+			{"PATCH", path, object{"threshold": 1}},
+			{"PATCH", path, object{"sensitivity": "confident"}},
+			{"PATCH", path, object{"enabled": false}},
+			{"POST", path + "/rotate-secret", nil},
+			{"PATCH", path, object{"channel": "email", "config": object{"email": "eve@example.org"}}},
+			{"PATCH", path, object{}},
+			{"DELETE", path, nil},
+		}
+		for name, c := range map[string]*client{
+			"member": w.member(ada.org, access.Member), "narrowed owner": w.member(ada.org, access.Owner, access.Read, access.Write),
+		} {
+			for _, change := range changes {
+				a := c.do(change.method, change.path, change.body)
+				a.wantError(http.StatusForbidden, "This alert rolls back, so it needs the permission registry:rollback")
+			}
+			ada.get(path).wantBody(before)
+			if n := w.count("audit_entries WHERE action IN ('alerts.rule.change', 'alerts.rule.rotate-secret', 'alerts.rule.delete')"); n != 0 {
+				t.Errorf("%d changes by the %s are recorded", n, name)
+			}
+			c.post(path+"/test", nil).want(http.StatusOK)
+		}
+		admin := w.member(ada.org, access.AdminRole)
+		for _, change := range changes {
+			if a := admin.do(change.method, change.path, change.body); a.status >= http.StatusBadRequest {
+				t.Errorf("%s %v as an admin: %d", change.method, change.body, a.status)
+			}
+		}
 	})
 }
 

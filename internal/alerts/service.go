@@ -61,8 +61,8 @@ type NewRule struct {
 // the caller shows it this once. Only who may roll back can have it done.
 func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rule, err error) {
 	defer fault.Wrap(&err, "create alert")
-	if n.Action != nil && !c.May(access.RegistryRollback) {
-		return r, fault.New(fault.Denied, "This needs the permission %s", access.RegistryRollback)
+	if err := checkRollback(c, n.Action); err != nil {
+		return r, err
 	}
 	r = Rule{
 		ID: store.NewID(), OrgID: c.OrgID, SkillID: n.SkillID, Type: n.Type, Threshold: defaultThreshold(n.Type),
@@ -86,6 +86,28 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 		}
 		return r.record(ctx, tx, "alerts.rule.create", audit.Detail{"channel": r.Channel, "threshold": r.Threshold, "action": r.Action})
 	})
+}
+
+// checkRollback refuses to make, change or delete a rule that rolls back unless the
+// caller may roll back: its threshold decides whether it does.
+func checkRollback(c access.Caller, a *Action) error {
+	if a != nil && !c.May(access.RegistryRollback) {
+		return fault.New(fault.Denied, "This alert rolls back, so it needs the permission %s", access.RegistryRollback)
+	}
+	return nil
+}
+
+// MayChange reports whether the caller may change or delete the rule.
+func MayChange(c access.Caller, r Rule) bool { return c.May(access.Write) && checkRollback(c, r.Action) == nil }
+
+// changeableRule locks a rule of the caller's organisation that the caller may
+// change.
+func (s *Service) changeableRule(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Rule, error) {
+	r, err := s.ruleByID(ctx, tx, c.OrgID, id, tx.Dialect().ForUpdate())
+	if err != nil {
+		return r, err
+	}
+	return r, checkRollback(c, r.Action)
 }
 
 // record writes down what was done to a rule. Where its notices go is left
@@ -133,12 +155,15 @@ type Change struct {
 	Enabled     *bool
 }
 
-// Update changes a rule of the organisation. Made is the signing secret if the
+// Update changes a rule of the caller's organisation; one that rolls back, only
+// if the caller may. Made is the signing secret if the
 // change made one, which the caller shows this once.
-func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (r Rule, made *string, err error) {
+func (s *Service) Update(
+	ctx context.Context, by access.Caller, id string, c Change,
+) (r Rule, made *string, err error) {
 	defer fault.Wrap(&err, "update alert %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if r, err = s.ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if r, err = s.changeableRule(ctx, tx, by, id); err != nil {
 			return err
 		}
 		before := r.Secret
@@ -190,11 +215,12 @@ func (c Change) applyTarget(r *Rule) []fault.Issue {
 	return nil
 }
 
-// RotateSecret gives a webhook a new secret. For a day both sign.
-func (s *Service) RotateSecret(ctx context.Context, orgID, id string) (r Rule, err error) {
+// RotateSecret gives a webhook a new secret, if the caller may change the rule.
+// For a day both sign.
+func (s *Service) RotateSecret(ctx context.Context, c access.Caller, id string) (r Rule, err error) {
 	defer fault.Wrap(&err, "rotate secret of alert %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if r, err = s.ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+		if r, err = s.changeableRule(ctx, tx, c, id); err != nil {
 			return err
 		}
 		if r.Channel != notify.Webhook {
@@ -220,11 +246,12 @@ func (s *Service) Rules(ctx context.Context, orgID string, limit, offset int) ([
 	return s.rulesOfOrg(ctx, s.DB, orgID, limit, offset)
 }
 
-// Delete removes a rule; what fires ends without a notice.
-func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
+// Delete removes a rule, if the caller may change it; what fires ends without a
+// notice.
+func (s *Service) Delete(ctx context.Context, c access.Caller, id string) (err error) {
 	defer fault.Wrap(&err, "delete alert %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		r, err := s.ruleByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		r, err := s.changeableRule(ctx, tx, c, id)
 		if err != nil {
 			return err
 		}

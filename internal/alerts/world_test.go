@@ -214,14 +214,14 @@ func (w *world) org(name string) *client {
 }
 
 // member adds a person to an organisation.
-func (w *world) member(o auth.Organisation, role access.Role) *client {
+func (w *world) member(o auth.Organisation, role access.Role, permissions ...access.Permission) *client {
 	w.t.Helper()
 	email := fmt.Sprintf("%s-%s@example.org", role, uuid.NewString())
 	u, err := w.auth.CreateUser(w.t.Context(), auth.NewUser{OrgID: o.ID, Email: email, Role: role})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, raw, err := w.auth.CreateKey(w.t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test"})
+	_, raw, err := w.auth.CreateKey(w.t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test", Permissions: permissions})
 	if err != nil {
 		w.t.Fatal(err)
 	}

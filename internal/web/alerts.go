@@ -165,6 +165,7 @@ func showSecret(r alerts.Rule, message string) answer {
 // alertView is one rule with its history.
 type alertView struct {
 	ruleRow
+	MayChange  bool // the rule; a test notice takes less
 	Form       alertForm
 	Channels   []channelChoice
 	Deliveries []alerts.Delivery
@@ -189,7 +190,7 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	if err != nil {
 		return view, err
 	}
-	view = alertView{ruleRow: rows[0], Form: alertFormOf(r), Channels: channelChoices, PerPage: eventsShown}
+	view = alertView{ruleRow: rows[0], MayChange: alerts.MayChange(v.Caller, r), Form: alertFormOf(r), Channels: channelChoices, PerPage: eventsShown}
 	if view.Deliveries, view.Sent, err = s.Alerts.Deliveries(ctx, org, r.ID, eventsShown, v.offset(eventsShown)); err != nil {
 		return view, err
 	}
@@ -207,7 +208,7 @@ func (s *Service) changeAlert(v *visit) (answer, error) {
 	change, err := form.change(r)
 	var made *string
 	if err == nil {
-		r, made, err = s.Alerts.Update(v.Context(), v.Caller.OrgID, r.ID, change)
+		r, made, err = s.Alerts.Update(v.Context(), v.Caller, r.ID, change)
 	}
 	if err != nil {
 		view, failure := s.loadAlert(v)
@@ -225,7 +226,7 @@ func (s *Service) changeAlert(v *visit) (answer, error) {
 
 func (s *Service) enableAlert(v *visit) (answer, error) {
 	enabled := v.FormValue("enabled") == "true"
-	r, _, err := s.Alerts.Update(v.Context(), v.Caller.OrgID, v.PathValue("id"), alerts.Change{Enabled: &enabled})
+	r, _, err := s.Alerts.Update(v.Context(), v.Caller, v.PathValue("id"), alerts.Change{Enabled: &enabled})
 	if err != nil {
 		return answer{}, err
 	}
@@ -261,7 +262,7 @@ func (s *Service) testAlert(v *visit) (answer, error) {
 }
 
 func (s *Service) rotateAlert(v *visit) (answer, error) {
-	r, err := s.Alerts.RotateSecret(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	r, err := s.Alerts.RotateSecret(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -269,7 +270,7 @@ func (s *Service) rotateAlert(v *visit) (answer, error) {
 }
 
 func (s *Service) deleteAlert(v *visit) (answer, error) {
-	if err := s.Alerts.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+	if err := s.Alerts.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/alerts", "The alert was deleted."), nil
