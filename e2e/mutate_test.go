@@ -148,7 +148,7 @@ func (m *mutator) operation(method, path string, declared declaration) operation
 }
 
 // limited are the forms that a few requests a minute may send.
-var limited = []string{"/login", "/login/device", "/logout", "/device"}
+var limited = []string{"/login", "/login/device", "/login/device/finish", "/logout", "/device"}
 
 // listPages lists the pages and forms in a fixed order.
 func (m *mutator) listPages() {

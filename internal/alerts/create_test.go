@@ -270,7 +270,7 @@ func TestPermissions(t *testing.T) {
 			viewer.get(readable).want(http.StatusOK)
 		}
 		rollback := with(chatA, object{"action": "rollback", "skill_id": ada.skill("pdf"), "threshold": 75})
-		member.post(alertsPath, rollback).wantError(http.StatusForbidden, "This alert rolls back, so it needs the permission registry:rollback")
+		member.post(alertsPath, rollback).wantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
 		member.alert(chatA)
 		admin.alert(with(rollback, object{"threshold": 0.75}))
 		nobody := &client{t: t, w: w, key: "st_live_nobody"}
@@ -310,7 +310,7 @@ func TestRollbackRuleIsChanged(t *testing.T) {
 		} {
 			for _, change := range changes {
 				a := c.do(change.method, change.path, change.body)
-				a.wantError(http.StatusForbidden, "This alert rolls back, so it needs the permission registry:rollback")
+				a.wantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
 			}
 			ada.get(path).wantBody(before)
 			if n := w.count("audit_entries WHERE action IN ('alerts.rule.change', 'alerts.rule.rotate-secret', 'alerts.rule.delete')"); n != 0 {

@@ -92,7 +92,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewRule) (r Rul
 // caller may roll back: its threshold decides whether it does.
 func checkRollback(c access.Caller, a *Action) error {
 	if a != nil && !c.May(access.RegistryRollback) {
-		return fault.New(fault.Denied, "This alert rolls back, so it needs the permission %s", access.RegistryRollback)
+		return fault.New(fault.Denied, "This needs the permission %s, since the alert rolls back", access.RegistryRollback)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (s *Service) endSession(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	if id == v.sessionID {
-		s.clearSession(v)
+		s.clearCookie(v, sessionCookie)
 		return redirect("/login", "You are signed out."), nil
 	}
 	return redirect("/account", "The session was ended."), nil

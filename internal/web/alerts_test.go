@@ -211,3 +211,26 @@ func TestAlertAccess(t *testing.T) {
 		b.do("POST", path+suffix, nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
 	}
 }
+
+// TestRollbackAlertAccess: a member sees an alert that rolls back, and can only try
+// out where it tells.
+func TestRollbackAlertAccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	owner, member := w.as(access.Owner), w.as(access.Member)
+	owner.sessions("pdf", time.Now(), 1)
+	form := alertOn("https://hooks.invalid/x")
+	form.Set("skill_id", owner.skillID("pdf"))
+	form.Set("action", "rollback")
+	owner.post("/alerts", form).want(http.StatusOK)
+	path := owner.onlyAlert()
+	member.get(path).want(http.StatusOK).wantText("only who may roll back can change it").wantForms(path + "/test")
+	for suffix, values := range map[string]url.Values{
+		"": {"pass_rate": {"100"}, "sensitivity": {"point"}, "channel": {"webhook"}}, "/enabled": {"enabled": {"false"}},
+		"/rotate-secret": nil, "/delete": nil,
+	} {
+		member.post(path+suffix, values).want(http.StatusForbidden).wantText("This needs the permission registry:rollback")
+	}
+	owner.get(path).want(http.StatusOK).wantText("below 80 %", "Turn off")
+	owner.post(path+"/delete", nil).wantLocation("/alerts")
+}

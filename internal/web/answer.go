@@ -159,28 +159,21 @@ func (s *Service) execute(w io.Writer, page string, f frame) error {
 	return t.ExecuteTemplate(w, "layout", f)
 }
 
-const flashCookie = "whetstone_flash"
-
 func (s *Service) setFlash(v *visit, message string) {
 	if message == "" {
 		return
 	}
-	value := base64.RawURLEncoding.EncodeToString([]byte(message))
-	http.SetCookie(v.w, &http.Cookie{
-		Name: flashCookie, Value: value, Path: "/", MaxAge: 60, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
-	})
+	s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(message)), 60)
 }
 
 // takeFlash returns the message of the change before, once.
 func (s *Service) takeFlash(v *visit) string {
-	c, err := v.Cookie(flashCookie)
-	if err != nil {
+	value := s.cookie(v, flashCookie)
+	if value == "" {
 		return ""
 	}
-	http.SetCookie(v.w, &http.Cookie{
-		Name: flashCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
-	})
-	message, err := base64.RawURLEncoding.DecodeString(c.Value)
+	s.clearCookie(v, flashCookie)
+	message, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil {
 		return ""
 	}

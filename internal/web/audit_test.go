@@ -183,5 +183,8 @@ func (a auditor) account() {
 		t.Fatalf("sessions %v, %v", sessions, err)
 	}
 	a.send("/account/sessions/{id}/end", "/account/sessions/"+sessions[0].ID+"/end", "auth.session.end", nil)
+	a.post("/login/device", nil)
+	a.post("/device", url.Values{"code": {a.get("/login/device").texts("strong")[0]}, "answer": {"approve"}}).wantLocation("/device")
+	a.send("/login/device/finish", "/login/device/finish", "auth.session.start", nil)
 	a.send("/logout", "/logout", "auth.session.end", nil)
 }

@@ -1,31 +1,40 @@
 package web
 
-import (
-	"net/http"
+import "net/http"
 
-	"github.com/whetstone-dev/whetstone/internal/auth"
+// The cookies that only the server reads and writes.
+const (
+	sessionCookie = "whetstone_session"
+	deviceCookie  = "whetstone_device"
+	flashCookie   = "whetstone_flash"
 )
 
 // cookieName has the prefix that keeps other hosts of a domain from planting
 // the cookie, where the connection is safe.
-func (s *Service) cookieName() string {
+func (s *Service) cookieName(name string) string {
 	if s.secure {
-		return "__Host-whetstone_session"
+		return "__Host-" + name
 	}
-	return "whetstone_session"
+	return name
 }
 
-func (s *Service) setSession(v *visit, token string) {
+// setCookie keeps a value with the browser for as many seconds, or takes it away
+// if they are negative.
+func (s *Service) setCookie(v *visit, name, value string, seconds int) {
 	http.SetCookie(v.w, &http.Cookie{
-		Name: s.cookieName(), Value: token, Path: "/", MaxAge: int(auth.SessionLifetime.Seconds()),
+		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
 
-func (s *Service) clearSession(v *visit) {
-	http.SetCookie(v.w, &http.Cookie{
-		Name: s.cookieName(), Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
-	})
+func (s *Service) clearCookie(v *visit, name string) { s.setCookie(v, name, "", -1) }
+
+// cookie is the value that the browser has, or "".
+func (s *Service) cookie(v *visit, name string) string {
+	if c, err := v.Cookie(s.cookieName(name)); err == nil {
+		return c.Value
+	}
+	return ""
 }
 
 const (
@@ -43,7 +52,8 @@ func (v *visit) theme() string {
 }
 
 // setTheme keeps the choice in a cookie that the script may write, too: then
-// the first byte of every page has the right colours.
+// the first byte of every page has the right colours. Whoever plants it changes
+// those, so it goes without the prefix.
 func (s *Service) setTheme(v *visit) (answer, error) {
 	c := &http.Cookie{Name: themeCookie, Path: "/", MaxAge: themeMaxAge, Secure: s.secure, SameSite: http.SameSiteLaxMode}
 	switch theme := v.FormValue("theme"); theme {

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"time"
+
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -10,6 +12,7 @@ type deviceView struct {
 	Code       string // as it was typed
 	Request    *auth.DeviceRequest
 	MayApprove bool
+	Until      *time.Time // when the caller's key expires, and with it the login
 }
 
 // device asks for a code, or shows who asks to be let in with it.
@@ -23,7 +26,11 @@ func (s *Service) device(v *visit) (answer, error) {
 	if err != nil {
 		return page.refused(err)
 	}
-	view.Request = &request
+	own, err := s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Request, view.Until = &request, own.ExpiresAt
 	return show("device", "Approve a login", view), nil
 }
 

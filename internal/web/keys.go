@@ -18,14 +18,18 @@ type keysView struct {
 	Form           keyForm
 	Roles          []access.Role // of machines, that the caller may give
 	Permissions    []access.Permission
-	Made           *madeKey // that was just made
+	Made           *madeKey   // that was just made
+	Until          *time.Time // when the caller's own key expires, and what it makes
 }
 
 type keyView struct {
 	auth.Key
-	Holder string
-	State  string // active, expired or revoked
-	Own    bool   // the caller's session hangs on it
+	Holder     string
+	State      string // active, expired or revoked
+	Own        bool   // the caller's session hangs on it
+	Revocable  bool   // by the caller
+	Made       int    // active keys that were made with it, or with one of those
+	RevokeMade bool   // there is only them to revoke
 }
 
 // A madeKey is shown once.
@@ -52,6 +56,13 @@ func (s *Service) keys(v *visit) (answer, error) {
 
 func (s *Service) keyList(v *visit) (view keysView, err error) {
 	view = keysView{PerPage: keysShown, Form: keyForm{Days: "90"}, Permissions: v.Caller.Permissions}
+	own, err := s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID)
+	if err != nil {
+		return view, err
+	}
+	if view.Until = own.ExpiresAt; view.Until != nil {
+		view.Form.Days = "" // as long as that key
+	}
 	for _, role := range access.Roles() {
 		if auth.MayGive(v.Caller, role) {
 			view.Roles = append(view.Roles, role)
@@ -61,9 +72,17 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 	if found, view.Total, err = s.Auth.Keys(v.Context(), v.Caller.OrgID, keysShown, v.offset(keysShown)); err != nil {
 		return view, err
 	}
-	names, err := s.userNames(v)
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	if err != nil {
+		return view, err
+	}
+	made, err := s.Auth.MadeKeys(v.Context(), v.Caller.OrgID)
 	for _, k := range found {
-		view.Keys = append(view.Keys, keyView{Key: k, Holder: names[k.UserID], State: k.State(), Own: k.ID == v.Caller.KeyID})
+		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
+		row := keyView{Key: k, Holder: personName(holder), State: k.State(), Own: k.ID == v.Caller.KeyID, Made: len(made[k.ID])}
+		row.RevokeMade = row.State != "active" && row.Made > 0
+		row.Revocable = !row.Own && v.Caller.Role.Includes(holder.Role) && (row.State == "active" || row.RevokeMade)
+		view.Keys = append(view.Keys, row)
 	}
 	return view, err
 }
@@ -129,8 +148,13 @@ func (s *Service) revokeKey(v *visit) (answer, error) {
 	if id == v.Caller.KeyID {
 		return answer{}, fault.New(fault.Conflict, "You are signed in with this key; sign in with another one to revoke it")
 	}
-	if err := s.Auth.RevokeKey(v.Context(), v.Caller.OrgID, id); err != nil {
+	cascade := v.FormValue("cascade") == "true"
+	if err := s.Auth.RevokeKeyFor(v.Context(), v.Caller, id, cascade); err != nil {
 		return answer{}, err
 	}
-	return redirect("/settings/keys", "The key was revoked, and its sessions have ended."), nil
+	message := "The key was revoked. Its sessions have ended, and so have the logins that it approved."
+	if cascade {
+		message = "The key was revoked with all keys that were made with it. Their sessions have ended."
+	}
+	return redirect("/settings/keys", message), nil
 }

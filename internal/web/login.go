@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -33,34 +32,34 @@ func (s *Service) signIn(v *visit) (answer, error) {
 
 func (s *Service) startSession(v *visit, rawKey string) error {
 	_, token, err := s.Auth.SignIn(v.Context(), auth.NewSession{
-		RawKey: rawKey, Browser: v.UserAgent(), Address: v.address(), Replaces: v.token(s),
+		RawKey: rawKey, Browser: v.UserAgent(), Address: v.address(), Replaces: s.cookie(v, sessionCookie),
 	})
 	if err != nil {
 		return err
 	}
-	s.setSession(v, token)
+	s.setCookie(v, sessionCookie, token, int(auth.SessionLifetime.Seconds()))
 	return nil
 }
 
 // signOut ends the session on the server, too: a copied cookie is worth
 // nothing afterwards.
 func (s *Service) signOut(v *visit) (answer, error) {
-	if err := s.Auth.SignOut(v.Context(), v.token(s)); err != nil {
+	if err := s.Auth.SignOut(v.Context(), s.cookie(v, sessionCookie)); err != nil {
 		return answer{}, err
 	}
-	s.clearSession(v)
+	s.clearCookie(v, sessionCookie)
 	return redirect("/login", "You are signed out."), nil
 }
 
 // deviceLoginView is a browser that waits to be let in from another one.
 type deviceLoginView struct {
-	UserCode string
-	URL      string
-	Next     string
-	Refresh  int // seconds
+	auth.DeviceProgress
+	URL  string
+	Next string
 }
 
-const deviceCookie = "whetstone_device"
+// Waiting reports whether nobody has approved the code yet.
+func (d deviceLoginView) Waiting() bool { return d.Status == auth.DevicePending }
 
 // startDeviceLogin lets this browser in when somebody who is signed in
 // elsewhere approves its code.
@@ -69,54 +68,55 @@ func (s *Service) startDeviceLogin(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	http.SetCookie(v.w, &http.Cookie{
-		Name: deviceCookie, Value: d.UserCode + "." + d.DeviceCode, Path: "/login/device", MaxAge: int(d.ExpiresIn.Seconds()),
-		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
-	})
+	s.setCookie(v, deviceCookie, d.DeviceCode, int(d.ExpiresIn.Seconds()))
 	return redirect("/login/device?next="+url.QueryEscape(localPath(v.FormValue("next"))), ""), nil
 }
 
-// deviceLogin asks whether the code was approved. The page asks again by
-// itself.
+// deviceLogin shows whether the code was approved. The page asks again by
+// itself. It changes nothing: a link must not sign anybody in or out, so the
+// person sends finishDeviceLogin's form.
 func (s *Service) deviceLogin(v *visit) (answer, error) {
-	next := localPath(v.URL.Query().Get("next"))
-	userCode, deviceCode := v.deviceCodes()
-	result, err := s.Auth.PollDevice(v.Context(), deviceCode)
+	d, err := s.Auth.Device(v.Context(), s.cookie(v, deviceCookie))
+	if err != nil {
+		return answer{}, err
+	}
+	if d.Status != auth.DevicePending && d.Status != auth.DeviceApproved {
+		return s.endDeviceLogin(v, d.Status)
+	}
+	return show("login_device", "Sign in with a code", deviceLoginView{
+		DeviceProgress: d, URL: s.PublicURL + "/device", Next: localPath(v.URL.Query().Get("next")),
+	}), nil
+}
+
+// finishDeviceLogin signs this browser in as who approved its code, in place of
+// whoever was signed in.
+func (s *Service) finishDeviceLogin(v *visit) (answer, error) {
+	next := localPath(v.FormValue("next"))
+	result, err := s.Auth.PollDevice(v.Context(), s.cookie(v, deviceCookie))
 	if err != nil {
 		return answer{}, err
 	}
 	switch result.Status {
 	case auth.DevicePending:
-		return show("login_device", "Sign in with a code", deviceLoginView{
-			UserCode: userCode, URL: s.PublicURL + "/device", Next: next, Refresh: 5,
-		}), nil
+		return redirect("/login/device?next="+url.QueryEscape(next), "Nobody has approved the code yet."), nil
 	case auth.DeviceApproved:
 		if err := s.startSession(v, result.RawKey); err != nil {
 			return answer{}, err
 		}
-		s.clearDevice(v)
+		s.clearCookie(v, deviceCookie)
 		return redirect(next, ""), nil
-	case auth.DeviceDenied:
-		s.clearDevice(v)
+	case auth.DeviceDenied, auth.DeviceExpired:
+	}
+	return s.endDeviceLogin(v, result.Status)
+}
+
+// endDeviceLogin forgets a code that lets nobody in.
+func (s *Service) endDeviceLogin(v *visit, status auth.DeviceStatus) (answer, error) {
+	s.clearCookie(v, deviceCookie)
+	if status == auth.DeviceDenied {
 		return answer{}, fault.New(fault.Denied, "The login was denied")
-	case auth.DeviceExpired:
 	}
-	s.clearDevice(v)
 	return redirect("/login", "The code has expired; start again."), nil
-}
-
-// deviceCodes are what startDeviceLogin left with the browser, or empty.
-func (v *visit) deviceCodes() (userCode, deviceCode string) {
-	if c, err := v.Cookie(deviceCookie); err == nil {
-		userCode, deviceCode, _ = strings.Cut(c.Value, ".")
-	}
-	return userCode, deviceCode
-}
-
-func (s *Service) clearDevice(v *visit) {
-	http.SetCookie(v.w, &http.Cookie{
-		Name: deviceCookie, Path: "/login/device", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
-	})
 }
 
 // browserName tells browsers apart as people do: Firefox on Linux.

@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 func now() time.Time { return time.Now() }
@@ -51,14 +53,29 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-func TestSecureCookie(t *testing.T) {
+// TestSecureCookies: where the connection is safe, no other host of the domain can
+// plant a cookie that the server believes.
+func TestSecureCookies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--public-url", "https://whetstone.example.org")
 	_, raw := w.key(access.Member)
-	p := w.browser().post("/login", url.Values{"api_key": {raw}})
-	if got := p.Header.Get("Set-Cookie"); !strings.HasPrefix(got, "__Host-whetstone_session=") || !strings.Contains(got, "; Secure") {
-		t.Errorf("the cookie is %q", got)
+	for path, name := range map[string]string{
+		"/login": "session", "/login/device": "device", "/logout": "flash",
+	} {
+		got := w.browser().post(path, url.Values{"api_key": {raw}}).Header.Values("Set-Cookie")
+		wanted := regexp.MustCompile(`^__Host-whetstone_` + name + `=[\w-]+; Path=/; Max-Age=\d+; HttpOnly; Secure; SameSite=Lax$`)
+		if !slices.ContainsFunc(got, wanted.MatchString) {
+			t.Errorf("POST %s sets %q", path, got)
+		}
 	}
+	// What is planted under the plain name is nobody's.
+	d, err := w.auth.StartDevice(t.Context(), "planted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := http.Header{"Cookie": {"whetstone_device=" + d.DeviceCode + "; whetstone_flash=RXZpbA"}}
+	w.browser().do(http.MethodGet, "/login/device", nil, planted).wantLocation("/login")
+	w.browser().do(http.MethodGet, "/login", nil, planted).wantNoText("Evil")
 }
 
 func TestSignInIsLimited(t *testing.T) {
@@ -173,23 +190,92 @@ func TestDeviceApproval(t *testing.T) {
 	})
 }
 
+func (p *page) asksAgain() bool { return strings.Contains(p.body, `http-equiv="refresh"`) }
+
+// signInWithCode starts a login in the browser and has it answered in another.
+func (b *browser) signInWithCode(other *browser, answer string) {
+	b.w.t.Helper()
+	b.post("/login/device", url.Values{"next": {"/skills"}}).wantLocation("/login/device?next=%2Fskills")
+	page := b.get("/login/device?next=/skills").want(http.StatusOK)
+	if !page.asksAgain() {
+		b.w.t.Error("the page does not ask again")
+	}
+	other.post("/device", url.Values{"code": {page.texts("strong")[0]}, "answer": {answer}}).wantLocation("/device")
+}
+
 // TestSignInWithCode lets a browser in from another one.
 func TestSignInWithCode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
 	b, other := w.browser(), w.as(access.Member)
 	b.get("/login/device").wantLocation("/login")
-	b.post("/login/device", url.Values{"next": {"/skills"}}).wantLocation("/login/device?next=%2Fskills")
-	page := b.get("/login/device?next=/skills").want(http.StatusOK)
-	code := page.texts("strong")[0]
-	other.post("/device", url.Values{"code": {code}, "answer": {"approve"}}).wantLocation("/device")
-	b.get("/login/device?next=/skills").wantLocation("/skills")
+	b.post("/login/device/finish", nil).wantLocation("/login")
+	b.post("/login/device", nil).wantLocation("/login/device?next=%2F")
+	b.post("/login/device/finish", nil).wantLocation("/login/device?next=%2F")
+	b.get("/login/device").wantText("Nobody has approved the code yet.")
+	b.signInWithCode(other, "approve")
+	page := b.get("/login/device?next=/skills").want(http.StatusOK).wantText("approved the code", "Sign in as member-")
+	if page.asksAgain() {
+		t.Error("the page asks again, though there is nothing to wait for")
+	}
+	b.get("/account").wantLocation("/login?next=%2Faccount")
+	b.post("/login/device/finish", url.Values{"next": {"/skills"}}).wantLocation("/skills")
 	b.get("/account").want(http.StatusOK).wantText("login of")
+	b.get("/login/device").wantLocation("/login") // once
 
 	b = w.browser()
-	b.post("/login/device", nil).want(http.StatusSeeOther)
-	code = b.get("/login/device").texts("strong")[0]
-	other.post("/device", url.Values{"code": {code}, "answer": {"deny"}}).wantLocation("/device")
+	b.signInWithCode(other, "deny")
 	b.get("/login/device").want(http.StatusForbidden).wantText("The login was denied")
+	b.get("/account").wantLocation("/login?next=%2Faccount")
+	b.post("/login/device", nil)
+	code := b.get("/login/device").texts("strong")[0]
+	other.post("/device", url.Values{"code": {code}, "answer": {"deny"}})
+	b.post("/login/device/finish", nil).want(http.StatusForbidden).wantText("The login was denied")
+}
+
+// TestLinkChangesNoSession: whoever is signed in stays so until they say
+// otherwise, whatever code their browser holds; and the page by itself writes
+// nothing.
+func TestLinkChangesNoSession(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		victim, attacker := w.as(access.Owner), w.as(access.Member)
+		victim.signInWithCode(attacker, "approve")
+		rows := func() (n int) {
+			t.Helper()
+			const all = `SELECT (SELECT COUNT(*) FROM api_keys) + (SELECT COUNT(*) FROM sessions) + (SELECT COUNT(*) FROM audit_entries)
+				+ (SELECT COUNT(*) FROM device_codes WHERE status = 'approved')`
+			found, err := w.db.Query(t.Context(), all)
+			n, err = store.One(found, err, "Count", store.Value[int])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		before := rows()
+		for range 2 {
+			victim.get("/login/device").want(http.StatusOK).
+				wantText("You are signed in as owner-", "Signing in as member-", "Stay signed in as owner-")
+		}
+		if after := rows(); before != after {
+			t.Errorf("the page changed %d rows", after-before)
+		}
+		victim.get("/account").want(http.StatusOK).wantText("owner-").wantNoText("member-")
+		victim.do(http.MethodPost, "/login/device/finish", nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
+		victim.get("/account").wantText("owner-")
+
+		victim.post("/login/device/finish", nil).wantLocation("/")
+		victim.get("/account").wantText("member-")
+	})
+}
+
+// TestReportingKeyOpensNoPage: a key that can only report sessions is of no use
+// in a browser.
+func TestReportingKeyOpensNoPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	_, raw := w.key(access.Owner, access.TelemetryWrite)
+	b := w.browser()
+	b.post("/login", url.Values{"api_key": {raw}}).want(http.StatusForbidden).wantText("This key can only report sessions")
 	b.get("/account").wantLocation("/login?next=%2Faccount")
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
@@ -40,7 +41,10 @@ func (s *Service) memberList(v *visit) (membersView, error) {
 }
 
 // addedView is a person's first key, which is shown once.
-type addedView struct{ Email, Key string }
+type addedView struct {
+	Email, Key string
+	Until      *time.Time // when it expires: with the key that the caller uses
+}
 
 // addMember answers with a page itself: a redirect would have to carry the
 // key.
@@ -50,7 +54,8 @@ func (s *Service) addMember(v *visit) (answer, error) {
 	}
 	u, raw, err := s.Auth.AddMember(v.Context(), v.Caller, n)
 	if err == nil {
-		return show("settings_added", "First key", addedView{u.Email, raw}), nil
+		own, err := s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID)
+		return show("settings_added", "First key", addedView{u.Email, raw, own.ExpiresAt}), err
 	}
 	view, failure := s.memberList(v)
 	if failure != nil {

@@ -27,6 +27,7 @@ func routes() []route {
 		{method: "POST", path: "/login", public: true, limit: attempts, do: (*Service).signIn},
 		{method: "POST", path: "/login/device", public: true, limit: attempts, do: (*Service).startDeviceLogin},
 		{method: "GET", path: "/login/device", public: true, do: (*Service).deviceLogin},
+		{method: "POST", path: "/login/device/finish", public: true, limit: attempts, do: (*Service).finishDeviceLogin},
 		{method: "POST", path: "/logout", public: true, do: (*Service).signOut},
 		{method: "POST", path: "/theme", public: true, do: (*Service).setTheme},
 

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"time"
+
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 )
@@ -50,8 +52,9 @@ func (s *Service) retention() []setting {
 type connectView struct {
 	Agents     []connection
 	Installers []connection
-	Admins     []string // who can make keys, for those who cannot
-	Made       bool     // a key was made and is filled in
+	Admins     []string   // who can make keys, for those who cannot
+	Made       bool       // a key was made and is filled in
+	Until      *time.Time // when that key expires
 }
 
 // A connection is what to copy to connect one program.
@@ -77,11 +80,11 @@ func (s *Service) connections(v *visit, agentKey, installerKey string) connectVi
 // the page itself: a redirect would have to carry the key.
 func (s *Service) connectWithKey(v *visit) (answer, error) {
 	installers := v.FormValue("for") == "installers"
-	n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.Write}}
+	n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.TelemetryWrite}}
 	if installers {
 		n = auth.NewKey{Name: "installers", Permissions: []access.Permission{access.Read}}
 	}
-	_, raw, err := s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
+	k, raw, err := s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
 	if err != nil {
 		return show("settings_connect", "Connect agents", s.connections(v, placeholder, "KEY")).refused(err)
 	}
@@ -89,7 +92,7 @@ func (s *Service) connectWithKey(v *visit) (answer, error) {
 	if installers {
 		view = s.connections(v, placeholder, raw)
 	}
-	view.Made = true
+	view.Made, view.Until = true, k.ExpiresAt
 	return show("settings_connect", "Connect agents", view), nil
 }
 

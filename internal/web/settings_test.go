@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 )
 
 var rawKey = regexp.MustCompile(`st_live_\w{43}`)
@@ -27,7 +28,7 @@ func TestKeys(t *testing.T) {
 			want(http.StatusOK).wantText("It is not shown again.", "read, write")
 		raw := rawKey.FindString(made.body)
 		c, err := w.auth.Authenticate(t.Context(), raw)
-		if err != nil || c.Email != "member@localhost" || !slices.Equal(c.Permissions, []access.Permission{"read", "write"}) {
+		if err != nil || c.Email != "member@localhost" || !slices.Equal(c.Permissions, []access.Permission{"read", "write", "telemetry:write"}) {
 			t.Errorf("the key is of %+v, %v", c, err)
 		}
 		if strings.Contains(admin.get("/settings/keys").body, raw) {
@@ -58,6 +59,80 @@ func TestKeys(t *testing.T) {
 		stranger.get("/account").wantLocation("/login?next=%2Faccount")
 		admin.post("/settings/keys/none/revoke", nil).want(http.StatusNotFound)
 	})
+}
+
+// TestRevokeOnPage: the page offers what the caller may do, and says what comes of
+// it.
+func TestRevokeOnPage(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		owner, admin := w.as(access.Owner), w.as(access.AdminRole)
+		made := rawKey.FindString(admin.post("/settings/keys", url.Values{"name": {"made"}}).body)
+		revoke := func(b *browser, keyID string) []string {
+			t.Helper()
+			var texts []string
+			for _, form := range b.get("/settings/keys").all("form") {
+				if attr(form, "action") == "/settings/keys/"+keyID+"/revoke" {
+					texts = append(texts, strings.Join(strings.Fields(textOf(form)), " "))
+				}
+			}
+			return texts
+		}
+		if got := revoke(admin, owner.keyID); len(got) > 0 {
+			t.Errorf("an admin is offered to revoke an owner's key: %q", got)
+		}
+		admin.post("/settings/keys/"+owner.keyID+"/revoke", nil).want(http.StatusForbidden).wantText("only an owner can revoke it")
+		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "with 1 key it made Revoke") {
+			t.Errorf("the owner is offered %q", got)
+		}
+		owner.post("/settings/keys/"+admin.keyID+"/revoke", nil).wantLocation("/settings/keys")
+		if _, err := w.auth.Authenticate(t.Context(), made); err != nil {
+			t.Errorf("the key that was made is revoked, too: %v", err)
+		}
+		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "Revoke 1 key it made") {
+			t.Errorf("the owner is offered %q", got)
+		}
+		owner.post("/settings/keys/"+admin.keyID+"/revoke", url.Values{"cascade": {"true"}}).wantLocation("/settings/keys")
+		if _, err := (&auth.Service{DB: w.db}).Authenticate(t.Context(), made); err == nil {
+			t.Error("the key that was made is still good")
+		}
+	})
+}
+
+// TestExpiringKeyOnPages: what is made while signed in with an expiring key
+// expires with it, and the pages say so.
+func TestExpiringKeyOnPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	owner := w.as(access.Owner)
+	brief := rawKey.FindString(owner.post("/settings/keys", url.Values{"name": {"brief"}, "days": {"2"}}).body)
+	b := w.browser()
+	b.post("/login", url.Values{"api_key": {brief}}).wantLocation("/")
+	b.get("/settings/keys").wantText("It cannot last longer.")
+	owner.get("/settings/keys").wantText("it lasts until it is revoked")
+	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).wantText("when the key you use expires")
+	d, err := w.auth.StartDevice(t.Context(), "cli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.get("/device?code=" + d.UserCode).wantText("at the latest")
+	for path, form := range map[string]url.Values{
+		"/settings/keys":    {"name": {"same"}},
+		"/settings/members": {"email": {"grace@example.org"}, "role": {"member"}},
+		"/settings/connect": {"for": {"agents"}},
+	} {
+		page := b.post(path, form).want(http.StatusOK)
+		if path != "/settings/keys" {
+			page.wantText("It expires")
+		}
+		c, err := w.auth.Authenticate(t.Context(), rawKey.FindString(page.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, err := w.auth.Key(t.Context(), w.org.ID, c.KeyID); err != nil || k.ExpiresAt == nil {
+			t.Errorf("%s: the key expires %v, %v", path, k.ExpiresAt, err)
+		}
+	}
 }
 
 func TestMembers(t *testing.T) {
@@ -103,7 +178,7 @@ func TestConnect(t *testing.T) {
 		may  access.Permission
 		text string
 	}{
-		"agents":     {access.Write, "Authorization=Bearer "},
+		"agents":     {access.TelemetryWrite, "Authorization=Bearer "},
 		"installers": {access.Read, "npx skills add " + w.url + "/o/default/"},
 	} {
 		page := admin.post("/settings/connect", url.Values{"for": {purpose}}).want(http.StatusOK).wantText("The new key is filled in below.")
@@ -116,7 +191,7 @@ func TestConnect(t *testing.T) {
 	}
 	narrowed := w.as(access.Owner, access.Admin, access.Read)
 	narrowed.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden).
-		wantText("Your key does not have the permission write and cannot give it")
+		wantText("Your key does not have the permission telemetry:write and cannot give it")
 }
 
 // TestMenuMarks: every page of the menu's parts marks its entry.

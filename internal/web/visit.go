@@ -111,7 +111,7 @@ func (r route) check(c access.Caller) error {
 
 // resume finds out whose session the browser has.
 func (s *Service) resume(v *visit) error {
-	token := v.token(s)
+	token := s.cookie(v, sessionCookie)
 	if token == "" {
 		return fault.New(fault.Unauthorized, "Please sign in")
 	}
@@ -123,14 +123,6 @@ func (s *Service) resume(v *visit) error {
 	v.Caller, v.sessionID = caller, id
 	v.Request = v.WithContext(access.With(v.Context(), caller))
 	return nil
-}
-
-// token is the session's, or "".
-func (v *visit) token(s *Service) string {
-	if c, err := v.Cookie(s.cookieName()); err == nil {
-		return c.Value
-	}
-	return ""
 }
 
 // address is where the browser is, as far as this process can tell.
