@@ -48,9 +48,16 @@ func TestIsolationMatrix(t *testing.T) {
 // rolePermissions is the contract's table of roles.
 var rolePermissions = map[access.Role][]access.Permission{
 	access.Viewer:    {access.Read},
-	access.Member:    {access.Read, access.Write, access.RegistryPush, access.RegistryInstall},
-	access.AdminRole: {access.Read, access.Write, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin},
-	access.Owner:     {access.Read, access.Write, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin, access.RegistryDelete},
+	access.Member:    {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall},
+	access.AdminRole: {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin},
+	access.Owner:     {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin, access.RegistryDelete},
+}
+
+// narrowKeys are keys of an owner that were narrowed, by name, and what they may do.
+var narrowKeys = map[string][]access.Permission{
+	"narrowed":  {access.Read},
+	"reporting": {access.TelemetryWrite},
+	"writing":   {access.Write, access.TelemetryWrite}, // the one includes the other
 }
 
 // planRank is the contract's order of plans.
@@ -92,7 +99,9 @@ func (m *matrix) callers(plan access.Plan) []caller {
 	}
 	if plan == access.Enterprise {
 		all = append(all, m.strangers()...)
-		all = append(all, caller{"narrowed key", apptest.Bearer(m.keys["narrowed"]), true, plan, []access.Permission{access.Read}})
+		for name, may := range narrowKeys {
+			all = append(all, caller{name + " key", apptest.Bearer(m.keys[name]), true, plan, may})
+		}
 	}
 	for _, c := range all {
 		m.names[c.name] = true

@@ -97,7 +97,9 @@ func (m *matrix) badKeys() {
 	m.Helper()
 	org := auth.Organisation{ID: m.ours.OrgID, Name: m.ours.Mark + " Ltd"}
 	var id string
-	m.keys["narrowed"], _ = m.key(org, "owner", access.Owner, access.Read)
+	for name, may := range narrowKeys {
+		m.keys[name], _ = m.key(org, "owner", access.Owner, may...)
+	}
 	m.keys["revoked"], id = m.key(org, "owner", access.Owner)
 	if err := m.service.Auth().RevokeKey(m.Context(), org.ID, id); err != nil {
 		m.Fatal(err)
@@ -142,6 +144,10 @@ func (m *matrix) make(kind string) string {
 	before, err := m.service.Auth().OrgByName(m.Context(), m.ours.Mark+" Ltd")
 	if err != nil {
 		m.Fatal(err)
+	}
+	if kind == "key" { // of somebody whom an admin is not below
+		_, id := m.key(before, "spent", access.Viewer)
+		return id
 	}
 	m.setPlan(access.Enterprise)
 	id := m.ours.Make(kind)

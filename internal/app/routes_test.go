@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,7 +10,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
-// gate is what a route of the interface asks of its caller.
+// A gate is what a route asks of its caller. The tables below are written down, not
+// derived: what a route asks for is a decision, which a second pair of eyes
+// makes here. Does it replace what agents run, or decide that? Then write is not
+// enough: see registry:push, registry:rollback and admin.
 type gate struct {
 	plan       access.Plan
 	permission access.Permission
@@ -17,9 +21,17 @@ type gate struct {
 
 // The gates that many routes share.
 var (
+	none     = gate{} // any key, or none where the route is public
 	read     = gate{"", access.Read}
 	write    = gate{"", access.Write}
+	report   = gate{"", access.TelemetryWrite}
+	admin    = gate{"", access.Admin}
 	repohost = gate{access.Pro, access.RegistryPush}
+	push     = gate{access.Pro, access.RegistryPush}
+	rollback = gate{access.Pro, access.RegistryRollback}
+	install  = gate{access.Pro, access.RegistryInstall}
+	team     = gate{access.Team, access.Read}
+	remove   = gate{"", access.RegistryDelete}
 )
 
 // interfaceRoutes is every row of the interface's tables of endpoints.
@@ -51,25 +63,25 @@ var interfaceRoutes = map[string]gate{
 	"DELETE /api/v1/repohost/connections/{id}":    repohost,
 	"POST /api/v1/repohost/connections/{id}/sync": repohost,
 
-	"POST /api/v1/registry":                   {access.Pro, access.RegistryPush},
+	"POST /api/v1/registry":                   push,
 	"GET /api/v1/registry":                    read,
 	"GET /api/v1/registry/{id}":               read,
-	"POST /api/v1/registry/{id}/versions":     {access.Pro, access.Write}, // the permission is the contract's
+	"POST /api/v1/registry/{id}/versions":     push, // the permission is the contract's
 	"GET /api/v1/registry/{id}/versions":      read,
-	"POST /api/v1/registry/{id}/rollback":     {access.Pro, access.RegistryRollback},
-	"POST /api/v1/registry/{id}/install":      {access.Pro, access.RegistryInstall},
-	"GET /api/v1/registry/{id}/installations": {access.Team, access.Read},
+	"POST /api/v1/registry/{id}/rollback":     rollback,
+	"POST /api/v1/registry/{id}/install":      install,
+	"GET /api/v1/registry/{id}/installations": team,
 	"GET /api/v1/registry/sync/check":         read,
 	"POST /api/v1/registry/sync":              read, // it asks; a viewer may stay up to date
 	"GET /api/v1/registry/installed":          read,
-	"DELETE /api/v1/registry/{id}":            {"", access.RegistryDelete},
+	"DELETE /api/v1/registry/{id}":            remove,
 
-	"POST /api/v1/community/bundles":                   write,
+	"POST /api/v1/community/bundles":                   report,
 	"GET /api/v1/community/bundles/overview":           read,
 	"GET /api/v1/community/bundles/skills/{skillName}": read,
 	"GET /api/v1/community/bundles/recent":             read,
 
-	"POST /api/v1/signals":                      write,
+	"POST /api/v1/signals":                      report,
 	"GET /api/v1/signals/aggregates":            read,
 	"GET /api/v1/creator-signals/overview":      read,
 	"GET /api/v1/creator-signals/skills/{name}": read,
@@ -80,47 +92,141 @@ var interfaceRoutes = map[string]gate{
 }
 
 // contractRoutes are those that the contract adds, by its sections.
-var contractRoutes = strings.Fields(`
-	GET:/api/v1/me
-	GET:/api/v1/keys  POST:/api/v1/keys  DELETE:/api/v1/keys/{id}
-	POST:/api/v1/device-code  POST:/api/v1/device-code/poll  GET:/api/v1/device-code/poll
+var contractRoutes = map[string]gate{
+	"GET /api/v1/me":                none,
+	"GET /api/v1/keys":              admin,
+	"POST /api/v1/keys":             admin,
+	"DELETE /api/v1/keys/{id}":      admin,
+	"POST /api/v1/device-code":      none,
+	"POST /api/v1/device-code/poll": none,
+	"GET /api/v1/device-code/poll":  none,
 
-	GET:/api/v1/alerts  GET:/api/v1/alerts/{id}  PATCH:/api/v1/alerts/{id}  DELETE:/api/v1/alerts/{id}
-	POST:/api/v1/alerts/{id}/test  GET:/api/v1/alerts/{id}/deliveries  POST:/api/v1/alerts/{id}/rotate-secret
-	GET:/api/v1/alert-events
+	// One that rolls back asks for registry:rollback as well: alerts.checkRollback.
+	"GET /api/v1/alerts":                     read,
+	"GET /api/v1/alerts/{id}":                read,
+	"PATCH /api/v1/alerts/{id}":              write,
+	"DELETE /api/v1/alerts/{id}":             write,
+	"POST /api/v1/alerts/{id}/test":          write,
+	"GET /api/v1/alerts/{id}/deliveries":     read,
+	"POST /api/v1/alerts/{id}/rotate-secret": write,
+	"GET /api/v1/alert-events":               read,
 
-	DELETE:/api/v1/eval-suites/{id}  POST:/api/v1/eval-suites/{id}/runs  GET:/api/v1/eval-suites/{id}/runs
-	GET:/api/v1/eval-runs/{id}  POST:/api/v1/eval-runs/{id}/cancel  GET:/api/v1/eval-runs/{id}/events
-	POST:/api/v1/improve-runs  GET:/api/v1/improve-runs  GET:/api/v1/improve-runs/{id}  POST:/api/v1/improve-runs/{id}/cancel
+	"DELETE /api/v1/eval-suites/{id}":       write,
+	"POST /api/v1/eval-suites/{id}/runs":    write,
+	"GET /api/v1/eval-suites/{id}/runs":     read,
+	"GET /api/v1/eval-runs/{id}":            read,
+	"POST /api/v1/eval-runs/{id}/cancel":    write,
+	"GET /api/v1/eval-runs/{id}/events":     read,
+	"POST /api/v1/improve-runs":             write,
+	"GET /api/v1/improve-runs":              read,
+	"GET /api/v1/improve-runs/{id}":         read,
+	"POST /api/v1/improve-runs/{id}/cancel": write,
 
-	POST:/api/v1/repohost/webhook  GET:/api/v1/repohost/deliveries  POST:/api/v1/repohost/deliveries/{id}/redeliver
+	"POST /api/v1/repohost/webhook":                   none,
+	"GET /api/v1/repohost/deliveries":                 repohost,
+	"POST /api/v1/repohost/deliveries/{id}/redeliver": repohost,
 
-	GET:/api/v1/registry/public
-	GET:/api/v1/registry/{id}/versions/{version}/download
-	GET:/api/v1/registry/{id}/versions/{version}/files/{path...}
-	GET:/api/v1/registry/{id}/versions/{version}/diff
+	"GET /api/v1/registry/public":                                  read,
+	"GET /api/v1/registry/{id}/versions/{version}/download":        read,
+	"GET /api/v1/registry/{id}/versions/{version}/files/{path...}": read,
+	"GET /api/v1/registry/{id}/versions/{version}/diff":            read,
 
-	GET:/api/v1/community/bundles/schema
-	GET:/api/v1/proposals  GET:/api/v1/proposals/{id}  PATCH:/api/v1/proposals/{id}
+	"GET /api/v1/community/bundles/schema": read,
+	"GET /api/v1/proposals":                read,
+	"GET /api/v1/proposals/{id}":           read,
+	"PATCH /api/v1/proposals/{id}":         write, // a word on it; publishing is another route
 
-	POST:/api/v1/push  POST:/v1/logs  POST:/v1/traces  POST:/v1/metrics
-	DELETE:/api/v1/me/data  GET:/api/v1/alpha/verify
-`)
+	"POST /api/v1/push":        report,
+	"POST /v1/logs":            report,
+	"POST /v1/traces":          report,
+	"POST /v1/metrics":         report,
+	"DELETE /api/v1/me/data":   write, // a machine that reports must not erase
+	"GET /api/v1/alpha/verify": none,
+}
 
 // ownRoutes are those that neither document has and users would miss. The API
 // reference names them.
-var ownRoutes = strings.Fields(`
-	GET:/api/v1/audit
-	GET:/api/v1/push/{push_id}
-	PATCH:/api/v1/cloud-sources/{id}
-	DELETE:/api/v1/cloud-sources/{id}
-	GET:/api/v1/cloud-sources/{id}/validation.sarif
-	GET:/api/v1/cloud-sources/{id}/snapshots/{snapshot_id}/files/{path...}
-	GET:/api/v1/cloud-sources/{id}/eval-suggestions
-	GET:/api/v1/cloud-sources/{id}/eval-suggestions/reviews
-	POST:/api/v1/eval-suites/import
-	GET:/api/v1/eval-suites/{id}/export
-`)
+var ownRoutes = map[string]gate{
+	"GET /api/v1/audit":                                                      admin,
+	"GET /api/v1/push/{push_id}":                                             read,
+	"PATCH /api/v1/cloud-sources/{id}":                                       write,
+	"DELETE /api/v1/cloud-sources/{id}":                                      write,
+	"GET /api/v1/cloud-sources/{id}/validation.sarif":                        read,
+	"GET /api/v1/cloud-sources/{id}/snapshots/{snapshot_id}/files/{path...}": read,
+	"GET /api/v1/cloud-sources/{id}/eval-suggestions":                        read,
+	"GET /api/v1/cloud-sources/{id}/eval-suggestions/reviews":                read,
+	"POST /api/v1/eval-suites/import":                                        write,
+	"GET /api/v1/eval-suites/{id}/export":                                    read,
+}
+
+// formGates are the dashboard's forms; pages that only show ask for read, but for
+// pageGates.
+var formGates = map[string]gate{
+	"POST /login":               none,
+	"POST /login/device":        none,
+	"POST /login/device/finish": none,
+	"POST /logout":              none,
+	"POST /theme":               none,
+
+	"POST /registry/{id}/rollback": rollback,
+	"POST /registry/{id}/delete":   remove,
+
+	"POST /repohost/settings":                  repohost,
+	"POST /repohost/installations":             repohost,
+	"POST /repohost/connections":               repohost,
+	"POST /repohost/connections/{id}":          repohost,
+	"POST /repohost/connections/{id}/sync":     repohost,
+	"POST /repohost/connections/{id}/delete":   repohost,
+	"POST /repohost/deliveries/{id}/redeliver": repohost,
+
+	"POST /alerts/preview":            write,
+	"POST /alerts":                    write,
+	"POST /alerts/{id}":               write,
+	"POST /alerts/{id}/enabled":       write,
+	"POST /alerts/{id}/test":          write,
+	"POST /alerts/{id}/rotate-secret": write,
+	"POST /alerts/{id}/delete":        write,
+
+	"POST /proposals/{id}":           write,
+	"POST /review":                   write,
+	"POST /review/undo":              write,
+	"POST /sources/upload":           write,
+	"POST /sources/{id}":             write,
+	"POST /sources/{id}/upload":      write,
+	"POST /sources/{id}/sync":        write,
+	"POST /sources/{id}/delete":      write,
+	"POST /suites/new":               write,
+	"POST /suites/import":            write,
+	"POST /suites/{id}":              write,
+	"POST /suites/{id}/delete":       write,
+	"POST /suites/{id}/runs":         write,
+	"POST /suites/{id}/improve-runs": write,
+	"POST /improve-runs/{id}/cancel": write,
+	"POST /runs/{id}/cancel":         write,
+
+	"POST /device":                     none, // about the caller's own logins and sessions
+	"POST /account/sessions/{id}/end":  none,
+	"POST /settings/members":           admin,
+	"POST /settings/members/{id}/role": admin,
+	"POST /settings/keys":              admin,
+	"POST /settings/keys/{id}/revoke":  admin,
+	"POST /settings/connect":           admin,
+}
+
+// pageGates are the pages that ask for something else than read.
+var pageGates = map[string]gate{
+	"GET /login":                     none,
+	"GET /login/device":              none,
+	"GET /device":                    none,
+	"GET /account":                   none,
+	"GET /repohost":                  repohost,
+	"GET /repohost/connections/new":  repohost,
+	"GET /repohost/connections/{id}": repohost,
+	"GET /alerts/new":                write,
+	"GET /suites/new":                write,
+	"GET /settings/keys":             admin,
+	"GET /settings/audit":            admin,
+}
 
 // The routes that ask for no key, and those that any good key may use, however
 // little it is allowed: about its own holder.
@@ -132,27 +238,36 @@ var (
 	anyKey = []string{"GET /api/v1/me", "GET /api/v1/alpha/verify"}
 )
 
-// TestRoutes checks every route that is mounted: one of the lists has it, and
-// it is guarded as the interface says.
+// named is the tables in one, by routeName.
+func named(t *testing.T, tables ...map[string]gate) map[string]gate {
+	t.Helper()
+	all := map[string]gate{}
+	for _, table := range tables {
+		for name, g := range table {
+			method, path, _ := strings.Cut(name, " ")
+			if _, twice := all[routeName(method, path)]; twice {
+				t.Errorf("%s is listed twice", name)
+			}
+			all[routeName(method, path)] = g
+		}
+	}
+	return all
+}
+
+// TestRoutes checks every route that is mounted: one of the tables has it, and
+// it is guarded as that says.
 func TestRoutes(t *testing.T) {
-	gates := map[string]gate{}
-	for name, g := range interfaceRoutes {
-		method, path, _ := strings.Cut(name, " ")
-		gates[routeName(method, path)] = g
-	}
-	known := map[string]bool{}
-	for _, name := range slices.Concat(contractRoutes, ownRoutes) {
-		method, path, _ := strings.Cut(name, ":")
-		known[routeName(method, path)] = true
-	}
+	gates := named(t, interfaceRoutes, contractRoutes, ownRoutes)
+	mounted := map[string]bool{}
 	for _, r := range start(t, settings(t, "--roles", "web")).Routes() {
 		name := routeName(r.Method, r.Path)
+		mounted[name] = true
 		want, listed := gates[name]
-		if got := (gate{r.Plan, r.Permission}); listed && got != want {
-			t.Errorf("%s asks for plan %q and permission %q; the interface wants %q and %q", name, got.plan, got.permission, want.plan, want.permission)
-		}
-		if !listed && !known[name] {
+		if !listed {
 			t.Errorf("%s is in neither document: correct its path, or add it to ownRoutes and to the API reference", name)
+		}
+		if got := (gate{r.Plan, r.Permission}); listed && got != want {
+			t.Errorf("%s asks for plan %q and permission %q, want %q and %q", name, got.plan, got.permission, want.plan, want.permission)
 		}
 		if open := slices.Contains(withoutKey, name); r.Public != open {
 			t.Errorf("%s is public: %t, want %t", name, r.Public, open)
@@ -162,6 +277,31 @@ func TestRoutes(t *testing.T) {
 		}
 		if r.Summary == "" {
 			t.Errorf("%s has no summary", name)
+		}
+	}
+	for name := range gates {
+		if !mounted[name] {
+			t.Errorf("%s is not mounted", name)
+		}
+	}
+}
+
+// TestPages does the same for the dashboard.
+func TestPages(t *testing.T) {
+	gates := named(t, formGates, pageGates)
+	for _, r := range start(t, settings(t, "--roles", "web")).Pages() {
+		name := routeName(r.Method, r.Path)
+		want, listed := gates[name]
+		if !listed && r.Method == http.MethodGet {
+			want = read
+		} else if !listed {
+			t.Errorf("%s is not in formGates: add it there with what it asks for", name)
+		}
+		if got := (gate{r.Plan, r.Permission}); got != want {
+			t.Errorf("%s asks for plan %q and permission %q, want %q and %q", name, got.plan, got.permission, want.plan, want.permission)
+		}
+		if open := strings.HasPrefix(r.Path, "/login") || r.Path == "/logout" || r.Path == "/theme"; r.Public != open {
+			t.Errorf("%s is public: %t, want %t", name, r.Public, open)
 		}
 	}
 }

@@ -225,6 +225,31 @@ func TestKeyRoutesRefuse(t *testing.T) {
 	})
 }
 
+// TestRevokeRoute: a key of an owner is the owners' matter, the last one stays, and
+// cascade takes along what a key made.
+func TestRevokeRoute(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newSite(t, db)
+		owner, last, raw := s.member(t, "acme", access.Owner)
+		stolen, thief := newKey(t, s.Service, owner)
+		_, admin := newKey(t, s.Service, colleague(t, s.Service, owner.OrgID, "bob@example.org", access.AdminRole))
+		_, made := s.call(t, thief, "POST /api/v1/keys", `{"name":"back door"}`)
+		s.want(t, admin, "DELETE /api/v1/keys/"+stolen.ID, "", 403,
+			errorJSON(403, "The key CI is held by ada@example.org, who is owner; only an owner can revoke it"))
+		s.want(t, raw, "DELETE /api/v1/keys/"+stolen.ID+"?cascade=perhaps", "", 400, issueJSON("cascade", "cascade: invalid boolean"))
+		s.want(t, raw, "DELETE /api/v1/keys/"+stolen.ID, "", 204, "")
+		door := field(t, made, "api_key")
+		if status, _ := s.call(t, door, "GET /api/v1/me", ""); status != http.StatusOK {
+			t.Errorf("a key that was made is answered with %d", status)
+		}
+		s.want(t, raw, "DELETE /api/v1/keys/"+stolen.ID+"?cascade=true", "", 204, "")
+		s.want(t, door, "GET /api/v1/me", "", 401, errorJSON(401, "This API key was revoked"))
+		s.want(t, raw, "DELETE /api/v1/keys/"+last.ID, "", 409, errorJSON(409,
+			"No owner would have a key left to manage the organisation with; make another one first, or run `whetstone key revoke` on the server"))
+	})
+}
+
 // startHTTP starts a login as a client does.
 func (s site) startHTTP(t *testing.T) (deviceCode, userCode string) {
 	t.Helper()

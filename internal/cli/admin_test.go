@@ -92,7 +92,7 @@ func TestKeyCreate(t *testing.T) {
 	i := newInstallation(t)
 	i.must(t, "user", "create", "--org", "acme", "--email", "ada@example.org", "--role", "admin")
 	rawKey := regexp.MustCompile(`^st_live_[0-9A-Za-z]{43}$`)
-	all := []any{"read", "write", "registry:push", "registry:install", "registry:rollback", "admin", "registry:delete"}
+	all := []any{"read", "write", "telemetry:write", "registry:push", "registry:install", "registry:rollback", "admin", "registry:delete"}
 	for _, c := range []struct {
 		name        string
 		args        []string
@@ -102,10 +102,11 @@ func TestKeyCreate(t *testing.T) {
 		{"owner by default", nil, "owner", all},
 		{"machine with a role", []string{"--role", "viewer"}, "viewer", all[:1]},
 		{"the same machine again", []string{"--role", "viewer"}, "viewer", all[:1]},
-		{"person", []string{"--user", "ada@example.org"}, "admin", all[:6]},
-		{"person in other letters", []string{"--user", "ADA@example.org", "--role", "admin"}, "admin", all[:6]},
-		{"new person", []string{"--user", "eve@example.org"}, "member", all[:4]},
+		{"person", []string{"--user", "ada@example.org"}, "admin", all[:7]},
+		{"person in other letters", []string{"--user", "ADA@example.org", "--role", "admin"}, "admin", all[:7]},
+		{"new person", []string{"--user", "eve@example.org"}, "member", all[:5]},
 		{"new person with a role", []string{"--user", "joe@example.org", "--role", "viewer"}, "viewer", all[:1]},
+		{"that reports sessions", []string{"--permissions", "telemetry:write"}, "owner", []any{"telemetry:write"}},
 		{"narrowed", []string{"--permissions", "registry:push,read"}, "owner", []any{"registry:push", "read"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestKeyListAndRevoke(t *testing.T) {
 	i.must(t, "key", "create", "--org", "acme", "--name", "new", "--expires", "30d", "--permissions", "read")
 
 	revoked := i.must(t, "key", "revoke", old["id"].(string), "--org", "acme")
-	if diff := cmp.Diff(map[string]any{"id": old["id"], "status": "revoked"}, revoked); diff != "" {
+	if diff := cmp.Diff(map[string]any{"id": old["id"], "status": "revoked", "made_keys_left": []any{}}, revoked); diff != "" {
 		t.Errorf("revoke (-want +got):\n%s", diff)
 	}
 	i.must(t, "key", "revoke", old["id"].(string), "--org", "acme") // again is not an error
@@ -144,7 +145,7 @@ func TestKeyListAndRevoke(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("list %v, want two keys", all)
 	}
-	wantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at")
+	wantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at", "created_by_key", "login")
 	newest, oldest := all[0], all[1]
 	if newest["name"] != "new" || newest["revoked_at"] != nil || !cmp.Equal(newest["permissions"], []any{"read"}) {
 		t.Errorf("newest %v, want new, not revoked, narrowed to read", newest)
@@ -162,6 +163,42 @@ func TestKeyListAndRevoke(t *testing.T) {
 	}
 	if strings.Contains(r.stdout, old["api_key"].(string)) {
 		t.Error("the list shows a whole key")
+	}
+}
+
+// TestKeyRevokeCascade: the command says what a key left behind, and revokes it,
+// though it be the last of the only owner.
+func TestKeyRevokeCascade(t *testing.T) {
+	i := newInstallation(t)
+	stolen := i.must(t, "key", "create", "--org", "acme")
+	db, err := app.OpenDatabase(t.Context(), config.Database{Data: i.data, DatabaseConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	keys := &auth.Service{DB: db}
+	thief, err := keys.Authenticate(t.Context(), stolen["api_key"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, _, err := keys.CreateKeyFor(t.Context(), thief, auth.NewKey{Name: "back door"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := stolen["id"].(string)
+	r := i.run(t, "key", "revoke", id, "--org", "acme")
+	if !strings.Contains(r.stdout, "Keys that were made with it and still work: 1.") || !strings.Contains(r.stdout, left.ID) ||
+		!strings.Contains(r.stdout, "--cascade") {
+		t.Errorf("for people %q", r.stdout)
+	}
+	if got := i.must(t, "key", "revoke", id, "--org", "acme"); !cmp.Equal(got["made_keys_left"], []any{left.ID}) {
+		t.Errorf("left %v, want %s", got, left.ID)
+	}
+	if got := i.must(t, "key", "revoke", id, "--org", "acme", "--cascade"); !cmp.Equal(got["made_keys_left"], []any{}) {
+		t.Errorf("left %v, want none", got)
+	}
+	if k, err := keys.Key(t.Context(), left.OrgID, left.ID); err != nil || k.RevokedAt == nil {
+		t.Errorf("the key that was made: %+v, %v", k, err)
 	}
 }
 
@@ -190,7 +227,7 @@ func TestAdminRefused(t *testing.T) {
 		{"unknown role", "key create --org acme --role cook", cli.ExitUsage, "role must be viewer, member, admin or owner"},
 		{"another role", "key create --org acme --user ada@example.org --role owner", cli.ExitFailed, "ada@example.org has the role member, not owner; leave --role out, or name another person"},
 		{"permission beyond the role", "key create --org acme --user ada@example.org --permissions registry:delete", cli.ExitUsage, "the role member does not have the permission registry:delete"},
-		{"unknown permission", "key create --org acme --permissions fly", cli.ExitUsage, `unknown permission "fly"; known are read write registry:push registry:install registry:rollback admin registry:delete`},
+		{"unknown permission", "key create --org acme --permissions fly", cli.ExitUsage, `unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`},
 		{"unknown key", "key revoke --org acme " + unknownID, cli.ExitFailed, "Key not found"},
 		{"key that is no id", "key revoke --org acme x", cli.ExitFailed, "Key not found"},
 		{"unknown login", "device approve --org acme BCDF-GHJK --user ada@example.org", cli.ExitFailed, "No login waits for this code; start the login again"},

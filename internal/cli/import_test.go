@@ -140,7 +140,11 @@ func TestImportRefused(t *testing.T) {
 	m.run(t, "import", "--api-key", "st_live_wrong").want(t, cli.ExitDenied, "refuses the key")
 	m.run(t, "import", "--since", "soon").want(t, cli.ExitUsage, "soon")
 	key := s.must(t, "key", "create", "--role", "viewer")["api_key"].(string)
-	m.run(t, "import", "--api-key", key).want(t, cli.ExitDenied, "This needs the permission write")
+	m.run(t, "import", "--api-key", key).want(t, cli.ExitDenied, "This needs the permission telemetry:write")
+	key = s.must(t, "key", "create", "--permissions", "telemetry:write")["api_key"].(string)
+	if got := m.must(t, "import", "--api-key", key); !strings.Contains(got, "Sent ") {
+		t.Errorf("a key that can only report: %q", got)
+	}
 }
 
 // TestImportWithoutPrompts looks at what goes over the line.

@@ -23,7 +23,7 @@ type keyCreate struct {
 	Org             string              `env:"-" default:"default" help:"Name of the organisation."`
 	User            string              `env:"-" help:"Address of the holder; made as a member when new. Empty: a holder for machines with the role."`
 	Role            access.Role         `env:"-" help:"Role of the holder: viewer, member, admin or owner."`
-	Permissions     []access.Permission `env:"-" help:"Permissions that the key is narrowed to."`
+	Permissions     []access.Permission `env:"-" help:"Permissions that the key is narrowed to, e.g. telemetry:write for a machine that reports sessions."`
 	Name            string              `env:"-" default:"command line" help:"What the key is for."`
 	Expires         config.Duration     `env:"-" placeholder:"30d" help:"How long the key lives; for ever when empty."`
 }
@@ -73,6 +73,8 @@ type keyOutput struct {
 	LastUsedAt  *httpapi.Time       `json:"last_used_at"`
 	ExpiresAt   *httpapi.Time       `json:"expires_at"`
 	RevokedAt   *httpapi.Time       `json:"revoked_at"`
+	CreatedBy   *string             `json:"created_by_key"`
+	Login       bool                `json:"login"`
 }
 
 // maxListed bounds a listing; an organisation with more keys has a problem
@@ -90,41 +92,56 @@ func (c *keyList) Run(ctx context.Context, p *Program) error {
 		for i, k := range keys {
 			out[i] = keyOutput{
 				k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
-				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt),
+				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt), k.CreatedByKey, k.Login,
 			}
 		}
 		return p.print(out, func(w io.Writer) {
 			for _, k := range keys {
-				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.ID, k.Prefix, k.Name, keyState(k))
+				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.ID, k.Prefix, k.Name, k.State())
 			}
 		})
 	})
-}
-
-func keyState(k auth.Key) string {
-	switch {
-	case k.RevokedAt != nil:
-		return "revoked"
-	case k.ExpiresAt != nil && k.ExpiresAt.Before(time.Now()):
-		return "expired"
-	}
-	return "active"
 }
 
 type keyRevoke struct {
 	config.Database `embed:""`
 	ID              string `arg:"" help:"Id of the key."`
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
+	Cascade         bool   `env:"-" help:"Also revoke the keys that were made with it, and those made with these: for a key that was stolen."`
 }
 
-// Run revokes a key.
+type keyRevokeOutput struct {
+	ID     string   `json:"id"`
+	Status string   `json:"status"`
+	Left   []string `json:"made_keys_left"` // ids of active keys that were made with it
+}
+
+// Run revokes a key. The operator may revoke any.
 func (c *keyRevoke) Run(ctx context.Context, p *Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
-		if err := s.RevokeKey(ctx, o.ID, c.ID); err != nil {
+		revoke := s.RevokeKey
+		if c.Cascade {
+			revoke = s.RevokeKeyAndMade
+		}
+		if err := revoke(ctx, o.ID, c.ID); err != nil {
 			return err
 		}
-		return p.print(map[string]string{"id": c.ID, "status": "revoked"}, func(w io.Writer) {
+		made, err := s.MadeKeys(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		out := keyRevokeOutput{c.ID, "revoked", []string{}}
+		for _, k := range made[c.ID] {
+			out.Left = append(out.Left, k.ID)
+		}
+		return p.print(out, func(w io.Writer) {
 			fmt.Fprintln(w, "Revoked; a running server refuses the key within five seconds.")
+			if len(out.Left) > 0 {
+				fmt.Fprintf(w, "Keys that were made with it and still work: %d. If it was stolen, revoke them, too, with --cascade:\n", len(out.Left))
+			}
+			for _, k := range made[c.ID] {
+				fmt.Fprintf(w, "%s\t%s...\t%s\n", k.ID, k.Prefix, k.Name)
+			}
 		})
 	})
 }

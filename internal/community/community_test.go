@@ -387,7 +387,7 @@ func TestSubmitRefuses(t *testing.T) {
 		c.get(path+"/recent?limit=0").wantIssues("limit", "limit: expected number >= 1")
 		c.get(path+"/recent?limit=101").wantIssues("limit", "limit: expected number <= 100")
 		viewer := w.member(t, c.org, access.Viewer)
-		viewer.submit(envelope(c.id, "pdf", bundle())).wantError(http.StatusForbidden, "This needs the permission write")
+		viewer.submit(envelope(c.id, "pdf", bundle())).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		viewer.get(path + "/overview").want(http.StatusOK)
 		c.key = "st_test_none"
 		c.submit(envelope(c.id, "pdf", bundle())).want(http.StatusUnauthorized)

@@ -28,7 +28,7 @@ var gates = []gate{
 	{"GET", "/api/v1/registry/public", "free", "read"},
 	{"GET", "/api/v1/registry/{id}", "free", "read"},
 	{"DELETE", "/api/v1/registry/{id}", "free", "registry:delete"},
-	{"POST", "/api/v1/registry/{id}/versions", "pro", "write"},
+	{"POST", "/api/v1/registry/{id}/versions", "pro", "registry:push"},
 	{"GET", "/api/v1/registry/{id}/versions", "free", "read"},
 	{"GET", "/api/v1/registry/{id}/versions/{version}/download", "free", "read"},
 	{"GET", "/api/v1/registry/{id}/versions/{version}/files/{path...}", "free", "read"},
@@ -137,7 +137,10 @@ func TestRolesAtWork(t *testing.T) {
 		viewer.get(entryPath(id)).want(http.StatusOK)
 		viewer.get(entryPath(id) + "/installations").want(http.StatusOK)
 		viewer.post(registryPath+"/sync", object{"installations": []object{}}).want(http.StatusOK)
-		viewer.push(id, "3", skill(t, "3.")).wantError(http.StatusForbidden, "write")
+		for _, c := range []*client{viewer, role(access.Owner, access.Read, access.Write), role(access.Owner, access.TelemetryWrite)} {
+			c.push(id, "3", skill(t, "3.")).wantError(http.StatusForbidden, "registry:push")
+		}
+		role(access.Member, access.RegistryPush).push(id, "3", skill(t, "3.")).want(http.StatusCreated)
 		member.post(entryPath(id)+"/rollback", nil).wantError(http.StatusForbidden, "registry:rollback")
 		admin.post(entryPath(id)+"/rollback", nil).want(http.StatusOK)
 		admin.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusForbidden, "registry:delete")

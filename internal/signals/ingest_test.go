@@ -175,7 +175,7 @@ func TestIngestRefuses(t *testing.T) {
 			t.Errorf("%d signals are stored, want none", n)
 		}
 		viewer := w.member(t, c.org, access.Viewer)
-		viewer.post(batch(good())).wantError(http.StatusForbidden, "This needs the permission write")
+		viewer.post(batch(good())).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		viewer.get("/api/v1/creator-signals/overview").want(http.StatusOK)
 		(&client{t: t, w: w, key: "st_test_none"}).post(batch(good())).want(http.StatusUnauthorized)
 	})

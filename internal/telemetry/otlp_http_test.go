@@ -184,7 +184,7 @@ func TestOTLPGuards(t *testing.T) {
 			c.do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Authorization: ").
 				wantError(http.StatusUnauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
 			viewer.do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf").
-				wantError(http.StatusForbidden, "This needs the permission write")
+				wantError(http.StatusForbidden, "This needs the permission telemetry:write")
 			for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/"} {
 				c.do(http.MethodPost, path, nil, "Content-Type: "+contentType).wantError(http.StatusUnsupportedMediaType,
 					`Content-Type "`+contentType+`" is not read here; send application/x-protobuf or application/json`)

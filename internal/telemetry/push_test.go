@@ -194,13 +194,19 @@ func TestWhoMayPush(t *testing.T) {
 		nobody := *ada
 		nobody.key = "st_live_nobody"
 		// The key is looked at before the body.
-		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).wantError(http.StatusForbidden, "This needs the permission write")
+		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		nobody.do(http.MethodPost, "/api/v1/push", []byte(`{`)).want(http.StatusUnauthorized)
 		viewer.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
 		id := uuid.NewString()
 		writer.push(id, object{}).want(http.StatusCreated)
 		writer.get("/api/v1/push/"+id).wantError(http.StatusForbidden, "This needs the permission read")
 		viewer.get("/api/v1/push/" + id).want(http.StatusOK)
+
+		// A machine that reports can report, and not erase what it reported.
+		machine := w.member(ada.org, "machine", access.Owner, access.TelemetryWrite)
+		machine.push(uuid.NewString(), object{}).want(http.StatusCreated)
+		machine.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
+		writer.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
 	})
 }
 

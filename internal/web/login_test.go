@@ -53,9 +53,9 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// TestSecureCookies: where the connection is safe, no other host of the domain can
+// TestSecureCookie: where the connection is safe, no other host of the domain can
 // plant a cookie that the server believes.
-func TestSecureCookies(t *testing.T) {
+func TestSecureCookie(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--public-url", "https://whetstone.example.org")
 	_, raw := w.key(access.Member)
