@@ -153,7 +153,11 @@ func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, e
 		return DeviceResult{}, err
 	}
 	// Who approved the login is who makes the key, not the program that polls.
-	ctx = access.With(ctx, access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email})
+	by := access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email}
+	if d.keyID != nil {
+		by.KeyID = *d.keyID
+	}
+	ctx = access.With(ctx, by)
 	if err := revokeEarlier(ctx, tx, n); err != nil {
 		return DeviceResult{}, err
 	}
