@@ -46,7 +46,7 @@ var layers = []layer{
 		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
 		"internal/transcripts",
 	}},
-	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/lru", "internal/spool", "internal/stats"}},
+	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/glob", "internal/lru", "internal/spool", "internal/stats"}},
 }
 
 const platform = "the platform"
@@ -61,7 +61,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/config", "internal/auth", "internal/alerts"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/config", "internal/auth", "internal/alerts", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/glob"
 	"github.com/whetstone-dev/whetstone/internal/host"
 )
 
@@ -87,10 +86,45 @@ func (c *Connection) check() []fault.Issue {
 		issues = append(issues, fault.At("skill_path", "skill_path must be a folder inside the repository, with forward slashes and without .."))
 	}
 	c.SkillPath = path
-	if c.TagPattern == "" || len(c.TagPattern) > 200 || strings.ContainsRune(c.TagPattern, 0) || !doublestar.ValidatePattern(c.TagPattern) {
-		issues = append(issues, fault.At("tag_pattern", "tag_pattern must be a glob like v* or my-skill/v*"))
+	if _, err := c.tags(); err != nil {
+		issues = append(issues, fault.At("tag_pattern", "%s", err))
 	}
 	return issues
+}
+
+const (
+	maxTagPattern = 200
+	// maxTag is the longest tag that is looked at: more than any file system
+	// takes as the name of a ref.
+	maxTag = 255
+)
+
+// tags returns the tags that are published, or an error that says what is
+// wrong with the pattern. One that was stored before may be.
+func (c Connection) tags() (tagSet, error) {
+	set, err := glob.ParseSet(c.TagPattern)
+	if err != nil || len(c.TagPattern) > maxTagPattern || strings.ContainsRune(c.TagPattern, 0) {
+		return nil, fault.New(fault.Malformed, "tag_pattern must be a glob like v*, my-skill/v* or {a,b}/v* of at most %d characters,"+
+			" whose braces stand for at most %d patterns", maxTagPattern, glob.MaxAlternatives).Because(err)
+	}
+	return tagSet(set), nil
+}
+
+// A tagSet is the tags that a connection publishes. In its pattern * does not
+// stand for a slash, and ** does.
+type tagSet glob.Set
+
+func (t tagSet) has(tag string) bool { return len(tag) <= maxTag && glob.Set(t).Match(tag) }
+
+// of lists those that a repository has, in the order of their versions.
+func (t tagSet) of(refs host.Refs) []string {
+	var names []string
+	for name := range refs.Tags {
+		if t.has(name) {
+			names = append(names, name)
+		}
+	}
+	return byVersion(names)
 }
 
 // goodBranch keeps out what git does not allow in the name of a branch.
@@ -101,19 +135,14 @@ func goodBranch(name string) bool {
 	return !bad && !slices.ContainsFunc([]rune(name), func(r rune) bool { return r < ' ' })
 }
 
-// wants reports whether a push of the ref is to be published.
+// wants reports whether a push of the ref is to be published. Nothing is under
+// a pattern that is not valid.
 func (c Connection) wants(r ref) bool {
 	if r.kind == branch {
 		return r.name == c.DefaultBranch
 	}
-	return c.AutoPublish && c.matches(r.name)
-}
-
-// matches reports whether the tag's name matches the pattern, in which * does
-// not stand for a slash and ** does.
-func (c Connection) matches(tag string) bool {
-	ok, err := doublestar.Match(c.TagPattern, tag)
-	return err == nil && ok
+	tags, err := c.tags()
+	return err == nil && c.AutoPublish && tags.has(r.name)
 }
 
 // A ref is what a push moves.

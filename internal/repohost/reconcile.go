@@ -2,8 +2,6 @@ package repohost
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -90,10 +88,12 @@ func missing(c Connection, refs host.Refs, known map[refAt]Status) (attempts []A
 	if head := refs.Heads[c.DefaultBranch]; head != "" {
 		want(ref{branch, c.DefaultBranch}, head)
 	}
-	for _, name := range byVersion(slices.Collect(maps.Keys(refs.Tags))) {
-		if r := (ref{tag, name}); c.wants(r) {
-			want(r, refs.Tags[name])
-		}
+	tags, err := c.tags()
+	if err != nil || !c.AutoPublish {
+		return attempts, waiting
+	}
+	for _, name := range tags.of(refs) {
+		want(ref{tag, name}, refs.Tags[name])
 	}
 	return attempts, waiting
 }

@@ -68,7 +68,8 @@ type Service struct {
 	PublicURL string
 	Log       *slog.Logger
 
-	pauses []time.Duration // instead of the schedules, in tests
+	pauses      []time.Duration // instead of the schedules, in tests
+	syncTimeout time.Duration   // instead of the constant, in tests
 }
 
 // Mode returns the organisation's write-back mode.
@@ -316,6 +317,9 @@ func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, 
 // caller closes. An installation that is not bound is a Conflict.
 func (s *Service) Fetch(ctx context.Context, orgID string, installationID int64, repo, ref, path string) (commit string, _ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "fetch %s", repo)
+	ctx, cancel := s.inTime(ctx)
+	defer cancel()
+	defer tooSlow(ctx, &err)
 	folder, err := host.CleanPath(path)
 	if err != nil {
 		return "", nil, err

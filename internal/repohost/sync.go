@@ -1,9 +1,10 @@
 package repohost
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,15 +19,22 @@ const (
 	inlineTags = 10
 	// syncPatience is how long a sync waits for a worker to end.
 	syncPatience = 15 * time.Second
+	// syncTimeout is how long somebody who asked waits for the code host; jobs
+	// have publishTimeout.
+	syncTimeout = 2 * time.Minute
 )
 
 // Sync reads the repository of a connection again and publishes the head of
 // its branch and the matching tags that are missing, also those that
 // auto_publish leaves to it. The attempt that it returns is the one to tell
 // of: the head if that failed, else the last release that was published, else
-// the head. Only a host that cannot be reached is an error.
+// the head. Only a host that cannot be reached, or not in good time, is an
+// error.
 func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ Attempt, err error) {
 	defer fault.Wrap(&err, "sync connection %s", id)
+	ctx, cancel := s.inTime(ctx)
+	defer cancel()
+	defer tooSlow(ctx, &err)
 	c, err := connectionOfOrg(ctx, s.DB, orgID, id, "")
 	if err != nil {
 		return c, Attempt{}, err
@@ -48,6 +56,18 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ A
 	defer s.release(ctx, id)
 	a, err := s.syncRefs(ctx, c, refs, known)
 	return c, a, err
+}
+
+// inTime gives what a person waits for a deadline.
+func (s *Service) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(s.syncTimeout, syncTimeout))
+}
+
+// tooSlow says what to do when the deadline has passed.
+func tooSlow(ctx context.Context, err *error) {
+	if *err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		*err = fault.New(fault.Unavailable, "The repository could not be read in good time; name a smaller folder as skill_path, or try again later").Because(*err)
+	}
 }
 
 func (s *Service) refs(ctx context.Context, c Connection) (host.Refs, error) {
@@ -85,9 +105,10 @@ func (s *Service) waitHold(ctx context.Context, id string) error {
 }
 
 func (s *Service) syncRefs(ctx context.Context, c Connection, refs host.Refs, known map[refAt]Status) (Attempt, error) {
-	tags := slices.DeleteFunc(byVersion(slices.Collect(maps.Keys(refs.Tags))), func(name string) bool {
+	wanted, problem := c.tags()
+	tags := slices.DeleteFunc(wanted.of(refs), func(name string) bool {
 		status := known[refAt{ref{tag, name}, refs.Tags[name]}]
-		return !c.matches(name) || status == Done || status == Unchanged
+		return status == Done || status == Unchanged
 	})
 	later := tags[:max(0, len(tags)-inlineTags)]
 	if err := s.syncLater(ctx, c, refs, later); err != nil {
@@ -116,6 +137,9 @@ func (s *Service) syncRefs(ctx context.Context, c Connection, refs host.Refs, kn
 	}
 	if failed > 0 {
 		result.Message += fmt.Sprintf("; %d tags could not be published", failed)
+	}
+	if problem != nil {
+		result.Message += "; no tag was looked at: " + shown(problem)
 	}
 	return result, nil
 }

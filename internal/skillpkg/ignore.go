@@ -5,19 +5,24 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"path"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/glob"
 )
 
 // ignoreFile names the file of a skill's folder that says what not to pack.
 const ignoreFile = ".skillignore"
 
-// maxIgnoreFile is far more than anyone writes by hand.
-const maxIgnoreFile = 64 << 10
+// The bounds of an ignore file are far more than anyone writes by hand. Every
+// pattern is tried on every path.
+const (
+	maxIgnoreFile  = 64 << 10
+	maxIgnoreRules = 1000
+)
 
 // A rule is one line of an ignore file.
 type rule struct {
-	segments   []string
+	pattern    glob.Pattern
 	include    bool // the line began with "!"
 	folderOnly bool // the line ended in "/"
 }
@@ -27,7 +32,8 @@ type rule struct {
 func defaultIgnores() []rule {
 	var rules []rule
 	for _, name := range []string{".git", "node_modules", ".env*", ".DS_Store", "__pycache__", "__MACOSX"} {
-		rules = append(rules, rule{segments: []string{"**", name}})
+		pattern, _ := glob.Parse("**/" + name) // they are good
+		rules = append(rules, rule{pattern: pattern})
 	}
 	return rules
 }
@@ -56,6 +62,9 @@ func readIgnores(fsys fs.FS) (_ []rule, err error) {
 		if ok {
 			rules = append(rules, r)
 		}
+		if len(rules) > maxIgnoreRules {
+			return nil, refuse(CodeIgnoreFile, ignoreFile, "the file holds more than %d patterns; use fewer", maxIgnoreRules)
+		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return nil, refuse(CodeIgnoreFile, ignoreFile, "a line is too long; use shorter patterns")
@@ -75,61 +84,23 @@ func parseRule(line string) (_ rule, ok bool, _ error) {
 	if !strings.Contains(pattern, "/") {
 		pattern = "**/" + pattern
 	}
-	// path.Match writes the negation of a class in another way.
-	pattern = strings.ReplaceAll(pattern, "[!", "[^")
-	for segment := range strings.SplitSeq(strings.TrimPrefix(pattern, "/"), "/") {
-		if _, err := path.Match(segment, ""); err != nil || segment == "" {
-			return rule{}, false, refuse(CodeIgnoreFile, ignoreFile, "the pattern %s is not valid; see the documentation of patterns", quote(line))
-		}
-		r.segments = append(r.segments, segment)
+	parsed, err := glob.Parse(strings.TrimPrefix(pattern, "/"))
+	if err != nil {
+		return rule{}, false, refuse(CodeIgnoreFile, ignoreFile, "the pattern %s is not valid; see the documentation of patterns", quote(line))
 	}
+	r.pattern = parsed
 	return r, true, nil
 }
 
 // ignored reports whether the rules leave out a path; the last that matches
 // decides.
 func ignored(rules []rule, p string, folder bool) bool {
-	segments := strings.Split(p, "/")
 	out := false
 	for _, r := range rules {
-		if r.folderOnly && !folder || !r.match(segments) {
+		if r.folderOnly && !folder || !r.pattern.Match(p) {
 			continue
 		}
 		out = !r.include
 	}
 	return out
-}
-
-// match reports whether the pattern covers all of the path. It keeps the set
-// of pattern positions that the path so far can have reached, so that many
-// "**" cost no more than one.
-func (r rule) match(segments []string) bool {
-	reached := r.skip(map[int]bool{0: true})
-	for _, segment := range segments {
-		next := map[int]bool{}
-		for at := range reached {
-			if at == len(r.segments) {
-				continue
-			}
-			if r.segments[at] == "**" {
-				next[at] = true
-			}
-			if ok, _ := path.Match(r.segments[at], segment); ok { // parseRule has checked the pattern
-				next[at+1] = true
-			}
-		}
-		reached = r.skip(next)
-	}
-	return reached[len(r.segments)]
-}
-
-// skip adds the positions behind each "**", which may stand for no folder at
-// all; only one at the end must stand for something.
-func (r rule) skip(reached map[int]bool) map[int]bool {
-	for at := range len(r.segments) - 1 {
-		if reached[at] && r.segments[at] == "**" {
-			reached[at+1] = true
-		}
-	}
-	return reached
 }

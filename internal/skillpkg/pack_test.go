@@ -147,6 +147,7 @@ func TestPackRefuses(t *testing.T) {
 		{"bad pattern", map[string]string{".skillignore": "a[\n"}, skillpkg.CodeIgnoreFile},
 		{"empty pattern", map[string]string{".skillignore": "!\n"}, skillpkg.CodeIgnoreFile},
 		{"endless ignore file", map[string]string{".skillignore": strings.Repeat("a\n", 40<<10)}, skillpkg.CodeIgnoreFile},
+		{"many patterns", map[string]string{".skillignore": strings.Repeat("a\n", 1001)}, skillpkg.CodeIgnoreFile},
 		{"endless line", map[string]string{".skillignore": strings.Repeat("a", 80<<10)}, skillpkg.CodeIgnoreFile},
 	} {
 		t.Run(c.name, func(t *testing.T) {
