@@ -24,10 +24,14 @@ import (
 type Host interface {
 	// Provider names the kind of host.
 	Provider() Provider
-	// Repositories lists what the installation can see, by name.
+	// CheckAccount asks the host whether the installation is one of its
+	// account, and is a Conflict if not. Where there is nobody to ask it is nil.
+	CheckAccount(ctx context.Context, at Installation) error
+	// Repositories lists what the installation can see of its account, by name.
 	Repositories(ctx context.Context, at Installation) ([]Repository, error)
 	// Repository finds one by its owner/name. On a host that knows where a
-	// renamed one went, its FullName is the new name.
+	// renamed one went, its FullName is the new name. One that went to another
+	// account is NotFound, and nothing private of it is read by its old name.
 	Repository(ctx context.Context, r Repo) (Repository, error)
 	// Resolve finds the commit that a ref (refs/heads/x, refs/tags/x), a
 	// branch, a tag or a SHA stands for. Annotated tags are peeled.
@@ -66,6 +70,27 @@ const (
 type Installation struct {
 	ID      int64
 	Account string
+	// Token is used instead of the host's own, if it is not empty and the host
+	// knows tokens.
+	Token string
+}
+
+// Owns reports whether a repository is one of the installation's account.
+func (i Installation) Owns(fullName string) bool {
+	owner, _, _ := strings.Cut(fullName, "/")
+	return CheckFullName(fullName) == nil && AccountKey(owner) == AccountKey(i.Account)
+}
+
+// AccountKey is an account's login as logins are compared: hosts ignore the
+// case of ASCII letters, and have no others.
+func AccountKey(login string) string { return strings.ToLower(login) }
+
+// CheckAccountLogin refuses what cannot be the login of an account.
+func CheckAccountLogin(login string) error {
+	if !goodName(login) {
+		return fault.New(fault.Malformed, "%q is not the name of an account", login)
+	}
+	return nil
 }
 
 // A Repo is one repository as an installation sees it.

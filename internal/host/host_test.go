@@ -1,12 +1,17 @@
 package host_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -143,5 +148,40 @@ func TestCut(t *testing.T) {
 	}
 	if got := host.CutRunes("üüü", 3); got != "üüü" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestTarballFolders counts folders as it counts files.
+func TestTarballFolders(t *testing.T) {
+	for name, c := range map[string]struct {
+		path func(n int) string
+		few  bool
+	}{
+		"many folders": {func(n int) string { return fmt.Sprintf("wrapper/%d/", n) }, false},
+		"one again":    {func(int) string { return "wrapper/a/" }, false},
+		"deep":         {func(n int) string { return "wrapper/" + strings.Repeat("a/", n+1) }, true},
+		"one path":     {func(int) string { return "wrapper/" + strings.Repeat("a/", 100_000) + "file" }, true},
+	} {
+		var packed bytes.Buffer
+		compressed := gzip.NewWriter(&packed)
+		w := tar.NewWriter(compressed)
+		for n := range 20_001 {
+			kind := byte(tar.TypeDir)
+			if strings.HasSuffix(c.path(n), "file") {
+				kind = tar.TypeReg
+			}
+			if err := w.WriteHeader(&tar.Header{Name: c.path(n), Typeflag: kind, Mode: 0o755}); err != nil {
+				t.Fatal(err)
+			}
+			if n == 100 && c.few {
+				break
+			}
+		}
+		if err := errors.Join(w.Close(), compressed.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := host.ReadTarball(t.Context(), &packed, "."); !fault.Is(err, fault.TooLarge) {
+			t.Errorf("%s: got %v, want TooLarge", name, err)
+		}
 	}
 }

@@ -150,8 +150,10 @@ func (t *tarball) takeBelow(h *tar.Header, name string, content io.Reader) error
 		return nil
 	}
 	switch h.Typeflag {
-	case tar.TypeDir, tar.TypeXGlobalHeader:
-		return nil // folders follow from the files
+	case tar.TypeXGlobalHeader:
+		return nil
+	case tar.TypeDir:
+		return t.tree.AddFolder(strings.TrimSuffix(name, "/")) // it follows from its files
 	case tar.TypeSymlink:
 		return t.tree.AddLink(name, h.Linkname)
 	case tar.TypeReg:

@@ -19,11 +19,16 @@ import (
 // reads no content of what is left out.
 type Tree struct {
 	nodes map[string]*node
+	added int
 }
 
-// maxNodes bounds the files and folders below a path, those that the skill
-// leaves out included.
-const maxNodes = 20_000
+// The bounds of what lies below a path. They count everything that a provider
+// adds, folders too, and what the skill leaves out: a few git objects that name
+// each other again and again stand for more folders than can be walked.
+const (
+	maxNodes = 20_000
+	maxDepth = 64
+)
 
 // NewTree returns an empty tree.
 func NewTree() *Tree {
@@ -53,18 +58,32 @@ func (t *Tree) AddLink(name, target string) error {
 	return t.add(name, &node{mode: fs.ModeSymlink | 0o777, target: target})
 }
 
+// AddFolder counts a folder. One that stays empty is not packed.
+func (t *Tree) AddFolder(name string) error { return t.count(name) }
+
 // Empty reports whether nothing was added: then there is no such folder.
 func (t *Tree) Empty() bool { return len(t.nodes) == 1 }
 
+// count holds what is added to the bounds.
+func (t *Tree) count(name string) error {
+	if t.added++; t.added > maxNodes {
+		return fault.New(fault.TooLarge, "the folder holds more than %d files and folders; choose the folder of the skill", maxNodes)
+	}
+	if strings.Count(name, "/") >= maxDepth {
+		return fault.New(fault.TooLarge, "the folders of the repository are nested more than %d deep", maxDepth)
+	}
+	return nil
+}
+
 func (t *Tree) add(name string, n *node) error {
+	if err := t.count(name); err != nil {
+		return err
+	}
 	if !fs.ValidPath(name) || name == "." {
 		return fault.New(fault.Malformed, "the repository holds a file with the name %q, which is not allowed", name)
 	}
 	if t.nodes[name] != nil {
 		return fault.New(fault.Malformed, "the repository holds %q twice", name)
-	}
-	if len(t.nodes) >= maxNodes {
-		return fault.New(fault.TooLarge, "the folder holds more than %d files; choose the folder of the skill", maxNodes)
 	}
 	parent, err := t.folder(path.Dir(name))
 	if err != nil {

@@ -79,8 +79,11 @@ const suffix = ".git"
 // Provider implements host.Host.
 func (h *Host) Provider() host.Provider { return host.Git }
 
+// CheckAccount implements host.Host: a folder knows nobody who could be asked.
+func (h *Host) CheckAccount(context.Context, host.Installation) error { return nil }
+
 // Repositories implements host.Host.
-func (h *Host) Repositories(_ context.Context, at host.Installation) (_ []host.Repository, err error) {
+func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host.Repository, err error) {
 	defer fault.Wrap(&err, "repositories of %s", at.Account)
 	if host.CheckFullName(at.Account+"/x") != nil {
 		return nil, nil
@@ -96,13 +99,16 @@ func (h *Host) Repositories(_ context.Context, at host.Installation) (_ []host.R
 	}
 	all := []host.Repository{}
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		name, ok := strings.CutSuffix(e.Name(), suffix)
 		if !ok {
 			continue
 		}
 		r, err := h.repository(host.Repo{Installation: at, FullName: at.Account + "/" + name})
 		if fault.Is(err, fault.NotFound) {
-			continue // not a repository, or a link out of the folder
+			continue // not a repository, or a link
 		}
 		if err != nil {
 			return nil, err
@@ -145,8 +151,7 @@ func idOf(fullName string) int64 {
 	return int64(sum.Sum64() >> 11)    //nolint:gosec // 53 bits fit
 }
 
-// open opens a repository of the installation's account. A link that leads out
-// of the folder is not followed.
+// open opens a repository of the installation's account.
 func (h *Host) open(r host.Repo) (*gogit.Repository, error) {
 	path, err := h.path(r)
 	if err != nil {
@@ -170,11 +175,23 @@ func (h *Host) path(r host.Repo) (string, error) {
 	}
 	defer func() { _ = root.Close() }() // it was only read
 	inside := filepath.Join(owner, name+suffix)
-	// Whatever the reason: no file of that name can be reached from the folder.
-	if _, err := root.Stat(filepath.Join(inside, "HEAD")); err != nil {
+	if !isRepository(root, inside) {
 		return "", notFound(r)
 	}
 	return filepath.Join(h.dir, inside), nil
+}
+
+// isRepository reports whether OWNER/NAME.git below the folder looks like a
+// repository. Links are not followed, neither out of the folder nor to the
+// repositories of another owner.
+func isRepository(root *os.Root, inside string) bool {
+	for _, name := range []string{filepath.Dir(inside), inside} {
+		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	_, err := root.Stat(filepath.Join(inside, "HEAD"))
+	return err == nil
 }
 
 func notFound(r host.Repo) error {

@@ -1,10 +1,13 @@
 package git_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -65,8 +68,24 @@ func TestLinksOutOfTheFolder(t *testing.T) {
 	if err := os.Symlink(elsewhere.Bare("acme/secret"), repos.Bare("acme/link")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Refs(t.Context(), host.Repo{Installation: acme, FullName: "acme/link"}); !fault.Is(err, fault.NotFound) {
-		t.Errorf("got %v, want NotFound", err)
+	// A link inside would give an account the repositories of another.
+	repos.Create("other/hidden").Push("first", map[string]string{"SKILL.md": hosttest.Skill("hidden", "x")})
+	if err := os.Symlink(repos.Bare("other/hidden"), repos.Bare("acme/inside")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("other", filepath.Join(repos.Dir, "alias")); err != nil {
+		t.Fatal(err)
+	}
+	alias := host.Installation{ID: 2, Account: "alias"}
+	for _, r := range []host.Repo{
+		{Installation: acme, FullName: "acme/link"}, {Installation: acme, FullName: "acme/inside"}, {Installation: alias, FullName: "alias/hidden"},
+	} {
+		if _, err := h.Refs(t.Context(), r); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: got %v, want NotFound", r.FullName, err)
+		}
+	}
+	if all, err := h.Repositories(t.Context(), alias); err != nil || len(all) != 0 {
+		t.Errorf("through a link: got %d repositories, %v, want none", len(all), err)
 	}
 	all, err := h.Repositories(t.Context(), acme)
 	if err != nil || len(all) != 1 {
@@ -153,6 +172,30 @@ func TestHook(t *testing.T) {
 	}
 	if err := h.Prepare(t.Context(), r); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a second hook of the user: got %v, want Conflict", err)
+	}
+}
+
+// TestFoldersThatRepeat reads a commit of 21 small objects that stands for
+// more folders than can be walked, and one whose reader has left.
+func TestFoldersThatRepeat(t *testing.T) {
+	h, repos := open(t, "/bin/true")
+	sha := repos.Create("acme/skill").PushFolders(20, 12)
+	r := host.Repo{Installation: acme, FullName: "acme/skill"}
+	begun := time.Now()
+	if _, err := h.Tree(t.Context(), r, sha, "."); !fault.Is(err, fault.TooLarge) || time.Since(begun) > 10*time.Second {
+		t.Errorf("got %v after %s, want TooLarge at once", err, time.Since(begun))
+	}
+	deep := repos.Create("acme/deep").PushFolders(66, 1)
+	if _, err := h.Tree(t.Context(), host.Repo{Installation: acme, FullName: "acme/deep"}, deep, "."); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("66 folders in each other: got %v, want TooLarge", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Tree(ctx, r, sha, "."); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a reader: got %v", err)
+	}
+	if _, err := h.Repositories(ctx, acme); !errors.Is(err, context.Canceled) {
+		t.Errorf("a list without a reader: got %v", err)
 	}
 }
 

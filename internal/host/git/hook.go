@@ -2,11 +2,13 @@ package git
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -44,25 +46,29 @@ func writeHookConfig(dir string, c HookConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	return replaceFile(HookConfigPath(dir), raw, 0o600)
-}
-
-// replaceFile writes a file so that nobody sees half of it.
-func replaceFile(path string, content []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".whetstone-*")
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone when all went well
+	defer func() { _ = root.Close() }() // what was written is renamed already
+	return replaceFile(root, hookFile, raw, 0o600)
+}
+
+// replaceFile writes a file so that nobody sees half of it. A link in its place
+// is replaced, too.
+func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) error {
+	temp := filepath.Join(filepath.Dir(name), ".whetstone-"+rand.Text())
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Remove(temp) }() // gone when all went well
 	_, err = f.Write(content)
 	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return root.Rename(temp, name)
 }
-
-// marker tells our own hook from a user's.
-const marker = "# Installed by whetstone."
 
 // before is what a user's own hook is called once ours runs it.
 const before = "post-receive.before-whetstone"
@@ -71,14 +77,31 @@ const before = "post-receive.before-whetstone"
 // git says on standard input. A failure is told to who pushes, and no more:
 // the push is done, and the reconcile finds it.
 func script(program, configPath string) string {
-	return `#!/bin/sh
-` + marker + ` It tells the service of every push.
+	return scriptBegin + quote(program) + ` repohost hook ` + quote(configPath) + scriptEnd
+}
+
+const (
+	scriptBegin = `#!/bin/sh
+# Installed by whetstone. It tells the service of every push.
 refs=$(cat)
 if [ -x hooks/` + before + ` ]; then
 	printf '%s\n' "$refs" | hooks/` + before + ` "$@"
 fi
-printf '%s\n' "$refs" | ` + quote(program) + ` repohost hook ` + quote(configPath) + ` || true
+printf '%s\n' "$refs" | `
+	scriptEnd = ` || true
 `
+)
+
+// scriptCommand is what stands between the two: nothing but our command, with
+// two words as quote makes them.
+var scriptCommand = regexp.MustCompile(`^'(?:[^'\n]|'\\'')*' repohost hook '(?:[^'\n]|'\\'')*'$`)
+
+// IsOurHook reports whether a post-receive hook is the one that InstallHook
+// writes, for whichever program and configuration, and does nothing else.
+func IsOurHook(text []byte) bool {
+	command, ok := strings.CutPrefix(string(text), scriptBegin)
+	command, ended := strings.CutSuffix(command, scriptEnd)
+	return ok && ended && scriptCommand.MatchString(command)
 }
 
 // quote makes one word of a path for the shell.
@@ -95,26 +118,49 @@ func (h *Host) Prepare(_ context.Context, r host.Repo) (err error) {
 }
 
 // InstallHook makes a repository's post-receive hook run our program. A hook
-// of the user is kept and run first; one more of them is a Conflict.
+// that is not ours is the user's: it is kept and run first; one more of them is
+// a Conflict. Nothing outside the repository is written, so a hooks folder that
+// is a link is a Conflict, too.
 func InstallHook(repository, program, configPath string) error {
-	hooks := filepath.Join(repository, "hooks")
-	if err := os.MkdirAll(hooks, 0o700); err != nil {
+	root, err := os.OpenRoot(repository)
+	if err != nil {
 		return err
 	}
-	hook := filepath.Join(hooks, "post-receive")
-	text, err := os.ReadFile(hook) //nolint:gosec // below the operator's folder
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	defer func() { _ = root.Close() }() // what was written is renamed already
+	if err := root.Mkdir("hooks", 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
-	case string(text) == script(program, configPath):
-		return nil
-	case !strings.Contains(string(text), marker):
-		if err := keepUserHook(hooks); err != nil {
+	}
+	if info, err := root.Lstat("hooks"); err != nil || !info.IsDir() {
+		return fault.New(fault.Conflict, "The repository's hooks are not a folder of its own; put a folder in their place and try again").Because(err)
+	}
+	text, isFile, err := readHook(root)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && isFile && string(text) == script(program, configPath):
+		return root.Chmod(postReceive, 0o700)
+	case err == nil && !IsOurHook(text):
+		if err := keepUserHook(root); err != nil {
 			return err
 		}
 	}
-	return replaceFile(hook, []byte(script(program, configPath)), 0o700)
+	return replaceFile(root, postReceive, []byte(script(program, configPath)), 0o700)
+}
+
+const postReceive = "hooks/post-receive"
+
+// readHook reads the hook of a repository, and tells whether it is a file and
+// no link to one.
+func readHook(root *os.Root) (text []byte, isFile bool, err error) {
+	info, err := root.Lstat(postReceive)
+	if err != nil {
+		return nil, false, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, false, nil
+	}
+	text, err = root.ReadFile(postReceive)
+	return text, true, err
 }
 
 // MoveHooks makes the hooks that were installed in another place, as those of
@@ -124,31 +170,51 @@ func MoveHooks(dir, program string) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	hooks, err := filepath.Glob(filepath.Join(dir, "*", "*"+suffix, "hooks", "post-receive"))
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	for _, hook := range hooks {
-		text, err := os.ReadFile(hook) //nolint:gosec // below the operator's folder
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(string(text), marker) {
+	defer func() { _ = root.Close() }() // it was only read
+	repositories, err := fs.Glob(root.FS(), "*/*"+suffix)
+	if err != nil {
+		return err
+	}
+	for _, inside := range repositories {
+		if !isRepository(root, inside) {
 			continue
 		}
-		if err := InstallHook(filepath.Dir(filepath.Dir(hook)), program, HookConfigPath(dir)); err != nil {
+		if err := moveHook(filepath.Join(dir, inside), program, HookConfigPath(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func keepUserHook(hooks string) error {
-	kept := filepath.Join(hooks, before)
-	if _, err := os.Lstat(kept); err == nil {
+func moveHook(repository, program, configPath string) error {
+	root, err := os.OpenRoot(repository)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	text, _, err := readHook(root)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !IsOurHook(text) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return InstallHook(repository, program, configPath)
+}
+
+func keepUserHook(root *os.Root) error {
+	kept := "hooks/" + before
+	if _, err := root.Lstat(kept); err == nil {
 		return fault.New(fault.Conflict, "The repository has a post-receive hook of its own, and another one in %s; merge the two and try again", before)
 	}
-	return os.Rename(filepath.Join(hooks, "post-receive"), kept)
+	return root.Rename(postReceive, kept)
 }
 
 // HookPush builds what a hook sends of the lines that git hands to it:

@@ -37,7 +37,7 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 		}
 	}
 	w := &walk{ctx: ctx, repo: repo, folder: folder, tree: host.NewTree()}
-	if err := w.add(from, "", 0); err != nil {
+	if err := w.add(from, ""); err != nil {
 		return nil, err
 	}
 	return w.tree.Package(ctx)
@@ -65,32 +65,29 @@ type walk struct {
 	tree   *host.Tree
 }
 
-// maxDepth is more than any skill has, and ends the walk of a malicious tree.
-const maxDepth = 64
-
-func (w *walk) add(from *object.Tree, prefix string, depth int) error {
-	if err := w.ctx.Err(); err != nil {
-		return err
-	}
-	if depth > maxDepth {
-		return fault.New(fault.TooLarge, "the folders of the repository are nested more than %d deep", maxDepth)
-	}
+func (w *walk) add(from *object.Tree, prefix string) error {
 	for _, e := range from.Entries {
-		if err := w.entry(e, path.Join(prefix, e.Name), depth); err != nil {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.entry(e, path.Join(prefix, e.Name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walk) entry(e object.TreeEntry, name string, depth int) error {
+func (w *walk) entry(e object.TreeEntry, name string) error {
 	switch e.Mode {
 	case filemode.Dir:
+		if err := w.tree.AddFolder(name); err != nil {
+			return err
+		}
 		below, err := w.repo.TreeObject(e.Hash)
 		if err != nil {
 			return err
 		}
-		return w.add(below, name, depth+1)
+		return w.add(below, name)
 	case filemode.Submodule:
 		return host.RefuseSubmodule(path.Join(w.folder, name))
 	case filemode.Symlink:

@@ -1,6 +1,6 @@
 // Package gitea is the code host of Gitea and Forgejo, seen with an access
-// token. They have no apps: an installation stands for the repositories of
-// one owner that the token can see.
+// token: the operator's, or one of the account's own. They have no apps: an
+// installation stands for the repositories of one owner that the token can see.
 package gitea
 
 import (
@@ -30,6 +30,8 @@ type Options struct {
 type Host struct {
 	url, token     string
 	http, tarballs *outbound.Client
+	// following also follows redirects, as from the old name of a repository.
+	following *outbound.Client
 }
 
 // The limits of calls.
@@ -49,20 +51,26 @@ func New(o Options) (*Host, error) {
 	}
 	return &Host{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
-		http:     o.HTTP.With(outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: maxRedirects}),
+		http:      o.HTTP.With(outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: -1}),
+		following: o.HTTP.With(outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: maxRedirects}),
+		// An archive may lie in the server's object storage.
 		tarballs: o.HTTP.With(outbound.Limits{Timeout: tarballTimeout, MaxBody: host.MaxTarball, MaxRedirects: maxRedirects}),
 	}, nil
 }
 
 // client returns a client for one call: the library keeps the context in it.
-func (h *Host) client(ctx context.Context, over *outbound.Client) (*api.Client, error) {
-	return api.NewClient(h.url, api.SetHTTPClient(over.HTTP()), api.SetToken(h.token), api.SetContext(ctx),
+func (h *Host) client(ctx context.Context, at host.Installation, over *outbound.Client) (*api.Client, error) {
+	return api.NewClient(h.url, api.SetHTTPClient(over.HTTP()), api.SetToken(cmp.Or(at.Token, h.token)), api.SetContext(ctx),
 		api.SetUserAgent("whetstone"), api.SetGiteaVersion(""))
 }
 
 // call makes a call and gives its error a kind.
-func (h *Host) call(ctx context.Context, do func(*api.Client) (*api.Response, error)) error {
-	c, err := h.client(ctx, h.http)
+func (h *Host) call(ctx context.Context, at host.Installation, do func(*api.Client) (*api.Response, error)) error {
+	return h.callOver(ctx, at, h.http, do)
+}
+
+func (h *Host) callOver(ctx context.Context, at host.Installation, over *outbound.Client, do func(*api.Client) (*api.Response, error)) error {
+	c, err := h.client(ctx, at, over)
 	if err != nil {
 		return err
 	}
@@ -80,27 +88,74 @@ func failure(resp *api.Response, err error) error {
 	return host.Failure(resp.Response, err)
 }
 
-// split refuses a repository of another owner than the installation's: the
-// token may see more than the organisation that asks.
-func split(r host.Repo) (owner, name string, err error) {
-	owner, name = r.Split()
-	if host.CheckFullName(r.FullName) != nil || !strings.EqualFold(owner, r.Account) {
-		return "", "", fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
+// locate finds a repository of the installation's account, also by a name that
+// it had before. The operator's token sees more than the organisation that asks
+// may, so one that has gone to another account is not found: only the owner that
+// the server names counts, not the one that was asked for.
+func (h *Host) locate(ctx context.Context, r host.Repo) (out host.Repository, err error) {
+	if !r.Owns(r.FullName) {
+		return out, notFound(r)
 	}
-	return owner, name, nil
+	owner, name := r.Split()
+	err = h.callOver(ctx, r.Installation, h.following, func(c *api.Client) (*api.Response, error) {
+		found, resp, err := c.GetRepo(owner, name)
+		if err == nil {
+			out = repository(found)
+		}
+		return resp, err
+	})
+	if err == nil && !r.Owns(out.FullName) {
+		return host.Repository{}, notFound(r)
+	}
+	return out, err
+}
+
+func notFound(r host.Repo) error {
+	return fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
 }
 
 // Provider implements host.Host.
 func (h *Host) Provider() host.Provider { return host.Gitea }
 
+// CheckAccount implements host.Host: a token must be the account's own, or of
+// an owner or administrator of the organisation. The operator's is not asked
+// for: it says nothing about who binds the account.
+func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err error) {
+	if at.Token == "" {
+		return nil
+	}
+	defer fault.Wrap(&err, "token of %s", at.Account)
+	allowed := false
+	err = h.call(ctx, at, func(c *api.Client) (*api.Response, error) {
+		user, resp, err := c.GetMyUserInfo()
+		if err != nil {
+			return resp, err
+		}
+		if allowed = host.AccountKey(user.UserName) == host.AccountKey(at.Account); allowed {
+			return resp, nil
+		}
+		may, resp, err := c.GetOrgPermissions(at.Account, user.UserName)
+		allowed = err == nil && (may.IsOwner || may.IsAdmin)
+		return resp, err
+	})
+	switch {
+	case allowed:
+		return nil
+	case err == nil || fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound):
+		return fault.New(fault.Conflict, "The token must be good, with the scopes read:user, read:organization and read:repository,"+
+			" and belong to the account %s or to an owner of it", at.Account).Because(err)
+	}
+	return err
+}
+
 // Repositories implements host.Host.
 func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host.Repository, err error) {
 	defer fault.Wrap(&err, "repositories of %s", at.Account)
 	all := []host.Repository{}
-	err = h.pages(ctx, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+	err = h.pages(ctx, at, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
 		list, resp, err := c.ListMyRepos(api.ListReposOptions{ListOptions: page})
 		for _, r := range list {
-			if out := repository(r); strings.EqualFold(out.Owner, at.Account) {
+			if out := repository(r); at.Owns(out.FullName) {
 				all = append(all, out)
 			}
 		}
@@ -111,9 +166,9 @@ func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host
 }
 
 // pages calls list for every page there is.
-func (h *Host) pages(ctx context.Context, list func(*api.Client, api.ListOptions) (*api.Response, error)) error {
+func (h *Host) pages(ctx context.Context, at host.Installation, list func(*api.Client, api.ListOptions) (*api.Response, error)) error {
 	for page := 1; page > 0; {
-		err := h.call(ctx, func(c *api.Client) (*api.Response, error) {
+		err := h.call(ctx, at, func(c *api.Client) (*api.Response, error) {
 			resp, err := list(c, api.ListOptions{Page: page, PageSize: pageSize})
 			if err == nil {
 				page = resp.NextPage
@@ -148,35 +203,24 @@ func repository(r *api.Repository) host.Repository {
 // Repository implements host.Host.
 func (h *Host) Repository(ctx context.Context, r host.Repo) (out host.Repository, err error) {
 	defer fault.Wrap(&err, "repository %s", r.FullName)
-	owner, name, err := split(r)
-	if err != nil {
-		return out, err
-	}
-	err = h.call(ctx, func(c *api.Client) (*api.Response, error) {
-		found, resp, err := c.GetRepo(owner, name)
-		if err == nil {
-			out = repository(found)
-		}
-		return resp, err
-	})
-	return out, err
+	return h.locate(ctx, r)
 }
 
 // Resolve implements host.Host.
 func (h *Host) Resolve(ctx context.Context, r host.Repo, ref string) (out host.Commit, err error) {
 	defer fault.Wrap(&err, "resolve %s in %s", ref, r.FullName)
-	owner, name, err := split(r)
+	at, err := h.locate(ctx, r)
 	if err != nil {
 		return out, err
 	}
 	sha := ref
 	if !host.IsSHA(ref) {
-		if sha, err = h.commitOf(ctx, owner, name, ref); err != nil {
+		if sha, err = h.commitOf(ctx, r.Installation, at, ref); err != nil {
 			return out, err
 		}
 	}
-	err = h.call(ctx, func(c *api.Client) (*api.Response, error) {
-		found, resp, err := c.GetSingleCommit(owner, name, sha)
+	err = h.call(ctx, r.Installation, func(c *api.Client) (*api.Response, error) {
+		found, resp, err := c.GetSingleCommit(at.Owner, at.Name, sha)
 		if err != nil {
 			return resp, err
 		}
@@ -191,12 +235,12 @@ func (h *Host) Resolve(ctx context.Context, r host.Repo, ref string) (out host.C
 
 // commitOf finds the commit of a branch or a tag; of a bare name the branch
 // comes first.
-func (h *Host) commitOf(ctx context.Context, owner, name, ref string) (sha string, err error) {
+func (h *Host) commitOf(ctx context.Context, i host.Installation, at host.Repository, ref string) (sha string, err error) {
 	tag, isTag := strings.CutPrefix(ref, "refs/tags/")
 	branch, isBranch := strings.CutPrefix(ref, "refs/heads/")
 	if !isTag {
-		err = h.call(ctx, func(c *api.Client) (*api.Response, error) {
-			found, resp, err := c.GetRepoBranch(owner, name, branch)
+		err = h.call(ctx, i, func(c *api.Client) (*api.Response, error) {
+			found, resp, err := c.GetRepoBranch(at.Owner, at.Name, branch)
 			if err == nil && found.Commit != nil {
 				sha = found.Commit.ID
 			}
@@ -206,8 +250,8 @@ func (h *Host) commitOf(ctx context.Context, owner, name, ref string) (sha strin
 			return sha, err
 		}
 	}
-	err = h.call(ctx, func(c *api.Client) (*api.Response, error) {
-		found, resp, err := c.GetTag(owner, name, tag)
+	err = h.call(ctx, i, func(c *api.Client) (*api.Response, error) {
+		found, resp, err := c.GetTag(at.Owner, at.Name, tag)
 		if err == nil && found.Commit != nil {
 			sha = found.Commit.SHA
 		}
@@ -220,12 +264,12 @@ func (h *Host) commitOf(ctx context.Context, owner, name, ref string) (sha strin
 func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 	defer fault.Wrap(&err, "refs of %s", r.FullName)
 	refs := host.Refs{Heads: map[string]string{}, Tags: map[string]string{}}
-	owner, name, err := split(r)
+	at, err := h.locate(ctx, r)
 	if err != nil {
 		return refs, err
 	}
-	err = h.pages(ctx, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		branches, resp, err := c.ListRepoBranches(owner, name, api.ListRepoBranchesOptions{ListOptions: page})
+	err = h.pages(ctx, r.Installation, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+		branches, resp, err := c.ListRepoBranches(at.Owner, at.Name, api.ListRepoBranchesOptions{ListOptions: page})
 		for _, b := range branches {
 			if b.Commit != nil {
 				refs.Heads[b.Name] = b.Commit.ID
@@ -236,8 +280,8 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 	if err != nil {
 		return refs, err
 	}
-	return refs, h.pages(ctx, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
-		tags, resp, err := c.ListRepoTags(owner, name, api.ListRepoTagsOptions{ListOptions: page})
+	return refs, h.pages(ctx, r.Installation, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+		tags, resp, err := c.ListRepoTags(at.Owner, at.Name, api.ListRepoTagsOptions{ListOptions: page})
 		for _, t := range tags {
 			if t.Commit != nil {
 				refs.Tags[t.Name] = t.Commit.SHA
@@ -250,18 +294,18 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 // Tree implements host.Host.
 func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "files of %s at %s", r.FullName, commit)
-	owner, name, err := split(r)
+	at, err := h.locate(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if !host.IsSHA(commit) {
 		return nil, fault.New(fault.Malformed, "%q is not a commit", commit)
 	}
-	c, err := h.client(ctx, h.tarballs)
+	c, err := h.client(ctx, r.Installation, h.tarballs)
 	if err != nil {
 		return nil, err
 	}
-	content, resp, err := c.GetArchiveReader(owner, name, commit, api.TarGZArchive)
+	content, resp, err := c.GetArchiveReader(at.Owner, at.Name, commit, api.TarGZArchive)
 	if err != nil {
 		return nil, failure(resp, err)
 	}
@@ -272,12 +316,12 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 // SetStatus implements host.Host.
 func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host.Status) (err error) {
 	defer fault.Wrap(&err, "status of %s in %s", commit, r.FullName)
-	owner, name, err := split(r)
+	at, err := h.locate(ctx, r)
 	if err != nil {
 		return err
 	}
-	return h.call(ctx, func(c *api.Client) (*api.Response, error) {
-		_, resp, err := c.CreateStatus(owner, name, commit, api.CreateStatusOption{
+	return h.call(ctx, r.Installation, func(c *api.Client) (*api.Response, error) {
+		_, resp, err := c.CreateStatus(at.Owner, at.Name, commit, api.CreateStatusOption{
 			State: api.StatusState(s.State), Context: s.Context, TargetURL: s.TargetURL,
 			Description: host.CutRunes(s.Description, maxDescription),
 		})

@@ -68,6 +68,59 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
+// TestTransferred asks for a repository by the name that it had before it went
+// to another account. The operator's token could read it.
+func TestTransferred(t *testing.T) {
+	h, server := open(t)
+	sha := server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
+	server.Repos.Create("other/first")
+	server.Rename("acme/skill", "other/skill")
+	_, err1 := h.Repository(t.Context(), skill)
+	_, err2 := h.Resolve(t.Context(), skill, "main")
+	_, err3 := h.Refs(t.Context(), skill)
+	_, err4 := h.Tree(t.Context(), skill, sha, ".")
+	err5 := h.SetStatus(t.Context(), skill, sha, host.Status{State: host.StateSuccess})
+	for i, err := range []error{err1, err2, err3, err4, err5} {
+		if !fault.Is(err, fault.NotFound) {
+			t.Errorf("call %d: got %v, want NotFound", i+1, err)
+		}
+	}
+	if got := server.Statuses(); len(got) != 0 {
+		t.Errorf("got the statuses %v", got)
+	}
+}
+
+// TestToken looks at a token that an organisation gives.
+func TestToken(t *testing.T) {
+	h, server := open(t)
+	server.Repos.Create("acme/skill")
+	server.Repos.Create("other/hidden")
+	server.Tokens = map[string]string{"of-ada": "ada", "of-bob": "bob", "of-acme": "acme"}
+	server.Owners = map[string]string{"acme": "ada", "other": "bob"}
+	for token, want := range map[string]fault.Kind{
+		"": fault.Internal, "of-ada": fault.Internal, "of-acme": fault.Internal, "of-bob": fault.Conflict, "bad": fault.Conflict,
+	} {
+		at := host.Installation{ID: 1, Account: "acme", Token: token}
+		if err := h.CheckAccount(t.Context(), at); want != fault.Internal && !fault.Is(err, want) || want == fault.Internal && err != nil {
+			t.Errorf("token %q: got %v", token, err)
+		} else if err != nil && token != "" && strings.Contains(err.Error(), token) && token != "bad" {
+			t.Errorf("the error %v holds the token", err)
+		}
+	}
+	// It is used in place of the operator's, who sees more.
+	at := host.Installation{ID: 2, Account: "other", Token: "of-ada"}
+	if all, err := h.Repositories(t.Context(), at); err != nil || len(all) != 0 {
+		t.Errorf("got %v, %v, want none", all, err)
+	}
+	if _, err := h.Repository(t.Context(), host.Repo{Installation: at, FullName: "other/hidden"}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v, want NotFound", err)
+	}
+	server.Break(hosttest.Fault{On: "GET /api/v1/user", Answer: hosttest.Status(http.StatusInternalServerError)})
+	if err := h.CheckAccount(t.Context(), host.Installation{Account: "acme", Token: "of-ada"}); !fault.Is(err, fault.BadGateway) {
+		t.Errorf("a server that fails: got %v, want BadGateway", err)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name string

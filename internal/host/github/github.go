@@ -142,6 +142,22 @@ func failure(resp *api.Response, err error) error {
 	return host.Failure(resp.Response, err)
 }
 
+// CheckAccount implements host.Host: the app knows on whose account an
+// installation is. One that is not there looks like one of another account.
+func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err error) {
+	defer fault.Wrap(&err, "installation %d", at.ID)
+	found, resp, err := h.app.Apps.GetInstallation(ctx, at.ID)
+	if err == nil && host.AccountKey(found.GetAccount().GetLogin()) == host.AccountKey(at.Account) {
+		return nil
+	}
+	if err != nil {
+		if err = appFailure(resp, err); !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "The code host has no installation %d of the app on the account %s; take both from the app's installation", at.ID, at.Account).Because(err)
+}
+
 // Repositories implements host.Host.
 func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host.Repository, err error) {
 	defer fault.Wrap(&err, "repositories of installation %d", at.ID)
@@ -158,7 +174,9 @@ func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host
 			return nil, err
 		}
 		for _, r := range list.Repositories {
-			all = append(all, repository(r))
+			if out := repository(r); at.Owns(out.FullName) {
+				all = append(all, out)
+			}
 		}
 		if resp.NextPage == 0 {
 			break
@@ -195,17 +213,24 @@ func (h *Host) Repository(ctx context.Context, r host.Repo) (out host.Repository
 		}
 		return resp, err
 	})
+	if err == nil && !r.Owns(out.FullName) { // transferred
+		return host.Repository{}, notFound(r)
+	}
 	return out, err
 }
 
 // split refuses a repository of another owner than the installation's: a token
 // reads everybody's public repositories, too.
 func split(r host.Repo) (owner, name string, err error) {
-	owner, name = r.Split()
-	if host.CheckFullName(r.FullName) != nil || !strings.EqualFold(owner, r.Account) {
-		return "", "", fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
+	if !r.Owns(r.FullName) {
+		return "", "", notFound(r)
 	}
+	owner, name = r.Split()
 	return owner, name, nil
+}
+
+func notFound(r host.Repo) error {
+	return fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
 }
 
 // Resolve implements host.Host.

@@ -48,6 +48,38 @@ func push(server *hosttest.GitHub) string {
 	return server.Repos.Create("acme/skill").Push("first", map[string]string{"SKILL.md": hosttest.Skill("skill", "x")})
 }
 
+// TestCheckAccount asks the App on whose account an installation is.
+func TestCheckAccount(t *testing.T) {
+	h, server := open(t)
+	server.Install(7, "other")
+	for _, c := range []struct {
+		id      int64
+		account string
+		good    bool
+	}{
+		{skill.ID, "acme", true},
+		{skill.ID, "ACME", true},
+		{7, "other", true},
+		{7, "acme", false},
+		{skill.ID, "other", false},
+		{8, "acme", false},
+	} {
+		err := h.CheckAccount(t.Context(), host.Installation{ID: c.id, Account: c.account})
+		if c.good != (err == nil) || err != nil && !fault.Is(err, fault.Conflict) {
+			t.Errorf("%d of %s: got %v, want good: %t", c.id, c.account, err, c.good)
+		}
+	}
+	server.Break(hosttest.Fault{On: "GET /app/installations", Answer: hosttest.Status(http.StatusBadGateway)})
+	if err := h.CheckAccount(t.Context(), skill.Installation); !fault.Is(err, fault.BadGateway) {
+		t.Errorf("a host that fails: got %v, want BadGateway", err)
+	}
+	// What another account has is not listed through its installation.
+	push(server)
+	if all, err := h.Repositories(t.Context(), host.Installation{ID: skill.ID, Account: "other"}); err != nil || len(all) != 0 {
+		t.Errorf("got %v, %v, want none", all, err)
+	}
+}
+
 func TestTokens(t *testing.T) {
 	h, server := open(t)
 	push(server)

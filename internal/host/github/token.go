@@ -49,7 +49,7 @@ func (t *tokens) get(ctx context.Context, h *Host, installation int64) (string, 
 	}
 	made, resp, err := h.app.Apps.CreateInstallationToken(ctx, installation, &api.InstallationTokenOptions{})
 	if err != nil {
-		return "", tokenFailure(resp, err)
+		return "", appFailure(resp, err)
 	}
 	kept.value, kept.expires = made.GetToken(), made.GetExpiresAt().Time
 	return kept.value, nil
@@ -63,8 +63,8 @@ func (t *tokens) drop(installation int64) {
 	kept.expires = time.Time{}
 }
 
-// tokenFailure says what is wrong with the installation or the app.
-func tokenFailure(resp *api.Response, err error) error {
+// appFailure says what is wrong with the installation or the app.
+func appFailure(resp *api.Response, err error) error {
 	failed := failure(resp, err)
 	if resp == nil || fault.Is(failed, fault.Limited) {
 		return failed

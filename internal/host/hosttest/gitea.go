@@ -3,6 +3,7 @@ package hosttest
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,25 +11,61 @@ import (
 // Gitea answers as the documented API of Gitea and Forgejo does.
 type Gitea struct {
 	server
+	// Token is the operator's, who sees everything.
 	Token string
+	// Tokens are those of users, by the token, who see what they own.
+	Tokens map[string]string
+	// Owners are the users that own an organisation, by its name.
+	Owners map[string]string
 }
 
 // NewGitea starts a server for the repositories.
 func NewGitea(tb testing.TB, repos *Repos) *Gitea {
 	tb.Helper()
-	g := &Gitea{Token: "sesame"}
+	g := &Gitea{Token: "sesame", Tokens: map[string]string{}, Owners: map[string]string{}}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/user", g.serveUser)
+	mux.HandleFunc("GET /api/v1/users/{user}/orgs/{org}/permissions", g.servePermissions)
 	mux.HandleFunc("GET /api/v1/user/repos", g.serveRepositories)
 	mux.HandleFunc("/api/v1/repos/{owner}/{name}", g.serveRepo)
 	mux.HandleFunc("/api/v1/repos/{owner}/{name}/{rest...}", g.serveRepo)
 	g.start(tb, repos, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "token "+g.Token {
+		if token := tokenOf(r); token != g.Token && g.Tokens[token] == "" {
 			problem(w, http.StatusUnauthorized, "invalid username, password or token")
 			return
 		}
 		mux.ServeHTTP(w, r)
 	}))
 	return g
+}
+
+func tokenOf(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "token ")
+}
+
+// sees reports whether the request's token may see what an account has.
+func (g *Gitea) sees(r *http.Request, fullName string) bool {
+	owner, _, _ := strings.Cut(fullName, "/")
+	user := g.Tokens[tokenOf(r)]
+	return tokenOf(r) == g.Token || user == owner || user == g.Owners[owner]
+}
+
+func (g *Gitea) serveUser(w http.ResponseWriter, r *http.Request) {
+	name := g.Tokens[tokenOf(r)]
+	if name == "" {
+		name = "operator"
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"id": 1, "login": name})
+}
+
+func (g *Gitea) servePermissions(w http.ResponseWriter, r *http.Request) {
+	owner, known := g.Owners[r.PathValue("org")]
+	if !known {
+		problem(w, http.StatusNotFound, "The target couldn't be found.")
+		return
+	}
+	is := owner == r.PathValue("user")
+	writeJSON(w, http.StatusOK, map[string]any{"can_read": true, "is_admin": is, "is_owner": is})
 }
 
 func (g *Gitea) repository(fullName string) map[string]any {
@@ -43,7 +80,8 @@ func (g *Gitea) repository(fullName string) map[string]any {
 // serveRepositories shows what the token's owner can see, of all owners.
 func (g *Gitea) serveRepositories(w http.ResponseWriter, r *http.Request) {
 	out := []map[string]any{}
-	for _, name := range page(w, r, g.names(), "limit", 1) {
+	seen := slices.DeleteFunc(g.names(), func(name string) bool { return !g.sees(r, name) })
+	for _, name := range page(w, r, seen, "limit", 1) {
 		out = append(out, g.repository(name))
 	}
 	writeJSON(w, http.StatusOK, out)
@@ -61,7 +99,7 @@ func (g *Gitea) serveRepo(w http.ResponseWriter, r *http.Request) {
 	rest := r.PathValue("rest")
 	what, arg, _ := strings.Cut(rest, "/")
 	switch {
-	case !g.exists(fullName):
+	case !g.exists(fullName) || !g.sees(r, fullName):
 		problem(w, http.StatusNotFound, "The target couldn't be found.")
 	case rest == "":
 		writeJSON(w, http.StatusOK, g.repository(fullName))

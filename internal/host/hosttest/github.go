@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// GitHub answers as GitHub's documented API does, for one App with one
-// installation on the account acme.
+// GitHub answers as GitHub's documented API does, for one App with an
+// installation on the account acme, and others that Install adds.
 type GitHub struct {
 	server
 	AppID        int64
@@ -30,11 +30,18 @@ type GitHub struct {
 	files        *httptest.Server // another origin, where tarballs are
 
 	// The following are guarded by the lock.
-	tokens     map[string]time.Time
+	installed  map[string]string // account by number
+	tokens     map[string]token
 	life       time.Duration
 	checks     []PostedCheck
 	downloads  []string // Authorization headers that reached the tarballs
 	tokensMade int
+}
+
+// A token of an installation.
+type token struct {
+	account string
+	until   time.Time
 }
 
 // A PostedCheck is a check-run that the server took.
@@ -72,12 +79,14 @@ func NewGitHub(tb testing.TB, repos *Repos) *GitHub {
 		tb.Fatal(err)
 	}
 	g := &GitHub{
-		AppID: 4711, Installation: 4_294_967_815, key: key, tokens: map[string]time.Time{}, life: time.Hour,
-		Key: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
+		AppID: 4711, Installation: 4_294_967_815, key: key, tokens: map[string]token{}, life: time.Hour,
+		installed: map[string]string{"4294967815": "acme"},
+		Key:       pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 	}
 	g.files = httptest.NewServer(http.HandlerFunc(g.serveTarball))
 	tb.Cleanup(g.files.Close)
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /app/installations/{id}", g.serveInstallation)
 	mux.HandleFunc("POST /app/installations/{id}/access_tokens", g.serveToken)
 	mux.HandleFunc("GET /installation/repositories", g.authorised(g.serveRepositories))
 	mux.HandleFunc("/repositories/{id}/{rest...}", g.authorised(g.serveByID))
@@ -86,6 +95,13 @@ func NewGitHub(tb testing.TB, repos *Repos) *GitHub {
 	mux.HandleFunc("/repos/{owner}/{name}/{rest...}", g.authorised(g.serveRepo))
 	g.start(tb, repos, mux)
 	return g
+}
+
+// Install installs the App on one more account.
+func (g *GitHub) Install(id int64, account string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.installed[fmt.Sprint(id)] = account
 }
 
 // TokenLife sets how long the tokens live that are made from now on.
@@ -123,22 +139,40 @@ func (g *GitHub) Downloads() []string {
 	return slices.Clone(g.downloads)
 }
 
-// serveToken checks the App's JWT the way GitHub does.
-func (g *GitHub) serveToken(w http.ResponseWriter, r *http.Request) {
+// installation finds the account of an installation for a request that the App
+// has signed, or answers the request.
+func (g *GitHub) installation(w http.ResponseWriter, r *http.Request) (account string, ok bool) {
 	if err := g.checkJWT(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")); err != nil {
 		problem(w, http.StatusUnauthorized, err.Error())
-		return
+		return "", false
 	}
-	if r.PathValue("id") != fmt.Sprint(g.Installation) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if account, ok = g.installed[r.PathValue("id")]; !ok {
 		problem(w, http.StatusNotFound, "Not Found")
+	}
+	return account, ok
+}
+
+func (g *GitHub) serveInstallation(w http.ResponseWriter, r *http.Request) {
+	if account, ok := g.installation(w, r); ok {
+		writeJSON(w, http.StatusOK, map[string]any{"id": atoi(r.PathValue("id")), "account": map[string]any{"login": account}})
+	}
+}
+
+// serveToken checks the App's JWT the way GitHub does.
+func (g *GitHub) serveToken(w http.ResponseWriter, r *http.Request) {
+	account, ok := g.installation(w, r)
+	if !ok {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.tokensMade++
-	token := fmt.Sprintf("ghs_%d", g.tokensMade)
-	g.tokens[token] = time.Now().Add(g.life)
-	writeJSON(w, http.StatusCreated, map[string]any{"token": token, "expires_at": g.tokens[token].UTC().Format(time.RFC3339)})
+	name := fmt.Sprintf("ghs_%d", g.tokensMade)
+	until := time.Now().Add(g.life)
+	g.tokens[name] = token{account, until}
+	writeJSON(w, http.StatusCreated, map[string]any{"token": name, "expires_at": until.UTC().Format(time.RFC3339)})
 }
 
 func (g *GitHub) checkJWT(raw string) error {
@@ -181,15 +215,18 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 func (g *GitHub) authorised(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		g.mu.Lock()
-		until, ok := g.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-		g.mu.Unlock()
-		if !ok || time.Now().After(until) {
+		if t := g.token(r); t.account == "" || time.Now().After(t.until) {
 			problem(w, http.StatusUnauthorized, "Bad credentials")
 			return
 		}
 		next(w, r)
 	}
+}
+
+func (g *GitHub) token(r *http.Request) token {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 }
 
 func (g *GitHub) repository(fullName string) map[string]any {
@@ -204,7 +241,7 @@ func (g *GitHub) repository(fullName string) map[string]any {
 func (g *GitHub) serveRepositories(w http.ResponseWriter, r *http.Request) {
 	var all []map[string]any
 	for _, name := range g.names() {
-		if strings.HasPrefix(name, "acme/") {
+		if strings.HasPrefix(name, g.token(r).account+"/") {
 			all = append(all, g.repository(name))
 		}
 	}
@@ -245,7 +282,7 @@ func (g *GitHub) serveRepo(w http.ResponseWriter, r *http.Request) {
 func (g *GitHub) serve(w http.ResponseWriter, r *http.Request, fullName, rest string) {
 	what, arg, _ := strings.Cut(rest, "/")
 	switch {
-	case !g.exists(fullName):
+	case !g.exists(fullName) || !strings.HasPrefix(fullName, g.token(r).account+"/"): // all are private
 		problem(w, http.StatusNotFound, "Not Found")
 	case rest == "":
 		writeJSON(w, http.StatusOK, g.repository(fullName))

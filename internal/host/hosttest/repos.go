@@ -5,6 +5,7 @@ package hosttest
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -135,6 +136,35 @@ func (w *Work) Push(message string, files map[string]string) string {
 	w.repos.tb.Helper()
 	sha := w.Commit(message, files)
 	w.Git("push", "--quiet", "origin", "HEAD")
+	return sha
+}
+
+// PushFolders pushes a commit of a few hundred bytes that stands for
+// width^levels empty folders: every level names the one below it again and
+// again. It returns the commit's id.
+func (w *Work) PushFolders(levels, width int) string {
+	w.repos.tb.Helper()
+	file := filepath.Join(w.repos.work, "tree")
+	hashTree := func(content []byte) string {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			w.repos.tb.Fatal(err)
+		}
+		return w.Git("hash-object", "-t", "tree", "-w", file)
+	}
+	below := hashTree(nil)
+	for range levels {
+		raw, err := hex.DecodeString(below)
+		if err != nil {
+			w.repos.tb.Fatal(err)
+		}
+		var content []byte
+		for n := range width {
+			content = fmt.Appendf(content, "40000 %02d\x00%s", n, raw)
+		}
+		below = hashTree(content)
+	}
+	sha := w.Git("commit-tree", "-m", "folders", below)
+	w.Git("push", "--quiet", "--force", "origin", sha+":refs/heads/main")
 	return sha
 }
 
