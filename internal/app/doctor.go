@@ -57,7 +57,7 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 	if schema.Status != exam.Good {
 		return findings // what follows reads tables that may not be there
 	}
-	findings = append(findings, examineClock(ctx, db), examineKeys(ctx, db), examineSecretKey(ctx, d.Config, db))
+	findings = append(findings, examineClock(ctx, db), examineKeys(ctx, db), examineClaims(ctx, d.Config, db), examineSecretKey(ctx, d.Config, db))
 	findings = append(findings, examineTables(ctx, db)...)
 	findings = append(findings, examineJobs(ctx, db)...)
 	return append(findings, d.examineBlobs(ctx, db)...)
@@ -100,6 +100,23 @@ func examineKeys(ctx context.Context, db *store.DB) exam.Finding {
 		return exam.Warn("organisations", "none yet; `whetstone serve` makes the first and prints its key")
 	}
 	return exam.Fine("organisations", "%d", len(orgs))
+}
+
+// examineClaims says when an organisation could get ahead of another whose the
+// account really is.
+func examineClaims(ctx context.Context, c config.Config, db *store.DB) exam.Finding {
+	const check = "repohost-claims"
+	orgs, err := (&auth.Service{DB: db}).Orgs(ctx)
+	switch {
+	case err != nil:
+		return exam.Fail(check, "the organisations cannot be read: %s", err)
+	case c.RepohostClaims == config.ClaimsOperator:
+		return exam.Fine(check, "accounts of the code host go to whom the operator names")
+	case len(orgs) > 1:
+		return exam.Warn(check, "%d organisations share this server, and an account of the code host goes to the first that binds it;"+
+			" set --repohost-claims operator and name who gets which: `whetstone repohost allow ORG ACCOUNT`", len(orgs))
+	}
+	return exam.Fine(check, "one organisation may bind every account of the code host")
 }
 
 // A checker is an owner of tables that knows what must hold in them.

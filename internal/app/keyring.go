@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -79,7 +80,11 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 			return err
 		}
 		targets, err := (&alerts.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
-		count = secrets + targets
+		if err != nil {
+			return err
+		}
+		tokens, err := (&repohost.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		count = secrets + targets + tokens
 		return err
 	})
 	return count, keyProblem(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
@@ -19,19 +20,29 @@ import (
 
 type repohostCommands struct {
 	InitRepo repohostInitRepo `cmd:"" help:"Make a bare repository that can be connected to an entry."`
+	Allow    repohostAllow    `cmd:"" help:"Give an account of the code host to an organisation."`
+	Release  repohostRelease  `cmd:"" help:"Take an account of the code host from the organisation that has it."`
+	Claims   repohostClaims   `cmd:"" help:"List which organisation has which account of the code host."`
 	Hook     repohostHook     `cmd:"" hidden:"" help:"Tell the server of a push; repositories run this."`
 }
 
 type repohostInitRepo struct {
 	config.Database `embed:""`
 	RepohostURL     config.URL `placeholder:"DIR" help:"Folder of the bare repositories; repos in --data when empty."`
+	Org             string     `env:"-" help:"Organisation that gets the owner's account, as with repohost allow."`
 	FullName        string     `arg:"" name:"owner/name" help:"Name of the repository."`
 }
 
 // Run makes a repository below the folder of the server, with its hook.
-func (c *repohostInitRepo) Run(_ context.Context, p *Program) error {
+func (c *repohostInitRepo) Run(ctx context.Context, p *Program) error {
 	if err := host.CheckFullName(c.FullName); err != nil {
 		return fault.Invalid("owner/name", "the name of a repository must be OWNER/NAME")
+	}
+	if c.Org != "" {
+		owner, _, _ := strings.Cut(c.FullName, "/")
+		if err := allowAccount(ctx, c.Database, c.Org, owner, false); err != nil {
+			return err
+		}
 	}
 	dir, err := filepath.Abs(git.Dir(c.Data, string(c.RepohostURL)))
 	if err != nil {

@@ -62,6 +62,7 @@ type Config struct {
 	RepohostToken         Secret `placeholder:"TOKEN" help:"Access token of the code host."`
 	RepohostWebhookSecret Secret `placeholder:"SECRET" help:"Secret that signs the code host's deliveries; made at first start when empty."`
 
+	RepohostClaims   string   `default:"first" enum:"first,operator" help:"Which organisation gets an account of the code host that nobody has: the first that binds it, or only the one that the operator names with repohost allow: ${enum}."`
 	RepohostInterval Duration `default:"15m" placeholder:"15m" help:"How often branches and tags are compared with what was published."`
 
 	AllowPrivateTargets bool `help:"Let users' URLs reach private addresses."`
@@ -76,6 +77,10 @@ type Config struct {
 	LogFormat    string   `default:"text" enum:"text,json" help:"Form of the log: ${enum}."`
 	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
 }
+
+// ClaimsOperator is the setting repohost-claims under which the operator names
+// the organisation of every account.
+const ClaimsOperator = "operator"
 
 // The roles of a process.
 const (

@@ -177,7 +177,7 @@ func TestSettingsAreMasked(t *testing.T) {
 		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
-		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-interval": "15m0s",
+		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
 		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d", "retention-audit": "0",
 		"workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"strings"
+	"regexp"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -26,21 +26,32 @@ func Sign(secret string, body []byte) string {
 	return signaturePrefix + hex.EncodeToString(mac.Sum(nil))
 }
 
+// signatureForm is what a signature looks like, good or not.
+var signatureForm = regexp.MustCompile(`^` + signaturePrefix + `[0-9a-fA-F]{64}$`)
+
+// CheckSigned refuses a delivery without a signature by its headers alone.
+func CheckSigned(header http.Header) error {
+	if !signatureForm.MatchString(header.Get(SignatureHeader)) {
+		return fault.New(fault.Unauthorized, "The delivery is not signed: send the header %s", SignatureHeader)
+	}
+	return nil
+}
+
 // Verify returns nil if one of the secrets signed the body: there are two
 // while one replaces the other. A missing or empty signature and an empty
 // secret are refused.
 func Verify(secrets []string, header http.Header, body []byte) error {
-	claimed, ok := strings.CutPrefix(header.Get(SignatureHeader), signaturePrefix)
-	if !ok || claimed == "" {
-		return fault.New(fault.Unauthorized, "The delivery is not signed: send the header %s", SignatureHeader)
+	if err := CheckSigned(header); err != nil {
+		return err
 	}
+	claimed := header.Get(SignatureHeader)
 	good := false
 	for _, secret := range secrets {
 		if secret == "" {
 			continue
 		}
 		// Every secret is tried, so that the time tells nothing.
-		good = hmac.Equal([]byte(Sign(secret, body)), []byte(signaturePrefix+claimed)) || good
+		good = hmac.Equal([]byte(Sign(secret, body)), []byte(claimed)) || good
 	}
 	if !good {
 		return fault.New(fault.Unauthorized, "The signature of the delivery is wrong")

@@ -65,6 +65,9 @@ type Route struct {
 	Permission access.Permission
 	// Public routes ask for no key.
 	Public bool
+	// Precheck, if not nil, looks at the headers before anything of the body is
+	// read, or room is taken for it.
+	Precheck func(http.Header) error
 	// Status of a success; 200 when 0. An output with a method HTTPStatus
 	// decides for itself.
 	Status  int

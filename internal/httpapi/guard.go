@@ -41,6 +41,11 @@ func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 }
 
 func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
+	if r.Precheck != nil {
+		if err := r.Precheck(req.Header); err != nil {
+			return access.Caller{}, err
+		}
+	}
 	if r.Public {
 		return access.Caller{}, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -21,7 +22,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.settings, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Get the code-host settings"})
 	httpapi.Add(a, s.setSettings, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change the code-host settings"})
 	httpapi.Add(a, s.installations, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List bound installations"})
-	httpapi.Add(a, s.bind, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Summary: "Bind an installation"})
+	httpapi.Add(a, s.bind, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusConflict, http.StatusBadGateway}, Summary: "Bind an installation"})
 	httpapi.Add(a, s.repos, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/repos", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusConflict, http.StatusBadGateway}, Summary: "List the repositories of an installation"})
 	httpapi.Add(a, s.connections, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List connections"})
 	httpapi.Add(a, s.connect, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusBadGateway}, Summary: "Connect a repository to an entry"})
@@ -30,7 +31,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusBadGateway}, Summary: "Read the repository again and publish"})
 	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/deliveries", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List what the code host sent, newest first"})
 	httpapi.Add(a, s.redeliver, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusAccepted, Summary: "Handle a delivery once more"})
-	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Status: http.StatusAccepted, Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery, Gate: httpapi.NewGate(deliveriesRoom), Summary: "Take a signed delivery from the code host"})
+	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Precheck: host.CheckSigned, Status: http.StatusAccepted, Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery, Gate: httpapi.NewGate(deliveriesRoom), Summary: "Take a signed delivery from the code host"})
 }
 
 // SettingsBody is an organisation's code-host settings.
@@ -52,7 +53,8 @@ type installationOutput struct {
 	InstallationID int64        `json:"installation_id"`
 	AccountLogin   string       `json:"account_login"`
 	AccountType    string       `json:"account_type" enum:"User,Organization"`
-	Suspended      bool         `json:"suspended"`
+	Suspended      bool         `json:"suspended" doc:"Also true while the account is not the organisation's"`
+	HasToken       bool         `json:"has_token,omitempty" doc:"The account's own token is used instead of the server's"`
 	CreatedAt      httpapi.Time `json:"created_at"`
 	UpdatedAt      httpapi.Time `json:"updated_at"`
 }
@@ -60,7 +62,7 @@ type installationOutput struct {
 func newInstallationOutput(i Installation) installationOutput {
 	return installationOutput{
 		ID: i.ID, InstallationID: i.InstallationID, AccountLogin: i.AccountLogin, AccountType: i.AccountType,
-		Suspended: i.Suspended, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
+		Suspended: i.Resting(), HasToken: i.Token != nil, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
 	}
 }
 
@@ -83,13 +85,15 @@ type bindInput struct {
 		AccountLogin   string `json:"account_login" minLength:"1" maxLength:"100"`
 		AccountType    string `json:"account_type" enum:"User,Organization"`
 		Suspended      bool   `json:"suspended,omitempty" default:"false"`
+		// One that is omitted leaves the one that was given before.
+		Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never shown. Empty removes it"`
 	}
 }
 
 func (s *Service) bind(ctx context.Context, in bindInput) (installationOutput, error) {
 	i, err := s.Bind(ctx, Installation{
 		OrgID: access.From(ctx).OrgID, InstallationID: in.Body.InstallationID, AccountLogin: in.Body.AccountLogin,
-		AccountType: in.Body.AccountType, Suspended: in.Body.Suspended,
+		AccountType: in.Body.AccountType, Suspended: in.Body.Suspended, Token: in.Body.Token,
 	})
 	if err != nil {
 		return installationOutput{}, err

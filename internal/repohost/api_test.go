@@ -89,10 +89,16 @@ func TestRepositories(t *testing.T) {
 	w.repos.Create("acme/deploy").Push("first", skillFiles("One."))
 	w.repos.Create("acme/empty")
 	w.repos.Create("other/hidden")
-	c.bind(1, "acme")
-	other.bind(2, "acme") // any installation sees the owner of its account
+	other.bind(2, "acme")
 	entry := other.entry("deploy", "1.0.0")
 	other.post(base+"/connections", object{"entry_id": entry, "installation_id": 2, "repo_full_name": "acme/deploy"}).want(http.StatusCreated)
+	if got := other.get(base + "/repos?installation_id=2").list("repos"); got[0]["connected_elsewhere"] != false {
+		t.Errorf("one's own connection: got %v", got[0])
+	}
+	if err := w.service.Allow(t.Context(), c.org.ID, "acme", true); err != nil { // from now on it is ours
+		t.Fatal(err)
+	}
+	c.bind(1, "acme")
 	repos := c.get(base + "/repos?installation_id=1").want(http.StatusOK).list("repos")
 	if len(repos) != 2 {
 		t.Fatalf("got %v, want two", repos)
@@ -107,9 +113,7 @@ func TestRepositories(t *testing.T) {
 	if repos[1]["connected_elsewhere"] != false || repos[1]["pushed_at"] != nil {
 		t.Errorf("got %v", repos[1])
 	}
-	if got := other.get(base + "/repos?installation_id=2").list("repos"); got[0]["connected_elsewhere"] != false {
-		t.Errorf("one's own connection: got %v", got[0])
-	}
+	other.get(base + "/repos?installation_id=2").want(http.StatusConflict)
 	c.get(base + "/repos?installation_id=2").want(http.StatusConflict)
 	c.get(base + "/repos?installation_id=99").want(http.StatusConflict)
 	c.get(base + "/repos").want(http.StatusBadRequest)

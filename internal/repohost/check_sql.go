@@ -2,14 +2,44 @@ package repohost
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check says whether pushes become versions in good time.
+// Check says whether pushes become versions in good time, and whose accounts
+// are contested.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	findings, err := checkRules(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := allClaims(ctx, q)
+	for _, c := range claims {
+		if c.OrgID == "" {
+			findings = append(findings, exam.Warn("repohost", "the account %s was bound by %d organisations, and all of them are suspended;"+
+				" `whetstone repohost claims` names them, `whetstone repohost allow ORG %s` gives it to one", c.Account, len(c.BoundBy), c.Account))
+		}
+	}
+	patterns, err2 := checkPatterns(ctx, q)
+	return append(findings, patterns...), errors.Join(err, err2)
+}
+
+// checkPatterns finds the patterns of before that are no longer taken.
+func checkPatterns(ctx context.Context, q store.Querier) (findings []exam.Finding, err error) {
+	rows, err := q.Query(ctx, `SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.tag_pattern LIKE '%{%' ORDER BY c.id`)
+	all, err := store.All(rows, err, scanConnection)
+	for _, c := range all {
+		if _, problem := c.tags(); problem != nil {
+			findings = append(findings, exam.Warn("repohost", "the connection %s publishes no tags: %s; change its tag_pattern", c.ID, shown(problem)))
+		}
+	}
+	return findings, err
+}
+
+func checkRules(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	before := store.Micros(store.Now().Add(-time.Hour))
 	return exam.Check(ctx, q, "repohost", []exam.Rule{
 		{

@@ -1,8 +1,8 @@
 // Package repohost links repositories on a code host to registry entries: a
 // push becomes a version, the commit shows what came of it, and a lost hook
 // leaves nobody behind. It owns the tables repohost_settings,
-// repohost_installations, repohost_connections, repohost_deliveries and
-// repohost_attempts.
+// repohost_claims, repohost_installations, repohost_connections,
+// repohost_deliveries and repohost_attempts.
 package repohost
 
 import (
@@ -33,13 +33,26 @@ type Installation struct {
 	InstallationID int64
 	AccountLogin   string
 	AccountType    string
-	Suspended      bool
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
+	// Suspended is what the organisation or the code host says.
+	Suspended bool
+	// Held says that the account is the organisation's. Without that nothing is
+	// read through the installation.
+	Held bool
+	// Token is the account's own, for a host that knows tokens, or nil.
+	Token     *string
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
+// Resting reports whether nothing is read through the installation.
+func (i Installation) Resting() bool { return i.Suspended || !i.Held }
+
 func (i Installation) host() host.Installation {
-	return host.Installation{ID: i.InstallationID, Account: i.AccountLogin}
+	at := host.Installation{ID: i.InstallationID, Account: i.AccountLogin}
+	if i.Token != nil {
+		at.Token = *i.Token
+	}
+	return at
 }
 
 // A Connection links one repository to one registry entry.

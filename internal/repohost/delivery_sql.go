@@ -58,10 +58,13 @@ func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, er
 	})
 }
 
-// concerns is the condition on deliveries about a repository that the
-// organisation is connected to, or about an installation that it has bound.
-const concerns = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id = $1 AND c.repo_key = d.repo_key)
-	OR EXISTS (SELECT 1 FROM repohost_installations i WHERE i.org_id = $1 AND i.installation_id = d.installation_id))`
+// concerns is the condition on deliveries, d, about a repository that the
+// organisation $1 is connected to, or about an installation that it has bound,
+// if the account is the organisation's. A connection to a repository that has
+// gone to another account shows nothing of what happens there.
+var concerns = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id = $1 AND c.repo_key = d.repo_key)
+		OR EXISTS (SELECT 1 FROM repohost_installations i WHERE i.org_id = $1 AND i.installation_id = d.installation_id AND ` + held + `))
+	AND (d.repo_key = '' OR EXISTS (SELECT 1 FROM repohost_claims k WHERE k.org_id = $1 AND ` + ownedBy("d.repo_key", "k.account_key") + `))`
 
 func deliveryOfOrg(ctx context.Context, tx *store.Tx, orgID, id string) (Delivery, error) {
 	rows, err := tx.Query(ctx, `SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+concerns+` AND d.id = $2`, orgID, id)

@@ -8,6 +8,9 @@ import (
 // SetPauses replaces the waits after failures of the code host.
 func (s *Service) SetPauses(p []time.Duration) { s.pauses = p }
 
+// SetSyncTimeout replaces how long a person waits for the code host.
+func (s *Service) SetSyncTimeout(d time.Duration) { s.syncTimeout = d }
+
 // Exported for tests.
 var (
 	ReleaseVersion = release

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -58,6 +59,10 @@ type Service struct {
 	Jobs      *jobs.Queue
 	Host      host.Host
 	Publisher Publisher
+	Seal      *seal.Keyring
+	// OperatorClaims gives an account only to the organisation that the
+	// operator names; otherwise one that is nobody's goes to who binds it first.
+	OperatorClaims bool
 	// Secrets sign the code host's deliveries: the first is in force, others
 	// are good during a rotation.
 	Secrets []string
@@ -96,15 +101,35 @@ func (s *Service) Installations(ctx context.Context, orgID string) ([]Installati
 }
 
 // Bind records an installation for its organisation, or changes what is known
-// of it. One that another organisation has bound is a Conflict.
+// of it. Its account must be the organisation's, or nobody's where the first to
+// bind an account gets it; the code host is asked whether the installation is
+// the account's. Anything else is a Conflict. A token of nil leaves the one that
+// was given for the same account, and "" removes it.
 func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation, err error) {
 	defer fault.Wrap(&err, "bind installation %d", i.InstallationID)
-	if host.CheckFullName(i.AccountLogin+"/x") != nil {
-		return bound, fault.Invalid("account_login", "account_login must be the name of an account on the code host")
+	if err := s.checkBinding(i); err != nil {
+		return bound, err
 	}
+	if err := s.mayBind(ctx, i.OrgID, i.AccountLogin); err != nil {
+		return bound, err
+	}
+	if err := s.Host.CheckAccount(ctx, i.host()); err != nil {
+		return bound, unreachable(err)
+	}
+	keepToken := i.Token == nil
+	i = s.sealed(i)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		i.ID, i.CreatedAt, i.UpdatedAt = store.NewID(), store.Now(), store.Now()
-		if bound, err = upsertInstallation(ctx, tx, i); err != nil {
+		i.ID, i.CreatedAt = store.NewID(), store.Now()
+		if err := s.claim(ctx, tx, i.OrgID, i.AccountLogin); err != nil {
+			return err
+		}
+		if err := deleteForeign(ctx, tx, i); err != nil {
+			return err
+		}
+		if err := upsertInstallation(ctx, tx, i, keepToken); err != nil {
+			return err
+		}
+		if bound, err = installationOfOrg(ctx, tx, i.OrgID, i.InstallationID); err != nil {
 			return err
 		}
 		return bound.record(ctx, tx, "repohost.installation.bind")
@@ -115,11 +140,30 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	return bound, err
 }
 
+// checkBinding looks at what a user may say of an installation.
+func (s *Service) checkBinding(i Installation) error {
+	var issues []fault.Issue
+	if host.CheckAccountLogin(i.AccountLogin) != nil {
+		issues = append(issues, fault.At("account_login", "account_login must be the name of an account on the code host"))
+	}
+	if i.Token != nil && *i.Token != "" {
+		if !s.TakesToken() {
+			issues = append(issues, fault.At("token", "token is for Gitea and Forgejo only; leave it out"))
+		} else if !goodToken(*i.Token) {
+			issues = append(issues, fault.At("token", "token must be an access token of at most %d characters", maxToken))
+		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
 // record writes down what was done to an installation.
 func (i Installation) record(ctx context.Context, tx *store.Tx, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: i.OrgID, Action: action, Target: audit.Target{Kind: "installation", ID: i.ID, Name: i.AccountLogin},
-		Detail: audit.Detail{"installation_id": i.InstallationID, "suspended": i.Suspended},
+		Detail: audit.Detail{"installation_id": i.InstallationID, "suspended": i.Suspended, "token": i.Token != nil},
 	})
 }
 
@@ -162,17 +206,22 @@ func unreachable(err error) error {
 	return err
 }
 
-// installation finds one that the organisation has bound and that is not
-// suspended; another is a Conflict.
+// installation finds one that the organisation has bound, that is not
+// suspended and whose account is the organisation's; another is a Conflict.
+// Everything that asks the code host comes through here.
 func (s *Service) installation(ctx context.Context, orgID string, installationID int64) (Installation, error) {
 	i, err := installationOfOrg(ctx, s.DB, orgID, installationID)
-	if fault.Is(err, fault.NotFound) {
+	switch {
+	case fault.Is(err, fault.NotFound):
 		return i, fault.New(fault.Conflict, "Installation %d is not bound to this organisation", installationID)
-	}
-	if err == nil && i.Suspended {
+	case err != nil:
+		return i, err
+	case !i.Held:
+		return i, s.errForeign(i.AccountLogin)
+	case i.Suspended:
 		return i, fault.New(fault.Conflict, "Installation %d is suspended", installationID)
 	}
-	return i, err
+	return s.open(i)
 }
 
 // Connect links a repository to an entry, and makes the host tell us of its

@@ -26,44 +26,69 @@ func upsertMode(ctx context.Context, q store.Querier, orgID string, m Mode) erro
 	return err
 }
 
-const installationColumns = `id, org_id, installation_id, account_login, account_type, suspended, created_at, updated_at`
+const installationColumns = `i.id, i.org_id, i.installation_id, i.account_login, i.account_type, i.suspended, i.token, i.created_at,
+	i.updated_at, ` + held
 
 func scanInstallation(row store.Row) (i Installation, err error) {
-	err = row.Scan(&i.ID, &i.OrgID, &i.InstallationID, &i.AccountLogin, &i.AccountType, &i.Suspended,
-		store.Time(&i.CreatedAt), store.Time(&i.UpdatedAt))
+	err = row.Scan(&i.ID, &i.OrgID, &i.InstallationID, &i.AccountLogin, &i.AccountType, &i.Suspended, &i.Token,
+		store.Time(&i.CreatedAt), store.Time(&i.UpdatedAt), &i.Held)
 	return i, err
 }
 
-// upsertInstallation writes nothing, and finds nothing, if another
-// organisation has it.
-func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation) (Installation, error) {
-	rows, err := tx.Query(ctx, `
-		INSERT INTO repohost_installations (`+installationColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
-		ON CONFLICT (installation_id) DO UPDATE SET account_login = excluded.account_login, account_type = excluded.account_type,
-			suspended = excluded.suspended, updated_at = excluded.updated_at
-		WHERE repohost_installations.org_id = excluded.org_id
-		RETURNING `+installationColumns,
-		i.ID, i.OrgID, i.InstallationID, i.AccountLogin, i.AccountType, i.Suspended, store.Micros(i.CreatedAt))
-	return store.One(rows, err, "Installation", scanInstallation)
+// upsertInstallation writes nothing if another organisation has it. A token is
+// kept if there is none in place of it and the account stays the same.
+func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepToken bool) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, token,
+			created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+		ON CONFLICT (installation_id) DO UPDATE SET account_login = excluded.account_login, account_key = excluded.account_key,
+			account_type = excluded.account_type, suspended = excluded.suspended, updated_at = excluded.updated_at,
+			token = CASE WHEN $10 AND repohost_installations.account_key = excluded.account_key THEN repohost_installations.token
+				ELSE excluded.token END
+		WHERE repohost_installations.org_id = excluded.org_id`,
+		i.ID, i.OrgID, i.InstallationID, i.AccountLogin, host.AccountKey(i.AccountLogin), i.AccountType, i.Suspended, i.Token,
+		store.Micros(i.CreatedAt), keepToken)
+	return err
+}
+
+// deleteForeign removes an installation by which other organisations had bound
+// an account that is not theirs.
+func deleteForeign(ctx context.Context, tx *store.Tx, i Installation) error {
+	_, err := tx.Exec(ctx, `DELETE FROM repohost_installations WHERE installation_id = $1 AND account_key = $2 AND org_id <> $3`,
+		i.InstallationID, host.AccountKey(i.AccountLogin), i.OrgID)
+	return err
 }
 
 func installationsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Installation, error) {
-	rows, err := q.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations WHERE org_id = $1 ORDER BY id`, orgID)
+	rows, err := q.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 ORDER BY i.id`, orgID)
 	return store.All(rows, err, scanInstallation)
 }
 
 func installationOfOrg(ctx context.Context, q store.Querier, orgID string, installationID int64) (Installation, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+installationColumns+` FROM repohost_installations WHERE org_id = $1 AND installation_id = $2`, orgID, installationID)
+		SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 AND i.installation_id = $2`, orgID, installationID)
 	return store.One(rows, err, "Installation", scanInstallation)
+}
+
+func installationsWithToken(ctx context.Context, q store.Querier) ([]Installation, error) {
+	rows, err := q.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations i WHERE i.token IS NOT NULL ORDER BY i.id`)
+	return store.All(rows, err, scanInstallation)
+}
+
+func updateToken(ctx context.Context, tx *store.Tx, id, sealed string) error {
+	_, err := tx.Exec(ctx, `UPDATE repohost_installations SET token = $2 WHERE id = $1`, id, sealed)
+	return err
 }
 
 // suspend marks an installation, whoever bound it; the code host has said so.
 func suspend(ctx context.Context, tx *store.Tx, installationID int64, suspended bool) (Installation, error) {
-	rows, err := tx.Query(ctx, `
-		UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1 RETURNING `+installationColumns,
+	_, err := tx.Exec(ctx, `UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1`,
 		installationID, suspended, store.Micros(store.Now()))
+	if err != nil {
+		return Installation{}, err
+	}
+	rows, err := tx.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations i WHERE i.installation_id = $1`, installationID)
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
@@ -120,29 +145,32 @@ func connectionsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Con
 	return store.All(rows, err, scanConnection)
 }
 
-// usable is the condition on connections whose installation is bound to their
-// organisation and not suspended.
-const usable = `EXISTS (SELECT 1 FROM repohost_installations i
-	WHERE i.installation_id = c.installation_id AND i.org_id = c.org_id AND NOT i.suspended)`
+// usable are the connections, c, whose installation, i, is bound to their
+// organisation and not suspended, and whose account is the organisation's.
+const usable = `repohost_connections c
+	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id AND NOT i.suspended AND ` + held
 
 func usableConnections(ctx context.Context, q store.Querier) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT c.id FROM repohost_connections c WHERE `+usable+` ORDER BY c.id`)
+	rows, err := q.Query(ctx, `SELECT c.id FROM `+usable+` ORDER BY c.id`)
 	return store.All(rows, err, store.Value[string])
 }
 
 // connectionsOfEvent finds the connections of a repository: by its id where
 // the host has one that outlives a name, by its names, and only those of the
-// installation if the host says which one is meant.
+// installation if the host says which one is meant. The repository is, or was
+// until now, the installation's account's: what happens to one that has gone
+// elsewhere is no longer the organisation's business.
 func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event) ([]Connection, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+connectionColumns+` FROM repohost_connections c
-		WHERE (c.repo_id = $1 AND $1 <> 0 OR c.repo_key = $2 OR c.repo_key = $3) AND (c.installation_id = $4 OR $4 = 0) AND `+usable+`
+		SELECT `+connectionColumns+` FROM `+usable+`
+		WHERE (c.repo_id = $1 AND $1 <> 0 OR c.repo_key = $2 OR c.repo_key = $3) AND (c.installation_id = $4 OR $4 = 0)
+			AND (`+ownedBy("c.repo_key", "i.account_key")+` OR `+ownedBy("$2", "i.account_key")+`)
 		ORDER BY c.id`, e.Repository.ID, repoKey(e.Repository.FullName), repoKey(e.Repository.OldName), e.Installation)
 	return store.All(rows, err, scanConnection)
 }
 
 func connectionsOfInstallation(ctx context.Context, q store.Querier, installationID int64) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT c.id FROM repohost_connections c WHERE c.installation_id = $1 AND `+usable+` ORDER BY c.id`, installationID)
+	rows, err := q.Query(ctx, `SELECT c.id FROM `+usable+` WHERE c.installation_id = $1 ORDER BY c.id`, installationID)
 	return store.All(rows, err, store.Value[string])
 }
 

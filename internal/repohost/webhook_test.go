@@ -1,13 +1,16 @@
 package repohost_test
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -44,6 +47,29 @@ func TestWebhookRefuses(t *testing.T) {
 		w.service.Secrets = nil
 		w.send(delivery{id: "1", event: "ping", body: ping}).want(http.StatusUnauthorized)
 	})
+}
+
+// TestWebhookUnsigned announces a large body, sends none of it and no
+// signature: nobody waits for the body.
+func TestWebhookUnsigned(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	for _, signature := range []string{"", host.SignatureHeader + ": sha256=\r\n", host.SignatureHeader + ": sha256=" + strings.Repeat("x", 64) + "\r\n"} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // it is open
+		fmt.Fprintf(conn, "POST %s/webhook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n", base, signature, 25<<20)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%q: got %d, want 401", signature, resp.StatusCode)
+		}
+	}
 }
 
 func (w *world) count(from string, args ...any) int {
@@ -224,6 +250,7 @@ func TestEvents(t *testing.T) {
 		if got := connection(); got["repo_full_name"] != "acme/rollout" || got["repo_name"] != "rollout" {
 			t.Errorf("renamed: got %v", got)
 		}
+		c.bind(2, "ada") // whose deliveries are the organisation's, too
 		event("repository", `{"action":"transferred","repository":{"full_name":"ada/rollout"},"changes":{"owner":{"from":{"organization":{"login":"acme"}}}}}`)
 		if got := connection(); got["repo_owner"] != "ada" {
 			t.Errorf("transferred: got %v", got)

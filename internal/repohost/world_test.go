@@ -27,6 +27,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -41,6 +42,9 @@ func TestMain(m *testing.M) {
 }
 
 const secret = "webhook secret"
+
+// sealKey seals what must not be read out of the database.
+var sealKey = seal.Generate()
 
 // world is the service as internal/app wires it, behind a real server.
 type world struct {
@@ -79,13 +83,17 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	keyring, err := seal.New(sealKey)
+	if err != nil {
+		t.Fatal(err)
+	}
 	counts := &skills.Service{DB: db, Window: 30}
 	w.registry = &registry.Service{DB: db, Blobs: blobs, Jobs: w.queue, Skills: counts, Log: log}
 	w.registry.Register()
 	counts.Versions = w.registry
 	w.service = &repohost.Service{
 		DB: db, Jobs: w.queue, Host: h, Publisher: door{w.registry}, Secrets: []string{secret}, Interval: time.Hour,
-		PublicURL: "https://whetstone.example", Log: log,
+		PublicURL: "https://whetstone.example", Seal: keyring, Log: log,
 	}
 	w.service.SetPauses([]time.Duration{time.Millisecond, time.Millisecond, time.Millisecond})
 	w.service.Register()

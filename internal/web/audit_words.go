@@ -69,6 +69,8 @@ var auditAreas = []auditArea{
 	}},
 	{"repohost.", "the code host", []auditWords{
 		{"repohost.settings.change", "changed the code host's settings of"},
+		{"repohost.account.allow", "gave this organisation the account"},
+		{"repohost.account.release", "took from this organisation the account"},
 		{"repohost.installation.bind", "bound the account"},
 		{"repohost.installation.follow", "followed the code host's change of the account"},
 		{"repohost.connection.create", "connected the repository"},
@@ -112,7 +114,7 @@ var viaWords = map[audit.Via]string{audit.Web: "in a browser", audit.API: "throu
 var pagesOfTargets = map[string]string{
 	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}", "run": "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings", "installation": "/repohost", "delivery": "/repohost",
+	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings", "account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }
 

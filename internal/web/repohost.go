@@ -20,6 +20,7 @@ type repohostView struct {
 	Deliveries     []repohost.Delivery
 	Total, PerPage int // of the deliveries
 	Bind           bindForm
+	TakesToken     bool // the code host knows tokens of accounts
 }
 
 // A modeChoice is a write-back mode in a person's words.
@@ -56,7 +57,7 @@ func (s *Service) repohost(v *visit) (answer, error) {
 
 func (s *Service) codeHost(v *visit) (view repohostView, err error) {
 	ctx, org := v.Context(), v.Caller.OrgID
-	view = repohostView{Modes: modeChoices, PerPage: deliveriesShown}
+	view = repohostView{Modes: modeChoices, PerPage: deliveriesShown, TakesToken: s.Repohost.TakesToken()}
 	if view.Mode, err = s.Repohost.Mode(ctx, org); err != nil {
 		return view, err
 	}
@@ -101,6 +102,9 @@ func (s *Service) bindInstallation(v *visit) (answer, error) {
 	i, err := form.installation()
 	if err == nil {
 		i.OrgID = v.Caller.OrgID
+		if token := strings.TrimSpace(v.FormValue("token")); token != "" { // an empty field leaves what there is
+			i.Token = &token
+		}
 		_, err = s.Repohost.Bind(v.Context(), i)
 	}
 	if err == nil {

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
+)
+
+// withClaims opens the database for one command about accounts. The server may
+// run meanwhile.
+func withClaims(ctx context.Context, d config.Database, do func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error) error {
+	return withAuth(ctx, d, func(ctx context.Context, s *auth.Service) error {
+		return do(ctx, &repohost.Service{DB: s.DB}, s)
+	})
+}
+
+type repohostAllow struct {
+	config.Database `embed:""`
+	Org             string `arg:"" help:"Name of the organisation."`
+	Account         string `arg:"" help:"Login of the account on the code host."`
+	Move            bool   `env:"-" help:"Take it from the organisation that has it."`
+}
+
+// Run gives an account to an organisation.
+func (c *repohostAllow) Run(ctx context.Context, p *Program) error {
+	if err := allowAccount(ctx, c.Database, c.Org, c.Account, c.Move); err != nil {
+		return err
+	}
+	return p.print(map[string]string{"account": host.AccountKey(c.Account), "organisation": c.Org}, func(w io.Writer) {
+		fmt.Fprintf(w, "The account %s belongs to %s.\n", c.Account, c.Org)
+	})
+}
+
+func allowAccount(ctx context.Context, d config.Database, org, account string, move bool) error {
+	return withClaims(ctx, d, func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error {
+		o, err := orgs.OrgByName(ctx, org)
+		if err != nil {
+			return err
+		}
+		return s.Allow(ctx, o.ID, account, move)
+	})
+}
+
+type repohostRelease struct {
+	config.Database `embed:""`
+	Account         string `arg:"" help:"Login of the account on the code host."`
+}
+
+// Run takes an account from its organisation.
+func (c *repohostRelease) Run(ctx context.Context, p *Program) error {
+	return withClaims(ctx, c.Database, func(ctx context.Context, s *repohost.Service, _ *auth.Service) error {
+		if err := s.Release(ctx, c.Account); err != nil {
+			return err
+		}
+		return p.print(map[string]string{"account": host.AccountKey(c.Account)}, func(w io.Writer) {
+			fmt.Fprintf(w, "The account %s belongs to nobody.\n", c.Account)
+		})
+	})
+}
+
+type repohostClaims struct {
+	config.Database `embed:""`
+}
+
+type claimOutput struct {
+	Account      string       `json:"account"`
+	Organisation string       `json:"organisation"` // "" for a contested account
+	BoundBy      []string     `json:"bound_by"`
+	ClaimedAt    httpapi.Time `json:"claimed_at"`
+}
+
+// Run lists who has which account.
+func (c *repohostClaims) Run(ctx context.Context, p *Program) error {
+	return withClaims(ctx, c.Database, func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error {
+		all, err := s.Claims(ctx)
+		if err != nil {
+			return err
+		}
+		known, err := orgs.Orgs(ctx)
+		if err != nil {
+			return err
+		}
+		names := map[string]string{}
+		for _, o := range known {
+			names[o.ID] = o.Name
+		}
+		out := make([]claimOutput, len(all))
+		for i, claim := range all {
+			out[i] = claimOutput{claim.Account, names[claim.OrgID], []string{}, httpapi.Time(claim.ClaimedAt)}
+			for _, id := range claim.BoundBy {
+				out[i].BoundBy = append(out[i].BoundBy, names[id])
+			}
+		}
+		return p.print(out, func(w io.Writer) {
+			for _, o := range out {
+				owner := o.Organisation
+				if owner == "" {
+					owner = "contested: allow it to one of them"
+				}
+				fmt.Fprintf(w, "%s\t%s\tbound by %s\n", o.Account, owner, cmp.Or(strings.Join(o.BoundBy, ", "), "nobody"))
+			}
+		})
+	})
+}

@@ -1,0 +1,100 @@
+package repohost_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// endless takes longer than anybody waits if all its alternatives are tried.
+var endless = strings.Repeat("{,}", 60) + "x"
+
+// TestTagPatterns refuses a pattern that stands for too many others, and does
+// not try one that is stored.
+func TestTagPatterns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c, work, entry, id := connected(t, db, object{"tag_pattern": "{v,release-}[0-9]*"})
+		for _, pattern := range []string{endless, strings.Repeat("{a,b}", 7), "v{1", "v}", ""} {
+			if got := c.patch(base+"/connections/"+id, object{"tag_pattern": pattern}).issue(); got != "tag_pattern" {
+				t.Errorf("%s: the problem is at %q", pattern, got)
+			}
+		}
+		sha := work.Push("first", skillFiles("One."))
+		long := "v1" + strings.Repeat("/long", 60)
+		work.Git("push", "--quiet", "origin", sha+":refs/tags/v1.0.0", sha+":refs/tags/release-2", sha+":refs/tags/x3")
+		w.repos.Git("acme/deploy", "update-ref", "refs/tags/"+long, sha)
+		if got := c.sync(id); got["status"] != "published" {
+			t.Fatalf("sync: got %v", got)
+		}
+		if n := w.count(`repohost_attempts WHERE ref_kind = 'tag'`); n != 2 {
+			t.Errorf("%d tags were tried, want 2", n)
+		}
+
+		for _, pattern := range []string{endless, "**/" + long} {
+			if _, err := db.Exec(t.Context(), `UPDATE repohost_connections SET tag_pattern = $1`, pattern); err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			got := c.sync(id)
+			w.hook("h"+fmt.Sprint(len(pattern)), "acme/deploy", "refs/tags/v1.0.0", sha)
+			w.reconcileOnce()
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("a stored pattern took %s", took)
+			}
+			if got["status"] != "unchanged" || !strings.Contains(fmt.Sprint(got["message"]), "tag_pattern must be") {
+				t.Errorf("sync with a stored pattern: got %v", got)
+			}
+			if n := len(c.versions(entry)); n != 4 {
+				t.Errorf("%d versions, want 4", n)
+			}
+		}
+		if _, err := db.Exec(t.Context(), `UPDATE repohost_connections SET tag_pattern = $1`, endless); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := w.service.Check(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := findings[len(findings)-1]; last.Status != exam.Advice || !strings.Contains(last.Message, id+" publishes no tags") {
+			t.Errorf("the doctor says %+v", last)
+		}
+	})
+}
+
+// reconcileOnce runs the jobs that wait, and stops.
+func (w *world) reconcileOnce() {
+	w.t.Helper()
+	stop := w.work()
+	defer stop()
+	w.reconcile()
+}
+
+// TestSyncDeadline ends a sync that the code host holds up.
+func TestSyncDeadline(t *testing.T) {
+	h := newHub(t, storetest.Open(t, "sqlite"))
+	h.work.Push("first", skillFiles("One."))
+	h.service.SetSyncTimeout(300 * time.Millisecond)
+	held := hosttest.Fault{On: "tarball", Always: true, Answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
+	h.github.Break(held)
+	begun := time.Now()
+	got := h.c.post(base+"/connections/"+h.connection+"/sync", nil).want(http.StatusServiceUnavailable).message()
+	if took := time.Since(begun); took > 10*time.Second || !strings.Contains(got, "in good time") {
+		t.Errorf("got %q after %s", got, took)
+	}
+	if _, _, err := h.service.Fetch(t.Context(), h.c.org.ID, h.github.Installation, "acme/deploy", "main", "."); err == nil || !strings.Contains(err.Error(), "in good time") {
+		t.Errorf("fetch: got %v", err)
+	}
+	// What was left is done later, and by the next that asks.
+	h.github.Mend()
+	h.service.SetSyncTimeout(0)
+	if got := h.c.sync(h.connection); got["status"] != "published" {
+		t.Errorf("then: got %v", got)
+	}
+}

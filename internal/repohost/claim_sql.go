@@ -1,0 +1,80 @@
+package repohost
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// insertClaim gives an account to an organisation unless there is a claim.
+func insertClaim(ctx context.Context, tx *store.Tx, account, orgID string) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ($1, $2, $3)
+		ON CONFLICT (account_key) DO NOTHING`, host.AccountKey(account), orgID, store.Micros(store.Now()))
+	return err
+}
+
+// holderOf returns whose an account is, "" for nobody's, and whether there is a
+// claim at all: a contested one is nobody's.
+func holderOf(ctx context.Context, q store.Querier, account string) (holder string, found bool, err error) {
+	rows, err := q.Query(ctx, `SELECT COALESCE(org_id, '') FROM repohost_claims WHERE account_key = $1`, host.AccountKey(account))
+	holder, err = store.One(rows, err, "Claim", store.Value[string])
+	if fault.Is(err, fault.NotFound) {
+		return "", false, nil
+	}
+	return holder, err == nil, err
+}
+
+// setClaim moves an account from whose it is, "" for nobody, to an
+// organisation. It is a Conflict if somebody else got it meanwhile.
+func setClaim(ctx context.Context, tx *store.Tx, account, from, to string) error {
+	n, err := tx.Exec(ctx, `
+		INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ($1, $2, $3)
+		ON CONFLICT (account_key) DO UPDATE SET org_id = excluded.org_id, claimed_at = excluded.claimed_at
+		WHERE COALESCE(repohost_claims.org_id, '') = $4`, host.AccountKey(account), to, store.Micros(store.Now()), from)
+	if err == nil && n == 0 {
+		return fault.New(fault.Conflict, "Another organisation has just bound the account %s; look at `whetstone repohost claims`", account)
+	}
+	return err
+}
+
+// deleteClaim returns whose the account was; "" for a contested one.
+func deleteClaim(ctx context.Context, tx *store.Tx, account string) (holder string, err error) {
+	rows, err := tx.Query(ctx, `DELETE FROM repohost_claims WHERE account_key = $1 RETURNING COALESCE(org_id, '')`, host.AccountKey(account))
+	return store.One(rows, err, "Claim", store.Value[string])
+}
+
+func allClaims(ctx context.Context, q store.Querier) ([]Claim, error) {
+	rows, err := q.Query(ctx, `SELECT account_key, COALESCE(org_id, ''), claimed_at FROM repohost_claims ORDER BY account_key`)
+	all, err := store.All(rows, err, func(row store.Row) (c Claim, err error) {
+		err = row.Scan(&c.Account, &c.OrgID, store.Time(&c.ClaimedAt))
+		return c, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err = q.Query(ctx, `SELECT DISTINCT account_key, org_id FROM repohost_installations ORDER BY account_key, org_id`)
+	bound := map[string][]string{}
+	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+		var account, orgID string
+		err := row.Scan(&account, &orgID)
+		bound[account] = append(bound[account], orgID)
+		return struct{}{}, err
+	})
+	for i := range all {
+		all[i].BoundBy = bound[all[i].Account]
+	}
+	return all, err
+}
+
+// held is the condition on installations, i, whose account is their
+// organisation's.
+const held = `EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)`
+
+// ownedBy is the condition that a repository's key is one of an account's. Only
+// the whole owner counts: LIKE would take _ for any character.
+func ownedBy(repoKey, accountKey string) string {
+	return `substr(` + repoKey + `, 1, length(` + accountKey + `) + 1) = ` + accountKey + ` || '/'`
+}
