@@ -45,6 +45,7 @@ import (
 // parts are what the running service holds on to.
 type parts struct {
 	db        *store.DB
+	memory    budgets
 	blobs     blob.Bucket
 	queue     *jobs.Queue
 	auth      *auth.Service
@@ -68,7 +69,7 @@ type parts struct {
 func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, err error) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	p.db = db
+	p.db, p.memory = db, newBudgets()
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Seal: a.keyring, Log: a.log.With("in", "auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(a.config.RetentionAudit)}
 	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
