@@ -30,6 +30,8 @@ type Options struct {
 	Config  config.Config
 	Version string
 	Log     *slog.Logger
+	// Memory is how many bytes the process may take; 0 if nothing limits it.
+	Memory int64
 	// Timeouts are for tests; those that are 0 have their defaults.
 	Timeouts Timeouts
 }
@@ -49,6 +51,7 @@ type App struct {
 
 	config   config.Config
 	timeouts Timeouts
+	memory   int64
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	listener net.Listener
@@ -61,7 +64,7 @@ type App struct {
 // New opens everything the service needs, migrates the database, makes the
 // first organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{config: o.Config, timeouts: o.Timeouts, log: o.Log, closing: make(chan struct{})}
+	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
 	db, err := OpenDatabase(ctx, o.Config.Database)
 	if err != nil {
 		return nil, err

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -22,15 +24,17 @@ var servicePaths = []string{"/healthz", "/readyz", "/metrics"}
 // mountService adds what machines ask of a process: is it alive, can it work,
 // how does it do.
 func (p *parts) mountService(registry *prometheus.Registry, log *slog.Logger) {
-	p.api.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	p.api.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]any{"status": "ok"})
 	}))
-	p.api.Handle("GET /readyz", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.serveReady(w, r, log)
-	}))
-	p.api.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	p.api.Handle("GET /readyz", httpapi.PublicLimit(), &readiness{check: p.check, log: log})
+	// A scrape counts rows; a pair of Prometheus servers makes 8 a minute.
+	scrapes := &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress, Local: true}
+	p.api.Handle("GET /metrics", scrapes, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	if files, ok := p.blobs.(*blob.Files); ok {
-		p.api.Handle("/blobs/", files)
+		// A fleet behind one address may install a shelf of skills at once.
+		downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
+		p.api.Handle("/blobs/", downloads, files)
 	}
 }
 
@@ -45,23 +49,50 @@ func onlyService(next http.Handler) http.Handler {
 	})
 }
 
-// readyTimeout bounds a readiness check; a load balancer asks often.
-const readyTimeout = 3 * time.Second
+const (
+	// readyTimeout bounds a readiness check; a load balancer asks often.
+	readyTimeout = 3 * time.Second
+	// readyTTL is how long its result is served again: a check writes a file,
+	// and anybody may ask.
+	readyTTL = time.Second
+)
 
-func (p *parts) serveReady(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+// readiness answers whether the process can work.
+type readiness struct {
+	check func(context.Context) map[string]error
+	log   *slog.Logger
+
+	mu      sync.Mutex // held during a check, so that others wait for its result
+	checked time.Time
+	status  int
+	body    map[string]any
+}
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	status, body := r.result(req.Context())
+	writeStatus(w, status, body)
+}
+
+func (r *readiness) result(ctx context.Context) (int, map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.checked) < readyTTL {
+		return r.status, r.body
+	}
+	// Others wait for the result, whether the client that asked first is there or not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
-	status, verdict := http.StatusOK, "ready"
-	checks := map[string]string{}
-	for name, err := range p.check(ctx) {
+	status, verdict, checks := http.StatusOK, "ready", map[string]string{}
+	for name, err := range r.check(ctx) {
 		checks[name] = "ok"
 		if err != nil {
 			status, verdict = http.StatusServiceUnavailable, "not ready"
 			checks[name] = "failed"
-			log.Warn("not ready", "check", name, "error", err)
+			r.log.Warn("not ready", "check", name, "error", err)
 		}
 	}
-	writeStatus(w, status, map[string]any{"status": verdict, "checks": checks})
+	r.checked, r.status, r.body = time.Now(), status, map[string]any{"status": verdict, "checks": checks}
+	return r.status, r.body
 }
 
 // check asks every part that the service cannot work without.

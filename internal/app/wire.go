@@ -69,7 +69,7 @@ type parts struct {
 func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, err error) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	p.db, p.memory = db, newBudgets()
+	p.db, p.memory = db, newBudgets(a.memory)
 	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Seal: a.keyring, Log: a.log.With("in", "auth")}
 	p.audit = &audit.Service{DB: db, Retention: time.Duration(a.config.RetentionAudit)}
 	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
@@ -85,6 +85,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
+		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(),
 	})
 	if err := a.capabilities(ctx, &p); err != nil {
 		return p, err

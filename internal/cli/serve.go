@@ -24,7 +24,7 @@ func (c *serveCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	a, err := app.New(ctx, app.Options{
-		Config: c.Config, Version: p.Version, Log: newLog(p.Stderr, c.LogFormat, c.LogLevel),
+		Config: c.Config, Version: p.Version, Log: newLog(p.Stderr, c.LogFormat, c.LogLevel), Memory: app.LimitMemory(),
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ package config
 
 import (
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,10 +32,13 @@ type Database struct {
 type Config struct {
 	Database `embed:""`
 
-	Addr      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks a free one."`
-	BlobURL   URL      `placeholder:"URL" help:"s3://bucket?region=..&endpoint=.. ; files in --data when empty."`
-	PublicURL string   `placeholder:"URL" help:"Base of links and download URLs; from --addr when empty."`
-	Roles     []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
+	Addr      string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks a free one."`
+	BlobURL   URL    `placeholder:"URL" help:"s3://bucket?region=..&endpoint=.. ; files in --data when empty."`
+	PublicURL string `placeholder:"URL" help:"Base of links and download URLs; from --addr when empty."`
+	// TrustedProxies is checked by Check and read by Proxies.
+	TrustedProxies []string `placeholder:"CIDR,..." help:"Networks of the proxies whose X-Forwarded-For tells the client's address; none when empty."`
+
+	Roles []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
 
 	Plan         access.Plan `default:"team" enum:"free,pro,team,enterprise" help:"Plan of the organisation made at first start: ${enum}."`
 	SecretKey    Secret      `placeholder:"KEY,..." help:"Base64 of the 32 bytes that seal secrets in the database; several open, the first seals; secret.key in --data when empty."`
@@ -97,6 +101,25 @@ func (c *Config) Bucket() string {
 	return u.Host
 }
 
+// Proxies are the trusted proxies. What Check refuses is left out.
+func (c *Config) Proxies() []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		if p, err := parseNetwork(text); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// parseNetwork reads a CIDR, or an address as the network that holds only it.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Prefix(addr.BitLen())
+	}
+	return netip.ParsePrefix(text)
+}
+
 // Has reports whether the process has the role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
@@ -121,6 +144,11 @@ func (c *Config) Check() error {
 	}
 	if c.JudgeURL != "" && !c.JudgeURL.hasScheme("http", "https") {
 		bad("judge-url", "must be http://... or https://...")
+	}
+	for _, text := range c.TrustedProxies {
+		if p, err := parseNetwork(text); err != nil || p.Bits() == 0 {
+			bad("trusted-proxies", "must be networks like 10.0.0.0/8; %q is none, or is the whole internet", text)
+		}
 	}
 	for _, role := range c.Roles {
 		if role != Web && role != Worker {

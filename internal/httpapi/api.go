@@ -9,9 +9,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,6 +41,11 @@ type Options struct {
 	// BodyTimeout is how long a client may take to send a body, and
 	// AnswerTimeout how long to take a piece of an answer; defaults when 0.
 	BodyTimeout, AnswerTimeout time.Duration
+	// Memory is what the bodies of requests may take together, and PublicMemory
+	// the same for those that need no key: strangers take none from customers.
+	Memory, PublicMemory *Budget
+	// TrustedProxies are the peers whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
 }
 
 // API holds the routes and serves them.
@@ -47,11 +54,17 @@ type API struct {
 	mux     *http.ServeMux
 	auth    Authenticator
 	limiter limiter
+	buckets *buckets
+	proxies []netip.Prefix
 	log     *slog.Logger
 	metrics metrics
 	names   *schemaNames
 	routes  []Route
+	plain   []PlainRoute
 	missing http.Handler // answers people whom no route does; may be nil
+
+	memory, publicMemory *Budget
+	openAPI, docs        func() (document, error) // made once
 
 	bodyTimeout, answerTimeout time.Duration
 }
@@ -79,13 +92,15 @@ type Route struct {
 	MaxBody int64
 	// MaxInflated, when not 0, accepts Content-Encoding: gzip up to this size.
 	MaxInflated int64
+	// MaxValues is how many values a JSON body may hold: each takes two bytes on
+	// the wire and hundreds in memory. DefaultMaxValues when 0; raw bodies are
+	// counted only if it is set.
+	MaxValues int64
 	// HandChecked bodies are decoded but not validated against their schema:
 	// for the hot routes, which check by hand.
 	HandChecked bool
 	// Limit bounds the requests of one subject on this route.
 	Limit *Limit
-	// Gate bounds the memory of bodies on this route and others together.
-	Gate *Gate
 	// Form describes the parts of a multipart body.
 	Form []Part
 }
@@ -96,14 +111,21 @@ type Part struct {
 	File, Optional bool
 }
 
-// DefaultMaxBody is the largest JSON body in bytes.
-const DefaultMaxBody = 1 << 20
+const (
+	// DefaultMaxBody is the largest JSON body in bytes.
+	DefaultMaxBody = 1 << 20
+	// DefaultMaxValues is how many values it may hold.
+	DefaultMaxValues = 50_000
+)
 
 // How long clients may take unless the options say otherwise. Large archives
 // come and go over slow lines.
 const (
 	defaultBodyTimeout   = 2 * time.Minute
 	defaultAnswerTimeout = time.Minute
+	// publicBodyTimeout is for senders without a key; code hosts give up a
+	// delivery after as long.
+	publicBodyTimeout = 10 * time.Second
 )
 
 // New returns a frame without routes.
@@ -112,17 +134,22 @@ func New(o Options) *API {
 		mux:     http.NewServeMux(),
 		auth:    o.Auth,
 		limiter: newLimiter(o.DB),
+		buckets: newBuckets(),
+		proxies: o.TrustedProxies,
 		log:     o.Log,
 		metrics: newMetrics(o.Metrics),
 		names:   &schemaNames{},
 
 		bodyTimeout:   cmp.Or(o.BodyTimeout, defaultBodyTimeout),
 		answerTimeout: cmp.Or(o.AnswerTimeout, defaultAnswerTimeout),
+
+		memory: o.Memory, publicMemory: o.PublicMemory,
 	}
+	a.openAPI, a.docs = sync.OnceValues(a.makeOpenAPI), sync.OnceValues(a.makeDocs)
 	a.huma = humago.New(a.mux, humaConfig(o.Version, a.names))
 	a.mux.HandleFunc("/", a.notFound)
-	a.mux.HandleFunc("GET /openapi.json", a.serveOpenAPI)
-	a.mux.HandleFunc("GET /docs", a.serveDocs)
+	a.Handle("GET /openapi.json", PublicLimit(), a.serveDocument(a.openAPI))
+	a.Handle("GET /docs", PublicLimit(), a.serveDocument(a.docs))
 	return a
 }
 
@@ -184,11 +211,36 @@ func status(out any, fallback int) int {
 	return fallback
 }
 
-// Handle mounts a plain handler beside the API: health, metrics, pages. It
-// asks for no key and is not in the OpenAPI document.
-func (a *API) Handle(pattern string, handler http.Handler) {
-	a.mux.Handle(pattern, handler)
+// A PlainRoute is a plain handler beside the API.
+type PlainRoute struct {
+	Pattern string
+	Limit   *Limit
 }
+
+// Handle mounts a plain handler beside the API: health, metrics, pages. It
+// asks for no key and is not in the OpenAPI document. A limit is by address;
+// pages, which answer in HTML, have none here and count for themselves.
+func (a *API) Handle(pattern string, limit *Limit, handler http.Handler) {
+	a.plain = append(a.plain, PlainRoute{pattern, limit})
+	r := Route{Path: pattern, Limit: limit}
+	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
+		var err error
+		if limit != nil {
+			err = a.limit(w, req, r, access.Caller{})
+		}
+		if err == nil && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
+			err = DrainBody(req)
+		}
+		if err != nil {
+			a.writeError(w, req, err)
+			return
+		}
+		handler.ServeHTTP(w, req)
+	})
+}
+
+// PlainRoutes lists the plain handlers, for the tests that check each of them.
+func (a *API) PlainRoutes() []PlainRoute { return slices.Clone(a.plain) }
 
 // Routes lists the typed routes, for the tests that check each of them.
 func (a *API) Routes() []Route { return slices.Clone(a.routes) }
@@ -210,7 +262,7 @@ func (a *API) operation(r Route) huma.Operation {
 		RequestBody:      formBody(r),
 		Responses:        errorResponses(r),
 		MaxBodyBytes:     -1, // body limits them, and says so in the contract's words
-		BodyReadTimeout:  a.bodyTimeout,
+		BodyReadTimeout:  a.bodyTime(r.Public),
 		SkipValidateBody: r.HandChecked,
 		Middlewares:      huma.Middlewares{a.guard(r), text, a.body(r, maxBody)},
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,20 +27,27 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 			return
 		}
 		if op.RequestBody == nil {
+			if err := DrainBody(req); err != nil {
+				a.writeError(w, req, err)
+				return
+			}
 			next(ctx)
 			return
 		}
 		if err := consumable(req, op); err != nil {
-			problemBody(err).write(w)
+			problemBody(ctx.Context(), err).write(w)
 			return
 		}
-		_ = ctx.SetReadDeadline(time.Now().Add(a.bodyTimeout)) // fails only without a connection
+		_ = ctx.SetReadDeadline(time.Now().Add(a.bodyTime(r.Public))) // fails only without a connection
 		b, err := newBody(req, r, maxBody)
 		if err != nil {
-			problemBody(err).write(w)
+			problemBody(ctx.Context(), err).write(w)
 			return
 		}
-		b.setDeadline = ctx.SetReadDeadline
+		m := a.meter(req, r.Public, b.Reader)
+		m.values, m.maxValues = valuesOf(r, op, req), cmp.Or(r.MaxValues, DefaultMaxValues)
+		m.failed = b.failed
+		b.Reader = m
 		if op.RequestBody.Content[jsonType] != nil {
 			b.Reader = &orEmptyObject{Reader: b.Reader}
 		}
@@ -72,9 +80,49 @@ func bodyProblem(ctx context.Context) *fault.Error {
 // bodyIsRead lifts the deadline for reading the body. If it passed while the
 // operation runs, the server would take the client for gone.
 func bodyIsRead(ctx context.Context) {
-	if b, ok := ctx.Value(bodyKey{}).(*boundedBody); ok {
-		_ = b.setDeadline(time.Time{}) // fails only without a connection
+	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
+		_ = s.control.SetReadDeadline(time.Time{}) // fails only without a connection
 	}
+}
+
+// bodyTime is how long a client may take to send a body.
+func (a *API) bodyTime(public bool) time.Duration {
+	if public {
+		return min(publicBodyTimeout, a.bodyTimeout)
+	}
+	return a.bodyTimeout
+}
+
+const (
+	// maxUnwanted is how much of a body is read where none is wanted: clients
+	// send {} for good measure.
+	maxUnwanted = 64 << 10
+	// unwantedTimeout is how long they may take for it.
+	unwantedTimeout = 10 * time.Second
+)
+
+// DrainBody reads away what is left of a body that nobody wants. The server
+// notices that a client has left, and cancels what it asked for, only once the
+// body was read to its end.
+func DrainBody(req *http.Request) error {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil
+	}
+	if s, ok := req.Context().Value(stateKey{}).(*requestState); ok {
+		_ = s.control.SetReadDeadline(time.Now().Add(unwantedTimeout)) // fails only without a connection
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(req.Body, maxUnwanted+1))
+	if problem, ok := errors.AsType[*fault.Error](err); ok {
+		return problem
+	}
+	if err != nil {
+		return fault.Invalid("", "the body ended early").Because(err)
+	}
+	if n > maxUnwanted {
+		return fault.New(fault.TooLarge, "No body is read here beyond %s", byteSize(maxUnwanted))
+	}
+	bodyIsRead(req.Context())
+	return nil
 }
 
 // acceptable refuses a client that will not take what the route answers,
@@ -124,8 +172,7 @@ func consumable(req *http.Request, op *huma.Operation) *fault.Error {
 type boundedBody struct {
 	io.Reader
 	io.Closer
-	problem     *fault.Error
-	setDeadline func(time.Time) error
+	problem *fault.Error
 }
 
 // newBody bounds the body's size and undoes gzip where the route allows it.

@@ -1,12 +1,17 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"html/template"
+	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -22,20 +27,51 @@ type docsGroup struct {
 	Operations []*huma.Operation
 }
 
-// serveDocs renders the reference from the same document that /openapi.json
+// A document is an answer that stays the same while the process runs. To make
+// one takes some 50 ms, which is too much for each request of anybody.
+type document struct {
+	header http.Header
+	body   []byte
+}
+
+func newDocument(body []byte, header http.Header) document {
+	digest := sha256.Sum256(body)
+	header.Set("ETag", `"`+hex.EncodeToString(digest[:])+`"`)
+	return document{header, body}
+}
+
+func (a *API) serveDocument(made func() (document, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, err := made()
+		if err != nil {
+			a.writeError(w, r, err)
+			return
+		}
+		maps.Copy(w.Header(), d.header)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(d.body))
+	})
+}
+
+func (a *API) makeOpenAPI() (document, error) {
+	body, err := a.OpenAPI()
+	return newDocument(body, http.Header{"Content-Type": {jsonType}}), err
+}
+
+// makeDocs renders the reference from the same document that /openapi.json
 // serves. The page loads nothing from anywhere.
-func (a *API) serveDocs(w http.ResponseWriter, _ *http.Request) {
-	document := a.huma.OpenAPI()
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+func (a *API) makeDocs() (document, error) {
+	api := a.huma.OpenAPI()
 	page := struct {
 		Info    *huma.Info
 		Groups  []docsGroup
 		Schemas map[string]*huma.Schema
-	}{document.Info, docsGroups(document), document.Components.Schemas.Map()}
-	if err := docsTemplate.Execute(w, page); err != nil {
-		a.log.Error("docs page", "error", err)
-	}
+	}{api.Info, docsGroups(api), api.Components.Schemas.Map()}
+	var body bytes.Buffer
+	err := docsTemplate.Execute(&body, page)
+	return newDocument(body.Bytes(), http.Header{
+		"Content-Type":            {"text/html; charset=utf-8"},
+		"Content-Security-Policy": {"default-src 'none'; style-src 'unsafe-inline'"},
+	}), err
 }
 
 func docsGroups(document *huma.OpenAPI) []docsGroup {

@@ -103,11 +103,17 @@ func (a *API) answer(ctx context.Context, err error) *errorBody {
 		}
 		return validation(e.Issues)
 	}
+	if statuses[e.Kind] >= http.StatusInternalServerError {
+		a.log.Warn("request failed", "request_id", RequestID(ctx), "error", err)
+	}
+	return faultBody(ctx, e)
+}
+
+// faultBody answers an error that has a kind and no issues.
+func faultBody(ctx context.Context, e *fault.Error) *errorBody {
 	status, message := statuses[e.Kind], e.Message
 	if status >= http.StatusInternalServerError {
-		id := RequestID(ctx)
-		a.log.Warn("request failed", "request_id", id, "error", err)
-		message += "; request " + id
+		message += "; request " + RequestID(ctx)
 	}
 	body := structured(status, message)
 	if e.RetryAfter > 0 {
@@ -151,7 +157,11 @@ func (e *errorBody) write(w http.ResponseWriter) {
 func newHumaError(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	if ctx != nil {
 		if problem := bodyProblem(ctx.Context()); problem != nil {
-			return problemBody(problem)
+			body := problemBody(ctx.Context(), problem)
+			for name := range body.header {
+				ctx.SetHeader(name, body.header.Get(name)) // the library leaves them out
+			}
+			return body
 		}
 	}
 	switch status {
@@ -164,14 +174,20 @@ func newHumaError(ctx huma.Context, status int, message string, errs ...error) h
 	return structured(status, message)
 }
 
-func problemBody(problem *fault.Error) *errorBody {
+// problemBody answers a body that could not be read.
+func problemBody(ctx context.Context, problem *fault.Error) *errorBody {
 	if problem.Kind == fault.Malformed {
 		return validation(problem.Issues)
 	}
-	return structured(statuses[problem.Kind], problem.Message)
+	return faultBody(ctx, problem)
 }
 
+// maxIssues is how many problems an answer lists: a body may have one in every
+// other byte.
+const maxIssues = 1000
+
 func issues(message string, errs []error) []fault.Issue {
+	errs = errs[:min(len(errs), maxIssues)]
 	all := make([]fault.Issue, 0, len(errs))
 	for _, err := range errs {
 		var detail *huma.ErrorDetail

@@ -65,7 +65,7 @@ func ReadForm(r *http.Request) (_ *Form, err error) {
 	for n := 0; ; n++ {
 		part, err := parts.NextPart()
 		if err == io.EOF { // an end that comes too early wraps it
-			return f, nil
+			return f, DrainBody(r) // what stands behind the last boundary
 		}
 		if err != nil {
 			return nil, badForm(err)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -12,8 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// guard checks in the contract's order: key, plan, permission, rate. Then the
-// request may have to wait until there is room for its body.
+// guard checks in the contract's order: key, plan, permission, rate.
 func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
@@ -27,14 +27,6 @@ func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 				a.writeError(w, req, err)
 				return
 			}
-		}
-		if r.Gate != nil {
-			leave, err := r.Gate.enter(req, r)
-			if err != nil {
-				a.writeError(w, req, err)
-				return
-			}
-			defer leave()
 		}
 		next(huma.WithContext(ctx, access.With(ctx.Context(), caller)))
 	}
@@ -79,7 +71,7 @@ func bearer(req *http.Request) (string, error) {
 
 // limit counts the request and tells the client where it stands.
 func (a *API) limit(w http.ResponseWriter, req *http.Request, r Route, caller access.Caller) error {
-	count, err := a.limiter.take(req.Context(), r.Limit.subject(req, r, caller), *r.Limit)
+	count, err := a.count(req, r, caller)
 	if err != nil {
 		return err
 	}
@@ -92,4 +84,11 @@ func (a *API) limit(w http.ResponseWriter, req *http.Request, r Route, caller ac
 		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s", r.Limit.Requests, r.Limit.period(), reset)
 	}
 	return nil
+}
+
+func (a *API) count(req *http.Request, r Route, caller access.Caller) (count, error) {
+	if r.Limit.Local {
+		return a.buckets.take(r, ClientAddr(req.Context()), time.Now()), nil
+	}
+	return a.limiter.take(req.Context(), r.Limit.subject(req, r, caller), *r.Limit)
 }

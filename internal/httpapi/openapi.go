@@ -230,13 +230,3 @@ func (a *API) operationOf(r Route) *huma.Operation {
 func (a *API) OpenAPI() ([]byte, error) {
 	return json.MarshalIndent(a.huma.OpenAPI(), "", "  ")
 }
-
-func (a *API) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
-	document, err := a.OpenAPI()
-	if err != nil {
-		a.writeError(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(document) // the client is gone if this fails
-}

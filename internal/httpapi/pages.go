@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -32,6 +33,15 @@ func Status(kind fault.Kind) int { return statuses[kind] }
 // error is of kind fault.Limited.
 func (a *API) Limit(w http.ResponseWriter, req *http.Request, r Route, c access.Caller) error {
 	return a.limit(w, req, r, c)
+}
+
+// BoundBody bounds the time that a client may take for a body that a plain
+// handler reads, and the memory that the body takes, as for typed routes.
+func (a *API) BoundBody(req *http.Request, public bool) {
+	if s, ok := req.Context().Value(stateKey{}).(*requestState); ok {
+		_ = s.control.SetReadDeadline(time.Now().Add(a.bodyTime(public))) // fails only without a connection
+	}
+	req.Body = readCloser{a.meter(req, public, req.Body), req.Body}
 }
 
 // CheckText refuses a path, a query or the fields of a form that are no text,

@@ -36,7 +36,7 @@ func TestLimitOfPlainHandler(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := newFrame(t, db, func(a *httpapi.API) {
 			route := httpapi.Route{Method: "GET", Path: "/page", Limit: &httpapi.Limit{Requests: 1, Per: 24 * time.Hour, By: httpapi.ByAddress}}
-			a.Handle("GET /page", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.Handle("GET /page", nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				err := a.Limit(w, r, route, access.Caller{})
 				if fault.Is(err, fault.Limited) {
 					w.WriteHeader(http.StatusTooManyRequests)

@@ -31,7 +31,7 @@ func TestUnknownRoute(t *testing.T) {
 func TestWrongMethod(t *testing.T) {
 	f := newFrame(t, nil, func(a *httpapi.API) {
 		mountThings(a)
-		a.Handle("GET /healthz", http.NotFoundHandler())
+		a.Handle("GET /healthz", nil, http.NotFoundHandler())
 	})
 	for _, c := range []struct{ method, path, allow string }{
 		{"DELETE", "/things", "GET, HEAD, POST"},
@@ -162,8 +162,8 @@ func TestStreamBreaksOff(t *testing.T) {
 
 func TestPlainHandlerIsServed(t *testing.T) {
 	f := newFrame(t, nil, func(a *httpapi.API) {
-		a.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
-		a.Handle("GET /panics", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") }))
+		a.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+		a.Handle("GET /panics", nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") }))
 	})
 	if a := f.do(t, "GET", "/healthz", "", "Authorization: "); a.status != 200 || a.body != "ok" {
 		t.Errorf("status %d, body %q", a.status, a.body)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/netip"
 	"path"
 	"regexp"
 	"runtime/debug"
@@ -24,14 +25,16 @@ import (
 // counts.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	state := &requestState{id: newRequestID(r)}
+	state := &requestState{id: newRequestID(r), client: a.clientAddr(r)}
 	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
 	w.Header().Set("X-Request-Id", state.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), patience: a.answerTimeout}
+	state.control = rec.control
 	trimSlash(r)
 	a.boundBody(rec, r)
 	defer func() {
+		state.release()
 		a.boundRest(rec, r)
 		a.observe(rec, r, state, time.Since(start))
 	}()
@@ -113,6 +116,10 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 		structured(http.StatusMethodNotAllowed, r.Method+" is not allowed here; allowed: "+strings.Join(allowed, ", ")).write(w)
 		return
 	}
+	if err := a.limit(w, r, Route{Path: "/", Limit: PublicLimit()}, access.Caller{}); err != nil {
+		a.writeError(w, r, err)
+		return
+	}
 	if a.missing != nil && wantsPage(r) {
 		a.missing.ServeHTTP(w, r)
 		return
@@ -134,8 +141,17 @@ func trimSlash(r *http.Request) {
 
 // requestState is what the frame learns about a request on the way.
 type requestState struct {
-	id     string
-	caller access.Caller
+	id      string
+	client  netip.Addr
+	caller  access.Caller
+	control *http.ResponseController
+	memory  *share // nil until the request takes some
+}
+
+func (s *requestState) release() {
+	if s.memory != nil {
+		s.memory.release()
+	}
 }
 
 type stateKey struct{}

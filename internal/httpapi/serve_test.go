@@ -39,7 +39,7 @@ func TestFilesAreSentAsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFrame(t, storetest.Open(t, "sqlite"), func(a *httpapi.API) {
-		a.Handle("GET /file", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }))
+		a.Handle("GET /file", nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }))
 	})
 	for header, want := range map[string][]byte{"": content, "bytes=5-14": content[5:15]} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/file", nil)

@@ -33,11 +33,13 @@ const discoverySchema = "https://schemas.agentskills.io/discovery/0.2.0/schema.j
 // no key in a header, and plain errors.
 func (s *Service) MountDiscovery(a *httpapi.API, keys httpapi.Authenticator) {
 	d := discovery{service: s, keys: keys}
+	// A fleet behind one address may install a shelf of skills at once.
+	limit := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 	for _, base := range []string{"", "/o/{org}", "/o/{org}/{token}"} {
-		a.Handle("GET "+base+"/.well-known/agent-skills/index.json", d.handler(d.index))
-		a.Handle("GET "+base+"/.well-known/agent-skills/{name}/{file}", d.handler(d.archive))
-		a.Handle("GET "+base+"/.well-known/skills/index.json", d.handler(d.oldIndex))
-		a.Handle("GET "+base+"/.well-known/skills/{name}/{path...}", d.handler(d.oldFile))
+		a.Handle("GET "+base+"/.well-known/agent-skills/index.json", limit, d.handler(d.index))
+		a.Handle("GET "+base+"/.well-known/agent-skills/{name}/{file}", limit, d.handler(d.archive))
+		a.Handle("GET "+base+"/.well-known/skills/index.json", limit, d.handler(d.oldIndex))
+		a.Handle("GET "+base+"/.well-known/skills/{name}/{path...}", limit, d.handler(d.oldFile))
 	}
 }
 

@@ -86,7 +86,7 @@ func (w *world) serve(open func(*world) blob.Bucket) {
 	w.t.Cleanup(w.server.Close)
 	w.blobs = open(w)
 	if files, ok := w.blobs.(*blob.Files); ok {
-		w.api.Handle("/blobs/", files)
+		w.api.Handle("/blobs/", nil, files)
 	}
 	var err error
 	if w.queue, err = jobs.New(jobs.Options{DB: w.db, Log: log, Poll: 20 * time.Millisecond}); err != nil {

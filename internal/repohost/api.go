@@ -9,13 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-const (
-	// maxDelivery is the largest payload that code hosts send.
-	maxDelivery = 25 << 20
-	// deliveriesRoom bounds the memory of deliveries that come at once: whoever
-	// sends them need not have a key.
-	deliveriesRoom = 8 * maxDelivery
-)
+// maxDelivery is the largest payload that code hosts send.
+const maxDelivery = 25 << 20
 
 // Mount adds the routes of the code host.
 func (s *Service) Mount(a *httpapi.API) {
@@ -31,7 +26,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusBadGateway}, Summary: "Read the repository again and publish"})
 	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/deliveries", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List what the code host sent, newest first"})
 	httpapi.Add(a, s.redeliver, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusAccepted, Summary: "Handle a delivery once more"})
-	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Precheck: host.CheckSigned, Status: http.StatusAccepted, Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery, Gate: httpapi.NewGate(deliveriesRoom), Summary: "Take a signed delivery from the code host"})
+	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Precheck: host.CheckSigned, Status: http.StatusAccepted, Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery, Limit: httpapi.PublicLimit(), Summary: "Take a signed delivery from the code host"})
 }
 
 // SettingsBody is an organisation's code-host settings.

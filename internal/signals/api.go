@@ -14,14 +14,15 @@ import (
 
 const (
 	maxBody = 8 << 20
-	// inFlight bounds the memory of all bodies that are being taken in.
-	inFlight = 64 << 20
+	// maxValues is how many JSON values a body may hold: a batch of 1000
+	// signals has 6,000.
+	maxValues = 100_000
 )
 
 // Mount adds the routes of signals.
 func (s *Service) Mount(a *httpapi.API) {
 	limit := &httpapi.Limit{Requests: 300, Per: time.Hour, By: httpapi.ByOrg}
-	httpapi.Add(a, s.ingest, httpapi.Route{Method: "POST", Path: "/api/v1/signals", Permission: access.TelemetryWrite, Also: []int{http.StatusCreated}, HandChecked: true, MaxBody: maxBody, MaxInflated: maxBody, Limit: limit, Gate: httpapi.NewGate(inFlight), Summary: "Send contributors' signals: a batch, or one session"})
+	httpapi.Add(a, s.ingest, httpapi.Route{Method: "POST", Path: "/api/v1/signals", Permission: access.TelemetryWrite, Also: []int{http.StatusCreated}, HandChecked: true, MaxBody: maxBody, MaxInflated: maxBody, Limit: limit, MaxValues: maxValues, Summary: "Send contributors' signals: a batch, or one session"})
 	httpapi.Add(a, s.aggregates, httpapi.Route{Method: "GET", Path: "/api/v1/signals/aggregates", Permission: access.Read, Summary: "Count signals by skill, type and period"})
 	httpapi.Add(a, s.overview, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/overview", Permission: access.Read, Summary: "What contributors' signals say about all skills"})
 	httpapi.Add(a, s.skill, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/skills/{name}", Permission: access.Read, Summary: "What contributors' signals say about one skill"})

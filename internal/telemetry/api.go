@@ -11,18 +11,20 @@ import (
 const (
 	maxWire     = 32 << 20
 	maxInflated = 64 << 20
-	// inFlight bounds the memory of all bodies that are being taken in.
-	inFlight = 96 << 20
+	// maxValues is how many JSON values a body may hold, that is some 300,000
+	// records; a full body of prompts has half as many.
+	maxValues = 2_000_000
+	// maxRejections is how many refused records an answer lists.
+	maxRejections = 1000
 )
 
 // Mount adds the routes of ingest.
 func (s *Service) Mount(a *httpapi.API) {
-	gate := httpapi.NewGate(inFlight)
-	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.TelemetryWrite, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Push canonical records of sessions (schema 2.0)"})
+	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.TelemetryWrite, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Push canonical records of sessions (schema 2.0)"})
 	otlp := &receiver{Service: s}
-	httpapi.Add(a, otlp.logs, httpapi.Route{Method: "POST", Path: "/v1/logs", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Take in OTLP logs, protobuf or JSON"})
-	httpapi.Add(a, otlp.traces, httpapi.Route{Method: "POST", Path: "/v1/traces", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Take in OTLP spans, protobuf or JSON"})
-	httpapi.Add(a, otlp.metrics, httpapi.Route{Method: "POST", Path: "/v1/metrics", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, Gate: gate, Summary: "Take in OTLP metrics, protobuf or JSON"})
+	httpapi.Add(a, otlp.logs, httpapi.Route{Method: "POST", Path: "/v1/logs", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Take in OTLP logs, protobuf or JSON"})
+	httpapi.Add(a, otlp.traces, httpapi.Route{Method: "POST", Path: "/v1/traces", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Take in OTLP spans, protobuf or JSON"})
+	httpapi.Add(a, otlp.metrics, httpapi.Route{Method: "POST", Path: "/v1/metrics", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Take in OTLP metrics, protobuf or JSON"})
 	httpapi.Add(a, s.getPush, httpapi.Route{Method: "GET", Path: "/api/v1/push/{push_id}", Permission: access.Read, Summary: "Ask whether a push has arrived"})
 	httpapi.Add(a, s.verify, httpapi.Route{Method: "GET", Path: "/api/v1/alpha/verify", Summary: "What this key has pushed so far"})
 	httpapi.Add(a, s.eraseMine, httpapi.Route{Method: "DELETE", Path: "/api/v1/me/data", Permission: access.Write, Status: http.StatusNoContent, Summary: "Erase the caller's raw telemetry"})
@@ -38,7 +40,7 @@ type pushOutput struct {
 	Duplicate    bool        `json:"duplicate,omitempty" doc:"The push was there already"`
 	Accepted     int         `json:"accepted" doc:"Records taken"`
 	Unattributed int         `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
-	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be taken"`
+	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be taken; the first 1000 of them"`
 }
 
 // HTTPStatus is 200 for a push that was there already.
@@ -53,7 +55,7 @@ func (s *Service) push(ctx context.Context, in pushInput) (pushOutput, error) {
 	r, err := s.Push(ctx, access.From(ctx), in.RawBody)
 	return pushOutput{
 		Status: "accepted", PushID: r.PushID, Duplicate: r.Duplicate, Accepted: r.Accepted,
-		Unattributed: r.Unattributed, Rejected: append([]rejection{}, r.Rejected...),
+		Unattributed: r.Unattributed, Rejected: append([]rejection{}, r.Rejected[:min(len(r.Rejected), maxRejections)]...),
 	}, err
 }
 

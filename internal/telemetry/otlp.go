@@ -63,9 +63,9 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	if err != nil {
 		return nil, err
 	}
-	if err := e.decode(in.RawBody, s.data); err != nil {
-		if fault.Is(err, fault.TooLarge) {
-			return nil, err
+	if err := e.decode(ctx, in.RawBody, s.data); err != nil {
+		if fault.Of(err) != fault.Internal || ctx.Err() != nil {
+			return nil, err // too large, or there is no room for it now
 		}
 		return e.malformed(fmt.Sprintf("the body is no valid %s: %s", s.data.ProtoReflect().Descriptor().Name(), err)), nil
 	}

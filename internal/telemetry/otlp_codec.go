@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -20,9 +21,11 @@ import (
 
 const (
 	// maxMessages bounds the memory of a decoded body: an empty message takes
-	// two bytes on the wire and a hundred here. A collector's largest batches
+	// two bytes on the wire and messageCost here. A collector's largest batches
 	// have some hundred thousand.
-	maxMessages = 2_000_000
+	maxMessages = 1_000_000
+	// messageCost is how many bytes of memory a message takes until it is stored.
+	messageCost = 280
 	// maxDepth bounds how deeply attributes may be nested.
 	maxDepth = 100
 )
@@ -51,7 +54,7 @@ var errDeep = errors.New("it is nested too deeply")
 
 // decode reads a body into m. It refuses bodies that would grow too large in
 // memory, before they do.
-func (e encoding) decode(raw []byte, m proto.Message) error {
+func (e encoding) decode(ctx context.Context, raw []byte, m proto.Message) error {
 	if e == inJSON {
 		raw, messages := binaryIDs(raw)
 		if messages > maxMessages {
@@ -65,6 +68,9 @@ func (e encoding) decode(raw []byte, m proto.Message) error {
 	}
 	if left < 0 {
 		return tooManyMessages()
+	}
+	if err := httpapi.TakeMemory(ctx, int64(maxMessages-left)*messageCost); err != nil {
+		return err
 	}
 	return proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}.Unmarshal(raw, m)
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"time"
 
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
@@ -33,7 +34,7 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 		d := &metrics.MetricsData{}
 		data, read = d, func() { n.metrics(d) }
 	}
-	if err := e.decode(raw, data); err != nil {
+	if err := e.decode(context.Background(), raw, data); err != nil {
 		return skills.Report{}, nil, err
 	}
 	scrubber{orgID: "org", salt: []byte("salt")}.message(data.ProtoReflect())

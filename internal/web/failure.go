@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -47,6 +48,9 @@ func (s *Service) failure(v *visit, err error) answer {
 		view.Message = "The form is over the limit of " + strconv.FormatInt(large.Limit>>20, 10) + " MiB"
 	} else if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
 		view.Message, view.Issues = e.Message, e.Issues
+		if e.RetryAfter > 0 {
+			v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+		}
 	}
 	if view.Status >= http.StatusInternalServerError && v.Context().Err() == nil {
 		level := slog.LevelWarn // busy, or another server's fault

@@ -15,21 +15,26 @@ type route struct {
 	plan         access.Plan       // none when empty
 	public       bool              // asks for no session
 	maxBody      int64             // of a form, in bytes; httpapi.DefaultMaxBody when 0
+	upload       bool              // takes a form with files, which do reads
 	limit        *httpapi.Limit
 	do           func(*Service, *visit) (answer, error)
 }
 
 func routes() []route {
-	attempts := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress}
+	failures := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress, Failures: true}
+	starts := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress}
+	public := httpapi.PublicLimit()
+	// A browser that waits asks every five seconds, and each time a row is read.
+	polls := &httpapi.Limit{Requests: 600, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 	codes := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByKey}
 	return []route{
-		{method: "GET", path: "/login", public: true, do: (*Service).login},
-		{method: "POST", path: "/login", public: true, limit: attempts, do: (*Service).signIn},
-		{method: "POST", path: "/login/device", public: true, limit: attempts, do: (*Service).startDeviceLogin},
-		{method: "GET", path: "/login/device", public: true, do: (*Service).deviceLogin},
-		{method: "POST", path: "/login/device/finish", public: true, limit: attempts, do: (*Service).finishDeviceLogin},
-		{method: "POST", path: "/logout", public: true, do: (*Service).signOut},
-		{method: "POST", path: "/theme", public: true, do: (*Service).setTheme},
+		{method: "GET", path: "/login", public: true, limit: public, do: (*Service).login},
+		{method: "POST", path: "/login", public: true, limit: failures, do: (*Service).signIn},
+		{method: "POST", path: "/login/device", public: true, limit: starts, do: (*Service).startDeviceLogin},
+		{method: "GET", path: "/login/device", public: true, limit: polls, do: (*Service).deviceLogin},
+		{method: "POST", path: "/login/device/finish", public: true, limit: starts, do: (*Service).finishDeviceLogin},
+		{method: "POST", path: "/logout", public: true, limit: public, do: (*Service).signOut},
+		{method: "POST", path: "/theme", public: true, limit: public, do: (*Service).setTheme},
 
 		{method: "GET", path: "/{$}", permission: access.Read, do: (*Service).home},
 		{method: "GET", path: "/skills", permission: access.Read, do: (*Service).skills},
@@ -76,10 +81,10 @@ func routes() []route {
 		{method: "POST", path: "/review", permission: access.Write, do: (*Service).decide},
 		{method: "POST", path: "/review/undo", permission: access.Write, do: (*Service).undo},
 		{method: "GET", path: "/sources", permission: access.Read, do: (*Service).sources},
-		{method: "POST", path: "/sources/upload", permission: access.Write, maxBody: maxUpload, do: (*Service).uploadSource},
+		{method: "POST", path: "/sources/upload", permission: access.Write, maxBody: maxUpload, upload: true, do: (*Service).uploadSource},
 		{method: "GET", path: "/sources/{id}", permission: access.Read, do: (*Service).source},
 		{method: "POST", path: "/sources/{id}", permission: access.Write, do: (*Service).changeSource},
-		{method: "POST", path: "/sources/{id}/upload", permission: access.Write, maxBody: maxUpload, do: (*Service).uploadSnapshot},
+		{method: "POST", path: "/sources/{id}/upload", permission: access.Write, maxBody: maxUpload, upload: true, do: (*Service).uploadSnapshot},
 		{method: "POST", path: "/sources/{id}/sync", permission: access.Write, do: (*Service).syncSource},
 		{method: "POST", path: "/sources/{id}/delete", permission: access.Write, do: (*Service).deleteSource},
 		{method: "GET", path: "/sources/{id}/diff", permission: access.Read, do: (*Service).sourceDiff},
@@ -88,7 +93,7 @@ func routes() []route {
 		{method: "GET", path: "/suites", permission: access.Read, do: (*Service).suites},
 		{method: "GET", path: "/suites/new", permission: access.Write, do: (*Service).newSuite},
 		{method: "POST", path: "/suites/new", permission: access.Write, maxBody: maxSuite, do: (*Service).createSuite},
-		{method: "POST", path: "/suites/import", permission: access.Write, maxBody: maxUpload, do: (*Service).importSuite},
+		{method: "POST", path: "/suites/import", permission: access.Write, maxBody: maxUpload, upload: true, do: (*Service).importSuite},
 		{method: "GET", path: "/suites/{id}/export", permission: access.Read, do: (*Service).exportSuite},
 		{method: "GET", path: "/suites/{id}", permission: access.Read, do: (*Service).suite},
 		{method: "POST", path: "/suites/{id}", permission: access.Write, maxBody: maxSuite, do: (*Service).saveSuite},
@@ -127,7 +132,7 @@ func routes() []route {
 func (s *Service) Routes() []httpapi.Route {
 	var all []httpapi.Route
 	for _, r := range routes() {
-		all = append(all, httpapi.Route{Method: r.method, Path: r.path, Plan: r.plan, Permission: r.permission, Public: r.public})
+		all = append(all, httpapi.Route{Method: r.method, Path: r.path, Plan: r.plan, Permission: r.permission, Public: r.public, Limit: r.limit})
 	}
 	return all
 }
@@ -137,9 +142,9 @@ func (s *Service) Routes() []httpapi.Route {
 func (s *Service) Mount(a *httpapi.API) {
 	s.api = a
 	for _, r := range routes() {
-		a.Handle(r.method+" "+r.path, s.handler(r))
+		a.Handle(r.method+" "+r.path, nil, s.handler(r))
 	}
-	a.Handle("GET /static/{name}", http.HandlerFunc(s.serveAsset))
-	a.Handle("GET /favicon.ico", http.RedirectHandler(s.assets.url("icon.svg"), http.StatusFound))
+	a.Handle("GET /static/{name}", httpapi.PublicLimit(), http.HandlerFunc(s.serveAsset))
+	a.Handle("GET /favicon.ico", httpapi.PublicLimit(), http.RedirectHandler(s.assets.url("icon.svg"), http.StatusFound))
 	a.HandleMissing(s.handler(route{method: "GET", public: true, do: (*Service).missing}))
 }

@@ -1,8 +1,8 @@
 package web
 
 import (
+	"cmp"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -55,33 +55,47 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	if err := s.admit(v, r); err != nil {
 		return answer{}, err
 	}
-	if r.limit != nil {
-		if err := s.api.Limit(v.w, v.Request, httpapi.Route{Method: r.method, Path: r.path, Limit: r.limit}, v.Caller); err != nil {
+	if r.limit != nil && !r.limit.Failures {
+		if err := s.count(v, r); err != nil {
 			return answer{}, err
 		}
 	}
-	if err := v.readForm(r.maxBody); err != nil {
+	if err := s.readForm(v, r); err != nil {
 		return answer{}, err
 	}
-	return r.do(s, v)
+	a, err := r.do(s, v)
+	if r.limit != nil && r.limit.Failures && a.problem != nil {
+		if err := s.count(v, r); err != nil {
+			return answer{}, err
+		}
+	}
+	return a, err
+}
+
+// count counts the visit against the route's limit.
+func (s *Service) count(v *visit, r route) error {
+	return s.api.Limit(v.w, v.Request, httpapi.Route{Method: r.method, Path: r.path, Limit: r.limit}, v.Caller)
 }
 
 // readForm bounds a body and reads a plain form, and refuses what is no text.
-// Forms with files are left to the page's function.
-func (v *visit) readForm(limit int64) error {
+// A form with files is left to the page's function, if that takes uploads.
+func (s *Service) readForm(v *visit, r route) error {
 	if v.Method != http.MethodPost {
 		return httpapi.CheckText(v.URL, nil)
 	}
-	if limit == 0 {
-		limit = httpapi.DefaultMaxBody
-	}
-	v.Body = http.MaxBytesReader(v.w, v.Body, limit)
-	err := v.ParseForm()
-	if _, large := errors.AsType[*http.MaxBytesError](err); err != nil && !large {
+	s.api.BoundBody(v.Request, v.sessionID == "")
+	v.Body = http.MaxBytesReader(v.w, v.Body, cmp.Or(r.maxBody, httpapi.DefaultMaxBody))
+	if err := v.ParseForm(); err != nil {
+		_, large := errors.AsType[*http.MaxBytesError](err)
+		if fault.Of(err) != fault.Internal || large { // there is a reason that has a name
+			return err
+		}
 		return fault.New(fault.Malformed, "The form could not be read").Because(err)
 	}
-	if err != nil {
-		return err
+	if !r.upload {
+		if err := httpapi.DrainBody(v.Request); err != nil {
+			return err
+		}
 	}
 	return httpapi.CheckText(v.URL, v.PostForm)
 }
@@ -127,11 +141,7 @@ func (s *Service) resume(v *visit) error {
 
 // address is where the browser is, as far as this process can tell.
 func (v *visit) address() string {
-	host, _, err := net.SplitHostPort(v.RemoteAddr)
-	if err != nil {
-		return v.RemoteAddr
-	}
-	return host
+	return httpapi.ClientAddr(v.Context()).String()
 }
 
 // pageNumber is the page of a list that was asked for, from 1.

@@ -16,9 +16,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// gated is an API with two routes that share a gate of 100 bytes. It has no
-// connections, so that it can live in a bubble of synctest.
-type gated struct {
+// metered is an API with two routes that share a budget for 100 bytes of
+// bodies. It has no connections, so that it can live in a bubble of synctest.
+type metered struct {
 	*httpapi.API
 	t    *testing.T
 	held chan struct{} // ends what is being held
@@ -30,26 +30,31 @@ type bodyOutput struct {
 	Size int `json:"size"`
 }
 
-const gateCapacity = 100
+const (
+	// byteCost is what a byte of a body takes of the budget.
+	byteCost = 4
+	// room is for how many bytes of bodies there is room.
+	room = 100
+)
 
-func newGated(t *testing.T) *gated {
-	g := &gated{t: t, held: make(chan struct{})}
+func newMetered(t *testing.T) *metered {
+	g := &metered{t: t, held: make(chan struct{})}
 	g.API = httpapi.New(httpapi.Options{
 		Auth: callers, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Version: "test",
+		Memory: httpapi.NewBudget(room*byteCost, 0), PublicMemory: httpapi.NewBudget(room*byteCost, 0),
 	})
-	gate := httpapi.NewGate(gateCapacity)
 	httpapi.Add(g.API, func(_ context.Context, in bodyInput) (bodyOutput, error) {
 		<-g.held
 		return bodyOutput{len(in.RawBody)}, nil
-	}, httpapi.Route{Method: "POST", Path: "/hold", MaxBody: 1000, Gate: gate})
+	}, httpapi.Route{Method: "POST", Path: "/hold", MaxBody: 1000})
 	httpapi.Add(g.API, func(_ context.Context, in bodyInput) (bodyOutput, error) {
 		return bodyOutput{len(in.RawBody)}, nil
-	}, httpapi.Route{Method: "POST", Path: "/take", MaxBody: 50, MaxInflated: 80, Gate: gate})
+	}, httpapi.Route{Method: "POST", Path: "/take", MaxBody: 50, MaxInflated: 80})
 	return g
 }
 
 // post sends a body; a length of -1 tells none.
-func (g *gated) post(ctx context.Context, path string, body io.Reader, length int64, headers ...string) *httptest.ResponseRecorder {
+func (g *metered) post(ctx context.Context, path string, body io.Reader, length int64, headers ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, path, body)
 	req.ContentLength = length
 	req.Header.Set("Authorization", "Bearer owner")
@@ -63,14 +68,14 @@ func (g *gated) post(ctx context.Context, path string, body io.Reader, length in
 }
 
 // hold lets a body of n bytes in and keeps it there until held is closed.
-func (g *gated) hold(n int) (answered <-chan *httptest.ResponseRecorder) {
+func (g *metered) hold(n int) (answered <-chan *httptest.ResponseRecorder) {
 	out := make(chan *httptest.ResponseRecorder, 1)
 	go func() { out <- g.post(g.t.Context(), "/hold", strings.NewReader(strings.Repeat("x", n)), int64(n)) }()
 	synctest.Wait()
 	return out
 }
 
-func (g *gated) take(n int) *httptest.ResponseRecorder {
+func (g *metered) take(n int) *httptest.ResponseRecorder {
 	return g.post(g.t.Context(), "/take", strings.NewReader(strings.Repeat("x", n)), int64(n))
 }
 
@@ -83,32 +88,34 @@ func wantBusy(t *testing.T, rec *httptest.ResponseRecorder) {
 	}
 }
 
-// TestGateWeights fills the gate so that a body just fits, and so that it just
-// does not.
-func TestGateWeights(t *testing.T) {
-	const gz = "Content-Encoding: gzip"
+// TestBodiesTakeWhatCame fills the budget so that a body just fits, and so that
+// it just does not: what counts is what came, inflated, and not what a header
+// announces.
+func TestBodiesTakeWhatCame(t *testing.T) {
+	packed := string(zipped(t, strings.Repeat("x", 70)))
 	for _, c := range []struct {
 		name   string
+		body   string
 		length int64
 		header []string
 		weight int
 	}{
-		{"as long as it says", 10, nil, 10},
-		{"no longer than the route reads", 5_000, nil, 80},
-		{"nobody knows how long", -1, nil, 80},
-		{"gzip, sixteen times as long", 3, []string{gz}, 48},
-		{"gzip, no longer than the route inflates", 30, []string{gz}, 80},
-		{"gzip, nobody knows how long", -1, []string{gz}, 80},
+		{"as long as it says", "0123456789", 10, nil, 10},
+		{"announces more than it sends", "x", 5_000, nil, 1},
+		{"announces nothing", "0123456789", -1, nil, 10},
+		{"announces less", "0123456789", 1, nil, 10},
+		{"gzip, as long as it inflates to", packed, int64(len(packed)), []string{"Content-Encoding: gzip"}, 70},
+		{"gzip, announces nothing", packed, -1, []string{"Content-Encoding: gzip"}, 70},
 	} {
-		for _, room := range []int{c.weight, c.weight - 1} {
+		for _, left := range []int{c.weight, c.weight - 1} {
 			synctest.Test(t, func(t *testing.T) {
-				g := newGated(t)
-				held := g.hold(gateCapacity - room)
+				g := newMetered(t)
+				held := g.hold(room - left)
 				start := time.Now()
-				rec := g.post(t.Context(), "/take", strings.NewReader("x"), c.length, c.header...)
+				rec := g.post(t.Context(), "/take", strings.NewReader(c.body), c.length, c.header...)
 				waited, busy := time.Since(start), rec.Code == http.StatusServiceUnavailable
-				if want := room < c.weight; busy != want || (waited != 0) != want {
-					t.Errorf("%s, room for %d: status %d after %v", c.name, room, rec.Code, waited)
+				if want := left < c.weight; busy != want || (waited != 0) != want {
+					t.Errorf("%s, room for %d: status %d after %v", c.name, left, rec.Code, waited)
 				}
 				close(g.held)
 				<-held
@@ -117,11 +124,49 @@ func TestGateWeights(t *testing.T) {
 	}
 }
 
+// TestHalfReadBodies: bodies that each wait for the room that another holds do
+// not wait for long. The youngest is turned away at once, the oldest goes on.
+func TestHalfReadBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newMetered(t)
+		close(g.held)
+		var senders []*io.PipeWriter
+		var answers []chan *httptest.ResponseRecorder
+		for range 4 {
+			from, to := io.Pipe()
+			answer := make(chan *httptest.ResponseRecorder, 1)
+			senders, answers = append(senders, to), append(answers, answer)
+			go func() { answer <- g.post(t.Context(), "/hold", from, -1) }()
+			_, _ = io.WriteString(to, strings.Repeat("x", 25))
+			synctest.Wait()
+		}
+		start := time.Now()
+		for _, to := range senders {
+			go func() {
+				_, _ = io.WriteString(to, strings.Repeat("x", 25))
+				_ = to.Close()
+			}()
+		}
+		var codes []int
+		for i, answer := range answers {
+			rec := <-answer
+			codes = append(codes, rec.Code)
+			if rec.Code != http.StatusOK {
+				wantBusy(t, rec)
+			}
+			_ = senders[i].Close()
+		}
+		if codes[0] != http.StatusOK || codes[3] != http.StatusServiceUnavailable || time.Since(start) != 0 {
+			t.Errorf("%v after %v", codes, time.Since(start))
+		}
+	})
+}
+
 // TestGateTurnsAway: what does not fit waits for five seconds and is told to
 // come back; then it fits, and nothing was lost.
 func TestGateTurnsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGated(t)
+		g := newMetered(t)
 		first, second := g.hold(60), g.hold(40)
 		start := time.Now()
 		wantBusy(t, g.take(1))
@@ -140,10 +185,10 @@ func TestGateTurnsAway(t *testing.T) {
 	})
 }
 
-// TestGateLetsInWhoWaits: who waits goes on as soon as there is room.
-func TestGateLetsInWhoWaits(t *testing.T) {
+// TestBudgetLetsInWhoWaits: who waits goes on as soon as there is room.
+func TestBudgetLetsInWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGated(t)
+		g := newMetered(t)
 		held := g.hold(100)
 		go func() {
 			time.Sleep(3 * time.Second)
@@ -160,10 +205,10 @@ func TestGateLetsInWhoWaits(t *testing.T) {
 	})
 }
 
-// TestGateLargerThanItself: a body that is larger than the gate goes in alone.
-func TestGateLargerThanItself(t *testing.T) {
+// TestBodyLargerThanTheBudget: a body that is larger than the budget goes in alone.
+func TestBodyLargerThanTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGated(t)
+		g := newMetered(t)
 		held := g.hold(500)
 		wantBusy(t, g.take(1))
 		close(g.held)
@@ -173,10 +218,10 @@ func TestGateLargerThanItself(t *testing.T) {
 	})
 }
 
-// TestGateForgetsWhoLeft: who goes away while waiting takes no room.
-func TestGateForgetsWhoLeft(t *testing.T) {
+// TestBudgetForgetsWhoLeft: who goes away while waiting takes no room.
+func TestBudgetForgetsWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGated(t)
+		g := newMetered(t)
 		held := g.hold(100)
 		ctx, leave := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, leave)
@@ -193,10 +238,10 @@ func TestGateForgetsWhoLeft(t *testing.T) {
 	})
 }
 
-// TestGateStandsBehindTheGuard: who may not come in does not wait.
-func TestGateStandsBehindTheGuard(t *testing.T) {
+// TestBudgetComesAfterTheGuard: who may not come in does not wait.
+func TestBudgetComesAfterTheGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGated(t)
+		g := newMetered(t)
 		held := g.hold(100)
 		start := time.Now()
 		rec := g.post(t.Context(), "/take", strings.NewReader("x"), 1, "Authorization: Bearer nobody")
