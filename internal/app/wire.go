@@ -77,7 +77,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	}
 	if p.queue, err = jobs.New(jobs.Options{
 		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics,
-		Workers: a.config.Workers, Drain: time.Duration(a.config.DrainTimeout),
+		Workers: a.config.Workers, RunWorkers: a.config.RunWorkers, Drain: time.Duration(a.config.DrainTimeout),
 	}); err != nil {
 		return p, err
 	}

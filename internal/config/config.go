@@ -76,7 +76,8 @@ type Config struct {
 	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
 	RetentionAudit   Age      `default:"0" placeholder:"0" help:"How long the audit log is kept; 0 keeps it for ever."`
 
-	Workers      int      `default:"4" placeholder:"N" help:"Jobs at the same time."`
+	Workers      int      `default:"4" placeholder:"N" help:"Jobs at the same time, runs of evals apart."`
+	RunWorkers   int      `default:"4" placeholder:"N" help:"Runs of evals at the same time; one organisation has all but one of them at most."`
 	DrainTimeout Duration `default:"15s" placeholder:"15s" help:"How long a stop waits for requests and jobs."`
 	LogFormat    string   `default:"text" enum:"text,json" help:"Form of the log: ${enum}."`
 	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
@@ -175,6 +176,9 @@ func (c *Config) Check() error {
 	}
 	if c.Workers < 1 || c.Workers > 1000 {
 		bad("workers", "must lie between 1 and 1000")
+	}
+	if c.RunWorkers < 1 || c.RunWorkers > 1000 {
+		bad("run-workers", "must lie between 1 and 1000")
 	}
 	if len(issues) > 0 {
 		return fault.Issues(issues...)

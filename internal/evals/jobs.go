@@ -18,6 +18,9 @@ type execute struct {
 // Kind names the job.
 func (execute) Kind() string { return "evals.execute" }
 
+// Org makes the job a run.
+func (e execute) Org() string { return e.OrgID }
+
 const (
 	// maxStarts bounds how often a run's job is started: every crash of a
 	// process uses one.
@@ -25,32 +28,18 @@ const (
 	// turn is for how long a job takes up work. Then it ends what it has begun
 	// and comes again, so that no run keeps its worker for ever.
 	turn = 10 * time.Minute
+	// defaultSlice is for how long it does when another organisation's run waits
+	// for a worker.
+	defaultSlice = 20 * time.Second
 	// longestUnit is how much longer a job may take for what it has begun.
 	longestUnit = 2 * time.Hour
-	// defaultRuns is how many runs a process works on at once, of its 8 workers.
-	defaultRuns = 4
-	// busyWait is when a run looks again for a process that is free.
-	busyWait = time.Second
 )
 
-// registerRuns makes the queue run the jobs of runs, each in one of the free
-// places.
-func (s *Service) registerRuns(free chan struct{}) {
+// registerRuns makes the queue run the jobs of runs.
+func (s *Service) registerRuns() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args execute) error {
-		return inPlace(free, func() error { return s.execute(ctx, args.OrgID, args.RunID) })
-	}, jobs.Timeout(turn+longestUnit))
-}
-
-// inPlace does some work if there is a place for it; else it waits for its
-// turn, since other jobs need workers, too.
-func inPlace(free chan struct{}, work func() error) error {
-	select {
-	case free <- struct{}{}:
-		defer func() { <-free }()
-		return work()
-	default:
-		return jobs.Snooze(busyWait)
-	}
+		return s.execute(ctx, args.OrgID, args.RunID)
+	}, jobs.Timeout(turn+longestUnit), jobs.NeedsRoom())
 }
 
 // iterate is the job that makes one iteration of an improve run. The next one
@@ -64,16 +53,16 @@ type iterate struct {
 // Kind names the job.
 func (iterate) Kind() string { return "evals.improve" }
 
+// Org makes the job a run.
+func (i iterate) Org() string { return i.OrgID }
+
 // improveTries is how often an iteration is tried when the judge is not there:
 // with the pauses between them, for about a quarter of an hour.
 const improveTries = 8
 
-// registerImproveRuns makes the queue run the jobs of improve runs, each in one
-// of the free places.
-func (s *Service) registerImproveRuns(free chan struct{}) {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args iterate) error {
-		return inPlace(free, func() error { return s.iterate(ctx, args) })
-	}, jobs.Timeout(longestUnit))
+// registerImproveRuns makes the queue run the jobs of improve runs.
+func (s *Service) registerImproveRuns() {
+	jobs.Handle(s.Jobs, s.iterate, jobs.Timeout(longestUnit), jobs.NeedsRoom())
 }
 
 func (s *Service) enqueueIteration(ctx context.Context, tx *store.Tx, orgID, runID string, n int) error {

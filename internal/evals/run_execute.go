@@ -157,10 +157,12 @@ func (x *execution) work(ctx context.Context) error {
 	return nil
 }
 
-// watch stops the work within a second when the run is cancelled.
+// watch stops the work within a second when the run is cancelled, and ends the
+// turn early when a run of another organisation waits for its worker.
 func (x *execution) watch(ctx context.Context, stop context.CancelCauseFunc) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
+	sliceEnds := time.Now().Add(cmp.Or(x.s.slice, defaultSlice))
 	for {
 		select {
 		case <-ctx.Done():
@@ -170,6 +172,11 @@ func (x *execution) watch(ctx context.Context, stop context.CancelCauseFunc) {
 		status, err := runStatus(ctx, x.s.DB, x.run.ID)
 		if fault.Is(err, fault.NotFound) || err == nil && status != Running {
 			stop(errOver)
+		}
+		if time.Now().After(sliceEnds) {
+			if others, err := x.s.Jobs.OthersWait(ctx, x.run.OrgID); err == nil && others {
+				x.yield.Store(true)
+			}
 		}
 	}
 }
@@ -191,7 +198,7 @@ func (x *execution) makeAll(ctx context.Context, units []Unit, trials chan<- Tri
 		var taken atomic.Int64
 		for range min(width, len(units)) {
 			wg.Go(func() {
-				for ctx.Err() == nil && time.Now().Before(turnEnds) {
+				for ctx.Err() == nil && time.Now().Before(turnEnds) && !x.yield.Load() {
 					i := int(taken.Add(1)) - 1
 					if i >= len(units) {
 						return

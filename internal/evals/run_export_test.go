@@ -1,6 +1,9 @@
 package evals
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Execute works on a run as a worker does.
 func (s *Service) Execute(ctx context.Context, orgID, runID string) error {
@@ -30,3 +33,6 @@ func SplitQueries(queries []Query, holdout float64, seed int64) []Query {
 
 // Outcome is what the iterations of an improve run come to.
 func (r ImproveRun) Outcome() (Status, *Iteration) { return r.next(), r.winner() }
+
+// SetSlice sets for how long a run works while another organisation's waits.
+func (s *Service) SetSlice(d time.Duration) { s.slice = d }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/whetstone-dev/whetstone/internal/evals/verify"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -25,7 +26,8 @@ type execution struct {
 	made   map[Unit]bool
 	story  *story
 	tail   int
-	folder string // for skills and what commands write
+	folder string      // for skills and what commands write
+	yield  atomic.Bool // another organisation's run shall have the worker
 }
 
 // loaded is a skill that trials are made with. Of WithoutSkill it is empty.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -44,26 +45,20 @@ type Service struct {
 	// Concurrency is how many trials of a run wait for the judge at once; 0
 	// means 8.
 	Concurrency int
-	// RunsAtOnce is how many runs, improve runs among them, a process works on
-	// at once; 0 means 4.
-	RunsAtOnce int
 	// Scratch is the folder for what sandboxed programs read and write; empty
 	// means the system's.
 	Scratch string
 	// Closing, if not nil, ends the streams of events when it is closed.
 	Closing <-chan struct{}
+
+	slice time.Duration // defaultSlice when 0
 }
 
 // Register makes the queue run the jobs of suites, runs and improve runs.
 func (s *Service) Register() {
 	s.registerSweep()
-	places := s.RunsAtOnce
-	if places == 0 {
-		places = defaultRuns
-	}
-	free := make(chan struct{}, places)
-	s.registerRuns(free)
-	s.registerImproveRuns(free)
+	s.registerRuns()
+	s.registerImproveRuns()
 }
 
 // NewSuite describes a suite to be made.

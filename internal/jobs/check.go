@@ -53,6 +53,6 @@ func (*table) countStuck() string {
 
 func (*riverQueue) countStuck() string {
 	return `
-		SELECT COUNT(*) FROM river_job
+		SELECT COUNT(*) + (` + (*table)(nil).countStuck() + `) FROM river_job
 		WHERE state = 'running' AND attempted_by[cardinality(attempted_by)] NOT IN (SELECT id FROM job_workers WHERE seen_at > $1)`
 }

@@ -36,7 +36,9 @@ func (*pgClock) NowOrNil() *time.Time { return nil }
 // tick tells the clock what PostgreSQL's shows.
 func (c *pgClock) tick(now time.Time) { c.last.Store(&reading{shown: now, at: time.Now()}) }
 
-func (r *riverQueue) tick(now time.Time) { r.clock.tick(now) }
+func (r *riverQueue) clock() time.Time { return r.time.Now() }
+
+func (r *riverQueue) tick(now time.Time) { r.time.tick(now) }
 
 // An insertClock is a pgClock for jobs that are inserted, whose time River's
 // SQL does not take from PostgreSQL by itself.

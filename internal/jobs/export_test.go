@@ -13,4 +13,4 @@ func SetBack(ctx context.Context, q *Queue, by time.Duration) { q.engine.(*table
 func Tick(q *Queue, now time.Time) { q.engine.tick(now) }
 
 // ClockOf is the time by which a queue on PostgreSQL plans and wakes jobs.
-func ClockOf(q *Queue) time.Time { return q.engine.(*riverQueue).clock.Now() }
+func ClockOf(q *Queue) time.Time { return q.engine.clock() }

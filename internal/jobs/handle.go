@@ -16,6 +16,9 @@ type handler struct {
 	call    func(ctx context.Context, args json.RawMessage) error
 	timeout time.Duration
 	backoff func(attempt int) time.Duration
+	// org is the organisation of a run; nil if the kind is none of runs.
+	org       func(args json.RawMessage) (string, error)
+	needsRoom bool
 }
 
 // A HandleOption says how all jobs of a kind are run.
@@ -30,7 +33,15 @@ func Backoff(wait func(attempt int) time.Duration) HandleOption {
 	return func(h *handler) { h.backoff = wait }
 }
 
-const defaultTimeout = 5 * time.Minute
+// NeedsRoom makes jobs of a kind that writes much wait while there is no room
+// on the disk: see Options.Room.
+func NeedsRoom() HandleOption { return func(h *handler) { h.needsRoom = true } }
+
+const (
+	defaultTimeout = 5 * time.Minute
+	// roomWait is when a job looks again whether there is room.
+	roomWait = 15 * time.Second
+)
 
 // Handle registers the function that runs a kind of job. It must be called
 // before Run, once for each kind.
@@ -46,12 +57,27 @@ func Handle[T Args](q *Queue, fn func(ctx context.Context, args T) error, opts .
 		panic("jobs: two handlers for " + kind)
 	}
 	h := &handler{timeout: defaultTimeout, backoff: Exponential}
-	h.call = func(ctx context.Context, raw json.RawMessage) error {
-		var args T
+	decode := func(raw json.RawMessage) (args T, err error) {
 		if err := json.Unmarshal(raw, &args); err != nil {
-			return fmt.Errorf("arguments: %w", err)
+			return args, fmt.Errorf("arguments: %w", err)
+		}
+		return args, nil
+	}
+	h.call = func(ctx context.Context, raw json.RawMessage) error {
+		args, err := decode(raw)
+		if err != nil {
+			return err
 		}
 		return fn(ctx, args)
+	}
+	if _, ok := any(zero).(RunArgs); ok {
+		h.org = func(raw json.RawMessage) (string, error) {
+			args, err := decode(raw)
+			if err != nil {
+				return "", err
+			}
+			return any(args).(RunArgs).Org(), nil
+		}
 	}
 	for _, set := range opts {
 		set(h)
@@ -147,6 +173,10 @@ type result struct {
 // queue cannot wait for the job any longer.
 func (q *Queue) work(ctx context.Context, j job) result {
 	h := q.handlers[j.kind]
+	if h.needsRoom && q.options.Room != nil && !q.options.Room() {
+		q.log.WarnContext(ctx, "job waits for room on the disk", "kind", j.kind, "job", j.id)
+		return result{outcome: snoozed, wait: roomWait, err: "there is no room on the disk"}
+	}
 	started := time.Now()
 	err := h.run(ctx, j)
 	r := h.judge(ctx, j, err)

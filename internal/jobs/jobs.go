@@ -2,8 +2,10 @@
 // the change that causes it, runs at least once, also when its process dies in
 // the middle, and is tried again when it fails. On PostgreSQL the queue is
 // River's, on SQLite a table of our own; jobstest holds both to one behaviour.
-// The package owns the tables jobs (SQLite), job_keys, job_workers and
-// job_schedules, and on PostgreSQL River's tables.
+// Runs, the long jobs of one organisation, are kept apart from all others: see
+// RunArgs. The package owns the tables jobs (on PostgreSQL only runs are in
+// it), job_keys, job_workers, job_schedules and job_turns, and on PostgreSQL
+// River's tables.
 package jobs
 
 import (
@@ -30,14 +32,34 @@ type Args interface {
 	Kind() string
 }
 
+// RunArgs are the arguments of a run: a job that works for one organisation
+// and may take minutes, e.g. because it runs foreign programs or waits for a
+// model. Runs have workers of their own, so that no other job waits for them,
+// and organisations share these: see Options.RunWorkers.
+type RunArgs interface {
+	Args
+	// Org is the id of the organisation.
+	Org() string
+}
+
 // Options say how a queue works. Only DB and Log are required.
 type Options struct {
 	DB  *store.DB
 	Log *slog.Logger
 	// Metrics, if not nil, gets the counts and durations of runs.
 	Metrics prometheus.Registerer
-	// Workers bounds how many jobs run at once in this process; default 8.
+	// Workers bounds how many jobs, runs not among them, run at once in this
+	// process; default 8.
 	Workers int
+	// RunWorkers bounds how many runs do; default 4. The next one is that of the
+	// organisation with the fewest, and among equals of the one whose last was
+	// claimed the longest time ago. An organisation has at most all but one of
+	// two or more workers, so that another finds one free however long its runs
+	// take.
+	RunWorkers int
+	// Room, if not nil, reports whether there is room on the disk. Jobs of kinds
+	// that need it wait until there is: see NeedsRoom.
+	Room func() bool
 	// Drain is how long running jobs may go on after Run was told to stop,
 	// before their context ends; default 10 s.
 	Drain time.Duration
@@ -51,6 +73,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, 8)
+	o.RunWorkers = cmp.Or(o.RunWorkers, 4)
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)
 	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)
@@ -78,10 +101,15 @@ type engine interface {
 	// hold takes a unique key for a new job, and reports false if a job that
 	// waits has it already.
 	hold(ctx context.Context, tx *store.Tx, kind, key string) (bool, error)
+	// release frees the key of a job that starts.
+	release(ctx context.Context, tx *store.Tx, j job) error
 	// remove deletes the waiting jobs of a key and returns how many there were.
 	remove(ctx context.Context, tx *store.Tx, kind, key string) (int64, error)
 	// live reports whether a job of a key waits or runs.
 	live(ctx context.Context, tx *store.Tx, kind, key string) (bool, error)
+	// adopt makes runs of the waiting jobs of those kinds that are none: a
+	// version without runs enqueued them.
+	adopt(ctx context.Context, tx *store.Tx, kinds []string) error
 	// rescue gives back the jobs of workers that are not in job_workers.
 	rescue(ctx context.Context, tx *store.Tx) ([]rescued, error)
 	// tidy removes what nothing else would: old discarded jobs, and keys that
@@ -97,6 +125,8 @@ type engine interface {
 	// now is SQL for the database's own time in microseconds: replicas' clocks
 	// differ.
 	now() string
+	// clock is that time as this process knows it.
+	clock() time.Time
 	// tick tells what that time has just been.
 	tick(now time.Time)
 	// run claims and runs jobs until the context ends, and drains.
@@ -114,13 +144,14 @@ func New(o Options) (_ *Queue, err error) {
 		q.engine, err = newRiver(q, pool)
 		return q, err
 	}
-	q.engine = &table{q: q, wake: make(chan struct{}, 1)}
+	q.engine = newTable(q)
 	return q, nil
 }
 
 // order is a job to be inserted.
 type order struct {
 	kind     string
+	org      string // whose run it is; "" for every other job
 	args     json.RawMessage
 	key      string // "" without Unique
 	at       time.Time
@@ -169,11 +200,18 @@ func newOrder(args Args, opts []Option) (order, error) {
 		return order{}, err
 	}
 	o := order{kind: args.Kind(), args: raw, attempts: defaultAttempts}
+	run, ok := args.(RunArgs)
+	if ok {
+		o.org = run.Org()
+	}
 	for _, set := range opts {
 		set(&o)
 	}
 	if o.kind == "" {
 		return order{}, errors.New("a job needs a kind")
+	}
+	if ok && o.org == "" {
+		return order{}, errors.New("a run needs an organisation")
 	}
 	if o.attempts < 1 || o.attempts > math.MaxInt16 {
 		return order{}, fmt.Errorf("a job cannot have %d attempts", o.attempts)

@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -34,20 +35,23 @@ func Tables(ctx context.Context, db *store.DB) (err error) {
 }
 
 // riverQueue is the queue on PostgreSQL. River keeps, claims and ends the
-// jobs; unique keys, schedules and the watch over dead processes are ours.
+// jobs; unique keys, schedules and the watch over dead processes are ours. So
+// are the runs: River claims the oldest of a queue, whosever it is.
 type riverQueue struct {
 	q        *Queue
 	pool     *pgxpool.Pool
 	inserter *river.Client[pgx.Tx] // inserts only, so it needs no handlers
-	clock    pgClock
+	runs     *table
+	time     pgClock
 }
 
 func newRiver(q *Queue, pool *pgxpool.Pool) (*riverQueue, error) {
-	r := &riverQueue{q: q, pool: pool}
+	r := &riverQueue{q: q, pool: pool, runs: newTable(q)}
+	r.runs.plain, r.runs.time = nil, r.time.Now
 	var err error
 	r.inserter, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Logger: quiet(q.log),
-		Test:   river.TestConfig{Time: insertClock{&r.clock}}, // see run
+		Test:   river.TestConfig{Time: insertClock{&r.time}}, // see work
 	})
 	return r, err
 }
@@ -86,16 +90,19 @@ func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, o order) error {
 	if !ok {
 		return errors.New("the transaction is of another database")
 	}
+	if err := r.look(ctx, tx); err != nil {
+		return err
+	}
+	if o.org != "" {
+		return r.runs.insert(ctx, tx, o)
+	}
 	meta, err := keyed(o.key)
 	if err != nil {
 		return err
 	}
-	if err := r.look(ctx, tx); err != nil {
-		return err
-	}
 	opts := &river.InsertOpts{MaxAttempts: o.attempts, Metadata: []byte(meta)}
 	if wait := o.at.Sub(time.Now().Round(0)); wait > 0 { // River would make one that is due wait, too
-		opts.ScheduledAt = r.clock.Now().Add(wait)
+		opts.ScheduledAt = r.time.Now().Add(wait)
 	}
 	_, err = r.inserter.InsertTx(ctx, pg, riverArgs{kind: o.kind, raw: o.args}, opts)
 	return err
@@ -113,9 +120,21 @@ const (
 )
 
 func (r *riverQueue) run(ctx context.Context) error {
+	plain, _ := r.q.kinds()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.runs.run(ctx) })
+	if len(plain) > 0 {
+		g.Go(func() error { return r.work(ctx, plain) })
+	}
+	return g.Wait()
+}
+
+// work runs River's jobs.
+func (r *riverQueue) work(ctx context.Context, kinds []string) error {
 	workers := river.NewWorkers()
 	longest := time.Duration(0)
-	for kind, h := range r.q.handlers {
+	for _, kind := range kinds {
+		h := r.q.handlers[kind]
 		river.AddWorkerArgs(workers, riverArgs{kind: kind}, &riverWorker{r: r, h: h})
 		longest = max(longest, h.timeout)
 	}
@@ -138,7 +157,7 @@ func (r *riverQueue) run(ctx context.Context) error {
 		DiscardedJobRetentionPeriod: keepDiscarded,
 		// It stands among what is for tests, but is the only way to give River
 		// another clock than the machine's.
-		Test: river.TestConfig{Time: &r.clock},
+		Test: river.TestConfig{Time: &r.time},
 	})
 	if err != nil {
 		return err
@@ -162,7 +181,7 @@ func (w *riverWorker) Timeout(*river.Job[riverArgs]) time.Duration { return w.h.
 
 // NextRetry is what Work decided. After a rescue nothing was decided.
 func (w *riverWorker) NextRetry(j *river.Job[riverArgs]) time.Time {
-	return w.r.clock.Now().Add(j.Args.wait)
+	return w.r.time.Now().Add(j.Args.wait)
 }
 
 // Work runs a job and tells River what becomes of it.
@@ -174,7 +193,7 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	j := job{
 		id: rj.ID, kind: rj.Kind, args: rj.Args.raw, key: meta.Key, attempt: rj.Attempt, attempts: rj.MaxAttempts,
 	}
-	if err := w.r.release(ctx, j); err != nil {
+	if err := w.r.releaseFirst(ctx, j); err != nil {
 		w.r.q.log.WarnContext(ctx, "a job could not start", "kind", j.kind, "job", j.id, "err", err)
 		rj.Args.wait = w.h.backoff(j.attempt)
 		return err

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -11,7 +13,7 @@ func (*riverQueue) now() string { return `(EXTRACT(EPOCH FROM clock_timestamp())
 
 // look reads PostgreSQL's clock, unless that was done a moment ago.
 func (r *riverQueue) look(ctx context.Context, q store.Querier) error {
-	if last := r.clock.last.Load(); last != nil && time.Since(last.at) < staleReading {
+	if last := r.time.last.Load(); last != nil && time.Since(last.at) < staleReading {
 		return nil
 	}
 	rows, err := q.Query(ctx, `SELECT `+r.now())
@@ -37,18 +39,21 @@ func (*riverQueue) hold(ctx context.Context, tx *store.Tx, kind, key string) (bo
 	return n == 1, err
 }
 
-// release frees a job's key as it starts.
-func (r *riverQueue) release(ctx context.Context, j job) error {
+// release waits for the transactions that hold the key.
+func (*riverQueue) release(ctx context.Context, tx *store.Tx, j job) error {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+keyLock+`)`, j.kind, j.key); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, deleteKey, j.kind, j.key)
+	return err
+}
+
+// releaseFirst frees the key of a job that River has claimed.
+func (r *riverQueue) releaseFirst(ctx context.Context, j job) error {
 	if j.key == "" {
 		return nil
 	}
-	return r.q.db.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+keyLock+`)`, j.kind, j.key); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, deleteKey, j.kind, j.key)
-		return err
-	})
+	return r.q.db.InTx(ctx, func(tx *store.Tx) error { return r.release(ctx, tx, j) })
 }
 
 // holdAgain takes the key back for a job that will run again. It reports false
@@ -70,15 +75,37 @@ func (r *riverQueue) holdAgain(ctx context.Context, j job) bool {
 // waits is SQL for the states of jobs that will start.
 const waits = `state IN ('available', 'pending', 'retryable', 'scheduled')`
 
-func (*riverQueue) remove(ctx context.Context, tx *store.Tx, kind, key string) (int64, error) {
+func (r *riverQueue) remove(ctx context.Context, tx *store.Tx, kind, key string) (int64, error) {
 	meta, err := keyed(key)
 	if err != nil {
 		return 0, err
 	}
-	return tx.Exec(ctx, `DELETE FROM river_job WHERE kind = $1 AND metadata @> $2::JSONB AND `+waits, kind, meta)
+	n, err := tx.Exec(ctx, `DELETE FROM river_job WHERE kind = $1 AND metadata @> $2::JSONB AND `+waits, kind, meta)
+	if err != nil {
+		return 0, err
+	}
+	runs, err := r.runs.remove(ctx, tx, kind, key)
+	return n + runs, err
 }
 
-func (*riverQueue) live(ctx context.Context, tx *store.Tx, kind, key string) (bool, error) {
+// adopt takes runs from River.
+func (r *riverQueue) adopt(ctx context.Context, tx *store.Tx, kinds []string) error {
+	in, list := tx.Dialect().In("$1", kinds)
+	rows, err := tx.Query(ctx, `DELETE FROM river_job WHERE kind`+in+` AND `+waits+` RETURNING `+riverSaved, list)
+	strays, err := store.All(rows, err, scanSaved)
+	if err != nil {
+		return err
+	}
+	for _, s := range strays {
+		s.Org = r.q.orgOf(s.Kind, s.Args)
+		if err := r.runs.restore(ctx, tx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *riverQueue) live(ctx context.Context, tx *store.Tx, kind, key string) (bool, error) {
 	meta, err := keyed(key)
 	if err != nil {
 		return false, err
@@ -87,10 +114,13 @@ func (*riverQueue) live(ctx context.Context, tx *store.Tx, kind, key string) (bo
 		SELECT id FROM river_job
 		WHERE kind = $1 AND metadata @> $2::JSONB AND (state = 'running' OR `+waits+`) LIMIT 1`, kind, meta)
 	all, err := store.All(rows, err, store.Value[int64])
-	return len(all) > 0, err
+	if err != nil || len(all) > 0 {
+		return len(all) > 0, err
+	}
+	return r.runs.live(ctx, tx, kind, key)
 }
 
-func (*riverQueue) rescue(ctx context.Context, tx *store.Tx) ([]rescued, error) {
+func (r *riverQueue) rescue(ctx context.Context, tx *store.Tx) ([]rescued, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE river_job SET
 			state = CASE WHEN attempt < max_attempts THEN 'available' ELSE 'discarded' END::river_job_state,
@@ -99,16 +129,27 @@ func (*riverQueue) rescue(ctx context.Context, tx *store.Tx) ([]rescued, error) 
 			errors = array_append(errors, jsonb_build_object('at', now(), 'attempt', attempt, 'error', $1::TEXT, 'trace', ''))
 		WHERE state = 'running' AND attempted_by[cardinality(attempted_by)] NOT IN (SELECT id FROM job_workers)
 		RETURNING kind, state = 'discarded'`, deadWorker)
-	return store.All(rows, err, scanRescued)
+	all, err := store.All(rows, err, scanRescued)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := r.runs.rescue(ctx, tx)
+	return append(all, runs...), err
 }
 
-// tidy leaves old jobs to River's cleaner.
-func (*riverQueue) tidy(ctx context.Context, tx *store.Tx) error {
+// tidy leaves River's old jobs to its cleaner.
+func (r *riverQueue) tidy(ctx context.Context, tx *store.Tx) error {
+	if err := r.runs.forget(ctx, tx); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `
 		DELETE FROM job_keys WHERE NOT EXISTS (
 			SELECT 1 FROM river_job j
 			WHERE j.kind = job_keys.kind AND j.metadata->>'whetstone_key' = job_keys.unique_key
-				AND (state = 'running' OR `+waits+`))`)
+				AND (state = 'running' OR `+waits+`))
+		AND NOT EXISTS (
+			SELECT 1 FROM jobs j
+			WHERE j.kind = job_keys.kind AND j.unique_key = job_keys.unique_key AND j.state <> 'discarded')`)
 	return err
 }
 
@@ -121,6 +162,28 @@ func (r *riverQueue) counts(ctx context.Context) ([]Count, error) {
 			COUNT(*) FILTER (WHERE state = 'discarded'),
 			COALESCE((EXTRACT(EPOCH FROM clock_timestamp() - MIN(scheduled_at) FILTER (WHERE `+waits+`)) * 1000000)::BIGINT, 0)
 		FROM river_job WHERE state IN ('running', 'discarded') OR `+waits+`
-		GROUP BY kind ORDER BY kind COLLATE "C"`)
-	return store.All(rows, err, scanCount)
+		GROUP BY kind`)
+	all, err := store.All(rows, err, scanCount)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := r.runs.counts(ctx)
+	return merged(append(all, runs...)), err
+}
+
+// merged sorts counts by their kinds. A kind may have two: waiting runs that an
+// older version enqueued are River's at first.
+func merged(counts []Count) (all []Count) {
+	slices.SortFunc(counts, func(a, b Count) int { return strings.Compare(a.Kind, b.Kind) })
+	for _, c := range counts {
+		last := len(all) - 1
+		if last < 0 || all[last].Kind != c.Kind {
+			all = append(all, c)
+			continue
+		}
+		sum := &all[last]
+		sum.Waiting, sum.Running, sum.Retrying = sum.Waiting+c.Waiting, sum.Running+c.Running, sum.Retrying+c.Retrying
+		sum.Discarded, sum.Late = sum.Discarded+c.Discarded, max(sum.Late, c.Late)
+	}
+	return all
 }

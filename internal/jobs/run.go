@@ -32,6 +32,9 @@ func (q *Queue) Run(ctx context.Context) (err error) {
 	if err := q.planSchedules(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
+	if err := q.adopt(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	alive, die := context.WithCancel(context.WithoutCancel(ctx))
@@ -93,6 +96,9 @@ func (q *Queue) keepUp(ctx context.Context) {
 		err := q.beat(ctx)
 		if err == nil && pulse.felt(time.Now()) {
 			err = q.rescue(ctx)
+		}
+		if _, shared := q.db.Pool(); err == nil && shared {
+			err = q.adopt(ctx) // processes of an older version may run beside this one
 		}
 		if err == nil && time.Since(tidied) > tidyEvery {
 			tidied = time.Now()

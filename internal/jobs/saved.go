@@ -22,11 +22,14 @@ type Saved struct {
 	// have to run again where the backup is restored, so it waits, too.
 	DiscardedAt *time.Time `json:"discarded_at,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
+	// Org is whose run it is; "" for every other job, and for a run that a
+	// version without runs has saved.
+	Org string `json:"org_id,omitempty"`
 }
 
 // OwnTables are the tables that a backup leaves out: Save and Restore carry
 // what is in them, and a worker of another place is none of this one's.
-func OwnTables() []string { return []string{"jobs", "job_keys", "job_workers"} }
+func OwnTables() []string { return []string{"jobs", "job_keys", "job_workers", "job_turns"} }
 
 // Save hands the jobs that wait, run or were given up to fn.
 func (q *Queue) Save(ctx context.Context, tx *store.Tx, fn func(Saved) error) (err error) {
@@ -44,7 +47,7 @@ func (q *Queue) Save(ctx context.Context, tx *store.Tx, fn func(Saved) error) (e
 func scanSaved(row store.Row) (s Saved, err error) {
 	var args string
 	err = row.Scan(&s.Kind, &args, &s.Key, &s.Attempt, &s.MaxAttempts, store.Time(&s.RunAt), store.Time(&s.CreatedAt),
-		store.NullTime(&s.DiscardedAt), &s.LastError)
+		store.NullTime(&s.DiscardedAt), &s.LastError, &s.Org)
 	s.Args = json.RawMessage(args)
 	return s, err
 }
@@ -61,40 +64,50 @@ func (q *Queue) Restore(ctx context.Context, tx *store.Tx, s Saved) (err error) 
 	return q.engine.restore(ctx, tx, s)
 }
 
-func (*table) selectSaved() string {
+// tableSaved and riverSaved are the columns of a Saved.
+const (
+	tableSaved = `
+		kind, args, COALESCE(unique_key, ''), CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END,
+		max_attempts, run_at, created_at, discarded_at, COALESCE(last_error, ''), COALESCE(org_id, '')`
+	riverSaved = `
+		kind, args::TEXT, COALESCE(metadata->>'whetstone_key', ''),
+		(CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END)::BIGINT, max_attempts::BIGINT,
+		(EXTRACT(EPOCH FROM scheduled_at) * 1000000)::BIGINT, (EXTRACT(EPOCH FROM created_at) * 1000000)::BIGINT,
+		(EXTRACT(EPOCH FROM finalized_at) * 1000000)::BIGINT,
+		COALESCE(errors[cardinality(errors)]->>'error', ''), ''`
+)
+
+func (*table) selectSaved() string { return `SELECT ` + tableSaved + ` FROM jobs ORDER BY id` }
+
+func (*riverQueue) selectSaved() string {
 	return `
-		SELECT kind, args, COALESCE(unique_key, ''), CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END,
-			max_attempts, run_at, created_at, discarded_at, COALESCE(last_error, '')
-		FROM jobs ORDER BY id`
+		(SELECT ` + riverSaved + ` FROM river_job WHERE state IN ('running', 'discarded') OR ` + waits + ` ORDER BY id)
+		UNION ALL (SELECT ` + tableSaved + ` FROM jobs ORDER BY id)`
 }
 
 func (*table) restore(ctx context.Context, tx *store.Tx, s Saved) error {
-	var key *string
-	if s.Key != "" {
-		key = &s.Key
-	}
 	state := "waiting"
 	if s.DiscardedAt != nil {
 		state = "discarded"
 	}
+	// The schema may be an older one that knows no runs.
+	column, value, args := "", "", []any{
+		s.Kind, string(s.Args), null(s.Key), state, s.Attempt, s.MaxAttempts,
+		store.Micros(s.RunAt), s.LastError, store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt),
+	}
+	if s.Org != "" {
+		column, value, args = ", org_id", ", $11", append(args, s.Org)
+	}
 	_, err := tx.Exec(ctx, `
-		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, last_error, created_at, discarded_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, s.Kind, string(s.Args), key, state, s.Attempt, s.MaxAttempts,
-		store.Micros(s.RunAt), s.LastError, store.Micros(s.CreatedAt), store.NullMicros(s.DiscardedAt))
+		INSERT INTO jobs (kind, args, unique_key, state, attempt, max_attempts, run_at, last_error, created_at, discarded_at`+column+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10`+value+`)`, args...)
 	return err
 }
 
-func (*riverQueue) selectSaved() string {
-	return `
-		SELECT kind, args::TEXT, COALESCE(metadata->>'whetstone_key', ''),
-			(CASE WHEN state = 'running' THEN attempt - 1 ELSE attempt END)::BIGINT, max_attempts::BIGINT,
-			(EXTRACT(EPOCH FROM scheduled_at) * 1000000)::BIGINT, (EXTRACT(EPOCH FROM created_at) * 1000000)::BIGINT,
-			(EXTRACT(EPOCH FROM finalized_at) * 1000000)::BIGINT,
-			COALESCE(errors[cardinality(errors)]->>'error', '')
-		FROM river_job WHERE state IN ('running', 'discarded') OR ` + waits + ` ORDER BY id`
-}
-
-func (*riverQueue) restore(ctx context.Context, tx *store.Tx, s Saved) error {
+func (r *riverQueue) restore(ctx context.Context, tx *store.Tx, s Saved) error {
+	if s.Org != "" {
+		return r.runs.restore(ctx, tx, s)
+	}
 	meta, err := keyed(s.Key)
 	if err != nil {
 		return err

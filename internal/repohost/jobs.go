@@ -70,7 +70,7 @@ const (
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args process) error { return s.process(ctx, args.DeliveryID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args publish) error { return s.work(ctx, args.ConnectionID) },
-		jobs.Timeout(publishTimeout))
+		jobs.Timeout(publishTimeout), jobs.NeedsRoom())
 	jobs.Handle(s.Jobs, func(ctx context.Context, args reconcile) error { return s.reconcile(ctx, args.ConnectionID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ reconcileAll) error { return s.ReconcileAll(ctx) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args writeBack) error { return s.writeBack(ctx, args.AttemptID) })

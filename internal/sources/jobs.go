@@ -53,7 +53,8 @@ func (sweep) Kind() string { return "sources.sweep" }
 
 // Register makes the queue run the jobs of sources.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args suggest) error { return s.derive(ctx, args.OrgID, args.SourceID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, args suggest) error { return s.derive(ctx, args.OrgID, args.SourceID) },
+		jobs.NeedsRoom())
 	jobs.Handle(s.Jobs, s.suggestSoon)
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ suggestAll) error { return s.suggestEach(ctx, "") })
 	s.Jobs.Every(time.Hour, suggestAll{})

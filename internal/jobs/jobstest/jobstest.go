@@ -53,6 +53,15 @@ func Run(t *testing.T, database string) {
 		{"DrainRunsOut", drainRunsOut},
 		{"Crash", crash},
 		{"CrashOfMany", crashOfMany},
+		{"RunsApart", runsApart},
+		{"RunsInTurn", runsInTurn},
+		{"RunsShared", runsShared},
+		{"RunsOfReplicas", runsOfReplicas},
+		{"RunsYield", runsYield},
+		{"RunsCarriedOver", runsCarriedOver},
+		{"RunLife", runLife},
+		{"RunCrash", runCrash},
+		{"NeedsRoom", needsRoom},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

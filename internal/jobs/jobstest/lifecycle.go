@@ -139,6 +139,10 @@ func Child(t *testing.T) {
 		}
 		return appendLine(os.Getenv(childFile), a.Name)
 	})
+	jobs.Handle(n.Queue, func(_ context.Context, a stint) error {
+		fmt.Println("started", a.Name)
+		select {}
+	})
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +220,32 @@ func crash(t *testing.T, w *world) {
 	n.wantCount(t, jobs.Count{Discarded: 1})
 	n.enqueue(t, note{"same key"}, jobs.Unique("k"))
 	d.want(t, "hang a attempt 2", "same key attempt 1")
+}
+
+// runCrash kills a process that works on a run. Another takes it.
+func runCrash(t *testing.T, w *world) {
+	var d diary
+	n := w.node(t, jobs.Options{Lease: w.lease(), RunWorkers: 1})
+	n.enqueue(t, stint{"acme 1"}, jobs.Unique("k"))
+	out, kill := w.child(t, "")
+	for lines := bufio.NewScanner(out); ; {
+		if !lines.Scan() {
+			t.Fatalf("the child ended: %v", lines.Err())
+		}
+		if lines.Text() == "started acme 1" {
+			break
+		}
+	}
+	kill()
+	jobs.Handle(n.Queue, func(ctx context.Context, a stint) error {
+		number, _ := jobs.Attempt(ctx)
+		d.add(fmt.Sprintf("%s attempt %d", a.Name, number))
+		return nil
+	})
+	n.start(t)
+	d.want(t, "acme 1 attempt 2")
+	n.enqueue(t, stint{"acme 2"}, jobs.Unique("k"))
+	d.want(t, "acme 1 attempt 2", "acme 2 attempt 1")
 }
 
 // crashOfMany kills a process somewhere among many jobs. All must have run.
