@@ -43,7 +43,7 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/exam", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
-		"internal/judge", "internal/notify", "internal/outbound", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
+		"internal/judge", "internal/notify", "internal/outbound", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
 		"internal/transcripts",
 	}},
 	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/glob", "internal/lru", "internal/spool", "internal/stats"}},

@@ -98,7 +98,9 @@ func checkRollback(c access.Caller, a *Action) error {
 }
 
 // MayChange reports whether the caller may change or delete the rule.
-func MayChange(c access.Caller, r Rule) bool { return c.May(access.Write) && checkRollback(c, r.Action) == nil }
+func MayChange(c access.Caller, r Rule) bool {
+	return c.May(access.Write) && checkRollback(c, r.Action) == nil
+}
 
 // changeableRule locks a rule of the caller's organisation that the caller may
 // change.

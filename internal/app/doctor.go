@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/signals"
@@ -128,7 +129,7 @@ type checker interface {
 func examineTables(ctx context.Context, db *store.DB) (findings []exam.Finding) {
 	owners := []checker{
 		&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &evals.Service{},
-		&repohost.Service{}, &alerts.Service{},
+		&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
 	}
 	err := db.Snapshot(ctx, func(tx *store.Tx) error {
 		for _, owner := range owners {

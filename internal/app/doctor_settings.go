@@ -52,13 +52,22 @@ func examineDisk(c config.Config) exam.Finding {
 	if err != nil {
 		return exam.Warn("disk", "its space is not known: %s", err)
 	}
-	return judgeDisk(c.Data, free, total)
+	kept := uint64(0)
+	if r := newReserve(c, nil); r != nil {
+		kept = r.of(total)
+	}
+	return judgeDisk(c.Data, free, total, kept)
 }
 
-// judgeDisk fails when the next write may, and warns while there is time.
-func judgeDisk(where string, free, total uint64) exam.Finding {
-	left := fmt.Sprintf("%.1f of %.1f GiB are free at %s", float64(free)/(1<<30), float64(total)/(1<<30), where)
+// judgeDisk fails when the next write may, or is refused because of the
+// reserve, and warns while there is time.
+func judgeDisk(where string, free, total, reserve uint64) exam.Finding {
+	const gib = 1 << 30
+	left := fmt.Sprintf("%.1f of %.1f GiB are free at %s, of which %.1f are the reserve",
+		float64(free)/gib, float64(total)/gib, where, float64(reserve)/gib)
 	switch {
+	case free < reserve:
+		return exam.Fail("disk", "%s: only reads, deletes and sign-ins are served; make room now", left)
 	case free < 100<<20:
 		return exam.Fail("disk", "%s; make room now", left)
 	case free < 1<<30 || free < total/20:

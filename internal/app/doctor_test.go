@@ -45,6 +45,7 @@ var breakages = []struct {
 	{`INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, status, tries, message, findings, queued_at, attempted_at,
 			write_back_status, write_back_detail, write_back_tries, status_sent, annotations_sent)
 		SELECT 'a', MIN(id), 'nowhere', 'branch', 'main', 'c', 'push', 'queued', 0, '', '[]', 1, 1, 'pending', '', 0, FALSE, 0 FROM organisations`, "repohost", "queued commits of connections that are gone: 1, such as a"},
+	{`UPDATE stored_bytes SET bytes = bytes + 1 WHERE kind = 'registry'`, "quota", "stored bytes of kind registry were counted wrong"},
 	{`SELECT 1`, "repohost", "wait for an hour to be published: 1, such as a"}, // the same row
 	{`UPDATE alert_deliveries SET status = 'pending', created_at = 1 WHERE id = (SELECT MIN(id) FROM alert_deliveries)`, "alerts", "nobody tried to send for an hour: 1"},
 	{`INSERT INTO alert_deliveries (id, org_id, rule_id, channel, status, attempts, created_at)
@@ -236,9 +237,10 @@ func TestDoctorJudges(t *testing.T) {
 		{app.JudgeClock("its", 3*time.Second), exam.Good},
 		{app.JudgeClock("its", -30*time.Second), exam.Advice},
 		{app.JudgeClock("its", time.Hour), exam.Broken},
-		{app.JudgeDisk("here", 50<<30, 100<<30), exam.Good},
-		{app.JudgeDisk("here", 3<<30, 100<<30), exam.Advice},
-		{app.JudgeDisk("here", 10<<20, 100<<30), exam.Broken},
+		{app.JudgeDisk("here", 50<<30, 100<<30, 512<<20), exam.Good},
+		{app.JudgeDisk("here", 3<<30, 100<<30, 512<<20), exam.Advice},
+		{app.JudgeDisk("here", 10<<20, 100<<30, 0), exam.Broken},
+		{app.JudgeDisk("here", 500<<20, 100<<30, 512<<20), exam.Broken},
 	} {
 		if c.got.Status != c.want {
 			t.Errorf("%+v, want %s", c.got, c.want)

@@ -14,13 +14,15 @@ import (
 var (
 	jobsDesc = prometheus.NewDesc("whetstone_jobs", "Jobs in the queue, by kind and state.", []string{"kind", "state"}, nil)
 	lateDesc = prometheus.NewDesc("whetstone_jobs_late_seconds", "For how long the longest-waiting job could have run.", []string{"kind"}, nil)
+	diskDesc = prometheus.NewDesc("whetstone_disk_bytes", "Space of the data folder's disk: free, and the reserve for deletes and sign-ins.", []string{"what"}, nil)
 	dbDesc   = prometheus.NewDesc("whetstone_database_connections", "Connections to the database, by state.", []string{"state"}, nil)
 )
 
-// stateCollector counts jobs and connections when somebody asks.
+// stateCollector counts jobs, connections and free space when somebody asks.
 type stateCollector struct {
 	db    *store.DB
 	queue *jobs.Queue
+	disk  *reserve // nil: there is none
 	log   *slog.Logger
 }
 
@@ -29,6 +31,7 @@ func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- jobsDesc
 	ch <- lateDesc
 	ch <- dbDesc
+	ch <- diskDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -39,6 +42,12 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	stats := c.db.Stats()
 	gauge(dbDesc, float64(stats.Open), "open")
 	gauge(dbDesc, float64(stats.InUse), "in_use")
+	if c.disk != nil {
+		if free, total, err := c.disk.space(c.disk.dir); err == nil {
+			gauge(diskDesc, float64(free), "free")
+			gauge(diskDesc, float64(c.disk.of(total)), "reserve")
+		}
+	}
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -30,6 +30,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
@@ -50,6 +51,7 @@ type parts struct {
 	queue     *jobs.Queue
 	auth      *auth.Service
 	audit     *audit.Service
+	quota     *quota.Service
 	skills    *skills.Service
 	registry  *registry.Service
 	telemetry *telemetry.Service
@@ -75,17 +77,19 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
 		return p, err
 	}
+	disk := newReserve(a.config, a.log)
 	if p.queue, err = jobs.New(jobs.Options{
-		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics,
+		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics, Room: disk.room,
 		Workers: a.config.Workers, RunWorkers: a.config.RunWorkers, Drain: time.Duration(a.config.DrainTimeout),
 	}); err != nil {
 		return p, err
 	}
-	metrics.MustRegister(&stateCollector{db: db, queue: p.queue, log: a.log})
+	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: a.config.Quota, Counts: storedCounts()}
+	metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: disk, log: a.log})
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
-		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(),
+		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(), Room: disk.room,
 	})
 	if err := a.capabilities(ctx, &p); err != nil {
 		return p, err
@@ -108,7 +112,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 // the others.
 func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
 	p.skills = &skills.Service{DB: p.db, Window: a.config.MetricsWindow.Days()}
-	p.registry = &registry.Service{DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Log: a.log.With("in", "registry")}
+	p.registry = &registry.Service{DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Quota: p.quota, Log: a.log.With("in", "registry")}
 	p.skills.Versions = p.registry
 	if p.alerts, err = a.newAlerts(p); err != nil {
 		return err
@@ -121,13 +125,13 @@ func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
 	}
 	p.sources = &sources.Service{
 		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Suites: sourceSuites{p.evals}, Runs: sourceRuns{p.evals},
-		Repos: sourceRepos{p.repohost}, Limits: skillpkg.DefaultLimits(), Log: a.log.With("in", "sources"),
+		Repos: sourceRepos{p.repohost}, Limits: skillpkg.DefaultLimits(), Quota: p.quota, Log: a.log.With("in", "sources"),
 	}
 	p.evals.Sources, p.evals.Suggester = p.sources, p.sources
 	p.evals.Subjects = evalSubjects{p.sources, p.registry}
 	p.telemetry = &telemetry.Service{
 		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth, Watcher: watchers{p.alerts, p.sources},
-		Retention: time.Duration(a.config.RetentionPrompts), Log: a.log.With("in", "telemetry"),
+		Retention: time.Duration(a.config.RetentionPrompts), Quota: p.quota, Log: a.log.With("in", "telemetry"),
 	}
 	p.sources.Prompts = sourcePrompts{p.telemetry}
 	return a.contributions(ctx, p)
@@ -139,7 +143,7 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 	if err != nil {
 		return err
 	}
-	p.community = &community.Service{DB: p.db, Secret: secret}
+	p.community = &community.Service{DB: p.db, Quota: p.quota, Secret: secret}
 	p.signals = &signals.Service{DB: p.db, Secret: secret}
 	p.proposals = &proposals.Service{
 		DB: p.db, Jobs: p.queue, Finder: proposalFinder{p.signals}, Describer: proposalDescriber{p.registry},
@@ -152,15 +156,21 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 // pages makes the dashboard.
 func (a *App) pages(p *parts) (err error) {
 	p.web, err = web.New(web.Parts{
-		Auth: p.auth, Audit: p.audit, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
+		Auth: p.auth, Audit: p.audit, Quota: p.quota, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
 		Alerts: p.alerts, Sources: p.sources, Evals: p.evals, Repohost: p.repohost, Community: p.community,
 		Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: a.log.With("in", "web"),
 	})
 	return err
 }
 
+// storedCounts says how everything that quotas count is counted anew.
+func storedCounts() []quota.Count {
+	return []quota.Count{registry.Stored(), sources.Stored(), evals.Stored(), telemetry.Stored(), community.Stored()}
+}
+
 // register makes the queue run all jobs.
 func (p *parts) register() {
+	p.quota.Register()
 	p.registry.Register()
 	p.alerts.Register()
 	p.telemetry.Register()
@@ -174,6 +184,7 @@ func (p *parts) register() {
 func (p *parts) mount() {
 	p.auth.Mount(p.api)
 	p.audit.Mount(p.api)
+	p.quota.Mount(p.api)
 	p.skills.Mount(p.api)
 	p.registry.Mount(p.api)
 	p.telemetry.Mount(p.api)
@@ -237,7 +248,7 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	return &evals.Service{
 		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Bucket: c.Bucket(), Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
 		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Dir: c.SandboxScratch, Log: log},
-		Scratch:  c.SandboxScratch, Closing: a.closing, Log: log,
+		Scratch:  c.SandboxScratch, Quota: p.quota, Closing: a.closing, Log: log,
 	}, nil
 }
 

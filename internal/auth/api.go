@@ -17,8 +17,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.listKeys, httpapi.Route{Method: "GET", Path: "/api/v1/keys", Permission: access.Admin, Summary: "List the organisation's API keys"})
 	httpapi.Add(a, s.createKey, httpapi.Route{Method: "POST", Path: "/api/v1/keys", Permission: access.Admin, Status: http.StatusCreated, Summary: "Create an API key; the raw key is shown once"})
 	httpapi.Add(a, s.revokeKey, httpapi.Route{Method: "DELETE", Path: "/api/v1/keys/{id}", Permission: access.Admin, Status: http.StatusNoContent, Also: []int{http.StatusConflict}, Summary: "Revoke an API key, its sessions and the logins that it approved"})
-	httpapi.Add(a, s.startDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code", Public: true, Limit: starts, Summary: "Start a login without a browser"})
-	httpapi.Add(a, s.pollDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
+	httpapi.Add(a, s.startDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code", Public: true, WhenFull: true, Limit: starts, Summary: "Start a login without a browser"})
+	httpapi.Add(a, s.pollDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code/poll", Public: true, WhenFull: true, Limit: polls, Summary: "Ask whether a login was approved"})
 	httpapi.Add(a, s.pollDeviceByQuery, httpapi.Route{Method: "GET", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
 }
 

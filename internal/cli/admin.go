@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
 // withAuth opens the database, migrated, for one command of administration.
@@ -54,6 +55,12 @@ func newOrgOutput(o auth.Organisation) orgOutput {
 	return orgOutput{o.ID, o.Name, o.Plan, httpapi.Time(o.CreatedAt)}
 }
 
+// listedOrg is an organisation and how much it stores.
+type listedOrg struct {
+	orgOutput
+	BytesUsed int64 `json:"bytes_used"`
+}
+
 func (p *Program) printOrg(o auth.Organisation) error {
 	return p.print(newOrgOutput(o), func(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", o.ID, o.Name, o.Plan)
@@ -88,13 +95,17 @@ func (c *orgList) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		out := make([]orgOutput, len(orgs))
+		used, err := (&quota.Service{DB: s.DB}).Used(ctx)
+		if err != nil {
+			return err
+		}
+		out := make([]listedOrg, len(orgs))
 		for i, o := range orgs {
-			out[i] = newOrgOutput(o)
+			out[i] = listedOrg{newOrgOutput(o), used[o.ID]}
 		}
 		return p.print(out, func(w io.Writer) {
-			for _, o := range orgs {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", o.ID, o.Name, o.Plan)
+			for _, o := range out {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.ID, o.Name, o.Plan, quota.Bytes(o.BytesUsed).Short())
 			}
 		})
 	})

@@ -6,13 +6,15 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Service keeps bundles. What it tells is for the creator alone, whoever sent
 // the bundles: its queries name a creator where others name an organisation.
 type Service struct {
-	DB *store.DB
+	DB    *store.DB
+	Quota *quota.Service
 	// Secret is the installation's own: contributors are shown as its hashes.
 	Secret []byte
 }
@@ -30,10 +32,13 @@ func (s *Service) Submit(ctx context.Context, n New) (id string, err error) {
 		if id, err = insertSubmission(ctx, tx, sub); err != nil || id != sub.ID {
 			return err
 		}
-		return audit.Record(ctx, tx, audit.Entry{
+		if err := audit.Record(ctx, tx, audit.Entry{
 			OrgID: sub.OrgID, Action: "community.bundle.submit", Target: audit.Target{Kind: "bundle", ID: id, Name: sub.SkillName},
 			Detail: audit.Detail{"creator": sub.CreatorID},
-		})
+		}); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, sub.OrgID, quota.Community, int64(len(sub.Bundle)))
 	})
 	return id, err
 }

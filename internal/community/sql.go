@@ -3,6 +3,7 @@ package community
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -24,6 +25,12 @@ func insertSubmission(ctx context.Context, tx *store.Tx, s Submission) (string, 
 	}
 	rows, err := tx.Query(ctx, `SELECT id FROM community_bundles WHERE org_id = $1 AND digest = $2`, s.OrgID, s.Digest)
 	return store.One(rows, err, "Submission", store.Value[string])
+}
+
+// Stored says how the bundles of organisations are counted anew.
+func Stored() quota.Count {
+	return quota.Count{Kind: quota.Community, SQL: `
+		SELECT org_id, CAST(SUM(octet_length(bundle)) AS BIGINT) AS bytes FROM community_bundles GROUP BY org_id`}
 }
 
 func totals(ctx context.Context, q store.Querier, creatorID string) (submissions, contributors int, err error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 )
 
@@ -75,6 +76,9 @@ type Config struct {
 	MetricsWindow    Duration `default:"30d" placeholder:"30d" help:"Window of the skill metrics."`
 	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
 	RetentionAudit   Age      `default:"0" placeholder:"0" help:"How long the audit log is kept; 0 keeps it for ever."`
+
+	Quota       quota.Limits `default:"free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited" placeholder:"PLAN=BYTES,..." help:"Most bytes that an organisation may store, by its plan; plans that are not named keep their default."`
+	DiskReserve quota.Bytes  `default:"512MiB" placeholder:"BYTES" help:"Free space of --data below which only deletes and sign-ins are served; a twentieth of the disk if that is less; 0 is none."`
 
 	Workers      int      `default:"4" placeholder:"N" help:"Jobs at the same time, runs of evals apart."`
 	RunWorkers   int      `default:"4" placeholder:"N" help:"Runs of evals at the same time; one organisation has all but one of them at most."`

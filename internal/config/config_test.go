@@ -53,6 +53,8 @@ func TestCheck(t *testing.T) {
 		{"foreign key", []string{"--bootstrap-key=sk-0123456789012345678901234567890"}, "bootstrap-key"},
 		{"no workers", []string{"--workers=0"}, "workers"},
 		{"too many workers", []string{"--workers=1001"}, "workers"},
+		{"no workers for runs", []string{"--run-workers=0"}, "run-workers"},
+		{"too many workers for runs", []string{"--run-workers=1001"}, "run-workers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings, err := serve(t, "", c.args...)
@@ -179,7 +181,8 @@ func TestSettingsAreMasked(t *testing.T) {
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
 		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d", "retention-audit": "0",
-		"workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
+		"quota": "free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited", "disk-reserve": "512MiB",
+		"workers": "4", "run-workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)

@@ -5,12 +5,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Imported environments stand in the bucket below environmentPrefix and the
@@ -95,6 +98,69 @@ func (s *Service) removeUnused(ctx context.Context, key string, age time.Duratio
 		return err
 	}
 	return s.Blobs.Delete(ctx, key)
+}
+
+// measure returns the sizes of the imported environments that cases need, by
+// their keys. One that is not there has none.
+func (s *Service) measure(ctx context.Context, orgID string, cases []Case) (map[string]int64, error) {
+	keys := environmentKeys(orgID, cases)
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	sizes, err := environmentSizes(ctx, s.DB, keys)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if sizes[key] > 0 {
+			continue
+		}
+		info, err := s.Blobs.Stat(ctx, key)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, err
+		}
+		sizes[key] = info.Size
+	}
+	return sizes, nil
+}
+
+// environmentKeys lists the imported environments of cases, each once.
+func environmentKeys(orgID string, cases []Case) (keys []string) {
+	for _, c := range cases {
+		if key, ok := EnvironmentKey(orgID, c.Package.EnvironmentRef); ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// needEnvironments writes down which environments a suite needs, and counts
+// their bytes. Those whose size is not given have the one they had.
+func (s *Service) needEnvironments(ctx context.Context, tx *store.Tx, suite Suite, sizes map[string]int64) error {
+	before, err := deleteEnvironments(ctx, tx, suite.ID)
+	if err != nil {
+		return err
+	}
+	more := -total(before)
+	for _, key := range environmentKeys(suite.OrgID, suite.Cases) {
+		size, ok := sizes[key]
+		if !ok {
+			size = before[key]
+		}
+		if err := insertEnvironment(ctx, tx, suite.ID, key, size); err != nil {
+			return err
+		}
+		more += size
+	}
+	return s.Quota.Add(ctx, tx, suite.OrgID, quota.Evals, more)
+}
+
+func total(sizes map[string]int64) (n int64) {
+	for _, size := range sizes {
+		n += size
+	}
+	return n
 }
 
 // keepEnvironment stores an archive for the organisation and returns the

@@ -22,6 +22,9 @@ import (
 // draftTasks reads an archive of one or several Harbor task folders: each
 // folder with a task.toml is one.
 func (s *Service) draftTasks(ctx context.Context, orgID string, f Import) (d draft, err error) {
+	if err := s.Quota.Room(ctx, orgID, f.Size); err != nil {
+		return d, err // before anything is stored
+	}
 	p, err := skillpkg.Open(ctx, f.Content, f.Size, skillpkg.DefaultLimits())
 	if err != nil {
 		return d, err

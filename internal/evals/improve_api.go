@@ -14,7 +14,7 @@ func (s *Service) mountImproveRuns(a *httpapi.API) {
 	httpapi.Add(a, s.startImprove, httpapi.Route{Method: "POST", Path: "/api/v1/improve-runs", Permission: access.Write, Status: http.StatusAccepted, Summary: "Look for a better description of a skill"})
 	httpapi.Add(a, s.listImprove, httpapi.Route{Method: "GET", Path: "/api/v1/improve-runs", Permission: access.Read, Summary: "List improve runs, newest first"})
 	httpapi.Add(a, s.getImprove, httpapi.Route{Method: "GET", Path: "/api/v1/improve-runs/{id}", Permission: access.Read, Summary: "Get an improve run"})
-	httpapi.Add(a, s.cancelImprove, httpapi.Route{Method: "POST", Path: "/api/v1/improve-runs/{id}/cancel", Permission: access.Write, Summary: "Cancel an improve run"})
+	httpapi.Add(a, s.cancelImprove, httpapi.Route{Method: "POST", Path: "/api/v1/improve-runs/{id}/cancel", Permission: access.Write, WhenFull: true, Summary: "Cancel an improve run"})
 }
 
 type startImproveInput struct {

@@ -15,7 +15,7 @@ func (s *Service) mountRuns(a *httpapi.API) {
 	httpapi.Add(a, s.startRun, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites/{id}/runs", Permission: access.Write, Status: http.StatusAccepted, Summary: "Run an eval suite"})
 	httpapi.Add(a, s.listRuns, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}/runs", Permission: access.Read, Summary: "List a suite's runs, newest first"})
 	httpapi.Add(a, s.getRun, httpapi.Route{Method: "GET", Path: "/api/v1/eval-runs/{id}", Permission: access.Read, Summary: "Get an eval run"})
-	httpapi.Add(a, s.cancelRun, httpapi.Route{Method: "POST", Path: "/api/v1/eval-runs/{id}/cancel", Permission: access.Write, Summary: "Cancel an eval run"})
+	httpapi.Add(a, s.cancelRun, httpapi.Route{Method: "POST", Path: "/api/v1/eval-runs/{id}/cancel", Permission: access.Write, WhenFull: true, Summary: "Cancel an eval run"})
 	httpapi.Add(a, s.runEvents, httpapi.Route{Method: "GET", Path: "/api/v1/eval-runs/{id}/events", Permission: access.Read, Summary: "Follow an eval run by server-sent events"})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -33,6 +34,7 @@ type Service struct {
 	Blobs   blob.Bucket // keeps imported environments
 	Bucket  string      // its name in s3:// references; empty: they are refused
 	Sources Sources     // nil: source ids are taken as they come
+	Quota   *quota.Service
 	Log     *slog.Logger
 
 	// What runs need.
@@ -83,6 +85,10 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 	if err := s.checkSource(ctx, c.OrgID, n.SourceID); err != nil {
 		return suite, err
 	}
+	sizes, err := s.measure(ctx, c.OrgID, cases)
+	if err != nil {
+		return suite, err
+	}
 	now := store.Now()
 	suite = Suite{
 		ID: store.NewID(), OrgID: c.OrgID, SourceID: n.SourceID, Name: n.Name, SourceKind: n.SourceKind,
@@ -94,7 +100,10 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suit
 		if err := insertSuite(ctx, tx, suite); err != nil {
 			return err
 		}
-		return suite.record(ctx, tx, "evals.suite.create")
+		if err := suite.record(ctx, tx, "evals.suite.create"); err != nil {
+			return err
+		}
+		return s.needEnvironments(ctx, tx, suite, sizes)
 	})
 }
 
@@ -135,8 +144,13 @@ type Change struct {
 // from what another one is about to replace.
 func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (suite Suite, err error) {
 	defer fault.Wrap(&err, "update eval suite %s", id)
-	if issues := c.early(orgID); len(issues) > 0 {
+	cases, issues := c.early(orgID)
+	if len(issues) > 0 {
 		return suite, fault.Issues(issues...)
+	}
+	sizes, err := s.measure(ctx, orgID, cases)
+	if err != nil {
+		return suite, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if suite, err = suiteByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
@@ -148,34 +162,38 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (suite
 		if issues := c.apply(&suite); len(issues) > 0 {
 			return fault.Issues(issues...)
 		}
-		return saveSuite(ctx, tx, &suite)
+		return s.saveSuite(ctx, tx, &suite, sizes)
 	})
 	return suite, err
 }
 
-func saveSuite(ctx context.Context, tx *store.Tx, suite *Suite) error {
+// saveSuite also takes the sizes of environments that may be new to the suite.
+func (s *Service) saveSuite(ctx context.Context, tx *store.Tx, suite *Suite, sizes map[string]int64) error {
 	suite.Version++
 	suite.UpdatedAt = store.Now()
 	if err := updateSuite(ctx, tx, *suite); err != nil {
 		return err
 	}
-	return suite.record(ctx, tx, "evals.suite.change")
+	if err := suite.record(ctx, tx, "evals.suite.change"); err != nil {
+		return err
+	}
+	return s.needEnvironments(ctx, tx, *suite, sizes)
 }
 
-// early finds what is wrong whatever the suite is.
-func (c Change) early(orgID string) (issues []fault.Issue) {
+// early reads the cases, and finds what is wrong whatever the suite is.
+func (c Change) early(orgID string) (cases []Case, issues []fault.Issue) {
 	if c.Name != nil {
 		issues = checkName(*c.Name)
 	}
 	if c.Cases == nil {
-		return issues
+		return nil, issues
 	}
 	verifier := StructuredRubric // allows every kind
 	if c.VerifierKind != nil {
 		verifier = *c.VerifierKind
 	}
-	_, more := newCases(orgID, verifier, c.Cases)
-	return append(issues, more...)
+	cases, more := newCases(orgID, verifier, c.Cases)
+	return cases, append(issues, more...)
 }
 
 func (c Change) apply(s *Suite) []fault.Issue {
@@ -233,7 +251,7 @@ func (s *Service) Append(ctx context.Context, tx *store.Tx, orgID, sourceID, sui
 		return suite, fault.Issues(issues...)
 	}
 	suite.setCases(cases)
-	return suite, saveSuite(ctx, tx, &suite)
+	return suite, s.saveSuite(ctx, tx, &suite, nil)
 }
 
 // Remove takes a trigger query out of a suite, in the caller's transaction, and
@@ -257,7 +275,7 @@ func (s *Service) Remove(ctx context.Context, tx *store.Tx, orgID, suiteID strin
 		return len(left) > 0, nil
 	}
 	suite.setCases(left)
-	return true, saveSuite(ctx, tx, &suite)
+	return true, s.saveSuite(ctx, tx, &suite, nil)
 }
 
 func newTrigger(raw json.RawMessage) (Case, error) {
@@ -321,9 +339,16 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err != nil {
 			return err
 		}
+		freed, err := deleteEnvironments(ctx, tx, suite.ID)
+		if err != nil {
+			return err
+		}
 		if err := deleteSuite(ctx, tx, suite); err != nil {
 			return err
 		}
-		return suite.record(ctx, tx, "evals.suite.delete")
+		if err := suite.record(ctx, tx, "evals.suite.delete"); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, orgID, quota.Evals, -total(freed))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -72,10 +73,7 @@ func insertSuite(ctx context.Context, tx *store.Tx, s Suite) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		s.ID, s.OrgID, s.SourceID, s.Name, s.SourceKind, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind,
 		string(issues), s.Version, s.CreatedBy, store.Micros(s.CreatedAt), store.Micros(s.UpdatedAt), string(s.Document))
-	if err != nil {
-		return err
-	}
-	return insertEnvironments(ctx, tx, s)
+	return err
 }
 
 func updateSuite(ctx context.Context, tx *store.Tx, s Suite) error {
@@ -89,13 +87,7 @@ func updateSuite(ctx context.Context, tx *store.Tx, s Suite) error {
 		WHERE org_id = $1 AND id = $2`,
 		s.OrgID, s.ID, s.Name, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind, string(issues), s.Version,
 		store.Micros(s.UpdatedAt), string(s.Document))
-	if err != nil {
-		return err
-	}
-	if err := deleteEnvironments(ctx, tx, s.ID); err != nil {
-		return err
-	}
-	return insertEnvironments(ctx, tx, s)
+	return err
 }
 
 func limitsText(s Suite) *string {
@@ -107,9 +99,6 @@ func limitsText(s Suite) *string {
 }
 
 func deleteSuite(ctx context.Context, tx *store.Tx, s Suite) error {
-	if err := deleteEnvironments(ctx, tx, s.ID); err != nil {
-		return err
-	}
 	_, err := tx.Exec(ctx, `DELETE FROM eval_suites WHERE org_id = $1 AND id = $2`, s.OrgID, s.ID)
 	return err
 }
@@ -151,23 +140,42 @@ func documentsOfSource(ctx context.Context, q store.Querier, orgID, sourceID str
 	return store.All(rows, err, store.Value[string])
 }
 
-func insertEnvironments(ctx context.Context, tx *store.Tx, s Suite) error {
-	for _, c := range s.Cases {
-		key, ok := EnvironmentKey(s.OrgID, c.Package.EnvironmentRef)
-		if !ok {
-			continue
-		}
-		_, err := tx.Exec(ctx, `INSERT INTO eval_environments (suite_id, key) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.ID, key)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func insertEnvironment(ctx context.Context, tx *store.Tx, suiteID, key string, size int64) error {
+	_, err := tx.Exec(ctx, `INSERT INTO eval_environments (suite_id, key, bytes) VALUES ($1, $2, $3)`, suiteID, key, size)
+	return err
 }
 
-func deleteEnvironments(ctx context.Context, tx *store.Tx, suiteID string) error {
-	_, err := tx.Exec(ctx, `DELETE FROM eval_environments WHERE suite_id = $1`, suiteID)
-	return err
+// deleteEnvironments returns the sizes of what the suite had, by their keys.
+func deleteEnvironments(ctx context.Context, tx *store.Tx, suiteID string) (map[string]int64, error) {
+	rows, err := tx.Query(ctx, `DELETE FROM eval_environments WHERE suite_id = $1 RETURNING key, bytes`, suiteID)
+	return sizesByKey(rows, err)
+}
+
+// environmentSizes returns those sizes that are known, by their keys.
+func environmentSizes(ctx context.Context, q store.Querier, keys []string) (map[string]int64, error) {
+	in, list := q.Dialect().In("$1", keys)
+	rows, err := q.Query(ctx, `SELECT key, MAX(bytes) FROM eval_environments WHERE bytes > 0 AND key`+in+` GROUP BY key`, list)
+	return sizesByKey(rows, err)
+}
+
+func sizesByKey(rows store.Rows, err error) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var key string
+		var size int64
+		err := row.Scan(&key, &size)
+		sizes[key] = size
+		return err
+	})
+	return sizes, err
+}
+
+// Stored says how the environments of organisations are counted anew: each once
+// for every suite that needs it.
+func Stored() quota.Count {
+	return quota.Count{Kind: quota.Evals, SQL: `
+		SELECT s.org_id, CAST(SUM(e.bytes) AS BIGINT) AS bytes
+		FROM eval_environments e JOIN eval_suites s ON s.id = e.suite_id GROUP BY s.org_id`}
 }
 
 func environmentInUse(ctx context.Context, q store.Querier, key string) (bool, error) {

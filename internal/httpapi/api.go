@@ -46,6 +46,9 @@ type Options struct {
 	Memory, PublicMemory *Budget
 	// TrustedProxies are the peers whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// Room, if not nil, reports whether there is room on the disk. Without it
+	// only routes are served that need none: see Route.WhenFull.
+	Room func() bool
 }
 
 // API holds the routes and serves them.
@@ -62,6 +65,7 @@ type API struct {
 	routes  []Route
 	plain   []PlainRoute
 	missing http.Handler // answers people whom no route does; may be nil
+	room    func() bool
 
 	memory, publicMemory *Budget
 	openAPI, docs        func() (document, error) // made once
@@ -99,6 +103,10 @@ type Route struct {
 	// HandChecked bodies are decoded but not validated against their schema:
 	// for the hot routes, which check by hand.
 	HandChecked bool
+	// WhenFull routes are served when there is no room on the disk, although they
+	// write: they let somebody sign in, or end what writes more. Reads and
+	// deletes always are.
+	WhenFull bool
 	// Limit bounds the requests of one subject on this route.
 	Limit *Limit
 	// Form describes the parts of a multipart body.
@@ -139,6 +147,7 @@ func New(o Options) *API {
 		log:     o.Log,
 		metrics: newMetrics(o.Metrics),
 		names:   &schemaNames{},
+		room:    o.Room,
 
 		bodyTimeout:   cmp.Or(o.BodyTimeout, defaultBodyTimeout),
 		answerTimeout: cmp.Or(o.AnswerTimeout, defaultAnswerTimeout),

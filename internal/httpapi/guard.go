@@ -13,12 +13,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// guard checks in the contract's order: key, plan, permission, rate.
+// guard checks in the contract's order: key, plan, permission; then whether the
+// disk has room, and the rate.
 func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
 		caller, err := a.admit(req, r)
 		if err != nil {
+			a.writeError(w, req, err)
+			return
+		}
+		if err := a.CheckRoom(r); err != nil {
 			a.writeError(w, req, err)
 			return
 		}
@@ -58,6 +63,20 @@ func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
 		return access.Caller{}, fault.New(fault.Denied, "This needs the permission %s", r.Permission)
 	}
 	return caller, nil
+}
+
+// roomWait is when a client may find room on the disk again.
+const roomWait = 30 * time.Second
+
+// CheckRoom refuses what writes while there is no room on the disk. What any
+// reader may ask is taken for a read.
+func (a *API) CheckRoom(r Route) error {
+	free := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete
+	if free || r.WhenFull || r.Permission == access.Read || a.room == nil || a.room() {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "The server's disk is almost full: only reads, deletes and sign-ins are served"+
+		" until there is room. Delete what is not needed, or ask the operator").After(roomWait)
 }
 
 func bearer(req *http.Request) (string, error) {

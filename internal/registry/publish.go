@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -217,6 +218,10 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 	if err != nil {
 		return err
 	}
+	if err := s.checkRoom(ctx, p, v); err != nil {
+		return err
+	}
+	commit = s.counted(p.OrgID, commit)
 	b := newBurden(p, v, canonical)
 	needed := false
 	err = b.store(ctx, s.Blobs)
@@ -234,6 +239,34 @@ func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit 
 		s.abandon(context.WithoutCancel(ctx), b.hashes)
 	}
 	return err
+}
+
+// checkRoom refuses an archive that is over the organisation's quota before its
+// bytes are stored. Content that it has already takes no room.
+func (s *Service) checkRoom(ctx context.Context, p Publication, v Version) error {
+	n, err := countContent(ctx, s.DB, p.OrgID, v.ContentHash)
+	if err != nil || n > 0 {
+		return err
+	}
+	return s.Quota.Room(ctx, p.OrgID, v.Size)
+}
+
+// counted is a commit that also counts the bytes of a content which the
+// organisation did not have.
+func (s *Service) counted(orgID string, commit committing) committing {
+	return func(ctx context.Context, tx *store.Tx, v Version, take taking) (needed bool, err error) {
+		if needed, err = commit(ctx, tx, v, take); err != nil || !needed {
+			return needed, err
+		}
+		if err := quota.Lock(ctx, tx, orgID, quota.Registry); err != nil {
+			return false, err
+		}
+		n, err := countContent(ctx, tx, orgID, v.ContentHash)
+		if err != nil || n > 1 {
+			return true, err
+		}
+		return true, s.Quota.Add(ctx, tx, orgID, quota.Registry, v.Size)
+	}
 }
 
 // publishPinned is the sure way for content that is or was being removed: the

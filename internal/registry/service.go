@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -21,6 +24,7 @@ type Service struct {
 	Jobs  *jobs.Queue
 	// Skills tells how well versions do.
 	Skills *skills.Service
+	Quota  *quota.Service
 	Log    *slog.Logger
 
 	memory memory
@@ -119,11 +123,36 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err := s.unpinEntry(ctx, tx, entryID); err != nil {
 			return err
 		}
+		sizes, err := contentsOf(ctx, tx, entryID)
+		if err != nil {
+			return err
+		}
 		if err := deleteEntry(ctx, tx, orgID, entryID); err != nil {
 			return err
 		}
-		return e.record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion})
+		if err := e.record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion}); err != nil {
+			return err
+		}
+		return s.uncount(ctx, tx, orgID, sizes)
 	})
+}
+
+// uncount gives back the bytes of contents that the organisation has no more.
+func (s *Service) uncount(ctx context.Context, tx *store.Tx, orgID string, sizes map[string]int64) error {
+	if err := quota.Lock(ctx, tx, orgID, quota.Registry); err != nil {
+		return err
+	}
+	kept, err := contentsAmong(ctx, tx, orgID, slices.Sorted(maps.Keys(sizes)))
+	if err != nil {
+		return err
+	}
+	freed := int64(0)
+	for hash, size := range sizes {
+		if !slices.Contains(kept, hash) {
+			freed += size
+		}
+	}
+	return s.Quota.Add(ctx, tx, orgID, quota.Registry, -freed)
 }
 
 // Entry returns an entry that the organisation may see: its own, or another's

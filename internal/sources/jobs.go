@@ -130,11 +130,19 @@ func blobKey(sourceID, contentHash string) string { return blobPrefix + sourceID
 // the bytes go by a job; those of a process that died here, by the sweep.
 func (s *Service) store(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
 	key := blobKey(p.snapshot.SourceID, p.snapshot.ContentHash)
+	known, err := hasContent(ctx, s.DB, p.snapshot.SourceID, p.snapshot.ContentHash)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if err := s.Quota.Room(ctx, p.snapshot.OrgID, p.snapshot.TotalBytes); err != nil {
+			return err
+		}
+	}
 	if err := s.Blobs.Put(ctx, key, bytes.NewReader(p.archive), int64(len(p.archive))); err != nil {
 		return err
 	}
-	err := s.DB.InTx(ctx, commit)
-	if err == nil {
+	if err = s.DB.InTx(ctx, commit); err == nil {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -30,6 +31,7 @@ type Service struct {
 	Repos   Repos // nil: no code host is set up
 	// Limits bound an upload; they must be set.
 	Limits skillpkg.Limits
+	Quota  *quota.Service
 	Log    *slog.Logger
 }
 
@@ -240,13 +242,20 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err != nil {
 			return err
 		}
+		freed, err := bytesOfSource(ctx, tx, src.ID)
+		if err != nil {
+			return err
+		}
 		if err := deleteSource(ctx, tx, src.ID); err != nil {
 			return err
 		}
 		if err := src.record(ctx, tx, "sources.source.delete", nil); err != nil {
 			return err
 		}
-		return s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID})
+		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, orgID, quota.Sources, -freed)
 	})
 }
 

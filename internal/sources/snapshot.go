@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -51,7 +52,10 @@ func (s *Service) CreateFrom(ctx context.Context, c access.Caller, n NewSource, 
 		if t, err = p.commit(ctx, tx, src); err != nil {
 			return err
 		}
-		return s.suggestLinked(ctx, tx, src)
+		if err := s.suggestLinked(ctx, tx, src); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, t.Snapshot.TotalBytes)
 	})
 	return t, err
 }
@@ -119,8 +123,10 @@ func (s *Service) add(ctx context.Context, src Source, p *prepared) (t Taken, er
 		if src, err = lock(ctx, tx, src.OrgID, src.ID); err != nil {
 			return err
 		}
-		t, err = p.commit(ctx, tx, src)
-		return err
+		if t, err = p.commit(ctx, tx, src); err != nil || t.Snapshot.ID != p.snapshot.ID {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, t.Snapshot.TotalBytes)
 	})
 	return t, err
 }

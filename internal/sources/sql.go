@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -135,6 +136,19 @@ func insertSnapshot(ctx context.Context, tx *store.Tx, s Snapshot) error {
 		s.ID, s.OrgID, s.SourceID, s.ContentHash, s.TotalBytes, string(files), s.SkillName, s.Description,
 		s.Runnable, s.CommitSHA, s.Ref, s.CreatedBy, store.Micros(s.CreatedAt))
 	return err
+}
+
+// Stored says how the snapshots of organisations are counted anew.
+func Stored() quota.Count {
+	return quota.Count{Kind: quota.Sources, SQL: `
+		SELECT org_id, CAST(SUM(total_bytes) AS BIGINT) AS bytes FROM source_snapshots GROUP BY org_id`}
+}
+
+// bytesOfSource is the size of all snapshots of a source.
+func bytesOfSource(ctx context.Context, tx *store.Tx, id string) (int64, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT CAST(COALESCE(SUM(total_bytes), 0) AS BIGINT) FROM source_snapshots WHERE source_id = $1`, id)
+	return store.One(rows, err, "Size", store.Value[int64])
 }
 
 func snapshotByID(ctx context.Context, q store.Querier, src Source, id string) (Snapshot, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -87,10 +88,24 @@ func (s *Service) removeRaw(ctx context.Context, condition string, args ...any) 
 			}
 			ids[i] = p.pushID
 		}
-		if err := forgetRawBodies(ctx, s.DB, ids); err != nil {
+		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.uncount(ctx, tx, ids) }); err != nil {
 			return err
 		}
 	}
+}
+
+// uncount notes that the raw bodies of pushes are gone.
+func (s *Service) uncount(ctx context.Context, tx *store.Tx, pushIDs []string) error {
+	freed, err := forgetRawBodies(ctx, tx, pushIDs)
+	if err != nil {
+		return err
+	}
+	for _, orgID := range sortedKeys(freed) { // all lock them in the same order
+		if err := s.Quota.Add(ctx, tx, orgID, quota.Telemetry, -freed[orgID]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeOrphans removes raw bodies by their own age. No push stands behind a

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -82,8 +83,9 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	if len(raw) == 0 {
 		return e.taken(s, nil), nil
 	}
-	p := &pushRow{pushID: store.NewID()}
-	if p.blobKey, err = r.keepRaw(ctx, c, p.pushID+"."+s.name+".pb", raw); err != nil {
+	pushID := store.NewID()
+	p, err := r.keepRaw(ctx, c, pushID, pushID+"."+s.name+".pb", raw)
+	if err != nil {
 		return nil, err
 	}
 	n := newNormalizer(c, time.Now())
@@ -137,7 +139,10 @@ func (r *receiver) takeIn(ctx context.Context, c access.Caller, h harvest, p *pu
 		if _, err := insertPush(ctx, tx, c, b, p); err != nil {
 			return err
 		}
-		return r.observe(ctx, tx, c, b)
+		if err := r.observe(ctx, tx, c, b); err != nil {
+			return err
+		}
+		return r.Quota.Add(ctx, tx, c.OrgID, quota.Telemetry, p.bytes)
 	})
 	return rejected, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -35,6 +36,7 @@ type Service struct {
 	Watcher Watcher // nil: nobody watches
 	// Retention is how long raw telemetry is kept.
 	Retention time.Duration
+	Quota     *quota.Service
 	Log       *slog.Logger
 }
 
@@ -78,12 +80,12 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); !fault.Is(err, fault.NotFound) {
 		return known, err
 	}
-	key, err := s.keepRaw(ctx, c, e.PushID, raw)
+	p, err := s.keepRaw(ctx, c, e.PushID, e.PushID, raw)
 	if err != nil {
 		return result, err
 	}
 	b := newReader(c, time.Now()).read(e)
-	if duplicate, err := s.ingest(ctx, c, b, &pushRow{pushID: e.PushID, blobKey: key}); err != nil || duplicate {
+	if duplicate, err := s.ingest(ctx, c, b, p); err != nil || duplicate {
 		return known, err
 	}
 	return Result{PushID: e.PushID, Accepted: b.accepted, Unattributed: b.unattributed, Rejected: b.rejected}, nil
@@ -102,21 +104,24 @@ func cleanPushID(text string) string {
 const rawPrefix = "telemetry/"
 
 // keepRaw stores the body as it came, so that nothing is lost whatever the
-// reader makes of it.
-func (s *Service) keepRaw(ctx context.Context, c access.Caller, name string, raw []byte) (string, error) {
+// reader makes of it, unless the organisation has no room for it.
+func (s *Service) keepRaw(ctx context.Context, c access.Caller, pushID, name string, raw []byte) (*pushRow, error) {
+	p := &pushRow{pushID: pushID, blobKey: rawPrefix + c.OrgID + "/" + c.UserID + "/" + name + ".gz", bytes: int64(len(raw))}
+	if err := s.Quota.Room(ctx, c.OrgID, p.bytes); err != nil {
+		return nil, err
+	}
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if _, err := w.Write(raw); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
-		return "", err
+		return nil, err
 	}
-	key := rawPrefix + c.OrgID + "/" + c.UserID + "/" + name + ".gz"
-	return key, s.Blobs.Put(ctx, key, bytes.NewReader(packed.Bytes()), int64(packed.Len()))
+	return p, s.Blobs.Put(ctx, p.blobKey, bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 }
 
 // ingest stores a batch and counts it, all in one transaction. It reports
@@ -133,7 +138,10 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 		if err := upsertRecords(ctx, tx, c, b.records); err != nil {
 			return err
 		}
-		return s.observe(ctx, tx, c, b)
+		if err := s.observe(ctx, tx, c, b); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, c.OrgID, quota.Telemetry, p.bytes)
 	})
 	return duplicate, err
 }

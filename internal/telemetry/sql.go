@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -16,14 +17,15 @@ import (
 type pushRow struct {
 	pushID  string
 	blobKey string
+	bytes   int64 // of the body, inflated
 }
 
 // insertPush stores the push and reports whether it is new.
 func insertPush(ctx context.Context, tx *store.Tx, c access.Caller, b batch, p *pushRow) (bool, error) {
 	n, err := tx.Exec(ctx, `
-		INSERT INTO telemetry_pushes (id, org_id, user_id, push_id, blob_key, accepted, rejected, received_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, push_id) DO NOTHING`,
-		store.NewID(), c.OrgID, c.UserID, p.pushID, p.blobKey, b.accepted, len(b.rejected), store.Micros(time.Now()))
+		INSERT INTO telemetry_pushes (id, org_id, user_id, push_id, blob_key, accepted, rejected, received_at, bytes)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (org_id, push_id) DO NOTHING`,
+		store.NewID(), c.OrgID, c.UserID, p.pushID, p.blobKey, b.accepted, len(b.rejected), store.Micros(time.Now()), p.bytes)
 	return n == 1, err
 }
 
@@ -237,6 +239,12 @@ func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.
 // rawBody is the body of a push that is kept.
 type rawBody struct{ pushID, key string }
 
+// Stored says how the raw bodies of organisations are counted anew.
+func Stored() quota.Count {
+	return quota.Count{Kind: quota.Telemetry, SQL: `
+		SELECT org_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM telemetry_pushes WHERE blob_key IS NOT NULL GROUP BY org_id`}
+}
+
 // rawBodies reads some of those that a condition chooses.
 func rawBodies(ctx context.Context, q store.Querier, condition string, args []any) ([]rawBody, error) {
 	rows, err := q.Query(ctx, `
@@ -247,8 +255,19 @@ func rawBodies(ctx context.Context, q store.Querier, condition string, args []an
 	})
 }
 
-func forgetRawBodies(ctx context.Context, q store.Querier, pushIDs []string) error {
-	in, list := q.Dialect().In("$1", pushIDs)
-	_, err := q.Exec(ctx, `UPDATE telemetry_pushes SET blob_key = NULL WHERE id`+in, list)
-	return err
+// forgetRawBodies notes that raw bodies are gone, and returns how many bytes
+// that frees for each organisation.
+func forgetRawBodies(ctx context.Context, tx *store.Tx, pushIDs []string) (map[string]int64, error) {
+	in, list := tx.Dialect().In("$1", pushIDs)
+	freed := map[string]int64{}
+	rows, err := tx.Query(ctx, `
+		UPDATE telemetry_pushes SET blob_key = NULL WHERE blob_key IS NOT NULL AND id`+in+` RETURNING org_id, bytes`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var org string
+		var n int64
+		err := row.Scan(&org, &n)
+		freed[org] += n
+		return err
+	})
+	return freed, err
 }

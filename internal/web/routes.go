@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -128,11 +129,21 @@ func routes() []route {
 	}
 }
 
+// whenFull reports whether a form is served when there is no room on the disk:
+// it lets somebody in, or out, or makes room.
+func whenFull(path string) bool {
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "login", "logout", "device", "theme", "end", "revoke", "delete", "cancel":
+		return true
+	}
+	return false
+}
+
 // Routes lists the pages and forms, for the tests that check each of them.
 func (s *Service) Routes() []httpapi.Route {
 	var all []httpapi.Route
 	for _, r := range routes() {
-		all = append(all, httpapi.Route{Method: r.method, Path: r.path, Plan: r.plan, Permission: r.permission, Public: r.public, Limit: r.limit})
+		all = append(all, httpapi.Route{Method: r.method, Path: r.path, Plan: r.plan, Permission: r.permission, Public: r.public, Limit: r.limit, WhenFull: whenFull(r.path)})
 	}
 	return all
 }

@@ -5,10 +5,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
 // settingsView is the organisation, and what is in force for it.
 type settingsView struct {
+	Usage     string
 	Plans     []planRow
 	Retention []setting
 }
@@ -32,11 +34,23 @@ var planTexts = map[access.Plan]string{
 }
 
 func (s *Service) settings(v *visit) (answer, error) {
-	view := settingsView{Retention: s.retention()}
+	used, err := s.Quota.Usage(v.Context(), v.Caller.OrgID)
+	if err != nil {
+		return answer{}, err
+	}
+	view := settingsView{Usage: usageText(used), Retention: s.retention()}
 	for _, p := range access.Plans() {
 		view.Plans = append(view.Plans, planRow{p, planTexts[p], v.Caller.Plan.Includes(p), v.Caller.Plan == p})
 	}
 	return show("settings", "Settings", view), nil
+}
+
+// usageText is like "1.5 GiB of 20.0 GiB".
+func usageText(u quota.Usage) string {
+	if u.Limit == nil {
+		return quota.Bytes(u.Used).Short()
+	}
+	return quota.Bytes(u.Used).Short() + " of " + quota.Bytes(*u.Limit).Short()
 }
 
 func (s *Service) retention() []setting {

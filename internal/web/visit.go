@@ -55,6 +55,9 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	if err := s.admit(v, r); err != nil {
 		return answer{}, err
 	}
+	if err := s.api.CheckRoom(httpapi.Route{Method: r.method, Permission: r.permission, WhenFull: whenFull(r.path)}); err != nil {
+		return answer{}, err
+	}
 	if r.limit != nil && !r.limit.Failures {
 		if err := s.count(v, r); err != nil {
 			return answer{}, err

@@ -85,6 +85,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/signals"
@@ -97,6 +98,7 @@ import (
 type Parts struct {
 	Auth      *auth.Service
 	Audit     *audit.Service
+	Quota     *quota.Service
 	Overview  *overview.Service
 	Skills    *skills.Service
 	Registry  *registry.Service
