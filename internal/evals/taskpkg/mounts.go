@@ -10,12 +10,9 @@ import (
 // mounts returns what programs see beside the system. They are asked for
 // before each program, since the one before may have changed the folders.
 func (t *trial) mounts() []sandbox.Mount {
+	all := append([]sandbox.Mount{writable(t.host, t.inside)}, t.scratch...)
 	if !t.runner.Sandbox.Binds() {
-		return []sandbox.Mount{writable(t.host, t.host), writable(t.insideHome, t.insideHome), writable(t.insideTmp, t.insideTmp)}
-	}
-	all := []sandbox.Mount{
-		writable(t.host, t.inside),
-		writable(filepath.Join(t.dir, tmpDir), t.insideTmp),
+		return all
 	}
 	for _, p := range t.absolutePaths() {
 		all = append(all, writable(p.source, p.target))
@@ -32,13 +29,13 @@ func writable(source, target string) sandbox.Mount {
 type place struct{ source, target string }
 
 // absolutePaths returns where scripts of Harbor find what stands in the task's
-// root. Newer tasks of SkillsBench call their folders verifier and oracle.
+// root.
 func (t *trial) absolutePaths() []place {
 	all := []place{{t.firstOf(logs), "/logs"}}
-	if source := t.firstOf("tests", "verifier"); source != "" {
+	if source := t.firstOf(t.tests); source != "" {
 		all = append(all, place{source, "/tests"})
 	}
-	if source := t.firstOf("solution", "oracle"); source != "" && t.task.OracleRef != "" {
+	if source := t.firstOf(t.solution); source != "" && t.task.OracleRef != "" {
 		all = append(all, place{source, "/solution"})
 	}
 	if source := t.firstOf(t.skills()); source != "" && t.skill != nil {
@@ -55,7 +52,7 @@ func (t *trial) firstOf(names ...string) string { return t.firstOfOr("", names..
 
 func (t *trial) firstOfOr(otherwise string, names ...string) string {
 	for _, name := range names {
-		if t.isFolder(name) {
+		if name != "" && t.isFolder(name) {
 			return filepath.Join(t.host, filepath.FromSlash(name))
 		}
 	}

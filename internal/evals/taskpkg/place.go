@@ -76,18 +76,21 @@ func (r *Runner) makeFolder() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mode := fs.FileMode(0o700)
-	if os.Geteuid() == 0 {
-		mode = 0o711
-	}
-	err = os.Chmod(dir, mode)
+	err = os.Chmod(dir, folderMode())
 	for _, name := range []string{rootDir, homeDir, tmpDir} {
-		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), mode))
+		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), folderMode()))
 	}
 	if err != nil {
 		return "", errors.Join(err, sandbox.Remove(dir))
 	}
 	return dir, nil
+}
+
+func folderMode() fs.FileMode {
+	if os.Geteuid() == 0 {
+		return 0o711
+	}
+	return 0o700
 }
 
 // unpack puts the environment into the trial's root.
@@ -250,37 +253,36 @@ func (t *trial) prepare() error {
 	if !t.isFolder(t.task.WorkingDir) {
 		return failed(WorkdirMissing, "resource_hints.working_dir %q is not a folder of the archive", t.task.WorkingDir)
 	}
-	for _, name := range []string{"agent", "artifacts"} {
-		if err := t.root.MkdirAll(path.Join(logs, name), 0o755); err != nil {
+	for _, name := range logFolders {
+		if err := t.root.MkdirAll(name, 0o755); err != nil {
 			return failed(MountConflict, "%q in the archive is in the way of the runner's logs", logs)
 		}
 	}
+	t.tests, t.solution = t.nameOf(testsFolders...), t.nameOf("solution", "oracle")
 	return t.freshLogs()
 }
+
+// nameOf returns the first of the names that is a folder of the root, or "".
+func (t *trial) nameOf(names ...string) string {
+	if i := slices.IndexFunc(names, t.isFolder); i >= 0 {
+		return names[i]
+	}
+	return ""
+}
+
+// logFolders are those beside the verifier's.
+var logFolders = []string{logs + "/agent", logs + "/artifacts"}
 
 // freshLogs makes the verifier's log folder anew: what the archive or the
 // oracle put there is no reward.
 func (t *trial) freshLogs() error {
-	if info, err := t.root.Lstat(logs); err != nil || !info.IsDir() {
-		return failed(MountConflict, "the folder %s was replaced", logs)
-	}
 	const verifier = logs + "/verifier"
-	info, err := t.root.Lstat(verifier)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	case info.IsDir():
-		if err := t.emptyFolder(verifier); err != nil {
-			return err
-		}
-		return nil
-	default:
-		if err := t.root.Remove(verifier); err != nil {
+	for _, name := range append([]string{verifier}, logFolders...) {
+		if err := t.makeFolders(name); err != nil {
 			return err
 		}
 	}
-	return t.root.Mkdir(verifier, 0o755)
+	return t.emptyFolder(verifier)
 }
 
 func (t *trial) emptyFolder(name string) (err error) {

@@ -26,6 +26,15 @@ type trial struct {
 
 	// Where the programs see the task's root, their home and temporary folder.
 	inside, insideHome, insideTmp string
+	// scratch are the mounts of a temporary folder, and of a home that is not
+	// at /root.
+	scratch []sandbox.Mount
+
+	// tests and solution are the folders of the archive that stand at /tests
+	// and /solution, or "". A program could make another one.
+	tests, solution string
+	// aside are the paths in the root that judge what the oracle does.
+	aside []string
 
 	env     map[string]string
 	outcome Outcome
@@ -131,7 +140,10 @@ func (t *trial) chooseView() {
 	t.inside, t.insideHome, t.insideTmp = t.host, filepath.Join(t.dir, homeDir), filepath.Join(t.dir, tmpDir)
 	if t.runner.Sandbox.Binds() {
 		t.inside, t.insideHome, t.insideTmp = insideRoot, "/root", "/tmp"
+		t.scratch = []sandbox.Mount{writable(filepath.Join(t.dir, tmpDir), t.insideTmp)}
+		return
 	}
+	t.scratch = []sandbox.Mount{writable(t.insideHome, t.insideHome), writable(t.insideTmp, t.insideTmp)}
 }
 
 func (t *trial) runOracle(ctx context.Context) error {
@@ -141,6 +153,9 @@ func (t *trial) runOracle(ctx context.Context) error {
 	argv, err := t.argv(t.task.OracleRef)
 	if err != nil {
 		return failed(OracleFailed, "there is no file %q in the archive", t.task.OracleRef)
+	}
+	if err := t.setAside(); err != nil {
+		return err
 	}
 	result, err := t.execute(ctx, argv)
 	if err != nil {
@@ -152,8 +167,17 @@ func (t *trial) runOracle(ctx context.Context) error {
 	if result.ExitCode != 0 {
 		return failed(OracleFailed, "the oracle ended with status %d", result.ExitCode)
 	}
+	if err := t.putBack(); err != nil {
+		return err
+	}
 	if !t.isFolder(t.task.WorkingDir) {
 		return failed(WorkdirMissing, "the oracle removed the working folder %q", t.task.WorkingDir)
+	}
+	if err := t.makeFolders(t.task.WorkingDir); err != nil { // the verifier must be able to enter it
+		return err
+	}
+	if err := t.freshScratch(); err != nil {
+		return err
 	}
 	return t.freshLogs()
 }

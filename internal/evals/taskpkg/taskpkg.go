@@ -18,7 +18,7 @@ import (
 
 // Version names the rules of this package. It is kept with each result, so
 // that results of different rules are not compared.
-const Version = "1"
+const Version = "2"
 
 // A Task is what a task_package case says.
 type Task struct {
