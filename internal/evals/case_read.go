@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/evals/verify"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -221,6 +222,10 @@ func (r *reading) exactMatch(c *Case) {
 	if !r.into(&c.Expected, "expected", "a string") && !r.has("expected") {
 		r.problem("expected", "expected is required")
 	}
+	if len(c.Normalize) > verify.MaxNormalizations {
+		r.problem("normalize", "normalize may name %d normalizations at most", verify.MaxNormalizations)
+		return
+	}
 	for _, n := range c.Normalize {
 		if !slices.Contains([]string{"trim", "case", "whitespace", "newline"}, n) {
 			r.problem("normalize", "normalize knows trim, case, whitespace and newline")
@@ -230,15 +235,16 @@ func (r *reading) exactMatch(c *Case) {
 
 func (r *reading) schema(c *Case) {
 	c.Subject = r.subject()
-	var schema any
-	if r.into(&schema, "schema", "a JSON Schema") {
-		c.Schema = r.fields["schema"]
-	}
-	switch schema.(type) {
-	case bool, map[string]any:
-	default:
+	raw := bytes.TrimSpace(r.fields["schema"])
+	if !bytes.HasPrefix(raw, []byte("{")) && !slices.Contains([]string{"true", "false"}, string(raw)) {
 		r.problem("schema", "schema must be a JSON Schema: an object or a boolean")
+		return
 	}
+	if err := verify.CheckSchema(raw); err != nil {
+		r.problem("schema", "%s", err)
+		return
+	}
+	c.Schema = raw
 }
 
 func (r *reading) taskPackage(c *Case) {

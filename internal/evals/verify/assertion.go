@@ -8,24 +8,19 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/interpreter"
 )
 
 const (
-	// maxCost bounds an evaluation in the units of CEL: one for each step, and
-	// one for ten bytes of text looked at, for each ten of what is looked for.
-	maxCost = 10_000_000
-	// maxTime bounds loops, whose steps cost more time the more there were.
-	maxTime = time.Second
 	// maxExpression is how many characters an assertion may have.
 	maxExpression = 10_000
 	// checkEvery is how many rounds of a loop pass between looks at the clock.
 	checkEvery = 10
+	// callCost is what a call costs beside what it makes.
+	callCost = 25
 )
 
 // ErrNoProcess says that an assertion asks about a process that there was not.
@@ -43,7 +38,6 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.EnableMacroCallTracking(),
 		cel.ParserExpressionSizeLimit(maxExpression),
 		cel.ParserRecursionLimit(100),
-		cel.ASTValidators(cel.ValidateRegexLiterals()),
 	)
 })
 
@@ -54,6 +48,14 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // An expression that does not apply to an output, because it lacks a field or
 // is no JSON, fails it: the assertion is not true of it.
 func Assertion(expression string) (Check, error) {
+	a, err := newAssertion(expression)
+	if err != nil {
+		return nil, err
+	}
+	return a.check, nil
+}
+
+func newAssertion(expression string) (*assertion, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, err
@@ -66,51 +68,51 @@ func Assertion(expression string) (Check, error) {
 		return nil, fmt.Errorf("assertion: it gives a value of type %s, not true or false", t)
 	}
 	a := &assertion{ast: ast}
-	if a.program, err = env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery)); err != nil {
-		return nil, fmt.Errorf("assertion: %w", err)
+	a.program, err = env.Program(ast, cel.EvalOptions(cel.OptTrackState), cel.InterruptCheckFrequency(checkEvery), cel.CustomDecoratorV2(metered))
+	if err != nil {
+		return nil, fmt.Errorf("assertion: %s", oneLine(err.Error()))
 	}
-	a.traced, err = env.Program(ast, cel.EvalOptions(cel.OptTrackState), cel.InterruptCheckFrequency(checkEvery))
-	return a.check, err
+	return a, nil
 }
 
 type assertion struct {
 	ast     *cel.Ast
 	program cel.Program
-	// traced keeps the value of every part, but not the costs: the library does
-	// either. It is for what the other has decided at a bounded cost.
-	traced cel.Program
 }
 
 func (a *assertion) check(ctx context.Context, s Sample) (Result, error) {
-	ctx, stop := context.WithTimeout(ctx, maxTime)
+	b, stop := newBudget(ctx)
 	defer stop()
-	vars := &variables{sample: s}
-	got, _, err := a.program.ContextEval(ctx, vars)
+	return a.evaluate(b, s)
+}
+
+func (a *assertion) evaluate(b *budget, s Sample) (Result, error) {
+	vars := &variables{sample: s, budget: b}
+	got, details, err := a.program.ContextEval(b.ctx, vars)
 	if err != nil {
-		return a.problem(ctx, vars, err)
+		return vars.problem(err)
 	}
 	switch got {
 	case types.True:
 		return pass("the assertion is true")
 	case types.False:
-		return fail("%s", a.explain(ctx, vars))
+		return fail("%s", a.explain(details.State()))
 	}
 	return Result{}, fmt.Errorf("assertion: it gave %s, not true or false", show(got))
 }
 
 // problem tells an output to which the expression does not apply from an
 // evaluation that did not come to its end.
-func (a *assertion) problem(ctx context.Context, vars *variables, err error) (Result, error) {
-	var cancelled interpreter.EvalCancelledError
+func (v *variables) problem(err error) (Result, error) {
 	switch {
-	case errors.As(err, &cancelled):
-		return Result{}, errors.New("assertion: it takes too many steps on this output")
-	case ctx.Err() != nil:
-		return Result{}, fmt.Errorf("assertion: it takes too long: %w", ctx.Err())
-	case vars.noProcess:
+	case v.budget.err != nil:
+		return Result{}, fmt.Errorf("assertion: %w", v.budget.err)
+	case v.budget.ctx.Err() != nil: // the library has looked at the clock
+		return Result{}, fmt.Errorf("assertion: %w", context.Cause(v.budget.ctx))
+	case v.noProcess:
 		return Result{}, fmt.Errorf("assertion: %w", ErrNoProcess)
-	case vars.jsonProblem != "":
-		return fail("the output is not JSON: %s", vars.jsonProblem)
+	case v.jsonProblem != "":
+		return fail("the output is not JSON: %s", v.jsonProblem)
 	}
 	return fail("the assertion does not apply to the output: %s", oneLine(err.Error()))
 }
@@ -125,6 +127,7 @@ func oneLine(text string) string {
 // the expression asks for it.
 type variables struct {
 	sample Sample
+	budget *budget
 
 	read        bool
 	json        ref.Val
@@ -135,11 +138,15 @@ type variables struct {
 // ResolveName makes variables a cel.Activation.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
+	case budgetName:
+		return v.budget, true
 	case "output":
+		v.spend(len(v.sample.Output) / 16)
 		return v.sample.Output, true
 	case "duration_ms":
 		return v.sample.Duration.Milliseconds(), true
 	case "json":
+		v.spend(len(v.sample.Output) / 4)
 		return v.parsed()
 	case "exit_code":
 		if v.sample.ExitCode == nil {
@@ -152,6 +159,12 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.sample.Files, v.sample.Files != nil
 	}
 	return nil, false
+}
+
+// spend pays for what is done with a variable that an expression asks for: its
+// calls do not tell how large what they look at is.
+func (v *variables) spend(cost int) {
+	_ = v.budget.spend(int64(cost)) // the next call ends the evaluation
 }
 
 // Parent makes variables a cel.Activation.

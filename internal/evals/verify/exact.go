@@ -44,9 +44,16 @@ func normalized(text string, by []Normalization) (_ string, err error) {
 	return text, nil
 }
 
+// MaxNormalizations is how many may be named, repetitions included: each is one
+// more pass over the output.
+const MaxNormalizations = 10
+
 // Exact passes the output that equals what is expected, after both were
 // normalized.
 func Exact(expected string, by []Normalization) (Check, error) {
+	if len(by) > MaxNormalizations {
+		return nil, fmt.Errorf("there are more than %d normalizations", MaxNormalizations)
+	}
 	expected, err := normalized(expected, by)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,12 +14,8 @@ import (
 )
 
 // explain says which part of the expression is false, and the values in it.
-func (a *assertion) explain(ctx context.Context, vars *variables) string {
-	_, details, err := a.traced.ContextEval(ctx, vars)
-	if err != nil {
-		return "the assertion is false"
-	}
-	e := &explanation{info: a.ast.NativeRep().SourceInfo(), state: details.State()}
+func (a *assertion) explain(state interpreter.EvalState) string {
+	e := &explanation{info: a.ast.NativeRep().SourceInfo(), state: state}
 	e.visit(a.ast.NativeRep().Expr())
 	return strings.Join(e.said, "; ")
 }

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,15 +16,15 @@ import (
 
 const (
 	schemaURL = "urn:case:schema"
-	// maxSteps bounds how many schemas are held against values in one check:
-	// references can make a small schema ask for more steps than a machine can do.
-	maxSteps = 200_000
+	// maxSchema bounds a schema in bytes, and maxSubschemas in parts: the
+	// library compiles in quadratic time.
+	maxSchema     = 128 << 10
+	maxSubschemas = 5_000
+	// maxPrograms bounds all its patterns together.
+	maxPrograms = 5 * maxProgram
 )
 
-var (
-	errForeign    = errors.New("other documents are not loaded; put what is referred to under $defs")
-	errTooComplex = errors.New("the schema takes too many steps on this output")
-)
+var errForeign = errors.New("other documents are not loaded; put what is referred to under $defs")
 
 // nothing is a loader that loads nothing. The metaschemas are built in.
 type nothing struct{}
@@ -33,20 +32,73 @@ type nothing struct{}
 // Load makes nothing a jsonschema.URLLoader.
 func (nothing) Load(string) (any, error) { return nil, errForeign }
 
-// Schema passes the output that is JSON and fits a JSON Schema, draft 2020-12
-// unless it names another. Nothing is fetched for it.
-func Schema(raw json.RawMessage) (Check, error) {
-	c := &schemaCheck{}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+// CheckSchema says why a text can be no schema of a case, or nil: it is no
+// JSON, too large, or holds numbers that nothing can be compared with. It is
+// much quicker than Schema, which finds all that is wrong.
+func CheckSchema(raw json.RawMessage) error {
+	_, err := readSchema(raw)
+	return err
+}
+
+func readSchema(raw json.RawMessage) (any, error) {
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("schema: it is larger than %d KiB", maxSchema>>10)
+	}
+	doc, _, err := readValue(string(raw))
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
+	if parts := subschemas(doc); parts > maxSubschemas {
+		return nil, fmt.Errorf("schema: it has %d objects and booleans, and %d are allowed", parts, maxSubschemas)
+	}
+	return doc, nil
+}
+
+// subschemas counts what may be a schema in a document.
+func subschemas(doc any) (n int) {
+	switch v := doc.(type) {
+	case bool:
+		return 1
+	case []any:
+		for _, member := range v {
+			n += subschemas(member)
+		}
+	case map[string]any:
+		n = 1
+		for _, member := range v {
+			n += subschemas(member)
+		}
+	}
+	return n
+}
+
+// Schema passes the output that is JSON and fits a JSON Schema, draft 2020-12
+// unless it names another. Nothing is fetched for it.
+func Schema(raw json.RawMessage) (Check, error) {
+	c, err := newSchemaCheck(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.check, nil
+}
+
+func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
+	doc, err := readSchema(raw)
+	if err != nil {
+		return nil, err
+	}
+	c := &schemaCheck{}
+	var all []*jsonschema.Schema
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(nothing{})
+	compiler.UseRegexpEngine(c.compilePattern)
 	compiler.RegisterVocabulary(&jsonschema.Vocabulary{
-		URL:     "urn:case:steps",
-		Compile: func(*jsonschema.CompilerContext, map[string]any) (jsonschema.SchemaExt, error) { return c, nil },
+		URL: "urn:case:all",
+		Compile: func(ctx *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
+			all = append(all, ctx.Enqueue(nil)) // the one that is being compiled
+			return nil, nil                     //nolint:nilnil // it has no keywords of its own
+		},
 	})
 	compiler.AssertVocabs()
 	if err := compiler.AddResource(schemaURL, doc); err != nil {
@@ -55,53 +107,81 @@ func Schema(raw json.RawMessage) (Check, error) {
 	if c.schema, err = compiler.Compile(schemaURL); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	return c.check, nil
+	for _, s := range all {
+		c.meter(s, len(all))
+	}
+	return c, nil
 }
 
-// schemaCheck counts the steps of one validation at a time: the library gives
-// its extensions no place of their own for it.
+// schemaCheck holds the budget of one validation at a time: the library gives
+// its hooks no place of their own for it.
 type schemaCheck struct {
-	schema *jsonschema.Schema
+	schema   *jsonschema.Schema
+	programs int64 // size of all patterns
 
-	mu    sync.Mutex
-	ctx   context.Context //nolint:containedctx // of the validation that holds mu
-	steps int
+	mu     sync.Mutex
+	budget *budget
+	depth  int64 // of the output
 }
 
 // stopped carries the reason for giving up through the library.
 type stopped struct{ err error }
 
-// Validate is called by the library for every schema that it holds against a
-// value. It accepts all of them, until there were too many.
-func (c *schemaCheck) Validate(*jsonschema.ValidatorContext, any) {
-	c.steps++
-	if c.steps > maxSteps {
-		panic(stopped{errTooComplex})
-	}
-	if c.steps%1000 == 0 && c.ctx.Err() != nil {
-		panic(stopped{c.ctx.Err()})
+// spend ends the validation when its budget is spent.
+func (c *schemaCheck) spend(cost int64) {
+	if err := c.budget.spend(cost); err != nil {
+		panic(stopped{err})
 	}
 }
 
+func (c *schemaCheck) compilePattern(text string) (jsonschema.Regexp, error) {
+	p, err := compilePattern(text)
+	if err != nil {
+		return nil, err
+	}
+	if c.programs += p.size; c.programs > maxPrograms {
+		return nil, errors.New("the regular expressions of the schema are too large together")
+	}
+	return meteredPattern{p, c}, nil
+}
+
+// A meteredPattern is matched at the cost of the validation under way.
+type meteredPattern struct {
+	*pattern
+	check *schemaCheck
+}
+
+// MatchString makes it a jsonschema.Regexp.
+func (p meteredPattern) MatchString(text string) bool {
+	found, err := p.match(p.check.budget, text)
+	if err != nil {
+		panic(stopped{err})
+	}
+	return found
+}
+
 func (c *schemaCheck) check(ctx context.Context, s Sample) (Result, error) {
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(s.Output))
+	value, depth, err := readValue(s.Output)
 	if err != nil {
 		return fail("the output is not JSON: %s", jsonProblem(err))
 	}
-	err = c.validate(ctx, value)
+	err = c.validate(ctx, value, depth)
 	if err == nil {
 		return pass("the output fits the schema")
 	}
 	if problem, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		return fail("%s", problems(problem))
 	}
-	return Result{}, err
+	return Result{}, fmt.Errorf("schema: %w", err)
 }
 
-func (c *schemaCheck) validate(ctx context.Context, value any) (err error) {
+func (c *schemaCheck) validate(ctx context.Context, value any, depth int) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ctx, c.steps = ctx, 0
+	var stop context.CancelFunc
+	c.budget, stop = newBudget(ctx)
+	defer stop()
+	c.depth = int64(depth)
 	defer func() {
 		if p := recover(); p != nil {
 			s, ours := p.(stopped)
@@ -111,6 +191,7 @@ func (c *schemaCheck) validate(ctx context.Context, value any) (err error) {
 			err = s.err
 		}
 	}()
+	c.spend(0)
 	return c.schema.Validate(value)
 }
 
@@ -128,13 +209,17 @@ const maxProblems = 5
 // the schema, and what is wrong.
 func problems(e *jsonschema.ValidationError) string {
 	var all []string
+	more := -maxProblems
 	printer := message.NewPrinter(language.English)
 	var visit func(e *jsonschema.ValidationError)
 	visit = func(e *jsonschema.ValidationError) {
 		for _, cause := range e.Causes {
 			visit(cause)
 		}
-		if len(e.Causes) == 0 {
+		if len(e.Causes) > 0 {
+			return
+		}
+		if more++; more <= 0 {
 			where := strings.TrimPrefix(e.SchemaURL, schemaURL)
 			for _, keyword := range e.ErrorKind.KeywordPath() {
 				where += "/" + keyword
@@ -144,8 +229,8 @@ func problems(e *jsonschema.ValidationError) string {
 		}
 	}
 	visit(e)
-	if more := len(all) - maxProblems; more > 0 {
-		all = append(all[:maxProblems], fmt.Sprintf("and %d more", more))
+	if more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(all, "; ")
 }

@@ -71,6 +71,9 @@ func TestExact(t *testing.T) {
 	if _, err := verify.Exact("a", norms{"lower"}); err == nil {
 		t.Error("an unknown normalization is taken")
 	}
+	if _, err := verify.Exact("a", make(norms, 11)); err == nil || !strings.Contains(err.Error(), "more than 10") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestSchema(t *testing.T) {

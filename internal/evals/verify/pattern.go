@@ -1,0 +1,82 @@
+package verify
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+const (
+	// maxPattern is how long a regular expression may be, in bytes, and
+	// maxProgram how many instructions it may become: a{1000} is a thousand.
+	maxPattern = 10_000
+	maxProgram = 10_000
+	// compileCost is what each of them costs before it is used.
+	compileCost = 100
+)
+
+// A pattern is a regular expression that can be given up while it is matched.
+type pattern struct {
+	*regexp.Regexp
+	size int64 // upper bound of the steps for each character
+}
+
+// compilePattern looks at the size before it compiles: a few bytes can become a
+// program of 128 MiB.
+func compilePattern(text string) (*pattern, error) {
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("the regular expression is longer than %d bytes", maxPattern)
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	size := programSize(tree)
+	if size > maxProgram {
+		return nil, fmt.Errorf("the regular expression is too large: its repetitions make %d steps, and %d are allowed", size, maxProgram)
+	}
+	compiled, err := regexp.Compile(text)
+	return &pattern{compiled, size}, err
+}
+
+// programSize is about how many instructions an expression becomes. The parser
+// bounds its depth, and the product of nested repetitions.
+func programSize(re *syntax.Regexp) int64 {
+	size := int64(1 + len(re.Rune))
+	if re.Op == syntax.OpCharClass {
+		size = 1
+	}
+	for _, sub := range re.Sub {
+		size += programSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		size *= int64(max(re.Min+1, re.Max))
+	}
+	return size
+}
+
+// match reports whether the pattern is found in a text. After an error of the
+// budget it says nothing.
+func (p *pattern) match(b *budget, text string) (bool, error) {
+	found := p.MatchReader(&costlyReader{text: text, cost: p.size, budget: b})
+	return found, b.err
+}
+
+// A costlyReader lets a budget pay for each character, and ends when it cannot.
+type costlyReader struct {
+	text   string
+	cost   int64
+	budget *budget
+}
+
+// ReadRune makes it an io.RuneReader.
+func (r *costlyReader) ReadRune() (char rune, size int, err error) {
+	if r.text == "" || r.budget.spend(r.cost) != nil {
+		return 0, 0, io.EOF
+	}
+	char, size = utf8.DecodeRuneInString(r.text)
+	r.text = r.text[size:]
+	return char, size, nil
+}
