@@ -126,6 +126,8 @@ func TestRubric(t *testing.T) {
 				switch {
 				case criterion == "lies":
 					return "words that nobody wrote", true
+				case criterion == "orders" && material == "green orders":
+					return "green", true
 				case strings.Contains(material, criterion):
 					return criterion, true
 				}
@@ -143,9 +145,10 @@ func TestRubric(t *testing.T) {
 			rubric("output", "red only", "expectations", []string{"red", "blue"}, "threshold", 0.5),
 			rubric("output", "green", "expectations", []string{"lies"}),
 			rubric("prompt", "hello", "rubric", "- version two\n- hello"),
+			rubric("output", "green orders", "expectations", []string{"orders"}),
 		), "supports_no_skill", true))
 		run := c.finished(suite, "baseline", "previous", "trials", 2)
-		if diff := cmp.Diff([]any{"pass", "fail", "pass", "fail", "pass"}, verdicts(t, run)); diff != "" {
+		if diff := cmp.Diff([]any{"pass", "fail", "pass", "fail", "pass", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
 		cases := list(t, run, "cases")
@@ -157,6 +160,10 @@ func TestRubric(t *testing.T) {
 		criteria := list(t, list(t, cases[3], "trials")[0]["evidence"].(object), "criteria")
 		if criteria[0]["passed"] != false || criteria[0]["note"] == nil {
 			t.Errorf("a made-up quotation gives %v", criteria)
+		}
+		criteria = list(t, list(t, cases[5], "trials")[0]["evidence"].(object), "criteria")
+		if note, _ := criteria[0]["note"].(string); criteria[0]["passed"] != false || !strings.HasPrefix(note, "read by itself") || criteria[0]["quote"] != "green" {
+			t.Errorf("a quotation for something else gives %v", criteria)
 		}
 		run = c.finished(c.create(judged(rubric("prompt", "hello", "expectations", []string{"version two", "hello"}))), "baseline", "previous")
 		one := list(t, run, "cases")[0]

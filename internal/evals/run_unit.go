@@ -115,12 +115,9 @@ func (x *execution) grade(ctx context.Context, c Case, t *Trial) error {
 	if err != nil {
 		return err
 	}
-	criteria := c.Expectations
-	if len(criteria) == 0 {
-		criteria = judge.Criteria(c.Rubric)
-	}
+	criteria := c.criteria()
 	got, err := x.s.Judge.Grade(ctx, judge.GradeRequest{
-		Task: c.task(), Criteria: criteria, Material: sample.Output, Seed: x.run.Seed, Trial: t.N,
+		Task: c.task(), Criteria: criteria, Material: sample.Output, Others: x.otherCriteria(t.Case), Seed: x.run.Seed, Trial: t.N,
 	})
 	if err != nil {
 		return err
@@ -128,8 +125,11 @@ func (x *execution) grade(ctx context.Context, c Case, t *Trial) error {
 	met := 0
 	for i, r := range got.Results {
 		criterion := Criterion{Text: criteria[i], Passed: r.Passed, Quote: r.Evidence}
-		if r.Downgraded {
+		switch {
+		case r.Downgraded:
 			criterion.Note = "the judge's quotation does not stand in the output"
+		case r.Refuted:
+			criterion.Note = "read by itself, the judge's quotation does not show this"
 		}
 		if r.Passed {
 			met++
@@ -139,6 +139,28 @@ func (x *execution) grade(ctx context.Context, c Case, t *Trial) error {
 	t.Evidence.Judge = shortened(got.Record)
 	t.decide(got.Score >= c.Threshold-slack, got.Score, "%d of %d criteria are met", met, len(criteria))
 	return nil
+}
+
+// criteria are what the judge holds the output of a rubric case against.
+func (c Case) criteria() []string {
+	if len(c.Expectations) > 0 {
+		return c.Expectations
+	}
+	return judge.Criteria(c.Rubric)
+}
+
+// maxOthers is how many criteria of other cases a grading gets.
+const maxOthers = 50
+
+// otherCriteria are those of the cases that follow one in the suite, which ends
+// where it begins.
+func (x *execution) otherCriteria(of int) (all []string) {
+	for i := 1; i < len(x.cases) && len(all) < maxOthers; i++ {
+		if c := x.cases[(of+i)%len(x.cases)]; c.Kind == LLMRubric {
+			all = append(all, c.criteria()...)
+		}
+	}
+	return all
 }
 
 // task is what the output was made for, as far as the case says it.

@@ -17,6 +17,9 @@ type Prompt struct {
 	// first JSON object of the answer. Its error is shown to the model, so it
 	// must not repeat the answer. It may be nil.
 	Check func(answer string) error
+	// Redraw makes the prompt anew for the second try, if what is random in it
+	// could be why the first answer was not usable. It may be nil.
+	Redraw func() Prompt
 	// MaxTokens bounds the answer; 0 means the judge's limit.
 	MaxTokens int
 }
@@ -70,6 +73,10 @@ func (m *model) ask(ctx context.Context, p Prompt, rec *Record) (string, error) 
 			return text, nil
 		}
 		trouble = err
+		if p.Redraw != nil {
+			p = p.Redraw()
+			c.user = p.User
+		}
 		c.system = p.System + p.repairNote(err)
 		if r.cutOff {
 			c.maxTokens *= 2

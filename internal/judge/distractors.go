@@ -17,8 +17,10 @@ const (
 // description compete with nobody and are left out.
 func Distractors(others []Skill, tested string, seed int64) []Skill {
 	var chosen []Skill
+	taken := map[string]bool{"": true, tested: true}
 	take := func(s Skill) {
-		if s.Name != "" && s.Name != tested && s.Description != "" && indexOf(chosen, s.Name) < 0 {
+		if s.Description != "" && !taken[s.Name] {
+			taken[s.Name] = true
 			chosen = append(chosen, s)
 		}
 	}

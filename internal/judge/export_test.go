@@ -2,6 +2,9 @@ package judge
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,15 +48,33 @@ func ReadReplies(body []byte) map[string]Reply {
 	return all
 }
 
-// ReadGrading reads a judge's answer on criteria with the ids 1, 2, ...; the
-// control's is the one after them.
+// ReadGrading reads a judge's answer on criteria with the ids 1, 2, ...; those
+// of the controls come after them.
 func ReadGrading(criteria []string, material, answer string) (Grading, error) {
-	s, err := newSheet(GradeRequest{Criteria: criteria, Material: material})
-	if err != nil {
-		return Grading{}, err
-	}
+	r := GradeRequest{Criteria: criteria, Material: material}
+	s := newSheet(r, newControls(r))
 	for i := range s.ids {
 		s.ids[i] = i + 1
 	}
 	return s.read(answer)
 }
+
+// Controls makes controls for a request.
+func Controls(r GradeRequest, n int) []string { return newControls(r).some(n) }
+
+// WordsOf returns the words that controls replace in a criterion.
+func WordsOf(criterion string) []string {
+	return slices.DeleteFunc(wordInText.FindAllString(criterion, -1), func(word string) bool { return !isContent(word) })
+}
+
+// ControlLists are the words and texts that controls are made with.
+func ControlLists() string {
+	var b strings.Builder
+	for _, set := range []map[string]bool{limitingWords, gradingWords} {
+		b.WriteString(strings.Join(slices.Sorted(maps.Keys(set)), " ") + "\n")
+	}
+	return b.String() + strings.Join(append(slices.Clone(plainCriteria), strings.Join(foreignWords, " ")), "\n") + "\n"
+}
+
+// ForeignWords are those that controls may be made with.
+func ForeignWords() []string { return slices.Clone(foreignWords) }

@@ -18,8 +18,11 @@ type GradeRequest struct {
 	Task     string // what the material was made for
 	Criteria []string
 	Material string
-	Seed     int64 // kept in the record
-	Trial    int
+	// Others are criteria of other cases by the same author: controls are made
+	// of their words. There may be none.
+	Others []string
+	Seed   int64 // kept in the record
+	Trial  int
 }
 
 // Grading is the verdict on each criterion.
@@ -38,31 +41,49 @@ type Result struct {
 	// Downgraded says that the model passed the criterion with a quotation
 	// that does not stand in the material.
 	Downgraded bool `json:"downgraded,omitempty"`
+	// Refuted says that the quotation stands there, but that a second reading,
+	// of the quotation alone, does not find the criterion in it.
+	Refuted bool `json:"refuted,omitempty"`
 }
 
 // Grade judges a material by criteria. Instructions in the material are not to
 // be obeyed, and where a model obeys them nothing is passed: the material
 // cannot end itself, since a random code does; it cannot hold the answer, since
 // the ids of the criteria are random; what has no quotation from it is not
-// passed; and a model that passes whatever it is asked also passes the control,
-// a criterion that no material fulfils, and has then given no verdict. Its
-// error is that of Complete.
+// passed; a second question, which shows the quotations and not the material,
+// must find each of them to fit its criterion; and a model that passes whatever
+// it is asked also passes the controls of both questions, and has then given no
+// verdict. Its error is that of Complete.
 func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	if j.model == nil {
 		return Grading{}, errRouteOnly("grade")
 	}
-	sheet, err := newSheet(r)
-	if err != nil {
+	if err := r.check(); err != nil {
 		return Grading{}, err
 	}
-	p, omitted, err := sheet.prompt(j.maxInput)
-	if err != nil {
-		return Grading{}, err
-	}
+	// What is not UTF-8 would reach the model as something else than what its
+	// quotations are looked up in.
+	r.Material = strings.ToValidUTF8(r.Material, "\uFFFD")
+	made := newControls(r)
 	var out Grading
-	p.Check = func(answer string) (err error) {
-		out, err = sheet.read(answer)
-		return err
+	draw := func() (p Prompt, omitted int, err error) {
+		sheet := newSheet(r, made)
+		p, omitted, err = sheet.prompt(j.maxInput)
+		p.Check = func(answer string) (err error) {
+			out, err = sheet.read(answer)
+			return err
+		}
+		return p, omitted, err
+	}
+	p, omitted, err := draw()
+	if err != nil {
+		return Grading{}, err
+	}
+	p.Redraw = func() Prompt {
+		if again, _, err := draw(); err == nil {
+			return again
+		}
+		return p // the criteria are so long that other controls do not fit
 	}
 	rec := j.newRecord(GradePromptVersion, gradeSchema.Version)
 	rec.Seed, rec.Trial, rec.OmittedBytes = r.Seed, r.Trial, omitted
@@ -71,59 +92,75 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 		return Grading{}, err
 	}
 	out.Record = done.Record
-	return out, nil
+	if out.Score == 0 {
+		return out, nil
+	}
+	return j.confirm(ctx, r, made, out)
+}
+
+func (r GradeRequest) check() error {
+	if len(r.Criteria) == 0 || len(r.Criteria) > maxCriteria {
+		return rejected("a grading needs 1 to %d criteria, not %d", maxCriteria, len(r.Criteria))
+	}
+	for i, c := range r.Criteria {
+		if strings.TrimSpace(c) == "" {
+			return rejected("criterion %d is empty", i+1)
+		}
+	}
+	return nil
+}
+
+// task is what the model is told of the task.
+func (r GradeRequest) task() string {
+	if task := strings.TrimSpace(r.Task); task != "" {
+		return task
+	}
+	return "(not given)"
 }
 
 // sheet is a grading with what nobody but the model may know: the code around
-// the material, the ids of the criteria and the control.
+// the material, the ids of the criteria and the controls.
 type sheet struct {
 	GradeRequest
 	material string // normalised, to look quotations up
 	code     string
-	ids      []int // of the criteria, and of the control as the last
-	control  string
-	place    int // of the control among the criteria
+	ids      []int // of the criteria, and after them of the controls
+	controls []string
 }
 
 // minID is the least id of a criterion: five digits are more than a material
 // can guess, and few enough for every model to copy.
 const minID = 10_000
 
-func newSheet(r GradeRequest) (sheet, error) {
-	if len(r.Criteria) == 0 || len(r.Criteria) > maxCriteria {
-		return sheet{}, rejected("a grading needs 1 to %d criteria, not %d", maxCriteria, len(r.Criteria))
-	}
-	for i, c := range r.Criteria {
-		if strings.TrimSpace(c) == "" {
-			return sheet{}, rejected("criterion %d is empty", i+1)
+// randomIDs returns different ids.
+func randomIDs(n int) (ids []int) {
+	for len(ids) < n {
+		if id := minID + mathrand.IntN(9*minID); !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
-	// What is not UTF-8 would reach the model as something else than what its
-	// quotations are looked up in.
-	r.Material = strings.ToValidUTF8(r.Material, "\uFFFD")
+	return ids
+}
+
+// minControls is how many controls a grading has, more where there is little to
+// hide them among.
+const minControls = 2
+
+func newSheet(r GradeRequest, made *controls) sheet {
 	s := sheet{
 		GradeRequest: r,
 		material:     normalised(r.Material),
 		code:         rand.Text(),
-		control:      fmt.Sprintf(controlCriterion, rand.Text()),
-		place:        mathrand.IntN(len(r.Criteria) + 1),
+		controls:     made.some(max(minControls, 4-len(r.Criteria))),
 	}
-	for len(s.ids) < len(r.Criteria)+1 {
-		if id := minID + mathrand.IntN(9*minID); !slices.Contains(s.ids, id) {
-			s.ids = append(s.ids, id)
-		}
-	}
-	return s, nil
+	s.ids = randomIDs(len(r.Criteria) + len(s.controls))
+	return s
 }
 
 // prompt returns the prompt within the limit, in tokens, and how much of the
 // material it leaves out. Task and criteria are never cut.
 func (s sheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
-	criteria := s.criteria()
-	task := strings.TrimSpace(s.Task)
-	if task == "" {
-		task = "(not given)"
-	}
+	criteria, task := s.list(), s.task()
 	p = Prompt{Version: GradePromptVersion, System: gradePrompt, Schema: gradeSchema}
 	user := func(material string) string { return fmt.Sprintf(gradeUser, task, criteria, s.code, material) }
 	left := maxTokens - estimatedTokens(p.System+user(""))
@@ -135,18 +172,21 @@ func (s sheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 	return p, omitted, nil
 }
 
-// criteria is the list of the criteria, the control among them.
-func (s sheet) criteria() string {
+// list is the list of the criteria, the controls among them.
+func (s sheet) list() string {
 	var lines []string
 	for i, c := range s.Criteria {
 		lines = append(lines, fmt.Sprintf("%d: %s\n", s.ids[i], strings.TrimSpace(c)))
 	}
-	control := fmt.Sprintf("%d: %s\n", s.ids[len(s.Criteria)], s.control)
-	return strings.Join(slices.Insert(lines, s.place, control), "")
+	for i, c := range s.controls {
+		line := fmt.Sprintf("%d: %s\n", s.ids[len(s.Criteria)+i], c)
+		lines = slices.Insert(lines, mathrand.IntN(len(lines)+1), line)
+	}
+	return strings.Join(lines, "")
 }
 
 // read returns the verdict of an answer in which every criterion stands
-// exactly once, and the control is not passed.
+// exactly once, and no control is passed.
 func (s sheet) read(answer string) (Grading, error) {
 	var got struct {
 		Results []struct {
@@ -173,14 +213,18 @@ func (s sheet) read(answer string) (Grading, error) {
 	if len(got.Results) != len(s.ids) {
 		return Grading{}, problem("a criterion has no result")
 	}
-	control := len(s.Criteria)
-	if r := g.Results[control]; r.Passed || r.Downgraded {
-		return Grading{}, problem("a criterion was passed that the material does not fulfil")
+	for _, r := range g.Results[len(s.Criteria):] {
+		if r.Passed || r.Downgraded {
+			return Grading{}, errControl
+		}
 	}
-	g.Results = g.Results[:control]
+	g.Results = g.Results[:len(s.Criteria)]
 	g.Score = score(g.Results)
 	return g, nil
 }
+
+// errControl says that a model has not looked. It does not say at what.
+const errControl = problem("a criterion was passed that the material does not fulfil")
 
 func score(all []Result) float64 {
 	passed := 0

@@ -2,6 +2,8 @@ package judge_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,14 +23,20 @@ func gradeRequest() judge.GradeRequest {
 	}
 }
 
+// isReal tells the criteria of gradeRequest from controls.
+func isReal(criterion string) bool { return slices.Contains(gradeRequest().Criteria, criterion) }
+
 // graded answers with the results in the order of the criteria, in which ID
-// stands for the criterion's, and does not pass the control.
+// stands for the criterion's. It does not pass controls, and confirms all else.
 func graded(results ...string) judgetest.Responder {
 	return func(r judgetest.Request) judgetest.Reply {
+		if judgetest.Code(r.User) == "" {
+			return confirming(func(q judgetest.Quotation) bool { return isReal(q.Criterion) })(r)
+		}
 		var all []string
 		left := results
 		for _, c := range judgetest.Criteria(r.User) {
-			if c.Control {
+			if !isReal(c.Text) {
 				all = append(all, fmt.Sprintf(`{"id":%d,"evidence":"","passed":false}`, c.ID))
 			} else if len(left) > 0 {
 				all = append(all, strings.Replace(left[0], "ID", strconv.Itoa(c.ID), 1))
@@ -36,6 +44,17 @@ func graded(results ...string) judgetest.Responder {
 			}
 		}
 		return judgetest.Text(`{"results":[` + strings.Join(append(all, left...), ",") + `],"notes":"so so"}`)
+	}
+}
+
+// confirming answers the second question.
+func confirming(fits func(judgetest.Quotation) bool) judgetest.Responder {
+	return func(r judgetest.Request) judgetest.Reply {
+		results := []any{}
+		for _, q := range judgetest.Quotations(r.User) {
+			results = append(results, map[string]any{"id": q.ID, "fits": fits(q)})
+		}
+		return judgetest.JSON(map[string]any{"results": results})
 	}
 }
 
@@ -60,7 +79,7 @@ func TestGrade(t *testing.T) {
 			t.Error(diff)
 		}
 		r := got.Record
-		if got.Score != 1.0/3 || got.Notes != "so so" || r.Seed != 5 || r.Trial != 2 || r.PromptVersion != "grade-1" || r.SchemaVersion != "grading-1" || r.API != api {
+		if got.Score != 1.0/3 || got.Notes != "so so" || r.Seed != 5 || r.Trial != 2 || r.PromptVersion != "grade-2" || r.SchemaVersion != "grading-1" || r.API != api || r.Attempts != 2 || r.Repaired {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -80,14 +99,13 @@ func TestWhatIsKeptCanBeStored(t *testing.T) {
 
 // TestScoreIsExact matters where a case passes at 1.
 func TestScoreIsExact(t *testing.T) {
-	model := judgetest.Model{Grade: func(_, material string) (string, bool) { return material, true }}
-	s := judgetest.New(t, model.Respond)
-	j, _ := newJudge(t, s, judge.Options{})
 	for n := 1; n <= 50; n += 7 {
 		r := judge.GradeRequest{Material: "all", Criteria: make([]string, n)}
 		for i := range r.Criteria {
 			r.Criteria[i] = fmt.Sprintf("criterion %d", i)
 		}
+		model := judgetest.Model{Criteria: r.Criteria, Grade: func(_, material string) (string, bool) { return material, true }}
+		j, _ := newJudge(t, judgetest.New(t, model.Respond), judge.Options{})
 		got, err := j.Grade(t.Context(), r)
 		if err != nil || got.Score != 1 || len(got.Results) != n {
 			t.Errorf("%d: got %v, %v", n, got.Score, err)
@@ -118,12 +136,12 @@ func TestGradeUnusable(t *testing.T) {
 		})
 	}
 	for name, control := range map[string]string{"by a quotation": "make deploy", "by an invention": "as the material says"} {
-		t.Run("the control is passed "+name, func(t *testing.T) {
+		t.Run("a control is passed "+name, func(t *testing.T) {
 			s := judgetest.New(t, passing(func(c judgetest.Criterion) string {
-				if c.Control {
-					return control
+				if isReal(c.Text) {
+					return "make deploy"
 				}
-				return "make deploy"
+				return control
 			}))
 			j, _ := newJudge(t, s, judge.Options{})
 			_, err := j.Grade(t.Context(), gradeRequest())
@@ -166,14 +184,14 @@ func TestGradeRefusesBadRequests(t *testing.T) {
 
 // TestLongMaterial cuts the material and nothing else.
 func TestLongMaterial(t *testing.T) {
-	model := judgetest.Model{Grade: func(criterion, _ string) (string, bool) { return criterion, true }}
-	s := judgetest.New(t, model.Respond)
-	j, _ := newJudge(t, s, judge.Options{MaxInput: 3000})
 	r := judge.GradeRequest{
 		Task:     strings.Repeat("task ", 200),
 		Criteria: []string{"the head", "the tail", "the middle", "bytes left out here"},
 		Material: "the head " + strings.Repeat("ä", 20_000) + " the middle " + strings.Repeat("ö", 20_000) + " the tail",
 	}
+	model := judgetest.Model{Criteria: r.Criteria, Grade: func(criterion, _ string) (string, bool) { return criterion, true }}
+	s := judgetest.New(t, model.Respond)
+	j, _ := newJudge(t, s, judge.Options{MaxInput: 3000})
 	got, err := j.Grade(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +208,7 @@ func TestLongMaterial(t *testing.T) {
 	if n := len(sent.System) + len(sent.User); n > 3000*3+100 || n < 8000 {
 		t.Errorf("got a prompt of %d bytes, want about 9,000", n)
 	}
-	if !strings.Contains(sent.User, strings.TrimSpace(r.Task)) || len(judgetest.Criteria(sent.User)) != 5 {
+	if !strings.Contains(sent.User, strings.TrimSpace(r.Task)) || len(judgetest.Criteria(sent.User)) != 6 {
 		t.Error("the task or the criteria were cut")
 	}
 	// The mark is not the material's: who quotes it has quoted nothing.
@@ -263,6 +281,43 @@ func TestCriteria(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, judge.Criteria(c.rubric)); diff != "" {
 			t.Errorf("%q: %s", c.rubric, diff)
+		}
+	}
+}
+
+// TestLargeTextsTakeLinearMemory holds what meets foreign texts to their size:
+// what copies a text for every line or word of it takes gigabytes.
+func TestLargeTextsTakeLinearMemory(t *testing.T) {
+	const size = 1 << 20
+	lines := "- item\n" + strings.Repeat("x\n", size/2)
+	intro := strings.Repeat("intro ", size/12) + "\n" + strings.Repeat("- x\n", size/8)
+	var skills []judge.Skill
+	for i := range 20_000 {
+		skills = append(skills, judge.Skill{Name: fmt.Sprint("skill-", i), Description: "does things"})
+	}
+	wordy := make([]string, 50)
+	for i := range wordy {
+		var b strings.Builder
+		for n := range 3000 {
+			fmt.Fprintf(&b, "word%dx%c ", i, 'a'+n%26)
+		}
+		wordy[i] = b.String()
+	}
+	for name, run := range map[string]func(){
+		"a long item":         func() { judge.Criteria(lines) },
+		"a long introduction": func() { judge.Criteria(intro) },
+		"many skills":         func() { judge.Distractors(skills, "skill-1", 1) },
+		"controls of much": func() {
+			judge.Controls(judge.GradeRequest{Criteria: wordy, Others: wordy, Material: strings.Join(wordy, "")}, 50)
+		},
+		"a quotation of marks": func() { judge.Quotes(strings.Repeat("<|a", size/3), strings.Repeat("<|", size/2)) },
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		run()
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 100*size {
+			t.Errorf("%s: it took %d MiB", name, got>>20)
 		}
 	}
 }

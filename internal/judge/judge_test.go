@@ -38,7 +38,7 @@ func TestNewNamesTheSetting(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	s := judgetest.New(t, nil)
 	j, _ := newJudge(t, s, judge.Options{API: judge.Anthropic, Model: "claude-test"})
-	want := judge.Description{API: "anthropic", Model: "claude-test", PromptVersion: "route-1,grade-1,answer-1"}
+	want := judge.Description{API: "anthropic", Model: "claude-test", PromptVersion: "route-1,grade-2,answer-1"}
 	if got := j.Describe(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

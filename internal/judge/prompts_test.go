@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,29 +61,45 @@ func TestRoutePromptIsPinned(t *testing.T) {
 	pinned(t, judge.RoutePromptVersion, sent(t, s))
 }
 
-var controlWord = regexp.MustCompile(`[A-Z2-7]{26}`)
-
 func TestGradePromptIsPinned(t *testing.T) {
-	s := judgetest.New(t, nil)
-	j, _ := newJudge(t, s, judge.Options{})
-	_, err := j.Grade(t.Context(), judge.GradeRequest{
-		Task: "Say hello.", Criteria: []string{"It greets.", "It is polite."}, Material: "Hello!\nDear Sir.",
-	})
-	wantCode(t, err, judge.Unusable)
-	text := sent(t, s)
-	user := s.Requests()[0].User
-	text = strings.ReplaceAll(text, judgetest.Code(user), "(code)")
-	id := 0
-	for _, c := range judgetest.Criteria(user) {
-		line := fmt.Sprintf("%d: %s\n", c.ID, c.Text)
-		if c.Control {
-			text = strings.ReplaceAll(text, line, "") + "CONTROL\n" + controlWord.ReplaceAllString(c.Text, "(word)") + "\n"
-			continue
+	criteria := []string{"It greets.", "It is polite."}
+	model := judgetest.Model{Criteria: criteria, Grade: func(criterion, _ string) (string, bool) { return "Hello!", criterion == criteria[0] }}
+	s := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
+		if r.Schema != nil && strings.Contains(r.User, "Grade the material") && strings.Contains(r.User, "Say hello.") {
+			return model.Respond(r)
 		}
-		id++
-		text = strings.ReplaceAll(text, line, fmt.Sprintf("(id %d): %s\n", id, c.Text))
+		return judgetest.Text("ok") // unusable, so that the repair is seen, too
+	})
+	j, _ := newJudge(t, s, judge.Options{})
+	for _, task := range []string{"", "Say hello."} {
+		_, err := j.Grade(t.Context(), judge.GradeRequest{Task: task, Criteria: criteria, Material: "Hello!\nDear Sir."})
+		wantCode(t, err, judge.Unusable)
 	}
-	pinned(t, judge.GradePromptVersion, text)
+	text := withoutChance(sent(t, s), criteria)
+	for _, c := range judge.Controls(judge.GradeRequest{Criteria: []string{"It does not hurry."}, Material: strings.Join(judge.ForeignWords(), " ")}, 1) {
+		if !strings.HasPrefix(c, "It ") && !strings.HasPrefix(c, "The ") {
+			t.Errorf("got the control %q", c)
+		}
+	}
+	pinned(t, judge.GradePromptVersion, text+"CONTROLS\n"+judge.ControlLists())
+}
+
+var (
+	randomCode = regexp.MustCompile(`[A-Z2-7]{26}`)
+	randomID   = regexp.MustCompile(`(?m)^\d{5}: `)
+	// anItem is a criterion, and the quotation that follows it in the second prompt.
+	anItem = regexp.MustCompile(`(?m)^\(id\): (.*)\n(?:BEGIN \(code\)\n.*\nEND \(code\)\n\n)?`)
+)
+
+// withoutChance takes codes, ids and controls out of prompts.
+func withoutChance(text string, criteria []string) string {
+	text = randomID.ReplaceAllString(randomCode.ReplaceAllString(text, "(code)"), "(id): ")
+	return anItem.ReplaceAllStringFunc(text, func(item string) string {
+		if slices.Contains(criteria, anItem.FindStringSubmatch(item)[1]) {
+			return item
+		}
+		return ""
+	})
 }
 
 func TestAnswerPromptIsPinned(t *testing.T) {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -9,18 +10,20 @@ import (
 var listItem = regexp.MustCompile(`^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?`)
 
 // Criteria splits a rubric that holds a list into its items, each after the
-// text that introduces the list. A rubric without a list is one criterion.
+// text that introduces the list. A rubric without a list is one criterion, and
+// one whose list is too long for a grading is refused by Grade.
 func Criteria(rubric string) []string {
-	var intro, items []string
+	var intro []string
+	var items [][]string // of lines
 	for line := range strings.Lines(rubric) {
 		mark := listItem.FindString(line)
 		text := strings.TrimSpace(line[len(mark):])
 		switch {
 		case text == "":
 		case mark != "":
-			items = append(items, text)
+			items = append(items, []string{text})
 		case len(items) > 0:
-			items[len(items)-1] += " " + text
+			items[len(items)-1] = append(items[len(items)-1], text)
 		default:
 			intro = append(intro, text)
 		}
@@ -28,8 +31,12 @@ func Criteria(rubric string) []string {
 	if len(items) == 0 {
 		return []string{strings.TrimSpace(rubric)}
 	}
-	for i := range items {
-		items[i] = strings.TrimSpace(strings.Join(intro, " ") + " " + items[i])
+	if len(items) > maxCriteria {
+		intro = nil // it would be repeated for nothing
 	}
-	return items
+	all := make([]string, len(items))
+	for i, lines := range items {
+		all[i] = strings.Join(slices.Concat(intro, lines), " ")
+	}
+	return all
 }

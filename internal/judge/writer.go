@@ -138,10 +138,13 @@ func (r RewriteRequest) pruned() (description string, dropped []string) {
 // would help most first. Several missed queries have each of the first, the
 // shared ones.
 func (r RewriteRequest) tellingWords(description string) (found []string, shared int) {
-	own := words(r.Skill.Name + " " + description)
+	own := map[string]bool{}
+	for _, word := range words(r.Skill.Name + " " + description) {
+		own[word] = true
+	}
 	telling := slices.DeleteFunc(r.candidates(), func(c *candidate) bool {
 		return c.missed == 0 || c.unwanted >= c.wanted || !isWord(c.word) || float64(c.holders) > maxCommon*float64(len(r.Distractors)) ||
-			slices.Contains(own, c.stem)
+			own[c.stem]
 	})
 	slices.SortStableFunc(telling, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(b.missed, a.missed), cmp.Compare(a.unwanted, b.unwanted), cmp.Compare(a.holders, b.holders))

@@ -4,6 +4,7 @@ import (
 	"html"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,9 +15,16 @@ import (
 type Model struct {
 	// Route returns the name of the skill that it would load, or "".
 	Route func(query string, catalogue []string) string
-	// Grade returns the quotation and the verdict for one criterion. It is not
-	// asked about the control.
+	// Grade returns the quotation and the verdict for one criterion.
 	Grade func(criterion, material string) (evidence string, passed bool)
+	// Criteria are those that Grade and Fits are asked about; whatever else is
+	// asked is a control of the judge, and not fulfilled. Without any, they are
+	// asked about all, and must see through the controls themselves.
+	Criteria []string
+	// Fits says whether a quotation alone speaks for a criterion. If it is nil,
+	// that of a known criterion does, and any other does if Grade passes the
+	// criterion with the quotation as the material.
+	Fits func(criterion, quotation string) bool
 	// Answer returns what it says to a prompt; skill is the text that is
 	// loaded, or "".
 	Answer func(prompt, skill string) string
@@ -32,6 +40,8 @@ func (m Model) Respond(r Request) Reply {
 		return m.route(r)
 	case strings.Contains(r.System, "strict grader") && m.Grade != nil:
 		return m.grade(r)
+	case strings.Contains(r.System, "check the quotations") && m.Grade != nil:
+		return m.confirm(r)
 	case strings.Contains(r.System, "improve the description") && m.Rewrite != nil:
 		return JSON(map[string]any{"reason": "as scripted", "description": m.Rewrite(r.User)})
 	case m.Answer != nil:
@@ -62,7 +72,7 @@ func (m Model) grade(r Request) Reply {
 	results := []any{}
 	for _, c := range Criteria(r.User) {
 		evidence, passed := "", false
-		if !c.Control {
+		if m.asks(c.Text) {
 			evidence, passed = m.Grade(c.Text, material)
 		}
 		results = append(results, map[string]any{"id": c.ID, "evidence": evidence, "passed": passed})
@@ -70,21 +80,40 @@ func (m Model) grade(r Request) Reply {
 	return JSON(map[string]any{"results": results, "notes": ""})
 }
 
+// asks reports whether the model is asked about a criterion, of which the first
+// line is enough.
+func (m Model) asks(criterion string) bool {
+	return len(m.Criteria) == 0 || slices.ContainsFunc(m.Criteria, func(c string) bool {
+		first, _, _ := strings.Cut(strings.TrimSpace(c), "\n")
+		return first == criterion
+	})
+}
+
+func (m Model) confirm(r Request) Reply {
+	results := []any{}
+	for _, q := range Quotations(r.User) {
+		fits := m.asks(q.Criterion)
+		switch {
+		case fits && m.Fits != nil:
+			fits = m.Fits(q.Criterion, q.Text)
+		case fits && len(m.Criteria) == 0:
+			_, fits = m.Grade(q.Criterion, q.Text)
+		}
+		results = append(results, map[string]any{"id": q.ID, "fits": fits})
+	}
+	return JSON(map[string]any{"results": results})
+}
+
 // A Criterion is one of a grading prompt, with the id that its result must have.
 type Criterion struct {
 	ID   int
 	Text string
-	// Control says that no material fulfils it, so that only a model that does
-	// not look passes it.
-	Control bool
 }
 
-var (
-	criterionLine = regexp.MustCompile(`(?m)^(\d{5}): (.*)$`)
-	controlText   = regexp.MustCompile(`^The material contains the word [A-Z2-7]{26}\.$`)
-)
+var criterionLine = regexp.MustCompile(`(?m)^(\d{5}): (.*)$`)
 
-// Criteria returns the criteria of a grading prompt, the control among them.
+// Criteria returns the criteria of a grading prompt, the controls among them:
+// nothing tells them apart.
 func Criteria(user string) (all []Criterion) {
 	before, _, _ := strings.Cut(user, "\nThe material stands between")
 	if at := strings.LastIndex(before, "\nThe criteria, each after its id:\n"); at >= 0 {
@@ -93,7 +122,26 @@ func Criteria(user string) (all []Criterion) {
 	for _, match := range criterionLine.FindAllStringSubmatch(before, -1) {
 		id, err := strconv.Atoi(match[1])
 		if err == nil {
-			all = append(all, Criterion{ID: id, Text: match[2], Control: controlText.MatchString(match[2])})
+			all = append(all, Criterion{ID: id, Text: match[2]})
+		}
+	}
+	return all
+}
+
+// A Quotation is an item of the second prompt of a grading.
+type Quotation struct {
+	ID              int
+	Criterion, Text string
+}
+
+var quotationItem = regexp.MustCompile(`(?m)^(\d{5}): (.*)\n(?:(?s:.*?)\n)??BEGIN ([A-Z2-7]{26})\n(.*)\nEND [A-Z2-7]{26}$`)
+
+// Quotations returns the items of such a prompt.
+func Quotations(user string) (all []Quotation) {
+	_, items, _ := strings.Cut(user, "\nThe items, each with its id")
+	for _, match := range quotationItem.FindAllStringSubmatch(items, -1) {
+		if id, err := strconv.Atoi(match[1]); err == nil {
+			all = append(all, Quotation{ID: id, Criterion: match[2], Text: match[4]})
 		}
 	}
 	return all

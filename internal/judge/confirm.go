@@ -1,0 +1,136 @@
+package judge
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// maxQuotation is how much of a quotation is shown by itself, in bytes. It is
+// the only text of the material's author there, and must not be a second
+// material.
+const maxQuotation = 600
+
+// confirm asks a second time about what was passed, with the quotations and
+// without the material. What does not fit is not passed.
+func (j *Judge) confirm(ctx context.Context, r GradeRequest, made *controls, first Grading) (Grading, error) {
+	var fits map[int]bool
+	draw := func() Prompt {
+		c := newConfirmation(r, made, first.Results)
+		return Prompt{
+			Version: GradePromptVersion, System: confirmPrompt, User: c.text(), Schema: confirmSchema,
+			Check: func(answer string) (err error) {
+				fits, err = c.read(answer)
+				return err
+			},
+		}
+	}
+	p := draw()
+	p.Redraw = draw
+	rec := j.newRecord(GradePromptVersion, confirmSchema.Version)
+	rec.Seed, rec.Trial = r.Seed, r.Trial
+	done, err := j.model.complete(ctx, p, rec)
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Record.Usage.add(first.Record.Usage)
+	}
+	if err != nil {
+		return Grading{}, err
+	}
+	out := first
+	out.Record.Usage.add(done.Record.Usage)
+	out.Record.Repaired = first.Record.Repaired || done.Record.Repaired
+	for i := range out.Results {
+		if result := &out.Results[i]; result.Passed && !fits[result.ID] {
+			result.Passed, result.Refuted = false, true
+		}
+	}
+	out.Score = score(out.Results)
+	return out, nil
+}
+
+// confirmation is the second question of a grading.
+type confirmation struct {
+	task, code string
+	items      []quoted
+}
+
+// quoted is a criterion and a quotation for it.
+type quoted struct {
+	id        int
+	result    int // ID of the result that it is about, 0 for a control
+	criterion string
+	quotation string
+}
+
+// newConfirmation holds every quotation against the criterion that it is for,
+// and against a control.
+func newConfirmation(r GradeRequest, made *controls, results []Result) *confirmation {
+	c := &confirmation{task: r.task(), code: rand.Text()}
+	var quotations []string
+	for i, result := range results {
+		if !result.Passed {
+			continue
+		}
+		quotation, _ := cut(normalised(result.Evidence), maxQuotation)
+		quotation = inOneLine(quotation)
+		c.items = append(c.items, quoted{result: result.ID, criterion: strings.TrimSpace(r.Criteria[i]), quotation: quotation})
+		if !slices.Contains(quotations, quotation) {
+			quotations = append(quotations, quotation)
+		}
+	}
+	wanted := max(len(quotations), minControls, 4-len(c.items))
+	for i, control := range made.some(wanted) {
+		c.items = append(c.items, quoted{criterion: control, quotation: quotations[i%len(quotations)]})
+	}
+	for i, id := range randomIDs(len(c.items)) {
+		c.items[i].id = id
+	}
+	mathrand.Shuffle(len(c.items), func(i, k int) { c.items[i], c.items[k] = c.items[k], c.items[i] })
+	return c
+}
+
+func (c *confirmation) text() string {
+	var b strings.Builder
+	for _, i := range c.items {
+		fmt.Fprintf(&b, confirmItem, i.id, i.criterion, c.code, i.quotation)
+	}
+	return fmt.Sprintf(confirmUser, c.task, b.String(), c.code)
+}
+
+// read returns which results fit, if every item has an answer and no control
+// fits.
+func (c *confirmation) read(answer string) (map[int]bool, error) {
+	var got struct {
+		Results []struct {
+			ID   *int  `json:"id"`
+			Fits *bool `json:"fits"`
+		} `json:"results"`
+	}
+	if json.Unmarshal([]byte(answer), &got) != nil || got.Results == nil {
+		return nil, problem("the answer does not have the form of the schema")
+	}
+	fits, seen := map[int]bool{}, map[int]bool{}
+	for _, r := range got.Results {
+		if r.ID == nil || r.Fits == nil {
+			return nil, problem("a result lacks its id or its verdict")
+		}
+		at := slices.IndexFunc(c.items, func(i quoted) bool { return i.id == *r.ID })
+		if at < 0 || seen[*r.ID] {
+			return nil, problem("a result has an id that no item has, or that another result has")
+		}
+		seen[*r.ID] = true
+		if *r.Fits && c.items[at].result == 0 {
+			return nil, errControl
+		}
+		fits[c.items[at].result] = *r.Fits
+	}
+	if len(seen) != len(c.items) {
+		return nil, problem("an item has no result")
+	}
+	return fits, nil
+}
