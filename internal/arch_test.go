@@ -46,7 +46,7 @@ var layers = []layer{
 		"internal/judge", "internal/notify", "internal/outbound", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
 		"internal/transcripts",
 	}},
-	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/glob", "internal/lru", "internal/spool", "internal/stats"}},
+	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/flock", "internal/glob", "internal/lru", "internal/spool", "internal/stats"}},
 }
 
 const platform = "the platform"

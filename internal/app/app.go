@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -55,6 +56,7 @@ type App struct {
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	listener net.Listener
+	lock     *dataLock
 	// closing is closed when the process begins to stop, for answers that
 	// would not end by themselves.
 	closing chan struct{}
@@ -65,20 +67,26 @@ type App struct {
 // first organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
-	db, err := OpenDatabase(ctx, o.Config.Database)
-	if err != nil {
-		return nil, err
-	}
+	var db *store.DB
 	defer func() {
 		if err != nil {
 			a.close(db)
 		}
 	}()
+	if a.lock, err = lockData(ctx, o.Config); err != nil {
+		return nil, err
+	}
+	if db, err = OpenDatabase(ctx, o.Config.Database); err != nil {
+		return nil, err
+	}
 	if a.keyring, err = unlock(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
 		return nil, err
 	}
 	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
 		return nil, fmt.Errorf("addr: %w", err)
+	}
+	if err := a.lock.note(server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()}); err != nil {
+		return nil, err
 	}
 	if a.parts, err = a.wire(ctx, db, o.Version); err != nil {
 		return nil, err
@@ -95,7 +103,10 @@ func (a *App) close(db *store.DB) {
 	if a.listener != nil {
 		_ = a.listener.Close()
 	}
-	_ = db.Close()
+	if db != nil {
+		_ = db.Close()
+	}
+	a.lock.release()
 }
 
 // OpenDatabase opens the database and brings its schema up.
@@ -134,17 +145,40 @@ func (a *App) URL() string {
 
 // Run serves and works until ctx is done, then lets requests and jobs end.
 func (a *App) Run(ctx context.Context) error {
+	defer a.lock.release()
 	defer a.parts.db.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.serve(ctx) })
 	g.Go(func() error { return a.parts.auth.Run(ctx) })
 	if a.config.Has(config.Worker) {
-		g.Go(func() error { return a.parts.queue.Run(ctx) })
+		working, stop := context.WithCancel(ctx)
+		g.Go(func() error { return a.parts.queue.Run(working) })
+		g.Go(func() error { a.watchSchema(working, stop); return nil })
 	}
 	go giveBack()
 	err := g.Wait()
 	a.log.Info("stopped")
 	return err
+}
+
+// schemaInterval is how often a worker looks whether it still knows the schema.
+const schemaInterval = 5 * time.Second
+
+// watchSchema stops the jobs when a newer binary has brought the schema to a
+// version that this one does not work with. The process stays, and answers
+// that it is not ready.
+func (a *App) watchSchema(ctx context.Context, stop func()) {
+	defer stop()
+	for ctx.Err() == nil {
+		if err := a.parts.db.CheckSchema(ctx); fault.Is(err, fault.Conflict) {
+			a.log.Error("no more jobs are run", "error", err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(schemaInterval):
+		}
+	}
 }
 
 // giveBack returns the memory that only the start needed. Much of it is in the

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -79,27 +80,26 @@ func TestBootstrapKey(t *testing.T) {
 // TestReplicasStartAtOnce: one of them makes the first organisation, and its
 // key opens both.
 func TestReplicasStartAtOnce(t *testing.T) {
-	each(t, storetest.EmptyURL, func(t *testing.T, flags []string) {
-		replicas := make([]*app.App, 2)
-		var g errgroup.Group
-		for i := range replicas {
-			o := options(settings(t, flags...), io.Discard)
-			g.Go(func() (err error) {
-				replicas[i], err = app.New(t.Context(), o)
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		key := replicas[0].FirstKey + replicas[1].FirstKey
-		if len(key) != len("st_live_")+43 {
-			t.Fatalf("first keys %q and %q, want one", replicas[0].FirstKey, replicas[1].FirstKey)
-		}
-		for _, a := range replicas {
-			run(t, a, &logBuffer{}).me(t, key)
-		}
-	})
+	flags := []string{"--database-url", storetest.EmptyURL(t, "postgres"), "--secret-key", sealtest.Key(0)}
+	replicas := make([]*app.App, 2)
+	var g errgroup.Group
+	for i := range replicas {
+		o := options(settings(t, append(flags, "--data", t.TempDir())...), io.Discard)
+		g.Go(func() (err error) {
+			replicas[i], err = app.New(t.Context(), o)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	key := replicas[0].FirstKey + replicas[1].FirstKey
+	if len(key) != len("st_live_")+43 {
+		t.Fatalf("first keys %q and %q, want one", replicas[0].FirstKey, replicas[1].FirstKey)
+	}
+	for _, a := range replicas {
+		run(t, a, &logBuffer{}).me(t, key)
+	}
 }
 
 type me struct {

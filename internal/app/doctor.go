@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -53,9 +54,9 @@ func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
 	}
 	defer db.Close()
 	findings = append(findings, d.examineDatabase(ctx, db))
-	schema := examineSchema(ctx, db)
+	schema, known := examineSchema(ctx, db)
 	findings = append(findings, schema)
-	if schema.Status != exam.Good {
+	if !known {
 		return findings // what follows reads tables that may not be there
 	}
 	findings = append(findings, examineClock(ctx, db), examineKeys(ctx, db), examineClaims(ctx, d.Config, db), examineSecretKey(ctx, d.Config, db))
@@ -75,21 +76,27 @@ func (d *Doctor) examineDatabase(ctx context.Context, db *store.DB) exam.Finding
 	return exam.Fine("database", "%s answers", db.Dialect().Name())
 }
 
-func examineSchema(ctx context.Context, db *store.DB) exam.Finding {
+// examineSchema also reports whether this binary knows the tables.
+func examineSchema(ctx context.Context, db *store.DB) (_ exam.Finding, known bool) {
 	var version int64
 	err := db.Snapshot(ctx, func(tx *store.Tx) (err error) {
 		version, err = tx.SchemaVersion(ctx)
 		return err
 	})
-	switch newest := store.Newest(); {
-	case err != nil:
-		return exam.Fail("migrations", "cannot be read: %s", err)
-	case version < newest:
-		return exam.Warn("migrations", "the schema %d is older than this binary's %d; `whetstone serve` or `whetstone migrate` brings it up", version, newest)
-	case version > newest:
-		return exam.Fail("migrations", "the schema %d is newer than this binary's %d; use the newer binary", version, newest)
+	if err == nil {
+		err = db.CheckSchema(ctx)
 	}
-	return exam.Fine("migrations", "the schema is up to date (%d)", version)
+	switch newest := store.Newest(); {
+	case fault.Is(err, fault.Conflict):
+		return exam.Fail("migrations", "%s", err), false
+	case err != nil:
+		return exam.Fail("migrations", "cannot be read: %s", err), false
+	case version < newest:
+		return exam.Warn("migrations", "the schema %d is older than this binary's %d; `whetstone serve` or `whetstone migrate` brings it up", version, newest), false
+	case version > newest:
+		return exam.Warn("migrations", "the schema %d is newer than this binary's %d, which still works with it; upgrade this one, too", version, newest), true
+	}
+	return exam.Fine("migrations", "the schema is up to date (%d)", version), true
 }
 
 func examineKeys(ctx context.Context, db *store.DB) exam.Finding {

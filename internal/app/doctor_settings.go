@@ -11,12 +11,14 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
 )
 
 // examineSettings looks at what stands outside of the database.
 func (d *Doctor) examineSettings(ctx context.Context) []exam.Finding {
 	c := d.Config
-	findings := []exam.Finding{examineData(c), examineDisk(c), examineAddress(c)}
+	findings := []exam.Finding{examineData(c), examineDisk(c), examineServer(c), examineAddress(c)}
 	if c.SMTPURL != "" {
 		findings = append(findings, examineMail(ctx, c))
 	}
@@ -38,6 +40,10 @@ func examineData(c config.Config) exam.Finding {
 		return exam.Fail("data", "%s", err)
 	case !info.IsDir():
 		return exam.Fail("data", "%s is not a folder; set --data", c.Data)
+	}
+	switch err := c.CheckWritable(); {
+	case err != nil:
+		return exam.Fail("data", "%s", strings.TrimPrefix(err.Error(), "data: "))
 	case info.Mode().Perm()&0o077 != 0:
 		return exam.Warn("data", "%s is open to others (%s); run chmod 700 on it", c.Data, info.Mode().Perm())
 	}
@@ -74,6 +80,20 @@ func judgeDisk(where string, free, total, reserve uint64) exam.Finding {
 		return exam.Warn("disk", "%s; make room soon", left)
 	}
 	return exam.Fine("disk", "%s", left)
+}
+
+// examineServer says which process has the data folder, and whether the hooks
+// of the embedded code host reach it.
+func examineServer(c config.Config) exam.Finding {
+	s, running := runningServer(c.Data)
+	if !running {
+		return exam.Fine("server", "none runs on %s", c.Data)
+	}
+	hooks, err := git.ReadHookConfig(git.HookConfigPath(git.Dir(c.Data, string(c.RepohostURL))))
+	if c.Repohost == string(host.Git) && err == nil && s.URL != "" && hooks.URL != s.URL {
+		return exam.Warn("server", "%s runs, and the hooks of the repositories reach %s: restart it, it writes its own address into hook.json", s, hooks.URL)
+	}
+	return exam.Fine("server", "%s runs", s)
 }
 
 // examineAddress says when links would lead nowhere.

@@ -1,15 +1,20 @@
 package app_test
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -67,6 +72,58 @@ func TestNotReadyWithOldSchema(t *testing.T) {
 		}
 		s.wantReady(t, http.StatusServiceUnavailable, `{"status":"not ready","checks":{"database":"ok","migrations":"failed","blob":"ok"}}`)
 	})
+}
+
+// TestNewerSchema lets a newer binary upgrade the data under a running service.
+func TestNewerSchema(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		oldest int64
+		status int
+	}{
+		{"compatible", store.Newest(), http.StatusOK},
+		{"incompatible", store.Newest() + 1, http.StatusServiceUnavailable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, storetest.URL, func(t *testing.T, flags []string) {
+				s := start(t, settings(t, flags...))
+				db, err := store.Open(t.Context(), store.Options{URL: flags[1], MaxConns: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				storetest.Upgrade(t, db, store.Newest()+9, c.oldest)
+				s.wantStatus(t, "", c.status, "/readyz")
+				migrations := finding((&app.Doctor{Config: settings(t, flags...), Quick: true}).Examine(t.Context()), "migrations")
+				if c.status == http.StatusOK {
+					if err := s.stop(); err != nil {
+						t.Fatal(err)
+					}
+					start(t, settings(t, flags...))
+					if migrations.Status != exam.Advice {
+						t.Errorf("the doctor says %+v", migrations)
+					}
+					return
+				}
+				for !strings.Contains(s.log.String(), "no more jobs are run") {
+					select {
+					case <-t.Context().Done():
+						t.Fatal("jobs are run on")
+					case <-time.After(50 * time.Millisecond):
+					}
+				}
+				if err := s.stop(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := app.New(t.Context(), options(settings(t, flags...), io.Discard)); !fault.Is(err, fault.Conflict) {
+					t.Errorf("the next start: %v, want a Conflict", err)
+				}
+				if migrations.Status != exam.Broken {
+					t.Errorf("the doctor says %+v", migrations)
+				}
+			})
+		})
+	}
 }
 
 // wantReady compares the whole answer: it names the checks and nothing else.

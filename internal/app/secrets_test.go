@@ -272,9 +272,12 @@ func TestSecretKeyFile(t *testing.T) {
 	if err := errors.Join(os.Rename(aside, path), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	restart(t, key, "--data", data)
 	if f := finding((&app.Doctor{Config: settings(t, "--data", data), Quick: true}).Examine(t.Context()), "secret key"); f.Status != exam.Advice || !strings.Contains(f.Message, "chmod 600") {
 		t.Errorf("the doctor says of an open file %+v", f)
+	}
+	restart(t, key, "--data", data)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("after the next start: %v, %v; want it closed", info, err)
 	}
 }
 
@@ -403,8 +406,13 @@ func TestAuditRetention(t *testing.T) {
 			retention string
 			removed   int
 		}{{"0", 0}, {"3d", 0}, {"1d", 1}} {
-			s := start(t, settings(t, append(flags, "--roles", "web", "--retention-audit", c.retention)...))
-			if err := s.SweepAudit(t.Context()); err != nil {
+			if err := h.stop(); err != nil {
+				t.Fatal(err)
+			}
+			key := h.FirstKey
+			h.service = start(t, settings(t, append(flags, "--roles", "web", "--retention-audit", c.retention)...))
+			h.FirstKey = key
+			if err := h.SweepAudit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := len(h.entries(h.FirstKey, url.Values{})); got != before-c.removed {

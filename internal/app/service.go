@@ -105,12 +105,17 @@ func (p *parts) check(ctx context.Context) map[string]error {
 	return map[string]error{"database": database, "migrations": migrations, "blob": p.blobs.Check(ctx)}
 }
 
+// checkSchema fails while the schema is older than this binary, or newer
+// without being compatible.
 func checkSchema(ctx context.Context, db *store.DB) error {
 	pending, err := db.Pending(ctx)
-	if err == nil && pending {
-		err = errors.New("the schema is older than this binary")
+	if err != nil {
+		return err
 	}
-	return err
+	if pending {
+		return errors.New("the schema is older than this binary")
+	}
+	return db.CheckSchema(ctx)
 }
 
 func writeStatus(w http.ResponseWriter, status int, body map[string]any) {

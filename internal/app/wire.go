@@ -290,7 +290,11 @@ func (a *App) newHost(secret string) (host.Host, error) {
 		if err != nil {
 			return nil, err
 		}
-		return git.New(git.Options{Dir: git.Dir(c.Data, string(c.RepohostURL)), Program: program, URL: a.URL(), Secret: secret})
+		o := git.Options{Dir: git.Dir(c.Data, string(c.RepohostURL)), Program: program, URL: a.URL(), Secret: secret}
+		if a.lock == nil || !c.Has(config.Web) {
+			o.URL = "" // hooks reach the process that has the data folder and answers
+		}
+		return git.New(o)
 	}
 	web, err := outbound.New(outbound.Options{AllowPrivate: true, Timeout: time.Minute, MaxBody: host.MaxTarball})
 	if err != nil {

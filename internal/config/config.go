@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,14 +195,6 @@ func (d *Database) URL() string {
 		return string(d.DatabaseURL)
 	}
 	return "sqlite:" + filepath.Join(d.Data, "whetstone.db")
-}
-
-// MakeData makes the data folder, for nobody else's eyes.
-func (d *Database) MakeData() error {
-	if err := os.MkdirAll(d.Data, 0o700); err != nil {
-		return fault.Invalid("data", "data: cannot make the folder: %s", err)
-	}
-	return nil
 }
 
 func (d *Database) check() []fault.Issue {

@@ -2,9 +2,12 @@ package config_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -153,8 +156,33 @@ func TestMakeData(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = (&config.Database{Data: filepath.Join(file, "data")}).MakeData()
-	if !fault.Is(err, fault.Malformed) || !strings.HasPrefix(err.Error(), "data: cannot make the folder: ") {
+	if !fault.Is(err, fault.Malformed) || !strings.HasPrefix(err.Error(), "data: folder "+file) {
 		t.Errorf("below a file: %v, want a validation error on data", err)
+	}
+}
+
+// TestDataIsReadOnly uses a file system in which nobody makes files.
+func TestDataIsReadOnly(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /sys")
+	}
+	err := (&config.Database{Data: "/sys"}).MakeData()
+	if !fault.Is(err, fault.Malformed) || !strings.Contains(err.Error(), "/sys is") || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("got %v, want a validation error that says read-only", err)
+	}
+}
+
+func TestDataIsExplained(t *testing.T) {
+	d := &config.Database{Data: "/srv/w"}
+	for cause, want := range map[error]string{
+		syscall.ENOSPC: "the disk of folder /srv/w is full", syscall.EDQUOT: "is full",
+		syscall.EROFS: "/srv/w is on a read-only file system", syscall.EACCES: "/srv/w is read-only for user ",
+		syscall.EPERM: "read-only for user ", syscall.ENOTDIR: "/srv/w cannot be used: ",
+	} {
+		err := config.Explain(d, &fs.PathError{Op: "open", Path: "/srv/w/x", Err: cause})
+		if !fault.Is(err, fault.Malformed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", cause, err, want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/flock"
 )
 
 // stateName is where a Folder keeps what is not the agents' business: beside
@@ -82,7 +83,7 @@ func (f *Folder) take(ctx context.Context, waiting func()) (err error) {
 		return err
 	}
 	for tries := 0; ; tries++ {
-		ok, err := tryLock(f.busy)
+		ok, err := flock.Try(f.busy)
 		if ok || err != nil {
 			return err
 		}

@@ -21,7 +21,8 @@ var migrations embed.FS
 type Companion func(ctx context.Context, db *DB) error
 
 // Migrate brings the schema to this binary's version. Processes that start at
-// the same time wait for each other; a schema that is there is left alone.
+// the same time wait for each other; a schema that is there is left alone. One
+// that is newer than this binary is CheckSchema's to judge.
 func (db *DB) Migrate(ctx context.Context, companions ...Companion) error {
 	return db.MigrateTo(ctx, Newest(), companions...)
 }
@@ -58,13 +59,33 @@ func Migrations(d Dialect) fs.FS {
 	return sub
 }
 
-func migrateUp(ctx context.Context, dialect goose.Dialect, db *sql.DB, to int64) error {
-	provider, err := goose.NewProvider(dialect, db, Migrations(Dialect{postgres: dialect == goose.DialectPostgres}))
+// A migration is one run of Migrate, which has the lock.
+type migration struct {
+	db         *DB
+	to         int64
+	companions []Companion
+}
+
+func (m migration) run(ctx context.Context, dialect goose.Dialect, conns *sql.DB) error {
+	if err := m.db.CheckSchema(ctx); err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(dialect, conns, Migrations(m.db.Dialect()))
 	if err != nil {
 		return err
 	}
-	_, err = provider.UpTo(ctx, to)
-	return err
+	if _, err := provider.UpTo(ctx, m.to); err != nil {
+		return err
+	}
+	if err := m.db.noteOldest(ctx, m.to); err != nil {
+		return err
+	}
+	for _, up := range m.companions {
+		if err := up(ctx, m.db); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs.FS) (bool, error) {
@@ -78,6 +99,9 @@ func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs
 // migrate holds the lock in a database of its own beside ours: an exclusive
 // transaction there works on every system and dies with its process.
 func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
+	if err := makePrivate(e.path + ".lock"); err != nil {
+		return unwritable(e.path, err)
+	}
 	lock, err := sql.Open("sqlite", sqliteDSN(e.path+".lock", "busy_timeout(60000)"))
 	if err != nil {
 		return err
@@ -85,17 +109,14 @@ func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Compa
 	defer lock.Close()
 	lock.SetMaxOpenConns(1)
 	if _, err := lock.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
-		return fmt.Errorf("wait for another migration: %w", err)
+		return fmt.Errorf("wait for another migration: %w", unwritable(e.path, err))
 	}
 	db, err := sql.Open("sqlite", sqliteDSN(e.path))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if err := migrateUp(ctx, goose.DialectSQLite3, db, to); err != nil {
-		return err
-	}
-	return accompany(ctx, &DB{engine: e}, companions)
+	return unwritable(e.path, migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectSQLite3, db))
 }
 
 func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
@@ -117,23 +138,11 @@ func (e *postgresEngine) migrate(ctx context.Context, to int64, companions []Com
 	defer func() { _, _ = c.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock) }()
 	db := stdlib.OpenDBFromPool(e.pool)
 	defer db.Close()
-	if err := migrateUp(ctx, goose.DialectPostgres, db, to); err != nil {
-		return err
-	}
-	return accompany(ctx, &DB{engine: e}, companions)
+	return migration{&DB{engine: e}, to, companions}.run(ctx, goose.DialectPostgres, db)
 }
 
 func (e *postgresEngine) pending(ctx context.Context) (bool, error) {
 	db := stdlib.OpenDBFromPool(e.pool)
 	defer db.Close()
 	return hasPending(ctx, goose.DialectPostgres, db, Migrations(e.dialect()))
-}
-
-func accompany(ctx context.Context, db *DB, companions []Companion) error {
-	for _, up := range companions {
-		if err := up(ctx, db); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -40,14 +42,17 @@ const maxStatements = 1000
 
 const defaultReaders = 8
 
-func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, error) {
+func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine, err error) {
+	defer func() { err = unwritable(path, err) }()
 	if maxConns == 0 {
 		maxConns = defaultReaders
+	}
+	if err := makePrivate(path); err != nil {
+		return nil, err
 	}
 	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
 	e.group.Run, e.group.Max, e.group.MaxWaiting = e.runGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
-	var err error
 	if e.writers, err = sql.Open("sqlite", sqliteDSN(path, writerPragmas()...)); err != nil {
 		return nil, err
 	}
@@ -68,6 +73,37 @@ func openSQLite(ctx context.Context, path string, maxConns int) (*sqliteEngine, 
 	}
 	e.file, err = os.Stat(path)
 	return e, err
+}
+
+// makePrivate makes a database file that only its owner can read, whatever the
+// umask: SQLite gives the files beside it the same mode. A file that is there
+// stays as it is.
+func makePrivate(path string) error {
+	// It is not opened if it is there: to close it would be to release the locks
+	// that SQLite has on it in this process.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// unwritable says what keeps a database from being opened, where its driver
+// only says that it cannot be.
+func unwritable(path string, err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	refused := ok && (e.Code()&0xff == sqliteReadOnly || e.Code()&0xff == sqliteCantOpen)
+	switch {
+	case err == nil:
+		return nil
+	case refused, errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fault.New(fault.Unavailable, "the database %s cannot be written by this user: give the file and its folder to the user that runs Whetstone, "+
+			"and see that they are not on a read-only file system", path).Because(err)
+	}
+	return full(fault.Disk(err))
 }
 
 // writerPragmas let a transaction that touches many pages keep them in memory
@@ -129,11 +165,12 @@ func (e *sqliteEngine) inTx(ctx context.Context, fn func(*Tx) error) error {
 	return full(e.writer.inTx(ctx, fn))
 }
 
-// SQLite's result codes for a disk that takes no more; the lower eight bits
-// are the kind.
+// SQLite's result codes; the lower eight bits are the kind.
 const (
-	sqliteIOError = 10
-	sqliteFull    = 13
+	sqliteReadOnly = 8
+	sqliteIOError  = 10
+	sqliteFull     = 13
+	sqliteCantOpen = 14
 )
 
 // full gives the errors of a disk that takes no more their kind: the caller can
@@ -222,10 +259,17 @@ func (e *sqliteEngine) stats() Stats {
 // their turn fail. Closing twice is not an error.
 func (e *sqliteEngine) close() error { return e.closeOnce() }
 
+// closeAll leaves all data in the database file, so that a copy of it is
+// whole. It does not wait for other processes: while one of them reads, what is
+// in the write-ahead log stays there, as safe as before.
 func (e *sqliteEngine) closeAll() error {
 	<-e.turn
 	close(e.closed)
-	return errors.Join(e.readers.Close(), e.writer.conn.Close(), e.writers.Close())
+	err := e.readers.Close()
+	for _, pragma := range []string{"PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		_, _ = e.writer.conn.ExecContext(context.Background(), pragma)
+	}
+	return errors.Join(err, e.writer.conn.Close(), e.writers.Close())
 }
 
 // sqliteConn is a single connection with its prepared statements.

@@ -21,7 +21,8 @@ type Table struct {
 }
 
 // Tables lists the tables that our migrations made, each after those that it
-// refers to. Those of libraries are not among them.
+// refers to. Those of libraries, and that of the schema itself, are not among
+// them.
 func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 	defer fault.Wrap(&err, "list tables")
 	columns, parents := sqliteTableColumns, sqliteTableParents
@@ -42,7 +43,7 @@ func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 	}
 	byName := map[string]*Table{}
 	for _, c := range all {
-		if isForeign(c.table) {
+		if isForeign(c.table) || c.table == compatTable {
 			continue
 		}
 		if byName[c.table] == nil {

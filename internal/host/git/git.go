@@ -28,7 +28,8 @@ type Options struct {
 	Dir string
 	// Program is the path of our own binary, which the hooks run.
 	Program string
-	// URL is the address of this service, Secret signs what the hooks send.
+	// URL is the address of this service, Secret signs what the hooks send. An
+	// empty URL leaves the hooks to another process.
 	URL, Secret string
 }
 
@@ -38,7 +39,7 @@ type Host struct {
 	program string
 }
 
-// New makes the folder and writes down what its hooks need.
+// New makes the folder and writes down what its hooks need, if they reach us.
 func New(o Options) (*Host, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -48,6 +49,9 @@ func New(o Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{dir: dir, program: o.Program}
+	if o.URL == "" {
+		return h, nil
+	}
 	return h, writeHookConfig(dir, HookConfig{URL: o.URL, Secret: o.Secret})
 }
 

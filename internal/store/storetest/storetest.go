@@ -148,3 +148,16 @@ func templateName(t testing.TB) string {
 	}
 	return fmt.Sprintf("template_%x", hash.Sum(nil)[:8])
 }
+
+// Upgrade makes a database look as if a newer binary had migrated it, to a
+// version that works with binaries from oldest on; 0 says nothing of them.
+func Upgrade(t testing.TB, db *store.DB, version, oldest int64) {
+	t.Helper()
+	_, err := db.Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, $2)`, version, true)
+	if err == nil && oldest > 0 {
+		_, err = db.Exec(t.Context(), `INSERT INTO schema_compat (version, oldest) VALUES ($1, $2)`, version, oldest)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,4 +1,4 @@
-package install
+package flock
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ const (
 	lockViolation = syscall.Errno(33)
 )
 
-// tryLock takes the file for this process, until it is closed or the process
+// Try takes the file for this process, until it is closed or the process
 // ends. It reports false if another process has it.
-func tryLock(f *os.File) (bool, error) {
+func Try(f *os.File) (bool, error) {
 	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 	var where syscall.Overlapped
 	ok, _, err := lock.Call(f.Fd(), exclusive|failImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&where)))

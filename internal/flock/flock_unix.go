@@ -1,6 +1,8 @@
 //go:build unix
 
-package install
+// Package flock locks files between processes. The kernel releases a lock when
+// its process ends, however it ends.
+package flock
 
 import (
 	"errors"
@@ -8,9 +10,9 @@ import (
 	"syscall"
 )
 
-// tryLock takes the file for this process, until it is closed or the process
+// Try takes the file for this process, until it is closed or the process
 // ends. It reports false if another process has it.
-func tryLock(f *os.File) (bool, error) {
+func Try(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // descriptors are small
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil

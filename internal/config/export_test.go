@@ -1,0 +1,4 @@
+package config
+
+// Explain says what is wrong with a data folder.
+var Explain = (*Database).explain

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"io/fs"
+	"regexp"
+	"strconv"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// compatTable says for a version of the schema which binaries work with it, so
+// that a binary that is older than the schema knows whether it may go on. A
+// binary is known by the newest schema it has migrations for.
+//
+// A migration is taken to break all older binaries unless it says otherwise,
+// in a line of its own:
+//
+//	-- Oldest binary: 31
+//
+// That is right for a new table or for a column with a default, and for
+// removing what binaries from 31 on no longer use.
+const (
+	compatTable = "schema_compat"
+	compatSince = 31 // the migration that makes it
+)
+
+var oldestLine = regexp.MustCompile(`(?m)^-- Oldest binary: ([0-9]+)$`)
+
+// oldestBinary is the schema of the oldest binary that works with a version:
+// all migrations up to it must agree.
+func oldestBinary(files fs.FS, version int64) (oldest int64, err error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		number, err := goose.NumericComponent(name)
+		if err != nil {
+			return 0, err
+		}
+		if number > version {
+			continue
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return 0, err
+		}
+		if line := oldestLine.FindSubmatch(text); line != nil {
+			if number, err = strconv.ParseInt(string(line[1]), 10, 64); err != nil {
+				return 0, err
+			}
+		}
+		oldest = max(oldest, number)
+	}
+	return oldest, nil
+}
+
+// noteOldest writes down what a version demands, for binaries that do not know
+// its migrations.
+func (db *DB) noteOldest(ctx context.Context, version int64) error {
+	if version < compatSince {
+		return nil
+	}
+	oldest, err := oldestBinary(Migrations(db.Dialect()), version)
+	if err != nil {
+		return err
+	}
+	rows, err := db.Query(ctx, `SELECT COUNT(*) FROM schema_compat WHERE version = $1 AND oldest = $2`, version, oldest)
+	if n, err := One(rows, err, "Count", Value[int64]); err != nil || n > 0 {
+		return err // a schema that is there is left alone
+	}
+	_, err = db.Exec(ctx, `
+		INSERT INTO schema_compat (version, oldest) VALUES ($1, $2)
+		ON CONFLICT (version) DO UPDATE SET oldest = excluded.oldest`, version, oldest)
+	return err
+}
+
+// CheckSchema fails with a Conflict if the schema is newer than this binary
+// and does not say that the two work together.
+func (db *DB) CheckSchema(ctx context.Context) error {
+	var version, oldest int64
+	err := db.Snapshot(ctx, func(tx *Tx) (err error) {
+		if version, err = tx.SchemaVersion(ctx); err != nil || version <= Newest() {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT oldest FROM schema_compat WHERE version = $1`, version)
+		oldest, err = One(rows, err, "Version", Value[int64])
+		if fault.Is(err, fault.NotFound) {
+			oldest, err = version, nil // it is being migrated, or says nothing
+		}
+		return err
+	})
+	if err != nil || oldest <= Newest() {
+		return err
+	}
+	return fault.New(fault.Conflict, "the data has schema %d, which needs a Whetstone of schema %d or newer, and this one is of schema %d: "+
+		"start the version that upgraded the data, or restore the backup from before the upgrade into an empty place", version, oldest, Newest())
+}

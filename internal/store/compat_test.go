@@ -1,0 +1,93 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestNewerSchema opens data that a newer binary has upgraded.
+func TestNewerSchema(t *testing.T) {
+	newest := store.Newest()
+	for _, c := range []struct {
+		name   string
+		oldest int64 // 0 is none
+		says   string
+	}{
+		{"says nothing", 0, fmt.Sprintf("needs a Whetstone of schema %d", newest+9)},
+		{"needs a newer binary", newest + 1, fmt.Sprintf("needs a Whetstone of schema %d", newest+1)},
+		{"works with this one", newest, ""},
+		{"works with older ones", newest - 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				storetest.Upgrade(t, db, newest+9, c.oldest)
+				for what, err := range map[string]error{"CheckSchema": db.CheckSchema(t.Context()), "Migrate": db.Migrate(t.Context())} {
+					switch {
+					case c.says == "" && err != nil:
+						t.Errorf("%s: %v", what, err)
+					case c.says != "" && (!fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), c.says) ||
+						!strings.Contains(err.Error(), fmt.Sprintf("has schema %d", newest+9)) ||
+						!strings.Contains(err.Error(), fmt.Sprintf("this one is of schema %d", newest))):
+						t.Errorf("%s: %v, want a Conflict that says %q and both versions", what, err, c.says)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestMigrateNotesOldestBinary makes sure that a later, older binary finds
+// what this schema demands.
+func TestMigrateNotesOldestBinary(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		want, err := store.OldestBinary(store.Migrations(db.Dialect()), store.Newest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spoil := range []string{"", `DELETE FROM schema_compat`, `UPDATE schema_compat SET oldest = 1`} {
+			if spoil != "" {
+				if _, err := db.Exec(t.Context(), spoil); err != nil {
+					t.Fatal(err)
+				}
+				if err := db.Migrate(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rows, err := db.Query(t.Context(), `SELECT oldest FROM schema_compat WHERE version = $1`, store.Newest())
+			if got, err := store.One(rows, err, "Version", store.Value[int64]); err != nil || got != want {
+				t.Errorf("after %q: oldest %d, %v; want %d", spoil, got, err, want)
+			}
+		}
+	})
+}
+
+func TestOldestBinary(t *testing.T) {
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"00001_a.sql": "", "00002_b.sql": "-- Oldest binary: 1\n", "00003_c.sql": "-- +goose Up\n-- Oldest binary: 2\nSELECT 1;\n", "00005_d.sql": "-- oldest\n",
+		"00006_e.sql": "-- Oldest binary: 4\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	for version, want := range map[int64]int64{1: 1, 2: 1, 3: 2, 5: 5, 6: 5} {
+		if got, err := store.OldestBinary(files, version); err != nil || got != want {
+			t.Errorf("oldest binary for %d: %d, %v; want %d", version, got, err, want)
+		}
+	}
+	sqlite, err := store.OldestBinary(store.Migrations(store.Dialect{}), store.Newest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgres, err := store.OldestBinary(store.Migrations(storetest.Open(t, "postgres").Dialect()), store.Newest())
+	if err != nil || sqlite != postgres {
+		t.Errorf("sqlite's migrations work with binaries from %d on, postgres' from %d (%v): write the same lines into both", sqlite, postgres, err)
+	}
+}
