@@ -112,7 +112,7 @@ func TestSchedules(t *testing.T) {
 	const every = 500 * time.Millisecond
 	s := newSite(t, plan{Database: databaseURL(t, "postgres"), Settings: map[string]string{"alert-interval": every.String()}})
 	began := time.Now()
-	first, second := s.start(), s.start()
+	first, second := s.start(), s.start("--data", t.TempDir())
 	turns := func(servers ...*servertest.Server) (sum int) {
 		for _, server := range servers {
 			sum += scheduledRuns(t, s, server)

@@ -276,15 +276,16 @@ func (w *watched) String() string {
 // TestServe starts twice on the same data: the key is printed the first time.
 func TestServe(t *testing.T) {
 	data := t.TempDir()
+	const given = "st_test_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg"
 	firstKey := regexp.MustCompile(`(?m)^API key of the organisation "default", shown this once: (st_live_[0-9A-Za-z]{43})$`)
-	serve := func() (stdout, stderr string) {
+	serve := func(more ...string) (stdout, stderr string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		out, log := &watched{word: "\x00"}, &watched{word: "listening on http://127.0.0.1:", seen: make(chan struct{})}
 		program := &cli.Program{Version: "1.2.3", Stdout: out, Stderr: log}
 		code := make(chan int, 1)
 		go func() {
-			code <- program.Run(ctx, []string{"serve", "--data", data, "--addr", "127.0.0.1:0", "--log-level", "debug"})
+			code <- program.Run(ctx, append([]string{"serve", "--data", data, "--addr", "127.0.0.1:0", "--log-level", "debug"}, more...))
 		}()
 		select {
 		case <-log.seen:
@@ -311,5 +312,9 @@ func TestServe(t *testing.T) {
 	stdout, stderr = serve()
 	if strings.Contains(stdout+stderr, "st_live_") {
 		t.Errorf("the second start prints a key:\n%s%s", stdout, stderr)
+	}
+	stdout, stderr = serve("--data", t.TempDir(), "--bootstrap-key", given)
+	if strings.Contains(stdout+stderr, given) || !strings.Contains(stdout, "the one that was given as --bootstrap-key\n") {
+		t.Errorf("a key that was given:\n%s%s", stdout, stderr)
 	}
 }

@@ -29,9 +29,14 @@ func (c *serveCommand) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	// The key goes to standard output and nowhere else: logs are kept and read
-	// by others.
-	if a.FirstKey != "" {
+	// A key that was made goes to standard output and nowhere else: logs are kept
+	// and read by others. One that was given is known, and standard output may be
+	// a log, too.
+	switch {
+	case a.FirstKey == "":
+	case c.BootstrapKey != "":
+		fmt.Fprintln(p.Stdout, `API key of the organisation "default": the one that was given as --bootstrap-key`)
+	default:
 		fmt.Fprintf(p.Stdout, "API key of the organisation \"default\", shown this once: %s\n", a.FirstKey)
 	}
 	if c.Demo {
