@@ -288,8 +288,12 @@ func TestPrivateTarget(t *testing.T) {
 		if got := ada.outcome(literal); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if got := ada.outcome(name); !strings.Contains(got, "is a loopback address; set --allow-private-targets to allow it") {
-			t.Errorf("got %q, want a refusal", got)
+		const named = "failed after 1: <nil> refused: localhost resolves to a loopback address; set --allow-private-targets to allow it"
+		if got := ada.outcome(name); got != named {
+			t.Errorf("got %q, want %q", got, named)
+		}
+		if got := ada.post(alertsPath+"/"+name+"/test", nil).want(http.StatusOK).body; strings.Contains(string(got), "127.0.0.1") {
+			t.Errorf("the test tells the address behind a name: %s", got)
 		}
 		test := ada.post(alertsPath+"/"+literal+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
 		if test["status"] != "failed" || test["attempts"] != 1.0 {

@@ -229,6 +229,7 @@ func TestPrivateAddressIsNeverDialled(t *testing.T) {
 		"http://10.1.2.3:8080" + secretPath:   "refused: 10.1.2.3 is a private address; set --allow-private-targets to allow it",
 		"http://169.254.169.254" + secretPath: "refused: 169.254.169.254 is a link-local address; set --allow-private-targets to allow it",
 		"http://[::1]" + secretPath:           "refused: ::1 is a loopback address; set --allow-private-targets to allow it",
+		"http://localhost:9" + secretPath:     "refused: localhost resolves to a loopback address; set --allow-private-targets to allow it",
 	} {
 		got := s.Send(t.Context(), notify.Target{Channel: notify.ChatA, Address: address}, firing())
 		if got.Outcome != notify.Failed || got.Detail != want {

@@ -66,12 +66,16 @@ func TestDialHookRefuses(t *testing.T) {
 				if !outbound.IsRefused(err) || !fault.Is(err, fault.Denied) {
 					t.Fatalf("got %v, want a refusal", err)
 				}
-				want := " is " + r.is
+				want := "refused: name.example resolves to " + r.is
 				if r.own {
 					want += "; set --allow-private-targets to allow it"
 				}
-				if !strings.HasPrefix(err.Error(), "refused: ") || !strings.HasSuffix(err.Error(), want) {
-					t.Errorf("got %q, want it to end in %q", err, want)
+				if err.Error() != want {
+					t.Errorf("got %q, want %q", err, want)
+				}
+				literal := outbound.DialHook(t.Context(), outbound.Options{}, addr, addr)
+				if literal == nil || !strings.Contains(literal.Error(), " is "+r.is) {
+					t.Errorf("as a literal: got %v, want it to say %q", literal, r.is)
 				}
 				opened := outbound.DialHook(t.Context(), outbound.Options{AllowPrivate: true}, "name.example", addr)
 				if outbound.IsRefused(opened) == r.own {
@@ -82,6 +86,7 @@ func TestDialHookRefuses(t *testing.T) {
 	}
 }
 
+// TestDialHookMessage repeats an address that the user wrote.
 func TestDialHookMessage(t *testing.T) {
 	for addr, want := range map[string]string{
 		"10.0.0.1":          "refused: 10.0.0.1 is a private address; set --allow-private-targets to allow it",
@@ -89,7 +94,7 @@ func TestDialHookMessage(t *testing.T) {
 		"64:ff9b::10.0.0.1": "refused: 64:ff9b::a00:1 (10.0.0.1) is a private address; set --allow-private-targets to allow it",
 		"224.0.0.1":         "refused: 224.0.0.1 is a multicast address",
 	} {
-		err := outbound.DialHook(t.Context(), outbound.Options{}, "name.example", addr)
+		err := outbound.DialHook(t.Context(), outbound.Options{}, addr, addr)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", addr, err, want)
 		}

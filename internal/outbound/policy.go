@@ -36,20 +36,25 @@ func newPolicy(allowPrivate bool, allowList []string) (*policy, error) {
 }
 
 // check returns nil if the address, to which the host was resolved, may be
-// reached, and a refusal if not.
+// reached, and a refusal if not. Of a name the refusal tells only the range: an
+// address behind it may be known to the operator's network alone.
 func (p *policy) check(host string, addr netip.Addr) error {
 	addr = bare(addr)
 	s, ok := specialOf(addr)
 	if !ok {
 		return nil
 	}
+	subject := canonicalHost(host) + " resolves to"
+	if _, err := netip.ParseAddr(host); err == nil {
+		subject = s.String() + " is"
+	}
 	if !s.own {
-		return refuse("%s is %s", s, s.name)
+		return refuse("%s %s", subject, s.name)
 	}
 	if p.allowPrivate || p.hosts[canonicalHost(host)] || p.lists(addr) || p.lists(s.addr) {
 		return nil
 	}
-	return refuse("%s is %s; set --allow-private-targets to allow it", s, s.name)
+	return refuse("%s %s; set --allow-private-targets to allow it", subject, s.name)
 }
 
 func (p *policy) lists(addr netip.Addr) bool {

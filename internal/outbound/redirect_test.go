@@ -68,7 +68,7 @@ func TestRedirectRefused(t *testing.T) {
 	}{
 		{"private address", plain.URL, "http://10.0.0.1/x", "refused: 10.0.0.1 is a private address; set --allow-private-targets to allow it"},
 		{"scheme-relative", plain.URL, "//169.254.169.254/latest", "refused: 169.254.169.254 is a link-local address; set --allow-private-targets to allow it"},
-		{"name of a private address", plain.URL, "http://inside.example/x", "refused: 10.0.0.7 is a private address; set --allow-private-targets to allow it"},
+		{"name of a private address", plain.URL, "http://inside.example/x", "refused: inside.example resolves to a private address; set --allow-private-targets to allow it"},
 		{"downgrade", secure.URL, plain.URL, "refused: a redirect leads from https to http"},
 		{"scheme", plain.URL, "file:///etc/passwd", "refused: the target of a redirect: URL must begin with http:// or https://"},
 		{"credentials", plain.URL, "http://u:p@127.0.0.1/", "refused: the target of a redirect: URL must not contain a user name or a password"},

@@ -125,7 +125,11 @@ func TestFetchPrivate(t *testing.T) {
 	}
 	w.runner.HTTP = client
 	for _, ref := range []string{ref, "http://localhost:1/a", "http://[::1]:1/a", "http://0.0.0.0/a", "http://169.254.169.254/latest", "http://224.0.0.1/"} {
-		check(t, w.run(t, nil, taskpkg.Task{EnvironmentRef: ref}), taskpkg.Error, "fetch_refused")
+		got := w.run(t, nil, taskpkg.Task{EnvironmentRef: ref})
+		check(t, got, taskpkg.Error, "fetch_refused")
+		if strings.Contains(ref, "localhost") && !strings.Contains(got.Message, "localhost resolves to a loopback address") {
+			t.Errorf("of a name it says %q", got.Message)
+		}
 	}
 }
 
