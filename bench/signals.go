@@ -113,7 +113,7 @@ func newOrgKey(ctx context.Context, url, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, raw, err := service.CreateKey(ctx, auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "bench"})
+	_, raw, err := service.CreateKey(ctx, auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "bench", Relay: true})
 	return raw, err
 }
 

@@ -15,7 +15,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -58,6 +60,26 @@ func startService(t *testing.T) service {
 
 func (s service) client() *client.Client {
 	return client.New(client.Options{Server: s.url + "/", APIKey: s.key, UserAgent: "test"})
+}
+
+// relayKey makes a key that may name the contributors of signals.
+func (s service) relayKey(t *testing.T) string {
+	t.Helper()
+	db, err := app.OpenDatabase(t.Context(), s.config.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	people := &auth.Service{DB: db}
+	o, err := people.OrgByName(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, raw, err := people.IssueKey(t.Context(), auth.Holder{Role: access.Owner}, auth.NewKey{OrgID: o.ID, Name: "relay", Relay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // upload makes an upload of a skill whose SKILL.md has the text.

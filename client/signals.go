@@ -15,7 +15,8 @@ type Signal struct {
 	// SourceKey names the signal: one that the organisation has sent before
 	// counts no second time.
 	SourceKey string `json:"source_key"`
-	// UserCohort is the contributor; the caller if empty.
+	// UserCohort is the contributor, if the caller's key is a relay's; else the
+	// contributor is the caller.
 	UserCohort string `json:"user_cohort,omitempty"`
 }
 
@@ -34,7 +35,7 @@ func (c *Client) SendSignals(ctx context.Context, signals []Signal) (out Signals
 }
 
 // A SkillSignals is what contributors' signals say about a skill. Figures are
-// nil that would tell of fewer than three contributors.
+// nil that would tell of too few contributors.
 type SkillSignals struct {
 	SkillName    string    `json:"skill_name"`
 	Signals      *int64    `json:"signal_count"`
@@ -44,6 +45,7 @@ type SkillSignals struct {
 	Actionable   bool      `json:"actionable"`
 	LastSignalAt time.Time `json:"last_signal_at"` // the day
 	Suppressed   bool      `json:"suppressed"`
+	Reason       string    `json:"suppressed_reason"`
 }
 
 // A SignalsOverview is what contributors' signals say about all skills.
@@ -54,6 +56,7 @@ type SignalsOverview struct {
 	PendingProposals int            `json:"pending_proposals"`
 	Skills           []SkillSignals `json:"skills"`
 	Suppressed       bool           `json:"suppressed"`
+	Reason           string         `json:"suppressed_reason"`
 }
 
 // SignalsOverview tells what contributors' signals say about all skills of the

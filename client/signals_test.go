@@ -11,7 +11,9 @@ import (
 )
 
 func TestSendSignals(t *testing.T) {
-	c := startService(t).client()
+	s := startService(t)
+	s.key = s.relayKey(t)
+	c := s.client()
 	ctx := t.Context()
 	var signals []client.Signal
 	for _, cohort := range []string{"a", "b", "c"} {
@@ -46,7 +48,9 @@ func TestSendSignals(t *testing.T) {
 }
 
 func TestSubmitBundle(t *testing.T) {
-	c := startService(t).client()
+	s := startService(t)
+	s.key = s.relayKey(t)
+	c := s.client()
 	ctx := t.Context()
 	me := "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10"
 	bundle := json.RawMessage(`{"schema_version":"1.0","contributor_id":"0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f11","created_at":"2026-01-02T03:04:05Z",

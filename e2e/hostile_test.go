@@ -258,15 +258,16 @@ func (h *planter) reviews(source, suite string) {
 func (h *planter) contributions() {
 	h.t.Helper()
 	me := h.api(h.key, "GET", "/api/v1/me", nil)["user"].(object)["id"]
+	relay := h.text(h.post("/api/v1/keys", object{"name": evilName, "relay": true}), "api_key")
 	var signals []object
 	for i := range 15 {
 		signals = append(signals, object{
 			"skill_name": evilName, "signal_type": "missed_trigger", "source_key": evilName + fmt.Sprint(i), "confidence": 0.8, "user_cohort": evilName + fmt.Sprint(i%5),
 		})
 	}
-	h.post("/api/v1/signals", object{"signals": signals})
+	h.api(relay, "POST", "/api/v1/signals", object{"signals": signals})
 	for i := range 12 {
-		h.post("/api/v1/signals", object{
+		h.api(relay, "POST", "/api/v1/signals", object{
 			"version": 1, "skill_name": evilName, "signal_type": "skill_session", "user_cohort": evilName + fmt.Sprint(i%4), "client_version": evilName,
 			"signals": object{"triggered": false, "miss_detected": true, "query_bucket": "troubleshooting", "execution_grade": "F"},
 		})

@@ -213,7 +213,7 @@ type signals struct{ acked int }
 
 const (
 	signalsABatch = 8
-	cohorts       = 4 // as figures on fewer than three are withheld
+	cohorts       = 4
 )
 
 func (*signals) kind() string { return "signals" }

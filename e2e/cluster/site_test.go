@@ -64,7 +64,7 @@ func newSite(t *testing.T, p plan) *site {
 	settings := map[string]string{
 		"addr": "127.0.0.1:0", "data": p.Data, "database-url": p.Database, "bootstrap-key": firstKey,
 		"public-url": s.balancer.URL, "allow-private-targets": "true", "drain-timeout": "10s", "workers": "4",
-		"secret-key": secretKey,
+		"secret-key": secretKey, "signals-min-contributors": "1", // all of them are the owner's
 	}
 	if s.database == "" {
 		s.database = "sqlite:" + filepath.Join(p.Data, "whetstone.db")

@@ -89,6 +89,7 @@ type Caller struct {
 	Plan                Plan
 	Role                Role
 	Permissions         []Permission // the role's, narrowed by the key
+	Relay               bool         // the key passes on what others contribute
 }
 
 // May reports whether the caller has the permission.

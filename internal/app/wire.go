@@ -144,7 +144,7 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 		return err
 	}
 	p.community = &community.Service{DB: p.db, Quota: p.quota, Secret: secret}
-	p.signals = &signals.Service{DB: p.db, Secret: secret}
+	p.signals = &signals.Service{DB: p.db, Secret: secret, MinContributors: a.config.SignalsMinContributors}
 	p.proposals = &proposals.Service{
 		DB: p.db, Jobs: p.queue, Finder: proposalFinder{p.signals}, Describer: proposalDescriber{p.registry},
 	}

@@ -35,6 +35,7 @@ type keyOutput struct {
 	// CreatedByKey and Login tell what came of a stolen key.
 	CreatedByKey *string `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
 	Login        bool    `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
+	Relay        bool    `json:"relay" doc:"It may name the contributors of signals (user_cohort)"`
 }
 
 func newKeyOutput(k Key) keyOutput {
@@ -42,7 +43,7 @@ func newKeyOutput(k Key) keyOutput {
 		ID: k.ID, UserID: k.UserID, Name: k.Name, Prefix: k.Prefix, Permissions: k.Permissions,
 		CreatedAt: httpapi.Time(k.CreatedAt), LastUsedAt: httpapi.NullTime(k.LastUsedAt),
 		ExpiresAt: httpapi.NullTime(k.ExpiresAt), RevokedAt: httpapi.NullTime(k.RevokedAt),
-		CreatedByKey: k.CreatedByKey, Login: k.Login,
+		CreatedByKey: k.CreatedByKey, Login: k.Login, Relay: k.Relay,
 	}
 }
 
@@ -94,6 +95,7 @@ type createKeyInput struct {
 		Name        string              `json:"name" minLength:"1" maxLength:"100" example:"CI"`
 		Permissions []access.Permission `json:"permissions,omitempty" example:"[\"read\",\"registry:push\"]" doc:"Narrows what the key may do"`
 		ExpiresAt   *httpapi.Time       `json:"expires_at,omitempty" doc:"Not later than that of the key that makes it; omitted: the same"`
+		Relay       bool                `json:"relay,omitempty" doc:"For a server that passes signals on: it may name their contributors (user_cohort), and you vouch that each is a person"`
 	}
 }
 
@@ -104,7 +106,7 @@ type createKeyOutput struct {
 
 func (s *Service) createKey(ctx context.Context, in createKeyInput) (createKeyOutput, error) {
 	k, raw, err := s.CreateKeyFor(ctx, access.From(ctx), NewKey{
-		Name: in.Body.Name, Permissions: in.Body.Permissions, ExpiresAt: (*time.Time)(in.Body.ExpiresAt),
+		Name: in.Body.Name, Permissions: in.Body.Permissions, ExpiresAt: (*time.Time)(in.Body.ExpiresAt), Relay: in.Body.Relay,
 	})
 	return createKeyOutput{Key: newKeyOutput(k), APIKey: raw}, err
 }

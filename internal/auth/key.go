@@ -34,6 +34,8 @@ type Key struct {
 	// Login says that it came from a device login: it is revoked together with the
 	// key that approved it.
 	Login bool
+	// Relay says that the key passes on what others contribute, and may name them.
+	Relay bool
 }
 
 // State says whether a key is active, expired or revoked.
@@ -65,6 +67,7 @@ type NewKey struct {
 	Name        string
 	Permissions []access.Permission // nil: all that the role gives
 	ExpiresAt   *time.Time
+	Relay       bool
 
 	createdByKey *string
 	login        bool

@@ -225,7 +225,7 @@ func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error)
 func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
-		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt, CreatedByKey: n.createdByKey, Login: n.login,
+		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt, CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay,
 	}
 	if err := insertKey(ctx, tx, k, hash(raw)); err != nil {
 		return k, raw, err
@@ -236,7 +236,7 @@ func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, str
 func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: k.OrgID, Action: action, Target: audit.Target{Kind: "key", ID: k.ID, Name: k.Name},
-		Detail: audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt},
+		Detail: audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt, "relay": k.Relay},
 	})
 }
 

@@ -12,7 +12,7 @@ const (
 	orgColumns  = `id, name, plan, created_at`
 	userColumns = `id, org_id, email, name, role, created_at`
 	keyColumns  = `id, org_id, user_id, name, prefix, permissions, created_at, last_used_at, expires_at, revoked_at,
-		created_by_key, login`
+		created_by_key, login, relay`
 )
 
 func scanOrg(row store.Row) (o Organisation, err error) {
@@ -28,7 +28,8 @@ func scanUser(row store.Row) (u User, err error) {
 func scanKey(row store.Row) (k Key, err error) {
 	var permissions *string
 	err = row.Scan(&k.ID, &k.OrgID, &k.UserID, &k.Name, &k.Prefix, &permissions, store.Time(&k.CreatedAt),
-		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt), &k.CreatedByKey, &k.Login)
+		store.NullTime(&k.LastUsedAt), store.NullTime(&k.ExpiresAt), store.NullTime(&k.RevokedAt), &k.CreatedByKey, &k.Login,
+		&k.Relay)
 	if permissions != nil {
 		k.Permissions = splitPermissions(*permissions)
 	}
@@ -106,10 +107,11 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
 		permissions = &joined
 	}
 	_, err := q.Exec(ctx, `
-		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login,
+			relay)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt),
-		k.CreatedByKey, k.Login)
+		k.CreatedByKey, k.Login, k.Relay)
 	return err
 }
 
@@ -180,7 +182,7 @@ type holder struct {
 	revokedAt *time.Time
 }
 
-const holderColumns = `k.id, k.hash, k.permissions, k.expires_at, k.revoked_at, u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
+const holderColumns = `k.id, k.hash, k.permissions, k.expires_at, k.revoked_at, k.relay, u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
 	rows, err := q.Query(ctx, `
@@ -197,7 +199,7 @@ func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	c := &h.caller
 	var permissions *string
 	err = row.Scan(append([]any{
-		&c.KeyID, &h.hash, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt),
+		&c.KeyID, &h.hash, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay,
 		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
 	}, more...)...)
 	var names []access.Permission

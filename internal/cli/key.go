@@ -26,6 +26,7 @@ type keyCreate struct {
 	Permissions     []access.Permission `env:"-" help:"Permissions that the key is narrowed to, e.g. telemetry:write for a machine that reports sessions."`
 	Name            string              `env:"-" default:"command line" help:"What the key is for."`
 	Expires         config.Duration     `env:"-" placeholder:"30d" help:"How long the key lives; for ever when empty."`
+	Relay           bool                `env:"-" help:"For a server that passes on contributors' signals: the key may name them (user_cohort)."`
 }
 
 type keyCreateOutput struct {
@@ -36,12 +37,13 @@ type keyCreateOutput struct {
 	Plan        access.Plan         `json:"plan"`
 	Role        access.Role         `json:"role"`
 	Permissions []access.Permission `json:"permissions"`
+	Relay       bool                `json:"relay"`
 }
 
 // Run makes a key.
 func (c *keyCreate) Run(ctx context.Context, p *Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
-		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions}
+		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions, Relay: c.Relay}
 		if c.Expires > 0 {
 			at := time.Now().Add(time.Duration(c.Expires))
 			n.ExpiresAt = &at
@@ -50,7 +52,7 @@ func (c *keyCreate) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		out := keyCreateOutput{k.ID, raw, o.ID, u.ID, o.Plan, u.Role, c.Permissions}
+		out := keyCreateOutput{k.ID, raw, o.ID, u.ID, o.Plan, u.Role, c.Permissions, c.Relay}
 		if out.Permissions == nil {
 			out.Permissions = u.Role.Permissions()
 		}
@@ -75,6 +77,7 @@ type keyOutput struct {
 	RevokedAt   *httpapi.Time       `json:"revoked_at"`
 	CreatedBy   *string             `json:"created_by_key"`
 	Login       bool                `json:"login"`
+	Relay       bool                `json:"relay"`
 }
 
 // maxListed bounds a listing; an organisation with more keys has a problem
@@ -93,6 +96,7 @@ func (c *keyList) Run(ctx context.Context, p *Program) error {
 			out[i] = keyOutput{
 				k.ID, k.UserID, k.Name, k.Prefix, k.Permissions, httpapi.Time(k.CreatedAt),
 				httpapi.NullTime(k.LastUsedAt), httpapi.NullTime(k.ExpiresAt), httpapi.NullTime(k.RevokedAt), k.CreatedByKey, k.Login,
+				k.Relay,
 			}
 		}
 		return p.print(out, func(w io.Writer) {

@@ -76,6 +76,8 @@ type Config struct {
 	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
 	RetentionAudit   Age      `default:"0" placeholder:"0" help:"How long the audit log is kept; 0 keeps it for ever."`
 
+	SignalsMinContributors int `default:"3" placeholder:"N" help:"Contributors that a figure of signals must have to be shown; 1 where all people know each other."`
+
 	Quota       quota.Limits `default:"free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited" placeholder:"PLAN=BYTES,..." help:"Most bytes that an organisation may store, by its plan; plans that are not named keep their default."`
 	DiskReserve quota.Bytes  `default:"512MiB" placeholder:"BYTES" help:"Free space of --data below which only deletes and sign-ins are served; a twentieth of the disk if that is less; 0 is none."`
 
@@ -176,6 +178,9 @@ func (c *Config) Check() error {
 	}
 	if c.JudgeConcurrency < 1 || c.JudgeConcurrency > 1000 {
 		bad("judge-concurrency", "must lie between 1 and 1000")
+	}
+	if c.SignalsMinContributors < 1 || c.SignalsMinContributors > 100 {
+		bad("signals-min-contributors", "must lie between 1 and 100")
 	}
 	if c.Workers < 1 || c.Workers > 1000 {
 		bad("workers", "must lie between 1 and 1000")

@@ -59,7 +59,9 @@ func (f *filling) signal(ctx context.Context, who, week int, skill string, sessi
 	if err != nil {
 		return err
 	}
-	_, err = f.Signals.Ingest(ctx, f.owner, body)
+	relay := f.owner
+	relay.Relay = true // it names contributors
+	_, err = f.Signals.Ingest(ctx, relay, body)
 	return err
 }
 

@@ -93,7 +93,7 @@ func (w *world) member(o auth.Organisation, role access.Role) *client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, raw, err := w.auth.CreateKey(w.t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test"})
+	_, raw, err := w.auth.CreateKey(w.t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test", Relay: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}

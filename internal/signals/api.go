@@ -32,7 +32,7 @@ func (s *Service) Mount(a *httpapi.API) {
 // type of signals decides what the other fields must be.
 type Body struct {
 	Signals         any    `json:"signals" doc:"1 to 1000 objects of skill_name, signal_type, confidence, source_key and perhaps user_cohort; or, for one session, an object of triggered, invocation_type, execution_grade, query_bucket and miss_detected, all of them optional"`
-	UserCohort      string `json:"user_cohort,omitempty" maxLength:"128" doc:"The contributor; the user behind the key if missing"`
+	UserCohort      string `json:"user_cohort,omitempty" maxLength:"128" doc:"The contributor, if the key is a relay's; else it is the user behind the key"`
 	Version         int    `json:"version,omitempty" enum:"1" doc:"With one session"`
 	SkillName       string `json:"skill_name,omitempty" maxLength:"200" doc:"With one session: required"`
 	SignalType      string `json:"signal_type,omitempty" maxLength:"64" example:"skill_session" doc:"With one session: required"`
@@ -59,6 +59,8 @@ type ingestOutput struct {
 	Accepted   *int   `json:"accepted,omitempty" doc:"New signals; with a batch"`
 	Duplicates *int   `json:"duplicates,omitempty" doc:"Signals that were there already; with a batch"`
 
+	Warnings []string `json:"warnings,omitempty" doc:"What of the body was not used, and what to do about it"`
+
 	session bool
 }
 
@@ -76,7 +78,27 @@ func (s *Service) ingest(ctx context.Context, in ingestInput) (ingestOutput, err
 	if !r.Session {
 		out.Accepted, out.Duplicates = &r.Accepted, &r.Duplicates
 	}
+	if r.NotRelay {
+		out.Warnings = []string{notRelay}
+	}
 	return out, err
+}
+
+// notRelay tells a sender why its cohorts do not count.
+const notRelay = "user_cohort was not used: this key is not a relay's, so its signals count as those of its user; " +
+	"a server that passes on signals of others needs a key made with `whetstone key create --relay`"
+
+// Withholding says that something is not shown, and why.
+type Withholding struct {
+	Suppressed bool   `json:"suppressed,omitempty" doc:"Something is withheld: it would tell of too few contributors"`
+	Reason     string `json:"suppressed_reason,omitempty" doc:"Why, and what would show it; with suppressed"`
+}
+
+func (s *Service) withholding(suppressed bool) Withholding {
+	if !suppressed {
+		return Withholding{}
+	}
+	return Withholding{true, s.Withheld()}
 }
 
 type aggregatesInput struct {
@@ -123,7 +145,7 @@ type totalsOutput struct {
 	Signals      *int64 `json:"signals" doc:"Over the rows that are shown"`
 	Skills       int    `json:"skills"`
 	Contributors *int   `json:"contributors" doc:"Null if unknown or withheld"`
-	Suppressed   bool   `json:"suppressed,omitempty" doc:"Some rows are withheld"`
+	Withholding
 }
 
 type rowOutput struct {
@@ -133,7 +155,7 @@ type rowOutput struct {
 	Signals      *int64   `json:"signal_count" doc:"Null if withheld"`
 	Contributors *int     `json:"contributor_count" doc:"Null if withheld"`
 	Confidence   *float64 `json:"avg_confidence" doc:"Null if withheld, or if not every signal has one"`
-	Suppressed   bool     `json:"suppressed,omitempty" doc:"Withheld: fewer than three contributors could be singled out"`
+	Withholding
 }
 
 type aggregatesOutput struct {
@@ -149,8 +171,11 @@ func (s *Service) aggregates(ctx context.Context, in aggregatesInput) (aggregate
 	}
 	rows, t, err := s.Aggregates(ctx, access.From(ctx).OrgID, q)
 	return aggregatesOutput{
-		GeneratedAt: httpapi.Time(time.Now()), Totals: totalsOutput(t),
-		Aggregates: each(rows, func(r Row) rowOutput { return rowOutput(r) }),
+		GeneratedAt: httpapi.Time(time.Now()),
+		Totals:      totalsOutput{t.Signals, t.Skills, t.Contributors, s.withholding(t.Suppressed)},
+		Aggregates: each(rows, func(r Row) rowOutput {
+			return rowOutput{r.SkillName, r.Type, r.Bucket, r.Signals, r.Contributors, r.Confidence, s.withholding(r.Suppressed)}
+		}),
 	}, err
 }
 
@@ -171,15 +196,15 @@ type summaryOutput struct {
 	Contributors *int         `json:"contributor_count" doc:"Null if withheld"`
 	TriggerRate  *float64     `json:"trigger_rate" doc:"Of the sessions that say"`
 	MissRate     *float64     `json:"miss_rate" doc:"Of the sessions that say"`
-	Actionable   bool         `json:"actionable" doc:"Ten signals at least, of three contributors"`
+	Actionable   bool         `json:"actionable" doc:"Ten signals at least, of enough contributors to be shown"`
 	LastSignalAt httpapi.Time `json:"last_signal_at" doc:"The day, at midnight: the moment would be one person's"`
-	Suppressed   bool         `json:"suppressed,omitempty" doc:"Fewer than three contributors"`
+	Withholding
 }
 
-func newSummaryOutput(s Summary) summaryOutput {
+func (s *Service) newSummaryOutput(sum Summary) summaryOutput {
 	return summaryOutput{
-		SkillName: s.SkillName, Signals: s.Signals, Contributors: s.Contributors, TriggerRate: s.TriggerRate, MissRate: s.MissRate,
-		Actionable: s.Actionable, LastSignalAt: httpapi.Time(s.LastDay), Suppressed: s.Suppressed,
+		SkillName: sum.SkillName, Signals: sum.Signals, Contributors: sum.Contributors, TriggerRate: sum.TriggerRate, MissRate: sum.MissRate,
+		Actionable: sum.Actionable, LastSignalAt: httpapi.Time(sum.LastDay), Withholding: s.withholding(sum.Suppressed),
 	}
 }
 
@@ -190,14 +215,14 @@ type overviewOutput struct {
 	ActiveSkills int             `json:"active_skills"`
 	Pending      int             `json:"pending_proposals"`
 	Skills       []summaryOutput `json:"skills" nullable:"false"`
-	Suppressed   bool            `json:"suppressed,omitempty" doc:"Some skills are left out of the totals"`
+	Withholding
 }
 
 func (s *Service) overview(ctx context.Context, _ struct{}) (overviewOutput, error) {
 	o, err := s.Overview(ctx, access.From(ctx).OrgID)
 	return overviewOutput{
 		Source: newSource(ctx), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
-		Pending: o.Pending, Skills: each(o.Skills, newSummaryOutput), Suppressed: o.Suppressed,
+		Pending: o.Pending, Skills: each(o.Skills, s.newSummaryOutput), Withholding: s.withholding(o.Suppressed),
 	}, err
 }
 
@@ -214,7 +239,7 @@ type weekOutput struct {
 	Week         string `json:"week" example:"2026-W07"`
 	Signals      *int64 `json:"signals" doc:"Null if withheld"`
 	Contributors *int   `json:"contributors" doc:"Null if withheld"`
-	Suppressed   bool   `json:"suppressed,omitempty"`
+	Withholding
 }
 
 type skillOutput struct {
@@ -224,18 +249,20 @@ type skillOutput struct {
 	Grades      map[string]*int64 `json:"grade_distribution" doc:"A, B, C and F; null if withheld"`
 	Invocations map[string]*int64 `json:"invocation_types" doc:"explicit, implicit, contextual and missed; null if withheld"`
 	Weekly      []weekOutput      `json:"weekly" nullable:"false" doc:"Oldest first"`
-	Suppressed  bool              `json:"suppressed,omitempty" doc:"Something is withheld"`
+	Withholding
 }
 
 func (s *Service) skill(ctx context.Context, in skillInput) (skillOutput, error) {
 	d, err := s.Skill(ctx, access.From(ctx).OrgID, in.Name)
 	out := skillOutput{
 		Source: newSource(ctx), Missed: each(d.Missed, func(c Count) countOutput { return countOutput(c) }),
-		Grades: d.Grades, Invocations: d.Invocations, Suppressed: d.Suppressed,
-		Weekly: each(d.Weekly, func(w Week) weekOutput { return weekOutput(w) }),
+		Grades: d.Grades, Invocations: d.Invocations, Withholding: s.withholding(d.Suppressed),
+		Weekly: each(d.Weekly, func(w Week) weekOutput {
+			return weekOutput{w.Week, w.Signals, w.Contributors, s.withholding(w.Suppressed)}
+		}),
 	}
 	if d.Skill != nil {
-		skill := newSummaryOutput(*d.Skill)
+		skill := s.newSummaryOutput(*d.Skill)
 		out.Skill = &skill
 	}
 	return out, err

@@ -42,7 +42,7 @@ func (a *attacker) eliminate() {
 	}
 	for _, target := range a.targets() {
 		n, people := a.truth(target)
-		if people > 0 && people < 3 && equations.spans(vector(target, len(a.list))) {
+		if people > 0 && people < a.k && equations.spans(vector(target, len(a.list))) {
 			a.Fatalf("equations tell of %d signals of %d contributors: %v", n, people, a.describe(target))
 		}
 	}
@@ -126,7 +126,7 @@ func (a *attacker) targets() map[string]*big.Int {
 func (a *attacker) countPeople() {
 	for _, whole := range a.people {
 		for _, part := range a.people {
-			if new(big.Int).AndNot(part.set, whole.set).Sign() == 0 && !harmless(whole.n-part.n) {
+			if new(big.Int).AndNot(part.set, whole.set).Sign() == 0 && !a.harmless(whole.n-part.n) {
 				a.Fatalf("%d contributors of %v and %d of %v", whole.n, a.describe(whole.set), part.n, a.describe(part.set))
 			}
 		}
@@ -149,13 +149,13 @@ func (a *attacker) overlap(weekly bool) {
 			sum += people
 			all.Or(all, row.set)
 		}
-		if _, people := a.truth(whole); all.Cmp(whole) == 0 && !harmless(sum-people) {
+		if _, people := a.truth(whole); all.Cmp(whole) == 0 && !a.harmless(sum-people) {
 			a.Fatalf("the parts of %s have %d contributors more than it has", skill, sum-people)
 		}
 	}
 }
 
-func harmless(n int) bool { return n == 0 || n >= 3 || n <= -3 }
+func (a *attacker) harmless(n int) bool { return n == 0 || n >= a.k || n <= -a.k }
 
 // countRows looks for hidden rows that are as many as the signals in them.
 func (a *attacker) countRows() {

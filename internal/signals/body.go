@@ -62,7 +62,22 @@ type reader struct {
 	service *Service
 	caller  access.Caller
 	now     time.Time
+	user    string // the contributor behind the key
 	issues  []fault.Issue
+	// notRelay says that a cohort was named with a key that is no relay's.
+	notRelay bool
+}
+
+// contributor is who a cohort is counted as. Whoever could name any number of
+// cohorts could make a crowd around one person's figures, so only a relay is
+// believed, for which the organisation vouches; all others are one contributor,
+// the user behind the key.
+func (r *reader) contributor(cohort string) string {
+	if !r.caller.Relay {
+		r.notRelay = true
+		return r.user
+	}
+	return r.service.contributor(r.caller.OrgID, "cohort", cohort)
 }
 
 func (r *reader) issue(path, format string, args ...any) {
@@ -81,9 +96,9 @@ func (r *reader) err() error {
 // batch reads the array of signals. Only if that fails is it looked at piece
 // by piece, for the place of what is wrong.
 func (r *reader) batch(e envelope) []Signal {
-	by := r.service.contributor(r.caller.OrgID, "user", r.caller.UserID)
+	by := r.user
 	if cohort := r.text(fields{"user_cohort": e.UserCohort}, "user_cohort", maxCohort); cohort != "" {
-		by = r.service.contributor(r.caller.OrgID, "cohort", cohort)
+		by = r.contributor(cohort)
 	}
 	var wires []wireSignal
 	if fastjson.Unmarshal(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
@@ -134,7 +149,7 @@ func (r *reader) signal(path string, w wireSignal, by string) Signal {
 	s.Type = r.bounded(path, "signal_type", w.SignalType, maxType)
 	s.SourceKey = r.bounded(path, "source_key", w.SourceKey, maxSourceKey)
 	if w.UserCohort != nil {
-		s.Contributor = r.service.contributor(r.caller.OrgID, "cohort", r.bounded(path, "user_cohort", w.UserCohort, maxCohort))
+		s.Contributor = r.contributor(r.bounded(path, "user_cohort", w.UserCohort, maxCohort))
 	}
 	switch {
 	case w.Confidence == nil:
@@ -227,9 +242,9 @@ func (r *reader) session(f, inner fields) Signal {
 		Type:      r.bounded("", "signal_type", read[string](r, f, "", "signal_type", "text"), maxType),
 		Day:       r.weekOf(f),
 	}
-	s.Contributor = r.service.contributor(r.caller.OrgID, "user", r.caller.UserID)
+	s.Contributor = r.user
 	if cohort := r.text(f, "user_cohort", maxCohort); cohort != "" {
-		s.Contributor = r.service.contributor(r.caller.OrgID, "cohort", cohort)
+		s.Contributor = r.contributor(cohort)
 	}
 	if version := read[float64](r, f, "", "version", "1"); version != nil && *version != 1 {
 		r.issue("version", "version must be 1")

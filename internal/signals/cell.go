@@ -129,7 +129,7 @@ type cell struct {
 	place
 	signals       int64
 	contributors  int
-	few           []string // the contributors, while there are fewer than three
+	few           []string // the contributors, while there are fewer than k
 	confidenceSum int64
 	lastDay       int64
 }

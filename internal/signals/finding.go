@@ -22,8 +22,13 @@ type Finding struct {
 // missedTrigger is the type of event that says that a skill was missed.
 const missedTrigger = "missed_trigger"
 
+// minFinders is how many contributors a finding must have, even where figures
+// of fewer are shown: what one person noticed is no finding.
+const minFinders = 3
+
 // Findings lists what an organisation's signals say should change. Each is
-// backed by ten signals at least, of three contributors.
+// backed by ten signals at least, of minFinders contributors or of as many as
+// a figure needs to be shown.
 func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, err error) {
 	defer fault.Wrap(&err, "findings")
 	f, err := s.forest(ctx, orgID, "", skillLevel, kindLevel, weekLevel, stateLevel, gradeLevel, queryLevel)
@@ -41,8 +46,8 @@ func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, er
 // findings lists those of one kind of signals.
 func (n *node) findings(skill *node) []Finding {
 	var all []Finding
-	add := func(name string, signals int64, buckets []*node) {
-		if signals < actionable {
+	add := func(name string, signals int64, people int, buckets []*node) {
+		if signals < actionable || people < minFinders {
 			return
 		}
 		f := Finding{
@@ -58,24 +63,26 @@ func (n *node) findings(skill *node) []Finding {
 		all = append(all, f)
 	}
 	if n.shown && n.form == event && n.kind == missedTrigger {
-		add(missedTrigger, n.signals, nil)
+		add(missedTrigger, n.signals, n.contributors, nil)
 	}
 	for _, state := range n.below[stateLevel] {
 		switch {
 		case !state.shown:
 		case state.class == string(Missed):
-			add("missed_session", state.signals, state.below[queryLevel])
+			add("missed_session", state.signals, state.contributors, state.below[queryLevel])
 		case state.class == string(Triggered):
-			add("low_grade", lowGraded(state), state.below[gradeLevel])
+			signals, people := lowGraded(state)
+			add("low_grade", signals, people, state.below[gradeLevel])
 		}
 	}
 	return all
 }
 
 // lowGraded counts the sessions graded C or F that are shown, if they are a
-// quarter at least of those with a grade that are shown.
-func lowGraded(state *node) int64 {
-	var low, all int64
+// quarter at least of those with a grade that are shown, and the contributors
+// of one of the two grades, who may be the other's as well.
+func lowGraded(state *node) (low int64, people int) {
+	var all int64
 	for _, grade := range state.below[gradeLevel] {
 		if !grade.shown || grade.class == none {
 			continue
@@ -83,12 +90,13 @@ func lowGraded(state *node) int64 {
 		all += grade.signals
 		if grade.class == "C" || grade.class == "F" {
 			low += grade.signals
+			people = max(people, grade.contributors)
 		}
 	}
 	if low*4 < all {
-		return 0
+		return 0, 0
 	}
-	return low
+	return low, people
 }
 
 // span is the first and last week of a kind that are shown.

@@ -17,22 +17,34 @@ import (
 // and combine the answers. An answer is a set of kinds of signals with its
 // number. Whoever knows the number of a set and of a part of it knows that of
 // the rest; of two that share nothing, that of both; and what there is none of
-// can be left out of all. No set that comes out may have signals of one or two
-// contributors only.
+// can be left out of all. No set that comes out may have signals of fewer
+// contributors than the setting says.
 func TestPrivacy(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.Open(t, "sqlite")) // the databases count alike, as TestRecount shows
-	rapid.Check(t, func(t *rapid.T) {
-		a := newAttacker(t, w.org(t))
-		a.prepare(rapid.SliceOfN(rapid.Custom(drawSecret), 1, 50).Draw(t, "signals"))
-		a.ask()
-		for a.conclude(); a.subtract(); {
-			a.conclude() // something turned out to be empty
-		}
-		a.eliminate()
-		a.countPeople()
-		a.countRows()
+	for _, k := range []int{signals.DefaultMinContributors, 2, 5} {
+		t.Run(fmt.Sprintf("of %d contributors", k), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, storetest.Open(t, "sqlite")) // the databases count alike, as TestRecount shows
+			w.signals.MinContributors = k
+			rapid.Check(t, func(t *rapid.T) { attack(t, w) })
+		})
+	}
+	t.Run("invented cohorts", func(t *testing.T) {
+		t.Parallel()
+		storetest.Each(t, testInventedCohorts)
 	})
+}
+
+func attack(t *rapid.T, w *world) {
+	a := newAttacker(t, w.org(t))
+	a.prepare(rapid.SliceOfN(rapid.Custom(drawSecret), 1, 50).Draw(t, "signals"))
+	a.ask()
+	for a.conclude(); a.subtract(); {
+		a.conclude() // something turned out to be empty
+	}
+	a.eliminate()
+	a.countPeople()
+	a.countRows()
 }
 
 // A point is a kind of signal: all that answers can tell apart.
@@ -107,6 +119,7 @@ func drawSecret(t *rapid.T) secret {
 // An attacker knows which points there can be, and learns sets of them.
 type attacker struct {
 	*rapid.T
+	k       int // what the setting says
 	c       *client
 	secrets []secret
 	points  map[point]int // to bits
@@ -126,7 +139,7 @@ type fact struct {
 }
 
 func newAttacker(t *rapid.T, c *client) *attacker {
-	a := &attacker{T: t, c: c, points: map[point]int{}, known: map[string]*big.Int{}, list: universe()}
+	a := &attacker{T: t, k: c.w.signals.MinContributors, c: c, points: map[point]int{}, known: map[string]*big.Int{}, list: universe()}
 	a.c.t = t
 	for i, p := range a.list {
 		a.points[p] = i
@@ -234,7 +247,7 @@ func (a *attacker) derive(what string, set *big.Int) bool {
 	switch signals, people := a.truth(set); {
 	case people == 0:
 		a.empty.Or(a.empty, set)
-	case people < 3:
+	case people < a.k:
 		a.Fatalf("%s tells of %d signals of %d contributors: %v", what, signals, people, a.describe(set))
 	}
 	return true
@@ -255,7 +268,7 @@ func (a *attacker) learnPeople(what string, value any, set *big.Int) {
 	if !is {
 		return
 	}
-	if _, people := a.truth(set); people != int(n) || people > 0 && people < 3 {
+	if _, people := a.truth(set); people != int(n) || people > 0 && people < a.k {
 		a.Errorf("%s has %v contributors, want %d", what, n, people)
 	}
 	a.people = append(a.people, peopleOf{set, int(n)})
@@ -412,7 +425,7 @@ func (a *attacker) aggregates(pairs ...string) {
 	totals := o["totals"].(object)
 	what := "totals of " + strings.Join(pairs, " ")
 	a.learn(what, totals["signals"], total)
-	if n, is := totals["contributors"].(float64); is && n > 0 && n < 3 {
+	if n, is := totals["contributors"].(float64); is && n > 0 && int(n) < a.k {
 		a.Errorf("%s: %v contributors", what, n)
 	}
 }

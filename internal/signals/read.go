@@ -80,7 +80,7 @@ func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows [
 // forest reads cells of an organisation, of one skill or, if that is "", of all.
 func (s *Service) forest(ctx context.Context, orgID, skill string, levels ...level) (forest, error) {
 	cells, err := cellsOf(ctx, s.DB, orgID, skill, levels...)
-	return grow(cells), err
+	return grow(cells, s.k()), err
 }
 
 // periods are the weeks or days of a skill.

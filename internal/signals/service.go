@@ -2,8 +2,10 @@ package signals
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,12 +31,23 @@ type Service struct {
 	// Secret is the installation's own: contributors are kept as its hashes.
 	Secret  []byte
 	Watcher Watcher
+	// MinContributors is how many contributors a figure must have to be shown; 0
+	// means DefaultMinContributors.
+	MinContributors int
 
 	sharesOnce sync.Once
 	shares     *lru.Cache[string, bool] // ids of signal_contributors that are stored
 
 	bodiesOnce sync.Once
 	groups     *batch.Groups[string, *bodySignals] // by organisation
+}
+
+func (s *Service) k() int { return cmp.Or(s.MinContributors, DefaultMinContributors) }
+
+// Withheld says why a figure is not shown, and what would show it.
+func (s *Service) Withheld() string {
+	return fmt.Sprintf("Withheld because fewer than %d people contributed to it, or to a figure that it would give away; it is shown once more people "+
+		"contribute, or if the operator lowers --signals-min-contributors.", s.k())
 }
 
 // keptShares is how many shares are remembered: most contributors come again.
@@ -50,6 +63,8 @@ type Result struct {
 	Session    bool // it was the object of one session
 	Accepted   int
 	Duplicates int
+	// NotRelay says that the body names cohorts, which only a relay's may.
+	NotRelay bool
 }
 
 // Ingest takes in a body: a batch of signals, or the object of one session.
@@ -71,7 +86,7 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 
 // read tells the two bodies apart by the type of signals.
 func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
-	r := &reader{service: s, caller: c, now: time.Now()}
+	r := &reader{service: s, caller: c, now: time.Now(), user: s.contributor(c.OrgID, "user", c.UserID)}
 	var e envelope
 	if err := fastjson.Unmarshal(body, &e); err != nil {
 		return nil, Result{}, fault.Invalid("", "the body must be a JSON object")
@@ -88,8 +103,8 @@ func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 			return nil, Result{}, err
 		}
 		signal := r.session(f, session)
-		return []Signal{signal}, Result{Session: true}, r.err()
+		return []Signal{signal}, Result{Session: true, NotRelay: r.notRelay}, r.err()
 	}
 	signals := r.batch(e)
-	return signals, Result{}, r.err()
+	return signals, Result{NotRelay: r.notRelay}, r.err()
 }

@@ -8,17 +8,19 @@ import (
 
 // What is shown follows these rules. docs/signals.md says why they suffice.
 //
-//  1. A skill is shown if it has three contributors at least.
-//  2. Below a cell that is shown, a cell is shown if it has three contributors
-//     at least, and the hidden ones beside it have three together, or there
-//     are none. Where they have fewer, the smallest one that could be shown is
-//     hidden, too. Below a hidden cell everything is hidden.
+// k is how many contributors a figure must have.
+//
+//  1. A skill is shown if it has k contributors at least.
+//  2. Below a cell that is shown, a cell is shown if it has k contributors at
+//     least, and the hidden ones beside it have k together, or there are none.
+//     Where they have fewer, the smallest one that could be shown is hidden,
+//     too. Below a hidden cell everything is hidden.
 //  3. A sum is over cells that are shown.
-//  4. Numbers of contributors are shown where no two of them differ by one or
-//     two people.
+//  4. Numbers of contributors are shown where no two of them differ by fewer
+//     than k people.
 
-// enough is how many contributors a figure must have.
-const enough = 3
+// DefaultMinContributors is k unless a setting says otherwise.
+const DefaultMinContributors = 3
 
 // A node is a cell in its hierarchy.
 type node struct {
@@ -34,13 +36,14 @@ type node struct {
 
 // A forest is the hierarchy of an organisation, or of one of its skills.
 type forest struct {
+	k      int
 	org    *cell // nil if it was not read
 	skills []*node
 }
 
 // grow builds the hierarchy of some cells and decides what is shown.
-func grow(cells []*cell) forest {
-	var f forest
+func grow(cells []*cell, k int) forest {
+	f := forest{k: k}
 	nodes := make(map[place]*node, len(cells))
 	for _, c := range cells {
 		nodes[c.place] = &node{cell: c, below: map[level][]*node{}}
@@ -58,9 +61,9 @@ func grow(cells []*cell) forest {
 	}
 	slices.SortFunc(f.skills, byPlace)
 	for _, skill := range f.skills {
-		skill.shown = skill.contributors >= enough
-		skill.shield()
-		skill.count()
+		skill.shown = skill.contributors >= k
+		skill.shield(k)
+		skill.count(k)
 	}
 	return f
 }
@@ -70,24 +73,24 @@ func byPlace(a, b *node) int {
 }
 
 // shield decides what is shown below a node.
-func (n *node) shield() {
+func (n *node) shield(k int) {
 	for _, family := range n.below {
 		slices.SortFunc(family, byPlace)
 		if n.shown {
-			shieldFamily(family)
+			shieldFamily(family, k)
 		}
 		for _, child := range family {
-			child.shield()
+			child.shield(k)
 		}
 	}
 }
 
 // shieldFamily applies rule 2 to the cells below one that is shown.
-func shieldFamily(family []*node) {
+func shieldFamily(family []*node, k int) {
 	var hidden []*node
 	var smallest *node
 	for _, n := range family {
-		n.shown = n.contributors >= enough
+		n.shown = n.contributors >= k
 		switch {
 		case !n.shown:
 			hidden = append(hidden, n)
@@ -95,7 +98,7 @@ func shieldFamily(family []*node) {
 			smallest = n
 		}
 	}
-	if smallest != nil && len(hidden) > 0 && !crowd(hidden) {
+	if smallest != nil && len(hidden) > 0 && !crowd(hidden, k) {
 		smallest.shown = false
 		hidden = append(hidden, smallest)
 	}
@@ -133,25 +136,25 @@ func (n *node) rows() []*node {
 }
 
 // crowd reports whether cells of few contributors have enough together.
-func crowd(few []*node) bool {
+func crowd(few []*node, k int) bool {
 	people := map[string]bool{}
 	for _, n := range few {
 		for _, who := range n.few {
 			people[who] = true
 		}
 	}
-	return len(people) >= enough
+	return len(people) >= k
 }
 
 // apart reports whether a difference of two numbers of contributors tells of
 // nobody, or of enough.
-func apart(difference int) bool {
-	return difference == 0 || difference >= enough || -difference >= enough
+func apart(difference, k int) bool {
+	return difference == 0 || difference >= k || -difference >= k
 }
 
 // count decides which numbers of contributors are shown below a skill: the
 // weeks of all kinds are its parts, and the days are parts of a week.
-func (n *node) count() {
+func (n *node) count(k int) {
 	if !n.shown {
 		return
 	}
@@ -160,10 +163,10 @@ func (n *node) count() {
 	for _, kind := range n.below[kindLevel] {
 		weeks = append(weeks, kind.below[weekLevel]...)
 	}
-	countParts(n.contributors, weeks)
+	countParts(n.contributors, weeks, k)
 	for _, week := range weeks {
 		if week.people != nil {
-			countParts(week.contributors, week.below[dayLevel])
+			countParts(week.contributors, week.below[dayLevel], k)
 		}
 	}
 }
@@ -171,17 +174,17 @@ func (n *node) count() {
 // countParts applies rule 4 to the parts of a whole whose number is shown.
 // What the parts have in common is a difference, too: that of their sum and
 // the whole.
-func countParts(whole int, parts []*node) {
+func countParts(whole int, parts []*node, k int) {
 	var counted []*node
 	sum := 0
 	for _, n := range parts {
-		if n.shown && apart(whole-n.contributors) {
+		if n.shown && apart(whole-n.contributors, k) {
 			counted = append(counted, n)
 			sum += n.contributors
 		}
 	}
 	slices.SortStableFunc(counted, func(a, b *node) int { return b.contributors - a.contributors })
-	for len(counted) > 1 && !apart(sum-whole) {
+	for len(counted) > 1 && !apart(sum-whole, k) {
 		last := len(counted) - 1
 		sum -= counted[last].contributors
 		counted = counted[:last]
@@ -204,11 +207,11 @@ func (f forest) people() *int {
 			continue
 		}
 		sum += *skill.people
-		if !apart(f.org.contributors - *skill.people) {
+		if !apart(f.org.contributors-*skill.people, f.k) {
 			return nil
 		}
 	}
-	if sum == 0 || !apart(sum-f.org.contributors) {
+	if sum == 0 || !apart(sum-f.org.contributors, f.k) {
 		return nil
 	}
 	return &f.org.contributors

@@ -1,7 +1,7 @@
 // Package signals lets the authors of skills learn from the people who use
 // them, without anybody being singled out. It takes in contributors' signals,
-// counts each once, and shows no figure that tells of fewer than three
-// contributors (shield.go). It owns the tables signals, signal_cells and
+// counts each once, and shows no figure that tells of too few contributors
+// (shield.go). It owns the tables signals, signal_cells and
 // signal_contributors.
 package signals
 

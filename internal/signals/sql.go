@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -91,8 +92,9 @@ func insertContributors(ctx context.Context, tx *store.Tx, shares map[string]sha
 	return fresh, err
 }
 
-// addCells adds the tally to the cells.
-func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]share) error {
+// addCells adds the tally to the cells. A cell of fewer than k contributors
+// keeps their list.
+func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]share, k int) error {
 	fresh, err := insertContributors(ctx, tx, shares)
 	if err != nil {
 		return err
@@ -120,14 +122,14 @@ func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]shar
 			store.Col("class", text(func(p place) string { return p.class })),
 			store.Col("signals", number(func(p place) int64 { return t.sums[p].signals })),
 			store.Col("contributors", number(func(p place) int64 { return int64(len(fresh[p])) })),
-			store.Col("few", text(func(p place) string { return fewOf(fresh[p]) })),
+			store.Col("few", text(func(p place) string { return fewOf(fresh[p], k) })),
 			store.Col("confidence_sum", number(func(p place) int64 { return t.sums[p].confidenceSum })),
 			store.Col("last_day", number(func(p place) int64 { return t.sums[p].lastDay })),
 		},
 		OnConflict: `ON CONFLICT (id) DO UPDATE SET
 			signals = signal_cells.signals + excluded.signals,
 			contributors = signal_cells.contributors + excluded.contributors,
-			few = CASE WHEN signal_cells.contributors + excluded.contributors < 3 THEN signal_cells.few || excluded.few ELSE '' END,
+			few = CASE WHEN signal_cells.contributors + excluded.contributors < ` + strconv.Itoa(k) + ` THEN signal_cells.few || excluded.few ELSE '' END,
 			confidence_sum = signal_cells.confidence_sum + excluded.confidence_sum,
 			last_day = ` + tx.Dialect().Greatest("signal_cells.last_day", "excluded.last_day"),
 	}.Insert(ctx, tx)
@@ -135,8 +137,8 @@ func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]shar
 }
 
 // fewOf is the list of contributors that a cell keeps while it is short.
-func fewOf(contributors []string) string {
-	if len(contributors) >= enough {
+func fewOf(contributors []string, k int) string {
+	if len(contributors) >= k {
 		return ""
 	}
 	list := ""

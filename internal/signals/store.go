@@ -82,7 +82,7 @@ func (s *Service) storeNew(ctx context.Context, orgID string, signals []Signal, 
 		t := tallyOf(orgID, fresh)
 		shares = t.shares(func(id string) bool { _, ok := known.Get(id); return ok })
 		// The cells come last: whoever counts in the same ones waits from here on.
-		return addCells(ctx, tx, t, shares)
+		return addCells(ctx, tx, t, shares, s.k())
 	})
 	if err != nil {
 		return nil, err

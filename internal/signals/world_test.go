@@ -55,24 +55,30 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	return w
 }
 
-// org makes an organisation and an owner of it.
+// org makes an organisation and an owner of it, whose key is a relay's: it may
+// name contributors.
 func (w *world) org(t tester) *client {
 	t.Helper()
 	o, err := w.auth.CreateOrg(t.Context(), uuid.NewString(), access.Team)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return w.member(t, o, access.Owner)
+	return w.join(t, o, access.Owner, true)
 }
 
 // member adds a person to an organisation.
 func (w *world) member(t tester, o auth.Organisation, role access.Role) *client {
 	t.Helper()
+	return w.join(t, o, role, false)
+}
+
+func (w *world) join(t tester, o auth.Organisation, role access.Role, relay bool) *client {
+	t.Helper()
 	u, err := w.auth.CreateUser(t.Context(), auth.NewUser{OrgID: o.ID, Email: uuid.NewString() + "@example.org", Role: role})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	_, raw, err := w.auth.CreateKey(t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test"})
+	_, raw, err := w.auth.CreateKey(t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test", Relay: relay})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -156,7 +162,8 @@ func (a answer) want(status int) answer {
 	return a
 }
 
-// object reads the body, without the time of the answer.
+// object reads the body, without the time of the answer and the reasons for
+// what is withheld, which are the same wherever something is.
 func (a answer) object() object {
 	a.t.Helper()
 	var o object
@@ -167,7 +174,28 @@ func (a answer) object() object {
 		a.t.Errorf("generated_at %q", at)
 	}
 	delete(o, "generated_at")
+	a.takeReasons(o)
 	return o
+}
+
+// takeReasons wants a reason wherever something is withheld, and takes it out.
+func (a answer) takeReasons(value any) {
+	a.t.Helper()
+	switch value := value.(type) {
+	case []any:
+		for _, inner := range value {
+			a.takeReasons(inner)
+		}
+	case object:
+		reason, _ := value["suppressed_reason"].(string)
+		if withheld := value["suppressed"] == true; withheld != strings.Contains(reason, "people contributed to it") {
+			a.t.Errorf("%s: suppressed %t with the reason %q", a.what, withheld, reason)
+		}
+		delete(value, "suppressed_reason")
+		for _, inner := range value {
+			a.takeReasons(inner)
+		}
+	}
 }
 
 // wantBody compares the body with one written as Go values.

@@ -33,13 +33,24 @@ func (s *Service) community(v *visit) (answer, error) {
 
 func (s *Service) signals(v *visit) (answer, error) {
 	o, err := s.Signals.Overview(v.Context(), v.Caller.OrgID)
-	return show("signals", "Signals", o), err
+	view := signalsView{Overview: o}
+	if o.Suppressed {
+		view.Withheld = s.Signals.Withheld()
+	}
+	return show("signals", "Signals", view), err
+}
+
+// signalsView is what contributors noticed about all skills.
+type signalsView struct {
+	signals.Overview
+	Withheld string // why something is not shown; "" if all is
 }
 
 // signalsSkillView is what contributors noticed about one skill.
 type signalsSkillView struct {
 	signals.Detail
 	Name            string
+	Withheld        string // why something is not shown; "" if all is
 	GradeRows, Ways []namedCount
 }
 
@@ -56,6 +67,9 @@ func (s *Service) signalsSkill(v *visit) (answer, error) {
 		Detail: d, Name: name,
 		GradeRows: inOrder(d.Grades, "A", "B", "C", "F"),
 		Ways:      inOrder(d.Invocations, "explicit", "implicit", "contextual", "missed"),
+	}
+	if d.Suppressed {
+		view.Withheld = s.Signals.Withheld()
 	}
 	return show("signals_skill", name, view), err
 }

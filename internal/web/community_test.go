@@ -56,7 +56,9 @@ func (b *browser) noticed(skill, kind string, contributors, each int) {
 			})
 		}
 	}
-	b.api("POST", "/api/v1/signals", object{"signals": all})
+	relay := *b
+	relay.key = b.api("POST", "/api/v1/keys", object{"name": "relay", "relay": true})["api_key"].(string)
+	relay.api("POST", "/api/v1/signals", object{"signals": all})
 }
 
 func TestSignals(t *testing.T) {
@@ -74,7 +76,7 @@ func TestSignals(t *testing.T) {
 		}
 	}
 	b.get("/signals/pdf").want(http.StatusOK).wantText("Signals 12", "enough to act").wantInert()
-	b.get("/signals/lonely").want(http.StatusOK).wantText("Signals withheld", "Contributors withheld", "fewer than three people")
+	b.get("/signals/lonely").want(http.StatusOK).wantText("Signals withheld", "Contributors withheld", "fewer than 3 people contributed to it", "--signals-min-contributors")
 	b.get("/signals/" + url.PathEscape(payload)).want(http.StatusOK).wantText("Signals 5").wantInert()
 	b.get("/signals/none").want(http.StatusOK).wantText("No signals about this skill")
 	other := w.otherOrg(access.Team)

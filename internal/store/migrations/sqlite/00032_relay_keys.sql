@@ -1,0 +1,5 @@
+-- +goose Up
+-- Oldest binary: 31
+
+-- A relay's key may name the contributors of the signals it passes on.
+ALTER TABLE api_keys ADD COLUMN relay INTEGER NOT NULL DEFAULT 0;
