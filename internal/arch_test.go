@@ -43,10 +43,10 @@ var layers = []layer{
 	{platform, []string{
 		"internal/access", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/exam", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
-		"internal/judge", "internal/notify", "internal/outbound", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/store",
+		"internal/judge", "internal/notify", "internal/outbound", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",
 	}},
-	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/flock", "internal/glob", "internal/lru", "internal/spool", "internal/stats"}},
+	{"the base", []string{"internal/batch", "internal/chunk", "internal/fastjson", "internal/fault", "internal/flock", "internal/glob", "internal/lru", "internal/stats"}},
 }
 
 const platform = "the platform"

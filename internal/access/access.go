@@ -76,7 +76,9 @@ func (r Role) Includes(q Role) bool {
 
 // Permissions lists what the role allows; nothing for an unknown role.
 func (r Role) Permissions() []Permission {
-	all := []Permission{Read, Write, TelemetryWrite, RegistryPush, RegistryInstall, RegistryRollback, Admin, RegistryDelete}
+	all := []Permission{
+		Read, Write, TelemetryWrite, RegistryPush, RegistryInstall, RegistryRollback, Admin, RegistryDelete,
+	}
 	count := map[Role]int{Viewer: 1, Member: 5, AdminRole: 7, Owner: 8}
 	return all[:count[r]]
 }

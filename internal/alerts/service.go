@@ -158,8 +158,8 @@ type Change struct {
 }
 
 // Update changes a rule of the caller's organisation; one that rolls back, only
-// if the caller may. Made is the signing secret if the
-// change made one, which the caller shows this once.
+// if the caller may. Made is the signing secret if the change made one, which
+// the caller shows this once.
 func (s *Service) Update(
 	ctx context.Context, by access.Caller, id string, c Change,
 ) (r Rule, made *string, err error) {

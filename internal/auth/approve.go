@@ -50,6 +50,7 @@ func (s *Service) AnswerDevice(ctx context.Context, c access.Caller, userCode st
 		return fault.New(fault.Denied, "Your key has fewer permissions than the role %s, and the login would get all of them; sign in with a key that has them all", c.Role)
 	}
 	return s.decide(ctx, deviceDecision{
-		userCode: cleanUserCode(userCode), user: User{ID: c.UserID, OrgID: c.OrgID, Email: c.Email}, keyID: &c.KeyID, approve: approve,
+		userCode: cleanUserCode(userCode), user: User{ID: c.UserID, OrgID: c.OrgID, Email: c.Email},
+		keyID: &c.KeyID, approve: approve,
 	})
 }

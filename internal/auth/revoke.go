@@ -49,7 +49,7 @@ func (s *Service) revoke(ctx context.Context, orgID, id string, e extent, c *acc
 		if _, err := keyByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
 			return err
 		}
-		doomed, err := lockLineage(ctx, tx, orgID, id, e)
+		doomed, err := wholeLineage(ctx, tx, orgID, id, e)
 		if err != nil {
 			return err
 		}
@@ -75,6 +75,18 @@ func (s *Service) revoke(ctx context.Context, orgID, id string, e extent, c *acc
 	return err
 }
 
+// wholeLineage locks what is to be revoked with a key until nothing is added: while
+// it waited for a key, that one may have made another.
+func wholeLineage(ctx context.Context, tx *store.Tx, orgID, id string, e extent) (doomed []Key, err error) {
+	for {
+		found, err := lockLineage(ctx, tx, orgID, id, e)
+		if err != nil || len(found) <= len(doomed) {
+			return found, err
+		}
+		doomed = found
+	}
+}
+
 // mayRevoke checks what a caller, unlike the operator, may not do to keys.
 func mayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id string, doomed []Key) error {
 	users, err := usersOfOrg(ctx, tx, c.OrgID)
@@ -88,7 +100,8 @@ func mayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id string, do
 				k.Name, holder.Email, holder.Role, holder.Role)
 		}
 		if k.ID == c.KeyID && k.ID != id {
-			return fault.New(fault.Conflict, "The key that you use was made with this one and would be revoked, too; use another one")
+			return fault.New(fault.Conflict,
+				"The key that you use was made with this one and would be revoked, too; use another one")
 		}
 	}
 	return keepOwnerKey(ctx, tx, c.OrgID, doomed)
@@ -109,8 +122,8 @@ func keepOwnerKey(ctx context.Context, tx *store.Tx, orgID string, doomed []Key)
 		return k.State() != "active" || !slices.Contains(narrow(access.Owner, k.Permissions), access.Admin)
 	})
 	if slices.ContainsFunc(usable, isDoomed) && !slices.ContainsFunc(usable, func(k Key) bool { return !isDoomed(k) }) {
-		return fault.New(fault.Conflict, "No owner would have a key left to manage the organisation with; make another one first, "+
-			"or run `whetstone key revoke` on the server")
+		return fault.New(fault.Conflict, "No owner would have a key left to manage the organisation with; "+
+			"make another one first, or run `whetstone key revoke` on the server")
 	}
 	return nil
 }

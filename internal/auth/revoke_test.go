@@ -338,17 +338,20 @@ func TestRevocationWinsAgainstTheKeysWork(t *testing.T) {
 		s := newService(db)
 		owner := person(t, s, "acme", access.Owner)
 		safe := firstKey(t, s, owner)
-		for range 8 {
+		for range 20 {
 			stolen := firstKey(t, s, owner)
-			approved := stolen.approves(t, s, "thief")
-			raws := make(chan string, 8)
+			child := stolen.makes(t, s, "child")
+			approved := child.approves(t, s, "thief")
+			raws := make(chan string, 12)
 			var wg sync.WaitGroup
 			for range 3 {
-				wg.Go(func() {
-					if _, raw, err := s.CreateKeyFor(t.Context(), stolen.caller, auth.NewKey{Name: "heir"}); err == nil {
-						raws <- raw
-					}
-				})
+				for _, k := range []made{stolen, child} {
+					wg.Go(func() {
+						if _, raw, err := s.CreateKeyFor(t.Context(), k.caller, auth.NewKey{Name: "heir"}); err == nil {
+							raws <- raw
+						}
+					})
+				}
 				wg.Go(func() {
 					if r, err := s.PollDevice(t.Context(), approved.DeviceCode); err == nil && r.RawKey != "" {
 						raws <- r.RawKey

@@ -225,7 +225,8 @@ func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error)
 func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
-		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt, CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay,
+		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
+		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay,
 	}
 	if err := insertKey(ctx, tx, k, hash(raw)); err != nil {
 		return k, raw, err

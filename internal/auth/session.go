@@ -120,8 +120,8 @@ func (s *Service) Sessions(ctx context.Context, orgID, userID string) ([]Session
 	return liveSessions(ctx, s.DB, orgID, userID, store.Now())
 }
 
-// EndSession ends a session of a person. One that is not there is
-// fault.NotFound.
+// EndSession ends a session of the caller; with a narrowed key, only one that was
+// signed in with it. One that is not there is fault.NotFound.
 func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		ended, err := deleteSession(ctx, tx, c, id)

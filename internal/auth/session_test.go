@@ -173,6 +173,31 @@ func TestSessionsOfOthers(t *testing.T) {
 	})
 }
 
+// TestSessionsOfNarrowedKey: a key that may do less does not sign its holder out
+// elsewhere.
+func TestSessionsOfNarrowedKey(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newService(db)
+		u := person(t, s, "acme", access.Owner)
+		_, full := newKey(t, s, u)
+		_, narrowed := newKey(t, s, u, access.Read)
+		wide, token := signIn(t, s, full, "")
+		narrow, _ := signIn(t, s, narrowed, "")
+		c := authenticated(t, s, narrowed)
+		wantKind(t, s.EndSession(t.Context(), c, wide.ID), fault.NotFound, "Session not found")
+		if _, _, err := s.Resume(t.Context(), token); err != nil {
+			t.Error(err)
+		}
+		if err := s.EndSession(t.Context(), c, narrow.ID); err != nil {
+			t.Error(err)
+		}
+		if err := s.EndSession(t.Context(), authenticated(t, s, full), wide.ID); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestSweepRemovesSessions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

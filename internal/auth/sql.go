@@ -254,7 +254,8 @@ func touchSession(ctx context.Context, q store.Querier, id string, at time.Time)
 // deleteSession ends a session and returns whose it was.
 func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
 	rows, err := tx.Query(ctx, `
-		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 RETURNING `+endedColumns, c.OrgID, c.UserID, id)
+		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5) RETURNING `+endedColumns,
+		c.OrgID, c.UserID, id, c.KeyID, !c.Narrowed())
 	return store.One(rows, err, "Session", scanEnded)
 }
 

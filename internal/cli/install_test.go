@@ -198,7 +198,7 @@ func TestInstallOfOthers(t *testing.T) {
 		viewer.key = s.must(t, "key", "create", "--role", "viewer")["api_key"].(string)
 		m := viewer.loggedIn(t)
 		m.run(t, "install", "pdf").want(t, cli.ExitOK, "registry:install")
-		m.run(t, "push", skillFolder(t, "pdf", "new")).want(t, cli.ExitDenied, "write")
+		m.run(t, "push", skillFolder(t, "pdf", "new")).want(t, cli.ExitDenied, "registry:push")
 		m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "registry:rollback")
 	})
 	t.Run("several with one name", func(t *testing.T) {

@@ -141,7 +141,8 @@ func (c *keyRevoke) Run(ctx context.Context, p *Program) error {
 		return p.print(out, func(w io.Writer) {
 			fmt.Fprintln(w, "Revoked; a running server refuses the key within five seconds.")
 			if len(out.Left) > 0 {
-				fmt.Fprintf(w, "Keys that were made with it and still work: %d. If it was stolen, revoke them, too, with --cascade:\n", len(out.Left))
+				fmt.Fprintf(w, "Keys that were made with it and still work: %d. "+
+					"If it was stolen, revoke them, too, with --cascade:\n", len(out.Left))
 			}
 			for _, k := range made[c.ID] {
 				fmt.Fprintf(w, "%s\t%s...\t%s\n", k.ID, k.Prefix, k.Name)

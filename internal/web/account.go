@@ -25,6 +25,9 @@ func (s *Service) account(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	for _, session := range sessions {
+		if v.Caller.Narrowed() && session.KeyID != v.Caller.KeyID {
+			continue // where its holder is otherwise is none of its business
+		}
 		view.Sessions = append(view.Sessions, sessionView{
 			Session: session, BrowserName: browserName(session.Browser), Current: session.ID == v.sessionID,
 		})

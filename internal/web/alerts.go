@@ -190,7 +190,9 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	if err != nil {
 		return view, err
 	}
-	view = alertView{ruleRow: rows[0], MayChange: alerts.MayChange(v.Caller, r), Form: alertFormOf(r), Channels: channelChoices, PerPage: eventsShown}
+	view = alertView{
+		ruleRow: rows[0], MayChange: alerts.MayChange(v.Caller, r), Form: alertFormOf(r), Channels: channelChoices, PerPage: eventsShown,
+	}
 	if view.Deliveries, view.Sent, err = s.Alerts.Deliveries(ctx, org, r.ID, eventsShown, v.offset(eventsShown)); err != nil {
 		return view, err
 	}

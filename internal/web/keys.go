@@ -79,7 +79,9 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 	made, err := s.Auth.MadeKeys(v.Context(), v.Caller.OrgID)
 	for _, k := range found {
 		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
-		row := keyView{Key: k, Holder: personName(holder), State: k.State(), Own: k.ID == v.Caller.KeyID, Made: len(made[k.ID])}
+		row := keyView{
+			Key: k, Holder: personName(holder), State: k.State(), Own: k.ID == v.Caller.KeyID, Made: len(made[k.ID]),
+		}
 		row.RevokeMade = row.State != "active" && row.Made > 0
 		row.Revocable = !row.Own && v.Caller.Role.Includes(holder.Role) && (row.State == "active" || row.RevokeMade)
 		view.Keys = append(view.Keys, row)

@@ -145,6 +145,23 @@ func TestAccount(t *testing.T) {
 	b.post(others[0], nil).wantLocation("/account")
 	b.get("/account").wantText("The session was ended.")
 	second.get("/account").wantLocation("/login?next=%2Faccount")
+
+	// A narrowed key of the same person does not see where else they are.
+	k, err := w.auth.Key(t.Context(), w.org.ID, b.keyID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, raw, err := w.auth.CreateKey(t.Context(), auth.NewKey{
+		OrgID: k.OrgID, UserID: k.UserID, Name: "narrow", Permissions: []access.Permission{access.Read},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.post("/login", url.Values{"api_key": {raw}}).wantLocation("/")
+	if rows := second.get("/account").wantText("this one").all("tr"); len(rows) != 2 {
+		t.Errorf("a narrowed key sees %d rows, want the head and its own session", len(rows))
+	}
+	b.get("/account").wantText("narrow")
 }
 
 func TestDeviceApproval(t *testing.T) {
