@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -41,26 +42,35 @@ type filled struct {
 	OrgID string
 }
 
-const webhookSecret = "the secret of the code host"
+const (
+	webhookSecret                      = "the secret of the code host"
+	ourMark, theirMark                 = "zebra7f3a", "otter"
+	ourInstallation, theirInstallation = 4711, 4712
+)
 
 // newMatrix fills two organisations while jobs run, and then serves them
 // without jobs: only requests change anything.
-func newMatrix(t *testing.T, flags []string) *matrix {
+func newMatrix(t *testing.T, flags []string, kind host.Provider) *matrix {
 	t.Helper()
-	c := settings(t, append(flags, "--repohost-webhook-secret", webhookSecret, "--alert-interval", "1s")...)
+	more, repos := codeHost(t, kind)
+	flags = slices.Concat(flags, more, []string{"--repohost-webhook-secret", webhookSecret})
+	c := settings(t, append(flags, "--alert-interval", "1s")...)
+	if repos == nil {
+		repos = hosttest.At(t, filepath.Join(c.Data, "repos"))
+	}
 	s := start(t, c)
 	m := &matrix{T: t, service: s, client: apptest.NewClient(t, s.url), keys: map[string]string{}, names: map[string]bool{}}
 	filler := &apptest.Filler{
-		Client: m.client, Routes: s.Routes(), Secret: webhookSecret, Repos: hosttest.At(t, filepath.Join(c.Data, "repos")),
+		Client: m.client, Routes: s.Routes(), Secret: webhookSecret, Repos: repos,
 	}
-	m.ours = m.fill(filler, "zebra7f3a", "", 4711)
-	m.theirs = m.fill(filler, "otter", "other ", 4712)
+	m.ours = m.fill(filler, ourMark, "", ourInstallation)
+	m.theirs = m.fill(filler, theirMark, "other ", theirInstallation)
 	m.badKeys()
 	m.unknown = unknownThings(m.ours.Things)
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	c = settings(t, append(flags, "--repohost-webhook-secret", webhookSecret, "--roles", "web")...)
+	c = settings(t, append(flags, "--roles", "web")...)
 	m.service = start(t, c)
 	m.client.URL = m.service.url
 	return m

@@ -40,7 +40,7 @@ func Pages() map[string]Row {
 
 		"GET /repohost":                          {},
 		"POST /repohost/settings":                form("", "mode=checks", nil),
-		"POST /repohost/installations":           spending("installation", "", "installation_id=<installation>&account_login=otter&account_type=User"),
+		"POST /repohost/installations":           spending("installation", "", "installation_id=<installation>&account_login=<account>&account_type=User"),
 		"POST /repohost/connections":             form("", "entry_id=<entry>&installation_id=<installation>&repo_full_name=<repository>&skill_path=<new>", nil),
 		"GET /repohost/connections/new":          {Query: "installation=<installation>", Others: map[string]int{"installation": 200}},
 		"GET /repohost/connections/{}":           {Path: "<connection>"},

@@ -89,7 +89,7 @@ func Rows() map[string]Row {
 		"GET /api/v1/repohost/settings":                 {},
 		"POST /api/v1/repohost/settings":                {Body: `{"write_back_mode":"checks"}`},
 		"GET /api/v1/repohost/installations":            {},
-		"POST /api/v1/repohost/installations":           {Body: `{"installation_id":<installation>,"account_login":"<account>","account_type":"User"}`, Others: map[string]int{"installation": 409, "account": 201}, Spends: "installation"},
+		"POST /api/v1/repohost/installations":           {Body: `{"installation_id":<installation>,"account_login":"<account>","account_type":"User"}`, Others: map[string]int{"installation": 409, "account": 409}, Spends: "installation"},
 		"GET /api/v1/repohost/repos":                    {Query: "installation_id=<installation>", Others: map[string]int{"installation": 409}},
 		"GET /api/v1/repohost/connections":              {},
 		"POST /api/v1/repohost/connections":             {Body: `{"entry_id":"<entry>","installation_id":<installation>,"repo_full_name":"<repository>","skill_path":"<new>"}`, Others: map[string]int{"entry": 404, "installation": 409, "repository": 404}},

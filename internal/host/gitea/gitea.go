@@ -104,7 +104,7 @@ func (h *Host) locate(ctx context.Context, r host.Repo) (out host.Repository, er
 		}
 		return resp, err
 	})
-	if err == nil && !r.Owns(out.FullName) {
+	if fault.Is(err, fault.NotFound) || err == nil && !r.Owns(out.FullName) {
 		return host.Repository{}, notFound(r)
 	}
 	return out, err

@@ -206,14 +206,16 @@ func (h *Host) Repository(ctx context.Context, r host.Repo) (out host.Repository
 	if err != nil {
 		return out, err
 	}
+	missing := false
 	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
 		found, resp, err := c.Repositories.Get(ctx, owner, name)
 		if err == nil {
 			out = repository(found)
 		}
+		missing = resp != nil && resp.StatusCode == http.StatusNotFound
 		return resp, err
 	})
-	if err == nil && !r.Owns(out.FullName) { // transferred
+	if missing || err == nil && !r.Owns(out.FullName) { // gone, or gone to another account
 		return host.Repository{}, notFound(r)
 	}
 	return out, err
