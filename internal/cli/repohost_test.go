@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,5 +59,47 @@ func TestRepohost(t *testing.T) {
 	}
 	if got.Repository.FullName != "acme/deploy" || len(got.Refs) != 1 || got.Refs[0].After != after || got.Refs[0].Ref != "refs/heads/main" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestRepohostClaims says whose the accounts are.
+func TestRepohostClaims(t *testing.T) {
+	i := installation{t.TempDir()}
+	i.must(t, "org", "create", "acme")
+	i.must(t, "org", "create", "other")
+	claims := func() map[string]string {
+		var all []map[string]any
+		i.mustInto(t, &all, "repohost", "claims")
+		found := map[string]string{}
+		for _, c := range all {
+			found[c["account"].(string)] = c["organisation"].(string)
+		}
+		return found
+	}
+	if made := i.must(t, "repohost", "allow", "acme", "ACME-Labs"); made["account"] != "acme-labs" || made["organisation"] != "acme" {
+		t.Errorf("got %v", made)
+	}
+	for name, args := range map[string][]string{
+		"held by another":    {"repohost", "allow", "other", "acme-labs"},
+		"with a repository":  {"repohost", "init-repo", "acme-labs/x", "--org", "other"},
+		"no organisation":    {"repohost", "allow", "nobody", "x"},
+		"not an account":     {"repohost", "allow", "acme", "a/b"},
+		"nothing to release": {"repohost", "release", "x"},
+	} {
+		if r := i.run(t, args...); r.code == 0 {
+			t.Errorf("%s: %v went well: %s", name, args, r.stdout)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(i.data, "repos", "acme-labs")); err == nil {
+		t.Error("a repository was made for an organisation that may not have it")
+	}
+	i.must(t, "repohost", "init-repo", "tools/x", "--org", "other")
+	i.must(t, "repohost", "allow", "other", "acme-labs", "--move")
+	if got := claims(); len(got) != 2 || got["acme-labs"] != "other" || got["tools"] != "other" {
+		t.Errorf("got %v", got)
+	}
+	i.must(t, "repohost", "release", "Acme-Labs")
+	if r := i.run(t, "repohost", "claims"); r.code != 0 || r.stdout != "tools  other  bound by nobody\n" {
+		t.Errorf("claims for people: %d %q", r.code, r.stdout)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 )
 
 // bind binds the account acme and connects a repository of it to an entry. It
@@ -214,4 +215,26 @@ func TestRepohostAccess(t *testing.T) {
 	}
 	other.get("/repohost").want(http.StatusOK).wantNoText("acme")
 	w.otherOrg(access.Free).get("/repohost").want(http.StatusForbidden).wantText("needs the pro plan")
+}
+
+// TestRepohostAccounts says when an account is another's, and takes a token
+// where the code host knows them.
+func TestRepohostAccounts(t *testing.T) {
+	t.Parallel()
+	server := hosttest.NewGitea(t, hosttest.NewRepos(t))
+	server.Tokens["token-of-acme"] = "acme"
+	w := newWorld(t, "sqlite", "--repohost", "gitea", "--repohost-url", server.URL, "--repohost-token", server.Token, "--repohost-claims", "operator")
+	b := w.as(access.Owner)
+	form := url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}, "token": {"token-of-acme"}}
+	b.post("/repohost/installations", form).want(http.StatusConflict).wantText("whetstone repohost allow ORG acme").wantNoText("token-of-acme")
+	hosts := &repohost.Service{DB: w.db}
+	if err := hosts.Allow(t.Context(), w.org.ID, "acme", false); err != nil {
+		t.Fatal(err)
+	}
+	b.post("/repohost/installations", form).wantLocation("/repohost")
+	checkPage(t, b.get("/repohost").want(http.StatusOK).wantText("with a token of its own", "active").wantNoText("token-of-acme"))
+	if err := hosts.Release(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	b.get("/repohost").want(http.StatusOK).wantText("suspended", "not this organisation's; ask the operator")
 }
