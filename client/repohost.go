@@ -15,7 +15,8 @@ type RepoInstallation struct {
 	InstallationID int64     `json:"installation_id"`
 	AccountLogin   string    `json:"account_login"`
 	AccountType    string    `json:"account_type"` // User or Organization
-	Suspended      bool      `json:"suspended"`
+	Suspended      bool      `json:"suspended"` // also while the account is not the organisation's
+	HasToken       bool      `json:"has_token"`
 	CreatedAt      time.Time `json:"created_at"`
 	UpdatedAt      time.Time `json:"updated_at"`
 }
@@ -26,6 +27,9 @@ type NewRepoInstallation struct {
 	AccountLogin   string `json:"account_login"`
 	AccountType    string `json:"account_type"`
 	Suspended      bool   `json:"suspended"`
+	// Token is the account's own, for Gitea and Forgejo. An empty one leaves
+	// what was given before.
+	Token string `json:"token,omitempty"`
 }
 
 // A Repository is one that an installation can see.

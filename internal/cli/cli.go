@@ -47,7 +47,7 @@ type commands struct {
 	Key    keyCommands    `cmd:"" help:"Make, list and revoke API keys."`
 	Device deviceCommands `cmd:"" help:"Approve or deny the login of a program."`
 
-	Repohost repohostCommands `cmd:"" help:"Say whose the accounts of the code host are, and make bare repositories."`
+	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and make bare repositories."`
 
 	Login    loginCommand    `cmd:"" group:"Client" help:"Log in at a server."`
 	Logout   logoutCommand   `cmd:"" group:"Client" help:"Forget the login at a server."`

@@ -253,6 +253,9 @@ func peel(repo *gogit.Repository, name plumbing.ReferenceName) (*object.Commit, 
 // commitOf follows annotated tags, which may stand for other tags.
 func commitOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
+		if err := checkSize(repo, hash); err != nil {
+			return nil, err
+		}
 		tag, err := repo.TagObject(hash)
 		if errors.Is(err, plumbing.ErrObjectNotFound) {
 			break
@@ -267,6 +270,20 @@ func commitOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Commit, error
 		return nil, fault.New(fault.NotFound, "The repository has no commit %s", hash)
 	}
 	return commit, err
+}
+
+// maxObject bounds what is read whole of a repository: commits, tags and trees.
+// A tree of maxNodes entries has less.
+const maxObject = 8 << 20
+
+// checkSize refuses an object that is not there, or that is larger than any
+// commit, tag or tree of a skill: a few kilobytes of a pack can stand for it.
+func checkSize(repo *gogit.Repository, hash plumbing.Hash) error {
+	size, err := repo.Storer.EncodedObjectSize(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && size > maxObject {
+		return fault.New(fault.NotFound, "The repository has no commit or folder %s of at most %d MiB", hash, maxObject>>20)
+	}
+	return err
 }
 
 // Refs implements host.Host.

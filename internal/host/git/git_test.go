@@ -189,6 +189,10 @@ func TestFoldersThatRepeat(t *testing.T) {
 	if _, err := h.Tree(t.Context(), host.Repo{Installation: acme, FullName: "acme/deep"}, deep, "."); !fault.Is(err, fault.TooLarge) {
 		t.Errorf("66 folders in each other: got %v, want TooLarge", err)
 	}
+	wide := repos.Create("acme/wide").PushFolders(1, 300_000) // 9 MiB in one object
+	if _, err := h.Tree(t.Context(), host.Repo{Installation: acme, FullName: "acme/wide"}, wide, "."); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a folder of 9 MiB: got %v, want NotFound", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Tree(ctx, r, sha, "."); !errors.Is(err, context.Canceled) {

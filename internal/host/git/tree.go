@@ -2,9 +2,10 @@ package git
 
 import (
 	"context"
-	"errors"
 	"io"
 	"path"
+	"slices"
+	"strings"
 
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -27,12 +28,12 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 	if err != nil {
 		return nil, err
 	}
-	from, err := found.Tree()
+	from, err := treeOf(repo, found.TreeHash)
 	if err != nil {
 		return nil, err
 	}
 	if folder != "." {
-		if from, err = subtree(from, folder); err != nil {
+		if from, err = subtree(repo, from, folder); err != nil {
 			return nil, err
 		}
 	}
@@ -43,18 +44,29 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 	return w.tree.Package(ctx)
 }
 
-func subtree(from *object.Tree, folder string) (*object.Tree, error) {
-	found, err := from.Tree(folder)
-	if err == nil {
-		return found, nil
+func treeOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Tree, error) {
+	if err := checkSize(repo, hash); err != nil {
+		return nil, err
 	}
-	if entry, err := from.FindEntry(folder); err == nil && entry.Mode == filemode.Submodule {
-		return nil, host.RefuseSubmodule(folder)
+	return repo.TreeObject(hash)
+}
+
+// subtree finds a folder below a tree.
+func subtree(repo *gogit.Repository, from *object.Tree, folder string) (*object.Tree, error) {
+	for name := range strings.SplitSeq(folder, "/") {
+		i := slices.IndexFunc(from.Entries, func(e object.TreeEntry) bool { return e.Name == name })
+		if i >= 0 && from.Entries[i].Mode == filemode.Submodule {
+			return nil, host.RefuseSubmodule(folder)
+		}
+		if i < 0 || from.Entries[i].Mode != filemode.Dir {
+			return nil, fault.New(fault.NotFound, "the repository has no folder %s", folder)
+		}
+		var err error
+		if from, err = treeOf(repo, from.Entries[i].Hash); err != nil {
+			return nil, err
+		}
 	}
-	if errors.Is(err, object.ErrDirectoryNotFound) {
-		return nil, fault.New(fault.NotFound, "the repository has no folder %s", folder)
-	}
-	return nil, err
+	return from, nil
 }
 
 // A walk collects the files of a tree.
@@ -83,7 +95,7 @@ func (w *walk) entry(e object.TreeEntry, name string) error {
 		if err := w.tree.AddFolder(name); err != nil {
 			return err
 		}
-		below, err := w.repo.TreeObject(e.Hash)
+		below, err := treeOf(w.repo, e.Hash)
 		if err != nil {
 			return err
 		}

@@ -159,7 +159,7 @@ func (w *Work) PushFolders(levels, width int) string {
 		}
 		var content []byte
 		for n := range width {
-			content = fmt.Appendf(content, "40000 %02d\x00%s", n, raw)
+			content = fmt.Appendf(content, "40000 %06d\x00%s", n, raw)
 		}
 		below = hashTree(content)
 	}
