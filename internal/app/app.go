@@ -35,6 +35,9 @@ type Options struct {
 	Memory int64
 	// Timeouts are for tests; those that are 0 have their defaults.
 	Timeouts Timeouts
+	// Space is for tests: how much of a folder's disk is free, and how much there
+	// is in all. The system's answer when nil.
+	Space func(dir string) (free, total uint64, err error)
 }
 
 // Timeouts bound what clients may take.
@@ -53,6 +56,7 @@ type App struct {
 	config   config.Config
 	timeouts Timeouts
 	memory   int64
+	disk     *reserve
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	listener net.Listener
@@ -67,6 +71,9 @@ type App struct {
 // first organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
+	if a.disk = newReserve(o.Config, o.Log); a.disk != nil && o.Space != nil {
+		a.disk.space = o.Space
+	}
 	var db *store.DB
 	defer func() {
 		if err != nil {

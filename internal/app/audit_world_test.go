@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
@@ -49,14 +50,14 @@ const (
 	plantedEmail = "planted-mailbox@example.org"
 )
 
-func newHouse(t *testing.T, flags []string) *house {
+func newHouse(t *testing.T, flags []string, set ...func(*app.Options)) *house {
 	t.Helper()
 	h := &house{t: t, flags: flags, repos: hosttest.NewRepos(t), ids: map[string]string{"suggestion": uuid.NewString()}}
 	h.hook = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(h.hook.Close)
 	h.repos.Create("acme/deploy").Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
 	c := settings(t, append(flags, "--roles", "web", "--allow-private-targets", "--repohost-url", h.repos.Dir, "--repohost-webhook-secret", hookSecret)...)
-	h.service = start(t, c)
+	h.service = start(t, c, set...)
 	var err error
 	if h.db, err = store.Open(t.Context(), store.Options{URL: c.URL(), MaxConns: 2}); err != nil {
 		t.Fatal(err)
@@ -90,6 +91,7 @@ func (h *house) issue(people *auth.Service, orgID string, role access.Role) stri
 type answer struct {
 	status    int
 	requestID string
+	header    http.Header
 	body      object
 	raw       string
 }
@@ -133,7 +135,7 @@ func (h *house) send(method, path, key string, header http.Header, body []byte) 
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	a := answer{status: res.StatusCode, requestID: res.Header.Get("X-Request-Id"), raw: string(raw)}
+	a := answer{status: res.StatusCode, requestID: res.Header.Get("X-Request-Id"), header: res.Header, raw: string(raw)}
 	_ = json.Unmarshal(raw, &a.body) // not every answer is an object
 	return a
 }

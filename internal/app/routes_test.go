@@ -148,6 +148,7 @@ var contractRoutes = map[string]gate{
 // reference names them.
 var ownRoutes = map[string]gate{
 	"GET /api/v1/audit":                                                      admin,
+	"GET /api/v1/usage":                                                      read,
 	"GET /api/v1/push/{push_id}":                                             read,
 	"PATCH /api/v1/cloud-sources/{id}":                                       write,
 	"DELETE /api/v1/cloud-sources/{id}":                                      write,

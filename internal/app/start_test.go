@@ -45,10 +45,14 @@ func settings(t *testing.T, flags ...string) config.Config {
 }
 
 // start runs a service until the test ends or stop is called.
-func start(t *testing.T, c config.Config) *service {
+func start(t *testing.T, c config.Config, set ...func(*app.Options)) *service {
 	t.Helper()
 	log := &logBuffer{}
-	a, err := app.New(t.Context(), options(c, log))
+	o := options(c, log)
+	for _, f := range set {
+		f(&o)
+	}
+	a, err := app.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,19 +77,18 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
 		return p, err
 	}
-	disk := newReserve(a.config, a.log)
 	if p.queue, err = jobs.New(jobs.Options{
-		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics, Room: disk.room,
+		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics, Room: a.disk.room,
 		Workers: a.config.Workers, RunWorkers: a.config.RunWorkers, Drain: time.Duration(a.config.DrainTimeout),
 	}); err != nil {
 		return p, err
 	}
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: a.config.Quota, Counts: storedCounts()}
-	metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: disk, log: a.log})
+	metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: a.disk, log: a.log})
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
-		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(), Room: disk.room,
+		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(), Room: a.disk.room,
 	})
 	if err := a.capabilities(ctx, &p); err != nil {
 		return p, err

@@ -209,6 +209,9 @@ func TestRetention(t *testing.T) {
 				t.Errorf("%s: %d rows, want %d", table, n, want)
 			}
 		}
+		if n := w.count(`stored_bytes b WHERE b.bytes = (SELECT bytes FROM telemetry_pushes WHERE user_id = $1)`, bob.user.ID); n != 1 {
+			t.Error("more is counted than what is left")
+		}
 		w.run(retainJob{}) // nothing is left to remove, or to record
 		if n := w.count(`audit_entries WHERE action = 'telemetry.data.expire' AND actor = 'system' AND org_id = $1`, ada.org.ID); n != 1 {
 			t.Errorf("%d audit entries, want 1", n)

@@ -133,7 +133,7 @@ func routes() []route {
 // it lets somebody in, or out, or makes room.
 func whenFull(path string) bool {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
-	case "login", "logout", "device", "theme", "end", "revoke", "delete", "cancel":
+	case "login", "logout", "device", "finish", "theme", "end", "revoke", "delete", "cancel":
 		return true
 	}
 	return false

@@ -1,0 +1,134 @@
+package app_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// servedWhenFull is what writes and is served all the same when there is no
+// room on the disk.
+var servedWhenFull = []string{
+	"DELETE /api/v1/alerts/{}", "DELETE /api/v1/cloud-sources/{}", "DELETE /api/v1/cloud-sources/{}/eval-suggestions/{}/review",
+	"DELETE /api/v1/eval-suites/{}", "DELETE /api/v1/keys/{}", "DELETE /api/v1/me/data", "DELETE /api/v1/registry/{}",
+	"DELETE /api/v1/repohost/connections/{}",
+	"POST /account/sessions/{}/end", "POST /alerts/{}/delete", "POST /api/v1/device-code", "POST /api/v1/device-code/poll",
+	"POST /api/v1/eval-runs/{}/cancel", "POST /api/v1/improve-runs/{}/cancel", "POST /api/v1/registry/sync",
+	"POST /device", "POST /improve-runs/{}/cancel", "POST /login", "POST /login/device",
+	"POST /login/device/finish", "POST /logout",
+	"POST /registry/{}/delete", "POST /repohost/connections/{}/delete", "POST /runs/{}/cancel", "POST /settings/keys/{}/revoke",
+	"POST /sources/{}/delete", "POST /suites/{}/delete", "POST /theme",
+}
+
+var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
+
+// TestDiskReserve has a disk whose reserve is touched: whoever makes room gets
+// in and can do it, and nothing else writes.
+func TestDiskReserve(t *testing.T) {
+	each(t, storetest.URL, func(t *testing.T, flags []string) {
+		var free atomic.Uint64
+		free.Store(100 << 30)
+		h := newHouse(t, flags, func(o *app.Options) {
+			o.Space = func(string) (uint64, uint64, error) { return free.Load(), 200 << 30, nil }
+		})
+		h.ids["entry"] = h.publish("/api/v1/registry", h.FirstKey, "1.0.0").at("entry", "id")
+
+		free.Store(512<<20 - 1)
+		session := h.signIn()
+		h.eventually("the reserve is noticed", func() bool { return h.publish("/api/v1/registry", h.FirstKey, "2.0.0").status == 503 })
+		var served []string
+		for _, r := range slices.Concat(h.Routes(), h.Pages()) {
+			path := pathParameter.ReplaceAllString(r.Path, "{}")
+			header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + h.FirstKey}}
+			if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/v1/") {
+				header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": {session}}
+			}
+			if r.Path == "/logout" { // it would end the others' session
+				header.Del("Cookie")
+			}
+			a := h.send(r.Method, strings.ReplaceAll(path, "{}", uuid.NewString()), "", header, nil)
+			refused := strings.Contains(a.raw, "disk is almost full")
+			if r.Method == http.MethodGet && (refused || a.status >= 500) {
+				t.Errorf("GET %s: %d %s", r.Path, a.status, a.raw)
+			}
+			retry := a.header.Get("Retry-After")
+			if refused && (a.status != http.StatusServiceUnavailable || retry != "30" && header.Get("Cookie") == "") {
+				t.Errorf("%s %s: %d, Retry-After %q", r.Method, r.Path, a.status, retry)
+			}
+			if r.Method != http.MethodGet && !refused {
+				served = append(served, r.Method+" "+path)
+			}
+		}
+		slices.Sort(served)
+		if diff := cmp.Diff(servedWhenFull, slices.Compact(served)); diff != "" {
+			t.Errorf("served when full (-want +got):\n%s", diff)
+		}
+		if a := h.json("DELETE", h.fill("/api/v1/registry/{entry}"), h.FirstKey, nil); a.status != http.StatusNoContent {
+			t.Errorf("delete: %d %s", a.status, a.raw)
+		}
+
+		free.Store(100 << 30)
+		h.eventually("there is room again", func() bool { return h.publish("/api/v1/registry", h.FirstKey, "1.0.0").status == 201 })
+		if _, body := h.get(t, "/metrics", ""); !strings.Contains(body, `whetstone_disk_bytes{what="reserve"} 5.36870912e+08`) {
+			t.Error("the metrics do not have the reserve")
+		}
+	})
+}
+
+// signIn returns the cookie of a new session.
+func (h *house) signIn() string {
+	h.t.Helper()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.PostForm(h.url+"/login", url.Values{"api_key": {h.FirstKey}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	cookie, _, _ := strings.Cut(res.Header.Get("Set-Cookie"), ";")
+	if cookie == "" {
+		h.t.Fatalf("sign in: %d", res.StatusCode)
+	}
+	return cookie
+}
+
+func (h *house) eventually(what string, done func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// TestReserveOf is how much is kept free.
+func TestReserveOf(t *testing.T) {
+	for _, c := range []struct {
+		flags []string
+		free  uint64
+		total uint64
+		want  bool
+	}{
+		{nil, 512 << 20, 100 << 30, true},
+		{nil, 512<<20 - 1, 100 << 30, false},
+		{nil, 3 << 20, 48 << 20, true}, // a twentieth of a small disk
+		{nil, 2 << 20, 48 << 20, false},
+		{[]string{"--disk-reserve", "0"}, 0, 100 << 30, true},
+		{[]string{"--disk-reserve", "2GiB"}, 1 << 30, 100 << 30, false},
+		{[]string{"--database-url", "postgres://elsewhere/w", "--blob-url", "s3://elsewhere"}, 0, 100 << 30, true},
+	} {
+		if got := app.HasRoom(settings(t, c.flags...), c.free, c.total); got != c.want {
+			t.Errorf("%v, %d of %d bytes are free: %v, want %v", c.flags, c.free, c.total, got, c.want)
+		}
+	}
+}
