@@ -105,7 +105,7 @@ func (s *Service) removeUnused(ctx context.Context, key string, age time.Duratio
 func (s *Service) measure(ctx context.Context, orgID string, cases []Case) (map[string]int64, error) {
 	keys := environmentKeys(orgID, cases)
 	if len(keys) == 0 {
-		return nil, nil
+		return map[string]int64{}, nil
 	}
 	sizes, err := environmentSizes(ctx, s.DB, keys)
 	if err != nil {
