@@ -18,6 +18,15 @@ func (a *App) Routes() []httpapi.Route { return a.parts.api.Routes() }
 // Pages lists the pages and forms that the service answers.
 func (a *App) Pages() []httpapi.Route { return a.parts.web.Routes() }
 
+// PlainRoutes lists the plain handlers beside them.
+func (a *App) PlainRoutes() []httpapi.PlainRoute { return a.parts.api.PlainRoutes() }
+
+// OpenAPI is the document of the typed routes.
+func (a *App) OpenAPI() ([]byte, error) { return a.parts.api.OpenAPI() }
+
+// CgroupLimit reads a cgroup's files below a folder.
+var CgroupLimit = cgroupLimit
+
 // Alerts judges rules without waiting for the schedule.
 func (a *App) Alerts() *alerts.Service { return a.parts.alerts }
 

@@ -50,6 +50,9 @@ func TestCheck(t *testing.T) {
 		{"public URL without a scheme", []string{"--public-url=w.example"}, "public-url"},
 		{"mail by another way", []string{"--smtp-url=http://mail.example"}, "smtp-url"},
 		{"judge elsewhere", []string{"--judge-url=ftp://m.example"}, "judge-url"},
+		{"proxies", []string{"--trusted-proxies=10.0.0.0/8,::1,192.0.2.7,fd00::/8"}, ""},
+		{"proxy by its name", []string{"--trusted-proxies=proxy.example"}, "trusted-proxies"},
+		{"everybody is a proxy", []string{"--trusted-proxies=10.0.0.0/8,0.0.0.0/0"}, "trusted-proxies"},
 		{"unknown role", []string{"--roles=web,cook"}, "roles"},
 		{"no role", []string{"--roles="}, "roles"},
 		{"guessable key", []string{"--bootstrap-key=st_live_short"}, "bootstrap-key"},
@@ -202,7 +205,7 @@ func TestSettingsAreMasked(t *testing.T) {
 	}
 	want := map[string]string{
 		"data": "./data", "database-url": "postgres://u:[secret]@db/w", "database-conns": "16",
-		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
+		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "trusted-proxies": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
 		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
 		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",

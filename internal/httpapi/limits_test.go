@@ -159,3 +159,18 @@ func TestLimitThatCannotBeCounted(t *testing.T) {
 		f.do(t, "GET", "/limited/1", "", harmlessID).wantError(t, 500, "Internal error; request proxy-7_A")
 	})
 }
+
+// TestFullWindowIsNotCounted: a subject over its limit costs no transaction.
+func TestFullWindowIsNotCounted(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		f := newFrame(t, db, limited(2, httpapi.ByOrg))
+		for range 10 {
+			f.do(t, "GET", "/limited/1", "")
+		}
+		rows, err := db.Query(t.Context(), `SELECT requests FROM rate_windows`)
+		counted, err := store.One(rows, err, "Rate window", store.Value[int])
+		if err != nil || counted != 3 {
+			t.Errorf("%d requests were counted, %v; want 3", counted, err)
+		}
+	})
+}

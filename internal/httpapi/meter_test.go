@@ -252,3 +252,76 @@ func TestBudgetComesAfterTheGuard(t *testing.T) {
 		<-held
 	})
 }
+
+// TestPublicBodiesTakeTheirOwn: what strangers send takes no memory from those
+// with a key.
+func TestPublicBodiesTakeTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newMetered(t)
+		httpapi.Add(g.API, func(_ context.Context, in bodyInput) (bodyOutput, error) {
+			<-g.held
+			return bodyOutput{len(in.RawBody)}, nil
+		}, httpapi.Route{Method: "POST", Path: "/public", Public: true, Limit: httpapi.PublicLimit(), MaxBody: 1000})
+		done := make(chan struct{})
+		go func() {
+			g.post(t.Context(), "/public", strings.NewReader(strings.Repeat("x", room)), room)
+			close(done)
+		}()
+		synctest.Wait()
+		wantBusy(t, g.post(t.Context(), "/public", strings.NewReader("x"), 1))
+		if rec := g.take(50); rec.Code != http.StatusOK {
+			t.Errorf("%d %s", rec.Code, rec.Body)
+		}
+		close(g.held)
+		<-done
+	})
+}
+
+// TestOperationTakesMemory: what an operation decodes its body into counts.
+func TestOperationTakesMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newMetered(t)
+		httpapi.Add(g.API, func(ctx context.Context, in bodyInput) (bodyOutput, error) {
+			return bodyOutput{len(in.RawBody)}, httpapi.TakeMemory(ctx, 50*byteCost)
+		}, httpapi.Route{Method: "POST", Path: "/decode"})
+		held := g.hold(50)
+		wantBusy(t, g.post(t.Context(), "/decode", strings.NewReader("x"), 1))
+		close(g.held)
+		<-held
+		if rec := g.post(t.Context(), "/decode", strings.NewReader("x"), 1); rec.Code != http.StatusOK {
+			t.Errorf("%d %s", rec.Code, rec.Body)
+		}
+		if rec := g.take(50); rec.Code != http.StatusOK {
+			t.Errorf("not all was given back: %d %s", rec.Code, rec.Body)
+		}
+	})
+}
+
+// TestMaxValues: a JSON body is bounded by what it becomes. Text is not counted.
+func TestMaxValues(t *testing.T) {
+	f := newFrame(t, nil, func(a *httpapi.API) {
+		mountThings(a)
+		httpapi.Add(a, func(_ context.Context, in bodyInput) (bodyOutput, error) {
+			return bodyOutput{len(in.RawBody)}, nil
+		}, httpapi.Route{Method: "POST", Path: "/raw", MaxValues: 4})
+	})
+	const most = httpapi.DefaultMaxValues - 2 // beside the object and its other member
+	list := func(n int) string {
+		return `{"name":"x","other":[` + strings.TrimSuffix(strings.Repeat("0,", n), ",") + `]}`
+	}
+	f.do(t, "POST", "/things", list(most)).want(t, 201, `{"name":"x"}`)
+	f.do(t, "POST", "/things", list(most+1)).wantError(t, 413, "The body is over the limit of 50000 values; send smaller batches")
+	f.do(t, "POST", "/things", `{"name":"x","other":"`+strings.Repeat(`,[{\"`, 100_000)+`"}`).want(t, 201, `{"name":"x"}`)
+	f.do(t, "POST", "/raw", `[1,2,3,4]`).want(t, 200, `{"size":9}`)
+	f.do(t, "POST", "/raw", `[1,2,3,4,5]`).wantError(t, 413, "The body is over the limit of 4 values; send smaller batches")
+	f.do(t, "POST", "/raw", `[1,2,3,4,5]`, "Content-Type: application/x-protobuf").want(t, 200, `{"size":11}`)
+}
+
+// TestManyIssues: an answer lists a thousand problems, however many there are.
+func TestManyIssues(t *testing.T) {
+	f := newFrame(t, nil, mountThings)
+	a := f.do(t, "POST", "/things", `{"name":"x","cases_json":[`+strings.TrimSuffix(strings.Repeat("0,", 20_000), ",")+`]}`)
+	if n := strings.Count(a.body, `"path"`); a.status != 400 || n != 1+1000 {
+		t.Errorf("status %d, %d problems in %d bytes", a.status, n, len(a.body))
+	}
+}

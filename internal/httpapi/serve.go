@@ -103,6 +103,10 @@ func (a *API) observe(w *recorder, r *http.Request, state *requestState, took ti
 // notFound answers what no route takes: 405 where the path exists with
 // another method, else 404.
 func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
+	if err := a.limit(w, r, Route{Path: "/", Limit: PublicLimit()}, access.Caller{}); err != nil {
+		a.writeError(w, r, err)
+		return
+	}
 	var allowed []string
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		probe := r.Clone(r.Context())
@@ -114,10 +118,6 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		structured(http.StatusMethodNotAllowed, r.Method+" is not allowed here; allowed: "+strings.Join(allowed, ", ")).write(w)
-		return
-	}
-	if err := a.limit(w, r, Route{Path: "/", Limit: PublicLimit()}, access.Caller{}); err != nil {
-		a.writeError(w, r, err)
 		return
 	}
 	if a.missing != nil && wantsPage(r) {

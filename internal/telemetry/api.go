@@ -14,6 +14,9 @@ const (
 	// maxValues is how many JSON values a body may hold, that is some 300,000
 	// records; a full body of prompts has half as many.
 	maxValues = 2_000_000
+	// maxOTLPValues leaves it to maxMessages to bound objects; beside them are
+	// attributes and numbers.
+	maxOTLPValues = 5_000_000
 	// maxRejections is how many refused records an answer lists.
 	maxRejections = 1000
 )
@@ -22,9 +25,9 @@ const (
 func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.TelemetryWrite, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Push canonical records of sessions (schema 2.0)"})
 	otlp := &receiver{Service: s}
-	httpapi.Add(a, otlp.logs, httpapi.Route{Method: "POST", Path: "/v1/logs", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Take in OTLP logs, protobuf or JSON"})
-	httpapi.Add(a, otlp.traces, httpapi.Route{Method: "POST", Path: "/v1/traces", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Take in OTLP spans, protobuf or JSON"})
-	httpapi.Add(a, otlp.metrics, httpapi.Route{Method: "POST", Path: "/v1/metrics", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Take in OTLP metrics, protobuf or JSON"})
+	httpapi.Add(a, otlp.logs, httpapi.Route{Method: "POST", Path: "/v1/logs", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues, Summary: "Take in OTLP logs, protobuf or JSON"})
+	httpapi.Add(a, otlp.traces, httpapi.Route{Method: "POST", Path: "/v1/traces", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues, Summary: "Take in OTLP spans, protobuf or JSON"})
+	httpapi.Add(a, otlp.metrics, httpapi.Route{Method: "POST", Path: "/v1/metrics", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues, Summary: "Take in OTLP metrics, protobuf or JSON"})
 	httpapi.Add(a, s.getPush, httpapi.Route{Method: "GET", Path: "/api/v1/push/{push_id}", Permission: access.Read, Summary: "Ask whether a push has arrived"})
 	httpapi.Add(a, s.verify, httpapi.Route{Method: "GET", Path: "/api/v1/alpha/verify", Summary: "What this key has pushed so far"})
 	httpapi.Add(a, s.eraseMine, httpapi.Route{Method: "DELETE", Path: "/api/v1/me/data", Permission: access.Write, Status: http.StatusNoContent, Summary: "Erase the caller's raw telemetry"})

@@ -23,7 +23,7 @@ const (
 	// maxMessages bounds the memory of a decoded body: an empty message takes
 	// two bytes on the wire and messageCost here. A collector's largest batches
 	// have some hundred thousand.
-	maxMessages = 1_000_000
+	maxMessages = 2_000_000
 	// messageCost is how many bytes of memory a message takes until it is stored.
 	messageCost = 280
 	// maxDepth bounds how deeply attributes may be nested.

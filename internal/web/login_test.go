@@ -87,10 +87,42 @@ func TestSignInIsLimited(t *testing.T) {
 	}
 	for range 50 { // twice the limit, in case a minute ends on the way
 		if limited() {
+			// Whoever has a good key gets in, whatever others behind the same
+			// address got wrong.
+			_, raw := w.key(access.Member)
+			b.post("/login", url.Values{"api_key": {raw}}).wantLocation("/")
 			return
 		}
 	}
 	t.Error("50 attempts were answered")
+}
+
+// TestPublicPagesAreLimited: behind a trusted proxy each client has its own
+// limit, whatever it says of itself.
+func TestPublicPagesAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite", "--trusted-proxies", "127.0.0.0/8")
+	ask := func(from string) int {
+		req, err := http.NewRequest(http.MethodGet, w.url+"/login/device", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Forwarded-For", "203.0.113.99, "+from)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	for i := 0; ask("203.0.113.1") != http.StatusTooManyRequests; i++ {
+		if i == 1200 {
+			t.Fatalf("%d requests were answered", i)
+		}
+	}
+	if status := ask("203.0.113.2"); status == http.StatusTooManyRequests {
+		t.Error("one client's requests counted against another")
+	}
 }
 
 func TestSessionEnds(t *testing.T) {
