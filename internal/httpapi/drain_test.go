@@ -24,8 +24,11 @@ func TestUnwantedBody(t *testing.T) {
 		name, body string
 		status     int
 	}{
-		{"none", "", 200}, {"empty object", "{}", 200}, {"as much as is read", strings.Repeat("x", most), 200},
-		{"more", strings.Repeat("x", most+1), 413}, {"much more", strings.Repeat("x", 10*most), 413},
+		{"none", "", 200},
+		{"empty object", "{}", 200},
+		{"as much as is read", strings.Repeat("x", most), 200},
+		{"more", strings.Repeat("x", most+1), 413},
+		{"much more", strings.Repeat("x", 10*most), 413},
 	} {
 		for _, path := range []string{"/things/1", "/plain"} {
 			a := f.do(t, "GET", path, c.body)
