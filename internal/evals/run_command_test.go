@@ -3,6 +3,7 @@ package evals_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,5 +139,28 @@ func TestBrokenCases(t *testing.T) {
 		wantErrors(t, run, "case_broken")
 		run = c.finished(c.create(deterministic(object{"case_kind": "boolean_assertion", "output": "a", "assertion": "exit_code == 0"})))
 		wantErrors(t, run, "check_failed")
+		run = c.finished(c.create(deterministic(
+			object{"case_kind": "boolean_assertion", "output": strings.Repeat("a", 100_000), "assertion": `output.matches("(a?){900}b")`},
+			object{"case_kind": "json_schema", "output": `"` + strings.Repeat("a", 100_000) + `"`, "schema": object{"pattern": "(a?){900}b"}},
+		)))
+		wantErrors(t, run, "check_failed")
+	})
+}
+
+// TestHugeNumbers fail an output: nothing is computed with them.
+func TestHugeNumbers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		w.work()
+		c := w.org("acme")
+		run := c.finished(c.create(deterministic(
+			object{"case_kind": "json_schema", "output": "1e9999999", "schema": object{"minimum": 1}},
+			object{"case_kind": "json_schema", "output": json.Number("1e-9999999"), "schema": object{"type": "integer"}},
+			object{"case_kind": "json_schema", "output": "[1e-999999]", "schema": object{"items": object{"multipleOf": 2}}},
+		)))
+		if diff := cmp.Diff([]any{"fail", "fail", "fail"}, verdicts(t, run)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
 	})
 }
