@@ -117,7 +117,8 @@ func (x *execution) grade(ctx context.Context, c Case, t *Trial) error {
 	}
 	criteria := c.criteria()
 	got, err := x.s.Judge.Grade(ctx, judge.GradeRequest{
-		Task: c.task(), Criteria: criteria, Material: sample.Output, Others: x.otherCriteria(t.Case), Seed: x.run.Seed, Trial: t.N,
+		Task: c.task(), Criteria: criteria, Material: sample.Output, Others: x.otherCriteria(t.Case),
+		Seed: x.run.Seed, Trial: t.N,
 	})
 	if err != nil {
 		return err

@@ -36,13 +36,13 @@ func (j *Judge) confirm(ctx context.Context, r GradeRequest, made *controls, fir
 	rec.Seed, rec.Trial = r.Seed, r.Trial
 	done, err := j.model.complete(ctx, p, rec)
 	if e, ok := errors.AsType[*Error](err); ok {
-		e.Record.Usage.add(first.Record.Usage)
+		e.Record.add(first.Record.Usage)
 	}
 	if err != nil {
 		return Grading{}, err
 	}
 	out := first
-	out.Record.Usage.add(done.Record.Usage)
+	out.Record.add(done.Record.Usage)
 	out.Record.Repaired = first.Record.Repaired || done.Record.Repaired
 	for i := range out.Results {
 		if result := &out.Results[i]; result.Passed && !fits[result.ID] {
@@ -78,7 +78,8 @@ func newConfirmation(r GradeRequest, made *controls, results []Result) *confirma
 		}
 		quotation, _ := cut(normalised(result.Evidence), maxQuotation)
 		quotation = inOneLine(quotation)
-		c.items = append(c.items, quoted{result: result.ID, criterion: strings.TrimSpace(r.Criteria[i]), quotation: quotation})
+		criterion := strings.TrimSpace(r.Criteria[i])
+		c.items = append(c.items, quoted{result: result.ID, criterion: criterion, quotation: quotation})
 		if !slices.Contains(quotations, quotation) {
 			quotations = append(quotations, quotation)
 		}

@@ -121,7 +121,8 @@ func plural(word string) string {
 // isContent reports whether a word says what a criterion is about.
 func isContent(word string) bool {
 	word = strings.ToLower(word)
-	return utf8.RuneCountInString(word) > 2 && !stopWords[word] && !gradingWords[word] && !strings.ContainsFunc(word, unicode.IsNumber)
+	return utf8.RuneCountInString(word) > 2 && !strings.ContainsFunc(word, unicode.IsNumber) &&
+		!stopWords[word] && !gradingWords[word]
 }
 
 // maxBase is how long a criterion may be that controls are made of, in bytes: a
@@ -136,25 +137,29 @@ func isUnfit(criterion string) bool {
 		return true
 	}
 	found := wordInText.FindAllString(strings.ToLower(criterion), -1)
-	return slices.ContainsFunc(found, func(word string) bool { return limitingWords[word] }) || !slices.ContainsFunc(found, isContent)
+	limits := slices.ContainsFunc(found, func(word string) bool { return limitingWords[word] })
+	return limits || !slices.ContainsFunc(found, isContent)
 }
 
 // limitingWords are those of criteria that an output without something fulfils.
 // It is read only.
 var limitingWords = setOf(`
-no not never none neither nor without avoid avoids avoided avoiding absent free lack lacks lacking omit omits omitted omitting exclude excludes
-excluded excluding except refrain refrains only fewer less most maximum instead rather don doesn isn aren won mustn shouldn cannot dont doesnt isnt
-nicht kein keine keinen ohne nie sans pas jamais sin nunca ningún senza non mai
+no not never none neither nor without avoid avoids avoided avoiding absent free lack lacks lacking omit
+omits omitted omitting exclude excludes excluded excluding except refrain refrains only fewer less most
+maximum instead rather don doesn isn aren won mustn shouldn cannot dont doesnt isnt nicht kein keine
+keinen ohne nie sans pas jamais sin nunca ningún senza non mai
 `)
 
 // gradingWords are those that say how an output fulfils a criterion. It is read
 // only.
 var gradingWords = setOf(`
-answer answers answered asks call calls called check checks cites cite clear clearly contain contains containing correct correctly describe
-describes end ends example examples explain explains first following format gives given identifies identify include includes including last least
-line lines list lists material mention mentions name names named note notes output outputs point points present provide provides recommend
-recommends refer refers report reports response responses result results return returns say says sentence show shows shown start starts state
-states step steps suggest suggests summary tell tells text two three warn warns write writes written
+answer answers answered asks call calls called check checks cites cite clear clearly contain contains
+containing correct correctly describe describes end ends example examples explain explains first
+following format gives given identifies identify include includes including last least line lines list
+lists material mention mentions name names named note notes output outputs point points present provide
+provides recommend recommends refer refers report reports response responses result results return
+returns say says sentence show shows shown start starts state states step steps suggest suggests summary
+tell tells text two three warn warns write writes written
 `)
 
 // plainCriteria are what controls are made of where a case has no criterion that
@@ -168,18 +173,24 @@ var plainCriteria = []string{
 
 // foreignWords are common words of many fields. It is read only.
 var foreignWords = strings.Fields(`
-airline alphabet anchor apartment appointment architect artist auction audience audit author bakery balcony battery bicycle border bottle branch
-breakfast bridge broker budget calendar camera candidate canvas capital captain carpet castle ceiling census chapter charity chemist citizen
-climate clinic coast collar colony committee compass concert contract copper cotton council coupon courier cousin curtain customs deadline degree
-delivery dentist deposit desert diagram dialect diet dinner diploma discount doctor donation drawer editor election elevator embassy engine envelope
-estate exhibition fabric factory farmer festival fiction flight forest fountain freight furniture gallery garage garden gender glacier grammar
-granite guitar harbour harvest helmet highway holiday honey hotel hospital humidity import insurance invoice island jacket journal journey jury
-kitchen ladder landlord laundry lawyer lecture leather lemon lens licence lottery luggage magazine manual marble market medal melody merchant
-mileage mirror monument mortgage mountain museum mushroom nephew novel nurse ocean opera orchard orchestra painter parcel parliament passenger
-passport patent payroll pension percussion perfume pharmacy photograph pigment planet plaster poem poet pollen portrait postage prairie prize
-profession province publisher pupil queue railway ransom rebate receipt recipe refund rehearsal rental reptile restaurant revenue rhythm ribbon
-salary sandwich satellite scholar sculpture season senate shareholder shelf shipment silver skeleton sleeve soldier spectrum spice stadium
-staircase statue steam storm studio subsidy suburb suitcase surgeon surname tailor tariff telescope tenant terminal textile theatre thermometer
-ticket timber tourist tractor treasury treaty tribunal trousers tunnel turbine tutor umbrella uncle uniform vaccine valley vehicle velvet vineyard
-violin visitor voucher voyage waiter wallet warehouse warranty wedding wheel whistle widow winter wizard wool workshop yacht
+airline alphabet anchor apartment appointment architect artist auction audience audit author bakery
+balcony battery bicycle border bottle branch breakfast bridge broker budget calendar camera candidate
+canvas capital captain carpet castle ceiling census chapter charity chemist citizen climate clinic coast
+collar colony committee compass concert contract copper cotton council coupon courier cousin curtain
+customs deadline degree delivery dentist deposit desert diagram dialect diet dinner diploma discount
+doctor donation drawer editor election elevator embassy engine envelope estate exhibition fabric factory
+farmer festival fiction flight forest fountain freight furniture gallery garage garden gender glacier
+grammar granite guitar harbour harvest helmet highway holiday honey hotel hospital humidity import
+insurance invoice island jacket journal journey jury kitchen ladder landlord laundry lawyer lecture
+leather lemon lens licence lottery luggage magazine manual marble market medal melody merchant mileage
+mirror monument mortgage mountain museum mushroom nephew novel nurse ocean opera orchard orchestra
+painter parcel parliament passenger passport patent payroll pension percussion perfume pharmacy
+photograph pigment planet plaster poem poet pollen portrait postage prairie prize profession province
+publisher pupil queue railway ransom rebate receipt recipe refund rehearsal rental reptile restaurant
+revenue rhythm ribbon salary sandwich satellite scholar sculpture season senate shareholder shelf
+shipment silver skeleton sleeve soldier spectrum spice stadium staircase statue steam storm studio
+subsidy suburb suitcase surgeon surname tailor tariff telescope tenant terminal textile theatre
+thermometer ticket timber tourist tractor treasury treaty tribunal trousers tunnel turbine tutor umbrella
+uncle uniform vaccine valley vehicle velvet vineyard violin visitor voucher voyage waiter wallet
+warehouse warranty wedding wheel whistle widow winter wizard wool workshop yacht
 `)

@@ -68,7 +68,9 @@ func newAssertion(expression string) (*assertion, error) {
 		return nil, fmt.Errorf("assertion: it gives a value of type %s, not true or false", t)
 	}
 	a := &assertion{ast: ast}
-	a.program, err = env.Program(ast, cel.EvalOptions(cel.OptTrackState), cel.InterruptCheckFrequency(checkEvery), cel.CustomDecoratorV2(metered))
+	a.program, err = env.Program(
+		ast, cel.EvalOptions(cel.OptTrackState), cel.InterruptCheckFrequency(checkEvery), cel.CustomDecoratorV2(metered),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("assertion: %s", oneLine(err.Error()))
 	}

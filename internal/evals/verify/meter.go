@@ -1,8 +1,6 @@
 package verify
 
-import (
-	"github.com/santhosh-tekuri/jsonschema/v6"
-)
+import "github.com/santhosh-tekuri/jsonschema/v6"
 
 // A meter knows what it costs to hold one schema against a value.
 type meter struct {
@@ -67,7 +65,9 @@ func newMeter(s *jsonschema.Schema, schemas int64) *meter {
 	if s.DynamicRef != nil {
 		self = append(self, s.DynamicRef.Ref)
 	}
-	m := &meter{unique: s.UniqueItems, dynamic: s.DynamicRef != nil || s.RecursiveRef != nil, self: 4 * int64(len(s.Required))}
+	m := &meter{
+		self: 4 * int64(len(s.Required)), unique: s.UniqueItems, dynamic: s.DynamicRef != nil || s.RecursiveRef != nil,
+	}
 	for _, part := range s.DependentSchemas {
 		self = append(self, part)
 	}
@@ -86,13 +86,14 @@ func newMeter(s *jsonschema.Schema, schemas int64) *meter {
 		}
 		return highest
 	}
-	m.item = one(append(schemasIn(s.Items), s.PrefixItems...)) + entering(s.Items2020, s.Contains, s.UnevaluatedItems) +
-		entering(schemasIn(s.AdditionalItems)...)
+	m.item = one(append(schemasIn(s.Items), s.PrefixItems...)) + entering(schemasIn(s.AdditionalItems)...) +
+		entering(s.Items2020, s.Contains, s.UnevaluatedItems)
 	var named []*jsonschema.Schema
 	for _, part := range s.Properties {
 		named = append(named, part)
 	}
-	m.prop = one(named) + entering(s.PropertyNames, s.UnevaluatedProperties) + entering(schemasIn(s.AdditionalProperties)...)
+	m.prop = one(named) + entering(schemasIn(s.AdditionalProperties)...) +
+		entering(s.PropertyNames, s.UnevaluatedProperties)
 	for _, part := range s.PatternProperties {
 		m.prop += entering(part)
 	}

@@ -35,7 +35,7 @@ func compilePattern(text string) (*pattern, error) {
 	}
 	size := programSize(tree)
 	if size > maxProgram {
-		return nil, fmt.Errorf("the regular expression is too large: its repetitions make %d steps, and %d are allowed", size, maxProgram)
+		return nil, fmt.Errorf("the regular expression is too large: it becomes %d instructions, and %d are allowed", size, maxProgram)
 	}
 	compiled, err := regexp.Compile(text)
 	return &pattern{compiled, size}, err
@@ -43,18 +43,24 @@ func compilePattern(text string) (*pattern, error) {
 
 // programSize is about how many instructions an expression becomes. The parser
 // bounds its depth, and the product of nested repetitions.
-func programSize(re *syntax.Regexp) int64 {
-	size := int64(1 + len(re.Rune))
-	if re.Op == syntax.OpCharClass {
-		size = 1
-	}
+func programSize(re *syntax.Regexp) (size int64) {
 	for _, sub := range re.Sub {
 		size += programSize(sub)
 	}
-	if re.Op == syntax.OpRepeat {
-		size *= int64(max(re.Min+1, re.Max))
+	switch re.Op {
+	case syntax.OpLiteral:
+		return int64(len(re.Rune))
+	case syntax.OpConcat:
+		return size
+	case syntax.OpRepeat: // what is optional takes one more
+		return size*int64(re.Min) + (size+1)*int64(max(re.Max-re.Min, 1))
+	case syntax.OpCapture:
+		return size + 2
+	case syntax.OpAlternate:
+		return size + int64(len(re.Sub))
+	default:
+		return size + 1
 	}
-	return size
 }
 
 // match reports whether the pattern is found in a text. After an error of the

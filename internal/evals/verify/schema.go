@@ -87,7 +87,7 @@ func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &schemaCheck{}
+	c := &schemaCheck{patterns: map[string]*pattern{}}
 	var all []*jsonschema.Schema
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
@@ -117,6 +117,7 @@ func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
 // its hooks no place of their own for it.
 type schemaCheck struct {
 	schema   *jsonschema.Schema
+	patterns map[string]*pattern
 	programs int64 // size of all patterns
 
 	mu     sync.Mutex
@@ -134,7 +135,12 @@ func (c *schemaCheck) spend(cost int64) {
 	}
 }
 
+// compilePattern compiles a pattern of the schema. The library asks for each
+// several times.
 func (c *schemaCheck) compilePattern(text string) (jsonschema.Regexp, error) {
+	if known, ok := c.patterns[text]; ok {
+		return meteredPattern{known, c}, nil
+	}
 	p, err := compilePattern(text)
 	if err != nil {
 		return nil, err
@@ -142,6 +148,7 @@ func (c *schemaCheck) compilePattern(text string) (jsonschema.Regexp, error) {
 	if c.programs += p.size; c.programs > maxPrograms {
 		return nil, errors.New("the regular expressions of the schema are too large together")
 	}
+	c.patterns[text] = p
 	return meteredPattern{p, c}, nil
 }
 
