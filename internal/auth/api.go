@@ -35,7 +35,7 @@ type keyOutput struct {
 	// CreatedByKey and Login tell what came of a stolen key.
 	CreatedByKey *string `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
 	Login        bool    `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
-	Relay        bool    `json:"relay" doc:"It may name the contributors of signals (user_cohort)"`
+	Relay        bool    `json:"relay,omitempty" doc:"It may name the contributors of signals (user_cohort)"`
 }
 
 func newKeyOutput(k Key) keyOutput {

@@ -235,9 +235,12 @@ func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, str
 }
 
 func recordKey(ctx context.Context, tx *store.Tx, action string, k Key) error {
+	detail := audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt}
+	if k.Relay {
+		detail["relay"] = true
+	}
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: k.OrgID, Action: action, Target: audit.Target{Kind: "key", ID: k.ID, Name: k.Name},
-		Detail: audit.Detail{"holder": k.UserID, "permissions": k.Permissions, "expires_at": k.ExpiresAt, "relay": k.Relay},
+		OrgID: k.OrgID, Action: action, Target: audit.Target{Kind: "key", ID: k.ID, Name: k.Name}, Detail: detail,
 	})
 }
 

@@ -129,6 +129,19 @@ func TestKeyCreate(t *testing.T) {
 	})
 }
 
+func TestRelayKey(t *testing.T) {
+	i := newInstallation(t)
+	if k := i.must(t, "key", "create", "--org", "acme", "--relay"); k["relay"] != true {
+		t.Errorf("made %v, want a relay's key", k)
+	}
+	i.must(t, "key", "create", "--org", "acme")
+	var all []map[string]any
+	i.mustInto(t, &all, "key", "list", "--org", "acme")
+	if len(all) != 2 || all[0]["relay"] != nil || all[1]["relay"] != true {
+		t.Errorf("list %v, want a relay's key and another", all)
+	}
+}
+
 func TestKeyListAndRevoke(t *testing.T) {
 	i := newInstallation(t)
 	old := i.must(t, "key", "create", "--org", "acme", "--name", "old")

@@ -212,12 +212,12 @@ func TestConfig(t *testing.T) {
 		t.Fatalf("got %+v, want no secret", r)
 	}
 	for _, line := range []string{
-		`addr                     = "127.0.0.1:9000"`,
-		`database-url             = "postgres://ada:[secret]@db.example/w"`,
-		`judge-key                = "[secret]"`,
-		`repohost-token           = "[secret]"`,
-		`bootstrap-key            = ""`,
-		`plan                     = "team"`,
+		`addr                      = "127.0.0.1:9000"`,
+		`database-url              = "postgres://ada:[secret]@db.example/w"`,
+		`judge-key                 = "[secret]"`,
+		`repohost-token            = "[secret]"`,
+		`bootstrap-key             = ""`,
+		`plan                      = "team"`,
 	} {
 		if !slices.Contains(strings.Split(r.stdout, "\n"), line) {
 			t.Errorf("no line %s in\n%s", line, r.stdout)

@@ -37,7 +37,7 @@ type keyCreateOutput struct {
 	Plan        access.Plan         `json:"plan"`
 	Role        access.Role         `json:"role"`
 	Permissions []access.Permission `json:"permissions"`
-	Relay       bool                `json:"relay"`
+	Relay       bool                `json:"relay,omitempty"`
 }
 
 // Run makes a key.
@@ -77,7 +77,7 @@ type keyOutput struct {
 	RevokedAt   *httpapi.Time       `json:"revoked_at"`
 	CreatedBy   *string             `json:"created_by_key"`
 	Login       bool                `json:"login"`
-	Relay       bool                `json:"relay"`
+	Relay       bool                `json:"relay,omitempty"`
 }
 
 // maxListed bounds a listing; an organisation with more keys has a problem

@@ -58,6 +58,8 @@ func TestCheck(t *testing.T) {
 		{"guessable key", []string{"--bootstrap-key=st_live_short"}, "bootstrap-key"},
 		{"foreign key", []string{"--bootstrap-key=sk-0123456789012345678901234567890"}, "bootstrap-key"},
 		{"no workers", []string{"--workers=0"}, "workers"},
+		{"no contributors", []string{"--signals-min-contributors=0"}, "signals-min-contributors"},
+		{"too many contributors", []string{"--signals-min-contributors=101"}, "signals-min-contributors"},
 		{"too many workers", []string{"--workers=1001"}, "workers"},
 		{"no workers for runs", []string{"--run-workers=0"}, "run-workers"},
 		{"too many workers for runs", []string{"--run-workers=1001"}, "run-workers"},
@@ -211,7 +213,7 @@ func TestSettingsAreMasked(t *testing.T) {
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
-		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d", "retention-audit": "0",
+		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d", "retention-audit": "0", "signals-min-contributors": "3",
 		"quota": "free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited", "disk-reserve": "512MiB",
 		"workers": "4", "run-workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}

@@ -1,0 +1,37 @@
+package auth_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestRelayKey: a caller is a relay if its key was made for one, and a key
+// that it makes is not unless it is asked for.
+func TestRelayKey(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newSite(t, db)
+		_, _, raw := s.member(t, "acme", access.AdminRole)
+		issue := func(key, body string, relay bool) string {
+			t.Helper()
+			status, made := s.call(t, key, "POST /api/v1/keys", body)
+			if status != http.StatusCreated {
+				t.Fatalf("status %d: %v", status, made)
+			}
+			secret := field(t, made, "api_key")
+			caller, err := s.Authenticate(t.Context(), secret)
+			if err != nil || caller.Relay != relay {
+				t.Errorf("%s makes a caller with Relay %t, %v", body, caller.Relay, err)
+			}
+			return secret
+		}
+		relay := issue(raw, `{"name":"relay","relay":true}`, true)
+		issue(relay, `{"name":"other"}`, false)
+		_, _, member := s.member(t, "acme2", access.Member)
+		s.want(t, member, "POST /api/v1/keys", `{"name":"relay","relay":true}`, 403, errorJSON(403, "This needs the permission admin"))
+	})
+}
