@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
@@ -56,19 +59,27 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// RestoreOptions say where to restore to, and what is believed.
+type RestoreOptions struct {
+	Options
+	Progress func(backup.Progress) // may be nil
+	// Unverified takes a backup that is not signed, or with another key.
+	Unverified bool
+}
+
 // Restore fills the empty installation that the settings name from r.
-func Restore(ctx context.Context, o Options, r io.Reader, progress func(backup.Progress)) (backup.Manifest, error) {
+func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (backup.Restored, error) {
 	if o.Config.DatabaseURL == "" {
 		if err := o.Config.MakeData(); err != nil {
-			return backup.Manifest{}, err
+			return backup.Restored{}, err
 		}
 	}
-	p, err := openPlace(ctx, o)
+	p, err := openPlace(ctx, o.Options)
 	if err != nil {
-		return backup.Manifest{}, err
+		return backup.Restored{}, err
 	}
 	defer p.DB.Close()
-	p.Progress = progress
+	p.Progress, p.Unverified = o.Progress, o.Unverified
 	m, err := backup.Restore(ctx, p, r)
 	if err != nil || p.Repositories == "" {
 		return m, err
@@ -77,7 +88,7 @@ func Restore(ctx context.Context, o Options, r io.Reader, progress func(backup.P
 	if err != nil {
 		return m, err
 	}
-	return m, git.MoveHooks(p.Repositories, program)
+	return m, git.Adopt(p.Repositories, program)
 }
 
 // openPlace opens what a backup is made of. It does not migrate.
@@ -101,7 +112,26 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 		p.Repositories = git.Dir(o.Config.Data, string(o.Config.RepohostURL))
 	}
 	p.Referrers = referrers(p.DB)
+	keyring, err := findKey(o.Config.Data, o.Config.SecretKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Signer = backupSigner{keyring}
 	return p, nil
+}
+
+// backupSigner signs with the key that seals secrets, for backups only.
+type backupSigner struct{ *seal.Keyring }
+
+const backupPurpose = "backup manifest"
+
+func (s backupSigner) Sign(message []byte) string { return s.Keyring.Sign(message, backupPurpose) }
+
+func (s backupSigner) Verify(message []byte, signature string) error {
+	return s.Keyring.Verify(message, backupPurpose, signature)
 }
 
 // referrers are the capabilities that keep blobs.

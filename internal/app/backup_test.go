@@ -136,7 +136,7 @@ func startRestored(t *testing.T, file string, flags []string) *service {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := app.Restore(t.Context(), options(c, t.Output()), r, nil); err != nil {
+	if _, err := app.Restore(t.Context(), app.RestoreOptions{Options: options(c, t.Output())}, r); err != nil {
 		t.Fatal(err)
 	}
 	return start(t, c)

@@ -78,8 +78,9 @@ func (a *archive) writeSums() error {
 	return err
 }
 
-// finish writes the manifest, which no list names: it names the lists.
-func (a *archive) finish(m *Manifest) error {
+// finish writes the manifest, which no list names: it names the lists. Its
+// signature, if there is a signer, vouches for everything.
+func (a *archive) finish(m *Manifest, signer Signer) error {
 	if err := a.writeSums(); err != nil {
 		return err
 	}
@@ -88,13 +89,24 @@ func (a *archive) finish(m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	if err := a.header(manifestName, 0o600, int64(len(content))); err != nil {
+	if err := a.last(manifestName, content); err != nil {
 		return err
 	}
-	if _, err := a.tar.Write(content); err != nil {
-		return err
+	if signer != nil {
+		if err := a.last(signatureName, []byte(signer.Sign(content))); err != nil {
+			return err
+		}
 	}
 	return errors.Join(a.tar.Close(), a.zst.Close())
+}
+
+// last writes a member that no list names.
+func (a *archive) last(name string, content []byte) error {
+	if err := a.header(name, 0o600, int64(len(content))); err != nil {
+		return err
+	}
+	_, err := a.tar.Write(content)
+	return err
 }
 
 // abandon gives back what an unfinished archive holds.

@@ -10,6 +10,7 @@
 //	blobs/KEY ...                what stands in the bucket
 //	repositories/OWNER/...       files of the embedded code host
 //	manifest.json                counts, and the hash of all sums
+//	manifest.json.hmac           signature of the manifest, if there is a key
 //
 // Between them stand SHA256SUMS/000001 ..., each the sums of the members since
 // the one before. So memory is bounded on both sides, whatever the size.
@@ -41,8 +42,22 @@ type Place struct {
 	Referrers []Referrer
 	// Version is this program's.
 	Version string
+	// Signer has the installation's secret key; nil if there is none.
+	Signer Signer
+	// Unverified lets Restore take a backup that nothing proves to be whole and
+	// unchanged.
+	Unverified bool
 	// Progress, if not nil, is told how far it is, often.
 	Progress func(Progress)
+}
+
+// A Signer authenticates backups: who can change one could else bring in keys,
+// rows and skills.
+type Signer interface {
+	// KeyIDs names the keys; the first signs, and all verify.
+	KeyIDs() []string
+	Sign(message []byte) string
+	Verify(message []byte, signature string) error
 }
 
 // A Referrer hands the blobs that its rows need to fn, in any order, some
@@ -66,6 +81,8 @@ type Header struct {
 	Engine    string    `json:"engine"`
 	Version   string    `json:"version"`
 	CreatedAt time.Time `json:"created_at"` // when the snapshot was made
+	// SignedWith names the key that signed the manifest; "" if none did.
+	SignedWith string `json:"signed_with,omitempty"`
 }
 
 // Manifest is the file's last member: what is in it.
@@ -102,13 +119,14 @@ func (m Manifest) Rows() (n int64) {
 
 // The names of the members.
 const (
-	headerName   = "whetstone.json"
-	manifestName = "manifest.json"
-	databaseDir  = "database/"
-	jobsDir      = "jobs/"
-	blobsDir     = "blobs/"
-	reposDir     = "repositories/"
-	sumsDir      = "SHA256SUMS/"
+	headerName    = "whetstone.json"
+	manifestName  = "manifest.json"
+	signatureName = "manifest.json.hmac"
+	databaseDir   = "database/"
+	jobsDir       = "jobs/"
+	blobsDir      = "blobs/"
+	reposDir      = "repositories/"
+	sumsDir       = "SHA256SUMS/"
 )
 
 // marker is the key of a blob that stands in the bucket while a restore runs.

@@ -100,6 +100,7 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, "sqlite", "files")
+			p.Unverified = true // somebody who trusts it is safe all the same
 			p.Repositories = filepath.Join(t.TempDir(), "data", "repos")
 			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craftWith(t, backup.Manifest{Header: header}, m)))
 			if !fault.Is(err, fault.Malformed) {
@@ -128,6 +129,7 @@ func TestVersions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlace(t, "sqlite", "files")
+			p.Unverified = true
 			_, err := backup.Restore(t.Context(), p, bytes.NewReader(craft(t, c.header)))
 			if !fault.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %q", err, c.says)
@@ -143,6 +145,7 @@ func TestOlderSchema(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, engine, "files")
+			p.Unverified = true
 			header := backup.Header{Format: 1, Schema: 1, Engine: "sqlite", Version: "old"}
 			file := craft(t, header, "organisations", "users", "api_keys", "device_codes", "service_secrets")
 			if _, err := backup.Restore(t.Context(), p, bytes.NewReader(file)); err != nil {

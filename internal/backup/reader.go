@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -27,6 +28,9 @@ type reader struct {
 	list   int
 	all    hash.Hash
 	header Header
+
+	manifest  []byte // as it was signed
+	signature string // "" if there is none
 }
 
 // A member is a file of the archive. Its content must be read to its end
@@ -162,11 +166,63 @@ func (b *reader) readManifest(m member) (manifest Manifest, err error) {
 	if b.sums.Len() > 0 || manifest.Sums != hex.EncodeToString(b.all.Sum(nil)) || manifest.Header != b.header {
 		return manifest, damaged(errors.New("what it holds does not match its manifest"))
 	}
-	if _, err := b.tar.Next(); !errors.Is(err, io.EOF) {
-		return manifest, damaged(errors.New("something follows its manifest"))
+	b.manifest = content
+	if err := b.readSignature(); err != nil {
+		return manifest, err
 	}
 	if n, err := io.Copy(io.Discard, b.zst); n > 0 || err != nil {
 		return manifest, damaged(errors.New("something follows its end"))
 	}
 	return manifest, nil
+}
+
+// readSignature reads what may follow the manifest, and nothing else.
+func (b *reader) readSignature() error {
+	h, err := b.tar.Next()
+	if err == nil && h.Name == signatureName && h.Typeflag == tar.TypeReg && h.Size <= 1<<10 {
+		text, err := io.ReadAll(b.tar)
+		if err != nil {
+			return damaged(err)
+		}
+		b.signature = string(text)
+		_, err = b.tar.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return damaged(errors.New("something follows its manifest"))
+	}
+	return nil
+}
+
+// checkSigner refuses a backup early that Restore could not verify at its end.
+func (p Place) checkSigner(h Header) error {
+	const trust = "or restore it with --unverified if you trust the file and where it was kept"
+	switch {
+	case p.Unverified:
+		return nil
+	case h.SignedWith == "":
+		return fault.New(fault.Conflict, "the backup is not signed, so that nothing shows whether it was changed: it was made by an older version "+
+			"(this one: %s) or where the secret key was not at hand; make a new one, %s", h.Version, trust)
+	case p.Signer == nil:
+		return fault.New(fault.Conflict, "the backup is signed with the secret key of its installation, which is not here: "+
+			"put that installation's secret.key into --data, or set --secret-key, and restore again; %s", trust)
+	case !slices.Contains(p.Signer.KeyIDs(), h.SignedWith):
+		return fault.New(fault.Conflict, "the backup is signed with another secret key (%s, and here is %s): put the secret.key of that time into --data, "+
+			"or set --secret-key to it, and restore again; %s", h.SignedWith, strings.Join(p.Signer.KeyIDs(), ", "), trust)
+	}
+	return nil
+}
+
+// verify fails unless the manifest, and with it all that it counts, is as it
+// was signed.
+func (p Place) verify(b *reader) error {
+	if p.Unverified {
+		return nil
+	}
+	if err := p.Signer.Verify(b.manifest, b.signature); err != nil {
+		return fault.New(fault.Malformed, "the backup was changed after it was made: its signature does not match; nothing of it was restored").Because(err)
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -138,10 +137,7 @@ func (s *saving) saveFile(root *os.Root, name string) error {
 
 // writeFile writes a file of a repository and syncs it; syncDirs makes its
 // name as safe.
-func (s *restoring) writeFile(name string, mode fs.FileMode, r io.Reader) error {
-	if inside, err := path.Match("*/*.git", firstTwo(name)); err != nil || !inside || !fs.ValidPath(name) {
-		return damaged(fmt.Errorf("%q is no path in a repository", name))
-	}
+func (s *restoring) writeFile(name string, r io.Reader) error {
 	if err := s.makeDir(path.Dir(name)); err != nil {
 		return err
 	}
@@ -154,7 +150,7 @@ func (s *restoring) writeFile(name string, mode fs.FileMode, r io.Reader) error 
 			}
 		}
 	}
-	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -29,39 +32,52 @@ type restoring struct {
 	dirs     map[string]bool // below root that hold what is new
 	tables   map[string]store.Table
 	counted  Manifest // what has come so far
+	leftOut  []string // files of repositories that were not brought back
 	progress Progress
 	puts     *errgroup.Group
 }
 
 // Restore fills an empty place from a backup. The database is filled in one
-// transaction that commits after all of the file was read and every sum was
-// right; until then a mark in the bucket keeps the service from starting.
-func Restore(ctx context.Context, p Place, r io.Reader) (_ Manifest, err error) {
+// transaction that commits after all of the file was read, every sum was right
+// and the signature was good; until then a mark in the bucket keeps the service
+// from starting.
+func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) {
 	defer fault.Wrap(&err, "restore")
 	b, err := newReader(r)
 	if err != nil {
-		return Manifest{}, err
+		return Restored{}, err
 	}
 	defer b.close()
+	if err := p.checkSigner(b.header); err != nil {
+		return Restored{}, err
+	}
 	if newest := store.Newest(); b.header.Schema > newest {
-		return Manifest{}, fault.New(fault.Conflict, "the backup has the schema %d and this program knows %d: restore it with Whetstone %s or newer", b.header.Schema, newest, b.header.Version)
+		return Restored{}, fault.New(fault.Conflict, "the backup has the schema %d and this program knows %d: restore it with Whetstone %s or newer", b.header.Schema, newest, b.header.Version)
 	}
 	if err := p.checkEmpty(ctx, b.header.Schema); err != nil {
-		return Manifest{}, err
+		return Restored{}, err
 	}
 	s := &restoring{Place: p, reader: b, dirs: map[string]bool{}, counted: Manifest{Header: b.header, Tables: map[string]int64{}}}
 	if err := s.openRepositories(); err != nil {
-		return Manifest{}, err
+		return Restored{}, err
 	}
 	defer s.closeRepositories()
 	if err := putBytes(ctx, p.Blobs, marker, []byte("A restore runs, or did not come to its end.\n")); err != nil {
-		return Manifest{}, err
+		return Restored{}, err
 	}
 	m, err := s.run(ctx)
 	if err != nil {
-		return Manifest{}, &Unfinished{err}
+		return Restored{}, &Unfinished{err}
 	}
-	return m, nil
+	return Restored{m, s.leftOut}, nil
+}
+
+// Restored is what a restore has brought back.
+type Restored struct {
+	Manifest
+	// LeftOut are files of repositories that were not: hooks, and settings of
+	// git, that somebody added. A backup brings no programs.
+	LeftOut []string `json:"left_out,omitempty"`
 }
 
 // Unfinished is the error of a restore that had begun: the database is empty
@@ -114,7 +130,7 @@ func (s *restoring) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	return manifest, errors.Join(s.checkCounts(manifest), s.syncDirs())
+	return manifest, errors.Join(s.checkCounts(manifest), s.verify(s.reader), s.syncDirs())
 }
 
 func (s *restoring) readAll(ctx context.Context, tx *store.Tx) (Manifest, error) {
@@ -220,11 +236,39 @@ func (s *restoring) takeFile(name string, m member) error {
 	s.counted.Repositories.Bytes += m.size
 	s.progress.Bytes += m.size
 	s.tell("repositories")
-	if s.root == nil {
+	if inside, err := path.Match("*/*.git", firstTwo(name)); err != nil || !inside || !fs.ValidPath(name) {
+		return damaged(fmt.Errorf("%q is no path in a repository", name))
+	}
+	switch {
+	case s.root == nil:
 		_, err := io.Copy(io.Discard, m.content)
 		return err
+	case isData(name[len(firstTwo(name))+1:]):
+		return s.writeFile(name, m.content)
 	}
-	return s.writeFile(name, fs.FileMode(m.mode&0o700), m.content) //nolint:gosec // three bits
+	return s.leaveOut(name, m)
+}
+
+// repositoryData are the files of a repository that hold what was pushed. All
+// others say what git shall do: hooks, settings, other repositories to read.
+var repositoryData = regexp.MustCompile(`^(HEAD|packed-refs|shallow|(refs|logs)/.+|objects/([0-9a-f]{2}|pack)/[0-9A-Za-z._-]+)$`)
+
+func isData(file string) bool { return repositoryData.MatchString(file) }
+
+// maxLeftOut bounds how many files are named.
+const maxLeftOut = 100
+
+// leaveOut reads over a file, and names it if it was not ours.
+func (s *restoring) leaveOut(name string, m member) error {
+	content, err := io.ReadAll(io.LimitReader(m.content, smallBlob))
+	if err != nil {
+		return err
+	}
+	if len(s.leftOut) < maxLeftOut && !git.IsOurs(name, content) {
+		s.leftOut = append(s.leftOut, name)
+	}
+	_, err = io.Copy(io.Discard, m.content)
+	return err
 }
 
 // checkCounts compares what came with what the manifest says. Unique jobs may

@@ -31,6 +31,9 @@ func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, err error) {
 		Header: Header{Format: format, Engine: p.DB.Dialect().Name(), Version: p.Version, CreatedAt: store.Now()},
 		Tables: map[string]int64{}, Deleted: []string{}, Lost: []string{}, Damaged: []string{},
 	}}
+	if p.Signer != nil {
+		s.manifest.SignedWith = p.Signer.KeyIDs()[0]
+	}
 	if s.needed, err = newSpool(); err != nil {
 		return Manifest{}, err
 	}
@@ -52,7 +55,7 @@ func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, err error) {
 	if err := s.saveRepositories(ctx); err != nil {
 		return Manifest{}, err
 	}
-	return s.manifest, s.archive.finish(&s.manifest)
+	return s.manifest, s.archive.finish(&s.manifest, p.Signer)
 }
 
 func (s *saving) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {

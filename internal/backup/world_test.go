@@ -17,6 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/seal"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -33,7 +35,16 @@ func newPlace(t *testing.T, engine, bucket string) backup.Place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return backup.Place{DB: db, Blobs: newBucket(t, bucket), Jobs: queue, Repositories: filepath.Join(t.TempDir(), "repos"), Version: "test"}
+	return backup.Place{DB: db, Blobs: newBucket(t, bucket), Jobs: queue, Repositories: filepath.Join(t.TempDir(), "repos"), Version: "test", Signer: signer{sealtest.Keyring()}}
+}
+
+// signer signs as internal/app lets it.
+type signer struct{ *seal.Keyring }
+
+func (s signer) Sign(message []byte) string { return s.Keyring.Sign(message, "test") }
+
+func (s signer) Verify(message []byte, signature string) error {
+	return s.Keyring.Verify(message, "test", signature)
 }
 
 func newBucket(t *testing.T, kind string) blob.Bucket {

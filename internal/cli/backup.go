@@ -24,8 +24,9 @@ type backupCommand struct {
 type saved struct {
 	File string `json:"file"`
 	backup.Manifest
-	Size    int64   `json:"size,omitempty"`
-	Seconds float64 `json:"seconds"`
+	LeftOut []string `json:"left_out,omitempty"`
+	Size    int64    `json:"size,omitempty"`
+	Seconds float64  `json:"seconds"`
 }
 
 // Run saves everything while the service goes on.
@@ -45,6 +46,9 @@ func (c *backupCommand) Run(ctx context.Context, p *Program) error {
 		p.note("%s", s.summary("saved"))
 	} else if err := p.print(s, func(w io.Writer) { fmt.Fprintln(w, s.summary("saved")) }); err != nil {
 		return err
+	}
+	if m.SignedWith == "" {
+		p.note("the backup is not signed, since the secret key is not here: a restore will ask for --unverified; run the command with the server's --secret-key or --data")
 	}
 	return p.warnOf(m)
 }
@@ -81,7 +85,8 @@ func (p *Program) warnOf(m backup.Manifest) error {
 type restoreCommand struct {
 	config.Config `embed:""`
 
-	File string `arg:"" help:"Backup to read; - is standard input."`
+	Unverified bool   `env:"-" help:"Restore a backup that is not signed, or with another key: only if you trust the file."`
+	File       string `arg:"" help:"Backup to read; - is standard input."`
 }
 
 // Run fills an empty place.
@@ -100,19 +105,28 @@ func (c *restoreCommand) Run(ctx context.Context, p *Program) error {
 		in = file
 	}
 	tell, done := p.backupMeter("restore")
-	m, err := app.Restore(ctx, app.Options{Config: c.Config, Version: p.Version}, in, tell)
+	m, err := app.Restore(ctx, app.RestoreOptions{
+		Options: app.Options{Config: c.Config, Version: p.Version}, Progress: tell, Unverified: c.Unverified,
+	}, in)
 	done()
 	if err != nil {
 		return p.afterFailedRestore(err)
 	}
-	s := saved{File: c.File, Manifest: m, Seconds: time.Since(began).Seconds()}
-	if err := p.print(s, func(w io.Writer) { fmt.Fprintln(w, s.summary("restored and verified")) }); err != nil {
+	s := saved{File: c.File, Manifest: m.Manifest, LeftOut: m.LeftOut, Seconds: time.Since(began).Seconds()}
+	verb := "restored and verified"
+	if c.Unverified {
+		verb = "restored, without a look at the signature,"
+	}
+	if err := p.print(s, func(w io.Writer) { fmt.Fprintln(w, s.summary(verb)) }); err != nil {
 		return err
 	}
-	if c.SecretKey == "" {
+	if n := len(m.LeftOut); n > 0 {
+		p.note("hooks and settings of repositories that were not restored, since a backup brings no programs: %d, such as %s; put them back by hand if you need them", n, m.LeftOut[0])
+	}
+	if c.Unverified && c.SecretKey == "" {
 		p.note("settings and the key of the sealed secrets are not in a backup: copy the old place's secret.key into %s, or set --secret-key, then start `whetstone serve`", c.Data)
 	}
-	return p.warnOf(m)
+	return p.warnOf(m.Manifest)
 }
 
 // afterFailedRestore says what to do with what is left.

@@ -1,13 +1,15 @@
 // Package seal encrypts what must not be read out of a database: webhook URLs,
 // signing secrets, the installation's own secrets. The key lies outside the
 // database. A sealed value is bound to its place, so that it cannot be moved to
-// another row or column.
+// another row or column. The same key signs what leaves the installation and
+// comes back: its backups.
 package seal
 
 import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -26,6 +28,7 @@ type Keyring struct {
 type key struct {
 	id   string // tells keys apart without telling them
 	aead cipher.AEAD
+	sign []byte // derived, for HMAC
 }
 
 const (
@@ -67,7 +70,7 @@ func newKey(raw []byte) key {
 		panic(err) // AES has the block size that GCM needs
 	}
 	sum := sha256.Sum256(append([]byte("whetstone key id "), raw...))
-	return key{id: hex.EncodeToString(sum[:4]), aead: aead}
+	return key{id: hex.EncodeToString(sum[:4]), aead: aead, sign: mac(raw, "whetstone signing key")}
 }
 
 // Generate makes a setting with one fresh key.
@@ -129,6 +132,44 @@ func (k *Keyring) Renew(stored []byte, p Place) (renewed []byte, changed bool, e
 		return stored, false, err
 	}
 	return k.Seal(value, p), true, nil
+}
+
+// KeyIDs names the keys, the one that seals and signs first.
+func (k *Keyring) KeyIDs() []string {
+	ids := make([]string, len(k.keys))
+	for i, key := range k.keys {
+		ids[i] = key.id
+	}
+	return ids
+}
+
+// Sign authenticates a message for a purpose, with the first key.
+func (k *Keyring) Sign(message []byte, purpose string) string {
+	first := k.keys[0]
+	return first.id + ":" + hex.EncodeToString(mac(first.sign, purpose+"\x00"+string(message)))
+}
+
+// Verify fails with ErrKey or ErrDamaged unless one of the keys signed the
+// message for the purpose.
+func (k *Keyring) Verify(message []byte, purpose, signature string) error {
+	id, sum, _ := strings.Cut(signature, ":")
+	for _, key := range k.keys {
+		if key.id != id {
+			continue
+		}
+		got, err := hex.DecodeString(sum)
+		if err != nil || !hmac.Equal(got, mac(key.sign, purpose+"\x00"+string(message))) {
+			return ErrDamaged
+		}
+		return nil
+	}
+	return fmt.Errorf("%w (%q)", ErrKey, id)
+}
+
+func mac(key []byte, message string) []byte {
+	h := hmac.New(sha256.New, key)
+	_, _ = h.Write([]byte(message)) // it never fails
+	return h.Sum(nil)
 }
 
 // Sealed reports whether a stored value is encrypted.

@@ -77,6 +77,32 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+func TestSign(t *testing.T) {
+	k := sealtest.Keyring()
+	signature := k.Sign([]byte("message"), "backup")
+	for _, c := range []struct {
+		name                        string
+		keyring                     *seal.Keyring
+		message, purpose, signature string
+		want                        error
+	}{
+		{"good", k, "message", "backup", signature, nil},
+		{"after a change of keys", keyring(t, sealtest.Key(1), sealtest.Key(0)), "message", "backup", signature, nil},
+		{"another message", k, "message2", "backup", signature, seal.ErrDamaged},
+		{"another purpose", k, "message", "other", signature, seal.ErrDamaged},
+		{"purpose and message shifted", k, "p\x00message", "backu", signature, seal.ErrDamaged},
+		{"cut off", k, "message", "backup", signature[:len(signature)-2], seal.ErrDamaged},
+		{"no sum", k, "message", "backup", k.KeyIDs()[0] + ":", seal.ErrDamaged},
+		{"not hexadecimal", k, "message", "backup", k.KeyIDs()[0] + ":zz", seal.ErrDamaged},
+		{"none", k, "message", "backup", "", seal.ErrKey},
+		{"another key", keyring(t, sealtest.Key(1)), "message", "backup", signature, seal.ErrKey},
+	} {
+		if err := c.keyring.Verify([]byte(c.message), c.purpose, c.signature); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
 func TestRotation(t *testing.T) {
 	before, during, after := keyring(t, sealtest.Key(0)), keyring(t, sealtest.Key(1), sealtest.Key(0)), keyring(t, sealtest.Key(1))
 	old := before.Seal([]byte("secret"), here)

@@ -163,10 +163,14 @@ func readHook(root *os.Root) (text []byte, isFile bool, err error) {
 	return text, true, err
 }
 
-// MoveHooks makes the hooks that were installed in another place, as those of
-// a backup were, run this program and find the configuration of this folder.
-func MoveHooks(dir, program string) (err error) {
-	defer fault.Wrap(&err, "move hooks")
+// settings is what Init writes into a repository's config.
+const settings = "[core]\n\tbare = true\n"
+
+// Adopt gives every repository below a folder the settings and the hook that
+// Init and InstallHook do, for repositories that have none, as a restore leaves
+// them.
+func Adopt(dir, program string) (err error) {
+	defer fault.Wrap(&err, "hooks")
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
@@ -183,30 +187,38 @@ func MoveHooks(dir, program string) (err error) {
 		return err
 	}
 	for _, inside := range repositories {
-		if !isRepository(root, inside) {
-			continue
-		}
-		if err := moveHook(filepath.Join(dir, inside), program, HookConfigPath(dir)); err != nil {
+		if err := adopt(root, inside, program, HookConfigPath(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func moveHook(repository, program, configPath string) error {
-	root, err := os.OpenRoot(repository)
+func adopt(root *os.Root, inside, program, configPath string) error {
+	repository, err := root.OpenRoot(inside) // not one that a link leads out to
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }() // it was only read
-	text, _, err := readHook(root)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !IsOurHook(text) {
-		return nil
-	}
-	if err != nil {
+	defer func() { _ = repository.Close() }() // what was written is synced
+	if err := replaceFile(repository, "config", []byte(settings), 0o600); err != nil {
 		return err
 	}
-	return InstallHook(repository, program, configPath)
+	return InstallHook(filepath.Join(root.Name(), inside), program, configPath)
+}
+
+// IsOurs reports whether a file of a repository, such as
+// "acme/skill.git/hooks/post-receive", is as we or git itself wrote it, so that
+// Adopt makes up for it.
+func IsOurs(name string, content []byte) bool {
+	file, hook := filepath.Base(name), filepath.Base(filepath.Dir(name)) == "hooks"
+	switch {
+	case hook && file == "post-receive":
+		return IsOurHook(content)
+	case file == "config":
+		return string(content) == settings
+	}
+	return hook && strings.HasSuffix(file, ".sample") || file == "description" || strings.Contains(name, suffix+"/objects/info/") ||
+		strings.HasSuffix(name, suffix+"/info/exclude")
 }
 
 func keepUserHook(root *os.Root) error {

@@ -10,36 +10,37 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 )
 
-// TestMoveHooks moves what we installed and leaves a user's own hook alone.
-func TestMoveHooks(t *testing.T) {
+// TestAdopt gives a repository the settings and the hook that one of ours has.
+func TestAdopt(t *testing.T) {
 	dir := t.TempDir()
-	ours, err := git.Init(dir, "acme/ours")
+	made, err := git.Init(dir, "acme/made")
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := git.Init(dir, "acme/theirs")
+	bare := filepath.Join(dir, "acme", "bare.git")
+	if err := os.Mkdir(bare, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(filepath.Join(made, "config"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := git.InstallHook(ours, "/old/whetstone", "/old/hook.json"); err != nil {
+	if err := git.Adopt(dir, "/new/whetstone"); err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(theirs, "hooks", "post-receive")
-	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
-		t.Fatal(err)
+	for _, repository := range []string{made, bare} {
+		if got, err := os.ReadFile(filepath.Join(repository, "config")); err != nil || string(got) != string(want) || !git.IsOurs("acme/x.git/config", got) {
+			t.Errorf("the config is %q, %v; want %q", got, err, want)
+		}
+		text, err := os.ReadFile(filepath.Join(repository, "hooks", "post-receive"))
+		if err != nil || !strings.Contains(string(text), "'/new/whetstone' repohost hook '"+git.HookConfigPath(dir)+"'") || !git.IsOurs("acme/x.git/hooks/post-receive", text) {
+			t.Errorf("the hook is %s, %v", text, err)
+		}
 	}
-	if err := os.WriteFile(own, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := git.MoveHooks(dir, "/new/whetstone"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(ours, "hooks", "post-receive"))
-	if err != nil || strings.Contains(string(text), "/old/") || !strings.Contains(string(text), "'/new/whetstone' repohost hook '"+git.HookConfigPath(dir)+"'") {
-		t.Errorf("our hook is %s, %v", text, err)
-	}
-	if text, err := os.ReadFile(own); err != nil || string(text) != "#!/bin/sh\n" {
-		t.Errorf("the user's hook is %q, %v", text, err)
+	for _, name := range []string{"hooks/update", "hooks/post-receive", "config", "commondir"} {
+		if git.IsOurs("acme/x.git/"+name, []byte("#!/bin/sh\n")) {
+			t.Errorf("%s of somebody is taken for ours", name)
+		}
 	}
 }
 
@@ -77,12 +78,6 @@ func TestHookIsOurs(t *testing.T) {
 	altered := string(ours) + "touch /tmp/x\n"
 	if err := os.WriteFile(hook, []byte(altered), 0o700); err != nil { //nolint:gosec // it must run
 		t.Fatal(err)
-	}
-	if err := git.MoveHooks(dir, "/new/whetstone"); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(hook); err != nil || string(text) != altered {
-		t.Errorf("a user's hook was moved: %s, %v", text, err)
 	}
 	if err := install(); err != nil {
 		t.Fatal(err)
