@@ -92,9 +92,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
 		return nil, fmt.Errorf("addr: %w", err)
 	}
-	if err := a.lock.note(server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()}); err != nil {
-		return nil, err
-	}
+	a.lock.note(server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()})
 	if a.parts, err = a.wire(ctx, db, o.Version); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,8 @@ func lockData(ctx context.Context, c config.Config) (*dataLock, error) {
 	locked, err := waitForLock(ctx, file, exclusive)
 	if err == nil && locked {
 		lock := &dataLock{file}
-		return lock, lock.note(server{PID: os.Getpid()})
+		lock.note(server{PID: os.Getpid()})
+		return lock, nil
 	}
 	if err == nil && exclusive {
 		err = fault.New(fault.Conflict, "the data folder %s is in use by another `whetstone serve` (%s): stop that one, or give this one a folder of its own with --data. "+
@@ -103,20 +104,19 @@ func readServer(path string) (s server) {
 	return s
 }
 
-// note says who holds the lock.
-func (l *dataLock) note(s server) error {
+// note says who holds the lock. It is for people, and a full disk must not keep
+// a service from starting.
+func (l *dataLock) note(s server) {
 	if l == nil {
-		return nil
+		return
 	}
 	raw, err := json.Marshal(s)
-	if err != nil {
-		return err
+	if err == nil {
+		err = l.file.Truncate(0)
 	}
-	if err := l.file.Truncate(0); err != nil {
-		return err
+	if err == nil {
+		_, _ = l.file.WriteAt(append(raw, '\n'), 0)
 	}
-	_, err = l.file.WriteAt(append(raw, '\n'), 0)
-	return err
 }
 
 func (l *dataLock) release() {
