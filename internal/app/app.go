@@ -60,7 +60,7 @@ type App struct {
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	listener net.Listener
-	lock     *dataLock
+	lock     dataLock
 	// closing is closed when the process begins to stop, for answers that
 	// would not end by themselves.
 	closing chan struct{}

@@ -38,8 +38,10 @@ func (s server) String() string {
 }
 
 // A dataLock keeps other servers from the same data. The kernel releases it
-// when the process ends, however it ends. nil holds nothing.
+// when the process ends, however it ends. The zero dataLock holds nothing.
 type dataLock struct{ file *os.File }
+
+func (l dataLock) held() bool { return l.file != nil }
 
 // lockPatience is how long a start waits for a lock: a doctor holds it for a
 // moment, and a process that is being replaced until it has ended.
@@ -47,25 +49,25 @@ const lockPatience = time.Second
 
 // lockData locks what only one process may write: SQLite and blobs in files.
 // Processes that have neither may share a data folder; the first of those that
-// answer requests gets the lock, and with it the hooks of the repositories. It
-// returns nil if the process needs no lock and has none.
-func lockData(ctx context.Context, c config.Config) (*dataLock, error) {
-	exclusive := needsData(c)
-	if !exclusive && !(c.Has(config.Web) && c.Repohost == string(host.Git)) {
-		return nil, nil
+// answer requests gets the lock, and with it the hooks of the repositories. The
+// others have none, which is not an error.
+func lockData(ctx context.Context, c config.Config) (dataLock, error) {
+	exclusive, hooks := needsData(c), c.Has(config.Web) && c.Repohost == string(host.Git)
+	if !exclusive && !hooks {
+		return dataLock{}, nil
 	}
 	if err := c.MakeData(); err != nil {
-		return nil, err
+		return dataLock{}, err
 	}
 	closeToOthers(c.Data)
 	path := filepath.Join(c.Data, lockFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own
 	if err != nil {
-		return nil, err
+		return dataLock{}, err
 	}
 	locked, err := waitForLock(ctx, file, exclusive)
 	if err == nil && locked {
-		lock := &dataLock{file}
+		lock := dataLock{file}
 		lock.note(server{PID: os.Getpid()})
 		return lock, nil
 	}
@@ -73,7 +75,7 @@ func lockData(ctx context.Context, c config.Config) (*dataLock, error) {
 		err = fault.New(fault.Conflict, "the data folder %s is in use by another `whetstone serve` (%s): stop that one, or give this one a folder of its own with --data. "+
 			"Several processes share data only with both --database-url (PostgreSQL) and --blob-url (S3)", c.Data, readServer(path))
 	}
-	return nil, errors.Join(err, file.Close())
+	return dataLock{}, errors.Join(err, file.Close())
 }
 
 // needsData reports whether the process keeps data in its data folder, which
@@ -106,21 +108,16 @@ func readServer(path string) (s server) {
 
 // note says who holds the lock. It is for people, and a full disk must not keep
 // a service from starting.
-func (l *dataLock) note(s server) {
-	if l == nil {
+func (l dataLock) note(s server) {
+	raw, err := json.Marshal(s)
+	if err != nil || !l.held() || l.file.Truncate(0) != nil {
 		return
 	}
-	raw, err := json.Marshal(s)
-	if err == nil {
-		err = l.file.Truncate(0)
-	}
-	if err == nil {
-		_, _ = l.file.WriteAt(append(raw, '\n'), 0)
-	}
+	_, _ = l.file.WriteAt(append(raw, '\n'), 0)
 }
 
-func (l *dataLock) release() {
-	if l != nil {
+func (l dataLock) release() {
+	if l.held() {
 		_ = l.file.Truncate(0)
 		_ = l.file.Close()
 	}

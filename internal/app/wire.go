@@ -290,7 +290,7 @@ func (a *App) newHost(secret string) (host.Host, error) {
 			return nil, err
 		}
 		o := git.Options{Dir: git.Dir(c.Data, string(c.RepohostURL)), Program: program, URL: a.URL(), Secret: secret}
-		if a.lock == nil || !c.Has(config.Web) {
+		if !a.lock.held() || !c.Has(config.Web) {
 			o.URL = "" // hooks reach the process that has the data folder and answers
 		}
 		return git.New(o)
