@@ -13,7 +13,7 @@ func TestTorturePostgres(t *testing.T) {
 	t.Parallel()
 	skipOn(t, "sqlite")
 	p := servertest.StartPostgres(t)
-	s := newSite(t, plan{Database: p.URL})
+	s := newSite(t, plan{Database: p.URL, S3: servertest.StartS3(t)})
 	s.start()
 	s.start()
 	l := newLoad(t, s)

@@ -1,6 +1,7 @@
 // Package store keeps the service's data in SQLite (embedded) or PostgreSQL
 // (scaled out) behind one small API. Capabilities write each statement once;
-// it runs on both. Only this package knows the drivers.
+// it runs on both. Only this package knows the drivers. It owns the table
+// schema_compat.
 package store
 
 import (
