@@ -216,9 +216,10 @@ func IsOurs(name string, content []byte) bool {
 		return IsOurHook(content)
 	case file == "config":
 		return string(content) == settings
+	case strings.Contains(name, suffix+"/objects/info/"): // caches, and where else to look for objects
+		return !strings.HasSuffix(file, "alternates")
 	}
-	return hook && strings.HasSuffix(file, ".sample") || file == "description" || strings.Contains(name, suffix+"/objects/info/") ||
-		strings.HasSuffix(name, suffix+"/info/exclude")
+	return hook && strings.HasSuffix(file, ".sample") || file == "description" || strings.HasSuffix(name, suffix+"/info/exclude")
 }
 
 func keepUserHook(root *os.Root) error {
