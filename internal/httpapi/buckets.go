@@ -41,7 +41,7 @@ func newBuckets() *buckets {
 func (b *buckets) take(r Route, addr netip.Addr, now time.Time) count {
 	full := float64(r.Limit.Requests)
 	if addr.IsLoopback() {
-		return count{requests: 0, secondsLeft: 0}
+		return count{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,5 +57,6 @@ func (b *buckets) take(r Route, addr netip.Addr, now time.Time) count {
 		return count{requests: r.Limit.Requests + 1, secondsLeft: int(math.Ceil((1 - of.left) / perSecond))}
 	}
 	of.left--
-	return count{requests: r.Limit.Requests - int(of.left), secondsLeft: int(math.Ceil((full - of.left) / perSecond))}
+	untilFull := math.Ceil((full - of.left) / perSecond)
+	return count{requests: r.Limit.Requests - int(of.left), secondsLeft: int(untilFull)}
 }

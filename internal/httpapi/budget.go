@@ -100,7 +100,8 @@ func (s *share) grow(ctx context.Context, n int64) error {
 		return nil
 	}
 	w := &waiter{share: s, n: n, err: make(chan error, 1)}
-	at, _ := slices.BinarySearchFunc(b.waiting, s.age, func(w *waiter, age uint64) int { return cmp.Compare(w.age, age) })
+	byAge := func(w *waiter, age uint64) int { return cmp.Compare(w.age, age) }
+	at, _ := slices.BinarySearchFunc(b.waiting, s.age, byAge)
 	b.waiting = slices.Insert(b.waiting, at, w)
 	b.grant()
 	b.mu.Unlock()

@@ -21,8 +21,9 @@ type Limit struct {
 	// Local limits are counted by each process in its memory, for routes where
 	// a transaction would cost more than the answer. They are by address.
 	Local bool
-	// Failures counts only requests that failed, after they did: what others
-	// behind the same address got wrong keeps nobody from getting it right.
+	// Failures, for the forms of pages, counts only requests that failed, after
+	// they did: what others behind the same address got wrong keeps nobody from
+	// getting it right.
 	Failures bool
 }
 

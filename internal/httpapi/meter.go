@@ -47,8 +47,12 @@ func (a *API) meter(req *http.Request, public bool, from io.Reader) *meteredRead
 	if public {
 		budget = a.publicMemory
 	}
-	m.share = budget.share()
-	if s, ok := req.Context().Value(stateKey{}).(*requestState); ok {
+	s, ok := req.Context().Value(stateKey{}).(*requestState)
+	if ok && s.memory != nil {
+		m.share = s.memory
+		return m
+	}
+	if m.share = budget.share(); ok {
 		s.memory = m.share
 	}
 	return m
@@ -61,7 +65,7 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 		values := m.values.count(p[:n])
 		cost += values * valueCost
 		if m.counted += values; m.counted > m.maxValues {
-			return 0, m.failed(fault.New(fault.TooLarge, "The body is over the limit of %d values; send smaller batches", m.maxValues))
+			return 0, m.failed(tooManyValues(m.maxValues))
 		}
 	}
 	if err := m.share.grow(m.ctx, cost); err != nil {
@@ -71,6 +75,10 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return n, err
+}
+
+func tooManyValues(limit int64) *fault.Error {
+	return fault.New(fault.TooLarge, "The body is over the limit of %d values; send smaller batches", limit)
 }
 
 // TakeMemory takes memory for what an operation is about to decode its body
