@@ -33,7 +33,7 @@ func TestOrg(t *testing.T) {
 		t.Errorf("list %v, want acme and small on enterprise", all)
 	}
 	r := i.run(t, "org", "list")
-	if want := regexp.MustCompile(`^[0-9a-f-]{36}  acme   team\n[0-9a-f-]{36}  small  enterprise\n$`); !want.MatchString(r.stdout) {
+	if want := regexp.MustCompile(`^[0-9a-f-]{36}  acme   team        0 bytes\n[0-9a-f-]{36}  small  enterprise  0 bytes\n$`); !want.MatchString(r.stdout) {
 		t.Errorf("list for people %q", r.stdout)
 	}
 }
