@@ -15,12 +15,14 @@ import (
 
 // A target is a version of an entry that is to be installed.
 type target struct {
-	name    string // of the entry, and of its folder
-	entryID string
-	version string
-	hash    string
-	pinned  bool
-	link    string // where it can be downloaded without a key, or ""
+	name         string // of the entry, and of its folder
+	organisation string // that owns the entry
+	foreign      bool   // which is not the caller's
+	entryID      string
+	version      string
+	hash         string
+	pinned       bool
+	link         string // where it can be downloaded without a key, or ""
 }
 
 // An installer puts versions into a folder of skills, and tells the server.
@@ -64,7 +66,7 @@ func (i *installer) fetch(ctx context.Context, t target, progress func(done, of 
 
 // put installs an archive that fetch has checked.
 func (i *installer) put(ctx context.Context, t target, archive []byte, force bool) (backup string, err error) {
-	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.DefaultLimits())
+	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
 	if err != nil {
 		return "", err
 	}

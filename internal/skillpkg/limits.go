@@ -9,7 +9,7 @@ const (
 	ratioFloor = 1 << 20
 )
 
-// Limits bound what reading an archive may cost. Every field must be set.
+// Limits bound what reading an archive may cost. Every number must be set.
 type Limits struct {
 	Packed     int64 // bytes of the archive
 	Unpacked   int64 // bytes of all files together
@@ -18,6 +18,9 @@ type Limits struct {
 	Depth      int   // segments of a path
 	PathLength int   // bytes of a path
 	Ratio      int64 // unpacked to packed
+	// AnyNames lets in names with invisible characters. It is for archives that
+	// were stored before those were refused.
+	AnyNames bool
 }
 
 // DefaultLimits returns the limits that the service promises.
@@ -31,6 +34,14 @@ func DefaultLimits() Limits {
 		PathLength: 512,
 		Ratio:      100,
 	}
+}
+
+// StoredLimits are those for an archive that was taken under DefaultLimits, by
+// this version of the service or an earlier one.
+func StoredLimits() Limits {
+	l := DefaultLimits()
+	l.AnyNames = true
+	return l
 }
 
 // members bounds the entries of an archive, folders and headers included.

@@ -17,6 +17,9 @@ func cleanPath(name string, folder bool, limits Limits) (string, error) {
 	if err := checkCharacters(name); err != nil {
 		return "", err
 	}
+	if r, found := misleading(name); found && !limits.AnyNames {
+		return "", refuse(CodePathControl, name, "the name holds %U, an invisible character; rename the file", r)
+	}
 	path := name
 	if folder {
 		path = strings.TrimSuffix(path, "/")
@@ -49,6 +52,20 @@ func checkCharacters(name string) error {
 		return refuse(CodePathControl, name, "the name holds a control character; rename the file")
 	}
 	return nil
+}
+
+// misleading finds a character that makes a name look like another one: format
+// characters, such as those that turn the direction of writing, spaces and
+// separators beyond ASCII, and letters that are never seen.
+func misleading(name string) (r rune, found bool) {
+	at := strings.IndexFunc(name, func(r rune) bool {
+		return r != ' ' && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point)
+	})
+	if at < 0 {
+		return 0, false
+	}
+	r, _ = utf8.DecodeRuneInString(name[at:])
+	return r, true
 }
 
 func checkSegments(path string, limits Limits) error {
