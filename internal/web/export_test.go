@@ -28,7 +28,7 @@ type (
 )
 
 // Markdown renders a foreign text.
-func Markdown(text string) (template.HTML, error) { return (&Service{}).markdown(text) }
+func Markdown(text string) (template.HTML, error) { return newRenderer().markdown(text) }
 
 // Forms lists the paths that forms are sent to.
 func Forms() (paths []string) {

@@ -2,6 +2,9 @@ package web
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
 	"html/template"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -11,18 +14,90 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/whetstone-dev/whetstone/internal/lru"
 )
 
+const (
+	// maxMarkdown is the longest text that is rendered; pages cut longer ones.
+	maxMarkdown = 64 << 10
+	maxHTML     = 1 << 20 // of one text
+	maxRendered = 8 << 20 // bytes of HTML that are cached
+	maxRenders  = 2       // texts that are rendered at once
+)
+
+// A renderer turns Markdown into HTML, each text once as long as the cache has it.
+type renderer struct {
+	reader goldmark.Markdown
+	policy *bluemonday.Policy
+	cache  *lru.Cache[[sha256.Size]byte, template.HTML]
+	turns  *semaphore.Weighted
+}
+
+func newRenderer() *renderer {
+	return &renderer{
+		reader: goldmark.New(goldmark.WithExtensions(extension.GFM),
+			goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(lowerHeadings{}, 0)))),
+		policy: harmless(),
+		cache:  lru.New[[sha256.Size]byte, template.HTML](maxRendered),
+		turns:  semaphore.NewWeighted(maxRenders),
+	}
+}
+
 // markdown renders a foreign text and keeps only what can neither run nor load
-// anything. Images go too: they would tell another server who reads.
-func (s *Service) markdown(source string) (template.HTML, error) {
-	var page bytes.Buffer
-	reader := goldmark.New(goldmark.WithExtensions(extension.GFM),
-		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(lowerHeadings{}, 0))))
-	if err := reader.Convert([]byte(source), &page); err != nil {
+// anything. Images go too: they would tell another server who reads. A text that
+// would take too much time or memory is shown as it is written.
+func (r *renderer) markdown(source string) (template.HTML, error) {
+	key := sha256.Sum256([]byte(source))
+	if known, ok := r.cache.Get(key); ok {
+		return known, nil
+	}
+	if err := r.turns.Acquire(context.Background(), 1); err != nil { // each takes a fraction of a second
 		return "", err
 	}
-	return template.HTML(harmless().SanitizeBytes(page.Bytes())), nil //nolint:gosec // sanitised
+	defer r.turns.Release(1)
+	if known, ok := r.cache.Get(key); ok {
+		return known, nil
+	}
+	rendered, err := r.render(source)
+	if errors.Is(err, errTooHeavy) {
+		rendered, err = asWritten(source), nil
+	}
+	if err == nil {
+		r.cache.Put(key, rendered, int64(len(rendered)+sha256.Size))
+	}
+	return rendered, err
+}
+
+var errTooHeavy = errors.New("the text is too much to render")
+
+func (r *renderer) render(source string) (template.HTML, error) {
+	if len(source) > maxMarkdown || weigh(source).tooHeavy() {
+		return "", errTooHeavy
+	}
+	var page boundedBuffer
+	if err := r.reader.Convert([]byte(source), &page); err != nil {
+		return "", err
+	}
+	return template.HTML(r.policy.SanitizeBytes(page.Bytes())), nil //nolint:gosec // sanitised
+}
+
+// asWritten shows a text without rendering it.
+func asWritten(source string) template.HTML {
+	const note = `<p class="muted">This text is shown as it is written: it has too many tables, links or levels to be rendered.</p>`
+	return template.HTML(note + `<pre class="block" tabindex="0"><code>` + template.HTMLEscapeString(source) + `</code></pre>`) //nolint:gosec // escaped
+}
+
+// A boundedBuffer takes up to maxHTML bytes.
+type boundedBuffer struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxHTML {
+		return 0, errTooHeavy
+	}
+	return b.Buffer.Write(p)
 }
 
 // lowerHeadings puts the headings of a text below those of the page around it.

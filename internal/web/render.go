@@ -56,7 +56,7 @@ func (s *Service) functions() template.FuncMap {
 		"dict":     dict,
 		"icon":     icon,
 		"interval": intervalText,
-		"markdown": s.markdown,
+		"markdown": s.prose.markdown,
 		"number":   number,
 		"pager":    newPager,
 		"percent":  percent,

@@ -124,6 +124,7 @@ type Service struct {
 	assets    assets
 	origins   *http.CrossOriginProtection
 	secure    bool // the public URL is https
+	prose     *renderer
 }
 
 // New reads the static files and what all pages share.
@@ -131,6 +132,7 @@ func New(p Parts) (_ *Service, err error) {
 	defer fault.Wrap(&err, "dashboard")
 	s := &Service{
 		Parts: p, origins: http.NewCrossOriginProtection(), secure: strings.HasPrefix(p.PublicURL, "https://"),
+		prose: newRenderer(),
 	}
 	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {
 		if err := s.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
