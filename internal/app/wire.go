@@ -36,6 +36,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -111,7 +112,11 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 // the others.
 func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
 	p.skills = &skills.Service{DB: p.db, Window: a.config.MetricsWindow.Days()}
-	p.registry = &registry.Service{DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Quota: p.quota, Log: a.log.With("in", "registry")}
+	files := stored.New(p.memory.work)
+	p.registry = &registry.Service{
+		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Files: files, Memory: p.memory.work,
+		Quota: p.quota, Log: a.log.With("in", "registry"),
+	}
 	p.skills.Versions = p.registry
 	if p.alerts, err = a.newAlerts(p); err != nil {
 		return err
@@ -124,7 +129,8 @@ func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
 	}
 	p.sources = &sources.Service{
 		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Suites: sourceSuites{p.evals}, Runs: sourceRuns{p.evals},
-		Repos: sourceRepos{p.repohost}, Limits: skillpkg.DefaultLimits(), Quota: p.quota, Log: a.log.With("in", "sources"),
+		Repos: sourceRepos{p.repohost}, Files: files, Limits: skillpkg.DefaultLimits(), Quota: p.quota,
+		Log: a.log.With("in", "sources"),
 	}
 	p.evals.Sources, p.evals.Suggester = p.sources, p.sources
 	p.evals.Subjects = evalSubjects{p.sources, p.registry}

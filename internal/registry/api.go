@@ -2,6 +2,8 @@ package registry
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -22,10 +24,10 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/registry", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, MaxBody: maxUpload, Form: form, Summary: "Create an entry with its first version"})
 	httpapi.Add(a, s.listEntries, httpapi.Route{Method: "GET", Path: "/api/v1/registry", Permission: access.Read, Summary: "List the organisation's entries"})
 	httpapi.Add(a, s.listPublic, httpapi.Route{Method: "GET", Path: "/api/v1/registry/public", Permission: access.Read, Summary: "List the public entries of all organisations"})
-	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}", Permission: access.Read, Summary: "Get an entry with all its versions"})
+	httpapi.AddStreamed[EntryPath, getOutput](a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}", Permission: access.Read, Summary: "Get an entry with all its versions"})
 	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/registry/{id}", Permission: access.RegistryDelete, Status: http.StatusNoContent, Summary: "Delete an entry and all its versions"})
 	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/versions", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form, Summary: "Push a version"})
-	httpapi.Add(a, s.versions, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions", Permission: access.Read, Summary: "List an entry's versions, newest push first"})
+	httpapi.AddStreamed[EntryPath, versionsOutput](a, s.versions, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions", Permission: access.Read, Summary: "List an entry's versions, newest push first"})
 	httpapi.Add(a, s.download, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/download", Permission: access.Read, Summary: "Download the archive of a version"})
 	httpapi.Add(a, s.file, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/files/{path...}", Permission: access.Read, Summary: "Get one file of a version"})
 	httpapi.Add(a, s.diff, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/diff", Permission: access.Read, Summary: "Compare a version with another"})
@@ -95,48 +97,60 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func newListOutput(in listInput, listed []Listed, total int) listOutput {
+// newListOutput is what an organisation may see of a list.
+func newListOutput(in listInput, orgID string, listed []Listed, total int) listOutput {
 	out := listOutput{
 		Entries:    make([]listedOutput, len(listed)),
 		Pagination: httpapi.Pagination{Page: in.Page, PerPage: in.PerPage, Total: total},
 	}
 	for i, l := range listed {
-		out.Entries[i] = newListedOutput(l)
+		out.Entries[i] = newListedOutput(l, orgID)
 	}
 	return out
 }
 
 func (s *Service) listEntries(ctx context.Context, in listInput) (listOutput, error) {
-	listed, total, err := s.List(ctx, access.From(ctx).OrgID, in.filter())
-	return newListOutput(in, listed, total), err
+	orgID := access.From(ctx).OrgID
+	listed, total, err := s.List(ctx, orgID, in.filter())
+	return newListOutput(in, orgID, listed, total), err
 }
 
 func (s *Service) listPublic(ctx context.Context, in listInput) (listOutput, error) {
 	listed, total, err := s.ListPublic(ctx, in.filter())
-	return newListOutput(in, listed, total), err
+	return newListOutput(in, access.From(ctx).OrgID, listed, total), err
 }
 
 type getOutput struct {
-	Entry             EntryOutput      `json:"entry"`
+	Entry             OwnedOutput      `json:"entry"`
+	InstallationCount int              `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
+	Rollbacks         []rollbackRecord `json:"rollbacks" nullable:"false" doc:"Newest first; at most 1,000"`
 	Versions          []versionOutput  `json:"versions" nullable:"false"`
-	InstallationCount int              `json:"installation_count"`
-	Rollbacks         []rollbackRecord `json:"rollbacks" nullable:"false" doc:"Newest first"`
 }
 
-func (s *Service) get(ctx context.Context, in EntryPath) (out getOutput, err error) {
-	e, err := s.Entry(ctx, access.From(ctx).OrgID, in.ID)
+func (s *Service) get(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
+	orgID := access.From(ctx).OrgID
+	e, err := s.Entry(ctx, orgID, in.ID)
 	if err != nil {
-		return out, err
-	}
-	versions, quality, err := s.Versions(ctx, e.ID)
-	if err != nil {
-		return out, err
+		return nil, err
 	}
 	rollbacks, err := s.Rollbacks(ctx, e.ID)
-	return getOutput{
-		Entry: newEntryOutput(e), Versions: newVersionOutputs(e, versions, quality),
-		InstallationCount: e.InstallationCount, Rollbacks: newRollbackRecords(rollbacks),
-	}, err
+	if err != nil {
+		return nil, err
+	}
+	owner, err := orgName(ctx, s.DB, e)
+	if err != nil {
+		return nil, err
+	}
+	own := e.OrgID == orgID
+	if !own {
+		e = e.ForOthers()
+	}
+	head := struct {
+		Entry             OwnedOutput      `json:"entry"`
+		InstallationCount int              `json:"installation_count"`
+		Rollbacks         []rollbackRecord `json:"rollbacks"`
+	}{OwnedOutput{newEntryOutput(e), owner}, e.InstallationCount, newRollbackRecords(rollbacks, own)}
+	return s.streamVersions(ctx, e, own, head)
 }
 
 func (s *Service) delete(ctx context.Context, in EntryPath) (httpapi.None, error) {
@@ -147,13 +161,13 @@ type versionsOutput struct {
 	Versions []versionOutput `json:"versions" nullable:"false"`
 }
 
-func (s *Service) versions(ctx context.Context, in EntryPath) (out versionsOutput, err error) {
-	e, err := s.Entry(ctx, access.From(ctx).OrgID, in.ID)
+func (s *Service) versions(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
+	orgID := access.From(ctx).OrgID
+	e, err := s.Entry(ctx, orgID, in.ID)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	versions, quality, err := s.Versions(ctx, e.ID)
-	return versionsOutput{newVersionOutputs(e, versions, quality)}, err
+	return s.streamVersions(ctx, e, e.OrgID == orgID, struct{}{})
 }
 
 // VersionPath names a version in a path.
@@ -194,16 +208,34 @@ func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (h
 
 type fileInput struct {
 	VersionPath
-	Path string `path:"path" doc:"Path of the file in the archive"`
+	Path        string `path:"path" doc:"Path of the file in the archive"`
+	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer"`
 }
 
 func (s *Service) file(ctx context.Context, in fileInput) (httpapi.Stream, error) {
-	_, v, err := s.Version(ctx, access.From(ctx).OrgID, in.ID, in.Version)
+	return s.StreamFile(ctx, access.From(ctx).OrgID, in.VersionPath, in.Path, in.IfNoneMatch)
+}
+
+// StreamFile sends one file of a version that the organisation may see, unless
+// the client has it by its ETag already.
+func (s *Service) StreamFile(ctx context.Context, orgID string, at VersionPath, path, has string) (httpapi.Stream, error) {
+	c, err := s.content(ctx, versionOf{orgID, at.ID, at.Version})
+	if fault.Is(err, fault.NotFound) {
+		_, _, err = s.Version(ctx, orgID, at.ID, at.Version) // says which of the two is missing
+	}
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.File(ctx, v, in.Path)
-	return plain(mediaType(content), content), err
+	v := Version{ID: c.versionID, Version: at.Version, ContentHash: c.hash}
+	f, err := s.find(ctx, v, path)
+	if err != nil {
+		return nil, err
+	}
+	if matches(has, f.Hash) {
+		return plain("", f.Hash, nil), nil
+	}
+	content, err := s.read(ctx, v, f)
+	return plain(mediaType(content), f.Hash, content), err
 }
 
 type diffInput struct {
@@ -212,20 +244,26 @@ type diffInput struct {
 }
 
 func (s *Service) diff(ctx context.Context, in diffInput) (httpapi.Stream, error) {
-	_, v, err := s.Version(ctx, access.From(ctx).OrgID, in.ID, in.Version)
+	return s.StreamDiff(ctx, access.From(ctx).OrgID, in.VersionPath, in.From)
+}
+
+// StreamDiff sends what changed in a version that the organisation may see.
+func (s *Service) StreamDiff(ctx context.Context, orgID string, at VersionPath, from string) (httpapi.Stream, error) {
+	_, v, err := s.Version(ctx, orgID, at.ID, at.Version)
 	if err != nil {
 		return nil, err
 	}
-	content, err := s.Diff(ctx, v, in.From)
-	return plain("text/x-diff; charset=utf-8", content), err
+	content, err := s.Diff(ctx, v, from)
+	sum := sha256.Sum256(content)
+	return plain("text/x-diff; charset=utf-8", hex.EncodeToString(sum[:]), content), err
 }
 
 // plain writes content that somebody pushed without letting a browser act on it.
-func plain(mediaType string, content []byte) httpapi.Stream {
-	return func(w http.ResponseWriter, _ *http.Request) {
+func plain(mediaType, tag string, content []byte) httpapi.Stream {
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", mediaType)
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
-		_, _ = w.Write(content) // the client is gone if this fails
+		serveBytes(w, r, tag, content)
 	}
 }
 

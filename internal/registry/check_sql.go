@@ -20,7 +20,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
-				WHERE e.installation_count <> (SELECT COUNT(*) FROM registry_installations i WHERE i.entry_id = e.id)`,
+				WHERE e.installation_count <> (SELECT COUNT(DISTINCT i.user_id) FROM registry_installations i WHERE i.entry_id = e.id)`,
 			Wrong: "entries whose count of installations is wrong", Do: exam.Report,
 		},
 		{

@@ -1,14 +1,10 @@
 package registry
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"net/http"
-	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -26,6 +23,10 @@ import (
 // /o/{org}/{token} also those that only the organisation may see: the token
 // is an API key with the permission read, in the path because installers send
 // no headers.
+
+// retryAfter is how many seconds a client waits that came when too much was
+// going on.
+const retryAfter = "5"
 
 const discoverySchema = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 
@@ -60,6 +61,12 @@ func (d discovery) handler(serve func(http.ResponseWriter, *http.Request, shelf)
 		case err == nil:
 		case fault.Is(err, fault.NotFound), fault.Is(err, fault.Unauthorized), fault.Is(err, fault.Denied):
 			http.Error(w, "not found", http.StatusNotFound)
+		case fault.Is(err, fault.Unavailable):
+			// Mostly too many are asking; an archive that cannot be read is
+			// somebody's business.
+			d.service.Log.Warn("discovery unavailable", "error", err)
+			w.Header().Set("Retry-After", retryAfter)
+			http.Error(w, "busy; try again", http.StatusServiceUnavailable)
 		default:
 			d.service.Log.Error("discovery failed", "error", err)
 			http.Error(w, "internal error", http.StatusInternalServerError)
@@ -111,42 +118,50 @@ func summary(l Listed) string {
 
 // skillOn finds one skill of a shelf by name.
 func skillOn(ctx context.Context, q store.Querier, sh shelf, name string) (Listed, error) {
-	found, err := skillsOn(ctx, q, sh, name)
+	found, err := skillsNamed(ctx, q, sh, name)
 	if err != nil {
 		return Listed{}, err
 	}
-	if name == "" || len(found) == 0 {
+	if len(found) == 0 || !discoverable(found[0]) {
 		return Listed{}, fault.New(fault.NotFound, "Skill %s not found", name)
 	}
 	return found[0], nil
 }
 
-type indexEntry struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"`
-	Description string `json:"description"`
-	URL         string `json:"url"`
-	Digest      string `json:"digest"`
+func (d discovery) index(w http.ResponseWriter, r *http.Request, sh shelf) error {
+	return d.serveIndex(w, r, sh, false)
 }
 
-func (d discovery) index(w http.ResponseWriter, r *http.Request, sh shelf) error {
-	listed, err := skillsOn(r.Context(), d.service.DB, sh, "")
+func (d discovery) oldIndex(w http.ResponseWriter, r *http.Request, sh shelf) error {
+	return d.serveIndex(w, r, sh, true)
+}
+
+func (d discovery) serveIndex(w http.ResponseWriter, r *http.Request, sh shelf, old bool) error {
+	index, err := d.service.index(r.Context(), indexKey{sh, old})
 	if err != nil {
 		return err
 	}
-	index := struct {
-		Schema string       `json:"$schema"`
-		Skills []indexEntry `json:"skills"`
-	}{discoverySchema, make([]indexEntry, len(listed))}
-	for i, l := range listed {
-		// The digest in the address keeps index and archive from disagreeing.
-		index.Skills[i] = indexEntry{
-			Name: l.Name, Type: "archive", Description: summary(l),
-			URL:    path.Join(l.Name, *l.Current.CanonicalHash+".tar.gz"),
-			Digest: "sha256:" + *l.Current.CanonicalHash,
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", cacheControl(sh))
+	w.Header().Set("Vary", "Accept-Encoding")
+	content, etag := index.content, index.etag
+	if index.packed != nil && acceptsGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		content, etag = index.packed, etag+"-gzip"
+	}
+	serveBytes(w, r, etag, content)
+	return nil
+}
+
+// acceptsGzip reports whether a client names gzip without forbidding it.
+func acceptsGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, quality, _ := strings.Cut(coding, ";")
+		if strings.TrimSpace(name) == "gzip" {
+			return strings.Trim(quality, " q=0.") != "" || strings.TrimSpace(quality) == ""
 		}
 	}
-	return writeIndex(w, r, sh, index)
+	return false
 }
 
 // archive serves the canonical archive of any version of a skill: an index
@@ -169,64 +184,53 @@ func (d discovery) archive(w http.ResponseWriter, r *http.Request, sh shelf) err
 	})
 }
 
-type oldIndexEntry struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Files       []string `json:"files"`
-}
-
-func (d discovery) oldIndex(w http.ResponseWriter, r *http.Request, sh shelf) error {
-	listed, err := skillsOn(r.Context(), d.service.DB, sh, "")
-	if err != nil {
-		return err
-	}
-	index := struct {
-		Skills []oldIndexEntry `json:"skills"`
-	}{make([]oldIndexEntry, len(listed))}
-	manifests, err := manifestsOf(r.Context(), d.service.DB, listed)
-	if err != nil {
-		return err
-	}
-	for i, l := range listed {
-		index.Skills[i] = oldIndexEntry{Name: l.Name, Description: summary(l), Files: manifests[l.Current.ID]}
-	}
-	return writeIndex(w, r, sh, index)
-}
-
 func (d discovery) oldFile(w http.ResponseWriter, r *http.Request, sh shelf) error {
-	l, err := skillOn(r.Context(), d.service.DB, sh, r.PathValue("name"))
+	s := d.service
+	l, err := skillOn(r.Context(), s.DB, sh, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	v, err := versionByID(r.Context(), d.service.DB, l.Current.ID)
+	f, err := s.find(r.Context(), l.Current, r.PathValue("path"))
 	if err != nil {
 		return err
 	}
-	content, err := d.service.File(r.Context(), v, r.PathValue("path"))
+	w.Header().Set("Cache-Control", cacheControl(sh))
+	if matches(r.Header.Get("If-None-Match"), f.Hash) {
+		serveBytes(w, r, f.Hash, nil)
+		return nil
+	}
+	content, err := s.read(r.Context(), l.Current, f)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", mediaType(content))
-	serveBytes(w, r, sh, content)
-	return nil
-}
-
-func writeIndex(w http.ResponseWriter, r *http.Request, sh shelf, index any) error {
-	content, err := json.Marshal(index)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	serveBytes(w, r, sh, content)
+	serveBytes(w, r, f.Hash, content)
 	return nil
 }
 
 // serveBytes lets clients ask again without being sent the same again.
-func serveBytes(w http.ResponseWriter, r *http.Request, sh shelf, content []byte) {
-	digest := sha256.Sum256(content)
-	w.Header().Set("Cache-Control", cacheControl(sh))
-	w.Header().Set("ETag", `"`+hex.EncodeToString(digest[:])+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+func serveBytes(w http.ResponseWriter, r *http.Request, tag string, content []byte) {
+	w.Header().Set("ETag", `"`+tag+`"`)
+	if matches(r.Header.Get("If-None-Match"), tag) {
+		w.Header().Del("Content-Type")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	if r.Method != http.MethodHead {
+		stored.Send(w, content)
+	}
+}
+
+// matches reports whether a header If-None-Match names the tag.
+func matches(header, tag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
+		if candidate == "*" || candidate == `"`+tag+`"` {
+			return true
+		}
+	}
+	return false
 }
 
 // cacheControl keeps what is private out of shared caches.

@@ -6,45 +6,62 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// maxShelf bounds an index; a larger catalogue is searched, not installed.
-const maxShelf = 5_000
-
-// condition chooses the entries that stand on the shelf of $1.
+// condition chooses the entries that stand on the shelf of $1. At the host's own
+// address each name belongs to one organisation.
 func (sh shelf) condition() string {
 	const own = `e.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1) AND `
 	switch {
 	case sh.orgName == "":
-		return `$1 = '' AND e.visibility = 'public'`
+		return `$1 = '' AND e.visibility = 'public'
+			AND EXISTS (SELECT 1 FROM registry_names n WHERE n.name = e.name AND n.org_id = e.org_id)`
 	case sh.private:
 		return own + `e.visibility IN ('public', 'org')`
 	}
 	return own + `e.visibility = 'public'`
 }
 
-// skillsOn reads the skills of a shelf, or only those of a name that is not
-// empty. Each name comes once: the oldest entry has it.
-func skillsOn(ctx context.Context, q store.Querier, sh shelf, name string) ([]Listed, error) {
-	those := `e.name >= $2`
-	if name != "" {
-		those = `e.name = $2`
-	}
+const shelfTables = `registry_entries e JOIN registry_versions v ON v.id = e.current_version_id`
+
+// skillsNamed finds the skill of a name on a shelf, if there is one.
+func skillsNamed(ctx context.Context, q store.Querier, sh shelf, name string) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+entryColumns+`, v.id, v.version, v.content_hash, v.canonical_hash, v.description
-		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
-		WHERE `+sh.condition()+` AND `+those+` AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL
-		ORDER BY e.name, e.id LIMIT $3`, sh.orgName, name, maxShelf)
-	all, err := store.All(rows, err, scanListed)
-	if err != nil {
-		return nil, err
-	}
-	listed := all[:0]
-	for _, l := range all {
-		repeated := len(listed) > 0 && listed[len(listed)-1].Name == l.Name
-		if !repeated && discoverable(l) {
-			listed = append(listed, l)
+		SELECT `+listedColumns+` FROM `+shelfTables+`
+		WHERE `+sh.condition()+` AND e.name = $2 AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL
+		LIMIT 1`, sh.orgName, name)
+	return store.All(rows, err, scanListed)
+}
+
+// eachOnShelf hands the skills of a shelf to fn, with the JSON of their paths.
+// Organisations take turns, each with its oldest skill first, so that none keeps
+// others off a full shelf.
+func eachOnShelf(ctx context.Context, q store.Querier, sh shelf, fn func(l Listed, paths string) error) error {
+	rows, err := q.Query(ctx, `
+		SELECT `+listedColumns+`, v.file_paths
+		FROM (SELECT chosen.id, ROW_NUMBER() OVER (PARTITION BY chosen.org_id ORDER BY chosen.id) AS turn FROM (
+				SELECT e.id, e.org_id FROM `+shelfTables+`
+				WHERE `+sh.condition()+` AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL) chosen
+			ORDER BY turn, chosen.id LIMIT $2) shelf
+		JOIN registry_entries e ON e.id = shelf.id JOIN registry_versions v ON v.id = e.current_version_id
+		ORDER BY shelf.turn, shelf.id`, sh.orgName, maxShelf)
+	return store.Each(rows, err, func(row store.Row) error {
+		var l Listed
+		var paths string
+		if err := row.Scan(append(listedTargets(&l), &paths)...); err != nil {
+			return err
 		}
-	}
-	return listed, nil
+		return fn(l, paths)
+	})
+}
+
+// changesOn counts the changes of a shelf.
+func changesOn(ctx context.Context, q store.Querier, sh shelf) (changeCount, error) {
+	rows, err := q.Query(ctx, `
+		SELECT COUNT(*), COALESCE(CAST(SUM(c.changes) AS BIGINT), 0) FROM registry_changes c
+		WHERE $1 = '' OR c.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1)`, sh.orgName)
+	return store.One(rows, err, "Changes", func(row store.Row) (c changeCount, err error) {
+		err = row.Scan(&c.orgs, &c.changes)
+		return c, err
+	})
 }
 
 // versionOfArchive finds a version of an entry by its canonical archive.

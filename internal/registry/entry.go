@@ -2,7 +2,8 @@
 // versions, knows who installed what, and tells installations when they are
 // behind. It owns the tables registry_entries, registry_versions,
 // registry_rollbacks, registry_currents, registry_installations,
-// registry_sayings, registry_changes, registry_blobs and registry_removals.
+// registry_sayings, registry_changes, registry_blobs, registry_removals and
+// registry_names.
 package registry
 
 import (
@@ -53,6 +54,9 @@ type Version struct {
 	RolledBack    bool
 	PushedBy      string
 	PushedAt      time.Time
+
+	skillText    []byte // its SKILL.md, if that is small; set only while it is published
+	manifestSize int64  // bytes of its manifest in JSON, where that itself is left out
 }
 
 // A Rollback is the record of one return to another version.

@@ -10,7 +10,8 @@ import (
 // The queries, for the test that looks at how the databases run them.
 var (
 	ListEntries          = listEntries
-	VersionsOfEntry      = versionsOfEntry
+	VersionsAfter        = versionsAfter
+	ManifestTexts        = manifestTexts
 	VersionBefore        = versionBefore
 	RollbacksOfEntry     = rollbacksOfEntry
 	LatestVersions       = latestVersions
@@ -18,7 +19,8 @@ var (
 	InstallationsOfEntry = installationsOfEntry
 	InstallationsOfUser  = installationsOfUser
 	RecordsOfUser        = recordsOfUser
-	SkillsOn             = skillsOn
+	SkillsNamed          = skillsNamed
+	EachOnShelf          = eachOnShelf
 )
 
 // Shelf is the part of the registry that an index of discovery shows.

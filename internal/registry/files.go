@@ -3,12 +3,13 @@ package registry
 import (
 	"bytes"
 	"context"
+	"io"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 )
 
 // Open reads a version's archive. The caller closes it.
@@ -19,29 +20,55 @@ func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err
 		return nil, err
 	}
 	defer body.Close()
-	return skillpkg.Read(ctx, body, skillpkg.DefaultLimits())
+	return skillpkg.Read(ctx, body, skillpkg.StoredLimits())
 }
 
-// File returns the content of one file of a version.
+// File returns the content of one file of a version. The memory of a large one
+// counts as used until ctx is done.
 func (s *Service) File(ctx context.Context, v Version, path string) ([]byte, error) {
-	if !hasFile(v, path) {
-		return nil, fault.New(fault.NotFound, "Version %s has no file %s", v.Version, path)
-	}
-	pkg, err := s.Open(ctx, v)
+	f, err := s.find(ctx, v, path)
 	if err != nil {
 		return nil, err
 	}
-	defer pkg.Close()
-	return pkg.ReadFile(path)
+	return s.read(ctx, v, f)
 }
 
-func hasFile(v Version, path string) bool {
-	for _, f := range v.Manifest {
-		if f.Path == path {
-			return true
+// find looks a file of a version up.
+func (s *Service) find(ctx context.Context, v Version, path string) (skillpkg.ManifestEntry, error) {
+	files, err := s.manifest(ctx, v.ID)
+	if err != nil {
+		return skillpkg.ManifestEntry{}, err
+	}
+	f, ok := files[path]
+	if !ok {
+		return f, fault.New(fault.NotFound, "Version %s has no file %s", v.Version, path)
+	}
+	return f, nil
+}
+
+// read returns the content of a file that find has found.
+func (s *Service) read(ctx context.Context, v Version, f skillpkg.ManifestEntry) ([]byte, error) {
+	if content, ok := s.Files.Cached(ctx, f.Hash); ok {
+		return content, nil
+	}
+	if f.Path == skillFile && f.Size <= maxSkillText {
+		content, err := skillTextOf(ctx, s.DB, v.ID)
+		if err != nil {
+			return nil, err
+		}
+		if content != nil {
+			s.Files.Keep(f.Hash, content)
+			return content, nil
 		}
 	}
-	return false
+	return s.Files.File(ctx, s.archive(v.ContentHash), stored.File{SHA256: f.Hash, Size: f.Size})
+}
+
+func (s *Service) archive(hash string) stored.Archive {
+	return stored.Archive{Hash: hash, Limits: skillpkg.StoredLimits(), Open: func(ctx context.Context) (io.ReadCloser, error) {
+		body, _, err := s.Blobs.Get(ctx, blob.ContentKey(hash))
+		return body, err
+	}}
 }
 
 // Diff returns the unified diff between two versions of an entry. An empty
@@ -51,29 +78,20 @@ func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, 
 	var old Version
 	if from == "" {
 		old, err = versionBefore(ctx, s.DB, to)
-		if fault.Is(err, fault.NotFound) {
-			old, err = Version{}, nil
-		}
 	} else {
 		old, err = versionByName(ctx, s.DB, to.EntryID, from)
 	}
+	if from == "" && fault.Is(err, fault.NotFound) {
+		return s.Files.Diff(ctx, stored.Tree{}, s.tree(to))
+	}
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.Open(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	defer after.Close()
-	if old.ID == "" {
-		return compare.Packages(ctx, nil, after)
-	}
-	before, err := s.Open(ctx, old)
-	if err != nil {
-		return nil, err
-	}
-	defer before.Close()
-	return compare.Packages(ctx, before, after)
+	return s.Files.Diff(ctx, s.tree(old), s.tree(to))
+}
+
+func (s *Service) tree(v Version) stored.Tree {
+	return stored.Tree{Archive: s.archive(v.ContentHash), Manifest: v.Manifest}
 }
 
 // text reports whether a diff or a browser can show the content.

@@ -77,7 +77,12 @@ type NewInstallation struct {
 	ContentHash string // empty: the current version; "none": nothing yet
 }
 
-const maxPath = 1024
+const (
+	maxPath = 1024
+	// maxInstallations is how many records of an entry a user has at most; the one
+	// that was not seen for longest goes.
+	maxInstallations = 1_000
+)
 
 // Install records that the caller installed an entry. A second record of the
 // same user, device and path replaces the first.

@@ -53,7 +53,7 @@ func recordsOfUser(ctx context.Context, q store.Querier, userID string) ([]Insta
 }
 
 // upsertInstallation writes the record and keeps the entry's count exact: the
-// count goes up only with a record that was not there.
+// count goes up only with the first record of a user. The entry is locked.
 func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n NewInstallation) (string, error) {
 	id, at := store.NewID(), store.Micros(store.Now())
 	rows, err := tx.Query(ctx, `
@@ -66,7 +66,18 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 	if err != nil || written != id {
 		return written, err
 	}
-	_, err = tx.Exec(ctx, `UPDATE registry_entries SET installation_count = installation_count + 1 WHERE id = $1`, n.EntryID)
+	_, err = tx.Exec(ctx, `
+		DELETE FROM registry_installations WHERE id = (
+			SELECT id FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3
+			ORDER BY last_seen_at DESC, id DESC LIMIT 1 OFFSET $4)`, n.EntryID, c.UserID, id, maxInstallations-1)
+	if err != nil {
+		return written, err
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE registry_entries SET installation_count = installation_count + 1
+		WHERE id = $1 AND NOT EXISTS (
+			SELECT 1 FROM registry_installations i WHERE i.entry_id = $1 AND i.user_id = $2 AND i.id <> $3)`,
+		n.EntryID, c.UserID, id)
 	return written, err
 }
 

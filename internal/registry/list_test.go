@@ -127,9 +127,9 @@ func TestGet(t *testing.T) {
 		}
 		got := ada.get(entryPath(id)).want(http.StatusOK)
 		wantKeys(t, got.object(), "entry", "versions", "installation_count", "rollbacks")
-		wantKeys(t, got.object()["entry"].(object), "id", "name", "entry_type", "description", "visibility", "source_repo", "skill_id", "created_at", "updated_at")
-		if n := got.object()["installation_count"]; n != 2.0 {
-			t.Errorf("installation_count %v, want 2", n)
+		wantKeys(t, got.object()["entry"].(object), "id", "name", "entry_type", "description", "visibility", "source_repo", "skill_id", "organisation", "created_at", "updated_at")
+		if n := got.object()["installation_count"]; n != 1.0 {
+			t.Errorf("installation_count %v, want 1: both devices are one person's", n)
 		}
 		var order []string
 		for _, v := range got.list("versions") {

@@ -6,7 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // A memory spares questions to the database that were asked before. The zero
@@ -16,16 +19,22 @@ type memory struct {
 	answers    *lru.Cache[question, answer]
 	identities *lru.Cache[entryOf, identity]
 	contents   *lru.Cache[versionOf, content]
+	manifests  *lru.Cache[string, manifest] // by version, which never changes
+	indexes    *lru.Cache[indexKey, *index]
+	building   singleflight.Group // of indexes
 	// forgotten is when contents were last found to be no longer true, in
 	// nanoseconds since the epoch.
 	forgotten atomic.Int64
 }
 
-// How much is remembered: answers by the items in them, the rest by number.
+// How much is remembered: answers by the items in them, manifests and indexes by
+// their bytes, the rest by number.
 const (
 	maxAnswers    = 50_000
 	maxIdentities = 10_000
 	maxContents   = 10_000
+	maxManifests  = 8 << 20
+	maxIndexes    = 32 << 20
 )
 
 func (s *Service) remembered() *memory {
@@ -33,6 +42,8 @@ func (s *Service) remembered() *memory {
 		s.memory.answers = lru.New[question, answer](maxAnswers)
 		s.memory.identities = lru.New[entryOf, identity](maxIdentities)
 		s.memory.contents = lru.New[versionOf, content](maxContents)
+		s.memory.manifests = lru.New[string, manifest](maxManifests)
+		s.memory.indexes = lru.New[indexKey, *index](maxIndexes)
 	})
 	return &s.memory
 }
@@ -66,8 +77,10 @@ type versionOf struct{ orgID, entryID, version string }
 
 // A content is what a download needs to know of a version.
 type content struct {
-	name, hash string
-	asked      time.Time
+	name      string // of the entry
+	versionID string
+	hash      string
+	asked     time.Time
 }
 
 // contentAge is for how long a download goes by what was true: an entry that
@@ -80,11 +93,35 @@ func (s *Service) content(ctx context.Context, of versionOf) (c content, err err
 	if known, ok := m.contents.Get(of); ok && m.believes(known) {
 		return known, nil
 	}
-	c.asked = time.Now()
-	if c.name, c.hash, err = contentOf(ctx, s.DB, of); err == nil {
+	asked := time.Now()
+	if c, err = contentOf(ctx, s.DB, of); err == nil {
+		c.asked = asked
 		m.contents.Put(of, c, 1)
 	}
 	return c, err
+}
+
+// A manifest has the files of a version by path.
+type manifest map[string]skillpkg.ManifestEntry
+
+// manifest returns the files of a version.
+func (s *Service) manifest(ctx context.Context, versionID string) (manifest, error) {
+	manifests := s.remembered().manifests
+	if known, ok := manifests.Get(versionID); ok {
+		return known, nil
+	}
+	files, err := manifestOf(ctx, s.DB, versionID)
+	if err != nil {
+		return nil, err
+	}
+	const perFile = 200 // bytes of an entry without its path, about
+	found, cost := make(manifest, len(files)), int64(perFile)
+	for _, f := range files {
+		found[f.Path] = f
+		cost += perFile + int64(len(f.Path))
+	}
+	manifests.Put(versionID, found, cost)
+	return found, nil
 }
 
 func (m *memory) believes(c content) bool {

@@ -19,6 +19,13 @@ type EntryOutput struct {
 	UpdatedAt   httpapi.Time `json:"updated_at"`
 }
 
+// ForOthers leaves out what concerns only the organisation that owns the entry:
+// how it is measured, and how often it was installed.
+func (e Entry) ForOthers() Entry {
+	e.SkillID, e.InstallationCount = nil, 0
+	return e
+}
+
 func newEntryOutput(e Entry) EntryOutput {
 	return EntryOutput{
 		ID: e.ID, Name: e.Name, EntryType: e.Type, Description: e.Description, Visibility: e.Visibility,
@@ -33,17 +40,26 @@ type currentOutput struct {
 	ContentHash string `json:"content_hash"`
 }
 
-type listedOutput struct {
+// OwnedOutput is an entry with whose it is.
+type OwnedOutput struct {
 	EntryOutput
-	CurrentVersion    *currentOutput `json:"current_version"`
-	PassRate          *float64       `json:"pass_rate"`
-	EvalCount         int64          `json:"eval_count" doc:"Graded sessions of the current version"`
-	InstallationCount int            `json:"installation_count"`
+	Organisation string `json:"organisation" doc:"Name of the organisation that owns it" example:"acme"`
 }
 
-func newListedOutput(l Listed) listedOutput {
+type listedOutput struct {
+	OwnedOutput
+	CurrentVersion    *currentOutput `json:"current_version"`
+	PassRate          *float64       `json:"pass_rate" doc:"null for other organisations"`
+	EvalCount         int64          `json:"eval_count" doc:"Graded sessions of the current version; 0 for other organisations"`
+	InstallationCount int            `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
+}
+
+func newListedOutput(l Listed, orgID string) listedOutput {
+	if l.OrgID != orgID {
+		l.Entry, l.Quality = l.ForOthers(), skills.Quality{}
+	}
 	return listedOutput{
-		EntryOutput:       newEntryOutput(l.Entry),
+		OwnedOutput:       OwnedOutput{newEntryOutput(l.Entry), l.OrgName},
 		CurrentVersion:    &currentOutput{l.Current.ID, l.Current.Version, l.Current.ContentHash},
 		PassRate:          l.Quality.PassRate,
 		EvalCount:         l.Quality.GradedSessions,
@@ -63,10 +79,10 @@ type versionOutput struct {
 	IsCurrent            bool                     `json:"is_current"`
 	RolledBack           bool                     `json:"rolled_back"`
 	PushedAt             httpapi.Time             `json:"pushed_at"`
-	PushedBy             string                   `json:"pushed_by" format:"uuid"`
+	PushedBy             *string                  `json:"pushed_by" format:"uuid" doc:"null for other organisations, like the aggregates"`
 	Size                 int64                    `json:"size"`
 	AggregatePassRate    *float64                 `json:"aggregate_pass_rate"`
-	AggregateSessions    int64                    `json:"aggregate_sessions"`
+	AggregateSessions    int64                    `json:"aggregate_sessions" doc:"0 for other organisations"`
 	AggregateTriggerRate *float64                 `json:"aggregate_trigger_rate"`
 }
 
@@ -75,32 +91,26 @@ func newVersionOutput(e Entry, v Version) versionOutput {
 		ID: v.ID, Version: v.Version, ContentHash: v.ContentHash, ChangeSummary: v.ChangeSummary,
 		FileManifest: append([]skillpkg.ManifestEntry{}, v.Manifest...), Source: v.Source, SourceRef: v.SourceRef,
 		SourceRepo: v.SourceRepo, IsCurrent: v.ID == e.CurrentVersionID, RolledBack: v.RolledBack,
-		PushedAt: httpapi.Time(v.PushedAt), PushedBy: v.PushedBy, Size: v.Size,
+		PushedAt: httpapi.Time(v.PushedAt), PushedBy: &v.PushedBy, Size: v.Size,
 	}
-}
-
-func newVersionOutputs(e Entry, versions []Version, quality map[string]skills.Quality) []versionOutput {
-	out := make([]versionOutput, len(versions))
-	for i, v := range versions {
-		q := quality[v.ID]
-		out[i] = newVersionOutput(e, v)
-		out[i].AggregatePassRate, out[i].AggregateSessions, out[i].AggregateTriggerRate = q.PassRate, q.Sessions, q.TriggerRate
-	}
-	return out
 }
 
 type rollbackRecord struct {
 	From   string       `json:"from_version"`
 	To     string       `json:"to_version"`
-	Reason *string      `json:"reason"`
-	By     string       `json:"rolled_back_by" format:"uuid"`
+	Reason *string      `json:"reason" doc:"null for other organisations, like rolled_back_by"`
+	By     *string      `json:"rolled_back_by" format:"uuid"`
 	At     httpapi.Time `json:"rolled_back_at"`
 }
 
-func newRollbackRecords(rollbacks []Rollback) []rollbackRecord {
+// newRollbackRecords says why, and who, to the entry's own organisation only.
+func newRollbackRecords(rollbacks []Rollback, own bool) []rollbackRecord {
 	out := make([]rollbackRecord, len(rollbacks))
 	for i, r := range rollbacks {
-		out[i] = rollbackRecord{r.From, r.To, r.Reason, r.By, httpapi.Time(r.At)}
+		out[i] = rollbackRecord{From: r.From, To: r.To, At: httpapi.Time(r.At)}
+		if own {
+			out[i].Reason, out[i].By = r.Reason, &r.By
+		}
 	}
 	return out
 }

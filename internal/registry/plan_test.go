@@ -40,9 +40,9 @@ var (
 	// fullScan is how the databases say that they read a table from its
 	// beginning to its end.
 	fullScan = regexp.MustCompile(`^SCAN |Seq Scan on registry_`)
-	// wanted are the scans of a list in a parameter, and of the index that has
-	// only what is asked for.
-	wanted = regexp.MustCompile(`^SCAN (json_each|e USING (COVERING )?INDEX registry_entries_public)`)
+	// wanted are the scans of a list in a parameter, of another query's rows, and
+	// of the index that has only what is asked for.
+	wanted = regexp.MustCompile(`^SCAN (json_each|shelf|\(subquery|e USING (COVERING )?INDEX registry_entries_public)`)
 )
 
 func (e explainer) sqlitePlan(ctx context.Context, sql string, args []any) ([]string, error) {
@@ -82,7 +82,8 @@ func TestQueryPlans(t *testing.T) {
 				_, _, err := registry.ListEntries(ctx, q, "e.visibility = 'public' AND e.org_id <> $1", "", page)
 				return err
 			},
-			"versions":      func() error { return second(registry.VersionsOfEntry(ctx, q, "a")) },
+			"versions":      func() error { return second(registry.VersionsAfter(ctx, q, "a", nil, 10)) },
+			"manifests":     func() error { return second(registry.ManifestTexts(ctx, q, ids)) },
 			"before":        func() error { return second(registry.VersionBefore(ctx, q, registry.Version{EntryID: "a"})) },
 			"rollbacks":     func() error { return second(registry.RollbacksOfEntry(ctx, q, "a")) },
 			"sync, latest":  func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },
@@ -91,13 +92,13 @@ func TestQueryPlans(t *testing.T) {
 			"sync, records": func() error { return second(registry.RecordsOfUser(ctx, q, "a")) },
 			"installed":     func() error { return second(registry.InstallationsOfUser(ctx, q, "a")) },
 			"index": func() error {
-				return second(registry.SkillsOn(ctx, q, registry.Shelf("", false), ""))
+				return registry.EachOnShelf(ctx, q, registry.Shelf("", false), nil)
 			},
 			"skill of the index": func() error {
-				return second(registry.SkillsOn(ctx, q, registry.Shelf("", false), "pdf"))
+				return second(registry.SkillsNamed(ctx, q, registry.Shelf("", false), "pdf"))
 			},
 			"index of an organisation": func() error {
-				return second(registry.SkillsOn(ctx, q, registry.Shelf("acme", true), ""))
+				return registry.EachOnShelf(ctx, q, registry.Shelf("acme", true), nil)
 			},
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {

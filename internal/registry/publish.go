@@ -356,8 +356,11 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 	if skill, err := pkg.Skill(); err == nil {
 		v.Description = cut(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
 	}
-	if pkg.SkillPath != "SKILL.md" {
+	if pkg.SkillPath != skillFile {
 		return v, nil, nil // installers would not find it: the skill is left out of discovery
+	}
+	if v.skillText, err = skillText(pkg); err != nil {
+		return v, nil, err
 	}
 	if asSent, err := pkg.Canonical(ctx); err != nil || asSent {
 		sum := v.ContentHash
@@ -371,6 +374,22 @@ func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical
 	sum, err := hashOf(bytes.NewReader(canonical))
 	v.CanonicalHash = &sum
 	return v, canonical, err
+}
+
+const (
+	skillFile = "SKILL.md"
+	// maxSkillText is the size up to which a SKILL.md is kept in the database, too.
+	maxSkillText = 64 << 10
+)
+
+// skillText returns the SKILL.md if it is small, since that is what everybody
+// asks for.
+func skillText(pkg *skillpkg.Package) ([]byte, error) {
+	r, err := pkg.Open(skillFile)
+	if err != nil || r.Size() > maxSkillText {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // canonicalOf packs the files the way installers want them. A skill with a

@@ -197,7 +197,7 @@ func TestVersions(t *testing.T) {
 		ada.get(entryPath(uuid.NewString())+"/versions").wantError(http.StatusNotFound, "Registry entry not found")
 		ada.get(versionPath(id, "1.0.0-beta+build%207") + "/download").want(http.StatusOK)
 		// An entry may be deleted between being found and being read.
-		if _, err := registry.VersionsOfEntry(t.Context(), db, uuid.NewString()); !fault.Is(err, fault.NotFound) {
+		if _, err := registry.VersionsAfter(t.Context(), db, uuid.NewString(), nil, 100); !fault.Is(err, fault.NotFound) {
 			t.Errorf("versions of no entry: %v, want it not found", err)
 		}
 	})

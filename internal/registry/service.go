@@ -11,8 +11,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -25,6 +27,10 @@ type Service struct {
 	// Skills tells how well versions do.
 	Skills *skills.Service
 	Quota  *quota.Service
+	// Files reads files of versions.
+	Files *stored.Files
+	// Memory bounds what large answers take together.
+	Memory *httpapi.Budget
 	Log    *slog.Logger
 
 	memory memory
@@ -127,7 +133,7 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err != nil {
 			return err
 		}
-		if err := deleteEntry(ctx, tx, orgID, entryID); err != nil {
+		if err := deleteEntry(ctx, tx, e); err != nil {
 			return err
 		}
 		if err := e.record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion}); err != nil {
@@ -161,19 +167,23 @@ func (s *Service) Entry(ctx context.Context, orgID, id string) (Entry, error) {
 	return visibleEntry(ctx, s.DB, orgID, id)
 }
 
-// Versions lists an entry's versions, newest push first, with how well each
-// does by its id.
-func (s *Service) Versions(ctx context.Context, entryID string) ([]Version, map[string]skills.Quality, error) {
-	versions, err := versionsOfEntry(ctx, s.DB, entryID)
+// Versions lists the newest of an entry's versions, newest push first and without
+// their manifests, with how well each does by its id.
+func (s *Service) Versions(ctx context.Context, entryID string, limit int) ([]Version, map[string]skills.Quality, error) {
+	versions, err := versionsAfter(ctx, s.DB, entryID, nil, limit)
 	if err != nil {
 		return nil, nil, err
 	}
+	quality, err := s.qualityOf(ctx, versions)
+	return versions, quality, err
+}
+
+func (s *Service) qualityOf(ctx context.Context, versions []Version) (map[string]skills.Quality, error) {
 	ids := make([]string, len(versions))
 	for i, v := range versions {
 		ids[i] = v.ID
 	}
-	quality, err := s.Skills.Quality(ctx, s.DB, ids)
-	return versions, quality, err
+	return s.Skills.Quality(ctx, s.DB, ids)
 }
 
 // Version returns one version of an entry that the organisation may see.
@@ -206,7 +216,10 @@ func (s *Service) Before(ctx context.Context, v Version) (Version, error) {
 	return versionBefore(ctx, s.DB, v)
 }
 
-// Rollbacks lists an entry's rollbacks, newest first.
+// maxRollbacks is how many rollbacks are told of.
+const maxRollbacks = 1_000
+
+// Rollbacks lists an entry's last rollbacks, newest first.
 func (s *Service) Rollbacks(ctx context.Context, entryID string) ([]Rollback, error) {
 	return rollbacksOfEntry(ctx, s.DB, entryID)
 }
@@ -241,6 +254,7 @@ func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]
 // Listed is an entry with its current version, as lists show it.
 type Listed struct {
 	Entry
+	OrgName string  // of the organisation that owns it
 	Current Version // without its manifest
 	Quality skills.Quality
 }

@@ -3,9 +3,11 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -57,7 +59,10 @@ func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	if err != nil {
 		return err
 	}
-	return noteChange(ctx, q, e.OrgID)
+	if err := noteChange(ctx, q, e.OrgID); err != nil {
+		return err
+	}
+	return claimName(ctx, q, e)
 }
 
 func insertVersion(ctx context.Context, q store.Querier, v Version) error {
@@ -68,12 +73,21 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	if err != nil {
 		return err
 	}
+	names := make([]string, len(v.Manifest))
+	for i, f := range v.Manifest {
+		names[i] = f.Path
+	}
+	paths, err := json.Marshal(names)
+	if err != nil {
+		return err
+	}
 	_, err = q.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
-			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15)`,
+			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17)`,
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
-		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt))
+		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
+		string(paths), v.skillText)
 	return err
 }
 
@@ -115,16 +129,19 @@ func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return insertCurrent(ctx, q, e)
 }
 
-func deleteEntry(ctx context.Context, q store.Querier, orgID, id string) error {
+func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 	for _, table := range []string{"registry_installations", "registry_rollbacks", "registry_currents", "registry_versions"} {
-		if _, err := q.Exec(ctx, `DELETE FROM `+table+` WHERE entry_id = $1`, id); err != nil {
+		if _, err := q.Exec(ctx, `DELETE FROM `+table+` WHERE entry_id = $1`, e.ID); err != nil {
 			return err
 		}
 	}
-	if _, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, id); err != nil {
+	if _, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, e.ID); err != nil {
 		return err
 	}
-	return noteChange(ctx, q, orgID)
+	if err := noteChange(ctx, q, e.OrgID); err != nil {
+		return err
+	}
+	return releaseName(ctx, q, e)
 }
 
 // touchEntry is updateCurrent for a version that does not become current.
@@ -158,15 +175,15 @@ func versionByName(ctx context.Context, q store.Querier, entryID, version string
 
 // contentOf finds what a download needs, and no more, of a version that the
 // organisation may see.
-func contentOf(ctx context.Context, q store.Querier, of versionOf) (name, hash string, err error) {
+func contentOf(ctx context.Context, q store.Querier, of versionOf) (c content, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT e.name, v.content_hash FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		SELECT e.name, v.id, v.content_hash FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
 		WHERE e.id = $1 AND v.version = $2 AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted'))`,
 		of.entryID, of.version, of.orgID)
-	_, err = store.One(rows, err, "Version "+of.version, func(row store.Row) (struct{}, error) {
-		return struct{}{}, row.Scan(&name, &hash)
+	return store.One(rows, err, "Version "+of.version, func(row store.Row) (c content, err error) {
+		err = row.Scan(&c.name, &c.versionID, &c.hash)
+		return c, err
 	})
-	return name, hash, err
 }
 
 func versionByID(ctx context.Context, q store.Querier, id string) (Version, error) {
@@ -199,17 +216,43 @@ func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, er
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-// versionsOfEntry lists what is never empty: an entry without versions has been
+// versionsAfter reads a page of an entry's versions without their manifests,
+// newest push first, beginning after a version, or with the newest after none. An
+// entry always has a version: none at the beginning means that it has been
 // deleted since it was found.
-func versionsOfEntry(ctx context.Context, q store.Querier, entryID string) ([]Version, error) {
+func versionsAfter(ctx context.Context, q store.Querier, entryID string, after *Version, limit int) ([]Version, error) {
+	pushed, id := int64(math.MaxInt64), ""
+	if after != nil {
+		pushed, id = store.Micros(after.PushedAt), after.ID
+	}
 	rows, err := q.Query(ctx, `
-		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1
-		ORDER BY v.pushed_at DESC, v.id DESC`, entryID)
-	versions, err := store.All(rows, err, scanVersion)
-	if err == nil && len(versions) == 0 {
+		SELECT v.id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
+			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at
+		FROM registry_versions v WHERE v.entry_id = $1 AND (v.pushed_at, v.id) < ($2, $3)
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $4`, entryID, pushed, id, limit)
+	versions, err := store.All(rows, err, func(row store.Row) (v Version, err error) {
+		err = row.Scan(&v.ID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize, &v.ChangeSummary, &v.Source,
+			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt))
+		return v, err
+	})
+	if err == nil && after == nil && len(versions) == 0 {
 		return nil, fault.New(fault.NotFound, "Registry entry not found")
 	}
 	return versions, err
+}
+
+// manifestTexts reads manifests as JSON, by version id.
+func manifestTexts(ctx context.Context, q store.Querier, ids []string) (map[string]string, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT id, file_manifest FROM registry_versions WHERE id`+in, list)
+	texts := map[string]string{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id, text string
+		err := row.Scan(&id, &text)
+		texts[id] = text
+		return err
+	})
+	return texts, err
 }
 
 // markRolledBack flags the version left behind, and clears the one returned to.
@@ -228,7 +271,7 @@ func insertRollback(ctx context.Context, q store.Querier, entryID string, r Roll
 func rollbacksOfEntry(ctx context.Context, q store.Querier, entryID string) ([]Rollback, error) {
 	rows, err := q.Query(ctx, `
 		SELECT from_version, to_version, reason, rolled_back_by, rolled_back_at FROM registry_rollbacks
-		WHERE entry_id = $1 ORDER BY id DESC`, entryID)
+		WHERE entry_id = $1 ORDER BY id DESC LIMIT $2`, entryID, maxRollbacks)
 	return store.All(rows, err, func(row store.Row) (r Rollback, err error) {
 		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At))
 		return r, err
@@ -246,36 +289,48 @@ func listEntries(ctx context.Context, q store.Querier, condition, arg string, f 
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+entryColumns+`, v.id, v.version, v.content_hash, v.canonical_hash, v.description
-		FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		SELECT `+listedColumns+` FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE `+condition+chosen+`
 		ORDER BY e.name, e.id LIMIT $4 OFFSET $5`, arg, f.Name, search, f.Limit, f.Offset)
 	entries, err := store.All(rows, err, scanListed)
 	return entries, total, err
 }
 
-func scanListed(row store.Row) (l Listed, err error) {
+// listedColumns are those of scanListed.
+const listedColumns = entryColumns + `, v.id, v.version, v.content_hash, v.canonical_hash, v.description,
+	(SELECT o.name FROM organisations o WHERE o.id = e.org_id)`
+
+func listedTargets(l *Listed) []any {
 	v := &l.Current
-	err = row.Scan(append(entryTargets(&l.Entry), &v.ID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.Description)...)
+	return append(entryTargets(&l.Entry), &v.ID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.Description, &l.OrgName)
+}
+
+func scanListed(row store.Row) (l Listed, err error) {
+	err = row.Scan(listedTargets(&l)...)
 	return l, err
 }
 
-// manifestsOf reads the file names of the current versions, by version id.
-func manifestsOf(ctx context.Context, q store.Querier, listed []Listed) (map[string][]string, error) {
-	ids := make([]string, len(listed))
-	for i, l := range listed {
-		ids[i] = l.Current.ID
+// orgName finds the name of the organisation that owns an entry.
+func orgName(ctx context.Context, q store.Querier, e Entry) (string, error) {
+	rows, err := q.Query(ctx, `SELECT name FROM organisations WHERE id = $1`, e.OrgID)
+	return store.One(rows, err, "Organisation", store.Value[string])
+}
+
+// manifestOf reads the list of files of a version.
+func manifestOf(ctx context.Context, q store.Querier, versionID string) ([]skillpkg.ManifestEntry, error) {
+	rows, err := q.Query(ctx, `SELECT file_manifest FROM registry_versions WHERE id = $1`, versionID)
+	text, err := store.One(rows, err, "Version", store.Value[string])
+	if err != nil {
+		return nil, err
 	}
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT `+versionColumns+` FROM registry_versions v WHERE v.id`+in, list)
-	versions, err := store.All(rows, err, scanVersion)
-	names := map[string][]string{}
-	for _, v := range versions {
-		for _, f := range v.Manifest {
-			names[v.ID] = append(names[v.ID], f.Path)
-		}
-	}
-	return names, err
+	var manifest []skillpkg.ManifestEntry
+	return manifest, fastjson.Unmarshal([]byte(text), &manifest)
+}
+
+// skillTextOf reads the SKILL.md of a version, nil if it was not kept.
+func skillTextOf(ctx context.Context, q store.Querier, versionID string) ([]byte, error) {
+	rows, err := q.Query(ctx, `SELECT skill_md FROM registry_versions WHERE id = $1`, versionID)
+	return store.One(rows, err, "Version", store.Value[[]byte])
 }
 
 // References hands the archives that versions need to fn.

@@ -24,6 +24,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -93,7 +94,7 @@ func (w *world) serve(open func(*world) blob.Bucket) {
 		w.t.Fatal(err)
 	}
 	counts := &skills.Service{DB: w.db, Window: 30}
-	s := &registry.Service{DB: w.db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Log: log}
+	s := &registry.Service{DB: w.db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Files: stored.New(nil), Log: log}
 	s.Register()
 	counts.Versions = s
 	s.Mount(w.api)

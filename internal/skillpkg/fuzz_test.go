@@ -41,6 +41,7 @@ func FuzzRead(f *testing.F) {
 		defer func() { _ = p.Close() }()
 		checkLimits(t, p, limits)
 		checkUnpacks(t, p)
+		checkPicks(t, p, data)
 		if _, err := p.LockHash(t.Context(), skillpkg.LocaleOrder); err != nil {
 			t.Error(err)
 		}
@@ -48,6 +49,17 @@ func FuzzRead(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// checkPicks finds every file by its digest, without the package.
+func checkPicks(t *testing.T, p *skillpkg.Package, data []byte) {
+	t.Helper()
+	found, err := takeAll(t, bytes.NewReader(data), tight())
+	for _, f := range p.Files {
+		if _, ok := found[f.SHA256]; f.Kind == skillpkg.Regular && !ok {
+			t.Errorf("%s was not picked: %v", f.Path, err)
+		}
+	}
 }
 
 func checkLimits(t *testing.T, p *skillpkg.Package, limits skillpkg.Limits) {

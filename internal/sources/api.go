@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 )
 
 // maxUpload is the largest archive and what surrounds it in a form.
@@ -164,9 +164,6 @@ func (s *Service) file(ctx context.Context, in fileInput) (httpapi.Stream, error
 		return nil, err
 	}
 	content, err := s.FileOf(ctx, snapshot, in.Path)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return nil, fault.New(fault.Unavailable, "The snapshot cannot be read now").Because(err)
-	}
 	return serve(mediaType(content), content), err
 }
 
@@ -183,6 +180,6 @@ func serve(mediaType string, content []byte) httpapi.Stream {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaType)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(content) // the client is gone if this fails
+		stored.Send(w, content)
 	}
 }

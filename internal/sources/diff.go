@@ -4,21 +4,20 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 )
 
 // Diff returns the unified diff between two snapshots.
 func (s *Service) Diff(ctx context.Context, from, to Snapshot) (_ []byte, err error) {
 	defer fault.Wrap(&err, "diff of snapshot %s", to.ID)
-	before, err := s.OpenSnapshot(ctx, from)
-	if err != nil {
-		return nil, err
+	return s.Files.Diff(ctx, s.tree(from), s.tree(to))
+}
+
+func (s *Service) tree(snapshot Snapshot) stored.Tree {
+	t := stored.Tree{Archive: s.archive(snapshot)}
+	for _, f := range snapshot.Files {
+		t.Manifest = append(t.Manifest, skillpkg.ManifestEntry{Path: f.Path, Hash: f.SHA256, Size: f.Size})
 	}
-	defer before.Close()
-	after, err := s.OpenSnapshot(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	defer after.Close()
-	return compare.Packages(ctx, before, after)
+	return t
 }

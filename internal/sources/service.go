@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -29,6 +30,8 @@ type Service struct {
 	Runs    Runs
 	Suites  Suites
 	Repos   Repos // nil: no code host is set up
+	// Files reads files of snapshots.
+	Files *stored.Files
 	// Limits bound an upload; they must be set.
 	Limits skillpkg.Limits
 	Quota  *quota.Service

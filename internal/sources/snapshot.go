@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -276,20 +279,36 @@ func (s *Service) OpenSnapshot(ctx context.Context, snapshot Snapshot) (_ *skill
 // storedLimits let in whatever an upload could become: our own archive may be
 // packed worse than the one that was sent, or better.
 func storedLimits() skillpkg.Limits {
-	l := skillpkg.DefaultLimits()
+	l := skillpkg.StoredLimits()
 	l.Packed = 2 * l.Unpacked
 	l.Ratio = l.Unpacked
 	return l
 }
 
-// FileOf returns the content of one file of a snapshot.
+// FileOf returns the content of one file of a snapshot. The memory of a large one
+// counts as used until ctx is done.
 func (s *Service) FileOf(ctx context.Context, snapshot Snapshot, name string) ([]byte, error) {
-	pkg, err := s.OpenSnapshot(ctx, snapshot)
+	f, err := snapshot.File(name)
 	if err != nil {
 		return nil, err
 	}
-	defer pkg.Close()
-	return pkg.ReadFile(name)
+	return s.Files.File(ctx, s.archive(snapshot), stored.File{SHA256: f.SHA256, Size: f.Size})
+}
+
+// File finds a file of the snapshot.
+func (s Snapshot) File(name string) (File, error) {
+	at := slices.IndexFunc(s.Files, func(f File) bool { return f.Path == name })
+	if at < 0 {
+		return File{}, fault.New(fault.NotFound, "File not found")
+	}
+	return s.Files[at], nil
+}
+
+func (s *Service) archive(snapshot Snapshot) stored.Archive {
+	return stored.Archive{Hash: snapshot.ContentHash, Limits: storedLimits(), Open: func(ctx context.Context) (io.ReadCloser, error) {
+		body, _, err := s.Blobs.Get(ctx, blobKey(snapshot.SourceID, snapshot.ContentHash))
+		return body, err
+	}}
 }
 
 // SARIF returns the findings of a snapshot in the format that code hosts and

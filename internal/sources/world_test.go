@@ -26,6 +26,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -69,7 +70,8 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts.Versions = &registry.Service{DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Log: log}
 	pushes := &telemetry.Service{DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Auth: w.auth, Retention: retention, Log: log}
 	w.sources = &sources.Service{
-		DB: db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Prompts: prompts{pushes}, Runs: w.runs, Suites: w.suites,
+		Files: stored.New(nil),
+		DB:    db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Prompts: prompts{pushes}, Runs: w.runs, Suites: w.suites,
 		Repos: w.repos, Limits: skillpkg.DefaultLimits(), Log: log,
 	}
 	pushes.Watcher = w.sources

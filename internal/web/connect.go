@@ -47,8 +47,10 @@ func installerConnections(server, org, key string) []connection {
 		{"whetstone", "The login opens a page here to approve it and keeps a key of its own.", fill.Replace(commandLine)},
 		{"npx skills", "Public skills of this organisation.", fill.Replace("npx skills add $SERVER/o/$ORG")},
 		{
-			"npx skills, with what only the organisation may see", "The key is part of the address: use one that can only read.",
-			fill.Replace("npx skills add $SERVER/o/$ORG/$KEY"),
+			"npx skills, with what only the organisation may see",
+			"The key is part of the address, which npx skills reports to its maker unless DISABLE_TELEMETRY is set, and writes into its lock file. " +
+				"Use a key for this alone that can only read, and do not commit the lock file.",
+			fill.Replace("DISABLE_TELEMETRY=1 npx skills add $SERVER/o/$ORG/$KEY"),
 		},
 	}
 }

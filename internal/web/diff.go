@@ -15,13 +15,25 @@ type diffLine struct {
 	Text string
 }
 
-// readDiff splits a unified diff by file. What it does not know is shown as it
-// is.
-func readDiff(text string) []diffFile {
-	var files []diffFile
+// What a page shows of a diff.
+const (
+	maxDiffLines = 5_000
+	maxDiffBytes = 512 << 10
+)
+
+// readDiff splits the beginning of a unified diff by file, as much of it as a
+// page shows, and reports whether there is more. What it does not know is shown
+// as it is.
+func readDiff(text string) (files []diffFile, more bool) {
+	lines, read := 0, 0
 	for line := range strings.Lines(text) {
+		lines++
+		read += len(line)
+		if lines > maxDiffLines || read > maxDiffBytes {
+			return files, true
+		}
 		line = strings.TrimRight(line, "\r\n")
-		if binary := strings.HasPrefix(line, "Binary files "); binary || strings.HasPrefix(line, "diff ") || len(files) == 0 {
+		if named(line) || strings.HasPrefix(line, "diff ") || len(files) == 0 {
 			files = append(files, diffFile{})
 		}
 		f := &files[len(files)-1]
@@ -31,7 +43,12 @@ func readDiff(text string) []diffFile {
 		}
 		f.Lines = append(f.Lines, newDiffLine(line))
 	}
-	return files
+	return files, false
+}
+
+// named reports whether a line only says that a file differs.
+func named(line string) bool {
+	return strings.HasPrefix(line, "Binary files ") || strings.HasPrefix(line, "Files ")
 }
 
 // nameFrom takes the file's name from a line of its header: the new name, or
@@ -43,7 +60,7 @@ func (f *diffFile) nameFrom(line string) {
 			return
 		}
 	}
-	if strings.HasPrefix(line, "Binary files ") {
+	if named(line) {
 		f.Lines = append(f.Lines, diffLine{Kind: "hunk", Text: line})
 	}
 }

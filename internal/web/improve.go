@@ -169,7 +169,7 @@ func (s *Service) improveRun(v *visit) (answer, error) {
 // proseDiff compares two texts of a few sentences, sentence by sentence: as
 // lines they are too long to show what changed.
 func proseDiff(name, before, after string) []diffFile {
-	files := readDiff(string(compare.Texts(name, sentences(before), sentences(after))))
+	files, _ := readDiff(string(compare.Texts(name, sentences(before), sentences(after))))
 	for i, f := range files {
 		files[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
 	}

@@ -26,6 +26,9 @@ type registryView struct {
 
 const (
 	entriesShown = 25
+	// versionsShown is how many versions a page lists, the newest.
+	versionsShown      = 100
+	installationsShown = 200
 	// maxShown is how much of a file a page shows.
 	maxShown  = 256 << 10
 	skillFile = "SKILL.md"
@@ -38,6 +41,11 @@ func (s *Service) registry(v *visit) (answer, error) {
 	var err error
 	if view.Public {
 		view.Entries, view.Total, err = s.Registry.ListPublic(v.Context(), f)
+		for i, l := range view.Entries {
+			if l.OrgID != v.Caller.OrgID {
+				view.Entries[i].Entry, view.Entries[i].Quality = l.ForOthers(), skills.Quality{}
+			}
+		}
 	} else {
 		view.Entries, view.Total, err = s.Registry.List(v.Context(), v.Caller.OrgID, f)
 	}
@@ -47,16 +55,19 @@ func (s *Service) registry(v *visit) (answer, error) {
 // entryView is one entry in full.
 type entryView struct {
 	registry.Entry
-	Own           bool   // the entry is the organisation's
-	Skill         string // that it is measured as, "" for none
-	Readme        string
-	Releases      []release
-	Targets       []string // versions to roll back to
-	Rollbacks     []rollbackRow
-	Installations []registry.InstallationState
-	Drift         []driftCount
-	Target        string // as it was chosen
-	Reason        string // as it was typed
+	Own               bool   // the entry is the organisation's
+	Skill             string // that it is measured as, "" for none
+	Readme            string
+	ReadmeFile        string // where all of it is, if only the beginning is shown
+	Releases          []release
+	MoreReleases      bool     // there are older ones
+	Targets           []string // versions to roll back to
+	Rollbacks         []rollbackRow
+	Installations     []registry.InstallationState
+	Drift             []driftCount
+	MoreInstallations bool   // than are listed
+	Target            string // as it was chosen
+	Reason            string // as it was typed
 }
 
 // A release is a version with how well it does.
@@ -88,29 +99,38 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 		return view, err
 	}
 	view.Own = view.OrgID == v.Caller.OrgID
-	if view.Own && view.SkillID != nil {
+	if !view.Own {
+		view.Entry = view.ForOthers()
+	}
+	if view.SkillID != nil {
 		view.Skill = *view.SkillID
 	}
 	if err := s.releases(v.Context(), &view); err != nil {
 		return view, err
 	}
-	if view.Readme, err = s.readme(v.Context(), view); err != nil {
+	if err := s.readme(v.Context(), &view); err != nil {
 		return view, err
 	}
-	if view.Rollbacks, err = s.rollbacks(v, view.ID); err != nil {
+	if view.Rollbacks, err = s.rollbacks(v, view.Entry); err != nil {
 		return view, err
 	}
 	if v.Caller.Plan.Includes(access.Team) {
 		view.Installations, err = s.Registry.Installations(v.Context(), v.Caller.OrgID, view.ID)
 		view.Drift = drift(view.Installations)
+		view.MoreInstallations = len(view.Installations) > installationsShown
+		view.Installations = view.Installations[:min(len(view.Installations), installationsShown)]
 	}
 	return view, err
 }
 
 func (s *Service) releases(ctx context.Context, view *entryView) error {
-	versions, quality, err := s.Registry.Versions(ctx, view.ID)
-	for _, version := range versions {
-		r := release{Version: version, Current: version.ID == view.CurrentVersionID, Quality: quality[version.ID]}
+	versions, quality, err := s.Registry.Versions(ctx, view.ID, versionsShown+1)
+	view.MoreReleases = len(versions) > versionsShown
+	for _, version := range versions[:min(len(versions), versionsShown)] {
+		r := release{Version: version, Current: version.ID == view.CurrentVersionID}
+		if view.Own {
+			r.Quality = quality[version.ID]
+		}
 		if rate := r.Quality.PassRate; rate != nil {
 			low, high := stats.Wilson(*rate, int(r.Quality.GradedSessions))
 			r.Interval = &[2]float64{low, high}
@@ -123,21 +143,35 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 	return err
 }
 
-// readme is the text of the current version's SKILL.md, else of its README.md,
-// else "".
-func (s *Service) readme(ctx context.Context, view entryView) (string, error) {
+// readme takes the text of the current version's SKILL.md, else of its README.md,
+// else none.
+func (s *Service) readme(ctx context.Context, view *entryView) error {
 	_, current, err := s.Registry.Find(ctx, view.OrgID, view.ID, "")
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, name := range []string{skillFile, "README.md"} {
 		if !hasFile(current, name) {
 			continue
 		}
 		content, err := s.Registry.File(ctx, current, name)
-		return withoutFrontmatter(content[:min(len(content), maxShown)]), err
+		if len(content) > maxMarkdown {
+			content = content[:maxMarkdown]
+			view.ReadmeFile = rawFile(view.ID, current.Version, name)
+		}
+		view.Readme = withoutFrontmatter(content)
+		return err
 	}
-	return "", nil
+	return nil
+}
+
+// rawFile is where a file of a version is sent as it is.
+func rawFile(entryID, version, path string) string {
+	all := []any{"registry", entryID, "versions", version, "files"}
+	for part := range strings.SplitSeq(path, "/") {
+		all = append(all, part)
+	}
+	return pathTo(all...)
 }
 
 func hasFile(v registry.Version, path string) bool {
@@ -152,15 +186,19 @@ func withoutFrontmatter(content []byte) string {
 	return strings.ToValidUTF8(string(content), "\uFFFD")
 }
 
-func (s *Service) rollbacks(v *visit, entryID string) ([]rollbackRow, error) {
-	found, err := s.Registry.Rollbacks(v.Context(), entryID)
+// rollbacks says why, and who, to the entry's own organisation only.
+func (s *Service) rollbacks(v *visit, e registry.Entry) ([]rollbackRow, error) {
+	found, err := s.Registry.Rollbacks(v.Context(), e.ID)
 	if err != nil {
 		return nil, err
 	}
 	names, err := s.userNames(v)
-	rows := make([]rollbackRow, len(found))
-	for i, r := range found {
-		rows[i] = rollbackRow{Rollback: r, Who: names[r.By]}
+	rows := make([]rollbackRow, min(len(found), versionsShown))
+	for i := range rows {
+		rows[i] = rollbackRow{Rollback: found[i], Who: names[found[i].By]}
+		if e.OrgID != v.Caller.OrgID {
+			rows[i].Reason = nil
+		}
 	}
 	return rows, err
 }
@@ -230,6 +268,7 @@ type versionView struct {
 	Others  []string // versions to compare with
 	From    string   // the version that is compared with, "" when a file is shown
 	Diff    []diffFile
+	DiffURL string // where all of the diff is, if only the beginning is shown
 	Path    string // of the file that is shown
 	File    shownFile
 }
@@ -240,7 +279,8 @@ type shownFile struct {
 	Rendered string // its Markdown, where it has some
 	Size     int
 	Binary   bool
-	Cut      bool // there is more than is shown
+	Cut      bool   // there is more than is shown
+	URL      string // where all of it is
 }
 
 func (s *Service) registryVersion(v *visit) (answer, error) {
@@ -250,7 +290,7 @@ func (s *Service) registryVersion(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.ID)
+	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.ID, versionsShown)
 	if err != nil {
 		return answer{}, err
 	}
@@ -261,8 +301,14 @@ func (s *Service) registryVersion(v *visit) (answer, error) {
 	}
 	title := view.Entry.Name + " " + view.Version.Version
 	if view.From = v.URL.Query().Get("from"); view.From != "" {
+		if !slices.Contains(view.Others, view.From) {
+			view.Others = append(view.Others, view.From) // an older one
+		}
 		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
-		view.Diff = readDiff(string(text))
+		var more bool
+		if view.Diff, more = readDiff(string(text)); more {
+			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + url.Values{"from": {view.From}}.Encode()
+		}
 		return show("registry_version", title, view), err
 	}
 	err = s.openFile(v, &view)
@@ -273,6 +319,18 @@ func (s *Service) downloadVersion(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
 	archive, err := s.Registry.Download(v.Context(), v.Caller.OrgID, at)
 	return stream(v, archive), err
+}
+
+func (s *Service) versionFile(v *visit) (answer, error) {
+	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
+	file, err := s.Registry.StreamFile(v.Context(), v.Caller.OrgID, at, v.PathValue("path"), v.Header.Get("If-None-Match"))
+	return stream(v, file), err
+}
+
+func (s *Service) versionDiff(v *visit) (answer, error) {
+	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
+	diff, err := s.Registry.StreamDiff(v.Context(), v.Caller.OrgID, at, v.URL.Query().Get("from"))
+	return stream(v, diff), err
 }
 
 // openFile shows the file that was asked for, else the SKILL.md, else the
@@ -290,6 +348,7 @@ func (s *Service) openFile(v *visit, view *versionView) error {
 	}
 	content, err := s.Registry.File(v.Context(), view.Version, view.Path)
 	view.File = newShownFile(view.Path, content)
+	view.File.URL = rawFile(view.Entry.ID, view.Version.Version, view.Path)
 	return err
 }
 
@@ -299,7 +358,7 @@ func newShownFile(path string, content []byte) shownFile {
 		return f
 	}
 	f.Text = strings.ToValidUTF8(string(content[:min(len(content), maxShown)]), "")
-	if strings.HasSuffix(strings.ToLower(path), ".md") && !f.Cut {
+	if strings.HasSuffix(strings.ToLower(path), ".md") && len(content) <= maxMarkdown {
 		f.Rendered = withoutFrontmatter(content)
 	}
 	return f

@@ -193,7 +193,7 @@ func TestRegistryDrift(t *testing.T) {
 	if _, err := w.auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
 		t.Fatal(err)
 	}
-	b.get("/registry/"+id).want(http.StatusOK).wantText("3 installations", "from the plan team on").wantNoText("edited on the machine")
+	b.get("/registry/"+id).want(http.StatusOK).wantText("Installed by 1 person", "from the plan team on").wantNoText("edited on the machine")
 }
 
 func TestRegistryAccess(t *testing.T) {
@@ -233,6 +233,70 @@ func TestRegistryPublic(t *testing.T) {
 	b.get("/registry/" + id).want(http.StatusOK).wantText("whetstone install " + id).wantForms()
 	b.get("/registry/" + id + "/versions/1.0.0").want(http.StatusOK).wantText("whetstone install " + id + "@1.0.0")
 	b.post("/registry/"+id+"/delete", url.Values{"confirm": {"shared"}}).want(http.StatusNotFound)
+}
+
+// TestRegistryOfOthers has a public entry with a history that only its own
+// organisation may see.
+func TestRegistryOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b, other := w.as(access.Owner), w.otherOrg(access.Pro)
+	id := other.pushTo("shared", "1.0.0", "public", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello")})
+	other.push("shared", "1.1.0", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello again")})
+	other.sessions("shared", time.Now(), 1, 1, 1, 0)
+	other.api("POST", "/api/v1/registry/"+id+"/install", object{})
+	other.post("/registry/"+id+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"the customer's name leaked"}}).want(http.StatusSeeOther)
+	other.get("/registry/"+id).want(http.StatusOK).wantText("75 %", "the customer's name leaked", "Installed by 1 person")
+	b.get("/registry/"+id).want(http.StatusOK).wantText("rolled back", "1.1.0").
+		wantNoText("75 %", "the customer's name leaked", "Pass rate", "Installed by")
+	b.get("/registry?of=everybody").want(http.StatusOK).wantText("shared").wantNoText("75 %")
+}
+
+// TestRegistryLongTexts shows the beginning of what is long, and where the rest is.
+func TestRegistryLongTexts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	long := strings.Repeat("some words of a line that is long enough\n\n", 8_000) + "the end"
+	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", long), "a.txt": "one\n"})
+	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", strings.ToUpper(long)), "a.txt": "two\n"})
+	file := "/registry/" + id + "/versions/1.1.0/files/SKILL.md"
+	entry := b.get("/registry/"+id).want(http.StatusOK).wantText("SOME WORDS", "Only the beginning is shown").wantNoText("THE END")
+	if len(entry.body) > 256<<10 || !strings.Contains(entry.body, `href="`+file+`"`) {
+		t.Errorf("the page of the entry has %d bytes, or no link to the file", len(entry.body))
+	}
+	b.get("/registry/" + id + "/versions/1.1.0").want(http.StatusOK).wantText("Only the beginning is shown").wantNoText("THE END")
+	if whole := b.get(file).want(http.StatusOK); !strings.HasSuffix(whole.body, "THE END") || whole.Header.Get("Content-Type") != "text/plain; charset=utf-8" ||
+		!strings.Contains(whole.Header.Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("the file is sent as %v", whole.Header)
+	}
+	diff := "/registry/" + id + "/versions/1.1.0/diff?from=1.0.0"
+	changes := b.get("/registry/" + id + "/versions/1.1.0?from=1.0.0").want(http.StatusOK).wantText("Only the beginning is shown")
+	if n := len(changes.all("tr.del")) + len(changes.all("tr.add")); n < 4_000 || n > 5_000 || !strings.Contains(changes.body, `href="`+diff+`"`) {
+		t.Errorf("%d lines of changes are shown, or there is no link to the others", n)
+	}
+	if whole := b.get(diff).want(http.StatusOK); !strings.Contains(whole.body, "+THE END") || !strings.Contains(whole.Header.Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("the diff is sent as %v", whole.Header)
+	}
+	other := w.otherOrg(access.Team)
+	other.get(file).want(http.StatusNotFound)
+	other.get(diff).want(http.StatusNotFound)
+}
+
+// TestRegistryHostileMarkdown looks at an entry whose SKILL.md would be a page
+// of many megabytes.
+func TestRegistryHostileMarkdown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	table := strings.Repeat("|a", 3_000) + "|\n" + strings.Repeat("|-", 3_000) + "|\n" + strings.Repeat("|\n", 6_000)
+	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", table)})
+	for _, path := range []string{"/registry/" + id, "/registry/" + id + "/versions/1.0.0"} {
+		page := b.get(path).want(http.StatusOK).wantText("shown as it is written")
+		if len(page.body) > 256<<10 {
+			t.Errorf("%s has %d bytes", path, len(page.body))
+		}
+	}
 }
 
 func TestRegistryHostileTexts(t *testing.T) {

@@ -45,6 +45,8 @@ func routes() []route {
 		{method: "GET", path: "/registry/{id}", permission: access.Read, do: (*Service).registryEntry},
 		{method: "GET", path: "/registry/{id}/versions/{version}", permission: access.Read, do: (*Service).registryVersion},
 		{method: "GET", path: "/registry/{id}/versions/{version}/download", permission: access.Read, do: (*Service).downloadVersion},
+		{method: "GET", path: "/registry/{id}/versions/{version}/diff", permission: access.Read, do: (*Service).versionDiff},
+		{method: "GET", path: "/registry/{id}/versions/{version}/files/{path...}", permission: access.Read, do: (*Service).versionFile},
 		{method: "POST", path: "/registry/{id}/rollback", permission: access.RegistryRollback, plan: access.Pro, do: (*Service).rollBackEntry},
 		{method: "POST", path: "/registry/{id}/delete", permission: access.RegistryDelete, do: (*Service).deleteEntry},
 
@@ -89,6 +91,7 @@ func routes() []route {
 		{method: "POST", path: "/sources/{id}/sync", permission: access.Write, do: (*Service).syncSource},
 		{method: "POST", path: "/sources/{id}/delete", permission: access.Write, do: (*Service).deleteSource},
 		{method: "GET", path: "/sources/{id}/diff", permission: access.Read, do: (*Service).sourceDiff},
+		{method: "GET", path: "/sources/{id}/changes.diff", permission: access.Read, do: (*Service).sourceChanges},
 		{method: "GET", path: "/sources/{id}/files/{path...}", permission: access.Read, do: (*Service).sourceFile},
 		{method: "GET", path: "/sources/{id}/validation.sarif", permission: access.Read, do: (*Service).sourceSARIF},
 		{method: "GET", path: "/suites", permission: access.Read, do: (*Service).suites},

@@ -170,7 +170,7 @@ func TestConnect(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	viewer := w.as(access.Viewer)
 	viewer.get("/settings/connect").want(http.StatusOK).
-		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.url+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.url+"/o/default", "Bearer st_live_...", "owner can make one").
+		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.url+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.url+"/o/default", "Bearer st_live_...", "owner can make one", "reports to its maker").
 		wantNoText("Fill in a new key")
 	viewer.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden)
 	admin := w.as(access.AdminRole)
@@ -179,7 +179,7 @@ func TestConnect(t *testing.T) {
 		text string
 	}{
 		"agents":     {access.TelemetryWrite, "Authorization=Bearer "},
-		"installers": {access.Read, "npx skills add " + w.url + "/o/default/"},
+		"installers": {access.Read, "DISABLE_TELEMETRY=1 npx skills add " + w.url + "/o/default/"},
 	} {
 		page := admin.post("/settings/connect", url.Values{"for": {purpose}}).want(http.StatusOK).wantText("The new key is filled in below.")
 		raw := rawKey.FindString(page.body)

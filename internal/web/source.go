@@ -3,16 +3,17 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/evals"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
@@ -37,8 +38,10 @@ type findingRow struct {
 
 const (
 	findingsShown = 200
-	pendingShown  = 10
-	reviewsShown  = 20
+	// excerptFiles is of how many files lines are shown.
+	excerptFiles = 20
+	pendingShown = 10
+	reviewsShown = 20
 )
 
 func (s *Service) source(v *visit) (answer, error) {
@@ -64,14 +67,15 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 	if err != nil || view.Current == nil {
 		return view, err
 	}
-	return view, s.validate(v, &view)
+	s.validate(v, &view)
+	return view, nil
 }
 
 // severities are in the order in which a person should mend them.
 var severities = []lint.Severity{lint.Error, lint.Warning, lint.Info}
 
 // validate shows the findings of the current snapshot with their lines.
-func (s *Service) validate(v *visit, view *sourceView) error {
+func (s *Service) validate(v *visit, view *sourceView) {
 	var found lint.Report
 	for _, r := range view.Reports {
 		found.Findings = append(found.Findings, r.Found.Findings...)
@@ -82,31 +86,29 @@ func (s *Service) validate(v *visit, view *sourceView) error {
 	})
 	shown := found.Findings[:min(len(found.Findings), findingsShown)]
 	view.More = len(found.Findings) - len(shown)
-	if len(shown) == 0 {
-		return nil
-	}
-	pkg, err := s.Sources.OpenSnapshot(v.Context(), *view.Current)
-	if err != nil {
-		return fault.New(fault.Unavailable, "The snapshot cannot be read now").Because(err)
-	}
-	defer pkg.Close()
-	texts := map[string][]byte{}
+	files := map[string]bool{}
 	for _, f := range shown {
-		view.Findings = append(view.Findings, findingRow{f, lines(pkg, texts, f)})
+		row := findingRow{Finding: f}
+		if files[f.Path] || len(files) < excerptFiles {
+			files[f.Path] = true
+			row.Excerpt = s.lines(v.Context(), *view.Current, f)
+		}
+		view.Findings = append(view.Findings, row)
 	}
-	return nil
 }
 
 // lines are those around a finding; none for one that a secret made, which
-// must not be spread.
-func lines(pkg *skillpkg.Package, texts map[string][]byte, f lint.Finding) []excerptLine {
+// must not be spread, and none of a file that is large or cannot be read.
+func (s *Service) lines(ctx context.Context, snapshot sources.Snapshot, f lint.Finding) []excerptLine {
 	if f.Path == "" || f.Line == 0 || strings.HasPrefix(f.Code, "sec.secret.") {
 		return nil
 	}
-	text, ok := texts[f.Path]
-	if !ok {
-		text, _ = pkg.ReadFile(f.Path) // a file that cannot be read has no lines to show
-		texts[f.Path] = text
+	if file, err := snapshot.File(f.Path); err != nil || file.Size > maxShown {
+		return nil
+	}
+	text, err := s.Sources.FileOf(ctx, snapshot, f.Path)
+	if err != nil {
+		return nil
 	}
 	return excerpt(text, f.Line)
 }
@@ -144,29 +146,50 @@ type diffView struct {
 	sources.Detail
 	From, To sources.Snapshot
 	Diff     []diffFile
+	DiffURL  string // where all of it is, if only the beginning is shown
 }
 
 func (s *Service) sourceDiff(v *visit) (answer, error) {
-	org := v.Caller.OrgID
-	d, err := s.Sources.Detail(v.Context(), org, v.PathValue("id"))
+	d, err := s.Sources.Detail(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
 	view := diffView{Detail: d}
-	if view.To, err = s.Sources.Snapshot(v.Context(), org, d.ID, v.URL.Query().Get("to")); err != nil {
-		return answer{}, err
-	}
-	if from := v.URL.Query().Get("from"); from == "" {
-		view.From, err = s.Sources.Previous(v.Context(), view.To)
-	} else {
-		view.From, err = s.Sources.Snapshot(v.Context(), org, d.ID, from)
-	}
-	if err != nil {
+	if view.From, view.To, err = s.compared(v, d.ID); err != nil {
 		return answer{}, err
 	}
 	text, err := s.Sources.Diff(v.Context(), view.From, view.To)
-	view.Diff = readDiff(string(text))
+	var more bool
+	if view.Diff, more = readDiff(string(text)); more {
+		query := url.Values{"from": {view.From.ID}, "to": {view.To.ID}}
+		view.DiffURL = pathTo("sources", d.ID, "changes.diff") + "?" + query.Encode()
+	}
 	return show("source_diff", "Changes of "+d.Label, view), err
+}
+
+// sourceChanges sends a diff as it is.
+func (s *Service) sourceChanges(v *visit) (answer, error) {
+	from, to, err := s.compared(v, v.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	text, err := s.Sources.Diff(v.Context(), from, to)
+	return raw(func(w http.ResponseWriter) error { return send(w, "text/plain; charset=utf-8", text) }), err
+}
+
+// compared finds the snapshots that a query names: the current one, and the one
+// before it, where it names none.
+func (s *Service) compared(v *visit, sourceID string) (from, to sources.Snapshot, err error) {
+	org := v.Caller.OrgID
+	if to, err = s.Sources.Snapshot(v.Context(), org, sourceID, v.URL.Query().Get("to")); err != nil {
+		return from, to, err
+	}
+	if id := v.URL.Query().Get("from"); id != "" {
+		from, err = s.Sources.Snapshot(v.Context(), org, sourceID, id)
+	} else {
+		from, err = s.Sources.Previous(v.Context(), to)
+	}
+	return from, to, err
 }
 
 func (s *Service) sourceFile(v *visit) (answer, error) {
@@ -190,8 +213,8 @@ func (s *Service) sourceFile(v *visit) (answer, error) {
 func send(w http.ResponseWriter, kind string, content []byte) error {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, err := w.Write(content)
-	return err
+	stored.Send(w, content)
+	return nil
 }
 
 func (s *Service) sourceSARIF(v *visit) (answer, error) {

@@ -35,6 +35,8 @@ func Pages() map[string]Row {
 		"GET /registry/{}":                      {Path: "<entry>"},
 		"GET /registry/{}/versions/{}":          {Path: "<entry> 1.1.0", Query: "from=1.0.0&file=SKILL.md"},
 		"GET /registry/{}/versions/{}/download": {Path: "<entry> 1.1.0"},
+		"GET /registry/{}/versions/{}/diff":     {Path: "<entry> 1.1.0", Query: "from=1.0.0"},
+		"GET /registry/{}/versions/{}/files/{}": {Path: "<entry> 1.1.0 SKILL.md"},
 		"POST /registry/{}/rollback":            spending("entry", "<entry>", "version=1.0.0&reason=<new>"),
 		"POST /registry/{}/delete":              spending("entry", "<entry>", "confirm=<entry_name>"),
 
@@ -79,6 +81,7 @@ func Pages() map[string]Row {
 		"POST /sources/{}/sync":            form("<repo_source>", "x=", nil),
 		"POST /sources/{}/delete":          spending("source", "<source>", "confirm=<text>"),
 		"GET /sources/{}/diff":             {Path: "<source>", Query: "from=<snapshot>&to=<snapshot>"},
+		"GET /sources/{}/changes.diff":     {Path: "<source>", Query: "from=<snapshot>&to=<snapshot>"},
 		"GET /sources/{}/files/{}":         {Path: "<source> SKILL.md", Query: "snapshot=<snapshot>"},
 		"GET /sources/{}/validation.sarif": {Path: "<source>"},
 		"GET /suites":                      {},

@@ -4,9 +4,9 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"unicode/utf8"
 
@@ -15,99 +15,154 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// maxShown is the largest file whose changes are shown.
-const maxShown = 1 << 20
+// What a diff shows at most. Files beyond are named.
+const (
+	maxFile  = 1 << 20 // bytes of a file
+	maxRead  = 8 << 20 // bytes of all files together, before and after
+	maxLines = 50_000  // lines of a file, before and after together
+	maxDiff  = 2 << 20 // bytes of the changes of all files together
+	// MaxMemory is what making a diff takes at most, as measured at these limits.
+	MaxMemory = 48 << 20
+)
 
-// Packages returns the unified diff between two packages, file by file; nil
-// stands for one without files. Of files that are no text or over 1 MiB it says
-// only that they differ. Links are left out.
-func Packages(ctx context.Context, before, after *skillpkg.Package) ([]byte, error) {
-	paths := changedPaths(before, after)
-	old, err := contents(ctx, before, paths)
-	if err != nil {
-		return nil, err
+// A Plan knows which files differ between two packages, and which of them must
+// be read to say how.
+type Plan struct {
+	// Before and After are the files to read of each package: the size of each
+	// by its digest.
+	Before, After map[string]int64
+
+	changes []change
+}
+
+// A change is a file that is not the same in both packages; nil stands for one
+// that is not there.
+type change struct {
+	path     string
+	old, now *skillpkg.ManifestEntry
+	read     bool
+}
+
+// NewPlan compares the lists of files of two packages.
+func NewPlan(before, after []skillpkg.ManifestEntry) *Plan {
+	p := &Plan{Before: map[string]int64{}, After: map[string]int64{}, changes: changes(before, after)}
+	total := int64(0)
+	for i := range p.changes {
+		c := &p.changes[i]
+		size := sizeOf(c.old) + sizeOf(c.now)
+		if c.read = max(sizeOf(c.old), sizeOf(c.now)) <= maxFile && total+size <= maxRead; !c.read {
+			continue
+		}
+		total += size
+		if c.old != nil {
+			p.Before[c.old.Hash] = c.old.Size
+		}
+		if c.now != nil {
+			p.After[c.now.Hash] = c.now.Size
+		}
 	}
-	now, err := contents(ctx, after, paths)
-	if err != nil {
-		return nil, err
+	return p
+}
+
+func sizeOf(f *skillpkg.ManifestEntry) int64 {
+	if f == nil {
+		return 0
 	}
+	return f.Size
+}
+
+// changes lists the files that are not the same in both packages, by path.
+func changes(before, after []skillpkg.ManifestEntry) []change {
+	byPath := map[string]*change{}
+	for i := range before {
+		f := &before[i]
+		byPath[f.Path] = &change{path: f.Path, old: f}
+	}
+	for i := range after {
+		f := &after[i]
+		c := byPath[f.Path]
+		if c == nil {
+			c = &change{path: f.Path}
+			byPath[f.Path] = c
+		}
+		c.now = f
+	}
+	var all []change
+	for _, c := range byPath {
+		if c.old == nil || c.now == nil || c.old.Hash != c.now.Hash {
+			all = append(all, *c)
+		}
+	}
+	slices.SortFunc(all, func(a, b change) int { return cmp.Compare(a.path, b.path) })
+	return all
+}
+
+// Diff returns the unified diff, file by file, given the contents of the files to
+// read by digest. Of files that are no text or over 1 MiB, and of those that pass
+// a limit of all files together, it says only that they differ.
+func (p *Plan) Diff(ctx context.Context, contents map[string][]byte) ([]byte, error) {
 	var b bytes.Buffer
-	for _, path := range paths {
-		writeDiff(&b, path, old, now)
+	shown := 0
+	for _, c := range p.changes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		text := c.diff(contents)
+		if shown+len(text) > maxDiff {
+			text = c.named("Files")
+		}
+		shown += len(text)
+		b.Write(text)
 	}
 	return b.Bytes(), nil
 }
 
-// Texts returns the unified diff between two texts, which it calls by a name.
-func Texts(name, before, after string) []byte {
-	return diff.Diff("a/"+name, []byte(before), "b/"+name, []byte(after))
+func (c change) diff(contents map[string][]byte) []byte {
+	old, oldText := c.content(c.old, contents)
+	now, nowText := c.content(c.now, contents)
+	switch {
+	case !c.read && max(sizeOf(c.old), sizeOf(c.now)) <= maxFile:
+		return c.named("Files")
+	case !oldText || !nowText:
+		return c.named("Binary files")
+	case bytes.Count(old, []byte("\n"))+bytes.Count(now, []byte("\n")) > maxLines:
+		return c.named("Files")
+	case bytes.Equal(old, now): // an empty file came or went
+		return fmt.Appendf(nil, "diff %s %s\n", c.oldName(), c.newName())
+	}
+	return diff.Diff(c.oldName(), old, c.newName(), now)
 }
 
-// changedPaths lists the files that are not the same in both packages, sorted.
-func changedPaths(before, after *skillpkg.Package) []string {
-	hashes := map[string][2]string{}
-	for i, p := range []*skillpkg.Package{before, after} {
-		if p == nil {
-			continue
-		}
-		for _, f := range p.Manifest() {
-			pair := hashes[f.Path]
-			pair[i] = f.Hash
-			hashes[f.Path] = pair
-		}
+// content is that of one side, and whether it is text. A file that was not read
+// is none.
+func (c change) content(f *skillpkg.ManifestEntry, contents map[string][]byte) (content []byte, text bool) {
+	if f == nil {
+		return nil, true
 	}
-	var paths []string
-	for path, pair := range hashes {
-		if pair[0] != pair[1] {
-			paths = append(paths, path)
-		}
+	if f.Size == 0 {
+		return nil, true
 	}
-	slices.Sort(paths)
-	return paths
+	content, read := contents[f.Hash]
+	return content, c.read && read && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
 
-// contents reads the files of a package at the sorted paths; nil stands for one that is too
-// large to show.
-func contents(ctx context.Context, p *skillpkg.Package, paths []string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	if p == nil {
-		return files, nil
-	}
-	err := p.Walk(ctx, func(f skillpkg.File, r io.Reader) (err error) {
-		if _, wanted := slices.BinarySearch(paths, f.Path); !wanted {
-			return nil
-		}
-		files[f.Path] = nil
-		if f.Size <= maxShown {
-			files[f.Path], err = io.ReadAll(r)
-		}
-		return err
-	})
-	return files, err
+// named says that a file differs and not how: "Binary files a/x and b/x differ".
+func (c change) named(what string) []byte {
+	return fmt.Appendf(nil, "%s %s and %s differ\n", what, c.oldName(), c.newName())
 }
 
-func writeDiff(b *bytes.Buffer, path string, before, after map[string][]byte) {
-	old, had := before[path]
-	now, has := after[path]
-	oldName, newName := nameInDiff("a/", path, had), nameInDiff("b/", path, has)
-	if had && !isText(old) || has && !isText(now) {
-		fmt.Fprintf(b, "Binary files %s and %s differ\n", oldName, newName)
-		return
-	}
-	if bytes.Equal(old, now) { // an empty file came or went
-		fmt.Fprintf(b, "diff %s %s\n", oldName, newName)
-	}
-	b.Write(diff.Diff(oldName, old, newName, now))
-}
+func (c change) oldName() string { return nameInDiff("a/", c.path, c.old) }
+func (c change) newName() string { return nameInDiff("b/", c.path, c.now) }
 
 // nameInDiff is /dev/null for a file that is not there, as patch expects.
-func nameInDiff(prefix, path string, there bool) string {
-	if !there {
+func nameInDiff(prefix, path string, f *skillpkg.ManifestEntry) string {
+	if f == nil {
 		return "/dev/null"
 	}
 	return prefix + path
 }
 
-func isText(content []byte) bool {
-	return content != nil && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
+// Texts returns the unified diff between two texts, which it calls by a name.
+func Texts(name, before, after string) []byte {
+	return diff.Diff("a/"+name, []byte(before), "b/"+name, []byte(after))
 }

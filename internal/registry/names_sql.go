@@ -1,0 +1,41 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// nameHold is for how long the name of a deleted public skill stays with its
+// organisation: clients that follow the host's index must not be handed
+// another's skill under the same name without anybody noticing.
+const nameHold = 90 * 24 * time.Hour
+
+// claimName gives an organisation the name of its public skill at the host's own
+// index, unless another has it. A name whose skill was deleted longer than
+// nameHold ago is free for whoever publishes next.
+func claimName(ctx context.Context, q store.Querier, e Entry) error {
+	if e.Visibility != Public || e.Type != TypeSkill {
+		return nil
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO registry_names (name, org_id)
+		SELECT CAST($1 AS TEXT), CAST($2 AS TEXT) FROM registry_versions v
+		WHERE v.id = $3 AND v.canonical_hash IS NOT NULL
+		ON CONFLICT (name) DO UPDATE SET org_id = excluded.org_id, released_at = NULL
+		WHERE registry_names.released_at < $4
+			OR registry_names.org_id = excluded.org_id AND registry_names.released_at IS NOT NULL`,
+		e.Name, e.OrgID, e.CurrentVersionID, store.Micros(store.Now().Add(-nameHold)))
+	return err
+}
+
+// releaseName begins the hold of the name of a skill that is deleted.
+func releaseName(ctx context.Context, q store.Querier, e Entry) error {
+	if e.Visibility != Public || e.Type != TypeSkill {
+		return nil
+	}
+	_, err := q.Exec(ctx, `UPDATE registry_names SET released_at = $3 WHERE name = $1 AND org_id = $2`,
+		e.Name, e.OrgID, store.Micros(store.Now()))
+	return err
+}

@@ -1,0 +1,182 @@
+// Package stored serves single files of archives that are kept in a bucket, and
+// what changed between two of them, at a cost that does not grow with the number
+// of requests: what was read is cached by its digest, few archives are read at
+// once, and none is unpacked to a disk. It owns no tables.
+package stored
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+)
+
+const (
+	// maxReads is how many archives are read at once. Reading one takes up to
+	// 100 ms of a core.
+	maxReads = 2
+	// patience is how long a request waits for its turn, or for memory.
+	patience = 5 * time.Second
+	// readAhead is how many bytes of small files are cached beside the one that
+	// was asked for, and how far beyond it the archive is read for them: an
+	// installer asks for all of them, one by one.
+	readAhead = 4 << 20
+	maxFiles  = 32 << 20 // bytes of files that are cached
+	maxDiffs  = 16 << 20 // bytes of diffs that are cached
+)
+
+// Files reads files of stored archives. Its methods may be called from many
+// goroutines.
+type Files struct {
+	reads  *semaphore.Weighted
+	memory *httpapi.Budget
+	cache  *cache
+	diffs  *lru.Cache[diffKey, []byte]
+}
+
+// New returns Files that take what a diff needs from a budget of memory.
+func New(memory *httpapi.Budget) *Files {
+	return &Files{
+		reads: semaphore.NewWeighted(maxReads), memory: memory, cache: newCache(maxFiles),
+		diffs: lru.New[diffKey, []byte](maxDiffs),
+	}
+}
+
+// An Archive is one that was checked before it was stored.
+type Archive struct {
+	// Hash is the digest of the archive.
+	Hash   string
+	Open   func(context.Context) (io.ReadCloser, error)
+	Limits skillpkg.Limits
+}
+
+// A File names the content of a file of an archive.
+type File struct {
+	SHA256 string
+	Size   int64
+}
+
+// Cached returns the content of a file if it is at hand. The memory of a large
+// one counts as used until ctx is done.
+func (f *Files) Cached(ctx context.Context, sum string) ([]byte, bool) { return f.cache.get(ctx, sum) }
+
+// Keep caches a file that was read elsewhere.
+func (f *Files) Keep(sum string, content []byte) { f.cache.put(sum, content) }
+
+// File returns the content of a file. The memory of a large one counts as used
+// until ctx is done. When too many archives or large files are being read, it
+// waits, and fails in the end with fault.Unavailable.
+func (f *Files) File(ctx context.Context, a Archive, want File) (_ []byte, err error) {
+	if want.Size == 0 {
+		return []byte{}, nil
+	}
+	if content, ok := f.cache.get(ctx, want.SHA256); ok {
+		return content, nil
+	}
+	if want.Size > small {
+		if err := f.cache.reserve(ctx, want.Size); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				f.cache.release(want.Size)
+			}
+		}()
+	}
+	leave, err := f.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if content, ok := f.cache.get(ctx, want.SHA256); ok { // read meanwhile, for somebody else
+		if want.Size > small {
+			f.cache.release(want.Size)
+		}
+		return content, nil
+	}
+	content, err := f.read(ctx, a, want)
+	if err != nil {
+		return nil, err
+	}
+	if want.Size > small {
+		content = f.cache.putReserved(ctx, want.SHA256, content)
+	}
+	return content, nil
+}
+
+// enter waits for a turn to read archives.
+func (f *Files) enter(ctx context.Context) (leave func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := f.reads.Acquire(wait, 1); err != nil {
+		return nil, busy(ctx, err)
+	}
+	return func() { f.reads.Release(1) }, nil
+}
+
+// busy says why a wait ended: the caller has left, or its patience is over.
+func busy(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fault.New(fault.Unavailable, "The server is busy; try again").After(patience).Because(err)
+}
+
+// read finds one file in an archive, and caches the small ones on the way and a
+// few after it.
+func (f *Files) read(ctx context.Context, a Archive, want File) (content []byte, err error) {
+	cached, beyond := int64(0), int64(0)
+	choose := func(size int64) skillpkg.Choice {
+		if content != nil {
+			beyond += size
+		}
+		switch {
+		case beyond > readAhead:
+			return skillpkg.Stop
+		case content == nil && size == want.Size, size <= small && cached+size <= readAhead:
+			return skillpkg.Take
+		}
+		return skillpkg.Skip
+	}
+	err = a.pick(ctx, choose, func(sum string, found []byte) {
+		if sum == want.SHA256 {
+			content = found
+		}
+		if len(found) <= small {
+			cached += int64(len(found))
+			f.cache.put(sum, found)
+		}
+	})
+	if err == nil && content == nil {
+		err = errors.New("the archive does not hold it")
+	}
+	if err != nil {
+		return nil, unreadable(ctx, fmt.Errorf("file %s of archive %s: %w", want.SHA256, a.Hash, err))
+	}
+	return content, nil
+}
+
+func (a Archive) pick(ctx context.Context, choose func(int64) skillpkg.Choice, got func(string, []byte)) error {
+	body, err := a.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return skillpkg.Pick(ctx, body, a.Limits, choose, got)
+}
+
+// unreadable is about an archive that was fine when it was stored.
+func unreadable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
+}
