@@ -11,15 +11,17 @@ import (
 
 // An Entry is one skill, or something like it, under a name of its own.
 type Entry struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	EntryType   string    `json:"entry_type"` // skill, agent, command, hook or bundle
-	Description string    `json:"description"`
-	Visibility  string    `json:"visibility"` // public, org or unlisted
-	SourceRepo  *string   `json:"source_repo"`
-	SkillID     *string   `json:"skill_id"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
+	ID          string  `json:"id"`
+	Name        string  `json:"name"`
+	EntryType   string  `json:"entry_type"` // skill, agent, command, hook or bundle
+	Description string  `json:"description"`
+	Visibility  string  `json:"visibility"` // public, org or unlisted
+	SourceRepo  *string `json:"source_repo"`
+	SkillID     *string `json:"skill_id"`
+	// Organisation owns the entry. Answers to a push leave it out.
+	Organisation string    `json:"organisation"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
 }
 
 // A ListedEntry is an entry as lists have it.
@@ -51,7 +53,7 @@ type Version struct {
 	IsCurrent            bool      `json:"is_current"`
 	RolledBack           bool      `json:"rolled_back"`
 	PushedAt             time.Time `json:"pushed_at"`
-	PushedBy             string    `json:"pushed_by"`
+	PushedBy             string    `json:"pushed_by"` // empty for other organisations
 	Size                 int64     `json:"size"`
 	AggregatePassRate    *float64  `json:"aggregate_pass_rate"`
 	AggregateSessions    int       `json:"aggregate_sessions"`
@@ -78,7 +80,7 @@ type Rollback struct {
 	FromVersion  string    `json:"from_version"`
 	ToVersion    string    `json:"to_version"`
 	Reason       *string   `json:"reason"`
-	RolledBackBy string    `json:"rolled_back_by"`
+	RolledBackBy string    `json:"rolled_back_by"` // empty for other organisations
 	RolledBackAt time.Time `json:"rolled_back_at"`
 }
 

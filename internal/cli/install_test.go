@@ -25,7 +25,7 @@ func TestInstall(t *testing.T) {
 
 	var out map[string]any
 	user.answers(t, &out, "install", "pdf@1.0.0")
-	wantKeys(t, out, "name", "version", "content_hash", "path", "pinned", "recorded")
+	wantKeys(t, out, "name", "organisation", "version", "content_hash", "path", "pinned", "recorded")
 	if out["version"] != "1.0.0" || out["pinned"] != true || out["recorded"] != true || out["content_hash"] != first.ContentHash || out["path"] != filepath.Join(user.skills(), "pdf") {
 		t.Errorf("installed %v", out)
 	}
@@ -185,10 +185,11 @@ func TestInstallOfOthers(t *testing.T) {
 		return member.loggedIn(t)
 	}
 	m := memberOf("acme", "free")
-	m.run(t, "install", "pdf").want(t, cli.ExitOK, "pdf is installed, but the server has no record of it: ")
+	m.run(t, "install", "default/pdf").want(t, cli.ExitOK, "pdf is installed, but the server has no record of it: ")
 	m.run(t, "install", "hidden").want(t, cli.ExitFailed, "No entry is named hidden")
 	m.run(t, "push", skillFolder(t, "mine", "x")).want(t, cli.ExitDenied, "pro")
 	m.must(t, "history", "pdf")
+	m.must(t, "history", "default/pdf")
 	m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "pro")
 	m.must(t, "status")
 	m.must(t, "sync")
@@ -201,13 +202,66 @@ func TestInstallOfOthers(t *testing.T) {
 		m.run(t, "push", skillFolder(t, "pdf", "new")).want(t, cli.ExitDenied, "registry:push")
 		m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "registry:rollback")
 	})
+	t.Run("only by its full name", func(t *testing.T) {
+		const refusal = "whetstone: pdf is an entry of the organisation default, not of yours; to install it, name it default/pdf\n"
+		const question = "Your organisation has no entry named pdf. Install that of the organisation default? [y/N] "
+		id := entryNamed(t, s.loggedIn(t), "pdf")
+		for _, c := range []struct {
+			name, stdin string
+			present     bool
+			args        []string
+			installed   bool
+		}{
+			{"nobody there", "y\n", false, []string{"pdf"}, false},
+			{"script", "y\n", true, []string{"pdf", "--json"}, false},
+			{"force is about folders", "", false, []string{"pdf", "--force"}, false},
+			{"a version", "", false, []string{"pdf@1.0.0"}, false},
+			{"no", "n\n", true, []string{"pdf"}, false},
+			{"yes", "y\n", true, []string{"pdf"}, true},
+			{"full name", "", false, []string{"default/pdf"}, true},
+			{"full name and version", "", false, []string{"default/pdf@1.0.0"}, true},
+			{"id", "", false, []string{id}, true},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				m := memberOf("org "+c.name, "free")
+				m.stdin, m.present = strings.NewReader(c.stdin), c.present
+				r := m.run(t, append([]string{"install"}, c.args...)...)
+				if asked := strings.Contains(r.stderr, question); asked != (c.present && len(c.args) == 1) {
+					t.Errorf("standard error %q: asked is %t", r.stderr, asked)
+				}
+				_, err := os.Stat(filepath.Join(m.skills(), "pdf"))
+				if there := err == nil; there != c.installed {
+					t.Errorf("it is installed: %t, want %t", there, c.installed)
+				}
+				if !c.installed {
+					r.want(t, cli.ExitFailed, refusal)
+				} else if want := "Installed pdf 1.0.0 of default in "; !strings.HasPrefix(r.stdout, want) {
+					t.Errorf("standard output %q, want %q", r.stdout, want)
+				}
+			})
+		}
+		m.run(t, "install", "nobody/pdf").want(t, cli.ExitFailed, "No entry is named nobody/pdf")
+	})
 	t.Run("several with one name", func(t *testing.T) {
 		second := memberOf("second", "pro")
 		second.push(t, skillFolder(t, "pdf", "of second"), "--visibility", "public")
-		m.run(t, "install", "pdf").want(t, cli.ExitFailed, "Several organisations have a public pdf; name one by its id: ")
+		m.run(t, "install", "pdf").want(t, cli.ExitFailed, "Several organisations have a public pdf; name one: default/pdf, second/pdf")
 		second.must(t, "install", "pdf") // one's own comes first
 		if got := second.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "of second\n") {
 			t.Errorf("SKILL.md %q", got)
 		}
+		second.must(t, "install", "second/pdf")
+		second.must(t, "install", "default/pdf", "--force")
+		if got := second.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "of default\n") {
+			t.Errorf("SKILL.md %q", got)
+		}
 	})
+}
+
+// entryNamed is the id of an entry of the organisation.
+func entryNamed(t *testing.T, m machine, name string) string {
+	t.Helper()
+	var entries []map[string]any
+	m.answers(t, &entries, "list", name)
+	return entries[0]["id"].(string)
 }

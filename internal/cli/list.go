@@ -54,8 +54,8 @@ func (c *historyCommand) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		return p.print(detail, func(w io.Writer) {
-			for _, e := range events(detail) {
+		return p.print(detail.EntryDetail, func(w io.Writer) {
+			for _, e := range events(detail.EntryDetail) {
 				fmt.Fprintf(w, "%s\t%s%s\n", e.at.Local().Format("2006-01-02 15:04"), e.what, e.why)
 			}
 		})

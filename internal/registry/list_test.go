@@ -52,7 +52,7 @@ func TestList(t *testing.T) {
 		want := object{
 			"id": id, "name": "pdf", "entry_type": "skill", "description": "Reads tables.", "visibility": "public",
 			"source_repo": "acme/skills", "current_version": object{"version": "1.1.0", "content_hash": sum(two)},
-			"pass_rate": nil, "eval_count": 0.0, "installation_count": 1.0,
+			"pass_rate": nil, "eval_count": 0.0, "installation_count": 1.0, "organisation": "acme",
 		}
 		if diff := cmp.Diff(want, e); diff != "" {
 			t.Errorf("entry (-want +got):\n%s", diff)
