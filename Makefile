@@ -53,6 +53,10 @@ matrix: setup ## Ask every route as everybody who might, and print how many cell
 mutate: setup ## Send 100,000 broken requests to each database's server; ARGS="-mutations 5000 -mutation-seed 7"
 	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestMutations$$' ./e2e -args -mutations 100000 $(ARGS)
 
+.PHONY: expensive
+expensive: setup ## Send every route the most expensive requests that its limits allow, 32 at once, to a server with 512 MiB
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -parallel 1 -run '^TestExpensive$$' ./e2e -args -expensive $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s), in turn; ARGS=FuzzPush runs one
 	@scripts/fuzz $(ARGS)

@@ -32,8 +32,15 @@ type process struct {
 
 func startProcess(t *testing.T, database string, flags ...string) *process {
 	t.Helper()
-	p := &process{server: &server{dir: t.TempDir()}}
+	return startProcessIn(t, &cage{}, database, flags...)
+}
+
+// startProcessIn starts the binary in a cage that bounds its memory.
+func startProcessIn(t *testing.T, c *cage, database string, flags ...string) *process {
+	t.Helper()
+	p := &process{server: &server{dir: t.TempDir(), prefix: c.prefix()}}
 	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "WHETSTONE_DATA=" + filepath.Join(p.dir, "data")}
+	p.env = append(p.env, c.env()...)
 	if database == "postgres" {
 		p.env = append(p.env, "WHETSTONE_DATABASE_URL="+storetest.EmptyURL(t, database))
 	}

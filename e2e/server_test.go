@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
@@ -12,7 +13,8 @@ import (
 // server is the service that a script has started, if it has. What it prints
 // is kept in server.out and server.log, over all its starts.
 type server struct {
-	dir     string // of the script
+	dir     string   // of the script
+	prefix  []string // what the binary is started by, if anything
 	running *servertest.Server
 	files   []*os.File // that it writes to
 }
@@ -38,8 +40,9 @@ func (s *server) start(env, args []string) (url, key string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	command := slices.Concat(s.prefix, []string{filepath.Join(binDir, "whetstone"), "serve", "--addr", "127.0.0.1:0"}, args)
 	running, err := servertest.Start(servertest.Command{
-		Path: filepath.Join(binDir, "whetstone"), Args: append([]string{"serve", "--addr", "127.0.0.1:0"}, args...),
+		Path: command[0], Args: command[1:],
 		Env: env, Dir: s.dir, Stdout: stdout, Log: logFile,
 	})
 	if err != nil {

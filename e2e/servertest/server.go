@@ -100,6 +100,19 @@ func (s *Server) AwaitReady() error {
 	}
 }
 
+// PID is the process's number.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Alive reports whether the process runs.
+func (s *Server) Alive() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
 // Kill ends the process without a chance to tidy up, and waits for its end. It
 // is no error if it has ended already.
 func (s *Server) Kill() error { return s.signal(syscall.SIGKILL) }

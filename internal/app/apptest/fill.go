@@ -174,7 +174,12 @@ func (o *Org) publish(path, version, archive string) string {
 func Archive(tb testing.TB, mark string, more ...string) string {
 	tb.Helper()
 	text := "---\nname: skill\ndescription: Reads tables out of " + mark + ". Use it when somebody asks for numbers.\n---\n# " + mark + "\n"
-	files := append([]string{"SKILL.md", text}, more...)
+	return Pack(tb, append([]string{"SKILL.md", text}, more...)...)
+}
+
+// Pack is an archive of files, each by its name and its content.
+func Pack(tb testing.TB, files ...string) string {
+	tb.Helper()
 	var packed bytes.Buffer
 	compressed := gzip.NewWriter(&packed)
 	w := tar.NewWriter(compressed)
