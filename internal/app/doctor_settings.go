@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 )
@@ -68,9 +70,8 @@ func examineDisk(c config.Config) exam.Finding {
 // judgeDisk fails when the next write may, or is refused because of the
 // reserve, and warns while there is time.
 func judgeDisk(where string, free, total, reserve uint64) exam.Finding {
-	const gib = 1 << 30
-	left := fmt.Sprintf("%.1f of %.1f GiB are free at %s, of which %.1f are the reserve",
-		float64(free)/gib, float64(total)/gib, where, float64(reserve)/gib)
+	short := func(n uint64) string { return quota.Bytes(min(n, math.MaxInt64)).Short() } //nolint:gosec // no disk is larger
+	left := fmt.Sprintf("%s of %s are free at %s, and the reserve is %s", short(free), short(total), where, short(reserve))
 	switch {
 	case free < reserve:
 		return exam.Fail("disk", "%s: only reads, deletes and sign-ins are served; make room now", left)

@@ -56,8 +56,11 @@ func (r *reserve) room() bool {
 	r.looked = time.Now()
 	free, total, err := r.space(r.dir)
 	lacking := err == nil && free < r.of(total)
-	if lacking != r.lacking {
-		r.log.Warn("the disk's reserve is touched or free again", "lacking", lacking, "free", free, "reserve", r.of(total))
+	switch {
+	case lacking && !r.lacking:
+		r.log.Error("the disk is almost full: only reads, deletes and sign-ins are served", "free", free, "reserve", r.of(total))
+	case !lacking && r.lacking:
+		r.log.Info("the disk has room again", "free", free)
 	}
 	r.lacking = lacking
 	return !lacking
