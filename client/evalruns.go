@@ -24,6 +24,8 @@ type EvalRun struct {
 	Judge            *EvalJudge    `json:"judge"`
 	Progress         EvalProgress  `json:"progress"`
 	Totals           EvalTotals    `json:"totals"`
+	TrialErrors      int           `json:"trial_errors"` // trials without a verdict
+	Reliable         bool          `json:"reliable"`     // few enough of them for the rates to be believed
 	PassRate         *float64      `json:"pass_rate"`
 	PassRateInterval *[2]float64   `json:"pass_rate_interval"`
 	PassK            *float64      `json:"pass_k"`

@@ -143,7 +143,7 @@ func examineReach(ctx context.Context, check, setting, raw string, ports map[str
 func examineSandbox(ctx context.Context, c config.Config) exam.Finding {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	s, err := newSandbox(c)
+	s, err := newSandbox(c, nil)
 	if err != nil {
 		return exam.Fail("sandbox", "%s", err)
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/hex"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -241,7 +242,8 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := newSandbox(c)
+	log := a.log.With("in", "evals")
+	programs, err := newSandbox(c, log)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +251,6 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := a.log.With("in", "evals")
 	return &evals.Service{
 		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Bucket: c.Bucket(), Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
 		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Dir: c.SandboxScratch, Log: log},
@@ -257,8 +258,11 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	}, nil
 }
 
-func newSandbox(c config.Config) (sandbox.Sandbox, error) {
-	return sandbox.New(sandbox.Options{Driver: sandbox.Driver(c.Sandbox), AllowNone: c.SandboxAllowNone, Image: c.SandboxImage})
+// newSandbox makes the sandbox of the settings. A nil log hears nothing.
+func newSandbox(c config.Config, log *slog.Logger) (sandbox.Sandbox, error) {
+	return sandbox.New(sandbox.Options{
+		Driver: sandbox.Driver(c.Sandbox), AllowNone: c.SandboxAllowNone, Image: c.SandboxImage, Log: log,
+	})
 }
 
 func (a *App) newRepohost(ctx context.Context, p *parts) (*repohost.Service, error) {

@@ -253,6 +253,23 @@ func TestEvalRun(t *testing.T) {
 	}
 }
 
+// TestEvalRunErrors shows errors beside the rate that they are left out of, and
+// says when there are too many.
+func TestEvalRunErrors(t *testing.T) {
+	m := startEvals(t)
+	const broken = `{"id":"three","case_kind":"boolean_assertion","output":"a","assertion":"exit_code == 0"}`
+	suite := m.imported(t, strings.Replace(checks, "]}", ","+broken+"]}", 1))
+	r := m.eval(t, "run", suite.ID, "--source", someSource, "--wait")
+	for _, part := range []string{"1 passed, 1 failed, 1 errors", "50% (9% to 91%), 1 error, UNRELIABLE", "more than a fifth of the trials ended as error"} {
+		if !strings.Contains(r.stdout, part) {
+			t.Errorf("no %q in\n%s", part, r.stdout)
+		}
+	}
+	if r := m.eval(t, "show", suite.ID); !strings.Contains(r.stdout, "50% (9% to 91%), 1 error, UNRELIABLE") {
+		t.Errorf("the suite does not show the errors of its run:\n%s", r.stdout)
+	}
+}
+
 func TestEvalWatch(t *testing.T) {
 	m := startEvals(t)
 	m.imported(t, checks)

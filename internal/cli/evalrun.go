@@ -161,6 +161,9 @@ func printRun(w io.Writer, run client.EvalRun) {
 	t := run.Totals
 	fmt.Fprintf(w, "Cases\t%d passed, %d failed, %d errors, %d skipped\n", t.Passed, t.Failed, t.Errors, t.Skipped)
 	fmt.Fprintf(w, "Pass rate\t%s\n", rate(run))
+	if unreliable(run) {
+		fmt.Fprintf(w, "\tmore than a fifth of the trials ended as error: the rate says little\n")
+	}
 	if run.PassK != nil && run.Trials > 1 {
 		fmt.Fprintf(w, "Every trial passed\t%s of the cases\n", percent(run.PassK))
 	}
@@ -179,7 +182,20 @@ func orDash(text *string) string {
 	return plain(*text)
 }
 
-func rate(r client.EvalRun) string { return rateOf(r.PassRate, r.PassRateInterval) }
+// rate has the errors beside it: they are left out of it.
+func rate(r client.EvalRun) string {
+	text := rateOf(r.PassRate, r.PassRateInterval)
+	if r.TrialErrors > 0 {
+		text += ", " + count(r.TrialErrors, "error")
+	}
+	if unreliable(r) {
+		text += ", UNRELIABLE"
+	}
+	return text
+}
+
+// unreliable asks for errors as well: a server of an older version says nothing.
+func unreliable(r client.EvalRun) bool { return r.TrialErrors > 0 && !r.Reliable }
 
 // rateOf has its interval in brackets: few cases say little.
 func rateOf(rate *float64, interval *[2]float64) string {

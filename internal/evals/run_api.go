@@ -48,6 +48,8 @@ type RunOutput struct {
 	Judge     *judge.Description `json:"judge" doc:"Null if no case needs one"`
 	Progress  progress           `json:"progress" doc:"Trials of all cases, the baseline's included"`
 	Totals    TotalsOutput       `json:"totals" doc:"Cases; zero until the run is over"`
+	Errors    int                `json:"trial_errors" doc:"Trials of both variants without a verdict; zero until the run is over"`
+	Reliable  bool               `json:"reliable" doc:"False if more than a fifth of the trials ended as error: the rates say little then"`
 	PassRate  *float64           `json:"pass_rate" doc:"Passes among passes and fails"`
 	Interval  *[2]float64        `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 	PassK     *float64           `json:"pass_k" doc:"Share of cases whose every trial passed"`
@@ -94,6 +96,7 @@ func newRunOutput(r Run) RunOutput {
 		Subject:  newSubjectOutput(r.Subject),
 		Progress: progress{r.Done, r.Total},
 		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
+		Errors:   m.TrialErrors, Reliable: m.Reliable(),
 		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}

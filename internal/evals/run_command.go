@@ -3,9 +3,11 @@ package evals
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/evals/verify"
@@ -41,18 +43,39 @@ func (x *execution) command(ctx context.Context, c Case, t *Trial) (s verify.Sam
 	t.Evidence.ExitCode = &got.ExitCode
 	switch {
 	case got.Exceeded == sandbox.WallLimit:
-		return s, &problem{"timeout", "the command was ended: it took longer than it may"}
+		return s, &defect{"timeout", "the command was ended: it took longer than it may"}
 	case got.Exceeded != "":
-		return s, &problem{"limit_exceeded", "the command was ended: it used more " + string(got.Exceeded) + " than it may"}
+		return s, &defect{"limit_exceeded", "the command was ended: it used more " + string(got.Exceeded) + " than it may"}
 	case got.ExitCode == notExecutable, got.ExitCode == notFound:
-		return s, &problem{"command_not_started", "the command could not be run: " + strings.TrimSpace(tail(string(got.Stderr.Tail), maxRaw))}
+		return s, x.notStarted(ctx, c, got)
 	case got.Stdout.Discarded > 0:
-		return s, &problem{"output_too_large", "the command wrote more than is kept of an output"}
+		return s, &defect{"output_too_large", "the command wrote more than is kept of an output"}
 	}
 	if c.Kind == BooleanAssertion {
 		s.Files, err = readFiles(work)
 	}
 	return s, err
+}
+
+// notStarted says who it was that a command ended with 126 or 127: the case, if
+// its program is not on this machine, else the skill or what the command calls.
+func (x *execution) notStarted(ctx context.Context, c Case, got sandbox.Result) error {
+	const code = "command_not_started"
+	program := c.Subject.Command[0]
+	mounted := strings.HasPrefix(program, skillTarget+"/") || strings.HasPrefix(program, workTarget+"/")
+	if !strings.Contains(program, "/") || path.IsAbs(program) && !mounted {
+		found, err := sandbox.Finds(ctx, x.s.Sandbox, program)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return &problem{code, fmt.Sprintf("there is no program %q on the machine that runs the cases", beginning(program))}
+		}
+	}
+	wrote := strings.TrimSpace(string(got.Stderr.Tail))
+	wrote = tail(wrote[strings.LastIndexByte(wrote, '\n')+1:], maxRaw/2)
+	return &defect{code, fmt.Sprintf("the command, or one that it calls, could not be run (status %d); it wrote %q",
+		got.ExitCode, wrote)}
 }
 
 func (x *execution) spec(c Case, v Variant, work string) sandbox.Spec {
@@ -84,6 +107,9 @@ const (
 // readFiles reads the regular files that a command left, by their paths, of
 // each the beginning. It follows no links: a program put them there.
 func readFiles(folder string) (_ map[string]string, err error) {
+	if err := os.Chmod(folder, 0o700); err != nil { // the command could have closed it
+		return nil, err
+	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, err

@@ -33,23 +33,83 @@ func TestCommand(t *testing.T) {
 			assert(`files["out/a.txt"] == "done\n" && !("link" in files)`, "sh", "-c", "mkdir out; echo done > out/a.txt; ln -s /etc/passwd link"),
 			assert(`output == "no\n"`, "sh", "-c", "touch $SKILL_DIR/x 2>/dev/null || echo no"),
 			assert(`output.contains("no_skill")`, "sh", "-c", "echo $SKILL_MODE $SKILL_DIR"),
-			assert(`true`, "no-such-program"),
-			assert(`true`, "sh", "-c", "yes | head -c 3000000"),
 		), "supports_no_skill", true))
 		run := c.finished(suite, "baseline", "no_skill")
-		if diff := cmp.Diff([]any{"pass", "pass", "pass", "pass", "fail", "error", "error"}, verdicts(t, run)); diff != "" {
+		if diff := cmp.Diff([]any{"pass", "pass", "pass", "pass", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s\n%v", diff, run["cases"])
 		}
 		cases := list(t, run, "cases")
-		for i, want := range []any{"error", "pass", "pass", "pass", "pass", "error", "error"} {
+		for i, want := range []any{"fail", "pass", "pass", "pass", "pass"} { // without the skill there is no /skill/scripts
 			if got := cases[i]["baseline_verdict"]; got != want {
 				t.Errorf("baseline of case %d is %v, want %v", i, got, want)
 			}
 		}
-		for i, code := range map[int]string{5: "command_not_started", 6: "output_too_large"} {
-			if text, _ := list(t, cases[i], "trials")[0]["error"].(string); !strings.HasPrefix(text, code+": ") {
-				t.Errorf("case %d: error %q, want %s", i, text, code)
+	})
+}
+
+// TestCommandDefects wants what a program brings about to be a fail, whatever
+// the case asks for: a skill that cannot pass must not be able to leave the rate.
+// Only what the machine lacks is an error.
+func TestCommandDefects(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		sandboxtest.Bubblewrap(t)
+		w.work()
+		c := w.org("acme")
+		tests := []struct {
+			argv          []string
+			verdict, code string
+		}{
+			{[]string{"sh", "-c", "exit 127"}, "fail", "command_not_started"},
+			{[]string{"sh", "-c", "no-such-program"}, "fail", "command_not_started"},
+			{[]string{"/skill/scripts/missing.sh"}, "fail", "command_not_started"},
+			{[]string{"/skill/SKILL.md"}, "fail", "command_not_started"},
+			{[]string{"sh", "-c", "yes | head -c 3000000"}, "fail", "output_too_large"},
+			{[]string{"sh", "-c", "for i in $(seq 150); do mkdir d; cd d; done; sleep 60"}, "fail", "limit_exceeded"},
+			{[]string{"sh", "-c", "chmod 000 /work"}, "pass", ""},
+			{[]string{"sh", "-c", "echo 'bwrap: setting up uid map: Permission denied' >&2; kill -9 $$"}, "pass", ""}, // a status like others
+			{[]string{"no-such-program"}, "error", "command_not_started"},
+			{[]string{"/no/such/program"}, "error", "command_not_started"},
+			{[]string{"/usr/bin/no-such-program"}, "error", "command_not_started"},
+		}
+		var cases []object
+		for _, test := range tests {
+			cases = append(cases, object{"case_kind": "boolean_assertion", "command": test.argv, "assertion": "true"})
+		}
+		run := c.finished(c.create(deterministic(cases...)))
+		for i, got := range list(t, run, "cases") {
+			trial := list(t, got, "trials")[0]
+			summary, _ := trial["evidence"].(object)["summary"].(string)
+			problem, _ := trial["error"].(string)
+			if got["verdict"] != tests[i].verdict || !strings.HasPrefix(summary, tests[i].code) || (problem != "") != (tests[i].verdict == "error") {
+				t.Errorf("%q: %v, error %q, %s; want %s %s", tests[i].argv, got["verdict"], problem, summary, tests[i].verdict, tests[i].code)
 			}
+			if strings.Contains(summary, "userns") {
+				t.Errorf("%q: what the program says is shown as advice: %s", tests[i].argv, summary)
+			}
+		}
+		if run["trial_errors"] != 3.0 || run["reliable"] != false {
+			t.Errorf("%v trials ended as error, reliable: %v", run["trial_errors"], run["reliable"])
+		}
+	})
+}
+
+// TestChecksThatGiveUp wants an output that is too much for the case's check to
+// fail: the skill has made it.
+func TestChecksThatGiveUp(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, builtin(t))
+		sandboxtest.Bubblewrap(t)
+		w.work()
+		c := w.org("acme")
+		run := c.finished(c.create(deterministic(object{
+			"case_kind": "boolean_assertion", "command": []string{"sh", "-c", `echo "[$(seq -s, 1 20000)]"`},
+			"assertion": "json.all(a, json.all(b, json.all(c, a + b + c > 0.0)))",
+		})))
+		if diff := cmp.Diff([]any{"fail"}, verdicts(t, run)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s\n%v", diff, run["cases"])
 		}
 	})
 }
@@ -94,7 +154,7 @@ func TestTaskPackages(t *testing.T) {
 			environment("exec no-such-program"),
 		), "supports_no_skill", true))
 		run := c.finished(suite, "baseline", "no_skill")
-		if diff := cmp.Diff([]any{"pass", "fail", "error"}, verdicts(t, run)); diff != "" {
+		if diff := cmp.Diff([]any{"pass", "fail", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s\n%v", diff, run["cases"])
 		}
 		cases := list(t, run, "cases")

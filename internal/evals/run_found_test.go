@@ -161,10 +161,26 @@ func TestSummary(t *testing.T) {
 		_, sum := evals.Summarize(make([]evals.Case, 5), trials)
 		want := evals.Summary{
 			Passed: 2, Failed: 2, Errors: 1, PassRate: ptr(0.5), PassK: ptr(0.5), Interval: sum.Interval,
-			Baseline: &evals.Comparison{PassRate: 1.0 / 3, Delta: 1.0 / 3, Gain: 0.5},
+			Baseline: &evals.Comparison{PassRate: 1.0 / 3, Delta: 1.0 / 3, Gain: 0.5}, Tried: 10, TrialErrors: 2,
 		}
 		if diff := cmp.Diff(want, sum, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 			t.Errorf("summary (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("errors that mask the rate", func(t *testing.T) {
+		for _, c := range []struct {
+			verdicts []evals.Verdict
+			reliable bool
+		}{
+			{nil, true},
+			{[]evals.Verdict{p, p, p, p, e}, true}, // a fifth
+			{[]evals.Verdict{p, p, p, e}, false},
+			{[]evals.Verdict{p, p, p, s, s, e}, false}, // what was skipped was not tried
+			{[]evals.Verdict{p, e, e, e}, false},       // the case passes all the same
+		} {
+			if _, sum := evals.Summarize(make([]evals.Case, 1), trial(0, evals.WithSkill, c.verdicts...)); sum.Reliable() != c.reliable {
+				t.Errorf("%v: reliable %t, want %t", c.verdicts, sum.Reliable(), c.reliable)
+			}
 		}
 	})
 	t.Run("pass^k", func(t *testing.T) {

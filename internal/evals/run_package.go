@@ -39,6 +39,9 @@ func (x *execution) runPackage(ctx context.Context, c Case, t *Trial) error {
 	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, newPackageEvidence(got)
 	switch got.Verdict {
 	case taskpkg.Pass, taskpkg.Fail:
+		if got.Code != "" {
+			return &defect{string(got.Code), got.Message}
+		}
 		t.decide(got.Verdict == taskpkg.Pass, got.Score, "the verifier gives %.4g and ends with status %d", got.Score, got.ExitCode)
 		return nil
 	case taskpkg.Unsupported:

@@ -11,7 +11,9 @@ import (
 
 const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge, total, done,
 	passed, failed, errors, skipped, pass_rate, interval_low, interval_high, pass_k, base_rate, base_delta, base_gain, error,
-	created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count`
+	created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count,
+	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
+	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0)`
 
 func scanRunHead(row store.Row) (Run, error) { return scanRun(row) }
 
@@ -33,6 +35,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
+		&s.Tried, &s.TrialErrors,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -170,6 +173,10 @@ func endRun(ctx context.Context, tx *store.Tx, r Run) error {
 		WHERE id = $1`,
 		r.ID, r.Status, r.Error, store.NullMicros(r.FinishedAt), s.Passed, s.Failed, s.Errors, s.Skipped,
 		s.PassRate, low, high, s.PassK, rate, delta, gain)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO eval_run_counts (run_id, tried, errors) VALUES ($1, $2, $3)`, r.ID, s.Tried, s.TrialErrors)
 	return err
 }
 

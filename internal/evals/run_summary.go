@@ -14,7 +14,18 @@ type Summary struct {
 	// passed.
 	PassK    *float64
 	Baseline *Comparison
+	// Tried are the trials that were not skipped, of both variants, and
+	// TrialErrors those of them without a verdict.
+	Tried, TrialErrors int
 }
+
+// maxErrors is the share of trials without a verdict, one in so many, above
+// which a rate says little about the skill.
+const maxErrors = 5
+
+// Reliable reports whether few enough trials ended as error for the rate to be
+// believed. It does not change the rate.
+func (s Summary) Reliable() bool { return maxErrors*s.TrialErrors <= s.Tried }
 
 // A Comparison is how the baseline did on the cases for which both it and the
 // skill have a verdict.
@@ -120,6 +131,14 @@ func end(all []CaseResult) {
 func summarize(all []CaseResult) (s Summary) {
 	allPass := 0
 	for _, r := range all {
+		for _, t := range r.Trials {
+			if t.Verdict != Skipped {
+				s.Tried++
+			}
+			if t.Verdict == Error {
+				s.TrialErrors++
+			}
+		}
 		switch *r.Verdict {
 		case Pass:
 			s.Passed++

@@ -30,8 +30,9 @@ func TestRun(t *testing.T) {
 			"id": run["id"], "suite_id": suite["id"], "status": "queued",
 			"subject": object{"entry_id": entryID, "name": "pdf", "content_hash": "hash-2.0.0", "label": "2.0.0"},
 			"trials":  1, "baseline": "none", "seed": run["seed"], "judge": nil,
-			"progress":  object{"done": 0, "total": 2},
-			"totals":    object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
+			"progress":     object{"done": 0, "total": 2},
+			"totals":       object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
+			"trial_errors": 0, "reliable": true,
 			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
 			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
 			"cases": []object{

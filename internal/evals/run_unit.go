@@ -22,6 +22,13 @@ type problem struct {
 
 func (p *problem) Error() string { return p.code + ": " + p.message }
 
+// A defect is what a program did by which its trial fails, whatever the case
+// asks for. It is not an error: a skill that cannot pass could choose one, and
+// errors do not count.
+type defect problem
+
+func (d *defect) Error() string { return d.code + ": " + d.message }
+
 // try makes one trial. With an error there is no verdict.
 func (x *execution) try(ctx context.Context, u Unit) (t Trial, err error) {
 	t.Unit = u
@@ -48,6 +55,10 @@ func (x *execution) try(ctx context.Context, u Unit) (t Trial, err error) {
 		err = x.runPackage(ctx, c, &t)
 	default:
 		err = &problem{"case_broken", "the case has no kind"}
+	}
+	if d, ok := errors.AsType[*defect](err); ok {
+		t.decide(false, 0, "%s", d)
+		return t, nil
 	}
 	return t, err
 }
@@ -183,8 +194,13 @@ func (x *execution) verify(ctx context.Context, c Case, t *Trial) error {
 		return err
 	}
 	got, err := check(ctx, sample)
-	if err != nil {
-		return &problem{"check_failed", err.Error()}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && (c.Subject.Output != nil || errors.Is(err, verify.ErrNoProcess)):
+		return &problem{"check_failed", err.Error()} // the case is all there is
+	case err != nil:
+		return &defect{"check_failed", err.Error()}
 	}
 	t.decide(got.Pass, points(got.Pass), "%s", got.Evidence)
 	return nil

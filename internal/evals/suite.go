@@ -1,8 +1,8 @@
 // Package evals keeps suites of cases that say what a skill should do, runs
 // them for a verdict that a team can defend, and improves descriptions by them.
 // It owns the tables eval_suites, eval_environments, eval_runs,
-// eval_run_trials, eval_run_cases, eval_run_events, improve_runs and
-// improve_iterations.
+// eval_run_trials, eval_run_cases, eval_run_counts, eval_run_events,
+// improve_runs and improve_iterations.
 package evals
 
 import (

@@ -48,10 +48,11 @@ func attend(ctx context.Context, cmd *exec.Cmd, spec Spec, h hold) (Result, erro
 			if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 				return Result{}, err
 			}
-			return Result{
+			result := Result{
 				ExitCode: exitCode(cmd.ProcessState), Exceeded: exceeded,
 				Stdout: stdout.output(), Stderr: stderr.output(), Duration: time.Since(started),
-			}, nil
+			}
+			return result, checkSpace(result, spec.Mounts)
 		case <-done:
 			done = nil
 			h.kill()

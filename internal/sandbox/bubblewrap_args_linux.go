@@ -80,7 +80,9 @@ func (b *bubblewrap) system(fd int) []string {
 		args = append(args, "--ro-bind-try", dir, dir)
 	}
 	return append(
-		args, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev",
+		// A program could change its own place among those that the kernel ends
+		// when memory runs out by writing to /proc.
+		args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev",
 		"--dir", "/run", "--dir", "/var", "--symlink", "/run", "/var/run", "--symlink", "/tmp", "/var/tmp",
 	)
 }

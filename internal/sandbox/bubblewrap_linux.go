@@ -19,12 +19,17 @@ type bubblewrap struct {
 	program  string // "" means the one in PATH
 	readOnly []string
 	users    users
+	groups   *groups
+	running  atomic.Int32 // programs
 }
 
 func newBubblewrap(o Options) *bubblewrap {
-	b := &bubblewrap{program: o.Program, readOnly: o.ReadOnly}
+	b := &bubblewrap{program: o.Program, readOnly: o.ReadOnly, groups: findGroups("/proc", writeFile)}
 	b.users.next.Store(rand.Uint32())
 	keepOpenFiles()
+	if o.Log != nil {
+		o.Log.Info("sandbox", "memory_limit_kept_by", b.groups.String())
+	}
 	return b
 }
 
@@ -63,6 +68,8 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	// bwrap dies with its parent, and that is the thread that starts it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	b.running.Add(1)
+	defer b.running.Add(-1)
 	p, err := b.start(program, spec, user)
 	if err != nil {
 		return Result{}, err

@@ -7,43 +7,111 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 )
 
-// serverVariable makes the test's binary a server that runs a program.
+// serverVariable makes the test's binary a server that runs a script.
 const serverVariable = "SANDBOX_TEST_SERVER"
 
 func TestMain(m *testing.M) {
-	if marker := os.Getenv(serverVariable); marker != "" {
-		os.Exit(serve(marker))
+	if script := os.Getenv(serverVariable); script != "" {
+		os.Exit(serve(script))
 	}
 	os.Exit(m.Run())
 }
 
-func serve(marker string) int {
+func serve(script string) int {
 	s, err := sandbox.New(sandbox.Options{})
 	if err != nil {
 		return 1
 	}
-	_, err = s.Run(context.Background(), sandbox.Spec{Argv: []string{"setsid", "sleep", marker}})
+	result, err := s.Run(context.Background(), sandbox.Spec{Argv: []string{"sh", "-c", script}})
 	if err != nil {
+		fmt.Println(err)
 		return 1
 	}
+	fmt.Print(string(result.Stdout.Tail))
 	return 0
+}
+
+// testBinary returns a command that runs this binary from a folder that everybody
+// may enter, as nobody if this is root.
+func testBinary(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := sandboxtest.Folder(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "test")
+	if output, err := exec.Command("cp", os.Args[0], program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "USER=nobody", "TMPDIR=" + os.TempDir()}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	return cmd
+}
+
+// TestPriority wants that programs are the first to be ended when memory runs
+// out, and cannot change that, whoever the service runs as.
+func TestPriority(t *testing.T) {
+	sandboxtest.Bubblewrap(t)
+	const script = "cat /proc/self/oom_score_adj; echo 0 2>/dev/null >/proc/self/oom_score_adj; cat /proc/1/oom_score_adj /proc/self/oom_score_adj"
+	for _, user := range []string{"this user", "nobody"} {
+		server := testBinary(t)
+		server.Env = append(server.Env, serverVariable+"="+script)
+		if user == "this user" {
+			server.SysProcAttr = nil
+		}
+		output, err := server.CombinedOutput()
+		if err != nil || string(output) != "1000\n1000\n1000\n" {
+			t.Errorf("as %s: got %q, %v", user, output, err)
+		}
+	}
+}
+
+// TestAsNobody attacks a service that is an ordinary user, as it should be: it
+// can make no cgroups and look into no folder that a program has closed.
+func TestAsNobody(t *testing.T) {
+	sandboxtest.Bubblewrap(t)
+	if os.Geteuid() != 0 {
+		t.Skip("it is one already")
+	}
+	cmd := testBinary(t, "-test.run=^TestBubblewrap$/(hide|take|let|fill|nest)", "-test.v")
+	cmd.Env = append(cmd.Env, sandboxtest.AttackerVariable+"="+sandboxtest.Attacker(t))
+	output, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(output), "    --- PASS: ") < 20 {
+		t.Errorf("%v\n%s", err, output)
+	}
 }
 
 func TestBubblewrap(t *testing.T) {
 	sandboxtest.Run(t, sandboxtest.Bubblewrap(t))
 }
 
+// TestWithoutCgroups wants the limits kept where the service may make none.
+func TestWithoutCgroups(t *testing.T) {
+	sandboxtest.Bubblewrap(t)
+	sandboxtest.RunOnMemory(t, sandbox.WithoutCgroups())
+}
+
 // TestServerKilled wants that a program ends with the server, whenever that is
 // killed and has no time to see to it.
 func TestServerKilled(t *testing.T) {
 	sandboxtest.Bubblewrap(t)
+	t.Cleanup(func() { _, _ = sandbox.New(sandbox.Options{}) }) // it removes the cgroups that are left
 	for i := range 10 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +123,7 @@ func TestServerKilled(t *testing.T) {
 // killServer kills a server some time after it has started bwrap.
 func killServer(t *testing.T, marker string, after time.Duration) {
 	server := exec.Command(os.Args[0])
-	server.Env = append(os.Environ(), serverVariable+"="+marker)
+	server.Env = append(os.Environ(), serverVariable+"=exec setsid sleep "+marker)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,5 +143,29 @@ func eventually(t *testing.T, what string, done func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("never true: %s", what)
 		}
+	}
+}
+
+// TestDiskFull wants a program that fails on a full disk not to be blamed.
+func TestDiskFull(t *testing.T) {
+	s := sandboxtest.Bubblewrap(t)
+	dir := sandboxtest.Folder(t)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=755"); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	spec := sandbox.Spec{
+		Argv: []string{"sh", "-c", "exit 1"}, Mounts: []sandbox.Mount{{Source: dir, Target: "/work", Writable: true}},
+	}
+	if _, err := s.Run(t.Context(), spec); err != nil {
+		t.Errorf("with room: %v", err)
+	}
+	spec.Argv = []string{"sh", "-c", "head -c 100M /dev/zero > /work/large"}
+	if _, err := s.Run(t.Context(), spec); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "disk is full") {
+		t.Errorf("without room: %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // maxDepth is how deep folders may be nested. Nobody needs more, and what is
@@ -20,6 +22,8 @@ const maxDepth = 100
 const (
 	// diskInterval is the least time between two looks at the disk.
 	diskInterval = 250 * time.Millisecond
+	// leastSpace is what a disk has that is not full.
+	leastSpace = 1 << 20
 	// diskShare is how many times longer than a look the pause after it is.
 	diskShare = 10
 )
@@ -31,15 +35,24 @@ var errOver = errors.New("over a limit")
 // than the limits allow. Files may come and go meanwhile.
 func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, err error) {
 	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // see openFor
+		root, err = os.OpenRoot(dir)
+	}
 	if err != nil {
 		return 0, 0, err
 	}
 	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+	opened := map[string]bool{}
+	var count fs.WalkDirFunc
+	count = func(p string, d fs.DirEntry, err error) error {
 		if files++; files > maxFiles || strings.Count(p, "/") > maxDepth {
 			return errOver
 		}
-		if err != nil { // gone, or closed to us: what is in it was not put there by us
+		if errors.Is(err, fs.ErrPermission) && !opened[p] {
+			opened[p] = true
+			return openFor(root, p, func() error { return fs.WalkDir(root.FS(), p, count) })
+		}
+		if err != nil { // gone, or not the program's
 			return nil //nolint:nilerr // see above
 		}
 		info, err := d.Info()
@@ -50,8 +63,21 @@ func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, er
 			return errOver
 		}
 		return nil
-	})
+	}
+	err = fs.WalkDir(root.FS(), ".", count)
 	return bytes, files, err
+}
+
+// openFor opens a folder for a moment that a program has closed: what is in it
+// counts. A service that is not root runs programs as its own user, who may.
+func openFor(root *os.Root, p string, look func() error) error {
+	info, err := root.Lstat(p)
+	if err != nil || !info.IsDir() || root.Chmod(p, info.Mode().Perm()|0o700) != nil {
+		return nil //nolint:nilerr // gone, or not the program's
+	}
+	err = look()
+	_ = root.Chmod(p, info.Mode().Perm()) // it may be gone
+	return err
 }
 
 // mountsOver reports whether the writable mounts hold too much together.
@@ -68,6 +94,20 @@ func mountsOver(mounts []Mount, l Limits) bool {
 		bytes, files = bytes-b, files-f
 	}
 	return false
+}
+
+// checkSpace returns an Unavailable error if a program failed where the machine
+// had no room left for it, which the program may have met without telling.
+func checkSpace(r Result, mounts []Mount) error {
+	if r.ExitCode == 0 || r.Exceeded != "" {
+		return nil
+	}
+	for _, m := range mounts {
+		if m.Writable && freeSpace(m.Source) < leastSpace {
+			return fault.New(fault.Unavailable, "the disk is full on which the programs of eval cases work; make room, or set --sandbox-scratch")
+		}
+	}
+	return nil
 }
 
 // isPart reports whether another mount holds all that this one does.

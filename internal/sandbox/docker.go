@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -45,15 +47,34 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 			return Result{}, err
 		}
 	}
+	began := time.Now()
 	cmd := exec.Command(program, d.arguments(spec, name, user)...) //nolint:noctx // the container, not its client, is ended: see attend
 	result, err := attend(ctx, cmd, spec, hold{
 		terminate: func() { _ = command(program, "kill", "--signal", "TERM", name).Run() }, // it may have ended
 		kill:      func() { _ = command(program, "rm", "--force", name).Run() },
 	})
-	if err == nil && result.ExitCode == engineFailed && bytes.HasPrefix(result.Stderr.Tail, []byte("docker: ")) {
-		return Result{}, fault.New(fault.Unavailable, "docker did not start the sandbox: %s", bytes.TrimSpace(result.Stderr.Tail))
+	if err != nil || result.Exceeded != "" {
+		return result, err
 	}
-	return result, err
+	switch result.ExitCode {
+	case engineFailed:
+		// A program can end with this status, too, once it was started.
+		if !happened(program, name, "start", began) {
+			return Result{}, fault.New(fault.Unavailable, "docker did not start the sandbox: %s", bytes.TrimSpace(result.Stderr.Tail))
+		}
+	case 128 + int(syscall.SIGKILL):
+		if happened(program, name, "oom", began) {
+			result.Exceeded = MemoryLimit
+		}
+	}
+	return result, nil
+}
+
+// happened asks the engine whether it did something with a container.
+func happened(program, name, event string, since time.Time) bool {
+	output, err := command(program, "events", "--since", fmt.Sprint(since.Unix()-1), "--until", fmt.Sprint(time.Now().Unix()+1),
+		"--filter", "container="+name, "--filter", "event="+event, "--format", "{{.Status}}").Output()
+	return err == nil && strings.Contains(string(output), event)
 }
 
 func (d *docker) find() (string, error) {

@@ -61,6 +61,14 @@ func TestDockerUnavailable(t *testing.T) {
 	if _, err := s.Check(t.Context()); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("check: got %v", err)
 	}
+	s = dockerWith(t, `[ "$1" != events ] || { echo start; exit; }; echo "docker: I am the program." >&2; exit 125`)
+	if result, err := s.Run(t.Context(), spec); err != nil || result.ExitCode != 125 {
+		t.Errorf("a program's own status: %d, %v", result.ExitCode, err)
+	}
+	s = dockerWith(t, `[ "$1" != events ] || { [ "$9" != event=oom ] || echo oom; exit; }; exit 137`)
+	if result, err := s.Run(t.Context(), spec); err != nil || result.Exceeded != sandbox.MemoryLimit {
+		t.Errorf("out of memory: exceeded %q, %v", result.Exceeded, err)
+	}
 	missing, err := sandbox.New(sandbox.Options{Driver: sandbox.Docker, Image: "x", Program: "/no/such/docker"})
 	if err != nil {
 		t.Fatal(err)

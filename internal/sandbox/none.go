@@ -14,6 +14,10 @@ import (
 // keep the time, and end the program's process group.
 type none struct{}
 
+// offer lets the kernel end the program before others should memory run out. The
+// program can take it back.
+const offer = "echo 1000 2>/dev/null >/proc/self/oom_score_adj; "
+
 func (none) Binds() bool { return false }
 
 func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
@@ -32,7 +36,7 @@ func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	defer func() { err = errors.Join(err, Remove(private)) }()
 	defaults := Environment()
 	defaults["HOME"], defaults["TMPDIR"] = private, private
-	argv := launch(launcher(spec.Limits, false), spec.Argv)
+	argv := launch(offer+launcher(spec.Limits, 1024, false), spec.Argv)
 	cmd := &exec.Cmd{Path: argv[0], Args: argv, Env: spec.environment(defaults), Dir: spec.Dir}
 	if cmd.Dir == "" {
 		cmd.Dir = private

@@ -4,10 +4,13 @@ package sandbox
 
 import (
 	"io/fs"
+	"math"
 	"os/exec"
 )
 
 func allocated(info fs.FileInfo) int64 { return info.Size() }
+
+func freeSpace(string) int64 { return math.MaxInt64 } // nothing can be said
 
 func ownGroup(*exec.Cmd) {}
 

@@ -38,14 +38,15 @@ func (p pipes) theirs() []*os.File {
 	return []*os.File{p.status.theirs, p.start.theirs, p.ready.theirs}
 }
 
-// await ends what it returns when the launcher has written. It never does if
-// the launcher ends before.
+// await says when the launcher has written; it says nothing, and ends, if the
+// launcher ends before.
 func await(ready *os.File) <-chan struct{} {
-	there := make(chan struct{})
+	there := make(chan struct{}, 1)
 	go func() {
+		defer close(there)
 		defer ready.Close()
 		if _, err := ready.Read(make([]byte, 1)); err == nil {
-			close(there)
+			there <- struct{}{}
 		}
 	}()
 	return there

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,9 +26,14 @@ const (
 	firstFileFD // of written, and the filter after them
 )
 
-// handshake is what the launcher does first: it says that it is there, and goes
-// on when it is told to. If the service dies before bwrap has tied its life to
-// it, nobody tells it.
+// held waits, outside of the sandbox, until it is in its cgroup, and becomes
+// bwrap. All that bwrap does for the program counts as the program's.
+var held = fmt.Sprintf(`read -r go <&%d || exit 1; exec "$0" "$@"`, goFD)
+
+// handshake is what the launcher does first, inside: it says that it is there,
+// and goes on when it is told to. Whatever comes later is the program's doing,
+// whatever came before is bwrap's. If the service dies before bwrap has tied its
+// life to it, nobody tells it.
 var handshake = fmt.Sprintf("echo >&%[2]d; read -r go <&%[1]d || exit 1; exec %[1]d<&- %[2]d>&-; ", goFD, readyFD)
 
 // A process is a bwrap that was started, and what is in it.
@@ -38,10 +44,11 @@ type process struct {
 	started        time.Time
 
 	// news is what bwrap says of itself; it ends when bwrap does.
-	news  <-chan news
-	ready <-chan struct{} // the launcher waits
-	start *os.File        // for this
-	ended <-chan struct{}
+	news     <-chan news
+	ready    <-chan struct{} // the launcher waits
+	start    *os.File        // for this
+	launched bool            // it was there
+	ended    <-chan struct{}
 
 	// init is the first process in the sandbox, or nil while bwrap has not
 	// told it. When it ends, the kernel ends all others.
@@ -65,6 +72,7 @@ type news struct {
 // lists the machine's processes sees the program's environment.
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
 	p = &process{limits: spec.Limits, exitCode: -1, watch: newWatch(spec)}
+	p.watch.others, p.watch.before = func() bool { return b.running.Load() > 1 }, readMachine()
 	p.stdout.limit, p.stderr.limit = spec.Limits.Output, spec.Limits.Output
 	files, err := b.files(spec)
 	defer closeAll(files)
@@ -76,9 +84,14 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 	if err != nil {
 		return nil, err
 	}
-	script := handshake + launcher(p.limits, countsProcesses(user))
+	if p.watch.group, err = b.groups.make(spec.Limits); err != nil {
+		closeAll(pipes.ours())
+		return nil, err
+	}
+	script := handshake + launcher(p.limits, p.openFiles(), countsProcesses(user))
+	args := []string{shell, "-c", held, program, "--args", fmt.Sprint(argumentsFD), "--"}
 	p.cmd = &exec.Cmd{
-		Path: program, Args: append([]string{program, "--args", fmt.Sprint(argumentsFD), "--"}, launch(script, spec.Argv)...),
+		Path: shell, Args: slices.Concat(args, launch(script, spec.Argv)),
 		Env: []string{"PATH=" + pathValue}, Dir: "/", Stdout: &p.stdout, Stderr: &p.stderr, WaitDelay: backstop,
 		ExtraFiles:  slices.Concat(files[:1], pipes.theirs(), files[1:]),
 		SysProcAttr: &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL},
@@ -89,10 +102,50 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		closeAll(pipes.ours())
+		p.removeGroup()
 		return nil, err
 	}
 	p.news, p.start, p.ready, p.ended = listen(pipes.status.ours), pipes.start.ours, await(pipes.ready.ours), wait(p.cmd)
+	if err := p.confine(); err != nil {
+		p.kill()
+		<-p.ended
+		return nil, errors.Join(err, p.clean())
+	}
 	return p, nil
+}
+
+// openFiles is how many a process of the program may have open. Where no cgroup
+// counts what the kernel holds behind them, it is as few as most can do with.
+func (p *process) openFiles() int {
+	if p.watch.group == nil {
+		return 256
+	}
+	return 1024
+}
+
+// confine puts bwrap under the limits that are set from outside, and lets it
+// begin. Of a service that has the capability for it (CAP_SYS_RESOURCE, as root),
+// the kernel does not let a program undo what it says here about its turn when
+// memory runs out.
+func (p *process) confine() error {
+	pid := p.cmd.Process.Pid
+	if p.watch.group != nil {
+		if err := p.watch.group.add(pid); err != nil {
+			return err
+		}
+	}
+	// Check tells where this has no effect.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0o600)
+	// Where there is no filter of system calls that refuses message queues.
+	_ = unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, &unix.Rlimit{}, nil)
+	_, _ = p.start.WriteString("\n") // if it is gone, its end tells
+	return nil
+}
+
+func (p *process) removeGroup() {
+	if p.watch.group != nil {
+		p.watch.group.remove()
+	}
 }
 
 // files returns what bwrap reads: its arguments, then the settings and the filter.
@@ -139,14 +192,21 @@ func countsProcesses(user *syscall.Credential) bool {
 // wait sees the program to its end and cleans up after it.
 func (p *process) wait(ctx context.Context) (Result, error) {
 	cancelled := p.supervise(ctx)
+	if over := p.watch.killed(); over != "" && p.exceeded == "" {
+		p.exceeded = over
+	}
 	if err := p.clean(); err != nil {
 		return Result{}, err
 	}
 	if cancelled {
 		return Result{}, context.Cause(ctx)
 	}
-	if p.exceeded == "" && p.notStarted() {
+	if !p.launched {
 		return Result{}, explain(p.stderr.output().Tail)
+	}
+	if p.exceeded == machineLimit {
+		return Result{}, fault.New(fault.Unavailable, "the program was ended: the machine, or the service, ran out of memory while it ran; "+
+			"give it more, or run fewer programs at once")
 	}
 	if p.exceeded == "" && mountsOver(p.watch.mounts, p.limits) {
 		p.exceeded = DiskLimit
@@ -154,26 +214,28 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 	if p.exitCode < 0 {
 		p.exitCode = 128 + int(unix.SIGKILL)
 	}
-	return Result{
+	result := Result{
 		ExitCode: p.exitCode, Exceeded: p.exceeded, Stdout: p.stdout.output(), Stderr: p.stderr.output(),
 		Duration: time.Since(p.started), PeakMemory: p.watch.peak,
-	}, nil
+	}
+	return result, checkSpace(result, p.watch.mounts)
 }
 
-// notStarted reports whether bwrap gave up: it tells no status then, except
-// when the last thing it does, to become the program, goes wrong.
-func (p *process) notStarted() bool {
-	return p.exitCode < 0 || p.exitCode == 1 && bytes.HasPrefix(p.stderr.output().Tail, []byte("bwrap: "))
-}
-
-// explain tells what bwrap said before it gave up.
+// explain tells what bwrap said before it gave up. Only what it says by itself
+// is taken for a reason: paths in its messages are the case's.
 func explain(stderr []byte) error {
 	text := strings.TrimSpace(string(stderr[:min(len(stderr), 500)]))
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(text, "bwrap: "+w) })
+	}
 	hint := ""
 	switch {
-	case strings.Contains(text, "source path"):
+	case text == "":
+		text = "bwrap ended without a word, or took too long"
+	case says("Can't find source path"):
 		hint = "; the unprivileged user that programs of root run as must be able to reach the folder"
-	case strings.Contains(text, "uid map"), strings.Contains(text, "namespace"):
+	case says("setting up uid map", "setting up gid map", "No permissions to creat", "Creating new namespace failed",
+		"Can't create user namespace"):
 		hint = "; this machine must let ordinary users make user namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; in a container: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
 	}
 	return fault.New(fault.Unavailable, "the sandbox did not start: %s%s", text, hint)
@@ -196,8 +258,9 @@ func (p *process) supervise(ctx context.Context) (cancelled bool) {
 				continue
 			}
 			p.hear(n)
-		case <-p.ready:
+		case _, there := <-p.ready:
 			p.ready = nil
+			p.launched = there
 			p.release()
 		case <-done:
 			cancelled, done = true, nil
@@ -239,7 +302,7 @@ func (p *process) hear(n news) {
 
 // release lets the program loose once it waits and can be held.
 func (p *process) release() {
-	if p.init != nil && p.ready == nil {
+	if p.init != nil && p.launched {
 		_, _ = p.start.WriteString("\n") // if bwrap is gone, its end tells
 	}
 }
@@ -275,8 +338,8 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // nothing was let loose yet
 }
 
-// clean makes sure that nothing is left of the program. The status may come in
-// the same moment as the end.
+// clean makes sure that nothing is left of the program. The status, and that the
+// launcher is there, may come in the same moment as the end.
 func (p *process) clean() error {
 	for p.news != nil {
 		n, open := <-p.news
@@ -288,9 +351,17 @@ func (p *process) clean() error {
 		}
 	}
 	closeAll([]*os.File{p.start})
-	if p.init == nil {
-		return nil
+	var err error
+	if p.init != nil {
+		err = p.init.killAndWait()
+		p.init.close()
 	}
-	defer p.init.close()
-	return p.init.killAndWait()
+	p.removeGroup()
+	if p.ready != nil {
+		select {
+		case _, p.launched = <-p.ready:
+		case <-time.After(backstop):
+		}
+	}
+	return err
 }

@@ -246,10 +246,17 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"own network with nothing in it", "read-only system", "no new privileges"} {
+	for _, want := range []string{"own network with nothing in it", "read-only system", "no new privileges", "ended first when memory runs out"} {
 		if !slices.Contains(report.InForce, want) {
 			t.Errorf("%q is not in force: %+v", want, report)
 		}
+	}
+	if all := strings.Join(append(report.InForce, report.Missing...), "\n"); !strings.Contains(all, "cgroup v") && !strings.Contains(all, "no cgroup") {
+		t.Errorf("it does not say what keeps the limit on memory: %+v", report)
+	}
+	report, err = sandbox.WithoutCgroups().Check(t.Context())
+	if err != nil || !strings.Contains(strings.Join(report.Missing, "\n"), "no cgroup, as this process was started") {
+		t.Errorf("without cgroups: %+v, %v", report, err)
 	}
 	report, err = unsafe(t).Check(t.Context())
 	if err != nil || len(report.Missing) == 0 {

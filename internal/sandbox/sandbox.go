@@ -7,6 +7,7 @@ package sandbox
 
 import (
 	"context"
+	"log/slog"
 	"path"
 	"path/filepath"
 	"slices"
@@ -21,9 +22,10 @@ import (
 type Sandbox interface {
 	// Run runs a program to its end and returns what came of it. An error
 	// means that nothing can be said about the program: it is Unavailable,
-	// with what to do about it, when this machine has no working sandbox,
-	// Malformed when the spec makes no sense, and the context's own when that
-	// ended. However the program ends, and also after an error, none of its
+	// with what to do about it, when this machine has no working sandbox, or no
+	// memory or disk left, Malformed when the spec makes no sense, and the
+	// context's own when that ended. What the program itself brings about is
+	// never an error. However it ends, and also after an error, none of its
 	// processes is left when Run returns.
 	Run(ctx context.Context, spec Spec) (Result, error)
 
@@ -62,6 +64,9 @@ type Options struct {
 	// ReadOnly are folders of tools beside the system's own that programs may
 	// read, under the same paths.
 	ReadOnly []string
+
+	// Log hears once what keeps the limit on memory. Nil means nobody does.
+	Log *slog.Logger
 }
 
 // New returns a sandbox. It does not try it out: that the machine lacks bwrap
@@ -114,7 +119,7 @@ type Limits struct {
 	Wall      time.Duration // from start to end; then SIGTERM. Default 2 minutes
 	Grace     time.Duration // from SIGTERM to SIGKILL. Default 5 seconds
 	CPU       time.Duration // of all processes. Default twice Wall
-	Memory    int64         // bytes of all processes. Default 2 GiB
+	Memory    int64         // bytes, those included that the kernel holds for it. Default 2 GiB
 	Processes int           // at once, threads included. Default 256
 	FileSize  int64         // bytes of one file. Default 256 MiB
 	Disk      int64         // bytes in writable mounts. Default 1 GiB
@@ -178,6 +183,14 @@ func (r Result) Signal() int {
 		return r.ExitCode - 128
 	}
 	return 0
+}
+
+// Finds reports whether programs of a sandbox can start a program that is not in
+// their mounts, by its name or path: whether a status of 126 or 127 may be this
+// machine's doing.
+func Finds(ctx context.Context, s Sandbox, program string) (bool, error) {
+	result, err := s.Run(ctx, Spec{Argv: []string{"sh", "-c", `command -v "$0" >/dev/null`, program}})
+	return result.ExitCode == 0, err
 }
 
 // A Report says what a sandbox protects from on this machine.

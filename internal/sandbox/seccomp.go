@@ -39,14 +39,24 @@ const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS |
 // below a virtual one.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
+// buffers are the options by which a socket gets larger buffers. They are a
+// wish that the kernel cuts down without a word, and here to nothing.
+var buffers = []uint32{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE}
+
 // denied are the calls that fail, and how. ENOSYS makes libraries fall back to
-// a call that can be judged, or that is counted against the limit of memory.
+// a call that can be judged, or that is counted against the limit of memory:
+// memory files, message queues and sets of semaphores are not, and a pipe can
+// hold pages that the process has given up.
 func denied() map[uint32]unix.Errno {
 	all := map[uint32]unix.Errno{
 		unix.SYS_CLONE3:         unix.ENOSYS,
 		unix.SYS_MEMFD_CREATE:   unix.ENOSYS,
 		unix.SYS_MEMFD_SECRET:   unix.ENOSYS,
 		unix.SYS_SHMGET:         unix.ENOSYS,
+		unix.SYS_MSGGET:         unix.ENOSYS,
+		unix.SYS_SEMGET:         unix.ENOSYS,
+		unix.SYS_MQ_OPEN:        unix.ENOSYS,
+		unix.SYS_VMSPLICE:       unix.ENOSYS,
 		unix.SYS_IO_URING_SETUP: unix.ENOSYS,
 	}
 	for _, call := range []uint32{
@@ -93,8 +103,14 @@ func program() filter {
 	f = append(f, onFlags(unix.SYS_UNSHARE, 0, namespaces)...)
 	f = append(f, onFamily(unix.SYS_SOCKET)...)
 	f = append(f, onFamily(unix.SYS_SOCKETPAIR)...)
+	f = append(f, onNetlink()...)
 	f = append(f, onValue(unix.SYS_IOCTL, 1, unix.TIOCSTI)...)
 	f = append(f, onValue(unix.SYS_IOCTL, 1, unix.TIOCLINUX)...)
+	f = append(f, onValue(unix.SYS_FCNTL, 1, unix.F_SETPIPE_SZ)...)
+	f = append(f, onOption(unix.SO_ZEROCOPY, failing|uint32(unix.EPERM))...)
+	for _, option := range buffers {
+		f = append(f, onOption(option, failing)...) // with no error: it seems to succeed
+	}
 	return append(f, answer(allow))
 }
 
@@ -128,6 +144,33 @@ func onFamily(call uint32) filter {
 		f = append(f, jump(unix.BPF_JEQ, family, n-uint8(i), 0))
 	}
 	return append(f, answer(failing|uint32(unix.EAFNOSUPPORT)), load(callNumber))
+}
+
+// onNetlink makes the netlink sockets fail that are not for asking about
+// interfaces: over others, programs can send, and nothing counts it.
+func onNetlink() filter {
+	return filter{
+		jump(unix.BPF_JEQ, unix.SYS_SOCKET, 0, 6),
+		load(callArgs),
+		jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 3),
+		load(callArgs + 8*2),
+		jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 1, 0),
+		answer(failing | uint32(unix.EPROTONOSUPPORT)),
+		load(callNumber),
+	}
+}
+
+// onOption answers when an option of all kinds of sockets is set.
+func onOption(option, with uint32) filter {
+	return filter{
+		jump(unix.BPF_JEQ, unix.SYS_SETSOCKOPT, 0, 6),
+		load(callArgs + 8),
+		jump(unix.BPF_JEQ, unix.SOL_SOCKET, 0, 3),
+		load(callArgs + 8*2),
+		jump(unix.BPF_JEQ, option, 0, 1),
+		answer(with),
+		load(callNumber),
+	}
 }
 
 func load(offset uint32) unix.SockFilter {

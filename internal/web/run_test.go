@@ -59,6 +59,34 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestRunErrors shows errors wherever a rate is that they are left out of, and
+// marks runs with too many.
+func TestRunErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Member)
+	source := b.upload("pdf", map[string]string{"SKILL.md": goodText})
+	good := func(output string) object {
+		return object{"case_kind": "exact_match", "output": output, "expected": output}
+	}
+	broken := object{"case_kind": "boolean_assertion", "output": "a", "assertion": "exit_code == 0"}
+	newSuite := func(name string, cases ...object) string {
+		made := b.api("POST", "/api/v1/eval-suites", object{"name": name, "source_kind": "manual", "verifier_kind": "deterministic", "cases_json": cases})
+		return "/suites/" + made["suite"].(object)["id"].(string)
+	}
+	few := newSuite("few", good("a"), good("b"), good("c"), good("d"), broken)
+	path := b.run(few, source, nil)
+	for _, page := range []string{path, few, "/suites"} {
+		b.get(page).want(http.StatusOK).wantText("100", "1 error").wantNoText("unreliable")
+	}
+	many := newSuite("many", good("a"), broken)
+	path = b.run(many, source, nil)
+	for _, page := range []string{path, many, "/suites", path + "/compare?with=" + id(b.run(many, source, nil))} {
+		b.get(page).want(http.StatusOK).wantText("1 error", "unreliable")
+	}
+	checkPage(t, b.get(path).wantText("The rate says little", "1 of 2 trials ended as error"))
+}
+
 func TestRunForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")

@@ -166,3 +166,8 @@ func shown(err error) string {
 func failed(code Code, format string, args ...any) *failure {
 	return &failure{verdict: Error, code: code, message: fmt.Sprintf(format, args...)}
 }
+
+// lost is a failure that the task's programs, and so perhaps the skill, brought about.
+func lost(code Code, format string, args ...any) *failure {
+	return &failure{verdict: Fail, code: code, message: fmt.Sprintf(format, args...)}
+}

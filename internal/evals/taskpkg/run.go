@@ -45,7 +45,8 @@ const insideRoot = "/task"
 
 // Run runs a task with a skill, or without one if it is nil: the variant
 // no_skill. The skill stays the caller's. Whatever goes wrong is an outcome:
-// what is not the skill's doing is Error or Unsupported, never Fail.
+// what the programs bring about is Fail, for a skill could have made them, and
+// what is not their doing is Error or Unsupported.
 func (r *Runner) Run(ctx context.Context, task Task, skill *skillpkg.Package) Outcome {
 	t := &trial{runner: r, task: task.withDefaults(), skill: skill}
 	t.outcome.Limits, t.outcome.Version = r.limits(task), Version
@@ -117,10 +118,14 @@ func (t *trial) run(ctx context.Context) (err error) {
 	if err := t.checkSupport(); err != nil {
 		return err
 	}
+	verifier, err := t.script(t.task.VerifierRef)
+	if err != nil {
+		return failed(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
+	}
 	if err := t.runOracle(ctx); err != nil {
 		return err
 	}
-	return t.runVerifier(ctx)
+	return t.runVerifier(ctx, verifier)
 }
 
 func (t *trial) fetchAndUnpack(ctx context.Context) (err error) {
@@ -150,28 +155,31 @@ func (t *trial) runOracle(ctx context.Context) error {
 	if t.task.OracleRef == "" {
 		return nil
 	}
-	argv, err := t.argv(t.task.OracleRef)
+	oracle, err := t.script(t.task.OracleRef)
 	if err != nil {
 		return failed(OracleFailed, "there is no file %q in the archive", t.task.OracleRef)
 	}
 	if err := t.setAside(); err != nil {
 		return err
 	}
-	result, err := t.execute(ctx, argv)
+	result, err := t.execute(ctx, oracle.argv)
 	if err != nil {
 		return err
 	}
 	if result.Exceeded != "" {
-		return failed(OracleFailed, "the oracle was ended: %s", exceeded(result.Exceeded).message)
+		return lost(OracleFailed, "the oracle was ended: %s", exceeded(result.Exceeded).message)
+	}
+	if err := t.checkStarted(ctx, oracle, result, OracleFailed); err != nil {
+		return err
 	}
 	if result.ExitCode != 0 {
-		return failed(OracleFailed, "the oracle ended with status %d", result.ExitCode)
+		return lost(OracleFailed, "the oracle ended with status %d", result.ExitCode)
 	}
 	if err := t.putBack(); err != nil {
 		return err
 	}
 	if !t.isFolder(t.task.WorkingDir) {
-		return failed(WorkdirMissing, "the oracle removed the working folder %q", t.task.WorkingDir)
+		return lost(WorkdirMissing, "the oracle removed the working folder %q", t.task.WorkingDir)
 	}
 	if err := t.makeFolders(t.task.WorkingDir); err != nil { // the verifier must be able to enter it
 		return err
@@ -182,12 +190,8 @@ func (t *trial) runOracle(ctx context.Context) error {
 	return t.freshLogs()
 }
 
-func (t *trial) runVerifier(ctx context.Context) error {
-	argv, err := t.argv(t.task.VerifierRef)
-	if err != nil {
-		return failed(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
-	}
-	result, err := t.execute(ctx, argv)
+func (t *trial) runVerifier(ctx context.Context, verifier script) error {
+	result, err := t.execute(ctx, verifier.argv)
 	if err != nil {
 		return err
 	}
@@ -200,8 +204,10 @@ func (t *trial) runVerifier(ctx context.Context) error {
 		return err
 	}
 	if !found {
-		given, err = rewardOf(result)
-		if err != nil {
+		if err := t.checkStarted(ctx, verifier, result, VerifierNotStarted); err != nil {
+			return err
+		}
+		if given, err = rewardOf(result); err != nil {
 			return err
 		}
 	}
@@ -215,12 +221,37 @@ func rewardOf(result sandbox.Result) (reward, error) {
 	switch {
 	case result.ExitCode == 0:
 		return reward{raw: 1}, nil
-	case result.ExitCode == 126 || result.ExitCode == 127:
-		return reward{}, failed(VerifierNotStarted, "the verifier, or a program it needs, could not be started (status %d): %s", result.ExitCode, lastLine(result.Stderr.Tail))
+	case result.ExitCode == notExecutable || result.ExitCode == notFound:
+		return reward{}, lost(VerifierNotStarted, "a program that the verifier calls could not be started (status %d); it wrote %q",
+			result.ExitCode, lastLine(result.Stderr.Tail))
 	case result.Signal() != 0:
-		return reward{}, failed(Signalled, "the verifier was ended by signal %d", result.Signal())
+		return reward{}, lost(Signalled, "the verifier was ended by signal %d", result.Signal())
 	}
 	return reward{raw: 0}, nil
+}
+
+// Statuses by which a shell says that a program could not be run.
+const (
+	notExecutable = 126
+	notFound      = 127
+)
+
+// checkStarted returns an error if a script's status says that a program could
+// not be run, and that is the script's own interpreter: then this machine lacks
+// it, and nothing of the task has run.
+func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Result, code Code) error {
+	if result.ExitCode != notExecutable && result.ExitCode != notFound {
+		return nil
+	}
+	found, err := sandbox.Finds(ctx, t.runner.Sandbox, s.interpreter)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return failed(code, "there is no program %q on this machine, which is to run %s",
+			s.interpreter, path.Base(s.argv[len(s.argv)-1]))
+	}
+	return nil
 }
 
 func lastLine(text []byte) string {
@@ -232,11 +263,11 @@ func lastLine(text []byte) string {
 func exceeded(limit sandbox.Limit) *failure {
 	switch limit {
 	case sandbox.WallLimit:
-		return failed(Timeout, "it took longer than its timeout")
+		return lost(Timeout, "it took longer than its timeout")
 	case sandbox.MemoryLimit:
-		return failed(OutOfMemory, "it took more memory than it may")
+		return lost(OutOfMemory, "it took more memory than it may")
 	default:
-		return failed(OverLimit, "it took more than it may: %s", limit)
+		return lost(OverLimit, "it took more than it may: %s", limit)
 	}
 }
 
@@ -251,29 +282,50 @@ func (t *trial) judge(given reward) {
 	}
 }
 
-// argv returns how to run a file of the root: by itself if it is executable
-// and says with what, else with bash.
-func (t *trial) argv(ref string) ([]string, error) {
+// A script is a file of the root and how to run it.
+type script struct {
+	argv        []string
+	interpreter string // the program that reads it
+}
+
+// script returns how to run a file of the root: by itself if it is executable and
+// says with what, else with bash.
+func (t *trial) script(ref string) (s script, err error) {
 	ref = path.Clean(ref)
 	info, err := t.root.Lstat(ref)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	if !info.Mode().IsRegular() || !t.isFolder(path.Dir(ref)) {
-		return nil, errors.New("not a regular file")
+		return s, errors.New("not a regular file")
 	}
 	program := path.Join(t.inside, ref)
 	f, err := t.root.Open(ref)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	defer f.Close()
-	start := make([]byte, 2)
-	n, _ := f.Read(start) // an empty file is run by bash
-	if info.Mode()&0o111 != 0 && string(start[:n]) == "#!" {
-		return []string{program}, nil
+	start := make([]byte, 256) // more is not read by the kernel either
+	n, _ := f.Read(start)      // an empty file is run by bash
+	if line, ok := bytes.CutPrefix(start[:n], []byte("#!")); ok && info.Mode()&0o111 != 0 {
+		line, _, _ = bytes.Cut(line, []byte("\n"))
+		return script{[]string{program}, interpreter(string(line))}, nil
 	}
-	return []string{"bash", program}, nil
+	return script{[]string{"bash", program}, "bash"}, nil
+}
+
+// interpreter returns the program in the first line of a script, e.g. "python3"
+// of "/usr/bin/env -S python3 -u".
+func interpreter(line string) string {
+	words := strings.Fields(line)
+	if len(words) > 1 && path.Base(words[0]) == "env" {
+		for _, word := range words[1:] {
+			if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+				return word
+			}
+		}
+	}
+	return strings.Join(words[:min(1, len(words))], "")
 }
 
 // execute runs a program and keeps what it said.

@@ -57,23 +57,60 @@ func TestErrors(t *testing.T) {
 		{"no name", verifier(good), env("a-b"), "env_refused"},
 		{"long instruction", verifier(good), taskpkg.Task{Instruction: long}, "env_refused"},
 		{"oracle missing", verifier(good), taskpkg.Task{OracleRef: "solve.sh"}, "oracle_failed"},
-		{"oracle fails", verifier(good).with(files{"solve.sh": "exit 1"}), taskpkg.Task{OracleRef: "solve.sh"}, "oracle_failed"},
-		{"oracle times out", verifier(good).with(files{"solve.sh": "sleep 60"}), taskpkg.Task{OracleRef: "solve.sh", Timeout: 300 * time.Millisecond}, "oracle_failed"},
-		{"oracle removes the working folder", verifier(good).with(files{"app/x": "", "solve.sh": "rm -r /task/app"}), taskpkg.Task{OracleRef: "../solve.sh"[3:], WorkingDir: "app"}, "workdir_missing"},
 		{"verifier missing", files{"x": "x"}, taskpkg.Task{}, "verifier_missing"},
 		{"verifier is a folder", files{"tests/test.sh/x": "x"}, taskpkg.Task{}, "verifier_missing"},
 		{"verifier made by the oracle", files{"solve.sh": "mkdir tests; echo true > tests/test.sh"}, taskpkg.Task{OracleRef: "solve.sh"}, "verifier_missing"},
 		{"tests are a file", files{"tests": "x", "solve.sh": "true"}, taskpkg.Task{OracleRef: "solve.sh"}, "verifier_missing"},
 		{"no interpreter", verifier("#!/no/such/program\n"), taskpkg.Task{}, "verifier_not_started"},
-		{"a program is missing", verifier("#!/bin/bash\nno-such-program\n"), taskpkg.Task{}, "verifier_not_started"},
-		{"status 126", verifier("#!/bin/bash\n/etc/passwd\n"), taskpkg.Task{}, "verifier_not_started"},
-		{"timeout", verifier("#!/bin/bash\necho 1 > /logs/verifier/reward.txt; sleep 60\n"), taskpkg.Task{Timeout: 300 * time.Millisecond}, "timeout"},
-		{"signal", verifier("#!/bin/bash\nkill -SEGV $$\n"), taskpkg.Task{}, "signal"},
+		{"no interpreter by name", verifier("#!/usr/bin/env -S no-such-program -x\n"), taskpkg.Task{}, "verifier_not_started"},
+		{"no interpreter of the oracle", verifier(good).with(files{"solve.sh": "#!/no/such/program\n"}), taskpkg.Task{OracleRef: "solve.sh"}, "oracle_failed"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			check(t, newWorld(t).run(t, test.files, test.task), taskpkg.Error, test.code)
+		})
+	}
+}
+
+// TestFails has a case for each way in which the task's programs, and so a skill
+// that they call, keep a reward from being given. None is an error: errors do
+// not count.
+func TestFails(t *testing.T) {
+	const good = "#!/bin/sh\ntrue\n"
+	solved := func(script string) files { return verifier(good).with(files{"app/x": "", "solve.sh": script}) }
+	oracle := taskpkg.Task{OracleRef: "solve.sh", WorkingDir: "app"}
+	tests := []struct {
+		name  string
+		files files
+		task  taskpkg.Task
+		code  taskpkg.Code
+	}{
+		{"oracle fails", verifier(good).with(files{"solve.sh": "exit 1"}), taskpkg.Task{OracleRef: "solve.sh"}, "oracle_failed"},
+		{"oracle times out", verifier(good).with(files{"solve.sh": "sleep 60"}), taskpkg.Task{OracleRef: "solve.sh", Timeout: 300 * time.Millisecond}, "oracle_failed"},
+		{"oracle removes the working folder", verifier(good).with(files{"app/x": "", "solve.sh": "rm -r /task/app"}), taskpkg.Task{OracleRef: "../solve.sh"[3:], WorkingDir: "app"}, "workdir_missing"},
+		{"a program is missing", verifier("#!/bin/bash\nno-such-program\n"), taskpkg.Task{}, "verifier_not_started"},
+		{"status 126", verifier("#!/bin/bash\n/etc/passwd\n"), taskpkg.Task{}, "verifier_not_started"},
+		{"timeout", verifier("#!/bin/bash\necho 1 > /logs/verifier/reward.txt; sleep 60\n"), taskpkg.Task{Timeout: 300 * time.Millisecond}, "timeout"},
+		{"signal", verifier("#!/bin/bash\nkill -SEGV $$\n"), taskpkg.Task{}, "signal"},
+		{"oracle ends with 127", solved("exit 127"), oracle, "oracle_failed"},
+		{"verifier ends with 127", verifier("#!/bin/bash\nexit 127\n"), taskpkg.Task{}, "verifier_not_started"},
+		{"pretends that there is no sandbox", verifier("#!/bin/bash\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n"), taskpkg.Task{}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, newWorld(t).run(t, test.files, test.task), taskpkg.Fail, test.code)
+		})
+	}
+	// What the oracle does to the folders keeps the verifier from nothing.
+	for name, script := range map[string]string{
+		"closes the root": "chmod 000 /task", "closes the working folder": "chmod 000 /task/app", "closes the logs": "chmod 000 /logs/verifier /logs",
+		"replaces the logs": "mv /task/logs /task/x; touch /task/logs",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, newWorld(t).run(t, solved(script), oracle), taskpkg.Pass, "")
 		})
 	}
 }
@@ -152,16 +189,16 @@ func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	w.runner.MaxTimeout = 300 * time.Millisecond
 	o := w.run(t, verifier("#!/bin/sh\nsleep 60\n"), taskpkg.Task{Timeout: time.Hour})
-	check(t, o, taskpkg.Error, "timeout")
+	check(t, o, taskpkg.Fail, "timeout")
 	if o.Limits.Wall != w.runner.MaxTimeout {
 		t.Errorf("limits are %+v", o.Limits)
 	}
 	w = newWorld(t)
 	w.runner.Limits.Disk, w.runner.Limits.Memory = 8<<20, 64<<20
 	o = w.run(t, verifier("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 1000000 /dev/zero > $i; done; sleep 60\n"), taskpkg.Task{})
-	check(t, o, taskpkg.Error, "over_limit")
+	check(t, o, taskpkg.Fail, "over_limit")
 	o = w.run(t, verifier("#!/bin/sh\nperl -e '$x = \"x\" x 40e6; sleep 60' & perl -e '$x = \"x\" x 40e6; sleep 60'\n"), taskpkg.Task{})
-	check(t, o, taskpkg.Error, "out_of_memory")
+	check(t, o, taskpkg.Fail, "out_of_memory")
 }
 
 // TestSweep wants what a dead process left, and nothing that may be in use.

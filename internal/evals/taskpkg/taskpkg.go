@@ -73,10 +73,11 @@ const (
 	Unsupported Verdict = "unsupported" // the task needs something that is not here
 )
 
-// A Code says why a trial has no verdict, for programs.
+// A Code says why a trial has no verdict, or failed without a reward, for programs.
 type Code string
 
-// The codes of errors, by step.
+// The codes by step. Which are errors and which are fails depends on who caused
+// them: see docs/evals.md.
 const (
 	FetchFailed        Code = "fetch_failed"
 	FetchRefused       Code = "fetch_refused"
@@ -111,7 +112,8 @@ const (
 // An Outcome is all that is kept of a trial.
 type Outcome struct {
 	Verdict Verdict
-	// Code and Message say why there is no pass or fail; both are "" otherwise.
+	// Code and Message say why there is no pass or fail, or why the trial failed
+	// before there was a reward; both are "" otherwise.
 	Code    Code
 	Message string
 
@@ -214,7 +216,7 @@ func (r *Runner) archive() skillpkg.Limits {
 	return r.Archive
 }
 
-// A failure is why a trial ends without a pass or fail.
+// A failure is why a trial ends without a reward.
 type failure struct {
 	verdict Verdict
 	code    Code

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,12 +21,72 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 )
 
+// An attack is one attempt to harm the machine.
+type attack struct {
+	name string
+	run  func(*testing.T, *world)
+}
+
 // Run attacks a sandbox that binds. It needs the go command.
 func Run(t *testing.T, s sandbox.Sandbox) {
-	attacks := []struct {
-		name string
-		run  func(*testing.T, *world)
-	}{
+	run(t, s, append(onMemory(), others()...))
+}
+
+// RunOnMemory tries only what takes memory and processes.
+func RunOnMemory(t *testing.T, s sandbox.Sandbox) { run(t, s, onMemory()) }
+
+func run(t *testing.T, s sandbox.Sandbox, attacks []attack) {
+	attacker := Attacker(t)
+	t.Logf("attempts to get out of the sandbox: %d", len(attacks)+len(alone()))
+	for _, a := range alone() {
+		t.Run(a.name, func(t *testing.T) { a.run(t, newWorld(t, s, attacker)) })
+	}
+	for _, a := range attacks {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			a.run(t, newWorld(t, s, attacker))
+		})
+	}
+}
+
+// alone are the attacks that without a cgroup show only in what the machine loses:
+// others at the same time would hide them, or be taken for them.
+func alone() []attack {
+	return []attack{
+		{"hide memory in TCP connections", hide("tcp")},
+		{"hide shared memory that is not mapped", hide("dropped")},
+	}
+}
+
+func onMemory() []attack {
+	return []attack{
+		{"fork without end", forkBomb},
+		{"take 10 GB of memory at once", attackWith("reserve")},
+		{"take memory bit by bit", func(t *testing.T, w *world) { w.stopped(t, limits(), sandbox.MemoryLimit, "memory", plenty) }},
+		{"take memory in many processes", func(t *testing.T, w *world) {
+			w.stopped(t, limits(), sandbox.MemoryLimit, "children", "3", strconv.Itoa(64<<20))
+		}},
+		{"take shared memory", func(t *testing.T, w *world) { w.stopped(t, limits(), sandbox.MemoryLimit, "shared", plenty) }},
+		{"take memory that no process has", attackWith("memfd", plenty)},
+		{"hide memory in stream sockets", hide("stream")},
+		{"hide memory in datagram sockets", hide("datagram")},
+		{"hide memory in sockets with large buffers", hide("large")},
+		{"hide memory in netlink sockets", hide("netlink")},
+		{"hide memory in unread answers of the kernel", hide("answers")},
+		{"hide memory in UDP sockets", hide("udp")},
+		{"hide memory in pipes", hide("pipes")},
+		{"hide large pages in pipes", hide("spliced")},
+		{"hide memory in System V message queues", hide("sysv")},
+		{"hide memory in POSIX message queues", hide("posix")},
+		{"hide memory in sets of semaphores", hide("sets")},
+		{"hide memory in page tables", hide("tables")},
+		{"let others be ended first", attackWith("priority")},
+		{"fill the scratch folders", attackWith("fill", plenty, "/tmp", "/home/sandbox", "/dev/shm", "/dev", "/run")},
+	}
+}
+
+func others() []attack {
+	return []attack{
 		{"reach a listener by TCP", reachTCP},
 		{"reach a listener by UDP", reachUDP},
 		{"reach a Unix socket by path", reachUnixPath},
@@ -39,17 +100,10 @@ func Run(t *testing.T, s sandbox.Sandbox) {
 		{"find open files of the server", attackWith("open")},
 		{"write outside", writeOutside},
 		{"write to a read-only mount", attackWith("write", attackerDir+"/attacker", attackerDir+"/new")},
-		{"fork without end", forkBomb},
-		{"take 10 GB of memory at once", attackWith("reserve")},
-		{"take memory bit by bit", func(t *testing.T, w *world) { w.stopped(t, limits(), sandbox.MemoryLimit, "memory", plenty) }},
-		{"take memory in many processes", func(t *testing.T, w *world) {
-			w.stopped(t, limits(), sandbox.MemoryLimit, "children", "3", strconv.Itoa(64<<20))
-		}},
-		{"take shared memory", func(t *testing.T, w *world) { w.stopped(t, limits(), sandbox.MemoryLimit, "shared", plenty) }},
-		{"take memory that no process has", attackWith("memfd", plenty)},
-		{"fill the scratch folders", attackWith("fill", plenty, "/tmp", "/home/sandbox", "/dev/shm", "/dev", "/run")},
+		{"pass for a sandbox that does not start", fakeFailure},
 		{"write a file of 10 GB", growFile},
 		{"fill the disk", fillDisk},
+		{"fill the disk in closed folders", fillClosed},
 		{"nest folders without end", nestFolders},
 		{"use the processor without end", spinForEver},
 		{"use the processor and ignore SIGTERM", spinIgnoring},
@@ -67,19 +121,48 @@ func Run(t *testing.T, s sandbox.Sandbox) {
 		{"print 100 MB", printMuch},
 		{"kill processes outside", killOutside},
 	}
-	attacker := build(t)
-	t.Logf("attempts to get out of the sandbox: %d", len(attacks))
-	for _, a := range attacks {
-		t.Run(a.name, func(t *testing.T) {
-			t.Parallel()
-			a.run(t, newWorld(t, s, attacker))
-		})
-	}
 }
 
 // plenty is what an attempt takes at most, far over the limits and far below
 // what would hurt the machine.
 const plenty = "268435456"
+
+// hide wants that a program gets no more of memory that is in no process's size
+// than of its own: it is ended, or denied the rest.
+func hide(way string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		// More than a machine loses by itself, see the watch of bubblewrap.
+		const most, processes = 1280 << 20, 20
+		l := limits()
+		l.Memory, l.Processes = 256<<20, 512 // the attacker's threads count, too
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		result, err := w.sandbox.Run(ctx, w.spec(l, "hidden", way, strconv.Itoa(most), strconv.Itoa(processes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Exceeded == sandbox.MemoryLimit && result.Duration < 15*time.Second {
+			return
+		}
+		var taken int64
+		for line := range strings.Lines(string(result.Stdout.Tail)) {
+			_, _ = fmt.Sscanf(line, "denied: %d MiB are all there is", &taken) // other lines say other things
+		}
+		if result.ExitCode != 0 || result.Exceeded != "" || !strings.Contains(string(result.Stdout.Tail), "denied: ") || taken<<20 > l.Memory {
+			t.Errorf("status %d, exceeded %q, %d MiB with a limit of %d\nstdout: %s", result.ExitCode, result.Exceeded, taken, l.Memory>>20, result.Stdout.Tail)
+		}
+	}
+}
+
+// fakeFailure wants that what a program says is not taken for what bwrap says.
+func fakeFailure(t *testing.T, w *world) {
+	spec := w.spec(limits())
+	spec.Argv = []string{"sh", "-c", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1"}
+	result, err := w.sandbox.Run(t.Context(), spec)
+	if err != nil || result.ExitCode != 1 {
+		t.Errorf("got status %d, %v; want the program's own status", result.ExitCode, err)
+	}
+}
 
 func attackWith(attempt ...string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) { w.denied(t, attempt...) }
@@ -203,6 +286,12 @@ func fillDisk(t *testing.T, w *world) {
 	l := limits()
 	l.FileSize = 2 << 20
 	w.stopped(t, l, sandbox.DiskLimit, "many", sharedDir, "32")
+}
+
+func fillClosed(t *testing.T, w *world) {
+	l := limits()
+	l.FileSize = 2 << 20
+	w.stopped(t, l, sandbox.DiskLimit, "closed", sharedDir, "32")
 }
 
 func nestFolders(t *testing.T, w *world) {

@@ -80,10 +80,17 @@ const (
 	secretText  = "the server's own data"
 )
 
-// build compiles the attacker and returns its folder: with the test's own
+// AttackerVariable names the attacker's folder in the environment of a test that
+// runs as a user who cannot build it.
+const AttackerVariable = "SANDBOX_TEST_ATTACKER"
+
+// Attacker compiles the attacker and returns its folder: with the test's own
 // binary, the race detector's memory would count against the limits.
-func build(t *testing.T) string {
+func Attacker(t *testing.T) string {
 	t.Helper()
+	if dir := os.Getenv(AttackerVariable); dir != "" {
+		return dir
+	}
 	dir := Folder(t)
 	cmd := exec.Command("go", "build", "-o", dir, "github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest/attacker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")

@@ -114,6 +114,29 @@ func nest(args []string) error {
 	return fmt.Errorf("nobody minds yet")
 }
 
+// closed fills folders and takes away the right to look into them: dir, megabytes.
+func closed(args []string) error {
+	most, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	inner := filepath.Join(args[0], "closed")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		return err
+	}
+	for i := range most {
+		if err := os.WriteFile(filepath.Join(inner, fmt.Sprint(i)), make([]byte, 1<<20), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{inner, args[0]} {
+		if err := os.Chmod(dir, 0); err != nil {
+			return err
+		}
+	}
+	return forever()
+}
+
 // link plants links to a path outside: dir, path.
 func link(args []string) error {
 	for _, name := range []string{"reward.txt", "folder"} {

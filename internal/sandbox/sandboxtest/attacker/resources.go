@@ -119,6 +119,13 @@ func memfd(args []string) error {
 	})
 }
 
+// priority makes the kernel end others first when memory runs out.
+func priority([]string) error {
+	return each([]string{"-1000", "0", "500"}, func(score string) error {
+		return os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0o600)
+	})
+}
+
 // fill writes to folders that are memory: bytes, folders...
 func fill(args []string) error {
 	most, err := strconv.Atoi(args[0])

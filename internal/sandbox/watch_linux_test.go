@@ -1,0 +1,30 @@
+package sandbox
+
+import "testing"
+
+// TestLostTo wants a program blamed for a machine without memory only if it took
+// most of it.
+func TestLostTo(t *testing.T) {
+	const mib = 1 << 20
+	with := func(available int64) machine { return machine{total: 8 << 30, available: available * mib} }
+	tests := []struct {
+		name          string
+		before, now   machine
+		memory        int64
+		blamed, short bool
+	}{
+		{"it took nearly all", with(2000), with(200), 1700 * mib, true, true},
+		{"it took little", with(2000), with(200), 100 * mib, false, true},
+		{"there was none before", with(200), with(190), 10 * mib, false, true},
+		{"there is more than before", with(240), with(250), 10 * mib, false, true},
+		{"there is enough", with(2000), with(300), 1700 * mib, true, false},
+	}
+	for _, test := range tests {
+		if got := test.before.lostTo(test.memory, test.now); got != test.blamed {
+			t.Errorf("%s: blamed %t, want %t", test.name, got, test.blamed)
+		}
+		if got := test.now.isShort(); got != test.short {
+			t.Errorf("%s: short %t, want %t", test.name, got, test.short)
+		}
+	}
+}
