@@ -12,9 +12,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
 // examineSettings looks at what stands outside of the database.
