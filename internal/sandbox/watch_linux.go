@@ -83,12 +83,7 @@ func (w *watch) lookAtProcesses() Limit {
 	for _, pid := range pids {
 		all.add(pid)
 	}
-	memory := all.memory
-	if memory > w.limits.Memory { // what is shared was counted several times
-		memory = sharesOf(pids)
-	}
-	w.peak = max(w.peak, memory)
-	over := w.lookAtMemory(memory, pids)
+	over := w.lookAtMemory(all.memory, pids)
 	switch {
 	case over != "":
 		return over
@@ -108,20 +103,25 @@ func (w *watch) lookAtMemory(memory int64, pids []string) Limit {
 	if over := w.killed(); over != "" {
 		return over
 	}
-	memory += w.netlinkQueues()
 	now := readMachine()
 	// What others give back must not hide what this program takes.
 	w.before.hidden = min(w.before.hidden, now.hidden)
-	grown, unclear := int64(0), false
+	kernel, tcp, grown := w.netlinkQueues(), int64(0), int64(0)
 	if w.group != nil {
-		memory += w.group.uncounted()
+		kernel += w.group.uncounted()
 	} else {
-		sockets, tcp := w.socketBuffers()
-		memory += sockets + pageTables(pids)
+		var sockets int64
+		sockets, tcp = w.socketBuffers()
+		kernel += sockets + pageTables(pids)
 		grown = now.hidden - w.before.hidden
-		unclear = memory+tcp > w.limits.Memory || grown > max(w.limits.Memory, noise)
 	}
+	if memory+kernel+tcp > w.limits.Memory { // what is shared was counted several times
+		memory = sharesOf(pids)
+	}
+	w.peak = max(w.peak, memory)
+	memory += kernel
 	alone := !w.others()
+	unclear := memory+tcp > w.limits.Memory || grown > max(w.limits.Memory, noise)
 	switch {
 	case memory > w.limits.Memory, unclear && alone:
 		return MemoryLimit
