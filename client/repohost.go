@@ -15,7 +15,7 @@ type RepoInstallation struct {
 	InstallationID int64     `json:"installation_id"`
 	AccountLogin   string    `json:"account_login"`
 	AccountType    string    `json:"account_type"` // User or Organization
-	Suspended      bool      `json:"suspended"` // also while the account is not the organisation's
+	Suspended      bool      `json:"suspended"`    // also while the account is not the organisation's
 	HasToken       bool      `json:"has_token"`
 	CreatedAt      time.Time `json:"created_at"`
 	UpdatedAt      time.Time `json:"updated_at"`
