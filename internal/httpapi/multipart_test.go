@@ -125,7 +125,7 @@ func TestFormWithoutDisk(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	f := newFrame(t, nil, mountForms)
 	contentType, body := form(t, "file", strings.Repeat("f", 3<<20))
-	if got := f.uploadForm(t, contentType, body); got.status != 500 || !strings.Contains(string(got.body), "Internal error") {
+	if got := f.uploadForm(t, contentType, body); got.status != 500 || !strings.Contains(got.body, "Internal error") {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
