@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -25,6 +26,9 @@ func (s *Service) streamVersions(ctx context.Context, e Entry, own bool, head an
 	first, err := all.next(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if len(first) == 0 { // every entry has a version: this one was deleted since it was read
+		return nil, fault.New(fault.NotFound, "Registry entry not found")
 	}
 	start, err := json.Marshal(head)
 	if err != nil {
