@@ -50,9 +50,13 @@ func TestExpensive(t *testing.T) {
 			worst, probes := probe.stop()
 			t.Logf("%d requests, %d at once, to %d operations, %d pages and %d public paths; statuses %v (0: connection closed)",
 				e.sent.Load(), e.atOnce, len(e.operations), len(e.pages), len(e.public()), e.statuses)
-			t.Logf("peak memory %d MiB of %d (%s); /healthz: %d probes, slowest %s",
-				cage.peak(t, p)>>20, memoryLimit>>20, cage, probes, worst.Round(time.Millisecond))
-			if peak := cage.peak(t, p); peak > memoryLimit {
+			peak := residentPeak(t, p)
+			t.Logf("at most %d MiB resident, limit %d MiB (%s); /healthz: %d probes, slowest %s",
+				peak>>20, memoryLimit>>20, cage, probes, worst.Round(time.Millisecond))
+			// In a control group the kernel keeps the limit: a server over it is killed.
+			// Resident are also pages of the binary and of the database's files,
+			// which the kernel takes back at will and does not count.
+			if cage.dir == "" && peak > memoryLimit {
 				t.Errorf("the server took %d MiB, over its limit of %d", peak>>20, memoryLimit>>20)
 			}
 			if *expensive && worst > time.Second {
@@ -436,8 +440,8 @@ func (c *cage) env() []string {
 	return []string{fmt.Sprintf("GOMEMLIMIT=%d", c.limit*9/10)}
 }
 
-// peak is the most memory that the server has had.
-func (c *cage) peak(t *testing.T, p *process) int64 {
+// residentPeak is the most memory that the server has had.
+func residentPeak(t *testing.T, p *process) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.running.PID()))
 	if err != nil {
