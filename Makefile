@@ -47,7 +47,7 @@ torture: setup ## Kill everything under load and count what is lost; ARGS="-for 
 
 .PHONY: matrix
 matrix: setup ## Ask every route as everybody who might, and print how many cells that were
-	@scripts/with-postgres go test -v -count=1 -run '^TestIsolationMatrix$$' ./internal/app
+	@scripts/with-postgres go test -v -count=1 -run '^TestIsolationMatrix' ./internal/app
 
 .PHONY: mutate
 mutate: setup ## Send 100,000 broken requests to each database's server; ARGS="-mutations 5000 -mutation-seed 7"
