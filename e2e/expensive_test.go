@@ -20,7 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -176,6 +179,11 @@ func (e *expense) flood(o operation, header http.Header) {
 			}
 			r := o.row.Request(e, o.route, things)
 			v.grow(&r)
+			if o.route.Path == "/api/v1/repohost/webhook" { // without a signature nothing of it would be read
+				r.Header.Set(host.EventHeader, "push")
+				r.Header.Set(host.DeliveryHeader, uuid.NewString())
+				r.Header.Set(host.SignatureHeader, host.Sign(hookSecret, r.Body))
+			}
 			return r
 		}, header)
 		if !*expensive && v.name != "good" {
