@@ -15,11 +15,11 @@ func TestRulesBite(t *testing.T) {
 		want             string // part of the only problem; "" for none
 	}{
 		{"down", "internal/alerts/a.go", imports(m + "store"), upwardImports, ""},
-		{"down to the shared noun", "internal/alerts/a.go", imports(m + "skills"), upwardImports, ""},
+		{"along an edge", "internal/alerts/a.go", imports(m + "registry"), upwardImports, ""},
+		{"against an edge", "internal/skills/a.go", imports(m + "alerts"), upwardImports, "both are a capability"},
+		{"where no edge is", "internal/alerts/a.go", imports(m + "sources"), upwardImports, "add the edge to edges"},
 		{"up", "internal/store/a.go", imports(m + "alerts"), upwardImports, "internal/store (the platform) imports internal/alerts (a capability)"},
-		{"up from the shared noun", "internal/skills/a.go", imports(m + "alerts"), upwardImports, "imports point down"},
 		{"up from below a room", "internal/host/github/a.go", imports(m + "registry"), upwardImports, "imports point down"},
-		{"sideways", "internal/alerts/a.go", imports(m + "registry"), upwardImports, "both are a capability"},
 		{"sideways in the platform", "internal/auth/a.go", imports(m + "httpapi"), upwardImports, ""},
 		{"sideways in the base", "internal/fault/a.go", imports(m + "stats"), upwardImports, "both are the base"},
 		{"sideways in a test", "internal/alerts/a_test.go", imports(m + "registry"), upwardImports, ""},

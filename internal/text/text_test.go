@@ -1,0 +1,51 @@
+package text_test
+
+import (
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+func TestShortening(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    func(string, int) string
+		in   string
+		n    int
+		want string
+	}{
+		{"truncate/fits", text.Truncate, "naïve", 6, "naïve"},
+		{"truncate/half a character", text.Truncate, "naïve", 3, "na"},
+		{"truncate/nothing", text.Truncate, "ï", 1, ""},
+		{"truncate/zero", text.Truncate, "a", 0, ""},
+		{"truncate/invalid bytes only", text.Truncate, "\x80\x80\x80", 2, ""},
+		{"runes/fits", text.TruncateRunes, "naïve", 5, "naïve"},
+		{"runes/cut", text.TruncateRunes, "naïve", 3, "naï"},
+		{"runes/zero", text.TruncateRunes, "naïve", 0, ""},
+		{"tail/fits", text.Tail, "naïve", 6, "naïve"},
+		{"tail/half a character", text.Tail, "naïve", 3, "ve"},
+		{"ellipsis/fits", text.Ellipsis, "naïve", 5, "naïve"},
+		{"ellipsis/cut", text.Ellipsis, "naïve", 4, "naï…"},
+		{"ellipsis bytes/fits", text.EllipsisBytes, "naïve", 6, "naïve"},
+		{"ellipsis bytes/cut", text.EllipsisBytes, "naïveté", 7, "naï…"},
+	} {
+		if got := c.f(c.in, c.n); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCleaning(t *testing.T) {
+	if got, want := text.OneLine("  a\n\tb\u00a0 c "), "a b c"; got != want {
+		t.Errorf("OneLine: got %q, want %q", got, want)
+	}
+	for in, want := range map[string]string{"ok ï": "ok ï", "a\x00b": "a\uFFFDb", "a\xff\xfeb": "a\uFFFDb"} {
+		got := text.Clean(in)
+		if got != want || !text.Valid(got) {
+			t.Errorf("Clean(%q): got %q, want %q", in, got, want)
+		}
+		if text.Valid(in) != (in == want) || text.ValidBytes([]byte(in)) != (in == want) {
+			t.Errorf("Valid(%q): got %v", in, text.Valid(in))
+		}
+	}
+}
