@@ -19,7 +19,7 @@ const tempGrace = time.Hour
 
 func (p *parts) scheduleUpkeep() {
 	jobs.Handle(p.queue, func(ctx context.Context, _ upkeepArgs) error {
-		_, uploads := p.blobs.Sweep(ctx, tempGrace)
+		_, uploads := p.blobs.RemoveParts(ctx, tempGrace)
 		_, trials := p.evals.Packages.Sweep()
 		return errors.Join(uploads, trials, p.auth.Sweep(ctx), p.api.Sweep(ctx), p.audit.Sweep(ctx))
 	})

@@ -50,9 +50,9 @@ type Bucket interface {
 	// Check reports whether the bucket can be used now.
 	Check(ctx context.Context) error
 
-	// Sweep removes what unfinished puts left behind more than grace ago, and
-	// returns how many there were.
-	Sweep(ctx context.Context, grace time.Duration) (int, error)
+	// RemoveParts removes the partial files that interrupted puts left behind
+	// more than minAge ago, and returns how many there were.
+	RemoveParts(ctx context.Context, minAge time.Duration) (int, error)
 }
 
 // Info describes a blob.

@@ -112,7 +112,7 @@ func (f *Files) putIn(dir *os.Root, key string, r io.Reader) error {
 		err = dir.Rename(part, path.Base(key))
 	}
 	if err != nil {
-		_ = dir.Remove(part) // Sweep gets what cannot be removed now.
+		_ = dir.Remove(part) // RemoveParts gets what cannot be removed now
 		return fault.Disk(err)
 	}
 	f.hot.remove(key)
@@ -346,15 +346,15 @@ func (f *Files) Check(context.Context) (err error) {
 	return errors.Join(writePart(dir, part, strings.NewReader("check")), dir.Remove(part))
 }
 
-// Sweep implements Bucket.
-func (f *Files) Sweep(ctx context.Context, grace time.Duration) (removed int, err error) {
-	defer fault.Wrap(&err, "sweep blobs")
+// RemoveParts implements Bucket.
+func (f *Files) RemoveParts(ctx context.Context, minAge time.Duration) (removed int, err error) {
+	defer fault.Wrap(&err, "remove partial blobs")
 	err = fs.WalkDir(f.root.FS(), objectDir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, partSuffix) {
 			return errors.Join(err, ctx.Err())
 		}
 		stat, err := entry.Info()
-		if err == nil && time.Since(stat.ModTime()) > grace {
+		if err == nil && time.Since(stat.ModTime()) > minAge {
 			err = f.root.Remove(name)
 			if err == nil {
 				removed++

@@ -235,8 +235,8 @@ func (s *s3) Check(ctx context.Context) (err error) {
 	return nil
 }
 
-// Sweep implements Bucket. A put of one request leaves nothing behind.
-func (s *s3) Sweep(context.Context, time.Duration) (int, error) { return 0, nil }
+// RemoveParts implements Bucket. A put of one request leaves nothing behind.
+func (s *s3) RemoveParts(context.Context, time.Duration) (int, error) { return 0, nil }
 
 func s3Info(key string, object minio.ObjectInfo) Info {
 	return Info{Key: key, Size: object.Size, Modified: object.LastModified.UTC()}

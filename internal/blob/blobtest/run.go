@@ -36,7 +36,9 @@ func Run(t *testing.T, newBucket func(t *testing.T) blob.Bucket) {
 		"content":            testContent,
 		"concurrent content": testConcurrentContent,
 		"hashed content":     testHashedContent,
-		"check and sweep":    testCheckAndSweep,
+		"check and parts":    testCheckAndParts,
+		"sweep":              testSweep,
+		"sweep in batches":   testSweepInBatches,
 		"signed URL":         testSignedURL,
 		"tampered URL":       testTamperedURL,
 		"expired URL":        testExpiredURL,
@@ -373,7 +375,7 @@ func testHashedContent(t *testing.T, b blob.Bucket) {
 	if got := get(t, b, blob.ContentKey(name)); got != body {
 		t.Errorf("got %q after a removal, want %q", got, body)
 	}
-	if left, err := b.Sweep(t.Context(), -time.Minute); err != nil || left != 0 {
+	if left, err := b.RemoveParts(t.Context(), -time.Minute); err != nil || left != 0 {
 		t.Errorf("kept content left %d files behind (%v)", left, err)
 	}
 }
@@ -404,13 +406,13 @@ func testConcurrentContent(t *testing.T, b blob.Bucket) {
 	}
 }
 
-func testCheckAndSweep(t *testing.T, b blob.Bucket) {
+func testCheckAndParts(t *testing.T, b blob.Bucket) {
 	put(t, b, "key", "body")
 	if err := b.Check(t.Context()); err != nil {
 		t.Errorf("Check = %v", err)
 	}
-	if removed, err := b.Sweep(t.Context(), 0); err != nil || removed != 0 {
-		t.Errorf("Sweep = %d, %v, want 0, nil", removed, err)
+	if removed, err := b.RemoveParts(t.Context(), 0); err != nil || removed != 0 {
+		t.Errorf("RemoveParts = %d, %v, want 0, nil", removed, err)
 	}
 	if diff := cmp.Diff([]string{"key"}, list(t, b, "")); diff != "" {
 		t.Error(diff)
