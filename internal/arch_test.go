@@ -30,6 +30,7 @@ var layers = []layer{
 	{"the command", []string{"cmd/whetstone"}},
 	{"the command line", []string{"internal/cli"}},
 	{"the wiring", []string{"internal/app"}},
+	{"the doctor", []string{"internal/doctor"}},
 	{"the settings", []string{"internal/config"}},
 	{"the demo", []string{"internal/demo"}},
 	{"the pages", []string{"internal/web"}},
@@ -41,7 +42,7 @@ var layers = []layer{
 	}},
 	{"the client", []string{"client"}},
 	{platform, []string{
-		"internal/access", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/exam", "internal/host", "internal/httpapi", "internal/install",
+		"internal/access", "internal/audit", "internal/auth", "internal/backup", "internal/blob", "internal/datadir", "internal/exam", "internal/host", "internal/httpapi", "internal/install",
 		"internal/jobs",
 		"internal/judge", "internal/notify", "internal/outbound", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",
@@ -102,8 +103,8 @@ type reservation struct {
 }
 
 var reservations = []reservation{
-	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/config", "internal/auth", "internal/alerts", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/config", "internal/auth", "internal/alerts", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

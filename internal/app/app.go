@@ -20,7 +20,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -56,11 +58,11 @@ type App struct {
 	config   config.Config
 	timeouts Timeouts
 	memory   int64
-	disk     *reserve
+	disk     *datadir.Reserve
 	log      *slog.Logger
 	keyring  *seal.Keyring
 	listener net.Listener
-	lock     dataLock
+	lock     datadir.Lock
 	// closing is closed when the process begins to stop, for answers that
 	// would not end by themselves.
 	closing chan struct{}
@@ -71,9 +73,7 @@ type App struct {
 // first organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
-	if a.disk = newReserve(o.Config, o.Log); a.disk != nil && o.Space != nil {
-		a.disk.space = o.Space
-	}
+	a.disk = &datadir.Reserve{Dir: o.Config.Data, Size: o.Config.ReserveBytes(), Space: o.Space, Log: o.Log}
 	var db *store.DB
 	defer func() {
 		if err != nil {
@@ -92,7 +92,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
 		return nil, fmt.Errorf("addr: %w", err)
 	}
-	a.lock.note(server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()})
+	a.lock.Describe(datadir.Server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()})
 	if a.parts, err = a.wire(ctx, db, o.Version); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,24 @@ func (a *App) close(db *store.DB) {
 	if db != nil {
 		_ = db.Close()
 	}
-	a.lock.release()
+	a.lock.Release()
+}
+
+// lockData locks the data folder if only one process may write what is in it:
+// SQLite, and blobs in files. Web processes that keep nothing there may share
+// the folder; the first of them gets the lock and with it the hooks of the
+// embedded code host, and the others get a lock that is not held.
+func lockData(ctx context.Context, c config.Config) (datadir.Lock, error) {
+	exclusive, hooks := c.KeepsData(), c.Has(config.Web) && c.Repohost == string(host.Git)
+	if !exclusive && !hooks {
+		return datadir.Lock{}, nil
+	}
+	if err := c.MakeData(); err != nil {
+		return datadir.Lock{}, err
+	}
+	const database = "whetstone.db"
+	datadir.RestrictPermissions(c.Data, database, database+"-wal", database+"-shm", database+".lock", "blobs", seal.FileName)
+	return datadir.Acquire(ctx, c.Data, exclusive)
 }
 
 // OpenDatabase opens the database and brings its schema up.
@@ -150,7 +167,7 @@ func (a *App) URL() string {
 
 // Run serves and works until ctx is done, then lets requests and jobs end.
 func (a *App) Run(ctx context.Context) error {
-	defer a.lock.release()
+	defer a.lock.Release()
 	defer a.parts.db.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.serve(ctx) })

@@ -111,8 +111,8 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	if o.Config.Repohost == string(host.Git) {
 		p.Repositories = git.Dir(o.Config.Data, string(o.Config.RepohostURL))
 	}
-	p.Referrers = referrers(p.DB)
-	keyring, err := findKey(o.Config.Data, o.Config.SecretKey)
+	p.Referrers = referrers()
+	keyring, err := seal.Load(o.Config.Data, string(o.Config.SecretKey))
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -134,11 +134,9 @@ func (s backupSigner) Verify(message []byte, signature string) error {
 	return s.Keyring.Verify(message, backupPurpose, signature)
 }
 
-// referrers are the capabilities that keep blobs.
-func referrers(db *store.DB) []backup.Referrer {
-	return []backup.Referrer{
-		&registry.Service{DB: db}, &sources.Service{DB: db}, &telemetry.Service{DB: db}, &evals.Service{DB: db},
-	}
+// referrers are the capabilities whose rows refer to blobs.
+func referrers() []backup.Referrer {
+	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &evals.Service{}}
 }
 
 // openBucket opens the bucket for who signs no URLs.

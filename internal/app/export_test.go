@@ -3,11 +3,9 @@ package app
 import (
 	"context"
 	"io"
-	"log/slog"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -45,18 +43,3 @@ func (a *App) SweepAudit(ctx context.Context) error { return a.parts.audit.Sweep
 
 // Auth is where tests make people and keys.
 func (a *App) Auth() *auth.Service { return a.parts.auth }
-
-// HasRoom reports whether a service with these settings writes on such a disk.
-func HasRoom(c config.Config, free, total uint64) bool {
-	r := newReserve(c, slog.New(slog.DiscardHandler))
-	if r != nil {
-		r.space = func(string) (uint64, uint64, error) { return free, total, nil }
-	}
-	return r.room()
-}
-
-// JudgeClock and JudgeDisk are what the doctor says of what a test cannot break.
-var (
-	JudgeClock = judgeClock
-	JudgeDisk  = judgeDisk
-)

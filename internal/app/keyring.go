@@ -16,13 +16,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// keyFile is the name of the file that has the key when no setting has it.
-const keyFile = "secret.key"
-
 // unlock finds the key that seals secrets, makes one on an installation that
 // has none, and seals with it what the database has otherwise.
 func unlock(ctx context.Context, db *store.DB, data string, setting config.Secret) (*seal.Keyring, error) {
-	keyring, err := findKey(data, setting)
+	keyring, err := seal.Load(data, string(setting))
 	if errors.Is(err, fs.ErrNotExist) {
 		keyring, err = makeKey(ctx, db, data)
 	}
@@ -37,24 +34,8 @@ func unlock(ctx context.Context, db *store.DB, data string, setting config.Secre
 	return keyring, keyProblem(err)
 }
 
-// findKey takes the key from the setting or the file; without either the error
-// is fs.ErrNotExist.
-func findKey(data string, setting config.Secret) (*seal.Keyring, error) {
-	var keyring *seal.Keyring
-	var err error
-	if setting != "" {
-		keyring, err = seal.New(string(setting))
-	} else {
-		keyring, err = seal.ReadFile(filepath.Join(data, keyFile))
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Invalid("secret-key", "secret-key: %s", err)
-	}
-	return keyring, err
-}
-
 func makeKey(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
-	path := filepath.Join(data, keyFile)
+	path := filepath.Join(data, seal.FileName)
 	sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +74,7 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 // keyProblem says what to do when the database was sealed with another key.
 func keyProblem(err error) error {
 	if errors.Is(err, seal.ErrKey) {
-		return fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; set --secret-key to that one, or put its file %s back into --data (every replica needs the same key)", keyFile).Because(err)
+		return fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; set --secret-key to that one, or put its file %s back into --data (every replica needs the same key)", seal.FileName).Because(err)
 	}
 	return err
 }
@@ -106,7 +87,7 @@ func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, 
 		return 0, err
 	}
 	defer db.Close()
-	keyring, err := findKey(d.Data, setting)
+	keyring, err := seal.Load(d.Data, string(setting))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, fault.Invalid("secret-key", "secret-key: there is no key yet; `whetstone serve` makes one")
 	}

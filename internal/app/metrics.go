@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -22,7 +23,7 @@ var (
 type stateCollector struct {
 	db    *store.DB
 	queue *jobs.Queue
-	disk  *reserve // nil: there is none
+	disk  *datadir.Reserve
 	log   *slog.Logger
 }
 
@@ -42,10 +43,10 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	stats := c.db.Stats()
 	gauge(dbDesc, float64(stats.Open), "open")
 	gauge(dbDesc, float64(stats.InUse), "in_use")
-	if c.disk != nil {
-		if free, total, err := c.disk.space(c.disk.dir); err == nil {
+	if c.disk.Size > 0 {
+		if free, reserved, err := c.disk.Usage(); err == nil {
 			gauge(diskDesc, float64(free), "free")
-			gauge(diskDesc, float64(c.disk.of(total)), "reserve")
+			gauge(diskDesc, float64(reserved), "reserve")
 		}
 	}
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -168,7 +167,7 @@ func TestQuota(t *testing.T) {
 		}
 		want(h.publish("/api/v1/registry", h.FirstKey, "2.0.0"), http.StatusCreated)
 
-		for _, f := range (&app.Doctor{Config: settings(t, h.flags...), Quick: true}).Examine(t.Context()) {
+		for _, f := range examine(t, settings(t, h.flags...)) {
 			if f.Check == "quota" && f.Status != exam.Good {
 				t.Errorf("the doctor finds %+v", f)
 			}

@@ -94,7 +94,7 @@ func TestNewerSchema(t *testing.T) {
 				defer db.Close()
 				storetest.Upgrade(t, db, store.Newest()+9, c.oldest)
 				s.wantStatus(t, "", c.status, "/readyz")
-				migrations := finding((&app.Doctor{Config: settings(t, flags...), Quick: true}).Examine(t.Context()), "migrations")
+				migrations := finding(examine(t, settings(t, flags...)), "migrations")
 				if c.status == http.StatusOK {
 					if err := s.stop(); err != nil {
 						t.Fatal(err)

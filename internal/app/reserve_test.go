@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -130,7 +132,12 @@ func TestReserveOf(t *testing.T) {
 		{[]string{"--disk-reserve", "2GiB"}, 1 << 30, 100 << 30, false},
 		{[]string{"--database-url", "postgres://elsewhere/w", "--blob-url", "s3://elsewhere"}, 0, 100 << 30, true},
 	} {
-		if got := app.HasRoom(settings(t, c.flags...), c.free, c.total); got != c.want {
+		settings := settings(t, c.flags...)
+		disk := datadir.Reserve{
+			Dir: settings.Data, Size: settings.ReserveBytes(), Log: slog.New(slog.DiscardHandler),
+			Space: func(string) (uint64, uint64, error) { return c.free, c.total, nil },
+		}
+		if got := disk.HasRoom(); got != c.want {
 			t.Errorf("%v, %d of %d bytes are free: %v, want %v", c.flags, c.free, c.total, got, c.want)
 		}
 	}

@@ -261,18 +261,18 @@ func TestSecretKeyFile(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a refused start made another key")
 	}
-	findings := (&app.Doctor{Config: settings(t, "--data", data), Quick: true}).Examine(t.Context())
+	findings := examine(t, settings(t, "--data", data))
 	if f := finding(findings, "secret key"); f.Status != exam.Broken || !strings.Contains(f.Message, "put it back or set --secret-key") {
 		t.Errorf("the doctor says %+v", f)
 	}
-	findings = (&app.Doctor{Config: settings(t, "--data", data, "--secret-key", sealtest.Key(0)), Quick: true}).Examine(t.Context())
+	findings = examine(t, settings(t, "--data", data, "--secret-key", sealtest.Key(0)))
 	if f := finding(findings, "secret key"); f.Status != exam.Broken || !strings.Contains(f.Message, "another key") {
 		t.Errorf("the doctor says of another key %+v", f)
 	}
 	if err := errors.Join(os.Rename(aside, path), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if f := finding((&app.Doctor{Config: settings(t, "--data", data), Quick: true}).Examine(t.Context()), "secret key"); f.Status != exam.Advice || !strings.Contains(f.Message, "chmod 600") {
+	if f := finding(examine(t, settings(t, "--data", data)), "secret key"); f.Status != exam.Advice || !strings.Contains(f.Message, "chmod 600") {
 		t.Errorf("the doctor says of an open file %+v", f)
 	}
 	restart(t, key, "--data", data)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
@@ -66,7 +65,7 @@ func TestUpgradeCountsBytes(t *testing.T) {
 		if want := int64(100 + 7 + 20 + 30 + 8); got.Used != want || err != nil {
 			t.Errorf("%d bytes are used, %v; want %d", got.Used, err, want)
 		}
-		for _, f := range (&app.Doctor{Config: c, Quick: true}).Examine(t.Context()) {
+		for _, f := range examine(t, c) {
 			if f.Check == "quota" && f.Status != exam.Good {
 				t.Errorf("the doctor finds %+v", f)
 			}

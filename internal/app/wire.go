@@ -80,7 +80,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 		return p, err
 	}
 	if p.queue, err = jobs.New(jobs.Options{
-		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics, Room: a.disk.room,
+		DB: db, Log: a.log.With("in", "jobs"), Metrics: metrics, Room: a.disk.HasRoom,
 		Workers: a.config.Workers, RunWorkers: a.config.RunWorkers, Drain: time.Duration(a.config.DrainTimeout),
 	}); err != nil {
 		return p, err
@@ -90,7 +90,7 @@ func (a *App) wire(ctx context.Context, db *store.DB, version string) (p parts, 
 	p.api = httpapi.New(httpapi.Options{
 		DB: db, Auth: p.auth, Metrics: metrics, Version: version, Log: a.log.With("in", "httpapi"),
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
-		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(), Room: a.disk.room,
+		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: a.config.Proxies(), Room: a.disk.HasRoom,
 	})
 	if err := a.capabilities(ctx, &p); err != nil {
 		return p, err
@@ -300,7 +300,7 @@ func (a *App) newHost(secret string) (host.Host, error) {
 			return nil, err
 		}
 		o := git.Options{Dir: git.Dir(c.Data, string(c.RepohostURL)), Program: program, URL: a.URL(), Secret: secret}
-		if !a.lock.held() || !c.Has(config.Web) {
+		if !a.lock.Held() || !c.Has(config.Web) {
 			o.URL = "" // hooks reach the process that has the data folder and answers
 		}
 		return git.New(o)

@@ -94,9 +94,9 @@ func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	doctor := &app.Doctor{Config: c.Config, Quick: c.Quick}
 	tell, done := p.doctorMeter()
-	doctor.Progress = tell
+	doctor := app.NewDoctor(c.Config)
+	doctor.Quick, doctor.Progress = c.Quick, tell
 	findings := doctor.Examine(ctx)
 	done()
 	err := p.print(findings, func(w io.Writer) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -41,6 +42,21 @@ func (d *Database) explain(err error) error {
 		return fault.Invalid("data", "data: the disk of folder %s is full: make room%s", d.Data, advice)
 	}
 	return fault.Invalid("data", "data: folder %s cannot be used: %s", d.Data, err)
+}
+
+// KeepsData reports whether this process writes SQLite or blobs in files, which
+// no other process may write at the same time.
+func (c *Config) KeepsData() bool {
+	return c.DatabaseURL == "" || strings.HasPrefix(string(c.DatabaseURL), "sqlite:") || c.BlobURL == ""
+}
+
+// ReserveBytes is the free space to keep on the disk of the data folder; 0 if
+// the service writes nothing there.
+func (c *Config) ReserveBytes() uint64 {
+	if c.DatabaseURL != "" && c.BlobURL != "" {
+		return 0
+	}
+	return uint64(c.DiskReserve) //nolint:gosec // it is not negative
 }
 
 // userName is who this process runs as.

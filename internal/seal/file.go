@@ -6,10 +6,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
-// ReadFile makes a keyring of what MakeFile wrote. A file that is not there is
-// fs.ErrNotExist.
+// FileName is the name of the file in the data folder that holds the key when
+// no setting does.
+const FileName = "secret.key"
+
+// Load returns the keys of the setting or, if that is empty, of the file in the
+// data folder. Without either the error is fs.ErrNotExist.
+func Load(dir, setting string) (*Keyring, error) {
+	var keyring *Keyring
+	var err error
+	if setting != "" {
+		keyring, err = New(setting)
+	} else {
+		keyring, err = ReadFile(filepath.Join(dir, FileName))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fault.Invalid("secret-key", "secret-key: %s", err)
+	}
+	return keyring, err
+}
+
+// ReadFile returns the key in a file that MakeFile wrote. If there is no file,
+// the error is fs.ErrNotExist.
 func ReadFile(path string) (*Keyring, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -22,8 +45,9 @@ func ReadFile(path string) (*Keyring, error) {
 	return k, nil
 }
 
-// MakeFile writes a fresh key that only this user can read, whole or not at
-// all. If another process was faster, its key stays.
+// MakeFile writes a random key to a file that only this user can read. The
+// write is atomic: a reader sees the whole key or no file. If another process
+// was faster, its key stays and the error is nil.
 func MakeFile(path string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -37,13 +61,5 @@ func MakeFile(path string) (err error) {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return fsync.Dir(filepath.Dir(path))
 }

@@ -1,6 +1,7 @@
-package app
+package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,26 +12,27 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
-// examineSettings looks at what stands outside of the database.
-func (d *Doctor) examineSettings(ctx context.Context) []exam.Finding {
+// checkSettings makes the checks that need no database.
+func (d *Doctor) checkSettings(ctx context.Context) []exam.Finding {
 	c := d.Config
-	findings := []exam.Finding{examineData(c), examineDisk(c), examineServer(c), examineAddress(c)}
+	findings := []exam.Finding{checkData(c), checkDisk(c), checkServer(c), checkPublicURL(c)}
 	if c.SMTPURL != "" {
-		findings = append(findings, examineMail(ctx, c))
+		findings = append(findings, checkMail(ctx, c))
 	}
 	if c.JudgeURL != "" {
-		findings = append(findings, examineReach(ctx, "judge", "judge-url", string(c.JudgeURL), nil))
+		findings = append(findings, checkReachable(ctx, "judge", "judge-url", string(c.JudgeURL)))
 	}
-	return append(findings, examineSandbox(ctx, c))
+	return append(findings, d.checkSandbox(ctx))
 }
 
-func examineData(c config.Config) exam.Finding {
+func checkData(c config.Config) exam.Finding {
 	if c.DatabaseURL != "" && c.BlobURL != "" {
 		return exam.Fine("data", "not needed: database and blobs are elsewhere")
 	}
@@ -52,24 +54,20 @@ func examineData(c config.Config) exam.Finding {
 	return exam.Fine("data", "%s", c.Data)
 }
 
-func examineDisk(c config.Config) exam.Finding {
-	free, total, err := diskSpace(c.Data)
+func checkDisk(c config.Config) exam.Finding {
+	free, total, err := datadir.Space(c.Data)
 	if os.IsNotExist(err) {
 		return exam.Fine("disk", "%s does not exist yet", c.Data)
 	}
 	if err != nil {
-		return exam.Warn("disk", "its space is not known: %s", err)
+		return exam.Warn("disk", "its free space is not known: %s", err)
 	}
-	kept := uint64(0)
-	if r := newReserve(c, nil); r != nil {
-		kept = r.of(total)
-	}
-	return judgeDisk(c.Data, free, total, kept)
+	return diskFinding(c.Data, free, total, datadir.ReserveOn(total, c.ReserveBytes()))
 }
 
-// judgeDisk fails when the next write may, or is refused because of the
-// reserve, and warns while there is time.
-func judgeDisk(where string, free, total, reserve uint64) exam.Finding {
+// diskFinding fails when the next write may fail, or is refused because of the
+// reserve, and warns while there is still time.
+func diskFinding(where string, free, total, reserve uint64) exam.Finding {
 	short := func(n uint64) string { return quota.Bytes(min(n, math.MaxInt64)).Short() } //nolint:gosec // no disk is larger
 	left := fmt.Sprintf("%s of %s are free at %s, and the reserve is %s", short(free), short(total), where, short(reserve))
 	switch {
@@ -83,22 +81,24 @@ func judgeDisk(where string, free, total, reserve uint64) exam.Finding {
 	return exam.Fine("disk", "%s", left)
 }
 
-// examineServer says which process has the data folder, and whether the hooks
-// of the embedded code host reach it.
-func examineServer(c config.Config) exam.Finding {
-	s, running := runningServer(c.Data)
+// checkServer finds the server that runs on the data folder, and checks that
+// the hooks of the embedded code host are sent to it.
+func checkServer(c config.Config) exam.Finding {
+	s, running := datadir.Running(c.Data)
 	if !running {
 		return exam.Fine("server", "none runs on %s", c.Data)
 	}
 	hooks, err := git.ReadHookConfig(git.HookConfigPath(git.Dir(c.Data, string(c.RepohostURL))))
 	if c.Repohost == string(host.Git) && err == nil && s.URL != "" && hooks.URL != s.URL {
-		return exam.Warn("server", "%s runs, and the hooks of the repositories reach %s: restart it, it writes its own address into hook.json", s, hooks.URL)
+		return exam.Warn("server", "%s runs, and the hooks of the repositories reach %s: restart it, "+
+			"it writes its own address into hook.json", s, hooks.URL)
 	}
 	return exam.Fine("server", "%s runs", s)
 }
 
-// examineAddress says when links would lead nowhere.
-func examineAddress(c config.Config) exam.Finding {
+// checkPublicURL warns when links would name an address that others cannot
+// reach.
+func checkPublicURL(c config.Config) exam.Finding {
 	if c.PublicURL != "" {
 		return exam.Fine("public-url", "%s", c.PublicURL)
 	}
@@ -106,31 +106,32 @@ func examineAddress(c config.Config) exam.Finding {
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return exam.Fine("public-url", "not set; links name %s, which only this machine reaches", c.Addr)
 	}
-	return exam.Warn("public-url", "not set, and the service listens on %s: links and downloads name an address that others may not reach; set --public-url", c.Addr)
+	return exam.Warn("public-url", "not set, and the service listens on %s: "+
+		"links and downloads name an address that others may not reach; set --public-url", c.Addr)
 }
 
-func examineMail(ctx context.Context, c config.Config) exam.Finding {
+func checkMail(ctx context.Context, c config.Config) exam.Finding {
 	if c.MailFrom == "" {
 		return exam.Fail("mail", "there is a mail server and no sender; set --mail-from")
 	}
-	return examineReach(ctx, "mail", "smtp-url", string(c.SMTPURL), map[string]string{"smtp": "587", "smtps": "465"})
+	return checkReachable(ctx, "mail", "smtp-url", string(c.SMTPURL))
 }
 
-const reachTimeout = 5 * time.Second
+// dialTimeout bounds a TCP connection to a server that a setting names.
+const dialTimeout = 5 * time.Second
 
-// examineReach connects to a server that a setting names, and says nothing to
-// it.
-func examineReach(ctx context.Context, check, setting, raw string, ports map[string]string) exam.Finding {
+var defaultPorts = map[string]string{"http": "80", "https": "443", "smtp": "587", "smtps": "465"}
+
+// checkReachable connects to the server that a setting names, and sends
+// nothing.
+func checkReachable(ctx context.Context, check, setting, raw string) exam.Finding {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return exam.Fail(check, "--%s is not a URL", setting)
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443", "smtp": ports["smtp"], "smtps": ports["smtps"]}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), defaultPorts[u.Scheme])
 	address := net.JoinHostPort(u.Hostname(), port)
-	conn, err := (&net.Dialer{Timeout: reachTimeout}).DialContext(ctx, "tcp", address)
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return exam.Fail(check, "%s does not answer: %s; check --%s and the network", address, err, setting)
 	}
@@ -138,12 +139,12 @@ func examineReach(ctx context.Context, check, setting, raw string, ports map[str
 	return exam.Fine(check, "%s answers", address)
 }
 
-// examineSandbox says what holds foreign programs back. Only some eval cases
-// need it, so a machine without one is not broken.
-func examineSandbox(ctx context.Context, c config.Config) exam.Finding {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// checkSandbox reports which restrictions the sandbox enforces on foreign
+// programs. Only some eval cases need one, so a missing sandbox is a warning.
+func (d *Doctor) checkSandbox(ctx context.Context) exam.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	s, err := newSandbox(c, nil)
+	s, err := d.OpenSandbox()
 	if err != nil {
 		return exam.Fail("sandbox", "%s", err)
 	}

@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -10,14 +10,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// examineSecretKey says whether the key opens what the database has sealed.
-func examineSecretKey(ctx context.Context, c config.Config, db *store.DB) exam.Finding {
+// checkSecretKey tries the secret key on what the database has sealed.
+func checkSecretKey(ctx context.Context, c config.Config, db *store.DB) exam.Finding {
 	const check = "secret key"
-	keyring, err := findKey(c.Data, c.SecretKey)
-	path := filepath.Join(c.Data, keyFile)
+	keyring, err := seal.Load(c.Data, string(c.SecretKey))
+	path := filepath.Join(c.Data, seal.FileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
 		if err == nil && !sealed {

@@ -1,10 +1,10 @@
-package app
+package datadir
 
 import "golang.org/x/sys/unix"
 
-// diskSpace is how much an ordinary user may still write at a path, and how
-// much there is in all.
-func diskSpace(path string) (free, total uint64, err error) {
+// Space returns how many bytes an unprivileged user may still write at a path,
+// and the size of its file system.
+func Space(path string) (free, total uint64, err error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(path, &stat); err != nil {
 		return 0, 0, err

@@ -1,0 +1,200 @@
+// Package doctor checks an installation for what is wrong with it, and says
+// what to do: settings, disk, database, schema, secret key, tables, jobs and
+// blobs. It owns no tables, and changes nothing but a probe blob, which it
+// deletes again.
+package doctor
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Doctor checks an installation from outside, whether it is running or not.
+type Doctor struct {
+	Config config.Config
+	// Checkers own the tables to check, and Referrers the blobs.
+	Checkers  []Checker
+	Referrers []backup.Referrer
+	// OpenBlobs and OpenSandbox open what the settings name.
+	OpenBlobs   func(context.Context) (blob.Bucket, error)
+	OpenSandbox func() (sandbox.Sandbox, error)
+	// Quick skips reading the content of blobs, and SQLite's full integrity
+	// check.
+	Quick bool
+	// Progress, if not nil, is called with the number of blobs and bytes read
+	// so far.
+	Progress func(blobs, bytes int64)
+}
+
+// A Checker owns tables and knows what must hold in them.
+type Checker interface {
+	Check(ctx context.Context, q store.Querier) ([]exam.Finding, error)
+}
+
+// checkTimeout bounds a check whose duration does not depend on the amount of
+// data.
+const checkTimeout = 30 * time.Second
+
+// Examine makes all checks. Those that need the database or its tables are
+// skipped if it cannot be opened or has a schema that this binary does not know.
+func (d *Doctor) Examine(ctx context.Context) []exam.Finding {
+	findings := d.checkSettings(ctx)
+	// Opening a missing SQLite database would create it.
+	if path, ok := strings.CutPrefix(d.Config.URL(), "sqlite:"); ok {
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			return append(findings, exam.Warn("database", "%s does not exist yet; `whetstone serve` makes it", path))
+		}
+	}
+	opening, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	db, err := store.Open(opening, store.Options{URL: d.Config.URL(), MaxConns: 4})
+	if err != nil {
+		return append(findings, exam.Fail("database", "cannot be opened: %s; check --database-url and --data", err))
+	}
+	defer db.Close()
+	findings = append(findings, d.checkDatabase(ctx, db))
+	schema, known := checkSchema(ctx, db)
+	findings = append(findings, schema)
+	if !known {
+		return findings // the checks below read tables that may be missing
+	}
+	findings = append(findings, checkClock(ctx, db))
+	findings = append(findings, checkOrgs(ctx, d.Config, db)...)
+	findings = append(findings, checkSecretKey(ctx, d.Config, db))
+	findings = append(findings, d.checkTables(ctx, db)...)
+	findings = append(findings, checkJobs(ctx, db)...)
+	return append(findings, d.checkBlobs(ctx, db)...)
+}
+
+func (d *Doctor) checkDatabase(ctx context.Context, db *store.DB) exam.Finding {
+	wrong, err := db.Verify(ctx, d.Quick)
+	switch {
+	case err != nil:
+		return exam.Fail("database", "cannot be read: %s; restore a backup", err)
+	case len(wrong) > 0:
+		return exam.Fail("database", "%s is damaged: %s; stop the service and restore a backup",
+			db.Dialect().Name(), strings.Join(wrong, "; "))
+	}
+	return exam.Fine("database", "%s answers", db.Dialect().Name())
+}
+
+// checkSchema also reports whether this binary knows the tables.
+func checkSchema(ctx context.Context, db *store.DB) (_ exam.Finding, known bool) {
+	var version int64
+	err := db.Snapshot(ctx, func(tx *store.Tx) (err error) {
+		version, err = tx.SchemaVersion(ctx)
+		return err
+	})
+	if err == nil {
+		err = db.CheckSchema(ctx)
+	}
+	switch newest := store.Newest(); {
+	case fault.Is(err, fault.Conflict):
+		return exam.Fail("migrations", "%s", err), false
+	case err != nil:
+		return exam.Fail("migrations", "cannot be read: %s", err), false
+	case version < newest:
+		return exam.Warn("migrations", "the schema %d is older than this binary's %d; "+
+			"`whetstone serve` or `whetstone migrate` brings it up to date", version, newest), false
+	case version > newest:
+		return exam.Warn("migrations", "the schema %d is newer than this binary's %d, which still works with it; "+
+			"upgrade this binary, too", version, newest), true
+	}
+	return exam.Fine("migrations", "the schema is up to date (%d)", version), true
+}
+
+// checkOrgs counts the organisations. Where several share a server, it warns
+// that one may claim an account of the code host that belongs to another.
+func checkOrgs(ctx context.Context, c config.Config, db *store.DB) []exam.Finding {
+	const check, claims = "organisations", "repohost-claims"
+	orgs, err := (&auth.Service{DB: db}).Orgs(ctx)
+	if err != nil {
+		return []exam.Finding{
+			exam.Fail(check, "cannot be read: %s", err),
+			exam.Fail(claims, "the organisations cannot be read: %s", err),
+		}
+	}
+	count := exam.Fine(check, "%d", len(orgs))
+	if len(orgs) == 0 {
+		count = exam.Warn(check, "none yet; `whetstone serve` makes the first and prints its key")
+	}
+	switch {
+	case c.RepohostClaims == config.ClaimsOperator:
+		return []exam.Finding{count, exam.Fine(claims, "the operator assigns accounts of the code host to organisations")}
+	case len(orgs) > 1:
+		return []exam.Finding{count, exam.Warn(claims, "%d organisations share this server, and an account of the code host "+
+			"goes to the first that binds it; set --repohost-claims operator and assign the accounts: "+
+			"`whetstone repohost allow ORG ACCOUNT`", len(orgs))}
+	}
+	return []exam.Finding{count, exam.Fine(claims, "one organisation may bind every account of the code host")}
+}
+
+// checkTables runs the checkers in one snapshot, so that they do not mistake
+// concurrent writes for inconsistencies.
+func (d *Doctor) checkTables(ctx context.Context, db *store.DB) (findings []exam.Finding) {
+	err := db.Snapshot(ctx, func(tx *store.Tx) error {
+		for _, owner := range d.Checkers {
+			found, err := owner.Check(ctx, tx)
+			if err != nil {
+				return err
+			}
+			findings = append(findings, found...)
+		}
+		return nil
+	})
+	if err != nil {
+		findings = append(findings, exam.Fail("tables", "cannot be checked: %s", err))
+	}
+	return findings
+}
+
+func checkJobs(ctx context.Context, db *store.DB) []exam.Finding {
+	queue, err := jobs.New(jobs.Options{DB: db, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return []exam.Finding{exam.Fail("jobs", "%s", err)}
+	}
+	findings, err := queue.Check(ctx)
+	if err != nil {
+		return []exam.Finding{exam.Fail("jobs", "cannot be counted: %s", err)}
+	}
+	return findings
+}
+
+func checkClock(ctx context.Context, db *store.DB) exam.Finding {
+	there, err := db.Clock(ctx)
+	if err != nil {
+		return exam.Fail("clock", "the database's clock cannot be read: %s", err)
+	}
+	return clockFinding("the database's", time.Until(there))
+}
+
+// The clock skew from which the doctor warns, and from which sign-ins,
+// signatures and schedules break.
+const (
+	clockSkewWarning = 10 * time.Second
+	clockSkewBroken  = 2 * time.Minute
+)
+
+func clockFinding(whose string, skew time.Duration) exam.Finding {
+	const advice = "this machine's clock and %s differ by %s; let both follow a time server"
+	switch skew = skew.Abs(); {
+	case skew > clockSkewBroken:
+		return exam.Fail("clock", advice, whose, skew.Round(time.Second))
+	case skew > clockSkewWarning:
+		return exam.Warn("clock", advice, whose, skew.Round(time.Second))
+	}
+	return exam.Fine("clock", "agrees with %s", whose)
+}
