@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
-	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -196,27 +195,4 @@ func (p repoPublisher) Publish(ctx context.Context, r repohost.Release) (repohos
 		Latest: r.Latest, AnyVersion: r.AnyVersion,
 	})
 	return repohost.Published{Version: v.Version, At: v.PushedAt, Made: made}, err
-}
-
-// proposalFinder lets proposals read what signals say.
-type proposalFinder struct{ *signals.Service }
-
-func (f proposalFinder) Findings(ctx context.Context, orgID string) ([]proposals.Finding, error) {
-	found, err := f.Service.Findings(ctx, orgID)
-	findings := make([]proposals.Finding, len(found))
-	for i, finding := range found {
-		findings[i] = proposals.Finding(finding)
-	}
-	return findings, err
-}
-
-// proposalDescriber lets proposals quote a skill's description.
-type proposalDescriber struct{ *registry.Service }
-
-func (d proposalDescriber) Description(ctx context.Context, orgID, skillName string) (string, error) {
-	listed, _, err := d.List(ctx, orgID, registry.Filter{Name: skillName, Limit: 1})
-	if err != nil || len(listed) == 0 {
-		return "", err
-	}
-	return listed[0].Description, nil
 }

@@ -151,10 +151,8 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 	}
 	p.community = &community.Service{DB: p.db, Quota: p.quota, Secret: secret}
 	p.signals = &signals.Service{DB: p.db, Secret: secret, MinContributors: a.config.SignalsMinContributors}
-	p.proposals = &proposals.Service{
-		DB: p.db, Jobs: p.queue, Finder: proposalFinder{p.signals}, Describer: proposalDescriber{p.registry},
-	}
-	p.signals.Watcher = p.proposals
+	p.proposals = &proposals.Service{DB: p.db, Jobs: p.queue, Signals: p.signals, Registry: p.registry}
+	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 	p.evals.Proposer = evalProposals{p.proposals}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,10 +20,14 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/signals"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -33,30 +38,9 @@ type world struct {
 	db        *store.DB
 	queue     *jobs.Queue
 	auth      *auth.Service
+	registry  *registry.Service
 	proposals *proposals.Service
 	api       *httpapi.API
-}
-
-// finder hands signals' findings over.
-type finder struct{ *signals.Service }
-
-func (f finder) Findings(ctx context.Context, orgID string) ([]proposals.Finding, error) {
-	all, err := f.Service.Findings(ctx, orgID)
-	out := make([]proposals.Finding, len(all))
-	for i, found := range all {
-		out[i] = proposals.Finding(found)
-	}
-	return out, err
-}
-
-// describer knows one skill's description.
-type describer struct{}
-
-func (describer) Description(_ context.Context, _, skill string) (string, error) {
-	if skill == "pdf" {
-		return "Reads PDF files", nil
-	}
-	return "", nil
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
@@ -67,9 +51,16 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	if w.queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
+	blobs, err := blob.Open(t.Context(), blob.Options{
+		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "http://127.0.0.1" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.registry = &registry.Service{DB: db, Blobs: blobs, Jobs: w.queue, Skills: &skills.Service{DB: db, Window: 30}, Log: log}
 	counts := &signals.Service{DB: db, Secret: []byte("test")}
-	w.proposals = &proposals.Service{DB: db, Jobs: w.queue, Finder: finder{counts}, Describer: describer{}}
-	counts.Watcher = w.proposals
+	w.proposals = &proposals.Service{DB: db, Jobs: w.queue, Signals: counts, Registry: w.registry}
+	counts.Watcher, counts.Proposals = w.proposals, w.proposals
 	w.proposals.Register()
 	w.api = httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	counts.Mount(w.api)
@@ -181,6 +172,24 @@ func (c *client) miss(skill string, sessions, cohorts int) {
 	}
 }
 
+// publish adds a skill with this description to the registry.
+func (c *client) publish(name, description string) {
+	c.t.Helper()
+	text := "---\nname: " + name + "\ndescription: " + description + "\n---\n# " + name + "\n"
+	var archive bytes.Buffer
+	folder := fstest.MapFS{"SKILL.md": {Data: []byte(text)}}
+	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}
+	if _, err := skillpkg.Pack(c.t.Context(), folder, &archive, options); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, _, err := c.w.registry.Create(c.t.Context(), registry.Publication{
+		OrgID: c.org.ID, UserID: c.id, Name: name, Type: registry.TypeSkill, Visibility: registry.Org, Version: "1.0.0",
+		Source: registry.FromCLI, Archive: bytes.NewReader(archive.Bytes()), Size: int64(archive.Len()),
+	}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func (c *client) generate() {
 	c.t.Helper()
 	if err := c.w.proposals.Generate(c.t.Context(), c.org.ID); err != nil {
@@ -192,6 +201,7 @@ func TestGate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org()
+		c.publish("pdf", "Reads PDF files")
 		c.miss("pdf", 9, 3) // one signal too few
 		c.miss("csv", 12, 2)
 		c.generate()

@@ -9,23 +9,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Describer knows what skills say of themselves.
-type Describer interface {
-	// Description returns the current description of an organisation's skill,
-	// "" if there is none.
-	Description(ctx context.Context, orgID, skillName string) (string, error)
-}
-
 // Service keeps proposals.
 type Service struct {
-	DB        *store.DB
-	Jobs      *jobs.Queue
-	Finder    Finder
-	Describer Describer
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Signals  *signals.Service
+	Registry *registry.Service
 }
 
 // Propose makes a proposal in the transaction that has found the reason for
@@ -49,35 +44,37 @@ func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string
 	})
 }
 
-// Generate makes proposals of what contributors' signals say. One that cannot
-// be made does not keep back the others.
+// Generate turns the findings in contributors' signals into proposals. A
+// finding that has a proposal already is skipped, so it is idempotent. One that
+// fails does not keep back the others.
 func (s *Service) Generate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "generate proposals of %s", orgID)
-	findings, err := s.Finder.Findings(ctx, orgID)
+	findings, err := s.Signals.Findings(ctx, orgID)
 	if err != nil {
 		return err
 	}
 	var failures []error
 	for _, f := range findings {
-		if f.passes() {
-			failures = append(failures, s.answer(ctx, orgID, f))
-		}
+		failures = append(failures, s.proposeFinding(ctx, orgID, f))
 	}
 	return errors.Join(failures...)
 }
 
-// answer makes the proposal of a finding, unless it is there already.
-func (s *Service) answer(ctx context.Context, orgID string, f Finding) error {
-	known, err := isKnown(ctx, s.DB, orgID, f)
-	if err != nil || known {
+func (s *Service) proposeFinding(ctx context.Context, orgID string, f signals.Finding) error {
+	exists, err := proposalExists(ctx, s.DB, orgID, f.SkillName, f.Name)
+	if err != nil || exists {
 		return err
 	}
-	description, err := s.Describer.Description(ctx, orgID, f.SkillName)
+	entries, _, err := s.Registry.List(ctx, orgID, registry.Filter{Name: f.SkillName, Limit: 1})
 	if err != nil {
 		return err
 	}
+	description := ""
+	if len(entries) > 0 {
+		description = entries[0].Description
+	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		_, err := s.Propose(ctx, tx, f.draft(orgID, description))
+		_, err := s.Propose(ctx, tx, newDraft(orgID, f, description))
 		return err
 	})
 }

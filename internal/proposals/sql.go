@@ -36,9 +36,9 @@ func insertProposal(ctx context.Context, tx *store.Tx, p Proposal) (string, erro
 	return store.One(rows, err, "Proposal", store.Value[string])
 }
 
-func isKnown(ctx context.Context, q store.Querier, orgID string, f Finding) (bool, error) {
+func proposalExists(ctx context.Context, q store.Querier, orgID, skillName, finding string) (bool, error) {
 	rows, err := q.Query(ctx, `
-		SELECT COUNT(*) FROM proposals WHERE org_id = $1 AND skill_name = $2 AND finding = $3`, orgID, f.SkillName, f.Name)
+		SELECT COUNT(*) FROM proposals WHERE org_id = $1 AND skill_name = $2 AND finding = $3`, orgID, skillName, finding)
 	n, err := store.One(rows, err, "Count", store.Value[int])
 	return n > 0, err
 }

@@ -10,7 +10,7 @@ import (
 // the evidence for it. It holds no figure that the answers hide.
 type Finding struct {
 	SkillName    string
-	Name         string // missed_trigger, missed_session or low_grade
+	Name         string // MissedTrigger, MissedSession or LowGrade
 	Signals      int64  // that say so
 	Total        int64  // of the skill
 	Contributors int    // of the skill
@@ -19,8 +19,13 @@ type Finding struct {
 	LastWeek     string
 }
 
-// missedTrigger is the type of event that says that a skill was missed.
-const missedTrigger = "missed_trigger"
+// The names of findings. MissedTrigger is also the type of the events that it
+// counts.
+const (
+	MissedTrigger = "missed_trigger"
+	MissedSession = "missed_session"
+	LowGrade      = "low_grade"
+)
 
 // minFinders is how many contributors a finding must have, even where figures
 // of fewer are shown: what one person noticed is no finding.
@@ -62,17 +67,17 @@ func (n *node) findings(skill *node) []Finding {
 		f.FirstWeek, f.LastWeek = n.span()
 		all = append(all, f)
 	}
-	if n.shown && n.form == event && n.kind == missedTrigger {
-		add(missedTrigger, n.signals, n.contributors, nil)
+	if n.shown && n.form == event && n.kind == MissedTrigger {
+		add(MissedTrigger, n.signals, n.contributors, nil)
 	}
 	for _, state := range n.below[stateLevel] {
 		switch {
 		case !state.shown:
 		case state.class == string(Missed):
-			add("missed_session", state.signals, state.contributors, state.below[queryLevel])
+			add(MissedSession, state.signals, state.contributors, state.below[queryLevel])
 		case state.class == string(Triggered):
 			signals, people := lowGraded(state)
-			add("low_grade", signals, people, state.below[gradeLevel])
+			add(LowGrade, signals, people, state.below[gradeLevel])
 		}
 	}
 	return all

@@ -17,10 +17,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Watcher wants to know when there are new signals.
+// A Watcher is a hook for new signals. The proposals fulfil it.
 type Watcher interface {
 	// Changed is called in the transaction that stores them.
 	Changed(ctx context.Context, tx *store.Tx, orgID string) error
+}
+
+// A PendingCounter is a hook for a figure of the overview. The proposals
+// fulfil it, which are made from findings.
+type PendingCounter interface {
 	// Pending counts the proposals of an organisation that wait for a decision.
 	Pending(ctx context.Context, orgID string) (int, error)
 }
@@ -29,8 +34,9 @@ type Watcher interface {
 type Service struct {
 	DB *store.DB
 	// Secret is the installation's own: contributors are kept as its hashes.
-	Secret  []byte
-	Watcher Watcher
+	Secret    []byte
+	Watcher   Watcher
+	Proposals PendingCounter
 	// MinContributors is how many contributors a figure must have to be shown; 0
 	// means DefaultMinContributors.
 	MinContributors int

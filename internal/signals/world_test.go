@@ -49,7 +49,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	}
 	findings := &proposals.Service{DB: db, Jobs: queue}
 	findings.Register()
-	w.signals = &signals.Service{DB: db, Secret: secret, Watcher: findings}
+	w.signals = &signals.Service{DB: db, Secret: secret, Watcher: findings, Proposals: findings}
 	w.api = httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	w.signals.Mount(w.api)
 	return w
