@@ -175,24 +175,3 @@ func (p evalProposals) Propose(ctx context.Context, tx *store.Tx, i evals.Improv
 		PassRateBefore: &i.Before, ProjectedPassRate: &i.After, Evidence: i.Evidence, ProposedBy: "improve_run",
 	})
 }
-
-// repoPublisher is the registry's door for what is pushed to repositories.
-type repoPublisher struct{ *registry.Service }
-
-func (p repoPublisher) Entry(ctx context.Context, orgID, entryID string) (repohost.Entry, error) {
-	e, err := p.Own(ctx, orgID, entryID)
-	return repohost.Entry{Name: e.Name, Skill: e.Type == registry.TypeSkill}, err
-}
-
-func (p repoPublisher) Publish(ctx context.Context, r repohost.Release) (repohost.Published, error) {
-	source := registry.FromRepohost
-	if r.Direct {
-		source = registry.FromRepohostDirect
-	}
-	v, made, err := p.PublishRepo(ctx, registry.RepoPublication{
-		OrgID: r.OrgID, UserID: r.UserID, EntryID: r.EntryID, Version: r.Version, ChangeSummary: r.ChangeSummary,
-		Source: source, SourceRef: r.SourceRef, SourceRepo: r.SourceRepo, Package: r.Package,
-		Latest: r.Latest, AnyVersion: r.AnyVersion,
-	})
-	return repohost.Published{Version: v.Version, At: v.PushedAt, Made: made}, err
-}

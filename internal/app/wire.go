@@ -273,7 +273,7 @@ func (a *App) newRepohost(ctx context.Context, p *parts) (*repohost.Service, err
 		return nil, err
 	}
 	return &repohost.Service{
-		DB: p.db, Jobs: p.queue, Host: provider, Publisher: repoPublisher{p.registry}, Secrets: []string{secret},
+		DB: p.db, Jobs: p.queue, Host: provider, Registry: p.registry, Secrets: []string{secret},
 		Seal: a.keyring, OperatorClaims: a.config.RepohostClaims == config.ClaimsOperator,
 		Interval: time.Duration(a.config.RepohostInterval), PublicURL: a.URL(), Log: a.log.With("in", "repohost"),
 	}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -145,7 +146,7 @@ func (s *Service) record(ctx context.Context, c Connection, a *Attempt) error {
 // publish makes a version of an attempt's commit, or finds that there is
 // nothing to do. Its error says why it could not.
 func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
-	entry, err := s.Publisher.Entry(ctx, c.OrgID, c.EntryID)
+	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 		return a.refuse(c, err)
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
-	if entry.Skill {
+	if entry.Type == registry.TypeSkill {
 		if ok, err := s.check(ctx, c, pkg, a); err != nil || !ok {
 			return err
 		}
@@ -189,10 +190,13 @@ func (a *Attempt) refuse(c Connection, err error) error {
 
 // handOver hands the files of a commit to the registry.
 func (s *Service) handOver(ctx context.Context, c Connection, a *Attempt, commit host.Commit, repo host.Repo, pkg *skillpkg.Package) error {
-	r := Release{
+	p := registry.RepoPublication{
 		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.ref().version(commit.SHA),
-		ChangeSummary: subject(commit.Message), Direct: a.Cause == BySync, SourceRef: a.SourceRef(), SourceRepo: c.RepoFullName,
+		ChangeSummary: subject(commit.Message), Source: registry.FromRepohost, SourceRef: a.SourceRef(), SourceRepo: c.RepoFullName,
 		Package: pkg, AnyVersion: a.Cause == BySync && a.RefKind == branch,
+	}
+	if a.Cause == BySync {
+		p.Source = registry.FromRepohostDirect
 	}
 	if a.RefKind == branch {
 		// Deliveries come in any order: an old commit does not become current.
@@ -200,16 +204,16 @@ func (s *Service) handOver(ctx context.Context, c Connection, a *Attempt, commit
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		r.Latest = head.SHA == commit.SHA
+		p.Latest = head.SHA == commit.SHA
 	}
-	made, err := s.Publisher.Publish(ctx, r)
+	v, made, err := s.Registry.PublishRepo(ctx, p)
 	if err != nil {
 		return err
 	}
-	a.Version, a.PublishedAt = &made.Version, &made.At
-	a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", made.Version, short(a.SourceRef()))
-	if !made.Made {
-		a.Status, a.Message = Unchanged, fmt.Sprintf("Version %s has this content already", made.Version)
+	a.Version, a.PublishedAt = &v.Version, &v.PushedAt
+	a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", v.Version, short(a.SourceRef()))
+	if !made {
+		a.Status, a.Message = Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
 	}
 	return nil
 }

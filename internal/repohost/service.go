@@ -11,55 +11,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Publisher is the registry's door.
-type Publisher interface {
-	// Entry finds an entry of the organisation; a missing one is NotFound.
-	Entry(ctx context.Context, orgID, entryID string) (Entry, error)
-	// Publish makes a version, or finds the one that has the content. A version
-	// of the name with other content is a Conflict.
-	Publish(ctx context.Context, r Release) (Published, error)
-}
-
-// An Entry is what connections know of one.
-type Entry struct {
-	Name string
-	// Skill says that its versions must hold a SKILL.md that is in order.
-	Skill bool
-}
-
-// A Release is a commit that is to become a version.
-type Release struct {
-	OrgID, UserID, EntryID string
-	Version                string
-	ChangeSummary          string
-	Direct                 bool // by a manual sync
-	SourceRef, SourceRepo  string
-	Package                *skillpkg.Package
-	// Latest says that the commit is where its branch stands now.
-	Latest bool
-	// AnyVersion says that a version of any name with this content will do.
-	AnyVersion bool
-}
-
-// Published is the version that a commit became, or was already.
-type Published struct {
-	Version string
-	At      time.Time
-	Made    bool
-}
-
 // Service keeps connections and publishes what is pushed to them.
 type Service struct {
-	DB        *store.DB
-	Jobs      *jobs.Queue
-	Host      host.Host
-	Publisher Publisher
-	Seal      *seal.Keyring
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Host     host.Host
+	Registry *registry.Service
+	Seal     *seal.Keyring
 	// OperatorClaims gives an account only to the organisation that the
 	// operator names; otherwise one that is nobody's goes to who binds it first.
 	OperatorClaims bool
@@ -231,7 +195,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	if issues := n.check(); len(issues) > 0 {
 		return n, fault.Issues(issues...)
 	}
-	entry, err := s.Publisher.Entry(ctx, c.OrgID, n.EntryID)
+	entry, err := s.Registry.Own(ctx, c.OrgID, n.EntryID)
 	if err != nil {
 		return n, err
 	}

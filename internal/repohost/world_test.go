@@ -92,7 +92,7 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 	w.registry.Register()
 	counts.Versions = w.registry
 	w.service = &repohost.Service{
-		DB: db, Jobs: w.queue, Host: h, Publisher: door{w.registry}, Secrets: []string{secret}, Interval: time.Hour,
+		DB: db, Jobs: w.queue, Host: h, Registry: w.registry, Secrets: []string{secret}, Interval: time.Hour,
 		PublicURL: "https://whetstone.example", Seal: keyring, Log: log,
 	}
 	w.service.SetPauses([]time.Duration{time.Millisecond, time.Millisecond, time.Millisecond})
@@ -103,26 +103,6 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 	w.server = httptest.NewServer(api)
 	t.Cleanup(w.server.Close)
 	return w
-}
-
-// door is how internal/app hands the registry in.
-type door struct{ registry *registry.Service }
-
-func (d door) Entry(ctx context.Context, orgID, id string) (repohost.Entry, error) {
-	e, err := d.registry.Own(ctx, orgID, id)
-	return repohost.Entry{Name: e.Name, Skill: e.Type == registry.TypeSkill}, err
-}
-
-func (d door) Publish(ctx context.Context, r repohost.Release) (repohost.Published, error) {
-	source := registry.FromRepohost
-	if r.Direct {
-		source = registry.FromRepohostDirect
-	}
-	v, made, err := d.registry.PublishRepo(ctx, registry.RepoPublication{
-		OrgID: r.OrgID, UserID: r.UserID, EntryID: r.EntryID, Version: r.Version, ChangeSummary: r.ChangeSummary, Source: source,
-		SourceRef: r.SourceRef, SourceRepo: r.SourceRepo, Package: r.Package, Latest: r.Latest, AnyVersion: r.AnyVersion,
-	})
-	return repohost.Published{Version: v.Version, At: v.PushedAt, Made: made}, err
 }
 
 // work runs jobs until the test ends, or until the function that it returns is
