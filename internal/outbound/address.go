@@ -5,17 +5,19 @@ import (
 	"net/netip"
 )
 
-// addressRange is a part of the address space that is not the public network.
+// addressRange is a special-purpose range: one outside the public Internet.
 type addressRange struct {
 	prefix netip.Prefix
-	name   string
-	// own says that somebody may have such a network, so that the operator
-	// can open it.
-	own bool
+	name   string // as messages show it, with its article
+	// allowable ranges can be somebody's network, so the operator may allow
+	// them. The others are never dialled.
+	allowable bool
 }
 
-// addressRanges is read only; the first range that holds an address names it.
-// It follows the special-purpose registries of IANA.
+// addressRanges are the special-purpose ranges in IANA's registries: the
+// private ranges of RFC 1918 and RFC 4193, loopback, link-local (where clouds
+// serve instance metadata: 169.254.169.254) and the rest. It is read only. The
+// first range that contains an address names it.
 var addressRanges = []addressRange{
 	{netip.MustParsePrefix("10.0.0.0/8"), "a private address", true},
 	{netip.MustParsePrefix("172.16.0.0/12"), "a private address", true},
@@ -24,7 +26,7 @@ var addressRanges = []addressRange{
 	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address", true},
 	{netip.MustParsePrefix("100.64.0.0/10"), "a carrier-grade NAT address", true},
 	{netip.MustParsePrefix("198.18.0.0/15"), "a benchmark address", true},
-	// Public by its number, but a cloud answers it inside each machine.
+	// A public address by number, but Azure answers it inside each machine.
 	{netip.MustParsePrefix("168.63.129.16/32"), "a cloud metadata address", true},
 	{netip.MustParsePrefix("0.0.0.0/8"), "an unspecified address", false},
 	{netip.MustParsePrefix("192.0.0.0/24"), "a reserved address", false},
@@ -40,7 +42,7 @@ var addressRanges = []addressRange{
 	{netip.MustParsePrefix("fc00::/7"), "a private address", true},
 	{netip.MustParsePrefix("fe80::/10"), "a link-local address", true},
 	{netip.MustParsePrefix("fec0::/10"), "a site-local address", true},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "a private address", true}, // NAT64 of one's own
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "a private address", true}, // local-use NAT64
 	{netip.MustParsePrefix("2001:2::/48"), "a benchmark address", true},
 	{netip.MustParsePrefix("::/128"), "an unspecified address", false},
 	{netip.MustParsePrefix("100::/64"), "a discard address", false},
@@ -51,8 +53,9 @@ var addressRanges = []addressRange{
 	{netip.MustParsePrefix("ff00::/8"), "a multicast address", false},
 }
 
-// embeddings are the IPv6 ranges whose addresses lead to an IPv4 address, and
-// where that stands in them. It is read only.
+// embeddings are the IPv6 ranges whose addresses embed an IPv4 address that
+// packets end up at, and the offset of its four bytes. Without them NAT64 would
+// be a way around the check: 64:ff9b::a00:1 is 10.0.0.1. It is read only.
 var embeddings = []struct {
 	prefix netip.Prefix
 	offset int
@@ -62,35 +65,36 @@ var embeddings = []struct {
 	{netip.MustParsePrefix("::/96"), 12},        // IPv4-compatible
 }
 
-// special is an address outside the public network.
-type special struct {
+// specialAddr is an address in a special-purpose range.
+type specialAddr struct {
 	addressRange
-	outer netip.Addr // what would be dialled
-	addr  netip.Addr // what that leads to: outer, or the IPv4 address in it
+	outer netip.Addr // the address to dial
+	addr  netip.Addr // the address in the range: outer, or the IPv4 address embedded in it
 }
 
-func (s special) String() string {
+func (s specialAddr) String() string {
 	if s.outer == s.addr {
 		return s.outer.String()
 	}
 	return fmt.Sprintf("%s (%s)", s.outer, s.addr)
 }
 
-// specialOf reports whether a bare address is outside the public network.
-func specialOf(outer netip.Addr) (special, bool) {
-	for _, addr := range []netip.Addr{outer, embedded(outer)} {
+// lookupSpecial reports whether a normalized address is outside the public
+// Internet, and in which range.
+func lookupSpecial(outer netip.Addr) (specialAddr, bool) {
+	for _, addr := range []netip.Addr{outer, embeddedIPv4(outer)} {
 		for _, r := range addressRanges {
 			if r.prefix.Contains(addr) {
-				return special{addressRange: r, outer: outer, addr: addr}, true
+				return specialAddr{addressRange: r, outer: outer, addr: addr}, true
 			}
 		}
 	}
-	return special{}, false
+	return specialAddr{}, false
 }
 
-// embedded returns the IPv4 address that an IPv6 address leads to, or the
-// invalid address, which is in no range.
-func embedded(addr netip.Addr) netip.Addr {
+// embeddedIPv4 returns the IPv4 address that an IPv6 address embeds, or the
+// invalid address, which no range contains.
+func embeddedIPv4(addr netip.Addr) netip.Addr {
 	for _, e := range embeddings {
 		if e.prefix.Contains(addr) {
 			b := addr.As16()
@@ -100,8 +104,8 @@ func embedded(addr netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// bare returns the address as the ranges know it: no range contains an address
-// that has a zone or an IPv4 address that is mapped into IPv6.
-func bare(addr netip.Addr) netip.Addr {
+// normalizeAddr drops the zone and unmaps an IPv4-mapped address
+// (::ffff:10.0.0.1): netip.Prefix.Contains is false for both.
+func normalizeAddr(addr netip.Addr) netip.Addr {
 	return addr.WithZone("").Unmap()
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// body is an answer's body that ends in an error when it is longer than the
-// limit. It counts what net/http hands out, so decompressed bytes. A length
-// that the header announces is not held against it: a caller may want only
-// the beginning.
-type body struct {
+// limitedBody is a response body that fails with TooLarge once more than limit
+// bytes are read. It counts decompressed bytes, so a compression bomb is caught,
+// too. Content-Length is ignored: a caller may need only the first bytes.
+type limitedBody struct {
 	from   io.ReadCloser
 	origin string
 	limit  int64
@@ -19,9 +18,9 @@ type body struct {
 	err    error
 }
 
-// Read asks for one byte more than is left, to tell a body that just fits from
-// one that does not.
-func (b *body) Read(p []byte) (int, error) {
+// Read asks for one byte more than is left, to distinguish a body of exactly
+// limit bytes from a longer one.
+func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
@@ -37,15 +36,15 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.left -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = clean(b.origin, err)
+		err = redactError(b.origin, err)
 	}
 	b.err = err
 	return n, err
 }
 
-func (b *body) Close() error {
+func (b *limitedBody) Close() error {
 	if err := b.from.Close(); err != nil {
-		return clean(b.origin, err)
+		return redactError(b.origin, err)
 	}
 	return nil
 }

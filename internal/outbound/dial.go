@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// dialer connects to what its policy allows.
+// dialer connects only to addresses that its policy allows.
 type dialer struct {
 	policy   *policy
 	resolver Resolver
-	control  func(ctx context.Context, network, address string, c syscall.RawConn) error
+	control  controlFunc // nil, or a test's hook after the check
 }
 
 func newDialer(o Options) (*dialer, error) {
@@ -28,10 +28,10 @@ func newDialer(o Options) (*dialer, error) {
 	return d, nil
 }
 
-// dial looks the host up and tries its addresses in turn, each with its share
-// of the time. A refused address does not stand in the way of the others; the
-// error is a refusal only when every address was refused, since otherwise
-// trying again may help.
+// dial resolves the host and tries its addresses in turn, each with an equal
+// share of the remaining time. One refused address does not keep the others from
+// being tried. The error is a refusal only if every address was refused:
+// otherwise a retry may help.
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	deadline := time.Now().Add(dialTimeout)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -48,7 +48,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	for i, addr := range addrs {
 		to := net.Dialer{
 			Timeout:        time.Until(deadline) / time.Duration(len(addrs)-i),
-			ControlContext: d.checked(host),
+			ControlContext: d.dialHook(host),
 		}
 		conn, err := to.DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
 		if err == nil {
@@ -61,7 +61,8 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, failure
 }
 
-// lookup returns at least one address if the error is nil.
+// lookup resolves a host name. It returns at least one address if the error is
+// nil.
 func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr}, nil
@@ -73,10 +74,15 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs, err
 }
 
-// checked returns the hook that net.Dialer calls between making a socket and
-// connecting it. This is the one place where an address is judged: it is the
-// address that is connected to, whatever the name meant a moment before.
-func (d *dialer) checked(host string) func(ctx context.Context, network, address string, c syscall.RawConn) error {
+// controlFunc is the type of net.Dialer.ControlContext.
+type controlFunc = func(ctx context.Context, network, address string, c syscall.RawConn) error
+
+// dialHook returns the hook that net.Dialer calls after it created the socket
+// and before it connects. This is the SSRF guard, and the only place where an
+// address is checked: the hook gets the address that will be connected to. A
+// check of an earlier lookup could be evaded by DNS rebinding, where a name
+// resolves to a public address first and to a private one a moment later.
+func (d *dialer) dialHook(host string) controlFunc {
 	return func(ctx context.Context, network, address string, c syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil {

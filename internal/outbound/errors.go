@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// refusal marks an error as a decision of this package, apart from Denied
-// errors that others make.
+// refusal marks an error as a decision of this package, and distinguishes it
+// from Denied errors of others.
 type refusal struct{ cause *fault.Error }
 
 func (r *refusal) Error() string { return r.cause.Error() }
@@ -25,18 +25,17 @@ func refuse(format string, args ...any) error {
 	return &refusal{fault.New(fault.Denied, "refused: "+format, args...)}
 }
 
-// IsRefused reports whether err says that a request was not made, or a
-// redirect not followed, because it may not go there. Trying again does not
-// help as long as the address and the settings are the same.
+// IsRefused reports whether the SSRF guard refused a request or a redirect. A
+// retry does not help as long as the address and the settings are the same.
 func IsRefused(err error) bool {
 	_, ok := errors.AsType[*refusal](err)
 	return ok
 }
 
-// clean returns what may be shown of an error of net/http. That package puts
-// the URL, the Location and bytes of the answer (in which a server may echo the
-// request) into its texts, so only errors of known types are kept.
-func clean(origin string, err error) error {
+// redactError returns an error of net/http without secrets. That package puts
+// the URL, the Location header and bytes of the response (in which a server may
+// echo the request) into its messages, so only errors of known types are kept.
+func redactError(origin string, err error) error {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
 	}
@@ -50,8 +49,8 @@ func clean(origin string, err error) error {
 	return fault.New(fault.BadGateway, "%s: %s", origin, text).Because(cause)
 }
 
-// describe says in a few words what went wrong, for the user who gave the
-// address, and returns the cause that may be logged, or nil.
+// describe returns a short message for the user who entered the address, and
+// the cause that may be logged, or nil.
 func describe(err error) (text string, cause error) {
 	if isTimeout(err) {
 		return "timed out", context.DeadlineExceeded

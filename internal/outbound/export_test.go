@@ -5,13 +5,12 @@ import (
 	"net"
 )
 
-// DialHook calls the hook that net.Dialer calls before it connects, for an
-// address to which the host was resolved. No socket is made, so that a test
-// can go through addresses that the machine has no route to.
+// DialHook calls the dial hook for an address to which the host resolved. No
+// socket is made, so a test can cover addresses without a route.
 func DialHook(ctx context.Context, o Options, host, addr string) error {
 	d, err := newDialer(o)
 	if err != nil {
 		return err
 	}
-	return d.checked(host)(ctx, "tcp", net.JoinHostPort(addr, "80"), nil)
+	return d.dialHook(host)(ctx, "tcp", net.JoinHostPort(addr, "80"), nil)
 }

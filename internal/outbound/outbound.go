@@ -1,7 +1,9 @@
-// Package outbound makes HTTP requests to addresses that users give: alert
-// targets, archives, models. It keeps such an address from reaching the
-// network the service itself stands in, from filling its memory, from holding
-// it for ever, and from showing up in an error: a webhook's path is a secret.
+// Package outbound makes HTTP requests to addresses that users enter: alert
+// targets, archives, models. It prevents SSRF (server-side request forgery):
+// a dial hook refuses private, loopback, link-local and other special-purpose
+// addresses unless the operator allows them, whatever name or redirect leads
+// there, so DNS rebinding does not help. It also limits the time and the size of
+// a response, and keeps URLs out of errors, since a webhook's path is a secret.
 // It owns no tables.
 package outbound
 
@@ -18,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// The defaults and the bounds that no caller needs to change.
+// The defaults of Options, and limits that no caller needs to change.
 const (
 	defaultTimeout   = 15 * time.Second
 	defaultMaxBody   = 1 << 20
@@ -33,28 +35,29 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Options say what a client may reach and how much it may take. The zero
-// value reaches public addresses only.
+// Options configure what a client may reach, and its limits. The zero value
+// reaches public addresses only.
 type Options struct {
-	// AllowPrivate opens every address that can be a network of one's own:
-	// private, loopback, link-local and the like. What nobody can listen on
-	// (multicast, unspecified, reserved, documentation) stays refused.
+	// AllowPrivate allows every address that can be in somebody's network:
+	// private, loopback, link-local and the like. Multicast, unspecified,
+	// reserved and documentation addresses stay refused.
 	AllowPrivate bool
-	// AllowList opens the same for the host names, addresses and CIDRs in it.
-	// A host name stands for itself only, not for the names below it.
+	// AllowList allows the same for the host names, addresses and CIDRs in it,
+	// e.g. "hooks.corp.example" or "10.1.0.0/16". A host name does not include
+	// its subdomains.
 	AllowList []string
 
-	// Timeout bounds a request from the look-up to the last byte of the body;
-	// 0 means 15 seconds.
+	// Timeout limits a request from the DNS lookup to the last byte of the
+	// body; 0 means 15 seconds.
 	Timeout time.Duration
-	// HeaderTimeout bounds the wait for the answer's header once the request
+	// HeaderTimeout limits the wait for the response header once the request
 	// is sent; 0 means 15 seconds. It matters where Timeout is long.
 	HeaderTimeout time.Duration
-	// MaxBody is the largest answer that can be read, counted after
+	// MaxBody is the largest response that can be read, counted after
 	// decompression; 0 means 1 MiB.
 	MaxBody int64
-	// MaxRedirects is how many redirects are followed. With 0 none is, and an
-	// answer that redirects is returned like any other.
+	// MaxRedirects is how many redirects are followed. With 0 none is, and a
+	// 3xx response is returned like any other.
 	MaxRedirects int
 
 	// RootCAs are trusted instead of the system's, if not nil.
@@ -63,7 +66,7 @@ type Options struct {
 	Resolver Resolver
 	// Control, if not nil, is called like net.Dialer.ControlContext with each
 	// address that was not refused, before anything is sent to it; an error
-	// stops the connection. It lets a test see what would be reached.
+	// stops the connection. Tests use it to see what would be reached.
 	Control func(ctx context.Context, network, address string, c syscall.RawConn) error
 }
 
@@ -75,8 +78,8 @@ type Limits struct {
 	MaxRedirects int
 }
 
-// A Client makes requests to foreign addresses. It is safe for use by several
-// goroutines at once.
+// A Client makes requests to addresses that users enter. It is safe for
+// concurrent use.
 type Client struct {
 	http   http.Client
 	limits Limits
@@ -89,17 +92,9 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		http:   http.Client{Transport: newTransport(d, o)},
-		limits: Limits{Timeout: defaultTimeout, MaxBody: defaultMaxBody},
-	}
-	return c.With(Limits{Timeout: o.Timeout, MaxBody: o.MaxBody, MaxRedirects: o.MaxRedirects}), nil
-}
-
-// newTransport sets no Proxy: a proxy from the environment would do the
-// look-up and the dial itself, behind the back of the check.
-func newTransport(d *dialer, o Options) *http.Transport {
-	return &http.Transport{
+	// Proxy stays nil: a proxy from the environment would resolve and dial
+	// itself, past the SSRF guard.
+	transport := &http.Transport{
 		DialContext:            d.dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
 		TLSHandshakeTimeout:    handshakeTimeout,
@@ -110,10 +105,14 @@ func newTransport(d *dialer, o Options) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		ForceAttemptHTTP2:      true,
 	}
+	c := &Client{
+		http:   http.Client{Transport: transport},
+		limits: Limits{Timeout: defaultTimeout, MaxBody: defaultMaxBody},
+	}
+	return c.With(Limits{Timeout: o.Timeout, MaxBody: o.MaxBody, MaxRedirects: o.MaxRedirects}), nil
 }
 
-// With returns a client with other limits that shares its connections with c,
-// which stays as it is.
+// With returns a client with other limits that shares its connections with c.
 func (c *Client) With(l Limits) *Client {
 	limits := c.limits
 	if l.Timeout > 0 {
@@ -129,34 +128,33 @@ func (c *Client) With(l Limits) *Client {
 		http: http.Client{
 			Transport:     c.http.Transport,
 			Timeout:       limits.Timeout,
-			CheckRedirect: redirects(limits.MaxRedirects),
+			CheckRedirect: checkRedirect(limits.MaxRedirects),
 		},
 		limits: limits,
 	}
 }
 
-// Do sends a request and returns the answer, whose body the caller closes.
-// Any status is an answer and not an error.
+// Do sends a request and returns the response, whose body the caller closes.
+// Any status is a response and not an error.
 //
-// A URL that ParseURL would not take, its length aside, is Malformed; an
-// address that may not be reached is Denied (see IsRefused); everything that
-// goes wrong between here and there is BadGateway, with a message that may be
-// shown, except that the caller's own cancellation comes back as
-// context.Canceled. Reading more of the body than the limit is TooLarge. No
-// error holds more of a URL than its scheme and its host.
+// A URL that ParseURL would not accept, its length aside, is Malformed; an
+// address that may not be reached is Denied (see IsRefused). A failed lookup,
+// connection or response is BadGateway, with a message that may be shown. The
+// caller's own cancellation is context.Canceled. Reading more of the body than
+// the limit is TooLarge. No error contains more of a URL than scheme and host.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	if err := checkRequest(req); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as http.Client does; the request is lost either way
+			_ = req.Body.Close() // as http.Client does
 		}
 		return nil, err
 	}
 	origin := req.URL.Scheme + "://" + req.URL.Host
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, clean(origin, err)
+		return nil, redactError(origin, err)
 	}
-	resp.Body = &body{from: resp.Body, origin: origin, left: c.limits.MaxBody, limit: c.limits.MaxBody}
+	resp.Body = &limitedBody{from: resp.Body, origin: origin, left: c.limits.MaxBody, limit: c.limits.MaxBody}
 	return resp, nil
 }
 
@@ -170,8 +168,8 @@ func (c *Client) Get(ctx context.Context, rawURL string) (*http.Response, error)
 	return c.Do(req)
 }
 
-// checkRequest also refuses a Host that is not the URL's: it would reach a
-// site other than the one that was checked and shown.
+// checkRequest validates the URL, and refuses a Host header that differs from
+// it: the request would reach another site than the one that was checked.
 func checkRequest(req *http.Request) error {
 	if req.URL == nil {
 		return fault.New(fault.Malformed, "the request has no URL")

@@ -11,8 +11,8 @@ import (
 // policy decides which addresses may be reached.
 type policy struct {
 	allowPrivate bool
-	hosts        map[string]bool
-	prefixes     []netip.Prefix
+	hosts        map[string]bool // allow list: canonical host names
+	prefixes     []netip.Prefix  // allow list: addresses and CIDRs
 }
 
 func newPolicy(allowPrivate bool, allowList []string) (*policy, error) {
@@ -23,7 +23,7 @@ func newPolicy(allowPrivate bool, allowList []string) (*policy, error) {
 			continue
 		}
 		if addr, err := netip.ParseAddr(entry); err == nil {
-			addr = bare(addr)
+			addr = normalizeAddr(addr)
 			p.prefixes = append(p.prefixes, netip.PrefixFrom(addr, addr.BitLen()))
 			continue
 		}
@@ -35,12 +35,12 @@ func newPolicy(allowPrivate bool, allowList []string) (*policy, error) {
 	return p, nil
 }
 
-// check returns nil if the address, to which the host was resolved, may be
-// reached, and a refusal if not. Of a name the refusal tells only the range: an
-// address behind it may be known to the operator's network alone.
+// check returns nil if the address to which the host resolved may be reached,
+// and a refusal if not. For a name the refusal reveals only the kind of range:
+// the address itself may be known to the operator's internal DNS only.
 func (p *policy) check(host string, addr netip.Addr) error {
-	addr = bare(addr)
-	s, ok := specialOf(addr)
+	addr = normalizeAddr(addr)
+	s, ok := lookupSpecial(addr)
 	if !ok {
 		return nil
 	}
@@ -48,16 +48,16 @@ func (p *policy) check(host string, addr netip.Addr) error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		subject = s.String() + " is"
 	}
-	if !s.own {
+	if !s.allowable {
 		return refuse("%s %s", subject, s.name)
 	}
-	if p.allowPrivate || p.hosts[canonicalHost(host)] || p.lists(addr) || p.lists(s.addr) {
+	if p.allowPrivate || p.hosts[canonicalHost(host)] || p.allowListed(addr) || p.allowListed(s.addr) {
 		return nil
 	}
 	return refuse("%s %s; set --allow-private-targets to allow it", subject, s.name)
 }
 
-func (p *policy) lists(addr netip.Addr) bool {
+func (p *policy) allowListed(addr netip.Addr) bool {
 	return slices.ContainsFunc(p.prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 

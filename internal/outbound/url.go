@@ -19,11 +19,11 @@ const (
 	maxHost = 253  // bytes, as in DNS
 )
 
-// ParseURL reads an address that a user gave. It must be an http or https URL
-// with a host, at most 2,048 characters long, without control characters and
-// without a user name or a password: those would be sent, stored and shown
-// where nobody expects a secret. Its error is Malformed and does not hold the
-// URL. Which addresses may be reached is decided when they are dialled.
+// ParseURL parses an address that a user entered. It must be an http or https
+// URL with a host, at most 2,048 characters long, without control characters and
+// without a user name or a password, which would be stored and shown as part of
+// the URL. Its error is Malformed and does not contain the URL. Whether the
+// address may be reached is decided by the dial hook.
 func ParseURL(raw string) (*url.URL, error) {
 	if utf8.RuneCountInString(raw) > maxURL {
 		return nil, fault.New(fault.Malformed, "URL must be at most %d characters long", maxURL)
@@ -47,8 +47,8 @@ func CheckURL(raw string) error {
 	return err
 }
 
-// checkURL holds the rules that also a URL from a request or a redirect must
-// keep. url.Parse lowers the scheme.
+// checkURL validates a parsed URL, also one of a request or a redirect. The
+// scheme is in lower case already: url.Parse does that.
 func checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return fault.New(fault.Malformed, "URL must begin with http:// or https://")
@@ -68,8 +68,8 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// isHostName is lenient about letters, which may be of any script, and strict
-// about punctuation, which has no place in a name.
+// isHostName accepts letters of any script (internationalized names), but of
+// the ASCII punctuation only what host names use.
 func isHostName(s string) bool {
 	return s != "" && len(s) <= maxHost && !strings.ContainsFunc(s, func(r rune) bool {
 		if r >= utf8.RuneSelf {
@@ -87,37 +87,38 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// LiteralWarning returns a sentence for the user when the host of the URL is
-// an address outside the public network, in whatever spelling, and "" when it
-// is not or when ParseURL does not take the URL. What it does not see, such as
-// a name that resolves to a private address, is refused when it is dialled.
+// LiteralWarning returns a warning for the user when the host of the URL is an
+// address outside the public Internet, in whatever spelling (e.g.
+// "http://0x7f.1/"), and "" when it is not or when ParseURL refuses the URL. It
+// is a courtesy at input time: the dial hook refuses what it does not see, such
+// as a name that resolves to a private address.
 func LiteralWarning(raw string) string {
 	u, err := ParseURL(raw)
 	if err != nil {
 		return ""
 	}
-	host := plainHost(u.Hostname())
+	host := normalizeHost(u.Hostname())
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return "localhost is a loopback address; requests to it are refused unless --allow-private-targets is set"
 	}
-	addr, ok := literal(host)
+	addr, ok := parseAnyAddr(host)
 	if !ok {
 		return ""
 	}
-	s, ok := specialOf(bare(addr))
+	s, ok := lookupSpecial(normalizeAddr(addr))
 	if !ok {
 		return ""
 	}
-	if !s.own {
+	if !s.allowable {
 		return fmt.Sprintf("%s is %s; requests to it are refused", s, s.name)
 	}
 	return fmt.Sprintf("%s is %s; requests to it are refused unless --allow-private-targets is set", s, s.name)
 }
 
-// plainHost returns the host in the letters that a look-up would use: net/http
-// turns full-width digits, ideographic full stops and the like into ASCII and
-// drops what is invisible.
-func plainHost(host string) string {
+// normalizeHost returns the host as net/http would resolve it: full-width
+// digits, ideographic full stops and the like become ASCII, and invisible
+// characters are dropped.
+func normalizeHost(host string) string {
 	host = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
@@ -127,11 +128,11 @@ func plainHost(host string) string {
 	return canonicalHost(strings.ReplaceAll(norm.NFKC.String(host), "。", "."))
 }
 
-// literal reads an address in any spelling that a resolver may take for one.
-// Besides the usual forms that is what C's inet_aton reads: one to four
-// numbers, decimal, octal or hexadecimal, the last of which fills all the
-// bytes that remain.
-func literal(host string) (netip.Addr, bool) {
+// parseAnyAddr parses an IP address in any spelling that a resolver may accept.
+// Besides the usual forms these are those of C's inet_aton: one to four numbers,
+// decimal, octal or hexadecimal, the last of which fills the remaining bytes,
+// e.g. "0x7f.1" or "2130706433" for 127.0.0.1.
+func parseAnyAddr(host string) (netip.Addr, bool) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr, true
 	}
