@@ -135,7 +135,7 @@ func (s *Service) deliver(ctx context.Context, id string) error {
 		return jobs.Snooze(wait)
 	}
 	result := s.Sender.Send(ctx, r.target(time.Now()), s.notice(r, e))
-	if result.Held {
+	if result.Throttled {
 		return jobs.Snooze(result.RetryAfter) // nothing was sent: not an attempt
 	}
 	return s.record(ctx, r, d, result)

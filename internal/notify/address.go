@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 )
 
-// CheckAddress reports whether a notice can be addressed so. Its error is
-// Malformed and does not hold the address.
+// CheckAddress validates the address of a target. Its error is Malformed and
+// does not contain the address.
 func CheckAddress(c Channel, address string) error {
 	if c == Email {
 		_, err := parseMailAddress(address)
@@ -23,8 +23,8 @@ func CheckAddress(c Channel, address string) error {
 	return outbound.CheckURL(address)
 }
 
-// parseMailAddress also refuses what would begin a new line in a header or a
-// command. A name may hide that in an encoded word.
+// parseMailAddress also refuses control characters, which would allow header
+// injection. The decoded name is checked, too: an encoded word can contain them.
 func parseMailAddress(raw string) (*mail.Address, error) {
 	address, err := mail.ParseAddress(raw)
 	if err != nil || strings.ContainsFunc(raw+address.Name+address.Address, unicode.IsControl) {
@@ -33,8 +33,8 @@ func parseMailAddress(raw string) (*mail.Address, error) {
 	return address, nil
 }
 
-// Mask returns what may be shown of an address: a URL's host, since the rest
-// of a webhook's URL is a secret, and a mail address's first letter and domain.
+// Mask redacts an address for display, e.g. "https://hooks.example.org/…" or
+// "a…@example.org". The path of a webhook's URL is a secret.
 func Mask(c Channel, address string) string {
 	if c == Email {
 		parsed, err := parseMailAddress(address)

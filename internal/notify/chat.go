@@ -3,10 +3,13 @@ package notify
 import (
 	"net/url"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A chat gets its notice in a rich form, and in a plain one when it does not
-// take that. Limits are in characters.
+// A chat gets a notice with rich formatting, and as plain text if it answers
+// that with 400. These are the limits of Slack (chat_a) and Discord (chat_b), in
+// characters.
 const (
 	chatATextLimit    = 4000
 	chatAHeaderLimit  = 150
@@ -18,22 +21,24 @@ const (
 	linkLabel = "Open in Whetstone"
 )
 
+// chatABody is a message to a Slack webhook.
 type chatABody struct {
-	Text   string       `json:"text"` // also what a notification shows
+	Text   string       `json:"text"` // also shown in notifications
 	Blocks []chatABlock `json:"blocks,omitempty"`
 }
 
 type chatABlock struct {
-	Type string     `json:"type"`
-	Text chatAWords `json:"text"`
+	Type string    `json:"type"`
+	Text chatAText `json:"text"`
 }
 
-type chatAWords struct {
+type chatAText struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// chatAEscape also keeps a name from calling everybody: <!channel>.
+// chatAEscape escapes Slack's control characters. It also keeps a skill's name
+// from notifying a whole channel: <!channel>.
 func chatAEscape(r rune) string {
 	switch r {
 	case '&':
@@ -51,23 +56,24 @@ func chatABodies(n Notice) (rich, plain chatABody) {
 	m := compose(n, chatAEscape)
 	var lines []string
 	for _, l := range m.lines {
-		lines = append(lines, l.marked("*"))
+		lines = append(lines, l.format("*"))
 	}
 	if m.url != "" {
-		lines = append(lines, "<"+chatALink.Replace(m.url)+"|"+linkLabel+">")
+		lines = append(lines, "<"+chatAURLEscaper.Replace(m.url)+"|"+linkLabel+">")
 	}
 	details := strings.Join(lines, "\n")
-	plain = chatABody{Text: cut(m.title+"\n"+details, chatATextLimit)}
+	plain = chatABody{Text: text.Ellipsis(m.title+"\n"+details, chatATextLimit)}
 	rich = chatABody{Text: plain.Text, Blocks: []chatABlock{
-		{"header", chatAWords{"plain_text", cut(m.title, chatAHeaderLimit)}},
-		{"section", chatAWords{"mrkdwn", cut(details, chatASectionLimit)}},
+		{"header", chatAText{"plain_text", text.Ellipsis(m.title, chatAHeaderLimit)}},
+		{"section", chatAText{"mrkdwn", text.Ellipsis(details, chatASectionLimit)}},
 	}}
 	return rich, plain
 }
 
-// chatALink keeps a URL from ending its own link.
-var chatALink = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C")
+// chatAURLEscaper escapes what would end the link that a URL is in: <url|label>.
+var chatAURLEscaper = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C")
 
+// chatBBody is a message to a Discord webhook.
 type chatBBody struct {
 	Content         string        `json:"content"`
 	Embeds          []chatBEmbed  `json:"embeds,omitempty"`
@@ -82,12 +88,14 @@ type chatBEmbed struct {
 	Timestamp   string `json:"timestamp"`
 }
 
-// chatBMentions lists what a message may call; it is always empty, and must
-// not be null.
+// chatBMentions lists the kinds of mentions that may notify users. It is always
+// empty: a skill named "@everyone" must notify no one. JSON must have [], since
+// null means the default, which is all kinds.
 type chatBMentions struct {
 	Parse []string `json:"parse"`
 }
 
+// chatBEscape escapes Discord's Markdown.
 func chatBEscape(r rune) string {
 	if strings.ContainsRune("\\*_~`|<>[]()#", r) {
 		return "\\" + string(r)
@@ -99,20 +107,31 @@ func chatBBodies(n Notice) (rich, plain chatBBody) {
 	m := compose(n, chatBEscape)
 	var lines []string
 	for _, l := range m.lines {
-		lines = append(lines, l.marked("**"))
+		lines = append(lines, l.format("**"))
 	}
 	details := strings.Join(lines, "\n")
-	nobody := chatBMentions{Parse: []string{}}
-	embed := chatBEmbed{Description: cut(details, chatBDescriptionLimit), Color: n.color(), Timestamp: wireTime(n.TriggeredAt)}
+	embed := chatBEmbed{
+		Description: text.Ellipsis(details, chatBDescriptionLimit),
+		Color:       n.color(),
+		Timestamp:   wireTime(n.TriggeredAt),
+	}
 	if m.url != "" {
 		embed.Title, embed.URL = linkLabel, m.url
 	}
-	rich = chatBBody{Content: cut(m.title, chatBContentLimit), Embeds: []chatBEmbed{embed}, AllowedMentions: nobody}
-	plain = chatBBody{Content: cut(m.title+"\n"+details+"\n"+m.url, chatBContentLimit), AllowedMentions: nobody}
+	noMentions := chatBMentions{Parse: []string{}}
+	rich = chatBBody{
+		Content:         text.Ellipsis(m.title, chatBContentLimit),
+		Embeds:          []chatBEmbed{embed},
+		AllowedMentions: noMentions,
+	}
+	plain = chatBBody{
+		Content:         text.Ellipsis(m.title+"\n"+details+"\n"+m.url, chatBContentLimit),
+		AllowedMentions: noMentions,
+	}
 	return rich, plain
 }
 
-// color is the one beside a message: red, green or grey.
+// color is the accent colour of an embed: red, green or grey.
 func (n *Notice) color() int {
 	switch n.Status {
 	case Resolved:
@@ -124,17 +143,17 @@ func (n *Notice) color() int {
 	}
 }
 
-// marked sets the label off between two marks.
-func (l line) marked(mark string) string {
+// format puts the label between two marks, e.g. "*Window:* 2026-01-01 …".
+func (l line) format(mark string) string {
 	if l.label == "" {
 		return l.text
 	}
 	return mark + l.label + ":" + mark + " " + l.text
 }
 
-// awaited asks chat_b to answer when the message is saved: otherwise one that
-// is lost looks like one that is not.
-func awaited(u *url.URL) *url.URL {
+// withWait adds wait=true, with which Discord responds once the message is
+// saved. Without it, Discord answers 204 also when it then loses the message.
+func withWait(u *url.URL) *url.URL {
 	query := u.Query()
 	query.Set("wait", "true")
 	with := *u

@@ -9,46 +9,46 @@ import (
 // Sign makes the signature of a webhook's body.
 var Sign = signature
 
-// Excerpt is what is shown of an answer from a target.
-func Excerpt(t Target, text string) string { return excerpt([]byte(text), secretsOf(t)) }
+// Excerpt returns the excerpt of a target's response that is shown.
+func Excerpt(t Target, text string) string { return redactedExcerpt([]byte(text), urlSecrets(t)) }
 
-// Lanes opens the lanes to their test.
-type Lanes struct{ *lanes }
+// RateLimiter exports rateLimiter.
+type RateLimiter struct{ *rateLimiter }
 
-// Test values of the lanes.
+// The rate limits.
 const (
-	PerHost   = perHost
-	ChatEvery = chatEvery
-	ChatBurst = chatBurst
-	MaxTurn   = maxTurn
-	MaxLanes  = maxLanes
+	MaxPerHost   = maxPerHost
+	ChatInterval = chatInterval
+	ChatBurst    = chatBurst
+	MaxWait      = maxWait
+	MaxLimits    = maxLimits
 )
 
-// NewLanes returns lanes without any.
-func NewLanes() Lanes { return Lanes{newLanes()} }
+// NewRateLimiter returns an empty rate limiter.
+func NewRateLimiter() RateLimiter { return RateLimiter{newRateLimiter()} }
 
-// Enter waits for the turn of a message to a chat.
-func (l Lanes) Enter(ctx context.Context, host, address string) (leave func(), err error) {
-	return l.enter(ctx, way{host: host, address: address, every: chatEvery})
+// Acquire waits until a message may be sent to a chat.
+func (l RateLimiter) Acquire(ctx context.Context, host, address string) (release func(), err error) {
+	return l.acquire(ctx, delivery{host: host, address: address, interval: chatInterval})
 }
 
-// Pause keeps messages from a chat.
-func (l Lanes) Pause(address string, d time.Duration) {
-	l.pause(way{address: address, every: chatEvery}, d)
+// Pause sends nothing to a chat for some time.
+func (l RateLimiter) Pause(address string, wait time.Duration) {
+	l.pause(delivery{address: address, interval: chatInterval}, wait)
 }
 
-// Len is how many lanes there are.
-func (l Lanes) Len() int {
+// Len is the number of hosts and addresses whose state is kept.
+func (l RateLimiter) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.lanes.lanes)
+	return len(l.limits)
 }
 
-// HeldFor is the wait in an error of Enter, and whether it has one.
-func HeldFor(err error) (time.Duration, bool) {
-	h, ok := errors.AsType[*heldError](err)
+// ThrottledFor returns the wait of a throttledError.
+func ThrottledFor(err error) (time.Duration, bool) {
+	e, ok := errors.AsType[*throttledError](err)
 	if !ok {
 		return 0, false
 	}
-	return h.wait, true
+	return e.wait, true
 }

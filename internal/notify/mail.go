@@ -19,19 +19,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// mailServer is the operator's mail server and who sends through it.
+// mailServer is the operator's SMTP server, with the sender of mails.
 type mailServer struct {
 	host, port     string
-	user, password string // empty without a login
+	user, password string // empty without authentication
 	from           *mail.Address
-	name           string // how we introduce ourselves
+	name           string // our host name, for EHLO
 	tls            *tls.Config
 	tlsFirst       bool // TLS from the start, instead of STARTTLS
 	plain          bool // no TLS: the server is on this machine and gets no password
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// newMailServer checks each setting, also when the other one is missing.
+// newMailServer validates each setting, also when the other one is missing.
 func newMailServer(o Options) (*mailServer, error) {
 	m := &mailServer{dial: o.MailDial}
 	if o.SMTPURL != "" {
@@ -42,7 +42,7 @@ func newMailServer(o Options) (*mailServer, error) {
 	if o.MailFrom != "" {
 		from, err := parseMailAddress(o.MailFrom)
 		if err != nil {
-			return nil, fault.Invalid("mail-from", "mail-from %s", shown(err))
+			return nil, fault.Invalid("mail-from", "mail-from %s", publicMessage(err))
 		}
 		m.from = from
 	}
@@ -57,14 +57,17 @@ func newMailServer(o Options) (*mailServer, error) {
 	return m, nil
 }
 
-// configured reports whether mails can be sent at all.
+// configured reports whether both settings are there.
 func (m *mailServer) configured() bool { return m.host != "" && m.from != nil }
 
-// setURL must not show the URL, which holds the password.
+// setURL applies --smtp-url. Its errors do not contain the URL, which has the
+// password in it.
 func (m *mailServer) setURL(raw string, roots *x509.CertPool) error {
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return fault.Invalid("smtp-url", "smtp-url must be smtp://user:password@host:port or smtps://user:password@host:port")
+	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return fault.Invalid("smtp-url",
+			"smtp-url must be smtp://user:password@host:port or smtps://user:password@host:port")
 	}
 	m.host, m.port = u.Hostname(), u.Port()
 	if m.port == "" {
@@ -79,12 +82,12 @@ func (m *mailServer) setURL(raw string, roots *x509.CertPool) error {
 		return fault.Invalid("smtp-url", "smtp-url must not have a NUL in its user or password")
 	}
 	m.tlsFirst = u.Scheme == "smtps" || m.port == "465"
-	m.plain = !m.tlsFirst && m.user == "" && isLocal(m.host)
+	m.plain = !m.tlsFirst && m.user == "" && isLoopback(m.host)
 	m.tls = &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12, RootCAs: roots}
 	return nil
 }
 
-func isLocal(host string) bool {
+func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
@@ -92,12 +95,14 @@ func isLocal(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// secrets is what of the settings a server could repeat.
+// secrets returns the credentials as a server could echo them in an error: as
+// they are, and in base64 as AUTH sends them.
 func (m *mailServer) secrets() (all []string) {
 	if m.user == "" {
 		return nil
 	}
-	for _, s := range []string{m.user, m.password, "\x00" + m.user + "\x00" + m.password} {
+	plainAuth := "\x00" + m.user + "\x00" + m.password // RFC 4616
+	for _, s := range []string{m.user, m.password, plainAuth} {
 		if s != "" {
 			all = append(all, s, base64.StdEncoding.EncodeToString([]byte(s)))
 		}
@@ -105,9 +110,10 @@ func (m *mailServer) secrets() (all []string) {
 	return all
 }
 
-// newMail words a notice as a mail to one address.
+// newMail composes a notice as a mail to one address. In-Reply-To and
+// References make mail clients show the notices of one episode as a thread.
 func newMail(n Notice, from, to *mail.Address) *gomail.Msg {
-	m := compose(n, asIs)
+	m := compose(n, noEscape)
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(from)
 	msg.ToMailAddress(&mail.Address{Address: to.Address})
@@ -127,7 +133,7 @@ func newMail(n Notice, from, to *mail.Address) *gomail.Msg {
 	var body strings.Builder
 	body.WriteString(m.summary + "\n\n")
 	for _, l := range m.lines {
-		body.WriteString(l.marked("") + "\n")
+		body.WriteString(l.format("") + "\n")
 	}
 	if m.url != "" {
 		body.WriteString("\n" + m.url + "\n")
@@ -136,8 +142,8 @@ func newMail(n Notice, from, to *mail.Address) *gomail.Msg {
 	return msg
 }
 
-// describe says in a few words why a mail server could not be talked to. It
-// leaves out where that server is.
+// describe returns a short reason why the conversation with a mail server
+// failed. It does not reveal the server's address.
 func describe(err error) string {
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return "timed out"

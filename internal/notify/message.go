@@ -2,8 +2,8 @@ package notify
 
 import "time"
 
-// message is a notice in words. What others wrote is escaped for the channel
-// and bounded, so that title and lines fit into every channel's limits.
+// message is the text of a notice. Untrusted parts are escaped for the channel
+// and truncated, so that title and lines fit into every channel's limits.
 type message struct {
 	title   string
 	summary string // the title as a sentence
@@ -11,10 +11,10 @@ type message struct {
 	url     string
 }
 
-// line is a fact with its name, or a sentence without one.
+// line is a detail with a label, or a sentence without one.
 type line struct{ label, text string }
 
-// Bounds of what others wrote, in characters.
+// Limits of untrusted text, in characters.
 const (
 	maxName    = 80
 	maxVersion = 80
@@ -22,21 +22,21 @@ const (
 )
 
 func compose(n Notice, escape escaper) message {
-	skill := escape.quote(n.Skill, maxName)
+	skill := escape.truncate(n.Skill, maxName)
 	if skill == "" {
 		skill = "all skills"
 	}
-	m := message{url: oneLine(n.URL)}
+	m := message{url: sanitizeLine(n.URL)}
 	if n.Type == NoData {
-		m.title, m.summary = noDataWords(n, skill)
+		m.title, m.summary = noDataText(n, skill)
 	} else {
-		m.title, m.summary = passRateWords(n, skill)
+		m.title, m.summary = passRateText(n, skill)
 	}
-	m.lines = factLines(n, escape)
+	m.lines = detailLines(n, escape)
 	return m
 }
 
-func passRateWords(n Notice, skill string) (title, summary string) {
+func passRateText(n Notice, skill string) (title, summary string) {
 	rate := "unknown"
 	if n.PassRate != nil {
 		rate = percent(*n.PassRate)
@@ -58,7 +58,7 @@ func passRateWords(n Notice, skill string) (title, summary string) {
 	}
 }
 
-func noDataWords(n Notice, skill string) (title, summary string) {
+func noDataText(n Notice, skill string) (title, summary string) {
 	silent := "some days"
 	if n.DaysSilent != nil {
 		silent = days(*n.DaysSilent)
@@ -84,17 +84,23 @@ func noDataWords(n Notice, skill string) (title, summary string) {
 	}
 }
 
-// factLines are what stands behind the title.
-func factLines(n Notice, escape escaper) (lines []line) {
+// detailLines returns the figures below the title.
+func detailLines(n Notice, escape escaper) (lines []line) {
 	add := func(label, text string) { lines = append(lines, line{label, text}) }
 	if n.Status == Test {
-		add("", "Nothing has happened: somebody tried out the channel of an alert.")
+		add("", "This is a test of the alert's channel. Nothing has happened.")
 	}
 	if n.Type == PassRateBelow && n.PassRate != nil {
-		add("Sample", sample(n))
+		sample := count(n.SampleSize, "graded session")
+		if n.Interval != nil {
+			sample += "; the true pass rate lies between " + wholePercent(n.Interval[0]) + " and " +
+				wholePercent(n.Interval[1]) + " with 95 % confidence"
+		}
+		add("Sample", sample)
 	}
 	if !n.WindowTo.IsZero() {
-		add("Window", n.WindowFrom.UTC().Format("2006-01-02 15:04")+" to "+minute(n.WindowTo)+", "+count(n.WindowSessions, "session"))
+		from := n.WindowFrom.UTC().Format("2006-01-02 15:04")
+		add("Window", from+" to "+minute(n.WindowTo)+", "+count(n.WindowSessions, "session"))
 	}
 	switch n.Status {
 	case Firing, Reminder:
@@ -116,21 +122,13 @@ func factLines(n Notice, escape escaper) (lines []line) {
 		add("Last session", "never")
 	}
 	if n.Version != nil {
-		add("Version", escape.quote(*n.Version, maxVersion))
+		add("Version", escape.truncate(*n.Version, maxVersion))
 	}
 	if n.Note != "" {
-		add("Note", escape.quote(n.Note, maxNote))
+		add("Note", escape.truncate(n.Note, maxNote))
 	}
 	return lines
 }
 
-func sample(n Notice) string {
-	text := count(n.SampleSize, "graded session")
-	if n.Interval == nil {
-		return text
-	}
-	return text + "; the true pass rate lies between " + wholePercent(n.Interval[0]) + " and " + wholePercent(n.Interval[1]) + " with 95 % confidence"
-}
-
-// wireTime is a time as machines read it.
+// wireTime formats a time for JSON: RFC 3339 with milliseconds.
 func wireTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,7 +1,7 @@
-// Package notify tells people about a skill's trouble where they want to hear
-// of it: in a chat, by mail or at a webhook of their own. It words a notice for
-// its channel, tries to deliver it once and says what the caller should do
-// next; keeping deliveries and trying again is the caller's. It owns no tables.
+// Package notify sends notices about alerts to Slack, Discord, mail addresses
+// and webhooks. It formats a notice for its channel, makes one delivery attempt
+// and reports whether to retry. Storing deliveries and retrying them with
+// backoff is up to the caller. It owns no tables.
 package notify
 
 import (
@@ -19,13 +19,13 @@ type Channel string
 
 // The channels.
 const (
-	ChatA   Channel = "chat_a"
-	ChatB   Channel = "chat_b"
+	ChatA   Channel = "chat_a" // Slack
+	ChatB   Channel = "chat_b" // Discord
 	Email   Channel = "email"
 	Webhook Channel = "webhook"
 )
 
-// A Status says what a notice reports.
+// A Status is what a notice reports.
 type Status string
 
 // The statuses. To a webhook a reminder is one more firing notice with a
@@ -37,7 +37,7 @@ const (
 	Test     Status = "test"
 )
 
-// A Type says which condition a notice is about.
+// A Type is the condition of an alert.
 type Type string
 
 // The types.
@@ -46,13 +46,13 @@ const (
 	NoData        Type = "no_data"
 )
 
-// A Notice is all that a message says. It must hold no prompts and no names of
-// users: they would leave the house with it.
+// A Notice is the content of a message. It must not contain prompts or names of
+// users: it is sent to third parties.
 type Notice struct {
-	// ID is the same each time this notice is sent, so that a receiver can tell
-	// a repetition: 1 to 100 letters, digits, hyphens and underscores.
+	// ID is the same for each attempt to send this notice, so that a receiver
+	// can deduplicate: 1 to 100 letters, digits, hyphens and underscores.
 	ID string
-	// EpisodeID is the ID of the first notice of the same trouble, or empty.
+	// EpisodeID is the ID of the first notice of the same incident, or empty.
 	// Mails of one episode form a thread.
 	EpisodeID string
 
@@ -66,62 +66,63 @@ type Notice struct {
 	PassRate   *float64    // for PassRateBelow
 	DaysSilent *float64    // for NoData
 	SampleSize int         // graded sessions behind PassRate
-	Interval   *[2]float64 // in which the true pass rate lies, by 95 %
+	Interval   *[2]float64 // 95 % confidence interval of PassRate
 
-	// What was looked at; left out of the message when WindowTo is zero.
+	// The evaluated window; left out of the message when WindowTo is zero.
 	WindowFrom, WindowTo time.Time
 	WindowSessions       int
 
 	TriggeredAt   time.Time  // when the state changed
-	Since         *time.Time // when the trouble began; nil means TriggeredAt while it lasts
+	Since         *time.Time // when the incident began; nil means TriggeredAt while it lasts
 	LastSessionAt *time.Time
 	Sequence      int
 	Version       *string // current in the registry at that time
 	URL           string  // page of the skill
-	Note          string  // what else happened, as "Rolled back to 1.2.0"
+	Note          string  // what else happened, e.g. "Rolled back to 1.2.0"
 }
 
-// A Target is where a notice goes. It prints without its secrets.
+// A Target is where a notice is sent. Its secrets are redacted when it is
+// printed or logged.
 type Target struct {
 	Channel Channel
 	Address string // a URL, or a mail address for Email
-	// Secrets sign what goes to a Webhook, each with a signature of its own:
-	// the current one first, then one that is being replaced.
+	// Secrets sign the body for a Webhook, each with a signature of its own:
+	// the current one first, then one that is being rotated out.
 	Secrets []string
 }
 
-// An Outcome says what the caller should do after an attempt.
+// An Outcome tells the caller whether to retry.
 type Outcome string
 
 // The outcomes.
 const (
 	Delivered Outcome = "delivered"
-	Retry     Outcome = "retry"  // it may work later
-	Failed    Outcome = "failed" // it will not work before somebody changes something
-	Gone      Outcome = "gone"   // the receiver wants no more of the alert
+	Retry     Outcome = "retry"  // a temporary failure
+	Failed    Outcome = "failed" // a permanent failure: the settings must change first
+	Gone      Outcome = "gone"   // HTTP 410: the receiver wants no more notices of the alert
 )
 
-// A Result is how an attempt went.
+// A Result is the result of an attempt.
 type Result struct {
 	Outcome Outcome
-	// Status is the answer's code, of HTTP or of SMTP; 0 without an answer.
+	// Status is the HTTP or SMTP status code; 0 without a response.
 	Status int
-	// Detail says in a line what happened. It may be shown: it holds neither
-	// the target's address nor a secret.
+	// Detail describes in one line what happened. It may be shown: it contains
+	// neither the target's address nor a secret.
 	Detail string
-	// RetryAfter is how long the receiver wants to be left alone, or 0.
+	// RetryAfter is the wait that the receiver asked for, or 0.
 	RetryAfter time.Duration
-	// Held says that nothing was sent, since the target is busy or has asked
-	// for a pause. It comes with Retry and RetryAfter, and need not count as
-	// an attempt.
-	Held bool
-	// Latency is how long the attempt took, without the wait for its turn.
+	// Throttled reports that nothing was sent because of a rate limit: the
+	// target is busy or has asked for a pause. Outcome is Retry then, and
+	// RetryAfter is set. It should not count as an attempt.
+	Throttled bool
+	// Latency is how long the attempt took, without the wait for the rate limit.
 	Latency time.Duration
 }
 
-// Options say by what ways a sender sends.
+// Options configure a Sender.
 type Options struct {
-	// HTTP reaches the chats and webhooks. The sender sets its limits itself.
+	// HTTP sends to chats and webhooks. The sender sets its own limits on it.
 	HTTP *outbound.Client
 	// SMTPURL is smtp://user:password@host:port, or smtps:// for TLS from the
 	// start, and MailFrom is the sender of mails. Without both, mails fail.
@@ -131,8 +132,8 @@ type Options struct {
 	// system's, if not nil.
 	MailRoots *x509.CertPool
 	// MailDial connects to the mail server instead of a net.Dialer, if not
-	// nil. The operator chose that server: it may be private, and outbound
-	// has no say.
+	// nil. There is no SSRF guard: the operator chose that server, and it may
+	// have a private address.
 	MailDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -140,18 +141,18 @@ type Options struct {
 const (
 	connectTimeout = 5 * time.Second
 	attemptTimeout = 15 * time.Second
-	maxAnswer      = 4 << 10 // bytes of an answer that are read
+	maxResponse    = 4 << 10 // bytes of a response that are read
 )
 
-// A Sender delivers notices. It is safe for use by several goroutines at once.
+// A Sender delivers notices. It is safe for concurrent use.
 type Sender struct {
-	http  *outbound.Client
-	mail  *mailServer
-	lanes *lanes
+	http    *outbound.Client
+	mail    *mailServer
+	limiter *rateLimiter
 }
 
-// New returns a sender. Its error is Malformed and names the setting of the
-// mail server that cannot work, but not its value.
+// New returns a sender. Its error is Malformed and names the invalid setting of
+// the mail server, but not its value.
 func New(o Options) (*Sender, error) {
 	server, err := newMailServer(o)
 	if err != nil {
@@ -159,22 +160,21 @@ func New(o Options) (*Sender, error) {
 	}
 	return &Sender{
 		http: o.HTTP.With(outbound.Limits{
-			Timeout: attemptTimeout, MaxBody: maxAnswer, MaxRedirects: -1,
+			Timeout: attemptTimeout, MaxBody: maxResponse, MaxRedirects: -1,
 		}),
-		mail:  server,
-		lanes: newLanes(),
+		mail:    server,
+		limiter: newRateLimiter(),
 	}, nil
 }
 
 // MailConfigured reports whether the settings for mail are there.
 func (s *Sender) MailConfigured() bool { return s.mail.configured() }
 
-// Send tries once to deliver a notice. It first waits for its turn, up to ten
-// seconds: a target gets few messages at a time. Only a Test does not heed the
-// pause that a receiver has asked for. The attempt itself takes up to 15
-// seconds, or 30 with a chat that does not take the first form. When the
-// context ends early the outcome is Retry, although the receiver may have got
-// the notice.
+// Send makes one attempt to deliver a notice. It first waits for the rate
+// limits, up to ten seconds. Only a Test ignores the pause that a receiver has
+// asked for. The attempt itself takes up to 15 seconds, or 30 with a chat that
+// refuses rich formatting. When the context ends early the outcome is Retry,
+// although the receiver may have got the notice.
 func (s *Sender) Send(ctx context.Context, t Target, n Notice) Result {
 	if problem := n.problem(); problem != "" {
 		return failed(problem)
@@ -189,7 +189,7 @@ func (s *Sender) Send(ctx context.Context, t Target, n Notice) Result {
 	}
 }
 
-// problem says why a notice cannot be sent by any channel, or nothing.
+// problem returns why a notice cannot be sent by any channel, or "".
 func (n *Notice) problem() string {
 	if !isID(n.ID) || n.EpisodeID != "" && !isID(n.EpisodeID) {
 		return "the notice has no usable id"
@@ -207,8 +207,8 @@ func (n *Notice) problem() string {
 	}
 }
 
-// isID accepts what needs no quoting in a header, in a Message-ID and in the
-// text that a webhook's signature covers.
+// isID accepts IDs that need no escaping in a header, in a Message-ID and in
+// the text that a webhook's signature covers.
 func isID(s string) bool {
 	return s != "" && len(s) <= 100 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'

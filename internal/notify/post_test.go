@@ -75,7 +75,7 @@ func TestAnswers(t *testing.T) {
 			t.Run(c.name+"/"+string(channel), func(t *testing.T) {
 				r := receive(t, c.answer)
 				got := newSender(t, notify.Options{}).Send(t.Context(), r.target(channel), firing())
-				if got.Outcome != c.want || got.RetryAfter < c.after[0] || got.RetryAfter > c.after[1] || got.Held {
+				if got.Outcome != c.want || got.RetryAfter < c.after[0] || got.RetryAfter > c.after[1] || got.Throttled {
 					t.Errorf("got %+v, want %s, retry after %v", got, c.want, c.after)
 				}
 				if c.detail != "" && got.Detail != c.detail {
@@ -281,7 +281,7 @@ func TestPauseIsKept(t *testing.T) {
 			s := newSender(t, notify.Options{})
 			s.Send(t.Context(), r.target(notify.ChatB), firing())
 			got := s.Send(t.Context(), r.target(notify.ChatB), firing())
-			if got.Outcome != notify.Retry || !got.Held || got.RetryAfter < 50*time.Second || got.RetryAfter > 61*time.Second {
+			if got.Outcome != notify.Retry || !got.Throttled || got.RetryAfter < 50*time.Second || got.RetryAfter > 61*time.Second {
 				t.Errorf("got %+v, want it held for a minute", got)
 			}
 			if n := len(r.requests()); n != 1 {

@@ -25,13 +25,13 @@ func (s *Sender) sendMail(ctx context.Context, t Target, n Notice) Result {
 	}
 	to, err := parseMailAddress(t.Address)
 	if err != nil {
-		return failed("the address of the alert " + shown(err))
+		return failed("the address of the alert " + publicMessage(err))
 	}
-	leave, err := s.lanes.enter(ctx, way{host: "mail server", address: "mail server"})
+	release, err := s.limiter.acquire(ctx, delivery{host: "mail server", address: "mail server"})
 	if err != nil {
-		return held(err)
+		return notSent(err)
 	}
-	defer leave()
+	defer release()
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -41,13 +41,15 @@ func (s *Sender) sendMail(ctx context.Context, t Target, n Notice) Result {
 	return r
 }
 
-// What a server cannot do, and no other try will change.
+// Missing features of a server: a retry does not help.
 var (
-	errNoTLS   = errors.New("the mail server does not offer STARTTLS, and nothing is sent to it in the clear: use smtps:// or another server")
-	errNoLogin = errors.New("the mail server does not offer to log in with PLAIN or LOGIN: take the user out of --smtp-url or use another server")
+	errNoTLS = errors.New("the mail server does not offer STARTTLS, and nothing is sent to it in the clear: " +
+		"use smtps:// or another server")
+	errNoLogin = errors.New("the mail server does not offer to log in with PLAIN or LOGIN: " +
+		"take the user out of --smtp-url or use another server")
 )
 
-// stepError names the step of the conversation that went wrong.
+// stepError names the step of the SMTP conversation that failed.
 type stepError struct {
 	step string
 	err  error
@@ -57,15 +59,16 @@ func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
 
 func (e *stepError) Unwrap() error { return e.err }
 
-// mailResult judges how a conversation ended; nil means that the server has
-// taken the mail.
+// mailResult returns the result of a conversation; a nil error means that the
+// server accepted the mail. As in RFC 5321, 4xx replies are temporary failures
+// and 5xx replies permanent ones.
 func mailResult(ctx context.Context, err error, secrets []string) Result {
 	if err == nil {
 		return Result{Outcome: Delivered, Status: 250, Detail: "the mail server has taken the mail"}
 	}
-	for _, hopeless := range []error{errNoTLS, errNoLogin} {
-		if errors.Is(err, hopeless) {
-			return failed(hopeless.Error())
+	for _, permanent := range []error{errNoTLS, errNoLogin} {
+		if errors.Is(err, permanent) {
+			return failed(permanent.Error())
 		}
 	}
 	step := "connection"
@@ -77,7 +80,7 @@ func mailResult(ctx context.Context, err error, secrets []string) Result {
 		if e.Code >= 500 {
 			r.Outcome = Failed
 		}
-		r.Detail = fmt.Sprintf("mail server, %s: %d %s", step, e.Code, excerpt([]byte(e.Msg), secrets))
+		r.Detail = fmt.Sprintf("mail server, %s: %d %s", step, e.Code, redactedExcerpt([]byte(e.Msg), secrets))
 		return r
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -86,22 +89,23 @@ func mailResult(ctx context.Context, err error, secrets []string) Result {
 	return Result{Outcome: Retry, Detail: "mail server, " + step + ": " + describe(err)}
 }
 
-// send holds the conversation with the server.
+// send delivers a mail in one SMTP conversation.
 func (m *mailServer) send(ctx context.Context, to *mail.Address, msg *gomail.Msg) error {
 	conn, err := m.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// The client knows no context: when it ends, so does all reading and writing.
+	// The SMTP client takes no context: a deadline in the past makes pending
+	// reads and writes fail when the context ends.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	client, err := smtp.NewClient(conn, m.host)
 	if err != nil {
 		return &stepError{"greeting", err}
 	}
-	// SMTPUTF8 is asked for only where an address needs it: not every server
-	// behind the first one has it.
+	// SMTPUTF8 is used only where an address needs it: the servers that relay
+	// the mail further may not support it.
 	client.SkipSMTPUTF8(isASCII(m.from.Address + to.Address))
 	for _, step := range []struct {
 		name string
@@ -118,7 +122,7 @@ func (m *mailServer) send(ctx context.Context, to *mail.Address, msg *gomail.Msg
 			return &stepError{step.name, err}
 		}
 	}
-	_ = client.Quit() // the server has taken the mail, however it says goodbye
+	_ = client.Quit() // the server has accepted the mail already
 	return nil
 }
 
@@ -147,17 +151,18 @@ func (m *mailServer) startTLS(client *smtp.Client) error {
 	return client.StartTLS(m.tls)
 }
 
-// logIn is only reached with TLS when there is a user.
+// logIn authenticates. The connection is encrypted here whenever there is a
+// user: mailServer.plain excludes one.
 func (m *mailServer) logIn(client *smtp.Client) error {
 	if m.user == "" {
 		return nil
 	}
 	_, offered := client.Extension("AUTH")
-	ways := strings.Fields(strings.ToUpper(offered))
+	mechanisms := strings.Fields(strings.ToUpper(offered))
 	switch {
-	case slices.Contains(ways, "PLAIN"):
+	case slices.Contains(mechanisms, "PLAIN"):
 		return client.Auth(smtp.PlainAuth("", m.user, m.password, m.host, false))
-	case slices.Contains(ways, "LOGIN"):
+	case slices.Contains(mechanisms, "LOGIN"):
 		return client.Auth(smtp.LoginAuth(m.user, m.password, m.host, false))
 	default:
 		return errNoLogin
@@ -175,7 +180,7 @@ func transfer(client *smtp.Client, msg *gomail.Msg) error {
 	return data.Close()
 }
 
-// envelope is an address as commands have it: in brackets, without a name.
+// envelope formats an address for MAIL and RCPT: in brackets, without a name.
 func envelope(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
 
 func isASCII(s string) bool {

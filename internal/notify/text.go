@@ -7,19 +7,21 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// An escaper writes a character so that its channel shows it as it is.
+// An escaper escapes a character for a channel.
 type escaper func(r rune) string
 
-func asIs(r rune) string { return string(r) }
+func noEscape(r rune) string { return string(r) }
 
-// quote prepares a text that we did not write: in one line, escaped, and no
-// longer than the limit when that is done.
-func (escape escaper) quote(s string, limit int) string {
+// truncate sanitizes and escapes untrusted text, and truncates the result to
+// limit characters without splitting an escape sequence.
+func (escape escaper) truncate(s string, limit int) string {
 	var b strings.Builder
-	length, safe := 0, 0 // safe bytes leave a place for the mark of the cut
-	for _, r := range oneLine(s) {
+	length, safe := 0, 0 // the first safe bytes leave room for an ellipsis
+	for _, r := range sanitizeLine(s) {
 		unit := escape(r)
 		length += utf8.RuneCountInString(unit)
 		b.WriteString(unit)
@@ -33,27 +35,19 @@ func (escape escaper) quote(s string, limit int) string {
 	return b.String()[:safe] + "…"
 }
 
-// oneLine replaces what breaks a line or turns its direction.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
+// sanitizeLine replaces control characters, line separators and bidirectional
+// overrides with spaces, and collapses white space to one line.
+func sanitizeLine(s string) string {
+	return text.OneLine(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.Join(strings.Fields(s), " ")
+	}, strings.ToValidUTF8(s, "\uFFFD")))
 }
 
-// cut keeps at most limit characters.
-func cut(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit-1]) + "…"
-}
-
-// percent rounds down, so that a rate below a threshold never looks as if it
-// had reached it.
+// percent rounds down, so that a rate below the threshold is never shown as
+// equal to it.
 func percent(share float64) string {
 	return number(math.Floor(share*1000+1e-6)/10) + " %"
 }
@@ -83,5 +77,5 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// minute is a time as people read it.
+// minute formats a time for people.
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }

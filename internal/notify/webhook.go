@@ -11,8 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// webhookBody is flat, for the receivers that know its first five keys from
-// elsewhere.
+// webhookBody is flat. Its first five keys are fixed by the public interface.
 type webhookBody struct {
 	Type            Type      `json:"type"`
 	Skill           string    `json:"skill"`
@@ -66,7 +65,8 @@ func newWebhookBody(n Notice) webhookBody {
 	return b
 }
 
-// sign adds the headers of Standard Webhooks, with a signature for each secret.
+// sign adds the headers of the Standard Webhooks specification, with a signature
+// for each secret, so that receivers can verify during a rotation.
 func sign(header http.Header, secrets []string, id string, body []byte) error {
 	now := time.Now()
 	var signatures []string
