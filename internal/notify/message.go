@@ -1,6 +1,10 @@
 package notify
 
-import "time"
+import (
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
 
 // message is the text of a notice. Untrusted parts are escaped for the channel
 // and truncated, so that title and lines fit into every channel's limits.
@@ -26,7 +30,7 @@ func compose(n Notice, escape escaper) message {
 	if skill == "" {
 		skill = "all skills"
 	}
-	m := message{url: sanitizeLine(n.URL)}
+	m := message{url: text.PlainLine(n.URL)}
 	if n.Type == NoData {
 		m.title, m.summary = noDataText(n, skill)
 	} else {

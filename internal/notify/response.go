@@ -109,7 +109,7 @@ func redactedExcerpt(body []byte, secrets []string) string {
 		b.WriteString(rest[:size])
 		i += size
 	}
-	return text.Ellipsis(sanitizeLine(b.String()), excerptRunes)
+	return text.Ellipsis(text.PlainLine(b.String()), excerptRunes)
 }
 
 // urlSecrets returns the parts of a target's URL that must not be shown: the

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -21,7 +20,7 @@ func noEscape(r rune) string { return string(r) }
 func (escape escaper) truncate(s string, limit int) string {
 	var b strings.Builder
 	length, safe := 0, 0 // the first safe bytes leave room for an ellipsis
-	for _, r := range sanitizeLine(s) {
+	for _, r := range text.PlainLine(s) {
 		unit := escape(r)
 		length += utf8.RuneCountInString(unit)
 		b.WriteString(unit)
@@ -33,17 +32,6 @@ func (escape escaper) truncate(s string, limit int) string {
 		return b.String()
 	}
 	return b.String()[:safe] + "…"
-}
-
-// sanitizeLine replaces control characters, line separators and bidirectional
-// overrides with spaces, and collapses white space to one line.
-func sanitizeLine(s string) string {
-	return text.OneLine(strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD")))
 }
 
 // percent rounds down, so that a rate below the threshold is never shown as

@@ -6,6 +6,7 @@ package text
 import (
 	"bytes"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -76,4 +77,16 @@ func ValidBytes(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) <
 // Clean replaces what Valid refuses with U+FFFD, the replacement character.
 func Clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// PlainLine makes untrusted text safe to show in one line: control characters,
+// line separators, bidirectional overrides and invalid UTF-8 are replaced, and
+// white space is collapsed.
+func PlainLine(s string) string {
+	return OneLine(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")))
 }

@@ -39,6 +39,9 @@ func TestCleaning(t *testing.T) {
 	if got, want := text.OneLine("  a\n\tb\u00a0 c "), "a b c"; got != want {
 		t.Errorf("OneLine: got %q, want %q", got, want)
 	}
+	if got, want := text.PlainLine("a\x1b[31m\u2028b\u202ec\xff\n"), "a [31m b c\uFFFD"; got != want {
+		t.Errorf("PlainLine: got %q, want %q", got, want)
+	}
 	for in, want := range map[string]string{"ok ï": "ok ï", "a\x00b": "a\uFFFDb", "a\xff\xfeb": "a\uFFFDb"} {
 		got := text.Clean(in)
 		if got != want || !text.Valid(got) {
