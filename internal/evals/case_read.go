@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/verify"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 

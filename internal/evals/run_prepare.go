@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/verify"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/evals"
-	"github.com/whetstone-dev/whetstone/internal/evals/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"

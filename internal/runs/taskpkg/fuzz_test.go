@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 )
 
 // FuzzReward: whatever a verifier writes, its reward is a number that can be

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/verify"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
 // maxEvidence is more than a person reads of a verdict.

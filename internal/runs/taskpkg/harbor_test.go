@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 )
 
 // harbor is a task as Harbor has them, with absolute paths in its scripts.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/verify"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
 // maxOutput is the most that a command may write.

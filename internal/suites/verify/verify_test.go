@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/evals/verify"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
 // ask compiles a check and asks it once.
