@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// An AnswerRequest asks a model what an agent would say.
+// An AnswerRequest asks a model to answer a prompt as an agent would.
 type AnswerRequest struct {
 	Prompt string
-	// SkillName and Skill, the text of SKILL.md, are loaded if Skill is not
-	// empty.
+	// SkillName and Skill, the text of SKILL.md, are put into the system prompt
+	// if Skill is not empty.
 	SkillName string
 	Skill     string
 }
 
-// Answer sends a prompt to the model, with the skill loaded or without any.
-// A refusal, and an answer that is cut off, is an unusable answer. Its error
-// is that of Complete.
+// Answer sends a prompt to the model, with the skill loaded or without any. A
+// refusal, or an answer truncated at the token limit, is Unusable. Its errors
+// are those of Complete.
 func (j *Judge) Answer(ctx context.Context, r AnswerRequest) (Completion, error) {
 	if j.model == nil {
 		return Completion{}, errRouteOnly("answer prompts")

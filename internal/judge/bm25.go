@@ -6,46 +6,47 @@ import (
 	"slices"
 )
 
-// BuiltinModel names the ranking of the built-in judge, its words and its
-// threshold; whoever changes one of them raises it.
+// BuiltinModel is the version of the built-in judge's ranking, stop words and
+// threshold. A change of one of them needs a new version: results of different
+// versions must not be compared.
 const BuiltinModel = "bm25-1"
 
-// The parameters of the ranking.
+// The parameters of BM25.
 const (
-	saturation   = 1.2  // k1 of BM25
-	lengthWeight = 0.75 // b of BM25
-	nameWeight   = 2    // how often a word of the name counts
+	k1         = 1.2  // term frequency saturation
+	b          = 0.75 // length normalisation
+	nameWeight = 2    // occurrences that a word in the name counts as
 	// threshold is the score below which no skill is chosen: one word in the
 	// name, or two in the description, that no other skill has.
 	threshold = 1.25
 )
 
-// index ranks the skills of a catalogue by BM25. Its scores are in units of
-// a word that occurs once, in one skill only, of average length, so that they
-// do not depend on the size of the catalogue.
+// index ranks the skills of a catalogue by BM25. Scores are normalised to a
+// word that occurs once, in one skill of average length, so that the threshold
+// does not depend on the size of the catalogue.
 type index struct {
-	counts  []map[string]float64 // of each skill's words
-	lengths []float64
-	average float64
-	holders map[string]int // how many skills have the word
+	termFreq []map[string]float64 // of each skill
+	lengths  []float64
+	average  float64
+	docFreq  map[string]int // number of skills with the word
 }
 
 func newIndex(all []Skill) *index {
-	x := &index{holders: map[string]int{}}
+	x := &index{docFreq: map[string]int{}}
 	for _, s := range all {
-		counts, length := map[string]float64{}, 0.0
+		termFreq, length := map[string]float64{}, 0.0
 		add := func(text string, weight float64) {
 			for _, word := range words(text) {
-				counts[word] += weight
+				termFreq[word] += weight
 				length += weight
 			}
 		}
 		add(s.Name, nameWeight)
 		add(s.Description, 1)
-		for word := range counts {
-			x.holders[word]++
+		for word := range termFreq {
+			x.docFreq[word]++
 		}
-		x.counts = append(x.counts, counts)
+		x.termFreq = append(x.termFreq, termFreq)
 		x.lengths = append(x.lengths, length)
 		x.average += length / float64(len(all))
 	}
@@ -54,31 +55,31 @@ func newIndex(all []Skill) *index {
 
 // scores returns the score of each skill for a query.
 func (x *index) scores(query string) []float64 {
-	asked := map[string]bool{}
-	scores := make([]float64, len(x.counts))
+	seen := map[string]bool{}
+	scores := make([]float64, len(x.termFreq))
 	for _, word := range words(query) {
-		if asked[word] {
+		if seen[word] {
 			continue
 		}
-		asked[word] = true
-		for i, counts := range x.counts {
-			if n := counts[word]; n > 0 {
-				norm := saturation * (1 - lengthWeight + lengthWeight*x.lengths[i]/x.average)
-				scores[i] += x.rarity(x.holders[word]) / x.rarity(1) * n * (saturation + 1) / (n + norm)
+		seen[word] = true
+		for i, termFreq := range x.termFreq {
+			if n := termFreq[word]; n > 0 {
+				norm := k1 * (1 - b + b*x.lengths[i]/x.average)
+				scores[i] += x.idf(x.docFreq[word]) / x.idf(1) * n * (k1 + 1) / (n + norm)
 			}
 		}
 	}
 	return scores
 }
 
-// rarity is the inverse document frequency of a word that n skills have.
-func (x *index) rarity(n int) float64 {
-	return math.Log(1 + (float64(len(x.counts)-n)+0.5)/(float64(n)+0.5))
+// idf is the inverse document frequency of a word in n skills.
+func (x *index) idf(n int) float64 {
+	return math.Log(1 + (float64(len(x.termFreq)-n)+0.5)/(float64(n)+0.5))
 }
 
-// routeByIndex is Route without a model. It is deterministic: the seed and the
-// trial change nothing, and of equal scores the first name wins.
-func (j *Judge) routeByIndex(r RouteRequest, catalogue []Skill) Routing {
+// routeByBM25 is Route without a model. It is deterministic: seed and trial have
+// no effect, and the first name wins a tie.
+func (j *Judge) routeByBM25(r RouteRequest, catalogue []Skill) Routing {
 	rec := j.newRecord(BuiltinModel, "")
 	rec.Seed, rec.Trial = r.Seed, r.Trial
 	slices.SortFunc(catalogue, byName)

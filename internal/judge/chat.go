@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// chat is the format of chat completions.
+// chat is the wire format of OpenAI's chat completions.
 type chat struct{}
 
 func (chat) endpoint(base *url.URL) *url.URL {
@@ -23,12 +23,12 @@ func (chat) header(h http.Header, key string) {
 	}
 }
 
-func (chat) ladder() []string { return []string{jsonSchema, jsonObject, none} }
+func (chat) outputModes() []string { return []string{jsonSchema, jsonObject, none} }
 
-// tokenNames begins with the old name: compatible servers ignore the new one,
-// which would let an answer grow without end, whereas models that want the new
-// one say so.
-func (chat) tokenNames() []string { return []string{"max_tokens", "max_completion_tokens"} }
+// tokenLimitNames begins with the old name: compatible servers ignore the new
+// one silently, which would leave answers without a limit, whereas models that
+// need the new one refuse the old one.
+func (chat) tokenLimitNames() []string { return []string{"max_tokens", "max_completion_tokens"} }
 
 func (c chat) body(q call) any {
 	type message struct {
@@ -40,17 +40,17 @@ func (c chat) body(q call) any {
 		all = append([]message{{"system", q.system}}, all...)
 	}
 	body := map[string]any{
-		"model":                          q.model,
-		"messages":                       all,
-		c.tokenNames()[q.able.tokenName]: q.maxTokens,
+		"model":    q.model,
+		"messages": all,
+		c.tokenLimitNames()[q.features.tokenLimitName]: q.maxTokens,
 	}
-	if q.able.temperature {
+	if q.features.temperature {
 		body["temperature"] = temperature
 	}
 	if q.schema == nil {
 		return body
 	}
-	switch q.able.structured(c) {
+	switch q.features.structured(c) {
 	case jsonSchema:
 		body["response_format"] = map[string]any{"type": jsonSchema, jsonSchema: map[string]any{
 			"name": q.schema.Name, "schema": q.schema.JSON, "strict": true,
@@ -88,19 +88,19 @@ func (chat) read(body []byte) reply {
 	case first.Message.Refusal != nil && *first.Message.Refusal != "":
 		r.problem = refusedToAnswer
 	case first.FinishReason == "length":
-		r.problem, r.cutOff = cutOff, true
+		r.problem, r.truncated = truncatedAnswer, true
 	case first.FinishReason == "content_filter":
-		r.problem = filtered
+		r.problem = filteredAnswer
 	case r.text == "":
 		r.problem = emptyAnswer
 	}
 	return r
 }
 
-// What models do instead of answering.
+// Responses that are not an answer.
 const (
 	refusedToAnswer problem = "the model refused to answer"
-	cutOff          problem = "the answer was cut off because it was too long"
-	filtered        problem = "the answer was withheld by the server's content filter"
+	truncatedAnswer problem = "the answer was cut off because it was too long"
+	filteredAnswer  problem = "the answer was withheld by the server's content filter"
 	emptyAnswer     problem = "the answer was empty"
 )

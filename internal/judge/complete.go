@@ -6,33 +6,33 @@ import (
 	"fmt"
 )
 
-// A Prompt is what a model is asked.
+// A Prompt is a request to a model.
 type Prompt struct {
-	Version string // names the text in the record
+	Version string // of the prompt's text, for the record
 	System  string
 	User    string
-	// Schema is the form of the answer; nil asks for text.
+	// Schema is the JSON schema of the answer; nil asks for text.
 	Schema *Schema
-	// Check refuses an answer that is not usable; with a schema it gets the
-	// first JSON object of the answer. Its error is shown to the model, so it
-	// must not repeat the answer. It may be nil.
+	// Check validates the answer; with a schema it gets the first JSON object
+	// in it. Its error is sent to the model, so it must not quote the answer. It
+	// may be nil.
 	Check func(answer string) error
-	// Redraw makes the prompt anew for the second try, if what is random in it
-	// could be why the first answer was not usable. It may be nil.
+	// Redraw makes a new prompt for the second attempt, where something random
+	// in it could be why the first answer was not usable. It may be nil.
 	Redraw func() Prompt
-	// MaxTokens bounds the answer; 0 means the judge's limit.
+	// MaxTokens limits the answer; 0 means the judge's limit.
 	MaxTokens int
 }
 
-// A Completion is a usable answer: text, or the JSON object that was asked for.
+// A Completion is a usable answer: text, or a JSON object of the schema.
 type Completion struct {
 	Text   string
 	Record Record
 }
 
-// Complete sends a prompt and returns the answer. An answer that is not usable
-// is asked for once more. Its error is an *Error, or the context's if the
-// caller has cancelled.
+// Complete sends a prompt and returns the answer. If the answer is not usable,
+// it asks once more. Its error is an *Error, or the context's if the caller has
+// cancelled.
 func (j *Judge) Complete(ctx context.Context, p Prompt) (Completion, error) {
 	if j.model == nil {
 		return Completion{}, errRouteOnly("answer prompts")
@@ -46,20 +46,20 @@ func (m *model) complete(ctx context.Context, p Prompt, rec Record) (Completion,
 		rec.SchemaVersion = p.Schema.Version
 	}
 	text, err := m.ask(ctx, p, &rec)
-	m.count(rec, err != nil)
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Record = rec
 	}
 	return Completion{Text: text, Record: rec}, err
 }
 
-// ask makes an exchange, and a second one if the first answer is not usable.
+// ask makes an exchange, and a second one with a repair note if the first answer
+// is not usable.
 func (m *model) ask(ctx context.Context, p Prompt, rec *Record) (string, error) {
 	c := call{model: m.name, system: p.System, user: p.User, schema: p.Schema, maxTokens: p.MaxTokens}
 	if c.maxTokens == 0 {
 		c.maxTokens = m.maxTokens
 	}
-	var trouble error
+	var unusable error
 	for _, repair := range []bool{false, true} {
 		if repair {
 			rec.Repaired = true
@@ -72,17 +72,23 @@ func (m *model) ask(ctx context.Context, p Prompt, rec *Record) (string, error) 
 		if err == nil {
 			return text, nil
 		}
-		trouble = err
+		unusable = err
 		if p.Redraw != nil {
 			p = p.Redraw()
 			c.user = p.User
 		}
-		c.system = p.System + p.repairNote(err)
-		if r.cutOff {
+		// The repair note follows the system prompt, so that neither the
+		// material nor the bad answer is sent again. A prompt for text gets
+		// none: the text that a model writes to this prompt is what is graded.
+		c.system = p.System
+		if p.Schema != nil {
+			c.system += fmt.Sprintf(repairPrompt, err, p.Schema.JSON)
+		}
+		if r.truncated {
 			c.maxTokens *= 2
 		}
 	}
-	return "", &Error{Code: Unusable, Message: trouble.Error(), cause: trouble}
+	return "", &Error{Code: Unusable, Message: unusable.Error(), cause: unusable}
 }
 
 // accept returns the usable part of a reply.
@@ -90,9 +96,9 @@ func (p Prompt) accept(r reply) (string, error) {
 	if r.problem != "" {
 		return "", r.problem
 	}
-	text := withoutThoughts(r.text)
+	text := stripThinking(r.text)
 	if p.Schema != nil {
-		object, ok := firstObject(text)
+		object, ok := firstJSONObject(text)
 		if !ok {
 			return "", problem("the answer holds no complete JSON object")
 		}
@@ -102,15 +108,4 @@ func (p Prompt) accept(r reply) (string, error) {
 		return text, nil
 	}
 	return text, p.Check(text)
-}
-
-// repairNote tells the model what was wrong. It follows the system prompt, so
-// that neither the material nor the bad answer is sent again, and the user's
-// turn stays as it is. A model that was asked for text is asked again without
-// it: the text is what is examined.
-func (p Prompt) repairNote(trouble error) string {
-	if p.Schema == nil {
-		return ""
-	}
-	return fmt.Sprintf(repairPrompt, trouble, p.Schema.JSON)
 }

@@ -54,7 +54,7 @@ func TestRecord(t *testing.T) {
 	each(t, func(t *testing.T, api string) {
 		s := judgetest.New(t, nil)
 		s.Then(judgetest.Fail(500, "oops"), judgetest.Reply{Text: fortyTwo, Model: "test-model-2026-01-01", Input: 1000, Output: 50, Delay: 6 * time.Millisecond})
-		j, _ := newJudge(t, s, judge.Options{API: api, Prices: judge.Prices{Input: 3, Output: 15}})
+		j, _ := newJudge(t, s, judge.Options{API: api})
 		got, err := j.Complete(t.Context(), question())
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestRecord(t *testing.T) {
 		want := judge.Record{
 			API: api, Model: "test-model-2026-01-01", PromptVersion: "test-1", SchemaVersion: "number-1", Structured: "json_schema",
 			Temperature: new(0.0), RequestID: "req_test", Raw: fortyTwo,
-			Usage: judge.Usage{Attempts: 2, InputTokens: 1000, OutputTokens: 50, Cost: 0.00375},
+			Usage: judge.Usage{Attempts: 2, InputTokens: 1000, OutputTokens: 50},
 		}
 		opts := cmp.Options{cmpopts.IgnoreFields(judge.Usage{}, "LatencyMS"), cmpopts.EquateApprox(0, 1e-12)}
 		if diff := cmp.Diff(want, got.Record, opts); diff != "" {
@@ -70,13 +70,6 @@ func TestRecord(t *testing.T) {
 		}
 		if got.Record.LatencyMS < 5 {
 			t.Errorf("got a latency of %d ms", got.Record.LatencyMS)
-		}
-		if _, err := j.Complete(t.Context(), judge.Prompt{User: "x"}); err != nil {
-			t.Fatal(err)
-		}
-		total := judge.Totals{Calls: 2, Usage: judge.Usage{Attempts: 3, InputTokens: 1100, OutputTokens: 70, Cost: 0.00435}}
-		if diff := cmp.Diff(total, j.Totals(), opts); diff != "" {
-			t.Error(diff)
 		}
 	})
 }
@@ -175,9 +168,6 @@ func TestUnusableTwice(t *testing.T) {
 				if n := len(s.Requests()); n != 2 || e.Record.Attempts != 2 || !e.Record.Repaired || e.Stop || judge.MustStop(err) {
 					t.Errorf("got %+v after %d requests, want it after 2", e, n)
 				}
-				if got := j.Totals(); got.Calls != 1 || got.Errors != 1 || got.Attempts != 2 {
-					t.Errorf("got the totals %+v", got)
-				}
 			})
 		}
 	})
@@ -205,7 +195,7 @@ func TestFirstObject(t *testing.T) {
 		`{"a":"`:                  ``,
 		strings.Repeat("{", 9999): ``,
 	} {
-		if got, ok := judge.FirstObject(text); got != want || ok != (want != "") {
+		if got, ok := judge.FirstJSONObject(text); got != want || ok != (want != "") {
 			t.Errorf("%s: got %q, %t, want %q", text, got, ok, want)
 		}
 	}

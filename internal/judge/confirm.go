@@ -9,19 +9,24 @@ import (
 	mathrand "math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// maxQuotation is how much of a quotation is shown by itself, in bytes. It is
-// the only text of the material's author there, and must not be a second
-// material.
+// maxQuotation is how many bytes of a quotation the second question shows. It is
+// the only untrusted text there, and must be too short for another prompt
+// injection.
 const maxQuotation = 600
 
-// confirm asks a second time about what was passed, with the quotations and
-// without the material. What does not fit is not passed.
-func (j *Judge) confirm(ctx context.Context, r GradeRequest, made *controls, first Grading) (Grading, error) {
+// confirm asks a second question about the criteria that were passed, which
+// shows the quotations but not the material. A criterion whose quotation does
+// not fit is not passed.
+func (j *Judge) confirm(
+	ctx context.Context, r GradeRequest, controls *controls, first Grading,
+) (Grading, error) {
 	var fits map[int]bool
 	draw := func() Prompt {
-		c := newConfirmation(r, made, first.Results)
+		c := newConfirmation(r, controls, first.Results)
 		return Prompt{
 			Version: GradePromptVersion, System: confirmPrompt, User: c.text(), Schema: confirmSchema,
 			Check: func(answer string) (err error) {
@@ -55,38 +60,39 @@ func (j *Judge) confirm(ctx context.Context, r GradeRequest, made *controls, fir
 
 // confirmation is the second question of a grading.
 type confirmation struct {
-	task, code string
-	items      []quoted
+	task      string
+	delimiter string // random, around each quotation
+	items     []quotedCriterion
 }
 
-// quoted is a criterion and a quotation for it.
-type quoted struct {
-	id        int
-	result    int // ID of the result that it is about, 0 for a control
+// quotedCriterion is a criterion and a quotation for it.
+type quotedCriterion struct {
+	id        int // random
+	result    int // Result.ID, or 0 for a control
 	criterion string
 	quotation string
 }
 
-// newConfirmation holds every quotation against the criterion that it is for,
-// and against a control.
-func newConfirmation(r GradeRequest, made *controls, results []Result) *confirmation {
-	c := &confirmation{task: r.task(), code: rand.Text()}
+// newConfirmation pairs every quotation with the criterion that it was given
+// for, and with a control that it cannot fit.
+func newConfirmation(r GradeRequest, controls *controls, results []Result) *confirmation {
+	c := &confirmation{task: r.task(), delimiter: rand.Text()}
 	var quotations []string
 	for i, result := range results {
 		if !result.Passed {
 			continue
 		}
-		quotation, _ := cut(normalised(result.Evidence), maxQuotation)
-		quotation = inOneLine(quotation)
+		quotation, _ := truncateMiddle(normalise(result.Evidence), maxQuotation)
+		quotation = text.OneLine(text.Clean(quotation))
 		criterion := strings.TrimSpace(r.Criteria[i])
-		c.items = append(c.items, quoted{result: result.ID, criterion: criterion, quotation: quotation})
+		c.items = append(c.items, quotedCriterion{result: result.ID, criterion: criterion, quotation: quotation})
 		if !slices.Contains(quotations, quotation) {
 			quotations = append(quotations, quotation)
 		}
 	}
 	wanted := max(len(quotations), minControls, 4-len(c.items))
-	for i, control := range made.some(wanted) {
-		c.items = append(c.items, quoted{criterion: control, quotation: quotations[i%len(quotations)]})
+	for i, control := range controls.draw(wanted) {
+		c.items = append(c.items, quotedCriterion{criterion: control, quotation: quotations[i%len(quotations)]})
 	}
 	for i, id := range randomIDs(len(c.items)) {
 		c.items[i].id = id
@@ -98,13 +104,13 @@ func newConfirmation(r GradeRequest, made *controls, results []Result) *confirma
 func (c *confirmation) text() string {
 	var b strings.Builder
 	for _, i := range c.items {
-		fmt.Fprintf(&b, confirmItem, i.id, i.criterion, c.code, i.quotation)
+		fmt.Fprintf(&b, confirmItem, i.id, i.criterion, c.delimiter, i.quotation)
 	}
-	return fmt.Sprintf(confirmUser, c.task, b.String(), c.code)
+	return fmt.Sprintf(confirmUser, c.task, b.String(), c.delimiter)
 }
 
-// read returns which results fit, if every item has an answer and no control
-// fits.
+// read parses an answer and returns which results fit. It fails unless every
+// item has an answer and no control fits.
 func (c *confirmation) read(answer string) (map[int]bool, error) {
 	var got struct {
 		Results []struct {
@@ -120,7 +126,7 @@ func (c *confirmation) read(answer string) (map[int]bool, error) {
 		if r.ID == nil || r.Fits == nil {
 			return nil, problem("a result lacks its id or its verdict")
 		}
-		at := slices.IndexFunc(c.items, func(i quoted) bool { return i.id == *r.ID })
+		at := slices.IndexFunc(c.items, func(i quotedCriterion) bool { return i.id == *r.ID })
 		if at < 0 || seen[*r.ID] {
 			return nil, problem("a result has an id that no item has, or that another result has")
 		}

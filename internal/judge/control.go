@@ -9,16 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxOthers is how many criteria of other cases controls are made from.
+// maxOthers is how many criteria of other cases controls take words from.
 const maxOthers = 50
 
-// controls makes criteria that a material does not fulfil, out of real ones: the
-// words of one are replaced by words that do not stand in the material. It keeps
-// its form and its length, and no text that is known before tells it from what
-// it was made of.
+// controls makes control criteria: ones that a material certainly does not
+// fulfil. A control is a real criterion in which most words are replaced by
+// words that do not occur in the material. It has the form and the length of
+// the real one, so that a prompt injection cannot tell them apart. A model that
+// passes a control did not read the material, or obeyed it.
 type controls struct {
-	bases   []string
-	foreign []string
+	bases   []string        // criteria to make controls of
+	foreign []string        // words that are not in the material
 	known   map[string]bool // stems of words in the material, the task, the criteria, and in foreign
 }
 
@@ -31,25 +32,24 @@ func newControls(r GradeRequest) *controls {
 		}
 	}
 	for _, bases := range [][]string{r.Criteria, others, plainCriteria} {
-		if c.bases = slices.DeleteFunc(slices.Clone(bases), isUnfit); len(c.bases) > 0 {
+		if c.bases = slices.DeleteFunc(slices.Clone(bases), isUnsuitable); len(c.bases) > 0 {
 			break
 		}
 	}
 	for _, text := range others {
-		c.add(unstemmed(text))
+		c.add(lowerWords(text))
 	}
-	// A material that holds many of our words leaves some: it is no dictionary.
 	c.add(foreignWords)
-	if len(c.foreign) < minForeign {
+	if len(c.foreign) < minForeign { // the material has nearly all of them
 		c.foreign = append(c.foreign, foreignWords...)
 	}
 	return c
 }
 
-// minForeign is how many words there must be to choose from.
+// minForeign is the least number of words to choose from.
 const minForeign = 20
 
-// add takes the words that are not known and say something.
+// add adds the content words that are not known to foreign.
 func (c *controls) add(all []string) {
 	for _, word := range all {
 		if isContent(word) && !c.known[stem(word)] {
@@ -59,24 +59,24 @@ func (c *controls) add(all []string) {
 	}
 }
 
-// some returns so many controls, all different unless there are too few words.
-func (c *controls) some(n int) []string {
+// draw returns n random controls, all different unless there are too few words.
+func (c *controls) draw(n int) []string {
 	var all []string
 	for try := 0; len(all) < n; try++ {
-		if one := c.one(); try > 10*n || !slices.Contains(all, one) {
+		if one := c.drawOne(); try > 10*n || !slices.Contains(all, one) {
 			all = append(all, one)
 		}
 	}
 	return all
 }
 
-// wordInText is a word as it stands in a criterion.
+// wordInText matches a word of a criterion.
 var wordInText = regexp.MustCompile(`\p{L}[\p{L}\p{N}]*`)
 
-// one makes a control: two thirds of the words that say something are replaced,
-// and so are one or two. A control that shares more is passed by models that
-// only skim.
-func (c *controls) one() string {
+// drawOne makes a control. Two thirds of the content words are replaced, or all
+// of them where there are one or two: models that only skim pass a control that
+// keeps more.
+func (c *controls) drawOne() string {
 	text := strings.TrimSpace(c.bases[rand.IntN(len(c.bases))])
 	places := wordInText.FindAllStringIndex(text, -1)
 	places = slices.DeleteFunc(places, func(p []int) bool { return !isContent(text[p[0]:p[1]]) })
@@ -86,14 +86,16 @@ func (c *controls) one() string {
 	var b strings.Builder
 	end := 0
 	for _, p := range places {
-		b.WriteString(text[end:p[0]] + likewise(text[p[0]:p[1]], c.foreign[rand.IntN(len(c.foreign))]))
+		foreign := c.foreign[rand.IntN(len(c.foreign))]
+		b.WriteString(text[end:p[0]] + matchForm(text[p[0]:p[1]], foreign))
 		end = p[1]
 	}
 	return b.String() + text[end:]
 }
 
-// likewise writes a word with the capitals, and the plural, of another.
-func likewise(model, word string) string {
+// matchForm gives a word the capitals and the plural of another, e.g.
+// matchForm("Tables", "anchor") is "Anchors".
+func matchForm(model, word string) string {
 	if strings.HasSuffix(strings.ToLower(model), "s") && !strings.HasSuffix(word, "s") {
 		word = plural(word)
 	}
@@ -118,41 +120,41 @@ func plural(word string) string {
 	return word + "s"
 }
 
-// isContent reports whether a word says what a criterion is about.
+// isContent reports whether a word is a content word: one that names what a
+// criterion is about.
 func isContent(word string) bool {
 	word = strings.ToLower(word)
 	return utf8.RuneCountInString(word) > 2 && !strings.ContainsFunc(word, unicode.IsNumber) &&
 		!stopWords[word] && !gradingWords[word]
 }
 
-// maxBase is how long a criterion may be that controls are made of, in bytes: a
-// second question has as many as quotations.
+// maxBase is the longest criterion that controls are made of, in bytes: a second
+// question contains one for each quotation.
 const maxBase = 2000
 
-// isUnfit reports whether nothing that is certainly not fulfilled can be made of
-// a criterion: it wants something to be absent, has no words to replace, or is
-// a treatise.
-func isUnfit(criterion string) bool {
+// isUnsuitable reports whether no control can be made of a criterion: it asks
+// for something to be absent, has no words to replace, or is too long.
+func isUnsuitable(criterion string) bool {
 	if len(criterion) > maxBase {
 		return true
 	}
 	found := wordInText.FindAllString(strings.ToLower(criterion), -1)
-	limits := slices.ContainsFunc(found, func(word string) bool { return limitingWords[word] })
-	return limits || !slices.ContainsFunc(found, isContent)
+	negated := slices.ContainsFunc(found, func(word string) bool { return limitingWords[word] })
+	return negated || !slices.ContainsFunc(found, isContent)
 }
 
-// limitingWords are those of criteria that an output without something fulfils.
-// It is read only.
-var limitingWords = setOf(`
+// limitingWords occur in criteria that ask for something to be absent. It is
+// read only.
+var limitingWords = wordSet(`
 no not never none neither nor without avoid avoids avoided avoiding absent free lack lacks lacking omit
 omits omitted omitting exclude excludes excluded excluding except refrain refrains only fewer less most
 maximum instead rather don doesn isn aren won mustn shouldn cannot dont doesnt isnt nicht kein keine
 keinen ohne nie sans pas jamais sin nunca ningún senza non mai
 `)
 
-// gradingWords are those that say how an output fulfils a criterion. It is read
-// only.
-var gradingWords = setOf(`
+// gradingWords say how an output fulfils a criterion, not what it is about. It
+// is read only.
+var gradingWords = wordSet(`
 answer answers answered asks call calls called check checks cites cite clear clearly contain contains
 containing correct correctly describe describes end ends example examples explain explains first
 following format gives given identifies identify include includes including last least line lines list
@@ -162,8 +164,7 @@ returns say says sentence show shows shown start starts state states step steps 
 tell tells text two three warn warns write writes written
 `)
 
-// plainCriteria are what controls are made of where a case has no criterion that
-// is fit for it.
+// plainCriteria are used where a case has no suitable criterion.
 var plainCriteria = []string{
 	"It names the owner of the warehouse.",
 	"The output explains how the invoice is archived.",

@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// How many skills a tested one competes with.
+// The number of skills that a tested one competes with.
 const (
 	minDistractors = 5
 	maxDistractors = 15
 )
 
-// Distractors chooses what a tested skill competes with: up to 15 of the other
-// skills, the same ones for the same seed whatever the order of the list, and
-// where there are fewer than 5, neutral ones besides. Skills without a
-// description compete with nobody and are left out.
+// Distractors chooses the skills that a tested one competes with: up to 15 of
+// the others, and neutral ones where there are fewer than 5. The same seed gives
+// the same choice whatever the order of the list. Skills without a description
+// are left out.
 func Distractors(others []Skill, tested string, seed int64) []Skill {
 	var chosen []Skill
-	taken := map[string]bool{"": true, tested: true}
-	take := func(s Skill) {
-		if s.Description != "" && !taken[s.Name] {
-			taken[s.Name] = true
+	seen := map[string]bool{"": true, tested: true}
+	add := func(s Skill) {
+		if s.Description != "" && !seen[s.Name] {
+			seen[s.Name] = true
 			chosen = append(chosen, s)
 		}
 	}
 	for _, s := range slices.SortedFunc(slices.Values(others), byName) {
-		take(s)
+		add(s)
 	}
 	order := rand.New(rand.NewPCG(uint64(seed), 0))
 	order.Shuffle(len(chosen), func(i, k int) { chosen[i], chosen[k] = chosen[k], chosen[i] })
@@ -34,13 +34,13 @@ func Distractors(others []Skill, tested string, seed int64) []Skill {
 		if len(chosen) >= minDistractors {
 			break
 		}
-		take(s)
+		add(s)
 	}
 	return chosen
 }
 
-// neutralSkills are far from what organisations teach their agents, and from
-// each other. It is read only.
+// neutralSkills are unlike the skills of organisations, and unlike each other.
+// It is read only.
 var neutralSkills = []Skill{
 	{"recipe-scaling", "Scales cooking recipes to another number of servings and converts kitchen measures. Use when someone cooks for more or fewer people than a recipe is for."},
 	{"trip-planning", "Plans journeys by train, plane and car with stops, times and hotels. Use when someone wants an itinerary for a holiday or a business trip."},

@@ -8,37 +8,39 @@ import (
 	"time"
 )
 
-// SetClock replaces the time that waits are made of.
+// SetClock replaces the source of time.
 func (j *Judge) SetClock(now func() time.Time, sleep func(ctx context.Context, d time.Duration) error) {
-	j.model.lane.clock = clock{now: now, sleep: sleep}
+	j.model.limiter.clock = clock{now: now, sleep: sleep}
 }
 
-// Lane is the part that spares a server, without the server.
-type Lane struct{ *lane }
+// Limiter exports limiter.
+type Limiter struct{ *limiter }
 
-func NewLane(slots int) Lane { return Lane{newLane(slots)} }
+func NewLimiter(slots int) Limiter { return Limiter{newLimiter(slots)} }
 
-func (l Lane) Enter(ctx context.Context) error { return l.enter(ctx) }
+func (l Limiter) Acquire(ctx context.Context) error { return l.acquire(ctx) }
 
-func (l Lane) Leave() { l.leave() }
+func (l Limiter) Release() { l.release() }
 
-func (l Lane) Pause(d time.Duration) { l.pause(d) }
+func (l Limiter) Pause(d time.Duration) { l.pause(d) }
 
-// The functions that have rules of their own.
+// Functions with tests of their own.
 var (
-	Cut         = cut
-	Defanged    = defanged
-	FirstObject = firstObject
-	Words       = words
+	TruncateMiddle      = truncateMiddle
+	EscapeSpecialTokens = escapeSpecialTokens
+	FirstJSONObject     = firstJSONObject
+	Words               = words
 )
 
-// Quotes reports whether a quotation stands in a material.
-func Quotes(material, quotation string) bool { return quotes(normalised(material), quotation) }
+// Quotes reports whether a material contains a quotation.
+func Quotes(material, quotation string) bool {
+	return containsQuotation(normalise(material), quotation)
+}
 
-// A Reply is what was understood of a server's answer.
+// A Reply is a parsed response.
 type Reply struct{ Text, Problem string }
 
-// ReadReplies reads a body as each of the APIs does.
+// ReadReplies parses a body in each of the wire formats.
 func ReadReplies(body []byte) map[string]Reply {
 	all := map[string]Reply{}
 	for name, read := range map[string]func([]byte) reply{"chat": chat{}.read, "messages": messages{}.read} {
@@ -48,11 +50,11 @@ func ReadReplies(body []byte) map[string]Reply {
 	return all
 }
 
-// ReadGrading reads a judge's answer on criteria with the ids 1, 2, ...; those
-// of the controls come after them.
+// ReadGrading parses a judge's answer on criteria with the ids 1, 2, ..., which
+// the ids of the controls follow.
 func ReadGrading(criteria []string, material, answer string) (Grading, error) {
 	r := GradeRequest{Criteria: criteria, Material: material}
-	s := newSheet(r, newControls(r))
+	s := newGradeSheet(r, newControls(r))
 	for i := range s.ids {
 		s.ids[i] = i + 1
 	}
@@ -60,7 +62,7 @@ func ReadGrading(criteria []string, material, answer string) (Grading, error) {
 }
 
 // Controls makes controls for a request.
-func Controls(r GradeRequest, n int) []string { return newControls(r).some(n) }
+func Controls(r GradeRequest, n int) []string { return newControls(r).draw(n) }
 
 // WordsOf returns the words that controls replace in a criterion.
 func WordsOf(criterion string) []string {

@@ -15,7 +15,7 @@ func FuzzFirstObject(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := judge.FirstObject(text)
+		got, ok := judge.FirstJSONObject(text)
 		if ok && (!strings.HasPrefix(got, "{") || !strings.HasSuffix(got, "}") || !strings.Contains(text, got)) {
 			t.Errorf("%q has no object %q", text, got)
 		}

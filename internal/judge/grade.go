@@ -8,18 +8,20 @@ import (
 	mathrand "math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// maxCriteria bounds a grading; more would not fit into an answer.
+// maxCriteria is the limit of a grading; more would not fit into an answer.
 const maxCriteria = 50
 
 // A GradeRequest asks whether a material fulfils criteria.
 type GradeRequest struct {
-	Task     string // what the material was made for
+	Task     string // that the material was made for
 	Criteria []string
-	Material string
-	// Others are criteria of other cases by the same author: controls are made
-	// of their words. There may be none.
+	Material string // untrusted, e.g. the output of an agent
+	// Others are criteria of other cases by the same author, whose words are
+	// used in controls. There may be none.
 	Others []string
 	Seed   int64 // kept in the record
 	Trial  int
@@ -38,22 +40,27 @@ type Result struct {
 	ID       int    `json:"id"` // from 1
 	Evidence string `json:"evidence"`
 	Passed   bool   `json:"passed"`
-	// Downgraded says that the model passed the criterion with a quotation
-	// that does not stand in the material.
+	// Downgraded reports that the model passed the criterion with a quotation
+	// that is not in the material.
 	Downgraded bool `json:"downgraded,omitempty"`
-	// Refuted says that the quotation stands there, but that a second reading,
-	// of the quotation alone, does not find the criterion in it.
+	// Refuted reports that the quotation is in the material, but that it does
+	// not fit the criterion when it is read alone.
 	Refuted bool `json:"refuted,omitempty"`
 }
 
-// Grade judges a material by criteria. Instructions in the material are not to
-// be obeyed, and where a model obeys them nothing is passed: the material
-// cannot end itself, since a random code does; it cannot hold the answer, since
-// the ids of the criteria are random; what has no quotation from it is not
-// passed; a second question, which shows the quotations and not the material,
-// must find each of them to fit its criterion; and a model that passes whatever
-// it is asked also passes the controls of both questions, and has then given no
-// verdict. Its error is that of Complete.
+// Grade judges a material by criteria. It defends against prompt injection, so
+// that a material which instructs the model to pass it is not passed:
+//
+//   - A random delimiter ends the material, so the material cannot end itself.
+//   - The ids of the criteria are random, so the material cannot contain the
+//     answer.
+//   - A criterion without a quotation that is in the material is not passed.
+//   - A second question, which shows the quotations and not the material, must
+//     find that each fits its criterion.
+//   - Both questions contain controls. A model that passes everything also
+//     passes them, and its answer is then no verdict.
+//
+// Its errors are those of Complete.
 func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	if j.model == nil {
 		return Grading{}, errRouteOnly("grade")
@@ -61,16 +68,16 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	if err := r.check(); err != nil {
 		return Grading{}, err
 	}
-	// What is not UTF-8 would reach the model as something else than what its
-	// quotations are looked up in.
+	// JSON replaces invalid UTF-8 on the way to the model. Quotations must be
+	// looked up in what the model saw.
 	r.Material = strings.ToValidUTF8(r.Material, "\uFFFD")
-	made := newControls(r)
+	controls := newControls(r)
 	var out Grading
 	draw := func() (p Prompt, omitted int, err error) {
-		sheet := newSheet(r, made)
-		p, omitted, err = sheet.prompt(j.maxInput)
+		s := newGradeSheet(r, controls)
+		p, omitted, err = s.prompt(j.maxInput)
 		p.Check = func(answer string) (err error) {
-			out, err = sheet.read(answer)
+			out, err = s.read(answer)
 			return err
 		}
 		return p, omitted, err
@@ -83,7 +90,7 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 		if again, _, err := draw(); err == nil {
 			return again
 		}
-		return p // the criteria are so long that other controls do not fit
+		return p // the criteria are so long that other, longer controls do not fit
 	}
 	rec := j.newRecord(GradePromptVersion, gradeSchema.Version)
 	rec.Seed, rec.Trial, rec.OmittedBytes = r.Seed, r.Trial, omitted
@@ -95,7 +102,7 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	if out.Score == 0 {
 		return out, nil
 	}
-	return j.confirm(ctx, r, made, out)
+	return j.confirm(ctx, r, controls, out)
 }
 
 func (r GradeRequest) check() error {
@@ -110,7 +117,7 @@ func (r GradeRequest) check() error {
 	return nil
 }
 
-// task is what the model is told of the task.
+// task is the task as the prompt shows it.
 func (r GradeRequest) task() string {
 	if task := strings.TrimSpace(r.Task); task != "" {
 		return task
@@ -118,21 +125,21 @@ func (r GradeRequest) task() string {
 	return "(not given)"
 }
 
-// sheet is a grading with what nobody but the model may know: the code around
-// the material, the ids of the criteria and the controls.
-type sheet struct {
+// gradeSheet is a grading with its secrets, which the author of the material
+// cannot know: the delimiter, the ids of the criteria and the controls.
+type gradeSheet struct {
 	GradeRequest
-	material string // normalised, to look quotations up
-	code     string
-	ids      []int // of the criteria, and after them of the controls
-	controls []string
+	material  string // normalised, to look up quotations
+	delimiter string
+	ids       []int // of the criteria, then of the controls
+	controls  []string
 }
 
-// minID is the least id of a criterion: five digits are more than a material
-// can guess, and few enough for every model to copy.
+// minID is the smallest id of a criterion: five digits cannot be guessed by a
+// material, and every model can copy them.
 const minID = 10_000
 
-// randomIDs returns different ids.
+// randomIDs returns n different ids.
 func randomIDs(n int) (ids []int) {
 	for len(ids) < n {
 		if id := minID + mathrand.IntN(9*minID); !slices.Contains(ids, id) {
@@ -142,38 +149,39 @@ func randomIDs(n int) (ids []int) {
 	return ids
 }
 
-// minControls is how many controls a grading has, more where there is little to
-// hide them among.
+// minControls is the least number of controls in a question. There are more
+// where there are fewer than two criteria to hide them among.
 const minControls = 2
 
-func newSheet(r GradeRequest, made *controls) sheet {
-	s := sheet{
+func newGradeSheet(r GradeRequest, controls *controls) gradeSheet {
+	s := gradeSheet{
 		GradeRequest: r,
-		material:     normalised(r.Material),
-		code:         rand.Text(),
-		controls:     made.some(max(minControls, 4-len(r.Criteria))),
+		material:     normalise(r.Material),
+		delimiter:    rand.Text(),
+		controls:     controls.draw(max(minControls, 4-len(r.Criteria))),
 	}
 	s.ids = randomIDs(len(r.Criteria) + len(s.controls))
 	return s
 }
 
-// prompt returns the prompt within the limit, in tokens, and how much of the
-// material it leaves out. Task and criteria are never cut.
-func (s sheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
+// prompt returns a prompt of at most maxTokens, and how many bytes of the
+// material it omits. Task and criteria are never truncated.
+func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 	criteria, task := s.list(), s.task()
 	p = Prompt{Version: GradePromptVersion, System: gradePrompt, Schema: gradeSchema}
-	user := func(material string) string { return fmt.Sprintf(gradeUser, task, criteria, s.code, material) }
-	left := maxTokens - estimatedTokens(p.System+user(""))
+	user := func(material string) string { return fmt.Sprintf(gradeUser, task, criteria, s.delimiter, material) }
+	left := maxTokens - estimateTokens(p.System+user(""))
 	if left <= 0 {
-		return Prompt{}, 0, rejected("the task and the criteria alone are longer than the %d tokens that a prompt may have", maxTokens)
+		return Prompt{}, 0, rejected(
+			"the task and the criteria alone are longer than the %d tokens that a prompt may have", maxTokens)
 	}
-	material, omitted := cut(defanged(s.Material), left*bytesPerToken)
+	material, omitted := truncateMiddle(escapeSpecialTokens(s.Material), left*bytesPerToken)
 	p.User = user(material)
 	return p, omitted, nil
 }
 
-// list is the list of the criteria, the controls among them.
-func (s sheet) list() string {
+// list returns the criteria, with the controls at random places among them.
+func (s gradeSheet) list() string {
 	var lines []string
 	for i, c := range s.Criteria {
 		lines = append(lines, fmt.Sprintf("%d: %s\n", s.ids[i], strings.TrimSpace(c)))
@@ -185,9 +193,9 @@ func (s sheet) list() string {
 	return strings.Join(lines, "")
 }
 
-// read returns the verdict of an answer in which every criterion stands
-// exactly once, and no control is passed.
-func (s sheet) read(answer string) (Grading, error) {
+// read parses an answer. It fails unless every criterion has exactly one result
+// and no control is passed.
+func (s gradeSheet) read(answer string) (Grading, error) {
 	var got struct {
 		Results []struct {
 			ID       *int    `json:"id"`
@@ -199,7 +207,7 @@ func (s sheet) read(answer string) (Grading, error) {
 	if json.Unmarshal([]byte(answer), &got) != nil || got.Results == nil {
 		return Grading{}, problem("the answer does not have the form of the schema")
 	}
-	g := Grading{Results: make([]Result, len(s.ids)), Notes: bounded(got.Notes, maxRaw)}
+	g := Grading{Results: make([]Result, len(s.ids)), Notes: text.Truncate(text.Clean(got.Notes), maxRaw)}
 	for _, r := range got.Results {
 		if r.ID == nil || r.Evidence == nil || r.Passed == nil {
 			return Grading{}, problem("a result lacks its id, its evidence or its verdict")
@@ -223,7 +231,8 @@ func (s sheet) read(answer string) (Grading, error) {
 	return g, nil
 }
 
-// errControl says that a model has not looked. It does not say at what.
+// errControl is sent to the model, and does not reveal which criterion is a
+// control.
 const errControl = problem("a criterion was passed that the material does not fulfil")
 
 func score(all []Result) float64 {
@@ -236,10 +245,11 @@ func score(all []Result) float64 {
 	return float64(passed) / float64(len(all))
 }
 
-// result is the verdict on one criterion, after its quotation was looked up.
-func (s sheet) result(at int, evidence string, passed bool) Result {
-	r := Result{ID: at + 1, Evidence: bounded(evidence, maxRaw), Passed: passed}
-	if passed && !quotes(s.material, evidence) {
+// result is the verdict on one criterion. It is not passed without a quotation
+// that is in the material.
+func (s gradeSheet) result(at int, evidence string, passed bool) Result {
+	r := Result{ID: at + 1, Evidence: text.Truncate(text.Clean(evidence), maxRaw), Passed: passed}
+	if passed && !containsQuotation(s.material, evidence) {
 		r.Passed, r.Downgraded = false, true
 	}
 	return r

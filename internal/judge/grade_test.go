@@ -85,14 +85,14 @@ func TestGrade(t *testing.T) {
 	})
 }
 
-// TestWhatIsKeptCanBeStored is about PostgreSQL, which takes no NUL.
-func TestWhatIsKeptCanBeStored(t *testing.T) {
+// TestNULIsReplaced keeps out what PostgreSQL refuses to store.
+func TestNULIsReplaced(t *testing.T) {
 	s := judgetest.New(t, graded(
 		`{"id":ID,"evidence":"make\u0000 deploy","passed":false}`, `{"id":ID,"evidence":"","passed":false}`, "{\"id\":ID,\"evidence\":\"\",\"passed\":\x00false}",
 	))
 	j, _ := newJudge(t, s, judge.Options{})
 	got, err := j.Grade(t.Context(), gradeRequest())
-	if err != nil || got.Results[0].Evidence != "make deploy" || strings.Contains(got.Record.Raw, "\x00") {
+	if err != nil || got.Results[0].Evidence != "make\uFFFD deploy" || strings.Contains(got.Record.Raw, "\x00") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -260,7 +260,7 @@ func TestCut(t *testing.T) {
 		{"abc", 0, "\n[... 3 bytes left out here ...]\n", 3},
 		{"", 0, "", 0},
 	} {
-		if got, omitted := judge.Cut(c.text, c.limit); got != c.want || omitted != c.omitted {
+		if got, omitted := judge.TruncateMiddle(c.text, c.limit); got != c.want || omitted != c.omitted {
 			t.Errorf("%q, %d: got %q, %d, want %q, %d", c.text, c.limit, got, omitted, c.want, c.omitted)
 		}
 	}

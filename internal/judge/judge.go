@@ -1,13 +1,13 @@
-// Package judge asks a model, or a small index of its own, for the verdicts
-// that no program can compute: which skill a request would trigger, whether an
-// output fulfils a criterion, what a model says with a skill loaded. It speaks
-// the two wire formats that model servers share. It owns no tables.
+// Package judge is LLM-as-a-judge: it asks a model which skill a request would
+// trigger, whether an output fulfils a criterion, and what a model answers with
+// a skill loaded. It speaks the two wire formats of model servers, OpenAI's and
+// Anthropic's, with retry, backoff and a rate limit. A built-in judge, a BM25
+// index, routes without a model. It owns no tables.
 package judge
 
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -20,7 +20,7 @@ import (
 const (
 	OpenAI    = "openai"    // chat completions, of OpenAI and of compatible servers
 	Anthropic = "anthropic" // messages, of Anthropic and of compatible servers
-	Builtin   = "builtin"   // no model: an index over the descriptions, which can only route
+	Builtin   = "builtin"   // no model: a BM25 index over the descriptions, which can only route
 )
 
 // The defaults of Options.
@@ -32,56 +32,59 @@ const (
 	maxBody            = 4 << 20
 )
 
-// Options say which model judges and how much it may take.
+// Options configure the model and the limits of its calls.
 type Options struct {
 	API   string // OpenAI, Anthropic or Builtin, which needs nothing else
 	URL   string // base URL: ".../v1" for OpenAI, with or without it for Anthropic
 	Model string
-	Key   string // empty for servers that want none
+	Key   string // empty for servers that need none
 
 	// HTTP makes the requests; nil makes a client that may reach private
-	// addresses, since the operator sets the URL, and waits for Timeout.
+	// addresses, since the operator sets the URL, and has Timeout.
 	HTTP *outbound.Client
-	// Concurrency is how many requests are under way at once over all callers;
-	// 0 means 8.
+	// Concurrency limits concurrent requests over all callers; 0 means 8.
 	Concurrency int
-	// Timeout bounds one request; 0 means 60 seconds. A call makes up to four,
-	// and up to four more if the answer is not usable.
+	// Timeout limits one request; 0 means 60 seconds. A call makes up to four
+	// attempts, and up to four more if the answer is not usable.
 	Timeout time.Duration
-	// MaxTokens bounds an answer; 0 means 4,096.
+	// MaxTokens limits an answer; 0 means 4,096.
 	MaxTokens int
-	// MaxInput is how many tokens a grading prompt may have by our estimate;
-	// material over it is cut. 0 means 32,000.
+	// MaxInput limits the estimated tokens of a grading prompt; longer material
+	// is truncated. 0 means 32,000.
 	MaxInput int
-	// Prices give calls a cost, if set.
-	Prices Prices
 }
 
-// A Judge gives verdicts. It is safe for use by several goroutines at once.
+// A Judge gives verdicts. It is safe for concurrent use.
 type Judge struct {
 	about    Description
 	maxInput int
 	model    *model // nil for the built-in judge
 }
 
-// A Description says who judges.
+// A Description identifies a judge: verdicts are comparable only between equal
+// ones.
 type Description struct {
 	API           string `json:"api"`
 	Model         string `json:"model"`
 	PromptVersion string `json:"prompt_version"`
-	// RouteOnly says that Grade, Answer and Complete are errors.
+	// RouteOnly reports that Grade, Answer and Complete always fail.
 	RouteOnly bool `json:"-"`
 }
 
-// New returns the judge that the settings describe. Its error is Malformed
-// and names the setting that is missing or wrong.
+// New returns a judge. Its error is Malformed and names the setting that is
+// missing or wrong.
 func New(o Options) (*Judge, error) {
-	if o.API == Builtin {
-		return &Judge{about: Description{API: Builtin, Model: BuiltinModel, PromptVersion: BuiltinModel, RouteOnly: true}}, nil
-	}
-	speaks, err := wireOf(o.API)
-	if err != nil {
-		return nil, err
+	var wire wire
+	switch o.API {
+	case Builtin:
+		about := Description{API: Builtin, Model: BuiltinModel, PromptVersion: BuiltinModel, RouteOnly: true}
+		return &Judge{about: about}, nil
+	case OpenAI:
+		wire = chat{}
+	case Anthropic:
+		wire = messages{}
+	default:
+		return nil, fault.New(fault.Malformed, "--judge-api must be %s, %s or %s", OpenAI, Anthropic, Builtin)
 	}
 	base, err := o.check()
 	if err != nil {
@@ -96,15 +99,14 @@ func New(o Options) (*Judge, error) {
 		}
 	}
 	m := &model{
-		wire:      speaks,
-		endpoint:  speaks.endpoint(base),
-		name:      o.Model,
-		key:       strings.TrimSpace(o.Key),
-		http:      client.With(outbound.Limits{Timeout: timeout, MaxBody: maxBody, MaxRedirects: -1}),
-		maxTokens: cmp.Or(o.MaxTokens, defaultMaxTokens),
-		prices:    o.Prices,
-		memory:    newMemory(),
-		lane:      newLane(cmp.Or(o.Concurrency, defaultConcurrency)),
+		wire:       wire,
+		endpoint:   wire.endpoint(base),
+		name:       o.Model,
+		key:        strings.TrimSpace(o.Key),
+		http:       client.With(outbound.Limits{Timeout: timeout, MaxBody: maxBody, MaxRedirects: -1}),
+		maxTokens:  cmp.Or(o.MaxTokens, defaultMaxTokens),
+		negotiated: &negotiated{features: features{temperature: true}},
+		limiter:    newLimiter(cmp.Or(o.Concurrency, defaultConcurrency)),
 	}
 	return &Judge{
 		about:    Description{API: o.API, Model: o.Model, PromptVersion: PromptVersions},
@@ -113,74 +115,42 @@ func New(o Options) (*Judge, error) {
 	}, nil
 }
 
-func wireOf(api string) (wire, error) {
-	switch api {
-	case OpenAI:
-		return chat{}, nil
-	case Anthropic:
-		return messages{}, nil
-	default:
-		return nil, fault.New(fault.Malformed, "--judge-api must be %s, %s or %s", OpenAI, Anthropic, Builtin)
-	}
-}
-
-// check returns the base URL if a model can be asked with these options.
+// check validates the options of a model and returns its base URL.
 func (o Options) check() (*url.URL, error) {
 	if o.URL == "" {
-		return nil, fault.New(fault.Malformed, "--judge-url is missing: --judge-api %s needs the base URL of the model's API", o.API)
+		return nil, fault.New(fault.Malformed,
+			"--judge-url is missing: --judge-api %s needs the base URL of the model's API", o.API)
 	}
 	base, err := outbound.ParseURL(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("--judge-url: %w", err)
 	}
 	if o.Model == "" {
-		return nil, fault.New(fault.Malformed, "--judge-model is missing: --judge-api %s needs the name of the model", o.API)
+		return nil, fault.New(fault.Malformed,
+			"--judge-model is missing: --judge-api %s needs the name of the model", o.API)
 	}
 	if strings.ContainsFunc(strings.TrimSpace(o.Key), func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, fault.New(fault.Malformed, "--judge-key must be one line of ASCII")
 	}
-	if o.Concurrency < 0 || o.Timeout < 0 || o.MaxTokens < 0 || o.MaxInput < 0 || !o.Prices.valid() {
-		return nil, fault.New(fault.Malformed, "the judge's limits and prices must not be negative")
+	if o.Concurrency < 0 || o.Timeout < 0 || o.MaxTokens < 0 || o.MaxInput < 0 {
+		return nil, fault.New(fault.Malformed, "the judge's limits must not be negative")
 	}
 	return base, nil
 }
 
-// Describe says who judges.
+// Describe identifies the judge.
 func (j *Judge) Describe() Description { return j.about }
-
-// Totals is what all calls so far have used, failed ones included.
-func (j *Judge) Totals() Totals {
-	if j.model == nil {
-		return Totals{}
-	}
-	return j.model.totals()
-}
 
 // newRecord begins the record of a call.
 func (j *Judge) newRecord(promptVersion, schemaVersion string) Record {
 	return Record{API: j.about.API, Model: j.about.Model, PromptVersion: promptVersion, SchemaVersion: schemaVersion}
 }
 
-// errRouteOnly is the built-in judge's answer to all but routing.
+// errRouteOnly is the built-in judge's error for everything but routing.
 func errRouteOnly(what string) error {
 	return &Error{
 		Code: Unavailable,
-		Message: "the builtin judge cannot " + what + ", only route trigger queries: set --judge-api to openai or anthropic, " +
-			"--judge-url and --judge-model",
+		Message: "the builtin judge cannot " + what + ", only route trigger queries: " +
+			"set --judge-api to openai or anthropic, --judge-url and --judge-model",
 	}
-}
-
-// Prices are what a million tokens cost, in any one currency.
-type Prices struct {
-	Input  float64
-	Output float64
-}
-
-func (p Prices) valid() bool {
-	ok := func(f float64) bool { return f >= 0 && !math.IsInf(f, 1) }
-	return ok(p.Input) && ok(p.Output)
-}
-
-func (p Prices) of(u Usage) float64 {
-	return (float64(u.InputTokens)*p.Input + float64(u.OutputTokens)*p.Output) / 1e6
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// messages is the format of Anthropic's messages.
+// messages is the wire format of Anthropic's Messages API.
 type messages struct{}
 
 func (messages) endpoint(base *url.URL) *url.URL {
@@ -29,9 +29,9 @@ func (messages) header(h http.Header, key string) {
 	}
 }
 
-func (messages) ladder() []string { return []string{jsonSchema, tool, none} }
+func (messages) outputModes() []string { return []string{jsonSchema, tool, none} }
 
-func (messages) tokenNames() []string { return []string{"max_tokens"} }
+func (messages) tokenLimitNames() []string { return []string{"max_tokens"} }
 
 func (m messages) body(q call) any {
 	body := map[string]any{
@@ -42,13 +42,13 @@ func (m messages) body(q call) any {
 	if q.system != "" {
 		body["system"] = q.system
 	}
-	if q.able.temperature {
+	if q.features.temperature {
 		body["temperature"] = temperature
 	}
 	if q.schema == nil {
 		return body
 	}
-	switch q.able.structured(m) {
+	switch q.features.structured(m) {
 	case jsonSchema:
 		body["output_config"] = map[string]any{"format": map[string]any{"type": jsonSchema, "schema": q.schema.JSON}}
 	case tool:
@@ -83,7 +83,7 @@ func (messages) read(body []byte) reply {
 	used := answer.Usage
 	r := reply{model: answer.Model, input: used.Input + used.CacheWritten + used.CacheRead, output: used.Output}
 	for _, block := range answer.Content {
-		// What stands beside a tool's input is talk.
+		// Text beside a tool's input is not part of the answer.
 		if block.Type == "tool_use" && len(block.Input) > 0 {
 			r.text = string(block.Input)
 			break
@@ -96,7 +96,7 @@ func (messages) read(body []byte) reply {
 	case answer.StopReason == "refusal":
 		r.problem = refusedToAnswer
 	case answer.StopReason == "max_tokens", answer.StopReason == "model_context_window_exceeded":
-		r.problem, r.cutOff = cutOff, true
+		r.problem, r.truncated = truncatedAnswer, true
 	case r.text == "":
 		r.problem = emptyAnswer
 	}

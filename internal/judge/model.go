@@ -11,52 +11,47 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// How a call tries.
+// The retries of a call.
 const (
-	maxAttempts = 4
-	firstWait   = time.Second // doubled after each attempt
-	maxWait     = time.Minute // that a server can ask for before the call gives up
-	temperature = 0.0
+	maxAttempts  = 4
+	firstBackoff = time.Second // exponential: doubled after each attempt
+	maxWait      = time.Minute // longest Retry-After; a call that should wait longer fails
+	temperature  = 0.0
 )
 
 // model is an endpoint that answers prompts.
 type model struct {
-	wire      wire
-	endpoint  *url.URL
-	name      string
-	key       string
-	http      *outbound.Client
-	maxTokens int
-	prices    Prices
-	lane      *lane
-	memory    *memory
-
-	mu   sync.Mutex
-	used Totals
+	wire       wire
+	endpoint   *url.URL
+	name       string
+	key        string
+	http       *outbound.Client
+	maxTokens  int
+	limiter    *limiter
+	negotiated *negotiated
 }
 
-// failure is a request without an answer, and what it means.
+// failure is a request without a usable response.
 type failure struct {
 	Error
-	refusal *refusal // set when the server may refuse a parameter only
-	retry   bool
+	errorBody *errorBody // set when the server may have refused only a parameter
+	retry     bool
 }
 
-// exchange makes requests until there is an answer, the endpoint refuses all
-// of them or the attempts are used up. It adds to the record what each used.
+// exchange makes requests until there is a response, the endpoint refuses all
+// of them or the attempts are used up. It adds the usage of each to the record.
 // Its error is the context's or an *Error.
 func (m *model) exchange(ctx context.Context, c call, rec *Record) (reply, error) {
 	for failed := 0; ; {
-		c.able = m.memory.get()
+		c.features = m.negotiated.current()
 		r, f, err := m.attempt(ctx, c, rec)
 		if err != nil {
 			return reply{}, err
@@ -64,13 +59,13 @@ func (m *model) exchange(ctx context.Context, c call, rec *Record) (reply, error
 		if f == nil {
 			return r, nil
 		}
-		if f.refusal != nil && m.memory.learn(m.wire, c, *f.refusal) {
-			continue
+		if f.errorBody != nil && m.negotiated.downgrade(m.wire, c, *f.errorBody) {
+			continue // the same request without the refused parameter; not counted as an attempt
 		}
 		if failed++; !f.retry || failed == maxAttempts {
 			return reply{}, &f.Error
 		}
-		if again, err := m.wait(ctx, f, failed); err != nil {
+		if again, err := m.backOff(ctx, f, failed); err != nil {
 			return reply{}, err
 		} else if !again {
 			return reply{}, &f.Error
@@ -78,70 +73,68 @@ func (m *model) exchange(ctx context.Context, c call, rec *Record) (reply, error
 	}
 }
 
-// wait lets time pass before the next attempt. It reports false when there is
-// no use in one: the server wants to be left alone for too long, or the
-// caller's deadline comes first.
-func (m *model) wait(ctx context.Context, f *failure, failed int) (bool, error) {
+// backOff waits before the next attempt: for Retry-After, or exponentially with
+// jitter. It reports false if there should be none, since the wait is too long
+// or the caller's deadline comes first.
+func (m *model) backOff(ctx context.Context, f *failure, failed int) (bool, error) {
 	wait := f.RetryAfter
 	if wait == 0 {
-		wait = time.Duration(float64(firstWait<<(failed-1)) * (0.75 + rand.Float64()/2))
+		wait = time.Duration(float64(firstBackoff<<(failed-1)) * (0.75 + rand.Float64()/2))
 	}
-	deadline, bounded := ctx.Deadline()
-	if wait > maxWait || bounded && deadline.Before(m.lane.clock.now().Add(wait)) {
+	deadline, hasDeadline := ctx.Deadline()
+	if wait > maxWait || hasDeadline && deadline.Before(m.limiter.clock.now().Add(wait)) {
 		return false, nil
 	}
 	if f.RetryAfter > 0 {
-		m.lane.pause(wait) // the next attempt rests with all the others
+		m.limiter.pause(wait) // the next attempt waits with the requests of other callers
 		return true, nil
 	}
-	if err := m.lane.clock.sleep(ctx, wait); err != nil {
-		return false, ended(err)
+	if err := m.limiter.clock.sleep(ctx, wait); err != nil {
+		return false, contextError(err)
 	}
 	return true, nil
 }
 
 // attempt makes one request. The error is the context's.
 func (m *model) attempt(ctx context.Context, c call, rec *Record) (reply, *failure, error) {
-	if err := m.lane.enter(ctx); err != nil {
-		return reply{}, nil, ended(err)
+	if err := m.limiter.acquire(ctx); err != nil {
+		return reply{}, nil, contextError(err)
 	}
-	defer m.lane.leave()
+	defer m.limiter.release()
 	rec.Attempts++
 	if c.schema != nil {
-		rec.Structured = c.able.structured(m.wire)
+		rec.Structured = c.features.structured(m.wire)
 	}
 	rec.Temperature = nil
-	if c.able.temperature {
+	if c.features.temperature {
 		rec.Temperature = new(temperature)
 	}
 	started := time.Now()
 	status, header, body, err := m.post(ctx, m.wire.body(c))
 	rec.LatencyMS += time.Since(started).Milliseconds()
 	if err != nil {
-		return m.unanswered(ctx, err)
+		return m.classifyTransportError(ctx, err)
 	}
 	rec.RequestID = requestID(header)
 	if status/100 != 2 {
-		return reply{}, m.declined(status, header, body), nil
+		return reply{}, m.classifyStatus(status, header, body), nil
 	}
 	r := m.wire.read(body)
-	r.text = m.redacted(strings.ReplaceAll(r.text, "\x00", ""))
-	spent := Usage{InputTokens: r.input, OutputTokens: r.output}
-	spent.Cost = m.prices.of(spent)
-	rec.add(spent)
+	r.text = m.redact(strings.ReplaceAll(r.text, "\x00", ""))
+	rec.add(Usage{InputTokens: r.input, OutputTokens: r.output})
 	if r.model != "" {
-		rec.Model = oneLine(r.model, 200)
+		rec.Model = excerpt(r.model, 200)
 	}
-	rec.Raw = bounded(r.text, maxRaw)
+	rec.Raw = text.Truncate(r.text, maxRaw)
 	return r, nil, nil
 }
 
 func (m *model) post(ctx context.Context, content any) (status int, header http.Header, body []byte, err error) {
-	text, err := json.Marshal(content)
+	encoded, err := json.Marshal(content)
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.endpoint.String(), bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.endpoint.String(), bytes.NewReader(encoded))
 	if err != nil {
 		return 0, nil, nil, err
 	}
@@ -155,20 +148,20 @@ func (m *model) post(ctx context.Context, content any) (status int, header http.
 	defer resp.Body.Close()
 	body, err = io.ReadAll(resp.Body)
 	if fault.Is(err, fault.TooLarge) {
-		return resp.StatusCode, resp.Header, nil, nil // no answer that anybody could use
+		return resp.StatusCode, resp.Header, nil, nil // an empty body is not usable, either
 	}
 	return resp.StatusCode, resp.Header, body, err
 }
 
-// unanswered says what a request without an answer means. The error is the
-// context's.
-func (m *model) unanswered(ctx context.Context, err error) (reply, *failure, error) {
+// classifyTransportError returns the failure of a request without a response.
+// The error is the context's.
+func (m *model) classifyTransportError(ctx context.Context, err error) (reply, *failure, error) {
 	if ctx.Err() != nil {
-		return reply{}, nil, ended(ctx.Err())
+		return reply{}, nil, contextError(ctx.Err())
 	}
 	f := &failure{Error: Error{Code: Rejected, Message: "the request to the model's server could not be made", cause: err}}
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		f.Message = m.redacted(e.Message)
+		f.Message = m.redact(e.Message)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -179,13 +172,14 @@ func (m *model) unanswered(ctx context.Context, err error) (reply, *failure, err
 	return reply{}, f, nil
 }
 
-// declined says what a status other than success means.
-func (m *model) declined(status int, header http.Header, body []byte) *failure {
-	r := readRefusal(body)
-	f := &failure{Error: Error{Code: Rejected, Status: status, Message: fmt.Sprintf("the model's server answered HTTP %d", status)}}
-	if text := oneLine(m.redacted(r.message), 300); text != "" && status != http.StatusUnauthorized {
-		f.Message += ": " + text
+// classifyStatus returns the failure for a status other than 2xx.
+func (m *model) classifyStatus(status int, header http.Header, body []byte) *failure {
+	r := parseErrorBody(body)
+	message := fmt.Sprintf("the model's server answered HTTP %d", status)
+	if detail := excerpt(m.redact(r.message), 300); detail != "" && status != http.StatusUnauthorized {
+		message += ": " + detail
 	}
+	f := &failure{Error: Error{Code: Rejected, Status: status, Message: message}}
 	switch {
 	case status/100 == 3:
 		f.Message += "; redirects are not followed, set --judge-url to the final address"
@@ -195,10 +189,11 @@ func (m *model) declined(status int, header http.Header, body []byte) *failure {
 	case status == http.StatusNotFound:
 		f.Message += "; check --judge-url and --judge-model"
 	case status == http.StatusBadRequest, status == http.StatusUnprocessableEntity:
-		f.refusal = &r
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
+		f.errorBody = &r
+	case status == http.StatusRequestTimeout, status == http.StatusConflict,
+		status == http.StatusTooManyRequests, status >= 500:
 		f.Code, f.retry = Unavailable, true
-		f.RetryAfter = retryAfter(header.Get("Retry-After"))
+		f.RetryAfter, _ = outbound.RetryAfter(header, time.Now())
 	}
 	if id := requestID(header); id != "" {
 		f.Message += " (request " + id + ")"
@@ -206,46 +201,15 @@ func (m *model) declined(status int, header http.Header, body []byte) *failure {
 	return f
 }
 
-// retryAfter reads seconds or a date; what is neither is no wish.
-func retryAfter(value string) time.Duration {
-	if s, err := strconv.ParseFloat(value, 64); err == nil {
-		if !(s > 0) {
-			return 0
-		}
-		return time.Duration(min(s, 1e6) * float64(time.Second))
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(time.Until(at), 0)
-	}
-	return 0
-}
-
-// requestID is what the server's people ask for when something is wrong.
+// requestID is the id that the server's support asks for.
 func requestID(header http.Header) string {
-	return oneLine(cmp.Or(header.Get("Request-Id"), header.Get("X-Request-Id")), 100)
+	return excerpt(cmp.Or(header.Get("Request-Id"), header.Get("X-Request-Id")), 100)
 }
 
-// redacted takes the key out of a stranger's text: servers like to repeat what
-// they were asked with.
-func (m *model) redacted(text string) string {
+// redact removes the key from a response: servers often echo the request.
+func (m *model) redact(s string) string {
 	if m.key == "" {
-		return text
+		return s
 	}
-	return strings.ReplaceAll(text, m.key, "[secret]")
-}
-
-func (m *model) count(rec Record, failed bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used.Calls++
-	if failed {
-		m.used.Errors++
-	}
-	m.used.add(rec.Usage)
-}
-
-func (m *model) totals() Totals {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used
+	return strings.ReplaceAll(s, m.key, "[secret]")
 }

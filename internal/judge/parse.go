@@ -2,9 +2,9 @@ package judge
 
 import "strings"
 
-// withoutThoughts takes off the thoughts that some local models write before
-// their answer.
-func withoutThoughts(text string) string {
+// stripThinking removes the reasoning that some local models write before their
+// answer, between <think> and </think>.
+func stripThinking(text string) string {
 	text = strings.TrimSpace(text)
 	if rest, ok := strings.CutPrefix(text, "<think>"); ok {
 		if _, answer, ok := strings.Cut(rest, "</think>"); ok {
@@ -14,9 +14,9 @@ func withoutThoughts(text string) string {
 	return text
 }
 
-// firstObject returns the first balanced {...} of an answer, without the code
-// fence and the talk around it. Braces in strings do not count.
-func firstObject(text string) (string, bool) {
+// firstJSONObject returns the first balanced {...} of an answer, without the
+// code fence and the text around it. Braces in strings do not count.
+func firstJSONObject(text string) (string, bool) {
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
 		return "", false

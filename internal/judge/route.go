@@ -8,9 +8,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Skill is what a client shows to a model of a skill that is not loaded.
+// A Skill is the part of a skill that agents always show to the model.
 type Skill struct {
 	Name        string
 	Description string
@@ -19,12 +21,12 @@ type Skill struct {
 // A RouteRequest asks which skill a query would trigger.
 type RouteRequest struct {
 	Query string
-	// Skill is the tested one. Without a name it is left out, which tells
-	// which other skill takes the query.
+	// Skill is the tested one. Without a name it is left out of the catalogue,
+	// to find which other skill the query triggers then.
 	Skill Skill
-	// Distractors are what it competes with; see Distractors.
+	// Distractors are the skills that it competes with; see Distractors.
 	Distractors []Skill
-	// Seed and Trial decide the order of the catalogue.
+	// Seed and Trial determine the order of the catalogue.
 	Seed  int64
 	Trial int
 }
@@ -32,25 +34,25 @@ type RouteRequest struct {
 // Routing is the skill that was chosen.
 type Routing struct {
 	Skill string // "" for none
-	// Confidence is the judge's own, from 0 to 1. It is no probability.
+	// Confidence is the judge's own, from 0 to 1. It is not a probability.
 	Confidence float64
 	Reason     string
 	Record     Record
 }
 
-// maxDescription bounds a description in the catalogue, in bytes.
+// maxDescription is how many bytes of a description the catalogue shows.
 const maxDescription = 2048
 
 // Route decides which skill of a catalogue a query would trigger. A name
-// outside the catalogue is an unusable answer, not a miss. Its error is that
-// of Complete.
+// outside the catalogue is Unusable, not a miss. Its errors are those of
+// Complete.
 func (j *Judge) Route(ctx context.Context, r RouteRequest) (Routing, error) {
 	catalogue, err := r.catalogue()
 	if err != nil {
 		return Routing{}, err
 	}
 	if j.model == nil {
-		return j.routeByIndex(r, catalogue), ctx.Err()
+		return j.routeByBM25(r, catalogue), ctx.Err()
 	}
 	var out Routing
 	rec := j.newRecord(RoutePromptVersion, routeSchema.Version)
@@ -86,7 +88,7 @@ func (r RouteRequest) catalogue() ([]Skill, error) {
 	if len(all) == 0 {
 		return nil, rejected("there is no skill to choose from")
 	}
-	// The order must not depend on the order in which skills were given.
+	// The result must not depend on the order in which skills were given.
 	slices.SortFunc(all, byName)
 	order := rand.New(rand.NewPCG(uint64(r.Seed), uint64(r.Trial)))
 	order.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
@@ -99,20 +101,20 @@ func indexOf(all []Skill, name string) int {
 	return slices.IndexFunc(all, func(s Skill) bool { return s.Name == name })
 }
 
-// catalogueText is the catalogue as clients show it. The names and the
-// descriptions are strangers' texts and cannot leave their elements.
+// catalogueText is the catalogue as agents show it to a model. Names and
+// descriptions are untrusted and escaped, so that they cannot end their element.
 func catalogueText(all []Skill) string {
 	var b strings.Builder
 	b.WriteString("<available_skills>\n")
 	for _, s := range all {
 		fmt.Fprintf(&b, "<skill><name>%s</name><description>%s</description></skill>\n",
-			escaped(s.Name), escaped(bounded(s.Description, maxDescription)))
+			escaped(s.Name), escaped(text.Truncate(text.Clean(s.Description), maxDescription)))
 	}
 	b.WriteString("</available_skills>")
 	return b.String()
 }
 
-func escaped(text string) string { return html.EscapeString(defanged(text)) }
+func escaped(text string) string { return html.EscapeString(escapeSpecialTokens(text)) }
 
 func readRouting(answer string, catalogue []Skill) (Routing, error) {
 	var got struct {
@@ -120,7 +122,8 @@ func readRouting(answer string, catalogue []Skill) (Routing, error) {
 		Skill      json.RawMessage `json:"skill"`
 		Confidence *float64        `json:"confidence"`
 	}
-	if json.Unmarshal([]byte(answer), &got) != nil || got.Reason == nil || got.Skill == nil || got.Confidence == nil {
+	err := json.Unmarshal([]byte(answer), &got)
+	if err != nil || got.Reason == nil || got.Skill == nil || got.Confidence == nil {
 		return Routing{}, problem("the answer does not have the form of the schema")
 	}
 	if *got.Confidence < 0 || *got.Confidence > 1 {
@@ -130,17 +133,13 @@ func readRouting(answer string, catalogue []Skill) (Routing, error) {
 	if json.Unmarshal(got.Skill, &name) != nil {
 		return Routing{}, problem("skill must be a name or null")
 	}
-	if indexOf(catalogue, name) < 0 && !meansNone(name) {
-		return Routing{}, problem("the skill is not in the list of available skills")
-	}
 	if indexOf(catalogue, name) < 0 {
+		// Models without structured output often write null in quotes.
+		if name != "" && !strings.EqualFold(name, "none") && !strings.EqualFold(name, "null") {
+			return Routing{}, problem("the skill is not in the list of available skills")
+		}
 		name = ""
 	}
-	return Routing{Skill: name, Confidence: *got.Confidence, Reason: bounded(*got.Reason, maxRaw)}, nil
-}
-
-// meansNone reports whether a name that no skill has says "none": models
-// without structured output like to write null in quotes.
-func meansNone(name string) bool {
-	return name == "" || strings.EqualFold(name, "none") || strings.EqualFold(name, "null")
+	reason := text.Truncate(text.Clean(*got.Reason), maxRaw)
+	return Routing{Skill: name, Confidence: *got.Confidence, Reason: reason}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// listItem is how a line of a list begins.
+// listItem matches the beginning of a list item: "- ", "1. ", "* [x] ".
 var listItem = regexp.MustCompile(`^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?`)
 
 // Criteria splits a rubric that holds a list into its items, each after the
@@ -32,7 +32,7 @@ func Criteria(rubric string) []string {
 		return []string{strings.TrimSpace(rubric)}
 	}
 	if len(items) > maxCriteria {
-		intro = nil // it would be repeated for nothing
+		intro = nil // Grade refuses so many; do not repeat the text for each
 	}
 	all := make([]string, len(items))
 	for i, lines := range items {

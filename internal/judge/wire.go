@@ -7,50 +7,51 @@ import (
 	"sync"
 )
 
-// A Schema is the form of an answer. It keeps to what every server takes:
-// objects with all keys required and no others, no ranges, no patterns. It is
-// the same for every call, since servers compile and keep schemas.
+// A Schema is the JSON schema of an answer. It uses only what every server
+// supports: objects with all keys required and no others, no ranges, no
+// patterns. It is the same for every call, since servers compile and cache
+// schemas.
 type Schema struct {
 	Name    string
 	Version string
 	JSON    json.RawMessage
 }
 
-// call is one request in no wire format.
+// call is one request, independent of the wire format.
 type call struct {
 	model     string
 	system    string
 	user      string
 	schema    *Schema // nil asks for text
 	maxTokens int
-	able      abilities
+	features  features
 }
 
-// reply is an answer in no wire format.
+// reply is a response, independent of the wire format.
 type reply struct {
-	model   string
-	text    string
-	problem problem // why there is no text to use, or ""
-	cutOff  bool    // the answer was longer than it may be
-	input   int64
-	output  int64
+	model     string
+	text      string
+	problem   problem // why there is no usable text, or ""
+	truncated bool    // at the token limit
+	input     int64   // tokens
+	output    int64   // tokens
 }
 
-// A wire is one of the formats that model servers speak.
+// A wire is one of the wire formats that model servers speak.
 type wire interface {
 	endpoint(base *url.URL) *url.URL
 	header(h http.Header, key string)
-	// ladder lists the ways to ask for a form, the best first; the last one is
-	// only to ask for it in the prompt.
-	ladder() []string
-	// tokenNames lists the names of the limit of an answer, the first one to
-	// try first.
-	tokenNames() []string
+	// outputModes lists the modes of structured output, the best first. The
+	// last one asks for JSON in the prompt only.
+	outputModes() []string
+	// tokenLimitNames lists the names of the parameter that limits an answer, in
+	// the order in which they are tried.
+	tokenLimitNames() []string
 	body(c call) any
 	read(body []byte) reply
 }
 
-// The rungs of the ladders.
+// The modes of structured output.
 const (
 	jsonSchema = "json_schema"
 	jsonObject = "json_object"
@@ -58,45 +59,45 @@ const (
 	none       = "none"
 )
 
-// abilities are what an endpoint has not refused yet. They only shrink.
-type abilities struct {
-	rung        int  // of the ladder
-	tokenName   int  // of the names
-	temperature bool // takes one
+// features are the parameters that an endpoint has not refused yet. They are
+// only ever downgraded.
+type features struct {
+	outputMode     int // index in wire.outputModes
+	tokenLimitName int // index in wire.tokenLimitNames
+	temperature    bool
 }
 
-func (a abilities) structured(w wire) string { return w.ladder()[a.rung] }
+func (f features) structured(w wire) string { return w.outputModes()[f.outputMode] }
 
-// memory is what was learnt about an endpoint.
-type memory struct {
-	mu   sync.Mutex
-	able abilities
+// negotiated caches the features of an endpoint, so that each is refused once
+// per process and not once per call.
+type negotiated struct {
+	mu       sync.Mutex
+	features features
 }
 
-func newMemory() *memory { return &memory{able: abilities{temperature: true}} }
-
-func (m *memory) get() abilities {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.able
+func (n *negotiated) current() features {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.features
 }
 
-// learn takes away what a refused call had and the refusal names. It reports
-// whether there is now another request to make. When several calls are refused
-// at once, the ability is lost once.
-func (m *memory) learn(w wire, c call, r refusal) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	had, names := c.able, w.tokenNames()
+// downgrade gives up the feature of a refused call that the error mentions. It
+// reports whether there is now another request to make. When several calls are
+// refused at once, the feature is downgraded once.
+func (n *negotiated) downgrade(w wire, c call, r errorBody) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	had, names := c.features, w.tokenLimitNames()
 	switch {
-	case m.able != had:
-	case had.temperature && r.names("temperature"):
-		m.able.temperature = false
-	case c.schema != nil && had.rung < len(w.ladder())-1 && r.names(formWords...):
-		m.able.rung++
-	// A limit is also named when it is too large, so the name is not enough.
-	case had.tokenName < len(names)-1 && r.names(names[had.tokenName]) && r.isUnsupported():
-		m.able.tokenName++
+	case n.features != had: // another call was faster
+	case had.temperature && r.mentions("temperature"):
+		n.features.temperature = false
+	case c.schema != nil && had.outputMode < len(w.outputModes())-1 && r.mentions(structuredWords...):
+		n.features.outputMode++
+	// The name alone is not enough: a limit that is too large is mentioned, too.
+	case had.tokenLimitName < len(names)-1 && r.mentions(names[had.tokenLimitName]) && r.mentions(unsupportedWords...):
+		n.features.tokenLimitName++
 	default:
 		return false
 	}

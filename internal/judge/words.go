@@ -5,19 +5,20 @@ import (
 	"unicode"
 )
 
-// words returns the stems of the words in a text that say what it is about.
-// An identifier such as pdf-forms or fillForm is several words.
+// words returns the stems of a text's words, without stop words. Identifiers are
+// split: pdf-forms and fillForm are two words each.
 func words(text string) []string {
-	all := unstemmed(text)
+	all := lowerWords(text)
 	for i, word := range all {
 		all[i] = stem(word)
 	}
 	return all
 }
 
-// unstemmed returns the same words as they stand there, in small letters.
-func unstemmed(text string) []string {
+// lowerWords returns the same words without stemming, in lower case.
+func lowerWords(text string) []string {
 	var all []string
+	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 	for _, word := range strings.FieldsFunc(splitCamel(text), notInWord) {
 		if word = strings.ToLower(word); !stopWords[word] {
 			all = append(all, word)
@@ -26,39 +27,38 @@ func unstemmed(text string) []string {
 	return all
 }
 
-func notInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
-
-// splitCamel puts a space where a small letter is followed by a capital.
+// splitCamel splits camel case: "fillForm" becomes "fill Form".
 func splitCamel(text string) string {
 	var b strings.Builder
-	small := false
+	lower := false
 	for _, r := range text {
-		if small && unicode.IsUpper(r) {
+		if lower && unicode.IsUpper(r) {
 			b.WriteByte(' ')
 		}
 		b.WriteRune(r)
-		small = unicode.IsLower(r)
+		lower = unicode.IsLower(r)
 	}
 	return b.String()
 }
 
-// suffixes are taken off in this order, the first that fits. It is read only.
+// suffixes are tried in this order; the first match is removed. It is read only.
 var suffixes = []string{
-	"ingly", "ments", "ment", "ities", "ings", "ing", "ions", "ion", "edly", "ies", "ers", "ors", "ed", "er", "or", "es", "ly", "s", "e", "y",
+	"ingly", "ments", "ment", "ities", "ings", "ing", "ions", "ion", "edly", "ies",
+	"ers", "ors", "ed", "er", "or", "es", "ly", "s", "e", "y",
 }
 
-// minStem is the least that is left of a word.
+// minStem is the shortest stem.
 const minStem = 3
 
-// stem brings the forms of an English word together; it need not give a word.
-// Words of other languages rarely end like this and stay as they are.
+// stem maps the forms of an English word to one stem, which need not be a word.
+// Words of other languages rarely have these suffixes and stay as they are.
 func stem(word string) string {
 	for _, suffix := range suffixes {
 		rest, ok := strings.CutSuffix(word, suffix)
 		if !ok || len(rest) < minStem {
 			continue
 		}
-		// planning, planned: plan
+		// planning and planned: plan, not plann
 		if n := len(rest); n > minStem && rest[n-1] == rest[n-2] && strings.IndexByte("bdgmnprt", rest[n-1]) >= 0 {
 			rest = rest[:n-1]
 		}
@@ -67,20 +67,21 @@ func stem(word string) string {
 	return word
 }
 
-// stopWords say nothing about a subject. They include the words of requests
-// and of descriptions in general. It is read only.
-var stopWords = setOf(`
-a about above after again all also am an and any are as asks asked at be because been before being below between both but by can could
-did do does doing done during each etc even few for from further get give go got had has have having he her here hers him his how i if in
-into is it its itself just let like me might more most must my myself need needs needed no nor not now of off on once one only or other our ours
-out over own per please same shall she should so some such than that the their theirs them then there these they this those through to
-too under until up upon us use used user users uses using very via want wants was way we were what when where whenever whether which while who
-whom why will with within without would yes yet you your yours
+// stopWords are ignored by the ranking. They include words that are common in
+// requests and descriptions. It is read only.
+var stopWords = wordSet(`
+a about above after again all also am an and any are as asks asked at be because been before being below
+between both but by can could did do does doing done during each etc even few for from further get give go got
+had has have having he her here hers him his how i if in into is it its itself just let like me might more
+most must my myself need needs needed no nor not now of off on once one only or other our ours out over own
+per please same shall she should so some such than that the their theirs them then there these they this those
+through to too under until up upon us use used user users uses using very via want wants was way we were what
+when where whenever whether which while who whom why will with within without would yes yet you your yours
 im ive id ill dont cant doesnt didnt isnt wont ll ve re t s d m
 skill skills help helps make makes making someone something anything everything thing things work works working
 `)
 
-func setOf(text string) map[string]bool {
+func wordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
 		set[word] = true

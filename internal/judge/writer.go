@@ -6,42 +6,45 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// BuiltinWriter names the way in which the built-in judge writes descriptions;
-// whoever changes it raises it.
+// BuiltinWriter is the version of the built-in judge's way to write
+// descriptions. A change needs a new version.
 const BuiltinWriter = "words-1"
 
 const (
-	// maxCommon is the share of the distractors that may have a word which is
-	// still worth adding: more of them, and it tells nothing.
+	// maxCommon is the largest share of distractors with a word that is still
+	// worth adding: a more common word does not distinguish the skill.
 	maxCommon = 0.25
 	minWord   = 2  // characters of a word worth adding
-	maxWord   = 40 // characters; longer ones are no words
+	maxWord   = 40 // characters; anything longer is not a word
 )
 
-// clauseStart begins the sentence of the words that were added. It consists of
-// words that the ranking does not count.
+// clauseStart begins the sentence of the added words. It consists of stop words,
+// which the ranking ignores.
 const clauseStart = "Use when asked about "
 
-// widths are how many words are added at once: the most that was not tried.
-// Many words help with many queries, and trigger where they should not. It is
-// read only.
+// widths are the numbers of words that are added at once, in the order in which
+// they are tried. Many words help with many queries, but also trigger the skill
+// where they should not. It is read only.
 var widths = []int{16, 8, 4, 2, 1}
 
-// rewriteByWords is Rewrite without a model. It is deterministic: it adds the
-// words that missed queries have in common and others have not, and takes away
-// what triggered the skill where it should not.
+// rewriteByWords is Rewrite without a model. It is deterministic: it adds words
+// that missed queries have and other queries and skills do not, and drops
+// sentences and words that triggered the skill where they should not.
 func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
-	base, dropped := r.pruned()
-	all, shared := r.tellingWords(base)
+	base, dropped := r.prune()
+	all, shared := r.distinctiveWords(base)
 	out := Rewriting{Record: j.newRecord(BuiltinWriter, "")}
-	for _, added := range choices(all, shared) {
+	for _, added := range wordChoices(all, shared) {
 		if len(added)+len(dropped) == 0 {
 			break
 		}
-		out.Description, out.Reason = withWords(base, added), reasonOf(added, dropped)
-		if n := utf8.RuneCountInString(out.Description); n > 0 && n <= MaxDescription && !r.knows(out.Description) {
+		out.Description, out.Reason = addWords(base, added), changeReason(added, dropped)
+		n := utf8.RuneCountInString(out.Description)
+		if n > 0 && n <= MaxDescription && !r.wasTried(out.Description) {
 			return out, nil
 		}
 	}
@@ -52,10 +55,10 @@ func (j *Judge) rewriteByWords(r RewriteRequest) (Rewriting, error) {
 	}
 }
 
-// choices are what could be added, the best first: words that several missed
-// queries share, which say more about queries to come, and then all of them,
-// each as many as widths allow.
-func choices(all []string, shared int) (choices [][]string) {
+// wordChoices returns sets of words to add, the best first: those that several
+// missed queries share, which predict future queries better, and then all of
+// them, each in the sizes of widths.
+func wordChoices(all []string, shared int) (choices [][]string) {
 	for _, words := range [][]string{all[:shared], all} {
 		for _, width := range widths {
 			choices = append(choices, words[:min(width, len(words))])
@@ -67,7 +70,7 @@ func choices(all []string, shared int) (choices [][]string) {
 	return choices
 }
 
-func reasonOf(added, dropped []string) string {
+func changeReason(added, dropped []string) string {
 	var parts []string
 	if len(added) > 0 {
 		parts = append(parts, "adds words of missed queries: "+strings.Join(added, ", "))
@@ -78,34 +81,34 @@ func reasonOf(added, dropped []string) string {
 	return "builtin " + BuiltinWriter + ": " + strings.Join(parts, "; ")
 }
 
-// split divides a description into its text, without the angle brackets that
-// the format advises against, and the words that were added.
-func split(description string) (text string, added []string) {
-	text = inOneLine(strings.NewReplacer("<", "", ">", "").Replace(description))
-	at := strings.LastIndex(text, clauseStart)
-	if at < 0 || strings.IndexByte(text[at:], '.') != len(text)-at-1 {
-		return text, nil
+// splitAddedWords splits a description into its text, without the angle brackets
+// that the format advises against, and the words that were added to it.
+func splitAddedWords(description string) (base string, added []string) {
+	base = text.OneLine(text.Clean(strings.NewReplacer("<", "", ">", "").Replace(description)))
+	at := strings.LastIndex(base, clauseStart)
+	if at < 0 || strings.IndexByte(base[at:], '.') != len(base)-at-1 {
+		return base, nil
 	}
-	return strings.TrimSpace(text[:at]), strings.Split(strings.TrimSuffix(text[at+len(clauseStart):], "."), ", ")
+	return strings.TrimSpace(base[:at]), strings.Split(strings.TrimSuffix(base[at+len(clauseStart):], "."), ", ")
 }
 
-// withWords adds words to a description.
-func withWords(description string, words []string) string {
-	text, added := split(description)
+// addWords adds words to a description.
+func addWords(description string, words []string) string {
+	base, added := splitAddedWords(description)
 	added = append(added, words...)
 	if len(added) == 0 {
-		return text
+		return base
 	}
-	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".!?") {
-		text += "."
+	if base != "" && !strings.ContainsAny(base[len(base)-1:], ".!?") {
+		base += "."
 	}
-	return strings.TrimSpace(text + " " + clauseStart + strings.Join(added, ", ") + ".")
+	return strings.TrimSpace(base + " " + clauseStart + strings.Join(added, ", ") + ".")
 }
 
-// pruned is the description without the added words, and without the
-// sentences but the first, that triggered the skill where it should not and are
-// of no use to queries that want it.
-func (r RewriteRequest) pruned() (description string, dropped []string) {
+// prune returns the description without the added words and sentences that
+// triggered the skill where they should not and help no query that should
+// trigger it. The first sentence always stays.
+func (r RewriteRequest) prune() (description string, dropped []string) {
 	wanted, blamed := map[string]bool{}, map[string]bool{}
 	for _, s := range r.Samples {
 		for _, word := range words(s.Query) {
@@ -126,30 +129,30 @@ func (r RewriteRequest) pruned() (description string, dropped []string) {
 		}
 		return bad
 	}
-	text, added := split(r.Skill.Description)
-	sentences := strings.SplitAfter(text, ". ")
-	text = sentences[0] + strings.Join(slices.DeleteFunc(sentences[1:], harmful), "")
+	base, added := splitAddedWords(r.Skill.Description)
+	sentences := strings.SplitAfter(base, ". ")
+	base = sentences[0] + strings.Join(slices.DeleteFunc(sentences[1:], harmful), "")
 	added = slices.DeleteFunc(added, harmful)
-	return withWords(strings.TrimSpace(text), added), dropped
+	return addWords(strings.TrimSpace(base), added), dropped
 }
 
-// tellingWords are the words of missed queries that the skill does not have,
-// few others have and no more unwanted than wanted queries have; those that
-// would help most first. Several missed queries have each of the first, the
-// shared ones.
-func (r RewriteRequest) tellingWords(description string) (found []string, shared int) {
-	own := map[string]bool{}
+// distinctiveWords returns words of missed queries that the skill does not have
+// yet, that few distractors have, and that more wanted than unwanted queries
+// have, the most helpful first. The first shared of them occur in several missed
+// queries.
+func (r RewriteRequest) distinctiveWords(description string) (found []string, shared int) {
+	present := map[string]bool{}
 	for _, word := range words(r.Skill.Name + " " + description) {
-		own[word] = true
+		present[word] = true
 	}
-	telling := slices.DeleteFunc(r.candidates(), func(c *candidate) bool {
-		return c.missed == 0 || c.unwanted >= c.wanted || !isWord(c.word) || float64(c.holders) > maxCommon*float64(len(r.Distractors)) ||
-			own[c.stem]
+	distinctive := slices.DeleteFunc(r.candidates(), func(c *candidate) bool {
+		common := float64(c.docFreq) > maxCommon*float64(len(r.Distractors))
+		return c.missed == 0 || c.unwanted >= c.wanted || !isWord(c.word) || common || present[c.stem]
 	})
-	slices.SortStableFunc(telling, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.missed, a.missed), cmp.Compare(a.unwanted, b.unwanted), cmp.Compare(a.holders, b.holders))
+	slices.SortStableFunc(distinctive, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.missed, a.missed), cmp.Compare(a.unwanted, b.unwanted), cmp.Compare(a.docFreq, b.docFreq))
 	})
-	for _, c := range telling {
+	for _, c := range distinctive {
 		found = append(found, c.word)
 		if c.missed > 1 {
 			shared++
@@ -161,16 +164,16 @@ func (r RewriteRequest) tellingWords(description string) (found []string, shared
 // A candidate is a word that could be added.
 type candidate struct {
 	word, stem               string
-	missed, wanted, unwanted int // queries that have it
-	holders                  int // distractors that have it
+	missed, wanted, unwanted int // number of queries with it
+	docFreq                  int // number of distractors with it
 }
 
-// candidates are the words of all queries in the order in which they appear.
+// candidates returns the words of all queries in the order of their appearance.
 func (r RewriteRequest) candidates() (all []*candidate) {
 	known := map[string]*candidate{}
 	for _, s := range r.Samples {
 		seen := map[string]bool{}
-		for _, word := range unstemmed(s.Query) {
+		for _, word := range lowerWords(s.Query) {
 			c := known[stem(word)]
 			if c == nil {
 				c = &candidate{word: word, stem: stem(word)}
@@ -187,7 +190,7 @@ func (r RewriteRequest) candidates() (all []*candidate) {
 		has := map[string]bool{}
 		for _, word := range words(d.Name + " " + d.Description) {
 			if c := known[word]; c != nil && !has[word] {
-				c.holders++
+				c.docFreq++
 			}
 			has[word] = true
 		}
@@ -207,7 +210,7 @@ func (c *candidate) count(s Sample) {
 	}
 }
 
-// isWord reports whether a word says something to people. Numbers do not.
+// isWord reports whether a word consists of letters and has a plausible length.
 func isWord(word string) bool {
 	n := utf8.RuneCountInString(word)
 	return n >= minWord && n <= maxWord && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) })
