@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -60,13 +59,8 @@ func count(t *testing.T, db *store.DB, query string, args ...any) int {
 func letADayGoBy(t *testing.T, s *site, db *store.DB) {
 	t.Helper()
 	day := blob.OrphanAge + time.Hour
-	for _, statement := range []string{
-		fmt.Sprintf(`UPDATE registry_blobs SET touched_at = touched_at - %d`, day.Microseconds()),
-		`UPDATE job_schedules SET next_at = 0`,
-	} {
-		if _, err := db.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := db.Exec(t.Context(), `UPDATE job_schedules SET next_at = 0`); err != nil {
+		t.Fatal(err)
 	}
 	before := time.Now().Add(-day)
 	err := filepath.WalkDir(s.blobs, func(name string, d fs.DirEntry, err error) error {
@@ -93,8 +87,8 @@ func wantNoOrphans(t *testing.T, s *site, db *store.DB) {
 		key, hash := strings.TrimPrefix(name, "objects/"), path.Base(name)
 		used := 0
 		switch {
-		case strings.HasPrefix(key, "sha256/"):
-			used = count(t, db, `SELECT COUNT(*) FROM registry_versions WHERE content_hash = $1 OR canonical_hash = $1`, hash)
+		case strings.HasPrefix(key, "registry/"):
+			used = count(t, db, `SELECT COUNT(*) FROM registry_versions WHERE archive_key = $1 OR canonical_key = $1`, key)
 		case strings.HasPrefix(key, "sources/"):
 			used = count(t, db, `SELECT COUNT(*) FROM source_snapshots WHERE content_hash = $1`, hash)
 		}

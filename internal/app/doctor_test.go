@@ -32,9 +32,7 @@ var breakages = []struct {
 	{`UPDATE signal_cells SET signals = signals + 1 WHERE level = 'org'`, "signals", "cells that do not count"},
 	{`UPDATE registry_entries SET current_version_id = 'nowhere' WHERE name = 'api-docs'`, "registry", "current version is not there or another: 1, such as api-docs"},
 	{`UPDATE registry_entries SET installation_count = installation_count + 1 WHERE name = 'pdf-forms'`, "registry", "count of installations is wrong: 1, such as pdf-forms"},
-	{`DELETE FROM registry_blobs WHERE hash = (SELECT MIN(content_hash) FROM registry_versions)`, "registry", "bytes are not counted as used"},
-	{`UPDATE registry_blobs SET refs = 0 WHERE hash = (SELECT MAX(content_hash) FROM registry_versions)`, "registry", "used more often than was counted"},
-	{`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ('unused', 0, FALSE, 1)`, "registry", "nobody uses and that were not removed"},
+	{`UPDATE registry_versions SET canonical_key = NULL WHERE id = (SELECT MIN(id) FROM registry_versions)`, "registry", "do not say where their archives are: 1"},
 	{`UPDATE registry_currents SET version_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM registry_currents)`, "registry", "times of versions"},
 	{`UPDATE cloud_sources SET current_snapshot_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM cloud_sources)`, "sources", "current snapshot is not there: 1"},
 	{`UPDATE source_suggestions SET reviewed = NOT reviewed WHERE id = (SELECT MIN(id) FROM source_suggestions)`, "sources", "mark of a review is wrong: 1"},
@@ -153,12 +151,12 @@ func breakJobs(t *testing.T, db *store.DB) {
 func breakBlobs(t *testing.T, c config.Config, db *store.DB) (lost, rotten string) {
 	t.Helper()
 	b := openBucket(t, c)
-	rows, err := db.Query(t.Context(), `SELECT DISTINCT content_hash FROM registry_versions ORDER BY 1 LIMIT 2`)
-	hashes, err := store.All(rows, err, store.Value[string])
+	rows, err := db.Query(t.Context(), `SELECT archive_key FROM registry_versions ORDER BY 1 LIMIT 2`)
+	keys, err := store.All(rows, err, store.Value[string])
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost, rotten = blob.ContentKey(hashes[0]), blob.ContentKey(hashes[1])
+	lost, rotten = keys[0], keys[1]
 	if err := b.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}

@@ -101,12 +101,12 @@ func TestQuota(t *testing.T) {
 		grows("the same version", 0, func() {
 			want(h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, "1.0.0"), http.StatusOK)
 		})
-		grows("the same content in another entry", 0, func() {
+		grows("the same content in another entry", size, func() {
 			meta := map[string]string{"metadata": `{"name":"twin","version":"1.0.0","visibility":"org"}`}
 			a := h.form("/api/v1/registry", h.FirstKey, meta, "archive", "skill.tar.gz", h.archive("1.0.0"))
 			h.ids["twin"] = want(a, http.StatusCreated).at("entry", "id")
 		})
-		grows("its delete", 0, func() {
+		grows("its delete", -size, func() {
 			want(h.json("DELETE", h.fill("/api/v1/registry/{twin}"), h.FirstKey, nil), http.StatusNoContent)
 		})
 		grows("a source", some, func() {

@@ -62,7 +62,7 @@ func TestUpgradeCountsBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := (&quota.Service{DB: db}).Usage(t.Context(), org.ID)
-		if want := int64(100 + 7 + 20 + 30 + 8); got.Used != want || err != nil {
+		if want := int64(100 + 100 + 7 + 20 + 30 + 8); got.Used != want || err != nil {
 			t.Errorf("%d bytes are used, %v; want %d", got.Used, err, want)
 		}
 		for _, f := range examine(t, c) {

@@ -14,7 +14,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/whetstone-dev/whetstone/internal/backup"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -195,7 +194,7 @@ func TestGoneBlobs(t *testing.T) {
 	t.Parallel()
 	p := filledPlace(t, "sqlite", "files")
 	late := []byte("late")
-	rotten := blob.ContentKey(strings.Repeat("ab", 32))
+	rotten := "registry/ab/" + strings.Repeat("ab", 32) + ".1"
 	put(t, p.Blobs, rotten, []byte("rotten"))
 	p.Referrers = []backup.Referrer{snapshotNeeds{
 		then: needs{keys: []string{"large", "deleted", "lost", rotten}},

@@ -3,8 +3,10 @@ package backup_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -71,7 +73,7 @@ func filledPlace(t *testing.T, engine, bucket string) backup.Place {
 		for _, text := range []string{
 			`INSERT INTO organisations (id, name, plan, created_at) VALUES ('o', 'acme', 'team', 1)`,
 			`INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u', 'o', 'ada@x', 'Ada', 'owner', 2)`,
-			`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ('a', 1, TRUE, 2), ('b', 0, FALSE, 3)`,
+			`INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, created_at, login) VALUES ('a', 'o', 'u', '', 'p', 'h', 2, TRUE), ('b', 'o', 'u', '', 'p', 'i', 3, FALSE)`,
 		} {
 			if _, err := tx.Exec(t.Context(), text); err != nil {
 				return err
@@ -82,9 +84,8 @@ func filledPlace(t *testing.T, engine, bucket string) backup.Place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := blob.PutContent(t.Context(), p.Blobs, bytes.NewReader([]byte("content"))); err != nil {
-		t.Fatal(err)
-	}
+	content := []byte("content")
+	put(t, p.Blobs, fmt.Sprintf("registry/ab/%x.1", sha256.Sum256(content)), content)
 	put(t, p.Blobs, "telemetry/o/u/1.gz", []byte("raw"))
 	put(t, p.Blobs, "large", bytes.Repeat([]byte("0123456789abcdef"), 1<<17))
 	for name, text := range map[string]string{

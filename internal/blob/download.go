@@ -187,15 +187,15 @@ func setHeaders(h http.Header, o SignOptions) {
 // setContentHeaders says what the key tells of the content.
 func setContentHeaders(h http.Header, key string) {
 	h.Set("X-Content-Type-Options", "nosniff")
-	sum, ok := contentSum(key)
+	sum, ok := ContentSum(key)
 	if !ok {
-		// Another Put may change it.
-		h.Set("Cache-Control", "private, no-cache")
+		h.Set("Cache-Control", "private, no-cache") // another Put may change it
 		return
 	}
+	raw, _ := hex.DecodeString(sum) // ContentSum has decoded it
 	h.Set("Cache-Control", "private, immutable")
-	h.Set("ETag", `"`+hex.EncodeToString(sum)+`"`)
-	h.Set("Digest", "sha-256="+base64.StdEncoding.EncodeToString(sum))
+	h.Set("ETag", `"`+sum+`"`)
+	h.Set("Digest", "sha-256="+base64.StdEncoding.EncodeToString(raw))
 }
 
 // rangeWriter answers a range that cannot be served with our error body

@@ -86,28 +86,8 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return fault.Disk(err)
 	}
 	defer func() { _ = dir.Close() }() // it was only read
-	return f.putIn(dir, key, &exactReader{ctx, r, size})
-}
-
-// putOnce is Put for content. What is there already is not written again, but
-// made sure to survive a crash: another putOnce may have shown it just now.
-func (f *Files) putOnce(ctx context.Context, ref Ref, r io.Reader) error {
-	dir, err := f.openDir(path.Dir(objectName(ref.Key)))
-	if err != nil {
-		return fault.Disk(err)
-	}
-	defer func() { _ = dir.Close() }() // it was only read
-	stat, err := dir.Lstat(path.Base(ref.Key))
-	if err == nil && stat.Mode().IsRegular() && ref.standsFirmly(fileInfo(ref.Key, stat)) {
-		return syncDir(dir)
-	}
-	return f.putIn(dir, ref.Key, &exactReader{ctx, r, ref.Size})
-}
-
-// putIn stores a blob in the directory of its key.
-func (f *Files) putIn(dir *os.Root, key string, r io.Reader) error {
 	part := newPart()
-	err := writePart(dir, part, r)
+	err = writePart(dir, part, &exactReader{ctx, r, size})
 	if err == nil {
 		err = dir.Rename(part, path.Base(key))
 	}
@@ -207,7 +187,7 @@ func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) 
 	if err != nil {
 		return nil, Info{}, err
 	}
-	if _, ok := contentSum(key); !ok {
+	if _, ok := ContentSum(key); !ok {
 		return file, info, nil // another Put may change it
 	}
 	if b == nil {

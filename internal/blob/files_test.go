@@ -2,6 +2,8 @@ package blob_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +36,14 @@ func put(t *testing.T, b blob.Bucket, key, body string) {
 	if err := b.Put(t.Context(), key, strings.NewReader(body), int64(len(body))); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// putContent stores content under a key that names it.
+func putContent(t *testing.T, b blob.Bucket, content string) (key string) {
+	t.Helper()
+	key = fmt.Sprintf("content/%x.1", sha256.Sum256([]byte(content)))
+	put(t, b, key, content)
+	return key
 }
 
 func list(t *testing.T, b blob.Bucket) []string {
@@ -196,67 +206,6 @@ func TestFilesOutliveTheirBucket(t *testing.T) {
 	info, err := openFiles(t, o).Stat(t.Context(), "key")
 	if err != nil || info.Size != 4 {
 		t.Errorf("Stat = %+v, %v", info, err)
-	}
-}
-
-func TestPutContentRenewsWhatMayPassForAnOrphan(t *testing.T) {
-	o := fileOptions(t)
-	b := openFiles(t, o)
-	putContent := func() blob.Info {
-		t.Helper()
-		ref, err := blob.PutContent(t.Context(), b, strings.NewReader("body"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := b.Stat(t.Context(), ref.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info
-	}
-	file := filepath.Join(o.Dir, "objects", putContent().Key)
-	for _, c := range []struct {
-		name    string
-		age     time.Duration
-		renewed bool
-	}{
-		{"young", time.Hour, false},
-		{"old", blob.OrphanAge, true},
-	} {
-		written := time.Now().Add(-c.age)
-		if err := os.Chtimes(file, written, written); err != nil {
-			t.Fatal(err)
-		}
-		age := time.Since(putContent().Modified)
-		if renewed := age < time.Minute; renewed != c.renewed {
-			t.Errorf("%s: after PutContent the blob is %s old", c.name, age)
-		}
-	}
-	// A blob of the wrong size is no content of that name.
-	if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := putContent().Size; got != 4 {
-		t.Errorf("a damaged blob has still %d bytes, want 4", got)
-	}
-}
-
-// A pipe has the methods of a file that can seek, but cannot.
-func TestPutContentFromAPipe(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if _, err := w.WriteString("body"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ref, err := blob.PutContent(t.Context(), openFiles(t, fileOptions(t)), r)
-	if err != nil || ref.Size != 4 {
-		t.Errorf("PutContent = %+v, %v", ref, err)
 	}
 }
 

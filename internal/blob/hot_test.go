@@ -25,11 +25,7 @@ func TestHotBlobs(t *testing.T) {
 	for range 20 {
 		content := make([]byte, 100_000)
 		_, _ = rand.Read(content)
-		ref, err := blob.PutContent(t.Context(), files, bytes.NewReader(content))
-		if err != nil {
-			t.Fatal(err)
-		}
-		contents[ref.Key] = content
+		contents[putContent(t, files, string(content))] = content
 	}
 	for range 2 {
 		var wg sync.WaitGroup
@@ -58,18 +54,15 @@ func TestHotBlobs(t *testing.T) {
 // who may have the same file.
 func TestClosedHotBlob(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
-	ref, err := blob.PutContent(t.Context(), files, bytes.NewReader([]byte("some content")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, err := files.Get(t.Context(), ref.Key)
+	key := putContent(t, files, "some content")
+	first, _, err := files.Get(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, _, err := files.Get(t.Context(), ref.Key)
+	second, _, err := files.Get(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,17 +100,14 @@ func readBlob(t *testing.T, b blob.Bucket, key string) []byte {
 // first answer is the whole blob, the second a range of it.
 func TestServeHot(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
-	ref, err := blob.PutContent(t.Context(), files, bytes.NewReader([]byte("some content")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := putContent(t, files, "some content")
 	serve := func(header, value string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		if header != "" {
 			r.Header.Set(header, value)
 		}
 		w := httptest.NewRecorder()
-		if err := blob.Serve(w, r, files, ref.Key, blob.SignOptions{Filename: "a.tar.gz"}); err != nil {
+		if err := blob.Serve(w, r, files, key, blob.SignOptions{Filename: "a.tar.gz"}); err != nil {
 			t.Fatal(err)
 		}
 		return w

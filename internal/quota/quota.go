@@ -1,7 +1,7 @@
 // Package quota keeps one organisation from filling the machine of all: it
 // counts the bytes that each stores, and refuses more than its plan allows.
-// What is counted is what people send: archives of the registry, once for each
-// organisation; the files of sources' snapshots; environments of suites; bodies
+// What is counted is what people send: the archives of all versions of the
+// registry; the files of sources' snapshots; environments of suites; bodies
 // of telemetry, inflated; contribution bundles. It owns the table stored_bytes.
 package quota
 

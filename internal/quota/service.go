@@ -86,12 +86,6 @@ func (s *Service) Add(ctx context.Context, tx *store.Tx, orgID string, kind Kind
 	return s.check(ctx, tx, orgID, 0)
 }
 
-// Lock keeps the count of a kind as it is until the transaction ends, for
-// whoever must look at what is stored to know what to add.
-func Lock(ctx context.Context, tx *store.Tx, orgID string, kind Kind) error {
-	return addBytes(ctx, tx, orgID, kind, 0)
-}
-
 // recount is the job that counts anew what processes of an older version have
 // changed, which count nothing.
 type recount struct{}

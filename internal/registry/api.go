@@ -133,7 +133,7 @@ func (s *Service) get(ctx context.Context, in EntryPath) (httpapi.Stream, error)
 	if err != nil {
 		return nil, err
 	}
-	rollbacks, err := s.Rollbacks(ctx, e.ID)
+	rollbacks, err := s.Rollbacks(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (h
 	if err != nil {
 		return nil, err
 	}
-	body, info, err := s.Blobs.Get(ctx, blob.ContentKey(c.hash))
+	body, info, err := s.Blobs.Get(ctx, c.archiveKey)
 	if fault.Is(err, fault.NotFound) {
 		// Another replica may have deleted the entry a moment ago.
 		if _, _, gone := s.Version(ctx, orgID, at.ID, at.Version); gone != nil {
@@ -226,7 +226,7 @@ func (s *Service) StreamFile(ctx context.Context, orgID string, at VersionPath, 
 	if err != nil {
 		return nil, err
 	}
-	v := Version{ID: c.versionID, Version: at.Version, ContentHash: c.hash}
+	v := Version{ID: c.versionID, Version: at.Version, ContentHash: c.hash, archiveKey: c.archiveKey}
 	f, err := s.find(ctx, v, path)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check says whether entries, versions and the uses of their bytes agree.
+// Check says whether entries and versions agree.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	return exam.Check(ctx, q, "registry", []exam.Rule{
 		{
@@ -24,26 +24,9 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 			Wrong: "entries whose count of installations is wrong", Do: exam.Report,
 		},
 		{
-			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
-				WHERE NOT EXISTS (SELECT 1 FROM registry_blobs b WHERE b.hash = v.content_hash)
-					OR v.canonical_hash IS NOT NULL AND NOT EXISTS (SELECT 1 FROM registry_blobs b WHERE b.hash = v.canonical_hash)`,
-			Wrong: "versions whose bytes are not counted as used", Do: exam.Report,
-		},
-		{
-			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(b.hash), '') FROM registry_blobs b
-				WHERE NOT b.deleting AND b.refs < (SELECT COUNT(*) FROM registry_versions v WHERE v.content_hash = b.hash)
-					+ (SELECT COUNT(*) FROM registry_versions v WHERE v.canonical_hash = b.hash)`,
-			Wrong: "archives that are used more often than was counted", Do: "let the service run for two hours: it recounts them",
-		},
-		{
-			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(b.hash), '') FROM registry_blobs b
-				WHERE b.touched_at < $1 AND (b.refs = 0 OR b.refs > (SELECT COUNT(*) FROM registry_versions v WHERE v.content_hash = b.hash)
-					+ (SELECT COUNT(*) FROM registry_versions v WHERE v.canonical_hash = b.hash))`,
-			Args:  []any{store.Micros(store.Now().Add(-3 * pushGrace))},
-			Wrong: "archives that nobody uses and that were not removed", Do: "is there a process with --roles worker? It recounts and removes them every hour", Mild: true,
+			Broken: `SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
+				WHERE v.archive_key = '' OR (v.canonical_key IS NULL) <> (v.canonical_hash IS NULL)`,
+			Wrong: "versions that do not say where their archives are", Do: exam.Report,
 		},
 		{
 			Broken: `

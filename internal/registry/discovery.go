@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Existing installers ask a host for an index of its skills under
@@ -111,9 +112,9 @@ func discoverable(l Listed) bool {
 
 func summary(l Listed) string {
 	if l.Current.Description != "" {
-		return cut(l.Current.Description, 1024)
+		return text.TruncateRunes(l.Current.Description, 1024)
 	}
-	return cut(l.Description, 1024)
+	return text.TruncateRunes(l.Description, 1024)
 }
 
 // skillOn finds one skill of a shelf by name.
@@ -175,11 +176,11 @@ func (d discovery) archive(w http.ResponseWriter, r *http.Request, sh shelf) err
 	if err != nil {
 		return err
 	}
-	version, err := versionOfArchive(r.Context(), d.service.DB, l.ID, hash)
+	version, key, err := versionOfArchive(r.Context(), d.service.DB, l.Entry, hash)
 	if err != nil {
 		return err
 	}
-	return blob.Serve(w, r, d.service.Blobs, blob.ContentKey(hash), blob.SignOptions{
+	return blob.Serve(w, r, d.service.Blobs, key, blob.SignOptions{
 		Filename: archiveName(l.Name, version), ContentType: "application/gzip",
 	})
 }

@@ -25,10 +25,13 @@ const shelfTables = `registry_entries e JOIN registry_versions v ON v.id = e.cur
 // skillsNamed finds the skill of a name on a shelf, if there is one.
 func skillsNamed(ctx context.Context, q store.Querier, sh shelf, name string) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+listedColumns+` FROM `+shelfTables+`
+		SELECT `+listedColumns+`, v.archive_key FROM `+shelfTables+`
 		WHERE `+sh.condition()+` AND e.name = $2 AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL
 		LIMIT 1`, sh.orgName, name)
-	return store.All(rows, err, scanListed)
+	return store.All(rows, err, func(row store.Row) (l Listed, err error) {
+		err = row.Scan(append(listedTargets(&l), &l.Current.archiveKey)...)
+		return l, err
+	})
 }
 
 // eachOnShelf hands the skills of a shelf to fn, with the JSON of their paths.
@@ -64,9 +67,12 @@ func changesOn(ctx context.Context, q store.Querier, sh shelf) (changeCount, err
 	})
 }
 
-// versionOfArchive finds a version of an entry by its canonical archive.
-func versionOfArchive(ctx context.Context, q store.Querier, entryID, hash string) (string, error) {
-	rows, err := q.Query(ctx, `
-		SELECT version FROM registry_versions WHERE entry_id = $1 AND canonical_hash = $2 LIMIT 1`, entryID, hash)
-	return store.One(rows, err, "Version", store.Value[string])
+// versionOfArchive finds a version of an entry by its canonical archive, and
+// the key of that.
+func versionOfArchive(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
+	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+` AND v.canonical_hash = $3 LIMIT 1`, e.OrgID, e.ID, hash)
+	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
+		return struct{}{}, row.Scan(&version, &key)
+	})
+	return version, key, err
 }

@@ -2,8 +2,7 @@
 // versions, knows who installed what, and tells installations when they are
 // behind. It owns the tables registry_entries, registry_versions,
 // registry_rollbacks, registry_currents, registry_installations,
-// registry_sayings, registry_changes, registry_blobs, registry_removals and
-// registry_names.
+// registry_sayings, registry_changes and registry_names.
 package registry
 
 import (
@@ -39,6 +38,7 @@ type Entry struct {
 // A Version is one archive of an entry. It never changes.
 type Version struct {
 	ID            string
+	OrgID         string // the entry's
 	EntryID       string
 	Version       string
 	ContentHash   string  // SHA-256 of the archive as it was sent
@@ -55,8 +55,10 @@ type Version struct {
 	PushedBy      string
 	PushedAt      time.Time
 
-	skillText    []byte // its SKILL.md, if that is small; set only while it is published
-	manifestSize int64  // bytes of its manifest in JSON, where that itself is left out
+	archiveKey   string  // of the archive in the bucket
+	canonicalKey *string // of the archive with CanonicalHash; often the same
+	skillText    []byte  // its SKILL.md, if that is small; set only while it is published
+	manifestSize int64   // bytes of its manifest in JSON, where that itself is left out
 }
 
 // A Rollback is the record of one return to another version.

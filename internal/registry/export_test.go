@@ -21,6 +21,7 @@ var (
 	RecordsOfUser        = recordsOfUser
 	SkillsNamed          = skillsNamed
 	EachOnShelf          = eachOnShelf
+	ReferredKeys         = referredKeys
 )
 
 // Shelf is the part of the registry that an index of discovery shows.

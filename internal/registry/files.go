@@ -1,21 +1,19 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // Open reads a version's archive. The caller closes it.
 func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of version %s", v.ID)
-	body, _, err := s.Blobs.Get(ctx, blob.ContentKey(v.ContentHash))
+	body, _, err := s.Blobs.Get(ctx, v.archiveKey)
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +59,12 @@ func (s *Service) read(ctx context.Context, v Version, f skillpkg.ManifestEntry)
 			return content, nil
 		}
 	}
-	return s.Files.File(ctx, s.archive(v.ContentHash), stored.File{SHA256: f.Hash, Size: f.Size})
+	return s.Files.File(ctx, s.archive(v), stored.File{SHA256: f.Hash, Size: f.Size})
 }
 
-func (s *Service) archive(hash string) stored.Archive {
-	return stored.Archive{Hash: hash, Limits: skillpkg.StoredLimits(), Open: func(ctx context.Context) (io.ReadCloser, error) {
-		body, _, err := s.Blobs.Get(ctx, blob.ContentKey(hash))
+func (s *Service) archive(v Version) stored.Archive {
+	return stored.Archive{Hash: v.ContentHash, Limits: skillpkg.StoredLimits(), Open: func(ctx context.Context) (io.ReadCloser, error) {
+		body, _, err := s.Blobs.Get(ctx, v.archiveKey)
 		return body, err
 	}}
 }
@@ -79,7 +77,7 @@ func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, 
 	if from == "" {
 		old, err = versionBefore(ctx, s.DB, to)
 	} else {
-		old, err = versionByName(ctx, s.DB, to.EntryID, from)
+		old, err = versionByName(ctx, s.DB, Entry{OrgID: to.OrgID, ID: to.EntryID}, from)
 	}
 	if from == "" && fault.Is(err, fault.NotFound) {
 		return s.Files.Diff(ctx, stored.Tree{}, s.tree(to))
@@ -91,18 +89,13 @@ func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, 
 }
 
 func (s *Service) tree(v Version) stored.Tree {
-	return stored.Tree{Archive: s.archive(v.ContentHash), Manifest: v.Manifest}
-}
-
-// text reports whether a diff or a browser can show the content.
-func text(content []byte) bool {
-	return content != nil && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
+	return stored.Tree{Archive: s.archive(v), Manifest: v.Manifest}
 }
 
 // mediaType is the type under which a file is shown. It is never HTML: a file
 // that somebody pushed must not run in our origin.
 func mediaType(content []byte) string {
-	if text(content) {
+	if content != nil && text.ValidBytes(content) {
 		return "text/plain; charset=utf-8"
 	}
 	return "application/octet-stream"

@@ -130,5 +130,5 @@ func (s *Service) Installations(ctx context.Context, orgID, entryID string) ([]I
 
 // Installed lists what the caller installed.
 func (s *Service) Installed(ctx context.Context, c access.Caller) ([]InstallationState, error) {
-	return installationsOfUser(ctx, s.DB, c.UserID)
+	return installationsOfUser(ctx, s.DB, c)
 }

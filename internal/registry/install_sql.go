@@ -35,8 +35,8 @@ func installationsOfEntry(ctx context.Context, q store.Querier, orgID, entryID s
 	return store.All(rows, err, scanInstallation)
 }
 
-func installationsOfUser(ctx context.Context, q store.Querier, userID string) ([]InstallationState, error) {
-	rows, err := q.Query(ctx, selectInstallations+`WHERE i.user_id = $1 ORDER BY i.id`, userID)
+func installationsOfUser(ctx context.Context, q store.Querier, c access.Caller) ([]InstallationState, error) {
+	rows, err := q.Query(ctx, selectInstallations+`WHERE i.org_id = $1 AND i.user_id = $2 ORDER BY i.id`, c.OrgID, c.UserID)
 	return store.All(rows, err, scanInstallation)
 }
 
@@ -121,8 +121,9 @@ func forgetOldSayings(ctx context.Context, q store.Querier, before time.Time) er
 }
 
 type latestVersion struct {
-	name, version, hash string
-	own                 bool // the organisation's, not another's that it may see
+	name, versionID, version, hash string
+	own                            bool // the organisation's, not another's that it may see
+	archiveKey                     string
 }
 
 // latestVersions finds the current version of every entry that the
@@ -130,17 +131,42 @@ type latestVersion struct {
 func latestVersions(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]latestVersion, error) {
 	in, list := q.Dialect().In("$2", ids)
 	rows, err := q.Query(ctx, `
-		SELECT e.id, e.name, e.current_version, e.current_hash, e.org_id = $1 FROM registry_entries e
+		SELECT e.id, e.name, e.current_version_id, e.current_version, e.current_hash, e.org_id = $1 FROM registry_entries e
 		WHERE e.id`+in+` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
 	latest := map[string]latestVersion{}
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
 		var id string
 		var l latestVersion
-		err := row.Scan(&id, &l.name, &l.version, &l.hash, &l.own)
+		err := row.Scan(&id, &l.name, &l.versionID, &l.version, &l.hash, &l.own)
 		latest[id] = l
 		return struct{}{}, err
 	})
 	return latest, err
+}
+
+// addArchiveKeys fills in where the archives are that outdated items need. An
+// entry that was deleted meanwhile is no longer among the latest.
+func addArchiveKeys(ctx context.Context, q store.Querier, outdated []SyncItem, latest map[string]latestVersion) error {
+	if len(outdated) == 0 {
+		return nil
+	}
+	ids := make([]string, len(outdated))
+	for i, item := range outdated {
+		ids[i] = latest[item.EntryID].versionID
+	}
+	keys, err := archiveKeys(ctx, q, ids)
+	if err != nil {
+		return err
+	}
+	for _, item := range outdated {
+		l, ok := latest[item.EntryID]
+		if l.archiveKey = keys[l.versionID]; ok && l.archiveKey != "" {
+			latest[item.EntryID] = l
+		} else {
+			delete(latest, item.EntryID)
+		}
+	}
+	return nil
 }
 
 // knownVersions names the versions whose content the items have.

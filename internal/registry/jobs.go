@@ -11,34 +11,37 @@ import (
 
 // Register makes the queue run the registry's jobs.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ removeBlobs) error { return s.removeBlobs(ctx) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ recountBlobs) error { return s.recountBlobs(ctx) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, args removeBlobs) error { return s.removeBlobs(ctx, args.Keys) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweepBlobs) error { return s.sweepBlobs(ctx) }, jobs.Timeout(time.Hour))
+	jobs.Handle(s.Jobs, func(context.Context, recountBlobs) error { return nil })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ forgetSyncs) error {
 		return forgetOldSayings(ctx, s.DB, store.Now().Add(-seenEvery))
 	})
-	s.Jobs.Every(pushGrace, recountBlobs{})
 	s.Jobs.Every(blob.OrphanAge, sweepBlobs{})
 	s.Jobs.Every(time.Hour, forgetSyncs{})
 }
 
-// removeBlobs is the job that removes bytes that no version needs.
-type removeBlobs struct{}
+// removeBlobs is the job that deletes the objects of deleted versions.
+type removeBlobs struct {
+	Keys []string `json:"keys"`
+}
 
 // Kind names the job.
 func (removeBlobs) Kind() string { return "registry.remove-blobs" }
 
-// recountBlobs is the job that finds uses whose push died half-way.
-type recountBlobs struct{}
-
-// Kind names the job.
-func (recountBlobs) Kind() string { return "registry.recount-blobs" }
-
-// sweepBlobs is the job that finds bytes whose push died before its commit.
+// sweepBlobs is the job that deletes the objects of pushes that died before
+// their commit.
 type sweepBlobs struct{}
 
 // Kind names the job.
 func (sweepBlobs) Kind() string { return "registry.sweep-blobs" }
+
+// recountBlobs is a job of versions before schema 33, which may have left one
+// in the queue. It does nothing.
+type recountBlobs struct{}
+
+// Kind names the job.
+func (recountBlobs) Kind() string { return "registry.recount-blobs" }
 
 // forgetSyncs is the job that removes what clients said long ago.
 type forgetSyncs struct{}

@@ -15,13 +15,12 @@ import (
 // A memory spares questions to the database that were asked before. The zero
 // value is empty.
 type memory struct {
-	once       sync.Once
-	answers    *lru.Cache[question, answer]
-	identities *lru.Cache[entryOf, identity]
-	contents   *lru.Cache[versionOf, content]
-	manifests  *lru.Cache[string, manifest] // by version, which never changes
-	indexes    *lru.Cache[indexKey, *index]
-	building   singleflight.Group // of indexes
+	once      sync.Once
+	answers   *lru.Cache[question, answer]
+	contents  *lru.Cache[versionOf, content]
+	manifests *lru.Cache[string, manifest] // by version, which never changes
+	indexes   *lru.Cache[indexKey, *index]
+	building  singleflight.Group // of indexes
 	// forgotten is when contents were last found to be no longer true, in
 	// nanoseconds since the epoch.
 	forgotten atomic.Int64
@@ -30,17 +29,15 @@ type memory struct {
 // How much is remembered: answers by the items in them, manifests and indexes by
 // their bytes, the rest by number.
 const (
-	maxAnswers    = 50_000
-	maxIdentities = 10_000
-	maxContents   = 10_000
-	maxManifests  = 8 << 20
-	maxIndexes    = 32 << 20
+	maxAnswers   = 50_000
+	maxContents  = 10_000
+	maxManifests = 8 << 20
+	maxIndexes   = 32 << 20
 )
 
 func (s *Service) remembered() *memory {
 	s.memory.once.Do(func() {
 		s.memory.answers = lru.New[question, answer](maxAnswers)
-		s.memory.identities = lru.New[entryOf, identity](maxIdentities)
 		s.memory.contents = lru.New[versionOf, content](maxContents)
 		s.memory.manifests = lru.New[string, manifest](maxManifests)
 		s.memory.indexes = lru.New[indexKey, *index](maxIndexes)
@@ -48,39 +45,16 @@ func (s *Service) remembered() *memory {
 	return &s.memory
 }
 
-// An entryOf names an entry of an organisation.
-type entryOf struct{ orgID, entryID string }
-
-// An identity is what an entry is for as long as it is there.
-type identity struct {
-	name string
-	kind Type
-}
-
-// identify tells what an entry is. It may be gone: who changes it finds out.
-func (s *Service) identify(ctx context.Context, of entryOf) (identity, error) {
-	identities := s.remembered().identities
-	if known, ok := identities.Get(of); ok {
-		return known, nil
-	}
-	e, err := ownEntry(ctx, s.DB, of.orgID, of.entryID)
-	if err != nil {
-		return identity{}, err
-	}
-	found := identity{e.Name, e.Type}
-	identities.Put(of, found, 1)
-	return found, nil
-}
-
 // A versionOf names a version that an organisation may see.
 type versionOf struct{ orgID, entryID, version string }
 
 // A content is what a download needs to know of a version.
 type content struct {
-	name      string // of the entry
-	versionID string
-	hash      string
-	asked     time.Time
+	name       string // of the entry
+	versionID  string
+	hash       string
+	archiveKey string
+	asked      time.Time
 }
 
 // contentAge is for how long a download goes by what was true: an entry that

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -71,7 +72,7 @@ func TestQueryPlans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), explainer{db, t}
 		page := registry.Filter{Limit: 10}
-		ids := []string{"a", "b"}
+		ids, entry := []string{"a", "b"}, registry.Entry{OrgID: "a", ID: "b"}
 		items := []registry.SyncItem{{EntryID: "a", Hash: "x"}, {EntryID: "b", Hash: "y"}}
 		for name, run := range map[string]func() error{
 			"list": func() error {
@@ -82,15 +83,20 @@ func TestQueryPlans(t *testing.T) {
 				_, _, err := registry.ListEntries(ctx, q, "e.visibility = 'public' AND e.org_id <> $1", "", page)
 				return err
 			},
-			"versions":      func() error { return second(registry.VersionsAfter(ctx, q, "a", nil, 10)) },
-			"manifests":     func() error { return second(registry.ManifestTexts(ctx, q, ids)) },
-			"before":        func() error { return second(registry.VersionBefore(ctx, q, registry.Version{EntryID: "a"})) },
-			"rollbacks":     func() error { return second(registry.RollbacksOfEntry(ctx, q, "a")) },
+			"versions":  func() error { return second(registry.VersionsAfter(ctx, q, entry, nil, 10)) },
+			"manifests": func() error { return second(registry.ManifestTexts(ctx, q, ids)) },
+			"before": func() error {
+				return second(registry.VersionBefore(ctx, q, registry.Version{OrgID: "a", EntryID: "b"}))
+			},
+			"rollbacks":     func() error { return second(registry.RollbacksOfEntry(ctx, q, entry)) },
+			"alive objects": func() error { return second(registry.ReferredKeys(ctx, q, ids)) },
 			"sync, latest":  func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },
 			"sync, known":   func() error { return second(registry.KnownVersions(ctx, q, items)) },
 			"installations": func() error { return second(registry.InstallationsOfEntry(ctx, q, "a", "b")) },
 			"sync, records": func() error { return second(registry.RecordsOfUser(ctx, q, "a")) },
-			"installed":     func() error { return second(registry.InstallationsOfUser(ctx, q, "a")) },
+			"installed": func() error {
+				return second(registry.InstallationsOfUser(ctx, q, access.Caller{OrgID: "a", UserID: "b"}))
+			},
 			"index": func() error {
 				return registry.EachOnShelf(ctx, q, registry.Shelf("", false), nil)
 			},

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Publication is an archive on its way to become a version, with what its
@@ -56,9 +56,12 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 	if issues := p.checkEntry(); len(issues) > 0 {
 		return e, v, fault.Issues(issues...)
 	}
-	err = s.publish(ctx, p, p.Type, func(ctx context.Context, tx *store.Tx, made Version, take taking) (bool, error) {
-		e = p.entry(made)
-		v = made
+	d, err := p.read(ctx, p.Type)
+	if err != nil {
+		return e, v, err
+	}
+	err = s.insert(ctx, p.OrgID, d, func(tx *store.Tx) (bool, error) {
+		e, v = p.entry(d.version), d.version
 		if _, err := skills.CleanName(e.Name); err == nil && e.Type == TypeSkill {
 			id, err := skills.Resolve(ctx, tx, e.OrgID, e.Name)
 			if err != nil {
@@ -66,13 +69,10 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 			}
 			e.SkillID = &id
 		}
-		v.EntryID = e.ID
+		v.OrgID, v.EntryID = e.OrgID, e.ID
 		if err := insertEntry(ctx, tx, e); store.IsDuplicate(err) {
-			return false, nameTaken(e.Name)
+			return false, fault.New(fault.Conflict, "An entry named %s exists; push a version to it instead", e.Name)
 		} else if err != nil {
-			return false, err
-		}
-		if err := take(ctx, tx); err != nil {
 			return false, err
 		}
 		if err := insertVersion(ctx, tx, v); err != nil {
@@ -81,47 +81,49 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		if err := insertCurrent(ctx, tx, e); err != nil {
 			return false, err
 		}
-		return true, e.record(ctx, tx, "registry.entry.create", audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source})
+		return true, e.record(ctx, tx, "registry.entry.create",
+			audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source})
 	})
 	return e, v, err
 }
 
-func nameTaken(name string) error {
-	return fault.New(fault.Conflict, "An entry named %s exists; push a version to it instead", name)
-}
-
-// Push adds a version to an entry of the organisation and makes it current.
-// The same version with the same content is the one that is there: then made
-// is false. With other content it is a conflict: versions never change.
+// Push adds a version to an entry of the organisation and makes it current. It
+// is idempotent: the same version with the same content is the one that is
+// there, and made is false. With other content it is a conflict: versions never
+// change.
 func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e Entry, v Version, made bool, err error) {
 	defer fault.Wrap(&err, "push to entry %s", entryID)
 	if issues := p.checkPush(); len(issues) > 0 {
 		return e, v, false, fault.Issues(issues...)
 	}
-	entry, err := s.identify(ctx, entryOf{p.OrgID, entryID})
+	if e, err = ownEntry(ctx, s.DB, p.OrgID, entryID); err != nil {
+		return e, v, false, err
+	}
+	if p.Name != "" && p.Name != e.Name {
+		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", e.Name)
+	}
+	d, err := p.read(ctx, e.Type)
 	if err != nil {
 		return e, v, false, err
 	}
-	if p.Name != "" && p.Name != entry.name {
-		return e, v, false, fault.Invalid("name", "name must be %s, the entry's; an entry is not renamed by a push", entry.name)
+	// A repeated push, which is common in CI, needs neither room nor objects.
+	if v, err = versionByName(ctx, s.DB, e, p.Version); err == nil {
+		return e, v, false, checkSameContent(v, d.version)
+	} else if !fault.Is(err, fault.NotFound) {
+		return e, v, false, err
 	}
-	err = s.publish(ctx, p, entry.kind, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
+	err = s.insert(ctx, p.OrgID, d, func(tx *store.Tx) (inserted bool, err error) {
 		if e, err = lockEntry(ctx, tx, p.OrgID, entryID); err != nil {
 			return false, err
 		}
-		v, err = versionByName(ctx, tx, entryID, p.Version)
-		if err == nil {
+		if v, err = versionByName(ctx, tx, e, p.Version); err == nil {
 			made = false
-			return false, sameContent(v, fresh)
-		}
-		if !fault.Is(err, fault.NotFound) {
+			return false, checkSameContent(v, d.version) // pushed at the same time
+		} else if !fault.Is(err, fault.NotFound) {
 			return false, err
 		}
-		v, made = fresh, true
-		v.EntryID, v.PushedAt = entryID, after(e.UpdatedAt, p.At)
-		if err := take(ctx, tx); err != nil {
-			return false, err
-		}
+		v, made = d.version, true
+		v.OrgID, v.EntryID, v.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, p.At)
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
@@ -134,11 +136,42 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 	return e, v, made, err
 }
 
-func sameContent(there, fresh Version) error {
+func checkSameContent(there, fresh Version) error {
 	if there.ContentHash != fresh.ContentHash {
 		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one", there.Version)
 	}
 	return nil
+}
+
+// insert stores the objects of a draft and calls fn in a transaction, which
+// writes the version, or reports false if it is there already. The version
+// counts for the organisation's quota.
+func (s *Service) insert(ctx context.Context, orgID string, d draft, fn func(tx *store.Tx) (inserted bool, err error)) error {
+	if err := s.Quota.Room(ctx, orgID, d.version.Size); err != nil {
+		return err
+	}
+	if err := s.putObjects(ctx, d); err != nil {
+		return err
+	}
+	committing := false
+	err := s.DB.InGroup(ctx, func(tx *store.Tx) error {
+		committing = false
+		inserted, err := fn(tx)
+		if err != nil || !inserted {
+			return err
+		}
+		if err := s.Quota.Add(ctx, tx, orgID, quota.Registry, d.version.Size); err != nil {
+			return err
+		}
+		committing = true
+		return nil
+	})
+	// After an error while committing, the version may be there all the same (the
+	// connection broke before the answer), so its objects are left to the sweep.
+	if !committing {
+		s.deleteObjects(ctx, d.version)
+	}
+	return err
 }
 
 func (p *Publication) checkEntry() []fault.Issue {
@@ -203,177 +236,86 @@ func orNow(at time.Time) time.Time {
 	return at
 }
 
-// A committing writes a version, and reports whether that now needs its bytes.
-// It calls take between the entry and the count of changes: all lock them and
-// the bytes in that order.
-type committing func(ctx context.Context, tx *store.Tx, v Version, take taking) (needed bool, err error)
-
-// A taking takes the uses of a version's bytes.
-type taking func(context.Context, *store.Tx) error
-
-// publish checks the archive, stores its bytes, and lets commit write the
-// version. Nothing is stored of an archive that is refused.
-func (s *Service) publish(ctx context.Context, p Publication, kind Type, commit committing) error {
-	v, canonical, err := p.read(ctx, kind)
-	if err != nil {
-		return err
-	}
-	if err := s.checkRoom(ctx, p, v); err != nil {
-		return err
-	}
-	commit = s.counted(p.OrgID, commit)
-	b := newBurden(p, v, canonical)
-	needed := false
-	err = b.store(ctx, s.Blobs)
-	if err == nil {
-		take := func(ctx context.Context, tx *store.Tx) error { return takeAll(ctx, tx, b.hashes) }
-		err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
-			needed, err = commit(ctx, tx, v, take)
-			return err
-		})
-	}
-	if errors.Is(err, errBeingRemoved) {
-		return s.publishPinned(ctx, b, v, commit)
-	}
-	if err != nil || !needed {
-		s.abandon(context.WithoutCancel(ctx), b.hashes)
-	}
-	return err
+// A draft is an archive that was read and checked, and the version that it
+// would become.
+type draft struct {
+	version   Version // without what only its entry knows
+	archive   io.ReaderAt
+	canonical []byte // nil if that is the archive itself, or there is none
 }
 
-// checkRoom refuses an archive that is over the organisation's quota before its
-// bytes are stored. Content that it has already takes no room.
-func (s *Service) checkRoom(ctx context.Context, p Publication, v Version) error {
-	n, err := countContent(ctx, s.DB, p.OrgID, v.ContentHash)
-	if err != nil || n > 0 {
-		return err
-	}
-	return s.Quota.Room(ctx, p.OrgID, v.Size)
-}
-
-// counted is a commit that also counts the bytes of a content which the
-// organisation did not have.
-func (s *Service) counted(orgID string, commit committing) committing {
-	return func(ctx context.Context, tx *store.Tx, v Version, take taking) (needed bool, err error) {
-		if needed, err = commit(ctx, tx, v, take); err != nil || !needed {
-			return needed, err
-		}
-		if err := quota.Lock(ctx, tx, orgID, quota.Registry); err != nil {
-			return false, err
-		}
-		n, err := countContent(ctx, tx, orgID, v.ContentHash)
-		if err != nil || n > 1 {
-			return true, err
-		}
-		return true, s.Quota.Add(ctx, tx, orgID, quota.Registry, v.Size)
-	}
-}
-
-// publishPinned is the sure way for content that is or was being removed: the
-// use is taken before the bytes are stored, and given back if it came to
-// nothing.
-func (s *Service) publishPinned(ctx context.Context, b burden, v Version, commit committing) error {
-	if err := s.pin(ctx, b.hashes); err != nil {
-		return err
-	}
-	kept := false
-	defer func() {
-		if !kept {
-			s.unpin(context.WithoutCancel(ctx), b.hashes)
-		}
-	}()
-	if err := b.store(ctx, s.Blobs); err != nil {
-		return err
-	}
-	needed, taken := false, func(context.Context, *store.Tx) error { return nil }
-	err := s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
-		needed, err = commit(ctx, tx, v, taken)
-		return err
-	})
-	kept = err == nil && needed
-	return err
-}
-
-// A burden is the bytes that a version needs.
-type burden struct {
-	hashes    []string // sorted, as all lock them in the same order
-	archive   *io.SectionReader
-	hash      string // of the archive
-	canonical []byte // nil if there is none beside the archive
-}
-
-func newBurden(p Publication, v Version, canonical []byte) burden {
-	b := burden{
-		hashes: []string{v.ContentHash}, archive: io.NewSectionReader(p.Archive, 0, p.Size), hash: v.ContentHash, canonical: canonical,
-	}
-	if v.CanonicalHash != nil {
-		b.hashes = append(b.hashes, *v.CanonicalHash)
-	}
-	slices.Sort(b.hashes)
-	return b
-}
-
-func (b burden) store(ctx context.Context, bucket blob.Bucket) error {
-	if err := blob.PutHashed(ctx, bucket, b.hash, b.archive); err != nil {
-		return err
-	}
-	if b.canonical == nil {
-		return nil
-	}
-	_, err := blob.PutContent(ctx, bucket, bytes.NewReader(b.canonical))
-	return err
-}
-
-// read checks the archive against the limits and the sender's claims, and
-// returns the version it would become with its canonical form, nil if that is
-// the archive itself or there is none.
-func (p *Publication) read(ctx context.Context, kind Type) (v Version, canonical []byte, err error) {
+// read checks the archive against the limits and the sender's claims. A skill
+// that installers could not read has no canonical archive, and is left out of
+// discovery.
+func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) {
 	pkg, err := skillpkg.Open(ctx, p.Archive, p.Size, skillpkg.DefaultLimits())
 	if err != nil {
-		return v, nil, err
+		return d, err
 	}
 	defer pkg.Close()
 	if pkg.Format != skillpkg.TarGz {
-		return v, nil, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
+		return d, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
 	}
-	v = Version{
+	d.archive = p.Archive
+	d.version = Version{
 		ID: store.NewID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
 		ChangeSummary: p.ChangeSummary, Source: p.Source, SourceRef: p.SourceRef, SourceRepo: p.SourceRepo,
 		PushedBy: p.UserID, PushedAt: orNow(p.At),
 	}
+	v := &d.version
 	if v.ContentHash, err = hashOf(io.NewSectionReader(p.Archive, 0, p.Size)); err != nil {
-		return v, nil, err
+		return d, err
 	}
-	if issues := p.checkClaims(v); len(issues) > 0 {
-		return v, nil, fault.Issues(issues...)
+	v.archiveKey = objectKey(v.ID, v.ContentHash)
+	if issues := p.checkClaims(*v); len(issues) > 0 {
+		return d, fault.Issues(issues...)
 	}
 	if err := pkg.RequireSkill(); err != nil {
 		if kind == TypeSkill {
-			return v, nil, err
+			return d, err
 		}
-		return v, nil, nil
+		return d, nil
 	}
 	if skill, err := pkg.Skill(); err == nil {
-		v.Description = cut(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
+		v.Description = text.TruncateRunes(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
 	}
 	if pkg.SkillPath != skillFile {
-		return v, nil, nil // installers would not find it: the skill is left out of discovery
+		return d, nil
 	}
 	if v.skillText, err = skillText(pkg); err != nil {
-		return v, nil, err
+		return d, err
 	}
-	if asSent, err := pkg.Canonical(ctx); err != nil || asSent {
-		sum := v.ContentHash
-		v.CanonicalHash = &sum
-		return v, nil, err
+	return d, d.addCanonical(ctx, pkg)
+}
+
+// addCanonical packs the files the way installers want them, unless they were
+// sent that way, or have names that installers cannot read.
+func (d *draft) addCanonical(ctx context.Context, pkg *skillpkg.Package) error {
+	v := &d.version
+	asSent, err := pkg.Canonical(ctx)
+	if err != nil {
+		return err
 	}
-	canonical, err = canonicalOf(ctx, pkg)
-	if err != nil || canonical == nil {
-		return v, nil, err
+	if asSent {
+		hash, key := v.ContentHash, v.archiveKey
+		v.CanonicalHash, v.canonicalKey = &hash, &key
+		return nil
 	}
-	sum, err := hashOf(bytes.NewReader(canonical))
-	v.CanonicalHash = &sum
-	return v, canonical, err
+	var b bytes.Buffer
+	err = pkg.Repack(ctx, &b, skillpkg.TarGz)
+	if _, unfit := errors.AsType[*skillpkg.Error](err); unfit {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	hash, err := hashOf(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		return err
+	}
+	key := objectKey(v.ID, hash)
+	d.canonical, v.CanonicalHash, v.canonicalKey = b.Bytes(), &hash, &key
+	return nil
 }
 
 const (
@@ -392,29 +334,10 @@ func skillText(pkg *skillpkg.Package) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// canonicalOf packs the files the way installers want them. A skill with a
-// name that they cannot read has no such form: it is nil, and the skill is
-// left out of discovery.
-func canonicalOf(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
-	var b bytes.Buffer
-	err := pkg.Repack(ctx, &b, skillpkg.TarGz)
-	if _, unfit := errors.AsType[*skillpkg.Error](err); unfit {
-		return nil, nil
-	}
-	return b.Bytes(), err
-}
-
 func hashOf(r io.Reader) (string, error) {
 	h := sha256.New()
 	_, err := chunk.Copy(h, r)
 	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-func cut(s string, limit int) string {
-	if runes := []rune(s); len(runes) > limit {
-		return string(runes[:limit])
-	}
-	return s
 }
 
 // checkClaims compares what the sender says of the archive with what it is.

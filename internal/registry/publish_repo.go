@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A RepoPublication is a commit of a repository on its way to become a version.
@@ -36,8 +37,8 @@ func (s *Service) Own(ctx context.Context, orgID, entryID string) (Entry, error)
 	return ownEntry(ctx, s.DB, orgID, entryID)
 }
 
-// prereleaseOf begins the versions that come from a branch.
-const prereleaseOf = "0.0.0-repohost."
+// branchPrefix begins the versions that come from a branch.
+const branchPrefix = "0.0.0-repohost."
 
 // PublishRepo adds a version to an entry of the organisation, as Push does. It
 // becomes current unless that would be a step back: a prerelease from a branch
@@ -47,7 +48,7 @@ const prereleaseOf = "0.0.0-repohost."
 // other content is a conflict.
 func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version, made bool, err error) {
 	defer fault.Wrap(&err, "publish to entry %s", p.EntryID)
-	entry, err := s.identify(ctx, entryOf{p.OrgID, p.EntryID})
+	e, err := ownEntry(ctx, s.DB, p.OrgID, p.EntryID)
 	if err != nil {
 		return v, false, err
 	}
@@ -59,15 +60,25 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 	if issues := publication.checkPush(); len(issues) > 0 {
 		return v, false, fault.Issues(issues...)
 	}
-	err = s.publish(ctx, publication, entry.kind, func(ctx context.Context, tx *store.Tx, fresh Version, take taking) (bool, error) {
-		v, made, err = p.commit(ctx, tx, fresh, take)
+	d, err := publication.read(ctx, e.Type)
+	if err != nil {
+		return v, false, err
+	}
+	// Most deliveries of a code host do not change the skill.
+	if v, err = p.existing(ctx, s.DB, e, d.version); err == nil {
+		return v, false, checkSameTree(v, d.version)
+	} else if !fault.Is(err, fault.NotFound) {
+		return v, false, err
+	}
+	err = s.insert(ctx, p.OrgID, d, func(tx *store.Tx) (bool, error) {
+		v, made, err = p.insert(ctx, tx, d.version)
 		return made, err
 	})
 	return v, made, err
 }
 
 func (p *RepoPublication) publication(archive []byte) Publication {
-	summary := cut(p.ChangeSummary, maxSummary)
+	summary := text.TruncateRunes(p.ChangeSummary, maxSummary)
 	return Publication{
 		OrgID: p.OrgID, UserID: p.UserID, Version: p.Version, ChangeSummary: &summary,
 		Source: p.Source, SourceRef: &p.SourceRef, SourceRepo: &p.SourceRepo,
@@ -75,22 +86,20 @@ func (p *RepoPublication) publication(archive []byte) Publication {
 	}
 }
 
-func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Version, take taking) (_ Version, made bool, err error) {
+// insert writes the version, unless it was published at the same time.
+func (p *RepoPublication) insert(ctx context.Context, tx *store.Tx, fresh Version) (_ Version, made bool, err error) {
 	e, err := lockEntry(ctx, tx, p.OrgID, p.EntryID)
 	if err != nil {
 		return fresh, false, err
 	}
-	there, err := p.existing(ctx, tx, fresh)
+	there, err := p.existing(ctx, tx, e, fresh)
 	if err == nil {
-		return there, false, sameTree(there, fresh)
+		return there, false, checkSameTree(there, fresh)
 	}
 	if !fault.Is(err, fault.NotFound) {
 		return fresh, false, err
 	}
-	fresh.EntryID, fresh.PushedAt = e.ID, after(e.UpdatedAt, time.Time{})
-	if err := take(ctx, tx); err != nil {
-		return fresh, false, err
-	}
+	fresh.OrgID, fresh.EntryID, fresh.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, time.Time{})
 	if err := insertVersion(ctx, tx, fresh); err != nil {
 		return fresh, false, err
 	}
@@ -114,17 +123,17 @@ func (p *RepoPublication) commit(ctx context.Context, tx *store.Tx, fresh Versio
 
 // existing finds the version of that name, or one with the content if any will
 // do.
-func (p *RepoPublication) existing(ctx context.Context, tx *store.Tx, fresh Version) (Version, error) {
-	v, err := versionByName(ctx, tx, p.EntryID, p.Version)
+func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry, fresh Version) (Version, error) {
+	v, err := versionByName(ctx, q, e, p.Version)
 	if !fault.Is(err, fault.NotFound) || !p.AnyVersion {
 		return v, err
 	}
-	return versionByTree(ctx, tx, p.EntryID, fresh.TreeDigest)
+	return versionByTree(ctx, q, e, fresh.TreeDigest)
 }
 
-// sameTree compares files rather than archives: they may have been packed by
+// checkSameTree compares files rather than archives: they may have been packed by
 // another tool, or another release of this one.
-func sameTree(there, fresh Version) error {
+func checkSameTree(there, fresh Version) error {
 	if there.TreeDigest != fresh.TreeDigest {
 		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so make a new commit or tag", there.Version)
 	}
@@ -132,10 +141,10 @@ func sameTree(there, fresh Version) error {
 }
 
 func (p *RepoPublication) becomesCurrent(ctx context.Context, tx *store.Tx, e Entry) (bool, error) {
-	if !strings.HasPrefix(p.Version, prereleaseOf) {
-		return strings.HasPrefix(e.CurrentVersion, prereleaseOf) || !later(e.CurrentVersion, p.Version), nil
+	if !strings.HasPrefix(p.Version, branchPrefix) {
+		return strings.HasPrefix(e.CurrentVersion, branchPrefix) || !later(e.CurrentVersion, p.Version), nil
 	}
-	released, err := hasRelease(ctx, tx, e.ID)
+	released, err := hasRelease(ctx, tx, e)
 	return p.Latest && !released, err
 }
 

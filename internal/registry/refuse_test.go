@@ -218,8 +218,8 @@ func TestRefusedPush(t *testing.T) {
 		ada.push(id, "1", other).want(http.StatusConflict)
 		ada.create("pdf", "1", other).want(http.StatusConflict)
 		w.settle()
-		if diff := len(w.contents()) - len(before); diff != 0 || w.count("registry_blobs") != len(before) {
-			t.Errorf("%d contents more than before the refusals, %d blobs counted", diff, w.count("registry_blobs"))
+		if diff := len(w.contents()) - len(before); diff != 0 {
+			t.Errorf("%d contents more than before the refusals", diff)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (no
 	if e, err = lockEntry(ctx, tx, r.OrgID, e.ID); err != nil {
 		return "", err
 	}
-	current, err := versionByID(ctx, tx, e.CurrentVersionID)
+	current, err := versionByID(ctx, tx, e, e.CurrentVersionID)
 	if err != nil {
 		return "", err
 	}

@@ -3,8 +3,6 @@ package registry
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -55,11 +53,11 @@ func rollback(ctx context.Context, tx *store.Tx, entryID string, r NewRollback) 
 	if err != nil {
 		return result, err
 	}
-	from, err := versionByID(ctx, tx, e.CurrentVersionID)
+	from, err := versionByID(ctx, tx, e, e.CurrentVersionID)
 	if err != nil {
 		return result, err
 	}
-	to, err := rollbackTarget(ctx, tx, from, r.Target)
+	to, err := rollbackTarget(ctx, tx, e, from, r.Target)
 	if err != nil {
 		return result, err
 	}
@@ -101,7 +99,7 @@ type RollbackResult struct {
 	From    string
 }
 
-func rollbackTarget(ctx context.Context, tx *store.Tx, current Version, target string) (Version, error) {
+func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
 	if target == "" {
 		v, err := versionBefore(ctx, tx, current)
 		if fault.Is(err, fault.NotFound) {
@@ -109,15 +107,15 @@ func rollbackTarget(ctx context.Context, tx *store.Tx, current Version, target s
 		}
 		return v, err
 	}
-	v, err := versionByName(ctx, tx, current.EntryID, target)
+	v, err := versionByName(ctx, tx, e, target)
 	if err == nil && v.ID == current.ID {
 		return v, fault.New(fault.Conflict, "Version %s is current already", target)
 	}
 	return v, err
 }
 
-// Delete removes an entry with everything about it. Its bytes follow by a job,
-// where no other version has the same.
+// Delete removes an entry with everything about it. A job that commits with it
+// deletes its objects.
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
 	defer s.memory.forget()
@@ -126,11 +124,11 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err != nil {
 			return err
 		}
-		if err := s.unpinEntry(ctx, tx, entryID); err != nil {
+		keys, size, err := objectsOfEntry(ctx, tx, entryID)
+		if err != nil {
 			return err
 		}
-		sizes, err := contentsOf(ctx, tx, entryID)
-		if err != nil {
+		if err := s.enqueueRemoval(ctx, tx, keys); err != nil {
 			return err
 		}
 		if err := deleteEntry(ctx, tx, e); err != nil {
@@ -139,26 +137,8 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err := e.record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion}); err != nil {
 			return err
 		}
-		return s.uncount(ctx, tx, orgID, sizes)
+		return s.Quota.Add(ctx, tx, orgID, quota.Registry, -size)
 	})
-}
-
-// uncount gives back the bytes of contents that the organisation has no more.
-func (s *Service) uncount(ctx context.Context, tx *store.Tx, orgID string, sizes map[string]int64) error {
-	if err := quota.Lock(ctx, tx, orgID, quota.Registry); err != nil {
-		return err
-	}
-	kept, err := contentsAmong(ctx, tx, orgID, slices.Sorted(maps.Keys(sizes)))
-	if err != nil {
-		return err
-	}
-	freed := int64(0)
-	for hash, size := range sizes {
-		if !slices.Contains(kept, hash) {
-			freed += size
-		}
-	}
-	return s.Quota.Add(ctx, tx, orgID, quota.Registry, -freed)
 }
 
 // Entry returns an entry that the organisation may see: its own, or another's
@@ -167,10 +147,10 @@ func (s *Service) Entry(ctx context.Context, orgID, id string) (Entry, error) {
 	return visibleEntry(ctx, s.DB, orgID, id)
 }
 
-// Versions lists the newest of an entry's versions, newest push first and without
-// their manifests, with how well each does by its id.
-func (s *Service) Versions(ctx context.Context, entryID string, limit int) ([]Version, map[string]skills.Quality, error) {
-	versions, err := versionsAfter(ctx, s.DB, entryID, nil, limit)
+// Versions lists the newest versions of an organisation's entry, newest push
+// first and without their manifests, with how well each does by its id.
+func (s *Service) Versions(ctx context.Context, orgID, entryID string, limit int) ([]Version, map[string]skills.Quality, error) {
+	versions, err := versionsAfter(ctx, s.DB, Entry{OrgID: orgID, ID: entryID}, nil, limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +172,7 @@ func (s *Service) Version(ctx context.Context, orgID, entryID, version string) (
 	if err != nil {
 		return e, Version{}, err
 	}
-	v, err := versionByName(ctx, s.DB, entryID, version)
+	v, err := versionByName(ctx, s.DB, e, version)
 	return e, v, err
 }
 
@@ -206,7 +186,7 @@ func (s *Service) Find(ctx context.Context, orgID, entryID, version string) (Ent
 	if err != nil {
 		return e, Version{}, err
 	}
-	v, err := versionByID(ctx, s.DB, e.CurrentVersionID)
+	v, err := versionByID(ctx, s.DB, e, e.CurrentVersionID)
 	return e, v, err
 }
 
@@ -220,8 +200,8 @@ func (s *Service) Before(ctx context.Context, v Version) (Version, error) {
 const maxRollbacks = 1_000
 
 // Rollbacks lists an entry's last rollbacks, newest first.
-func (s *Service) Rollbacks(ctx context.Context, entryID string) ([]Rollback, error) {
-	return rollbacksOfEntry(ctx, s.DB, entryID)
+func (s *Service) Rollbacks(ctx context.Context, e Entry) ([]Rollback, error) {
+	return rollbacksOfEntry(ctx, s.DB, e)
 }
 
 // A Filter chooses entries of a listing.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -16,8 +15,13 @@ import (
 const (
 	entryColumns = `e.id, e.org_id, e.name, e.entry_type, e.description, e.visibility, e.source_repo, e.skill_id,
 		e.current_version_id, e.current_version, e.current_hash, e.installation_count, e.created_by, e.created_at, e.updated_at`
-	versionColumns = `v.id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
-		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at`
+	versionColumns = `v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
+		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at,
+		v.archive_key, v.canonical_key`
+
+	// ofEntry chooses the versions of an entry ($2) of an organisation ($1).
+	ofEntry = ` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
+		WHERE e.org_id = $1 AND v.entry_id = $2`
 )
 
 func entryTargets(e *Entry) []any {
@@ -34,8 +38,9 @@ func scanEntry(row store.Row) (e Entry, err error) {
 
 func scanVersion(row store.Row) (v Version, err error) {
 	var manifest string
-	err = row.Scan(&v.ID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
-		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt))
+	err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
+		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt),
+		&v.archiveKey, &v.canonicalKey)
 	if err != nil {
 		return v, err
 	}
@@ -83,11 +88,12 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	}
 	_, err = q.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
-			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17)`,
+			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
+			archive_key, canonical_key)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19)`,
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
-		string(paths), v.skillText)
+		string(paths), v.skillText, v.archiveKey, v.canonicalKey)
 	return err
 }
 
@@ -167,9 +173,8 @@ func changesOf(ctx context.Context, q store.Querier, orgID string) (int64, error
 	return store.One(rows, err, "Changes", store.Value[int64])
 }
 
-func versionByName(ctx context.Context, q store.Querier, entryID, version string) (Version, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.version = $2`, entryID, version)
+func versionByName(ctx context.Context, q store.Querier, e Entry, version string) (Version, error) {
+	rows, err := q.Query(ctx, `SELECT `+versionColumns+ofEntry+` AND v.version = $3`, e.OrgID, e.ID, version)
 	return store.One(rows, err, "Version "+version, scanVersion)
 }
 
@@ -177,42 +182,40 @@ func versionByName(ctx context.Context, q store.Querier, entryID, version string
 // organisation may see.
 func contentOf(ctx context.Context, q store.Querier, of versionOf) (c content, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT e.name, v.id, v.content_hash FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		SELECT e.name, v.id, v.content_hash, v.archive_key FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
 		WHERE e.id = $1 AND v.version = $2 AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted'))`,
 		of.entryID, of.version, of.orgID)
 	return store.One(rows, err, "Version "+of.version, func(row store.Row) (c content, err error) {
-		err = row.Scan(&c.name, &c.versionID, &c.hash)
+		err = row.Scan(&c.name, &c.versionID, &c.hash, &c.archiveKey)
 		return c, err
 	})
 }
 
-func versionByID(ctx context.Context, q store.Querier, id string) (Version, error) {
-	rows, err := q.Query(ctx, `SELECT `+versionColumns+` FROM registry_versions v WHERE v.id = $1`, id)
+func versionByID(ctx context.Context, q store.Querier, e Entry, id string) (Version, error) {
+	rows, err := q.Query(ctx, `SELECT `+versionColumns+ofEntry+` AND v.id = $3`, e.OrgID, e.ID, id)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
 // versionByTree finds the version that was pushed last with these files.
-func versionByTree(ctx context.Context, q store.Querier, entryID, digest string) (Version, error) {
+func versionByTree(ctx context.Context, q store.Querier, e Entry, digest string) (Version, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+versionColumns+` FROM registry_versions v WHERE v.entry_id = $1 AND v.tree_digest = $2
-		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, entryID, digest)
+		SELECT `+versionColumns+ofEntry+` AND v.tree_digest = $3
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, e.OrgID, e.ID, digest)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-// hasRelease says whether an entry has a version that does not come from a
+// hasRelease reports whether an entry has a version that does not come from a
 // branch.
-func hasRelease(ctx context.Context, q store.Querier, entryID string) (bool, error) {
-	rows, err := q.Query(ctx, `
-		SELECT EXISTS (SELECT 1 FROM registry_versions WHERE entry_id = $1 AND version NOT LIKE $2)`, entryID, prereleaseOf+"%")
+func hasRelease(ctx context.Context, q store.Querier, e Entry) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1`+ofEntry+` AND v.version NOT LIKE $3)`, e.OrgID, e.ID, branchPrefix+"%")
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
 // versionBefore finds the version that was pushed last before v.
 func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+versionColumns+` FROM registry_versions v
-		WHERE v.entry_id = $1 AND (v.pushed_at, v.id) < ($2, $3)
-		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, v.EntryID, store.Micros(v.PushedAt), v.ID)
+		SELECT `+versionColumns+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4)
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, v.OrgID, v.EntryID, store.Micros(v.PushedAt), v.ID)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
@@ -220,18 +223,17 @@ func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, er
 // newest push first, beginning after a version, or with the newest after none. An
 // entry always has a version: none at the beginning means that it has been
 // deleted since it was found.
-func versionsAfter(ctx context.Context, q store.Querier, entryID string, after *Version, limit int) ([]Version, error) {
+func versionsAfter(ctx context.Context, q store.Querier, e Entry, after *Version, limit int) ([]Version, error) {
 	pushed, id := int64(math.MaxInt64), ""
 	if after != nil {
 		pushed, id = store.Micros(after.PushedAt), after.ID
 	}
 	rows, err := q.Query(ctx, `
-		SELECT v.id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
-			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at
-		FROM registry_versions v WHERE v.entry_id = $1 AND (v.pushed_at, v.id) < ($2, $3)
-		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $4`, entryID, pushed, id, limit)
+		SELECT v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
+			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at`+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4)
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $5`, e.OrgID, e.ID, pushed, id, limit)
 	versions, err := store.All(rows, err, func(row store.Row) (v Version, err error) {
-		err = row.Scan(&v.ID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize, &v.ChangeSummary, &v.Source,
+		err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize, &v.ChangeSummary, &v.Source,
 			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt))
 		return v, err
 	})
@@ -268,10 +270,11 @@ func insertRollback(ctx context.Context, q store.Querier, entryID string, r Roll
 	return err
 }
 
-func rollbacksOfEntry(ctx context.Context, q store.Querier, entryID string) ([]Rollback, error) {
+func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback, error) {
 	rows, err := q.Query(ctx, `
-		SELECT from_version, to_version, reason, rolled_back_by, rolled_back_at FROM registry_rollbacks
-		WHERE entry_id = $1 ORDER BY id DESC LIMIT $2`, entryID, maxRollbacks)
+		SELECT r.from_version, r.to_version, r.reason, r.rolled_back_by, r.rolled_back_at
+		FROM registry_rollbacks r JOIN registry_entries e ON e.id = r.entry_id
+		WHERE e.org_id = $1 AND r.entry_id = $2 ORDER BY r.id DESC LIMIT $3`, e.OrgID, e.ID, maxRollbacks)
 	return store.All(rows, err, func(row store.Row) (r Rollback, err error) {
 		err = row.Scan(&r.From, &r.To, &r.Reason, &r.By, store.Time(&r.At))
 		return r, err
@@ -331,20 +334,6 @@ func manifestOf(ctx context.Context, q store.Querier, versionID string) ([]skill
 func skillTextOf(ctx context.Context, q store.Querier, versionID string) ([]byte, error) {
 	rows, err := q.Query(ctx, `SELECT skill_md FROM registry_versions WHERE id = $1`, versionID)
 	return store.One(rows, err, "Version", store.Value[[]byte])
-}
-
-// References hands the archives that versions need to fn.
-func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
-	rows, err := q.Query(ctx, `
-		SELECT content_hash FROM registry_versions
-		UNION SELECT canonical_hash FROM registry_versions WHERE canonical_hash IS NOT NULL`)
-	return store.Each(rows, err, func(row store.Row) error {
-		hash, err := store.Value[string](row)
-		if err != nil {
-			return err
-		}
-		return fn(blob.Ref{Key: blob.ContentKey(hash), SHA256: hash})
-	})
 }
 
 func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (string, error) {

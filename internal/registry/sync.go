@@ -31,6 +31,8 @@ type SyncResult struct {
 	LatestHash  string
 	DownloadURL string // with an update only
 	ExpiresAt   *time.Time
+
+	latestKey string // of the archive in the bucket; with an update only
 }
 
 const (
@@ -88,8 +90,12 @@ func (s *Service) compare(ctx context.Context, asked question, items []SyncItem)
 	if err != nil {
 		return nil, err
 	}
-	known, err := knownVersions(ctx, s.DB, outdated(items, latest))
+	old := outdated(items, latest)
+	known, err := knownVersions(ctx, s.DB, old)
 	if err != nil {
+		return nil, err
+	}
+	if err := addArchiveKeys(ctx, s.DB, old, latest); err != nil {
 		return nil, err
 	}
 	results, allOwn := []SyncResult{}, true
@@ -116,7 +122,7 @@ func entryIDs(items []SyncItem) []string {
 
 // SyncInstalled is Sync for what the caller has on record.
 func (s *Service) SyncInstalled(ctx context.Context, c access.Caller) ([]SyncResult, error) {
-	states, err := installationsOfUser(ctx, s.DB, c.UserID)
+	states, err := installationsOfUser(ctx, s.DB, c)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +149,7 @@ func (i SyncItem) result(l latestVersion, known map[SyncItem]string) SyncResult 
 		r.Current = &l.version
 		return r
 	}
-	r.HasUpdate = true
+	r.HasUpdate, r.latestKey = true, l.archiveKey
 	if version, ok := known[SyncItem{EntryID: i.EntryID, Hash: i.Hash}]; ok {
 		r.Current = &version
 	}
@@ -159,7 +165,7 @@ func (s *Service) withLinks(ctx context.Context, compared []SyncResult) ([]SyncR
 		if !r.HasUpdate {
 			continue
 		}
-		link, err := s.Blobs.SignedURL(ctx, blob.ContentKey(r.LatestHash), blob.SignOptions{
+		link, err := s.Blobs.SignedURL(ctx, r.latestKey, blob.SignOptions{
 			Expires: downloadLife, Filename: archiveName(r.Name, r.Latest), ContentType: "application/gzip",
 		})
 		if err != nil {

@@ -148,7 +148,7 @@ func TestSyncLinksCannotBeForged(t *testing.T) {
 			}
 			w.anybody().get(forged).wantError(http.StatusForbidden, "not valid")
 		}
-		brief, err := w.blobs.SignedURL(t.Context(), blob.ContentKey(text(got[0], "latest_content_hash")), blob.SignOptions{Expires: time.Second})
+		brief, err := w.blobs.SignedURL(t.Context(), w.keyOf(text(got[0], "latest_content_hash")), blob.SignOptions{Expires: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +376,7 @@ func TestDownload(t *testing.T) {
 		ada.get(versionPath(id, "2.0")+"/download").wantError(http.StatusNotFound, "Version 2.0 not found")
 		ada.get(versionPath(uuid.NewString(), "1.0")+"/download").wantError(http.StatusNotFound, "Registry entry not found")
 		w.anybody().get(path).want(http.StatusUnauthorized)
-		if err := w.blobs.Delete(t.Context(), blob.ContentKey(sum(archive))); err != nil {
+		if err := w.blobs.Delete(t.Context(), w.keyOf(sum(archive))); err != nil {
 			t.Fatal(err)
 		}
 		ada.get(path).wantError(http.StatusServiceUnavailable, "cannot be read now")

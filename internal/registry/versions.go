@@ -80,7 +80,7 @@ type streamedVersion struct {
 func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	s := r.service
 	if len(r.read) == 0 {
-		if r.read, err = versionsAfter(ctx, s.DB, r.entry.ID, r.end, versionsRead); err != nil || len(r.read) == 0 {
+		if r.read, err = versionsAfter(ctx, s.DB, r.entry, r.end, versionsRead); err != nil || len(r.read) == 0 {
 			return nil, err
 		}
 		r.end = &r.read[len(r.read)-1]

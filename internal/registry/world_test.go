@@ -215,15 +215,37 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
-// contents lists the hashes of the blobs.
-func (w *world) contents() []string {
+// keys lists the keys in the bucket.
+func (w *world) keys() []string {
 	w.t.Helper()
-	hashes := []string{}
+	keys := []string{}
 	for info, err := range w.blobs.List(w.t.Context(), "") {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		hashes = append(hashes, info.Key[strings.LastIndex(info.Key, "/")+1:])
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// keyOf finds the key of an object with that hash.
+func (w *world) keyOf(hash string) string {
+	w.t.Helper()
+	for _, key := range w.keys() {
+		if sum, _ := blob.ContentSum(key); sum == hash {
+			return key
+		}
+	}
+	w.t.Fatalf("no object has the hash %s", hash)
+	return ""
+}
+
+// contents lists the hashes of the objects in the bucket.
+func (w *world) contents() []string {
+	w.t.Helper()
+	hashes := w.keys()
+	for i, key := range hashes {
+		hashes[i], _ = blob.ContentSum(key)
 	}
 	return hashes
 }
@@ -231,7 +253,7 @@ func (w *world) contents() []string {
 // wantNothing checks that the registry has stored nothing at all.
 func (w *world) wantNothing() {
 	w.t.Helper()
-	for _, table := range []string{"registry_entries", "registry_versions", "registry_rollbacks", "registry_currents", "registry_installations", "registry_blobs", "skills"} {
+	for _, table := range []string{"registry_entries", "registry_versions", "registry_rollbacks", "registry_currents", "registry_installations", "skills"} {
 		if n := w.count(table); n != 0 {
 			w.t.Errorf("%s has %d rows, want none", table, n)
 		}

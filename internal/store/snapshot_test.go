@@ -78,7 +78,7 @@ func TestDumpAndLoad(t *testing.T) {
 				statements := []string{
 					`INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u', 'o', 'ü@x', '', 'owner', -9223372036854775808)`,
 					`INSERT INTO service_secrets (name, value, created_at) VALUES ('s', $1, 9223372036854775807)`,
-					`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ('a', 1, TRUE, 2), ('b', 0, FALSE, 3)`,
+					`INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, created_at, login) VALUES ('a', 'o', 'u', '', 'p', 'h', 2, TRUE), ('b', 'o', 'u', '', 'p', 'i', 3, FALSE)`,
 					`INSERT INTO source_reviews (id, org_id, source_id, suggestion_id, review_status, query, should_trigger, evidence, provenance, confidence, reviewed_by, reviewed_at)
 						VALUES ('r', 'o', 'c', 's', 'accepted', 'q', TRUE, 'e', 'p', 0.1, 'u', 1)`,
 				}

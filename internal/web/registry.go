@@ -124,7 +124,7 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 }
 
 func (s *Service) releases(ctx context.Context, view *entryView) error {
-	versions, quality, err := s.Registry.Versions(ctx, view.ID, versionsShown+1)
+	versions, quality, err := s.Registry.Versions(ctx, view.OrgID, view.ID, versionsShown+1)
 	view.MoreReleases = len(versions) > versionsShown
 	for _, version := range versions[:min(len(versions), versionsShown)] {
 		r := release{Version: version, Current: version.ID == view.CurrentVersionID}
@@ -188,7 +188,7 @@ func withoutFrontmatter(content []byte) string {
 
 // rollbacks says why, and who, to the entry's own organisation only.
 func (s *Service) rollbacks(v *visit, e registry.Entry) ([]rollbackRow, error) {
-	found, err := s.Registry.Rollbacks(v.Context(), e.ID)
+	found, err := s.Registry.Rollbacks(v.Context(), e)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (s *Service) registryVersion(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.ID, versionsShown)
+	versions, _, err := s.Registry.Versions(v.Context(), view.Entry.OrgID, view.Entry.ID, versionsShown)
 	if err != nil {
 		return answer{}, err
 	}

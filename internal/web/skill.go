@@ -82,7 +82,7 @@ func (s *Service) versions(v *visit, view *skillView) ([]mark, error) {
 		return nil, err
 	}
 	view.Entry = &entry
-	versions, quality, err := s.Registry.Versions(v.Context(), entry.ID, versionsShown)
+	versions, quality, err := s.Registry.Versions(v.Context(), v.Caller.OrgID, entry.ID, versionsShown)
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,26 +23,24 @@ import (
 // blob.Bucket promises.
 func Run(t *testing.T, newBucket func(t *testing.T) blob.Bucket) {
 	for name, test := range map[string]func(*testing.T, blob.Bucket){
-		"round trip":         testRoundTrip,
-		"overwrite":          testOverwrite,
-		"whole reads":        testWholeReads,
-		"missing":            testMissing,
-		"delete":             testDelete,
-		"list":               testList,
-		"big body":           testBigBody,
-		"wrong size":         testWrongSize,
-		"cancelled put":      testCancelledPut,
-		"bad keys":           testBadKeys,
-		"content":            testContent,
-		"concurrent content": testConcurrentContent,
-		"hashed content":     testHashedContent,
-		"check and parts":    testCheckAndParts,
-		"sweep":              testSweep,
-		"sweep in batches":   testSweepInBatches,
-		"signed URL":         testSignedURL,
-		"tampered URL":       testTamperedURL,
-		"expired URL":        testExpiredURL,
-		"bad sign options":   testBadSignOptions,
+		"round trip":       testRoundTrip,
+		"overwrite":        testOverwrite,
+		"whole reads":      testWholeReads,
+		"missing":          testMissing,
+		"delete":           testDelete,
+		"list":             testList,
+		"big body":         testBigBody,
+		"wrong size":       testWrongSize,
+		"pipe":             testPipe,
+		"cancelled put":    testCancelledPut,
+		"bad keys":         testBadKeys,
+		"check and parts":  testCheckAndParts,
+		"sweep":            testSweep,
+		"sweep in batches": testSweepInBatches,
+		"signed URL":       testSignedURL,
+		"tampered URL":     testTamperedURL,
+		"expired URL":      testExpiredURL,
+		"bad sign options": testBadSignOptions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -271,6 +269,28 @@ func testWrongSize(t *testing.T, b blob.Bucket) {
 	wantNothing(t, b, "key")
 }
 
+// testPipe stores what comes from a pipe, which has the methods of a file that
+// can seek, but cannot.
+func testPipe(t *testing.T, b blob.Bucket) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("body"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(t.Context(), "key", r, 4); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := get(t, b, "key"), "body"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
@@ -320,89 +340,6 @@ func testBadKeys(t *testing.T, b blob.Bucket) {
 	}
 	if keys := list(t, b, ""); len(keys) > 0 {
 		t.Errorf("the bucket holds %q, want nothing", keys)
-	}
-}
-
-func testContent(t *testing.T, b blob.Bucket) {
-	const body = "what it is"
-	sum := sha256.Sum256([]byte(body))
-	name := hex.EncodeToString(sum[:])
-	want := blob.Ref{Key: "sha256/" + name[:2] + "/" + name, SHA256: name, Size: int64(len(body))}
-	for kind, r := range map[string]io.Reader{
-		"seekable":   strings.NewReader(body),
-		"read once":  once(strings.NewReader(body)),
-		"once again": once(strings.NewReader(body)),
-	} {
-		got, err := blob.PutContent(t.Context(), b, r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", kind, diff)
-		}
-	}
-	if got := get(t, b, want.Key); got != body {
-		t.Errorf("got %q, want %q", got, body)
-	}
-	if got := blob.ContentKey(name); got != want.Key {
-		t.Errorf("ContentKey = %s, want %s", got, want.Key)
-	}
-	failing := errors.New("body broke off")
-	if _, err := blob.PutContent(t.Context(), b, readFunc(func([]byte) (int, error) { return 0, failing })); !errors.Is(err, failing) {
-		t.Errorf("PutContent of a failing body = %v, want %v", err, failing)
-	}
-}
-
-func testHashedContent(t *testing.T, b blob.Bucket) {
-	const body = "known already"
-	sum := sha256.Sum256([]byte(body))
-	name := hex.EncodeToString(sum[:])
-	content := io.NewSectionReader(strings.NewReader(body), 0, int64(len(body)))
-	for range 2 { // the second finds it there
-		if err := blob.PutHashed(t.Context(), b, name, content); err != nil {
-			t.Fatal(err)
-		}
-		if got := get(t, b, blob.ContentKey(name)); got != body {
-			t.Errorf("got %q, want %q", got, body)
-		}
-	}
-	if err := b.Delete(t.Context(), blob.ContentKey(name)); err != nil {
-		t.Fatal(err)
-	}
-	if err := blob.PutHashed(t.Context(), b, name, content); err != nil { // its reader was read before
-		t.Fatal(err)
-	}
-	if got := get(t, b, blob.ContentKey(name)); got != body {
-		t.Errorf("got %q after a removal, want %q", got, body)
-	}
-	if left, err := b.RemoveParts(t.Context(), -time.Minute); err != nil || left != 0 {
-		t.Errorf("kept content left %d files behind (%v)", left, err)
-	}
-}
-
-func testConcurrentContent(t *testing.T, b blob.Bucket) {
-	body := strings.Repeat("same ", 20_000)
-	refs := make([]blob.Ref, 8)
-	var group errgroup.Group
-	for i := range refs {
-		group.Go(func() (err error) {
-			refs[i], err = blob.PutContent(t.Context(), b, strings.NewReader(body))
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for _, ref := range refs {
-		if ref != refs[0] {
-			t.Errorf("got %+v and %+v for one body", ref, refs[0])
-		}
-	}
-	if diff := cmp.Diff([]string{refs[0].Key}, list(t, b, "")); diff != "" {
-		t.Error(diff)
-	}
-	if got := get(t, b, refs[0].Key); got != body {
-		t.Errorf("got %d bytes that nobody wrote", len(got))
 	}
 }
 
