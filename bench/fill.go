@@ -149,6 +149,7 @@ func (f *filler) versions(rows []filledVersion) store.Bulk {
 		column("version", rows, func(v filledVersion) string { return v.version }),
 		column("content_hash", rows, func(v filledVersion) string { return v.hash }),
 		column("tree_digest", rows, func(v filledVersion) string { return v.hash }),
+		column("archive_key", rows, func(v filledVersion) string { return "registry/" + v.hash[:2] + "/" + v.hash + "." + v.id }),
 		same("size", rows, int64(assetBytes)), same("description", rows, ""), same("file_manifest", rows, "[]"),
 		same("source", rows, "cli"), same("rolled_back", rows, false),
 		same("pushed_by", rows, f.userID), same("pushed_at", rows, f.at),
