@@ -282,7 +282,7 @@ func TestSecretsStaySecret(t *testing.T) {
 				t.Errorf("a signing secret is in %d answers, want one, or in the log", strings.Count(answers, word))
 			}
 		}
-		if !strings.Contains(log, "job failed and will be tried again") {
+		if !strings.Contains(log, "job failed and will be retried") {
 			t.Error("the log does not tell of failures")
 		}
 	})

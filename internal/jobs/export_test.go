@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// SetBack tells a queue on SQLite what it would notice by itself: no test can
-// set a clock back.
-func SetBack(ctx context.Context, q *Queue, by time.Duration) { q.engine.(*table).setBack(ctx, by) }
+// SetBack does what a queue on SQLite does when the machine's clock is set
+// back, which a test cannot do.
+func SetBack(ctx context.Context, q *Queue, by time.Duration) { q.table.setBack(ctx, by) }
 
-// Tick tells a queue on PostgreSQL what the database's clock shows.
-func Tick(q *Queue, now time.Time) { q.engine.tick(now) }
+// SetDatabaseClock is a heartbeat of a queue on PostgreSQL at that time.
+func SetDatabaseClock(q *Queue, now time.Time) { q.river.clock.set(now) }
 
-// ClockOf is the time by which a queue on PostgreSQL plans and wakes jobs.
-func ClockOf(q *Queue) time.Time { return q.engine.clock() }
+// DatabaseClock is the time by which a queue on PostgreSQL schedules retries.
+func DatabaseClock(q *Queue) time.Time { return q.river.clock.Now() }

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"strings"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // handler is what the queue knows about a kind of job.
@@ -16,40 +17,41 @@ type handler struct {
 	call    func(ctx context.Context, args json.RawMessage) error
 	timeout time.Duration
 	backoff func(attempt int) time.Duration
-	// org is the organisation of a run; nil if the kind is none of runs.
+	// org returns the organisation of a run; nil for all other kinds.
 	org       func(args json.RawMessage) (string, error)
 	needsRoom bool
 }
 
-// A HandleOption says how all jobs of a kind are run.
+// A HandleOption changes how all jobs of a kind are run.
 type HandleOption func(*handler)
 
-// Timeout bounds one run: then its context ends; default 5 minutes.
+// Timeout limits one attempt, by its context; default 5 minutes.
 func Timeout(d time.Duration) HandleOption { return func(h *handler) { h.timeout = d } }
 
-// Backoff says how long to wait after the attempt of that number, counted from
-// 1, has failed; default Exponential.
+// Backoff sets how long to wait for the next attempt after the attempt of that
+// number, counted from 1, has failed; default Exponential.
 func Backoff(wait func(attempt int) time.Duration) HandleOption {
 	return func(h *handler) { h.backoff = wait }
 }
 
-// NeedsRoom makes jobs of a kind that writes much wait while there is no room
-// on the disk: see Options.Room.
+// NeedsRoom marks a kind that writes much: its jobs wait while the disk has no
+// free space. See Options.Room.
 func NeedsRoom() HandleOption { return func(h *handler) { h.needsRoom = true } }
 
 const (
 	defaultTimeout = 5 * time.Minute
-	// roomWait is when a job looks again whether there is room.
+	// roomWait is how long a job is snoozed while the disk is full.
 	roomWait = 15 * time.Second
 )
 
 // Handle registers the function that runs a kind of job. It must be called
 // before Run, once for each kind.
 //
-// The function may be called twice for one job, and must heed its context:
-// Run waits for it. When it returns an error the job is tried again, unless
-// the error is from Snooze, Cancel or RetryAfter or the attempts are used up;
-// a panic is an error. A job that is given up is kept for a while and counted.
+// The function may be called twice for one job, so it must be idempotent. It
+// must return soon after its context ends, since Run waits for it. When it
+// returns an error or panics, the job is retried with backoff until its
+// attempts are used up; Snooze, Cancel and RetryAfter return errors that change
+// that. A job without attempts left is discarded: kept for 14 days and counted.
 func Handle[T Args](q *Queue, fn func(ctx context.Context, args T) error, opts ...HandleOption) {
 	var zero T
 	kind := zero.Kind()
@@ -85,8 +87,8 @@ func Handle[T Args](q *Queue, fn func(ctx context.Context, args T) error, opts .
 	q.handlers[kind] = h
 }
 
-// Exponential waits 1 s after the first attempt and three times longer after
-// each following one, up to an hour, give or take a fifth.
+// Exponential is the default backoff: 1 s after the first attempt, three times
+// as long after each following one, at most an hour, with a jitter of 20 %.
 func Exponential(attempt int) time.Duration {
 	wait := time.Second
 	for range attempt - 1 {
@@ -95,13 +97,13 @@ func Exponential(attempt int) time.Duration {
 	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64()))
 }
 
-// Snooze makes a handler's job run again later without using an attempt.
+// Snooze makes a handler's job run again later without using up an attempt.
 func Snooze(d time.Duration) error { return &snoozeError{d} }
 
-// Cancel makes a handler's job end for good: another try cannot help.
+// Cancel ends a handler's job without further attempts.
 func Cancel(cause error) error { return &cancelError{cause} }
 
-// RetryAfter is a handler's failure that says itself when to try again.
+// RetryAfter fails an attempt and sets the wait until the next one.
 func RetryAfter(d time.Duration, cause error) error { return &retryError{d, cause} }
 
 type snoozeError struct{ wait time.Duration }
@@ -123,24 +125,24 @@ func (e *retryError) Unwrap() error { return e.cause }
 
 type attemptKey struct{}
 
-// Attempt returns, inside a handler, the number of this attempt and of the
-// last one there can be.
+// Attempt returns, inside a handler, the number of this attempt, counted from
+// 1, and of the last one.
 func Attempt(ctx context.Context) (number, last int) {
 	j, _ := ctx.Value(attemptKey{}).(job)
-	return j.attempt, j.attempts
+	return j.attempt, j.maxAttempts
 }
 
-// job is one that has been claimed.
+// job is a claimed job.
 type job struct {
-	id       int64
-	kind     string
-	args     json.RawMessage
-	key      string // "" without Unique
-	attempt  int    // this one's number
-	attempts int
+	id          int64
+	kind        string
+	args        json.RawMessage
+	key         string // its unique key; "" if it has none
+	attempt     int    // the number of this attempt
+	maxAttempts int
 }
 
-// outcome says what becomes of a job after a run.
+// outcome is how an attempt ended.
 type outcome string
 
 const (
@@ -149,14 +151,14 @@ const (
 	discarded   outcome = "discarded"
 	cancelled   outcome = "cancelled"
 	snoozed     outcome = "snoozed"
-	interrupted outcome = "interrupted" // by our own shutdown
+	interrupted outcome = "interrupted" // by the end of Options.Drain
 )
 
-// again reports whether the job waits to be started once more.
-func (o outcome) again() bool { return o == retrying || o == snoozed || o == interrupted }
+// runsAgain reports whether the job waits for another attempt.
+func (o outcome) runsAgain() bool { return o == retrying || o == snoozed || o == interrupted }
 
-// used is how many attempts are used after this one.
-func (o outcome) used(attempt int) int {
+// attemptsUsed is the number of attempts that count after this one.
+func (o outcome) attemptsUsed(attempt int) int {
 	if o == snoozed || o == interrupted {
 		return attempt - 1
 	}
@@ -165,37 +167,37 @@ func (o outcome) used(attempt int) int {
 
 type result struct {
 	outcome outcome
-	wait    time.Duration // until the next run, if there is one
-	err     string        // what went wrong, fit for a database
+	wait    time.Duration // until the next attempt, if there is one
+	err     string        // what failed, fit to be stored
 }
 
-// work runs a claimed job and judges how it went. The context ends when the
-// queue cannot wait for the job any longer.
-func (q *Queue) work(ctx context.Context, j job) result {
+// attempt runs a claimed job once. The context ends when the queue cannot wait
+// for the job any longer.
+func (q *Queue) attempt(ctx context.Context, j job) result {
 	h := q.handlers[j.kind]
 	if h.needsRoom && q.options.Room != nil && !q.options.Room() {
 		q.log.WarnContext(ctx, "job waits for room on the disk", "kind", j.kind, "job", j.id)
 		return result{outcome: snoozed, wait: roomWait, err: "there is no room on the disk"}
 	}
 	started := time.Now()
-	err := h.run(ctx, j)
-	r := h.judge(ctx, j, err)
+	r := h.result(ctx, j, h.run(ctx, j))
 	took := time.Since(started)
 	q.metrics.observe(j.kind, r.outcome, took)
 	log := q.log.With("kind", j.kind, "job", j.id, "attempt", j.attempt, "took", took)
 	switch r.outcome {
 	case retrying:
-		log.WarnContext(ctx, "job failed and will be tried again", "wait", r.wait, "err", r.err)
+		log.WarnContext(ctx, "job failed and will be retried", "wait", r.wait, "err", r.err)
 	case discarded:
 		log.ErrorContext(ctx, "job failed for the last time", "err", r.err)
 	case cancelled:
-		log.WarnContext(ctx, "job ended itself", "err", r.err)
+		log.WarnContext(ctx, "job cancelled itself", "err", r.err)
 	case succeeded, snoozed, interrupted:
 		log.DebugContext(ctx, "job ran", "outcome", r.outcome)
 	}
 	return r
 }
 
+// run calls the handler's function; a panic is an error.
 func (h *handler) run(ctx context.Context, j job) (err error) {
 	ctx, stop := context.WithTimeout(context.WithValue(ctx, attemptKey{}, j), h.timeout)
 	defer stop()
@@ -207,11 +209,15 @@ func (h *handler) run(ctx context.Context, j job) (err error) {
 	return h.call(ctx, j.args)
 }
 
-func (h *handler) judge(ctx context.Context, j job, err error) result {
+// maxError bounds the error text that is stored with a job.
+const maxError = 8 << 10
+
+// result decides what happens to a job after an attempt that returned err.
+func (h *handler) result(ctx context.Context, j job, err error) result {
 	if err == nil {
 		return result{outcome: succeeded}
 	}
-	r := result{err: plain(err)}
+	r := result{err: text.Truncate(text.Clean(err.Error()), maxError)}
 	if _, ok := errors.AsType[*cancelError](err); ok {
 		r.outcome = cancelled
 		return r
@@ -224,7 +230,7 @@ func (h *handler) judge(ctx context.Context, j job, err error) result {
 		r.outcome = interrupted
 		return r
 	}
-	if j.attempt >= j.attempts {
+	if j.attempt >= j.maxAttempts {
 		r.outcome = discarded
 		return r
 	}
@@ -234,13 +240,4 @@ func (h *handler) judge(ctx context.Context, j job, err error) result {
 	}
 	r.outcome, r.wait = retrying, max(wait, 0)
 	return r
-}
-
-// maxError bounds the error text that is kept with a job.
-const maxError = 8 << 10
-
-// plain is an error's text without what PostgreSQL's JSON refuses.
-func plain(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\x00", "")
-	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")
 }

@@ -1,11 +1,16 @@
-// Package jobs does the work that goes on after the answer. A job commits with
-// the change that causes it, runs at least once, also when its process dies in
-// the middle, and is tried again when it fails. On PostgreSQL the queue is
-// River's, on SQLite a table of our own; jobstest holds both to one behaviour.
-// Runs, the long jobs of one organisation, are kept apart from all others: see
-// RunArgs. The package owns the tables jobs (on PostgreSQL only runs are in
-// it), job_keys, job_workers, job_schedules and job_turns, and on PostgreSQL
-// River's tables.
+// Package jobs is the queue for background work. A job commits with the change
+// that causes it, runs at least once, even if its process dies halfway, and is
+// retried with backoff when it fails.
+//
+// On SQLite all jobs are in a table of our own (table.go). On PostgreSQL River
+// keeps and runs them (river.go); riverown.go lists what River does not do and
+// is done here instead, each with its reason. Runs, the long jobs of one
+// organisation, are in our own table on both databases, because they are
+// claimed fairly by organisation (runs.go). Package jobstest holds both
+// databases to one behaviour.
+//
+// The package owns the tables jobs, job_keys, job_workers, job_schedules and
+// job_turns, and on PostgreSQL River's tables.
 package jobs
 
 import (
@@ -16,6 +21,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,47 +34,48 @@ import (
 // Args are a job's arguments: a struct that JSON can carry. It holds ids, not
 // copies, and no secrets.
 type Args interface {
-	// Kind names the job, capability dot verb: "alerts.evaluate". It must not
-	// depend on the arguments.
+	// Kind names the job as capability dot verb, e.g. "alerts.evaluate". It must
+	// not depend on the arguments.
 	Kind() string
 }
 
 // RunArgs are the arguments of a run: a job that works for one organisation
 // and may take minutes, e.g. because it runs foreign programs or waits for a
-// model. Runs have workers of their own, so that no other job waits for them,
-// and organisations share these: see Options.RunWorkers.
+// model. Runs have workers of their own, so no other job waits for them, and
+// organisations share these workers fairly: see Options.RunWorkers.
 type RunArgs interface {
 	Args
 	// Org is the id of the organisation.
 	Org() string
 }
 
-// Options say how a queue works. Only DB and Log are required.
+// Options configure a Queue. Only DB and Log are required.
 type Options struct {
 	DB  *store.DB
 	Log *slog.Logger
-	// Metrics, if not nil, gets the counts and durations of runs.
+	// Metrics, if not nil, gets the counts and durations of attempts.
 	Metrics prometheus.Registerer
-	// Workers bounds how many jobs, runs not among them, run at once in this
-	// process; default 8.
+	// Workers is how many jobs this process runs at once, runs not included;
+	// default 8.
 	Workers int
-	// RunWorkers bounds how many runs do; default 4. The next one is that of the
-	// organisation with the fewest, and among equals of the one whose last was
-	// claimed the longest time ago. An organisation has at most all but one of
-	// two or more workers, so that another finds one free however long its runs
-	// take.
+	// RunWorkers is how many runs this process executes at once; default 4. The
+	// next run is taken from the organisation with the fewest running ones, and
+	// among equals from the one served least recently. Of two or more workers
+	// one organisation gets at most all but one, so another always finds a free
+	// worker however long the first one's runs take.
 	RunWorkers int
-	// Room, if not nil, reports whether there is room on the disk. Jobs of kinds
-	// that need it wait until there is: see NeedsRoom.
+	// Room, if not nil, reports whether the disk has free space. Jobs of the
+	// kinds registered with NeedsRoom wait until it does.
 	Room func() bool
-	// Drain is how long running jobs may go on after Run was told to stop,
-	// before their context ends; default 10 s.
+	// Drain is how long running jobs may continue after Run is stopped, before
+	// their context is cancelled; default 10 s.
 	Drain time.Duration
-	// Poll is how often the queue looks for jobs that nobody announced: those
-	// that were scheduled, failed or came from another process; default 250 ms.
+	// Poll is how often the queue looks for jobs it was not notified of: those
+	// that became due, are retried or were enqueued by another process;
+	// default 250 ms.
 	Poll time.Duration
-	// Lease is how long a process may be silent before its jobs are taken from
-	// it; default 10 s. It says that it lives three times a lease.
+	// Lease is how long a process may go without a heartbeat before its jobs are
+	// reclaimed; default 10 s. Heartbeats are written every Lease/3.
 	Lease time.Duration
 }
 
@@ -80,101 +88,57 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Queue keeps jobs and runs them. Without a call of Run it only takes them
-// in, for another process to run. It is safe for concurrent use once all
+// A Queue stores jobs and runs them. A process that never calls Run only
+// enqueues, for others to run. A Queue is safe for concurrent use once all
 // handlers and schedules are registered.
 type Queue struct {
 	db        *store.DB
 	log       *slog.Logger
 	options   Options
-	worker    string // this queue's name among job_workers
+	worker    string // this queue's id in job_workers
 	handlers  map[string]*handler
 	schedules []schedule
 	metrics   *metrics
-	engine    engine
-}
-
-// engine is what the two databases do differently. What takes a transaction
-// does its work in it.
-type engine interface {
-	insert(ctx context.Context, tx *store.Tx, o order) error
-	// hold takes a unique key for a new job, and reports false if a job that
-	// waits has it already.
-	hold(ctx context.Context, tx *store.Tx, kind, key string) (bool, error)
-	// release frees the key of a job that starts.
-	release(ctx context.Context, tx *store.Tx, j job) error
-	// remove deletes the waiting jobs of a key and returns how many there were.
-	remove(ctx context.Context, tx *store.Tx, kind, key string) (int64, error)
-	// live reports whether a job of a key waits or runs.
-	live(ctx context.Context, tx *store.Tx, kind, key string) (bool, error)
-	// adopt makes runs of the waiting jobs of those kinds that are none: a
-	// version without runs enqueued them.
-	adopt(ctx context.Context, tx *store.Tx, kinds []string) error
-	// rescue gives back the jobs of workers that are not in job_workers.
-	rescue(ctx context.Context, tx *store.Tx) ([]rescued, error)
-	// tidy removes what nothing else would: old discarded jobs, and keys that
-	// no job stands behind.
-	tidy(ctx context.Context, tx *store.Tx) error
-	counts(ctx context.Context) ([]Count, error)
-	// countStuck is SQL for the number of jobs of workers that are not in
-	// job_workers, or were last seen before $1.
-	countStuck() string
-	// selectSaved is SQL for the jobs that a backup keeps.
-	selectSaved() string
-	restore(ctx context.Context, tx *store.Tx, s Saved) error
-	// now is SQL for the database's own time in microseconds: replicas' clocks
-	// differ.
-	now() string
-	// clock is that time as this process knows it.
-	clock() time.Time
-	// tick tells what that time has just been.
-	tick(now time.Time)
-	// run claims and runs jobs until the context ends, and drains.
-	run(ctx context.Context) error
+	table     *table
+	river     *riverQueue // nil on SQLite
 }
 
 // New returns a queue. It does not touch the database.
 func New(o Options) (_ *Queue, err error) {
 	defer fault.Wrap(&err, "job queue")
-	q := &Queue{db: o.DB, log: o.Log, options: o.withDefaults(), worker: workerName(), handlers: map[string]*handler{}}
+	q := &Queue{db: o.DB, log: o.Log, options: o.withDefaults(), worker: newWorkerID(), handlers: map[string]*handler{}}
 	if q.metrics, err = newMetrics(o.Metrics); err != nil {
 		return nil, err
 	}
+	q.table = newTable(q)
 	if pool, ok := o.DB.Pool(); ok {
-		q.engine, err = newRiver(q, pool)
-		return q, err
+		q.river, err = newRiver(q, pool)
 	}
-	q.engine = newTable(q)
-	return q, nil
+	return q, err
 }
 
-// order is a job to be inserted.
-type order struct {
-	kind     string
-	org      string // whose run it is; "" for every other job
-	args     json.RawMessage
-	key      string // "" without Unique
-	at       time.Time
-	attempts int
-	onStart  bool
+// spec describes a job to insert.
+type spec struct {
+	kind        string
+	org         string // whose run it is; "" for every other job
+	args        json.RawMessage
+	key         string // its unique key; "" if it has none
+	maxAttempts int
+	onStart     bool // of a schedule: see RunOnStart
 }
 
-// An Option says how one job is to be run.
-type Option func(*order)
+// An Option changes how one job is enqueued.
+type Option func(*spec)
 
-// At keeps a job waiting until a time. On PostgreSQL it may start some seconds
-// later: River looks every five.
-func At(t time.Time) Option { return func(o *order) { o.at = t } }
+// Unique makes Enqueue do nothing while a job of the same kind and unique key
+// waits, for its first attempt or for a retry. A running job does not count:
+// what changed after it started needs another job. Jobs of one kind and key
+// must therefore be interchangeable, whatever their other arguments.
+func Unique(key string) Option { return func(s *spec) { s.key = key } }
 
-// Unique makes Enqueue do nothing while a job of the same kind and key waits
-// to be started, be it for the first time or again. A job that runs does not
-// count: what changed after it began needs another. Jobs of one kind and key
-// must therefore be as good as each other, whatever their other arguments.
-func Unique(key string) Option { return func(o *order) { o.key = key } }
-
-// Attempts bounds how often a job is started before it is given up; default
-// 10. A crash of its process uses an attempt, too.
-func Attempts(n int) Option { return func(o *order) { o.attempts = n } }
+// Attempts limits how often a job is started before it is discarded; default
+// 10. A crash of its process uses up an attempt, too.
+func Attempts(n int) Option { return func(s *spec) { s.maxAttempts = n } }
 
 const defaultAttempts = 10
 
@@ -182,84 +146,93 @@ const defaultAttempts = 10
 // after the transaction has committed, and not at all if it rolls back.
 func (q *Queue) Enqueue(ctx context.Context, tx *store.Tx, args Args, opts ...Option) (err error) {
 	defer fault.Wrap(&err, "enqueue %s", args.Kind())
-	o, err := newOrder(args, opts)
+	s, err := newSpec(args, opts)
 	if err != nil {
 		return err
 	}
-	if o.key != "" {
-		if free, err := q.engine.hold(ctx, tx, o.kind, o.key); err != nil || !free {
+	if s.key != "" {
+		if free, err := acquireKey(ctx, tx, s.kind, s.key); err != nil || !free {
 			return err
 		}
 	}
-	return q.engine.insert(ctx, tx, o)
+	return q.insert(ctx, tx, s)
 }
 
-func newOrder(args Args, opts []Option) (order, error) {
+func newSpec(args Args, opts []Option) (spec, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
-		return order{}, err
+		return spec{}, err
 	}
-	o := order{kind: args.Kind(), args: raw, attempts: defaultAttempts}
+	s := spec{kind: args.Kind(), args: raw, maxAttempts: defaultAttempts}
 	run, ok := args.(RunArgs)
 	if ok {
-		o.org = run.Org()
+		s.org = run.Org()
 	}
 	for _, set := range opts {
-		set(&o)
+		set(&s)
 	}
-	if o.kind == "" {
-		return order{}, errors.New("a job needs a kind")
+	if s.kind == "" {
+		return spec{}, errors.New("a job needs a kind")
 	}
-	if ok && o.org == "" {
-		return order{}, errors.New("a run needs an organisation")
+	if ok && s.org == "" {
+		return spec{}, errors.New("a run needs an organisation")
 	}
-	if o.attempts < 1 || o.attempts > math.MaxInt16 {
-		return order{}, fmt.Errorf("a job cannot have %d attempts", o.attempts)
+	// River keeps the number in a SMALLINT.
+	if s.maxAttempts < 1 || s.maxAttempts > math.MaxInt16 {
+		return spec{}, fmt.Errorf("a job cannot have %d attempts", s.maxAttempts)
 	}
-	return o, nil
+	return s, nil
 }
 
-// Cancel removes the job of a kind and key that waits, and reports whether
-// there was one. A job that runs goes on.
-func (q *Queue) Cancel(ctx context.Context, tx *store.Tx, kind, key string) (_ bool, err error) {
-	defer fault.Wrap(&err, "cancel %s", kind)
-	n, err := q.engine.remove(ctx, tx, kind, key)
-	if err != nil || n == 0 {
-		return false, err
+// insert writes a job whose unique key, if any, is acquired.
+func (q *Queue) insert(ctx context.Context, tx *store.Tx, s spec) error {
+	if q.river != nil && s.org == "" {
+		return q.river.insert(ctx, tx, s)
 	}
-	_, err = tx.Exec(ctx, deleteKey, kind, key)
-	return true, err
+	return q.table.insert(ctx, tx, s)
 }
 
-// The statements on job_keys that both databases share.
-const (
-	insertKey = `INSERT INTO job_keys (kind, unique_key) VALUES ($1, $2) ON CONFLICT DO NOTHING`
-	deleteKey = `DELETE FROM job_keys WHERE kind = $1 AND unique_key = $2`
-)
+// allJobs is SQL for a relation "jobs" with every job that is waiting, running
+// or discarded, in the columns of our own table.
+func (q *Queue) allJobs() string {
+	if q.river != nil {
+		return riverAndOwnJobs
+	}
+	return "jobs"
+}
 
-// A Count is how many jobs of one kind there are.
+// A Count is the number of jobs of one kind by state.
 type Count struct {
 	Kind      string
-	Waiting   int // for their first start
+	Waiting   int // for their first attempt
 	Running   int
 	Retrying  int // waiting after a failure
 	Discarded int // given up in the last 14 days
-	// Late is for how long the longest-waiting job could have run already.
+	// Late is how long the longest-waiting job has been due.
 	Late time.Duration
 }
 
-// Counts counts the jobs of every kind that has any, in the order of kinds.
+// Counts counts the jobs of every kind that has any, sorted by kind.
 func (q *Queue) Counts(ctx context.Context) (_ []Count, err error) {
 	defer fault.Wrap(&err, "count jobs")
-	return q.engine.counts(ctx)
+	now := q.db.Dialect().Now()
+	rows, err := q.db.Query(ctx, `
+		SELECT kind,
+			COUNT(*) FILTER (WHERE state = 'waiting' AND attempt = 0),
+			COUNT(*) FILTER (WHERE state = 'running'),
+			COUNT(*) FILTER (WHERE state = 'waiting' AND attempt > 0),
+			COUNT(*) FILTER (WHERE state = 'discarded'),
+			`+now+` - COALESCE(MIN(run_at) FILTER (WHERE state = 'waiting'), `+now+`)
+		FROM `+q.allJobs()+` GROUP BY kind`)
+	counts, err := store.All(rows, err, func(row store.Row) (c Count, err error) {
+		var late int64
+		err = row.Scan(&c.Kind, &c.Waiting, &c.Running, &c.Retrying, &c.Discarded, &late)
+		c.Late = time.Duration(max(late, 0)) * time.Microsecond
+		return c, err
+	})
+	slices.SortFunc(counts, func(a, b Count) int { return strings.Compare(a.Kind, b.Kind) })
+	return counts, err
 }
 
-func scanCount(row store.Row) (c Count, err error) {
-	var late int64
-	err = row.Scan(&c.Kind, &c.Waiting, &c.Running, &c.Retrying, &c.Discarded, &late)
-	c.Late = time.Duration(max(late, 0)) * time.Microsecond
-	return c, err
-}
-
-// keepDiscarded is how long jobs that were given up can be looked at.
+// keepDiscarded is how long discarded jobs are kept for inspection.
 const keepDiscarded = 14 * 24 * time.Hour

@@ -13,13 +13,13 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
-	"golang.org/x/sync/errgroup"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Tables brings up River's tables on PostgreSQL. It is a store.Companion.
+// Tables migrates River's tables on PostgreSQL. It is a store.Companion.
 func Tables(ctx context.Context, db *store.DB) (err error) {
 	defer fault.Wrap(&err, "job tables")
 	pool, ok := db.Pool()
@@ -34,130 +34,97 @@ func Tables(ctx context.Context, db *store.DB) (err error) {
 	return err
 }
 
-// riverQueue is the queue on PostgreSQL. River keeps, claims and ends the
-// jobs; unique keys, schedules and the watch over dead processes are ours. So
-// are the runs: River claims the oldest of a queue, whosever it is.
+// riverQueue is the queue on PostgreSQL for all jobs but runs. River stores
+// jobs, notifies workers, claims, completes, retries, snoozes and cleans up.
 type riverQueue struct {
 	q        *Queue
 	pool     *pgxpool.Pool
-	inserter *river.Client[pgx.Tx] // inserts only, so it needs no handlers
-	runs     *table
-	time     pgClock
+	inserter *river.Client[pgx.Tx] // never started, so it needs no handlers
+	clock    dbClock
 }
 
 func newRiver(q *Queue, pool *pgxpool.Pool) (*riverQueue, error) {
-	r := &riverQueue{q: q, pool: pool, runs: newTable(q)}
-	r.runs.plain, r.runs.time = nil, r.time.Now
-	var err error
-	r.inserter, err = river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Logger: quiet(q.log),
-		Test:   river.TestConfig{Time: insertClock{&r.time}}, // see work
+	inserter, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Logger: warningsOnly(q.log),
+		Hooks:  []rivertype.Hook{river.HookInsertBeginFunc(dueByDatabaseClock)},
 	})
-	return r, err
+	return &riverQueue{q: q, pool: pool, inserter: inserter}, err
 }
 
 // riverArgs are the arguments of any job as River sees them.
 type riverArgs struct {
 	kind string
 	raw  json.RawMessage
-	wait time.Duration // after a failed run: until the next
+	wait time.Duration // set by Work: the backoff after this attempt
 }
 
-// Kind makes riverArgs a river.JobArgs.
+// Kind implements river.JobArgs.
 func (a riverArgs) Kind() string { return a.kind }
 
-// MarshalJSON gives River the arguments as they are.
+// MarshalJSON returns the arguments as they are.
 func (a riverArgs) MarshalJSON() ([]byte, error) { return a.raw, nil }
 
-// UnmarshalJSON takes the arguments from River as they are.
+// UnmarshalJSON keeps the arguments as they are.
 func (a *riverArgs) UnmarshalJSON(raw []byte) error {
 	a.raw = bytes.Clone(raw)
 	return nil
 }
 
-// metadata stands beside a job's arguments in River's table.
+// metadata is stored beside a job's arguments in River's table.
 type metadata struct {
 	Key string `json:"whetstone_key,omitempty"`
 }
 
-func keyed(key string) (string, error) {
-	raw, err := json.Marshal(metadata{Key: key})
-	return string(raw), err
-}
-
-func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, o order) error {
+func (r *riverQueue) insert(ctx context.Context, tx *store.Tx, s spec) error {
 	pg, ok := tx.Postgres()
 	if !ok {
 		return errors.New("the transaction is of another database")
 	}
-	if err := r.look(ctx, tx); err != nil {
-		return err
-	}
-	if o.org != "" {
-		return r.runs.insert(ctx, tx, o)
-	}
-	meta, err := keyed(o.key)
+	meta, err := json.Marshal(metadata{Key: s.key})
 	if err != nil {
 		return err
 	}
-	opts := &river.InsertOpts{MaxAttempts: o.attempts, Metadata: []byte(meta)}
-	if wait := o.at.Sub(time.Now().Round(0)); wait > 0 { // River would make one that is due wait, too
-		opts.ScheduledAt = r.time.Now().Add(wait)
-	}
-	_, err = r.inserter.InsertTx(ctx, pg, riverArgs{kind: o.kind, raw: o.args}, opts)
+	_, err = r.inserter.InsertTx(ctx, pg, riverArgs{kind: s.kind, raw: s.args},
+		&river.InsertOpts{MaxAttempts: s.maxAttempts, Metadata: meta})
 	return err
 }
 
 const (
-	// fetchCooldown is the pause between claims, so one worker does at most a
-	// hundred jobs in a second.
+	// fetchCooldown is the minimum pause between claims, so one worker completes
+	// at most a hundred jobs a second.
 	fetchCooldown = 10 * time.Millisecond
-	// windDown is what a job gets after its context has ended before River
-	// thinks it hangs.
+	// windDown is how long a job may take to return after its context has ended.
 	windDown = 30 * time.Second
-	// keepCompleted is short, as nobody looks at them.
+	// keepCompleted is short, since completed jobs are not shown anywhere.
 	keepCompleted = 5 * time.Minute
 )
 
+// run works River's jobs until the context ends, and drains.
 func (r *riverQueue) run(ctx context.Context) error {
-	plain, _ := r.q.kinds()
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.runs.run(ctx) })
-	if len(plain) > 0 {
-		g.Go(func() error { return r.work(ctx, plain) })
-	}
-	return g.Wait()
-}
-
-// work runs River's jobs.
-func (r *riverQueue) work(ctx context.Context, kinds []string) error {
 	workers := river.NewWorkers()
 	longest := time.Duration(0)
-	for _, kind := range kinds {
-		h := r.q.handlers[kind]
+	for kind, h := range r.q.handlers {
 		river.AddWorkerArgs(workers, riverArgs{kind: kind}, &riverWorker{r: r, h: h})
 		longest = max(longest, h.timeout)
 	}
 	client, err := river.NewClient(riverpgxv5.New(r.pool), &river.Config{
 		ID:      r.q.worker,
-		Logger:  quiet(r.q.log),
+		Logger:  warningsOnly(r.q.log),
 		Workers: workers,
 		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: r.q.options.Workers}},
-		// While a new version rolls out, the old one leaves new kinds alone.
+		// In a rolling deployment the old version must leave new kinds alone.
 		FetchOnlyKnownKinds: true,
 		FetchCooldown:       min(fetchCooldown, r.q.options.Poll),
 		FetchPollInterval:   r.q.options.Poll,
 		JobTimeout:          -1, // each kind has its own
-		// Dead processes are noticed by their lease. River's own rescue is for a
-		// job whose end could not be written down, and must never be early.
+		// A second net beneath reap, for a job of a live process whose outcome was
+		// never stored. It must be longer than any attempt.
 		RescueStuckJobsAfter:        longest + 2*windDown,
 		SoftStopTimeout:             r.q.options.Drain,
 		CompletedJobRetentionPeriod: keepCompleted,
 		CancelledJobRetentionPeriod: keepCompleted,
 		DiscardedJobRetentionPeriod: keepDiscarded,
-		// It stands among what is for tests, but is the only way to give River
-		// another clock than the machine's.
-		Test: river.TestConfig{Time: &r.time},
+		Test:                        river.TestConfig{Time: &r.clock}, // see dbClock
 	})
 	if err != nil {
 		return err
@@ -176,31 +143,35 @@ type riverWorker struct {
 	h *handler
 }
 
-// Timeout is later than the job's own, which the handler's context has.
+// Timeout is later than the handler's own, which attempt sets.
 func (w *riverWorker) Timeout(*river.Job[riverArgs]) time.Duration { return w.h.timeout + windDown }
 
-// NextRetry is what Work decided. After a rescue nothing was decided.
+// NextRetry applies the backoff that Work decided on. For a job that River
+// rescued that is none.
 func (w *riverWorker) NextRetry(j *river.Job[riverArgs]) time.Time {
-	return w.r.time.Now().Add(j.Args.wait)
+	return w.r.clock.Now().Add(j.Args.wait)
 }
 
-// Work runs a job and tells River what becomes of it.
+// Work runs a job and returns its outcome as River's errors.
 func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error {
 	var meta metadata
 	if err := json.Unmarshal(rj.Metadata, &meta); err != nil {
 		return river.JobCancel(err)
 	}
 	j := job{
-		id: rj.ID, kind: rj.Kind, args: rj.Args.raw, key: meta.Key, attempt: rj.Attempt, attempts: rj.MaxAttempts,
+		id: rj.ID, kind: rj.Kind, args: rj.Args.raw, key: meta.Key, attempt: rj.Attempt, maxAttempts: rj.MaxAttempts,
 	}
-	if err := w.r.releaseFirst(ctx, j); err != nil {
+	rj.Args.wait = w.h.backoff(j.attempt) // unless an attempt is made
+	if w.h.org != nil {
+		return w.refile(ctx, rj, j)
+	}
+	if err := w.r.releaseKey(ctx, j); err != nil {
 		w.r.q.log.WarnContext(ctx, "a job could not start", "kind", j.kind, "job", j.id, "err", err)
-		rj.Args.wait = w.h.backoff(j.attempt)
 		return err
 	}
-	res := w.r.q.work(ctx, j)
-	if res.outcome.again() && !w.r.holdAgain(ctx, j) {
-		return nil // another job of this key waits already and is as good
+	res := w.r.q.attempt(ctx, j)
+	if res.outcome.runsAgain() && !w.r.reacquireKey(ctx, j) {
+		return nil // another job waits under its key
 	}
 	rj.Args.wait = res.wait
 	switch res.outcome {
@@ -211,14 +182,54 @@ func (w *riverWorker) Work(ctx context.Context, rj *river.Job[riverArgs]) error 
 	case cancelled:
 		return river.JobCancel(errors.New(res.err))
 	case interrupted:
-		return context.Canceled // River knows why, and does not count the attempt
+		return context.Canceled // with SoftStopTimeout, River does not count the attempt
 	case retrying, discarded:
 	}
 	return errors.New(res.err)
 }
 
-// quiet is a logger for a library whose success chatter nobody needs.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
+// releaseKey frees the unique key of a job that River has claimed.
+func (r *riverQueue) releaseKey(ctx context.Context, j job) error {
+	if j.key == "" {
+		return nil
+	}
+	return r.q.db.InTx(ctx, func(tx *store.Tx) error { return releaseKey(ctx, tx, j.kind, j.key) })
+}
+
+// reacquireKey takes the unique key of a job that will run again. It returns
+// false if the job is not needed any more.
+func (r *riverQueue) reacquireKey(ctx context.Context, j job) bool {
+	if j.key == "" {
+		return true
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer stop()
+	free, err := reacquireKey(ctx, r.q.db, j.kind, j.key)
+	if err != nil {
+		r.q.log.WarnContext(ctx, "a job waits without its unique key", "kind", j.kind, "job", j.id, "err", err)
+		return true
+	}
+	return free
+}
+
+// refile moves a run to our own table. Only versions without runs enqueue them
+// here; such a process may still run beside this one.
+func (w *riverWorker) refile(ctx context.Context, rj *river.Job[riverArgs], j job) error {
+	return w.r.q.db.InTx(ctx, func(tx *store.Tx) error {
+		pg, _ := tx.Postgres()
+		if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, pg, rj); err != nil {
+			return err
+		}
+		// It still has its unique key.
+		return w.r.q.table.restore(ctx, tx, Saved{
+			Kind: j.kind, Args: j.args, Key: j.key, Attempt: j.attempt - 1, MaxAttempts: j.maxAttempts,
+			RunAt: rj.ScheduledAt, CreatedAt: rj.CreatedAt, Org: w.h.orgOf(j.args),
+		})
+	})
+}
+
+// warningsOnly drops River's informational messages.
+func warningsOnly(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
 
 type warnings struct{ slog.Handler }
 

@@ -40,10 +40,12 @@ func TestSaved(t *testing.T) {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				t.Parallel()
 				source, target := newSavedQueue(t, from), newSavedQueue(t, to)
-				later := time.Now().Add(time.Hour)
 				source.enqueue(t, "plain")
 				source.enqueue(t, "keyed", jobs.Unique("k"))
-				source.enqueue(t, "later", jobs.At(later), jobs.Attempts(3))
+				source.restore(t, []jobs.Saved{{
+					Kind: "test.saved", Args: json.RawMessage(`{"name": "later"}`), Attempt: 1, MaxAttempts: 3,
+					RunAt: time.Now().Add(time.Hour), CreatedAt: time.Now(), LastError: "not yet",
+				}})
 				source.enqueueArgs(t, savedRun{"run"}, jobs.Unique("r"))
 				want := source.save(t)
 				if len(want) != 4 || want[3].Org != "acme" {

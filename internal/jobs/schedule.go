@@ -8,54 +8,58 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// schedule is a job that is enqueued again and again.
+// The table job_schedules has the time at which each schedule's job is due
+// next. Whichever process moves that time forward enqueues the job, in the same
+// transaction, so there is no leader to elect and none whose death must be
+// noticed.
+
+// schedule is a periodic job.
 type schedule struct {
-	every time.Duration
-	order order
+	interval time.Duration
+	spec     spec
 }
 
-// scheduleKey is the unique key of a schedule's jobs.
+// scheduleKey is the unique key of schedules' jobs.
 const scheduleKey = "schedule"
 
-// scheduleAttempts is how often a schedule's job is started unless it says
-// otherwise: the next one comes soon enough.
+// scheduleAttempts is the default number of attempts of a schedule's job. It is
+// small because the next job is enqueued soon.
 const scheduleAttempts = 3
 
-// RunOnStart makes a schedule's job due whenever a process starts to run it.
-// It is for Every.
-func RunOnStart() Option { return func(o *order) { o.onStart = true } }
+// RunOnStart makes a schedule's job due whenever a process starts to run the
+// queue. It is an option of Every.
+func RunOnStart() Option { return func(s *spec) { s.onStart = true } }
 
-// Every enqueues a job again and again, while any process runs the queue and
-// however many do: when its turn comes one of them enqueues it, unless the
-// previous one still waits or runs. A turn that came while nobody was there is
-// made up for once. It must be called before Run, once for each kind.
+// Every schedules a periodic job. At each interval one of the processes that
+// run the queue enqueues it, unless the previous one still waits or runs. A
+// time that passed while no process was running is made up for once, at the
+// next start. Every must be called before Run, once for each kind.
 func (q *Queue) Every(interval time.Duration, args Args, opts ...Option) {
-	o, err := newOrder(args, append([]Option{Unique(scheduleKey), Attempts(scheduleAttempts)}, opts...))
+	s, err := newSpec(args, append([]Option{Unique(scheduleKey), Attempts(scheduleAttempts)}, opts...))
 	if err != nil {
 		panic(fmt.Sprintf("jobs: schedule %s: %v", args.Kind(), err))
 	}
-	for _, s := range q.schedules {
-		if s.order.kind == o.kind {
-			panic("jobs: two schedules for " + o.kind)
+	for _, other := range q.schedules {
+		if other.spec.kind == s.kind {
+			panic("jobs: two schedules for " + s.kind)
 		}
 	}
-	q.schedules = append(q.schedules, schedule{every: interval, order: o})
+	q.schedules = append(q.schedules, schedule{interval: interval, spec: s})
 }
 
-// maxScheduleSleep bounds the sleep until the next turn: a process that starts
-// can move it forward.
+// maxScheduleSleep bounds the sleep until the next schedule is due: a process
+// that starts can move it forward.
 const maxScheduleSleep = 10 * time.Second
 
-// keepSchedules enqueues what is due until the context ends. The table, not a
-// leader, decides who does it.
-func (q *Queue) keepSchedules(ctx context.Context) {
+// runSchedules enqueues the jobs of due schedules until the context ends.
+func (q *Queue) runSchedules(ctx context.Context) {
 	if len(q.schedules) == 0 {
 		return
 	}
 	for {
-		wait, err := q.fireSchedules(ctx)
+		wait, err := q.enqueueDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			q.log.WarnContext(ctx, "schedules could not be kept", "err", err)
+			q.log.WarnContext(ctx, "scheduled jobs could not be enqueued", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -65,19 +69,19 @@ func (q *Queue) keepSchedules(ctx context.Context) {
 	}
 }
 
-// planSchedules writes down the first turn of each schedule. A turn that is
-// planned already only comes earlier, if the interval has become shorter.
+// planSchedules stores when each schedule is due first. A time that is stored
+// already is only moved forward, in case the interval has become shorter.
 func (q *Queue) planSchedules(ctx context.Context) error {
 	earlier := q.db.Dialect().Least("job_schedules.next_at", "excluded.next_at")
 	return q.db.InTx(ctx, func(tx *store.Tx) error {
 		for _, s := range q.schedules {
-			first := s.every
-			if s.order.onStart {
+			first := s.interval
+			if s.spec.onStart {
 				first = 0
 			}
 			if _, err := tx.Exec(ctx, `
-				INSERT INTO job_schedules (kind, next_at) VALUES ($1, `+q.engine.now()+` + $2)
-				ON CONFLICT (kind) DO UPDATE SET next_at = `+earlier, s.order.kind, first.Microseconds()); err != nil {
+				INSERT INTO job_schedules (kind, next_at) VALUES ($1, `+tx.Dialect().Now()+` + $2)
+				ON CONFLICT (kind) DO UPDATE SET next_at = `+earlier, s.spec.kind, first.Microseconds()); err != nil {
 				return err
 			}
 		}
@@ -85,55 +89,55 @@ func (q *Queue) planSchedules(ctx context.Context) error {
 	})
 }
 
-// fireSchedules enqueues what is due and returns how long to sleep, also after
-// an error.
-func (q *Queue) fireSchedules(ctx context.Context) (time.Duration, error) {
-	type turn struct {
-		kind string
-		in   int64
-	}
-	rows, err := q.db.Query(ctx, `SELECT kind, next_at - `+q.engine.now()+` FROM job_schedules`)
-	turns, err := store.All(rows, err, func(row store.Row) (t turn, err error) {
-		err = row.Scan(&t.kind, &t.in)
-		return t, err
+// enqueueDue enqueues the jobs of all schedules that are due. It returns how
+// long to sleep, also after an error.
+func (q *Queue) enqueueDue(ctx context.Context) (time.Duration, error) {
+	rows, err := q.db.Query(ctx, `SELECT kind, next_at - `+q.db.Dialect().Now()+` FROM job_schedules`)
+	dueIn := map[string]time.Duration{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var kind string
+		var micros int64
+		err := row.Scan(&kind, &micros)
+		dueIn[kind] = time.Duration(micros) * time.Microsecond
+		return err
 	})
 	if err != nil {
 		return time.Second, err
 	}
-	in := map[string]time.Duration{}
-	for _, t := range turns {
-		in[t.kind] = time.Duration(t.in) * time.Microsecond
-	}
 	sleep := maxScheduleSleep
 	for _, s := range q.schedules {
-		wait := in[s.order.kind]
+		wait := dueIn[s.spec.kind]
 		if wait <= 0 {
-			if err := q.fire(ctx, s); err != nil {
+			if err := q.enqueueScheduled(ctx, s); err != nil {
 				return time.Second, err
 			}
-			wait = s.every
+			wait = s.interval
 		}
 		sleep = min(sleep, wait)
 	}
 	return sleep, nil
 }
 
-// fire enqueues a schedule's job unless another process was faster, or the
-// previous job is not done.
-func (q *Queue) fire(ctx context.Context, s schedule) error {
+// enqueueScheduled enqueues a schedule's job, unless another process was
+// faster or the previous job still waits or runs.
+func (q *Queue) enqueueScheduled(ctx context.Context, s schedule) error {
 	return q.db.InTx(ctx, func(tx *store.Tx) error {
+		now := tx.Dialect().Now()
 		due, err := tx.Exec(ctx, `
-			UPDATE job_schedules SET next_at = `+q.engine.now()+` + $2
-			WHERE kind = $1 AND next_at <= `+q.engine.now(), s.order.kind, s.every.Microseconds())
+			UPDATE job_schedules SET next_at = `+now+` + $2 WHERE kind = $1 AND next_at <= `+now,
+			s.spec.kind, s.interval.Microseconds())
 		if err != nil || due == 0 {
 			return err
 		}
-		if live, err := q.engine.live(ctx, tx, s.order.kind, s.order.key); err != nil || live {
+		rows, err := tx.Query(ctx, `
+			SELECT id FROM `+q.allJobs()+` WHERE kind = $1 AND unique_key = $2 AND state <> 'discarded' LIMIT 1`,
+			s.spec.kind, s.spec.key)
+		if previous, err := store.All(rows, err, store.Value[int64]); err != nil || len(previous) > 0 {
 			return err
 		}
-		if _, err := q.engine.hold(ctx, tx, s.order.kind, s.order.key); err != nil {
+		if _, err := acquireKey(ctx, tx, s.spec.kind, s.spec.key); err != nil {
 			return err
 		}
-		return q.engine.insert(ctx, tx, s.order)
+		return q.insert(ctx, tx, s.spec)
 	})
 }

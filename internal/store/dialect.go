@@ -41,6 +41,16 @@ func (d Dialect) Least(a, b string) string {
 	return "MIN(" + a + ", " + b + ")"
 }
 
+// Now is the database's own time, in microseconds since the epoch. Processes
+// that share a database compare times by it, because the clocks of their
+// machines may differ. SQLite counts only milliseconds.
+func (d Dialect) Now() string {
+	if d.postgres {
+		return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT"
+	}
+	return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+}
+
 // In is the condition that a text column is one of many values, and the
 // argument to bind to its parameter: "id" + In("$2", ids). It stays quick for
 // thousands of values, which a parameter each would not.

@@ -4,6 +4,7 @@ package jobstest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"sync"
@@ -35,7 +36,6 @@ func Run(t *testing.T, database string) {
 		{"Timeout", timeout},
 		{"Snooze", snooze},
 		{"CancelByHandler", cancelByHandler},
-		{"At", at},
 		{"InsertOnly", insertOnly},
 		{"UnknownKind", unknownKind},
 		{"Counts", counts},
@@ -46,8 +46,8 @@ func Run(t *testing.T, database string) {
 		{"UniqueSeesSlowCause", uniqueSeesSlowCause},
 		{"UniqueSeesAllCauses", uniqueSeesAllCauses},
 		{"OrphanedKey", orphanedKey},
-		{"CancelWaiting", cancelWaiting},
 		{"Every", every},
+		{"EveryMissed", everyMissed},
 		{"EveryRunOnStart", everyRunOnStart},
 		{"Drain", drain},
 		{"DrainRunsOut", drainRunsOut},
@@ -130,6 +130,23 @@ func (n *node) start(t *testing.T) (stop func()) {
 func (n *node) enqueue(t *testing.T, args jobs.Args, opts ...jobs.Option) {
 	t.Helper()
 	err := n.db.InTx(t.Context(), func(tx *store.Tx) error { return n.Enqueue(t.Context(), tx, args, opts...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enqueueLater inserts a job that is due in an hour.
+func (n *node) enqueueLater(t *testing.T, args jobs.Args) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := jobs.Saved{Kind: args.Kind(), Args: raw, MaxAttempts: 1, RunAt: time.Now().Add(time.Hour), CreatedAt: time.Now()}
+	if run, ok := args.(jobs.RunArgs); ok {
+		saved.Org = run.Org()
+	}
+	err = n.db.InTx(t.Context(), func(tx *store.Tx) error { return n.Restore(t.Context(), tx, saved) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,32 @@ func every(t *testing.T, w *world) {
 	}
 }
 
+// everyMissed has a schedule whose time passes while no process runs. The next
+// process makes up for it once, although its own interval has not passed.
+func everyMissed(t *testing.T, w *world) {
+	const interval = 200 * time.Millisecond
+	var d diary
+	handle := func(n *node) {
+		jobs.Handle(n.Queue, func(context.Context, note) error { d.add("ran"); return nil })
+	}
+	first, second := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
+	handle(first)
+	first.Every(interval, note{})
+	stop := first.start(t)
+	d.want(t, "ran")
+	stop()
+	time.Sleep(2 * interval)
+	missed := len(d.read())
+	handle(second)
+	second.Every(time.Hour, note{})
+	second.start(t)
+	eventually(t, func() bool { return len(d.read()) == missed+1 }, func() string { return "the missed job does not run" })
+	second.wantCount(t, jobs.Count{})
+	if got := len(d.read()); got != missed+1 {
+		t.Errorf("%d jobs ran, want one", got-missed)
+	}
+}
+
 func everyRunOnStart(t *testing.T, w *world) {
 	var d diary
 	n := w.node(t, jobs.Options{})

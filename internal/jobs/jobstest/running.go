@@ -194,20 +194,6 @@ func cancelByHandler(t *testing.T, w *world) {
 	d.want(t, "ran")
 }
 
-func at(t *testing.T, w *world) {
-	var d diary
-	n := w.node(t, jobs.Options{})
-	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
-	n.start(t)
-	due := time.Now().Add(700 * time.Millisecond)
-	n.enqueue(t, note{"later"}, jobs.At(due))
-	n.enqueue(t, note{"overdue"}, jobs.At(time.Now().Add(-time.Hour)))
-	d.want(t, "overdue", "later")
-	if early := due.Sub(d.when(1)); early > 0 {
-		t.Errorf("ran %v early", early)
-	}
-}
-
 func insertOnly(t *testing.T, w *world) {
 	var d diary
 	web, worker := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
@@ -246,8 +232,8 @@ func unknownKind(t *testing.T, w *world) {
 func counts(t *testing.T, w *world) {
 	n := w.node(t, jobs.Options{})
 	n.enqueue(t, note{"late"})
-	n.enqueue(t, note{"future"}, jobs.At(time.Now().Add(time.Hour)))
-	n.enqueue(t, other{}, jobs.At(time.Now().Add(time.Hour)))
+	n.enqueueLater(t, note{"future"})
+	n.enqueueLater(t, other{})
 	time.Sleep(10 * time.Millisecond)
 	got, err := n.Counts(t.Context())
 	if err != nil {

@@ -171,16 +171,17 @@ func runsYield(t *testing.T, w *world) {
 	}
 }
 
-// runsCarriedOver has jobs of a version without runs.
+// runsCarriedOver has runs that were enqueued as plain jobs, by a version
+// without runs. One worker moves them in the order in which they are due.
 func runsCarriedOver(t *testing.T, w *world) {
 	var s stage
-	n := w.node(t, jobs.Options{RunWorkers: 1})
+	n := w.node(t, jobs.Options{Workers: 1, RunWorkers: 1})
 	s.handle(n)
 	err := n.db.InTx(t.Context(), func(tx *store.Tx) error {
-		for i, name := range []string{"big 1", "big 2", "acme 1"} {
+		for i, name := range []string{"big 1", "acme 1", "big 2"} {
 			if err := n.Restore(t.Context(), tx, jobs.Saved{
-				Kind: stint{}.Kind(), Args: fmt.Appendf(nil, `{"Name": %q}`, name), Key: name, MaxAttempts: 5,
-				RunAt: time.Now().Add(time.Duration(i) * time.Millisecond), CreatedAt: time.Now(),
+				Kind: stint{}.Kind(), Args: fmt.Appendf(nil, `{"Name": %q}`, name), Key: name, MaxAttempts: 1,
+				RunAt: time.Now().Add(time.Duration(i-3) * time.Second), CreatedAt: time.Now(),
 			}); err != nil {
 				return err
 			}
@@ -219,17 +220,9 @@ func runLife(t *testing.T, w *world) {
 		return nil
 	}, noWait())
 	kind := stint{}.Kind()
-	n.enqueue(t, stint{"acme cancelled"}, jobs.Unique("c"))
 	n.enqueue(t, stint{"acme fails"}, jobs.Attempts(2), jobs.Unique("k"))
 	n.enqueue(t, stint{"acme dropped"}, jobs.Unique("k"))
-	n.enqueue(t, stint{"acme later"}, jobs.At(time.Now().Add(time.Hour)))
-	var was bool
-	if err := n.db.InTx(t.Context(), func(tx *store.Tx) (err error) {
-		was, err = n.Cancel(t.Context(), tx, kind, "c")
-		return err
-	}); err != nil || !was {
-		t.Errorf("Cancel = %v, %v", was, err)
-	}
+	n.enqueueLater(t, stint{"acme later"})
 	n.start(t)
 	d.want(t, "acme fails, 1 of 2", "acme fails, 2 of 2")
 	n.enqueue(t, stint{"acme hopeless"}, jobs.Attempts(1))

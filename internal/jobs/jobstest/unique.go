@@ -177,7 +177,7 @@ func orphanedKey(t *testing.T, w *world) {
 	var d diary
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
-	n.enqueue(t, note{"kept"}, jobs.Unique("kept"), jobs.At(time.Now().Add(time.Hour)))
+	n.enqueue(t, other{}, jobs.Unique("kept")) // it waits, since its kind has no handler
 	_, err := n.db.Exec(t.Context(), `INSERT INTO job_keys (kind, unique_key) VALUES ('test.note', 'orphan')`)
 	if err != nil {
 		t.Fatal(err)
@@ -187,28 +187,8 @@ func orphanedKey(t *testing.T, w *world) {
 		n.enqueue(t, note{"a"}, jobs.Unique("orphan"))
 		return len(d.read()) > 0
 	}, func() string { return "the key was not freed" })
-	n.enqueue(t, note{"dropped"}, jobs.Unique("kept"))
-	n.wantCount(t, jobs.Count{Waiting: 1})
-}
-
-func cancelWaiting(t *testing.T, w *world) {
-	var d diary
-	n := w.node(t, jobs.Options{})
-	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
-	n.enqueue(t, note{"cancelled"}, jobs.Unique("k"))
-	n.enqueue(t, note{"not that one"}, jobs.Unique("l"), jobs.At(time.Now().Add(time.Hour)))
-	for _, want := range []bool{true, false} {
-		var got bool
-		err := n.db.InTx(t.Context(), func(tx *store.Tx) (err error) {
-			got, err = n.Cancel(t.Context(), tx, note{}.Kind(), "k")
-			return err
-		})
-		if got != want || err != nil {
-			t.Errorf("Cancel = %v, %v, want %v", got, err, want)
-		}
+	n.enqueue(t, other{}, jobs.Unique("kept"))
+	if got, want := n.count(t, other{}.Kind()), (jobs.Count{Kind: other{}.Kind(), Waiting: 1}); got != want {
+		t.Errorf("got %v, want %v: the key of a waiting job was deleted", got, want)
 	}
-	n.wantCount(t, jobs.Count{Waiting: 1})
-	n.enqueue(t, note{"after"}, jobs.Unique("k"))
-	n.start(t)
-	d.want(t, "after")
 }
