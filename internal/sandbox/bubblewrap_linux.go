@@ -13,30 +13,30 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// bubblewrap runs programs in namespaces of their own, which the program bwrap
-// makes without any privilege.
+// bubblewrap runs programs in Linux namespaces, which bwrap creates without
+// privilege.
 type bubblewrap struct {
-	program  string // "" means the one in PATH
-	readOnly []string
-	users    users
-	groups   *groups
-	running  atomic.Int32 // programs
+	program  string // path of bwrap; "" means the one in PATH
+	userPool userPool
+	cgroups  *cgroups
+	running  atomic.Int32 // number of programs
 }
 
 func newBubblewrap(o Options) *bubblewrap {
-	b := &bubblewrap{program: o.Program, readOnly: o.ReadOnly, groups: findGroups("/proc", writeFile)}
-	b.users.next.Store(rand.Uint32())
-	keepOpenFiles()
+	b := &bubblewrap{program: o.Program, cgroups: detectCgroups("/proc", writeFile)}
+	b.userPool.next.Store(rand.Uint32())
+	setCloseOnExec()
 	if o.Log != nil {
-		o.Log.Info("sandbox", "memory_limit_kept_by", b.groups.String())
+		o.Log.Info("sandbox", "memory_limit_kept_by", b.cgroups.String())
 	}
 	return b
 }
 
-// keepOpenFiles keeps the files that this process was started with, beyond its
-// three streams, from being passed on. All that Go opens is kept anyway.
-func keepOpenFiles() {
-	entries, _ := os.ReadDir("/proc/self/fd") // without /proc, bwrap does not run either
+// setCloseOnExec keeps programs from inheriting file descriptors that this
+// process was started with, beyond its three streams. Files that Go opens are
+// close-on-exec anyway.
+func setCloseOnExec() {
+	entries, _ := os.ReadDir("/proc/self/fd") // without /proc, bwrap does not run, either
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
@@ -59,13 +59,14 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 		return Result{}, err
 	}
 	spec.Limits = spec.Limits.WithDefaults()
-	user := b.users.pick()
+	user := b.userPool.pick()
 	if user != nil {
-		if err := handOver(spec.Mounts, int(user.Uid)); err != nil {
+		if err := chownMounts(spec.Mounts, int(user.Uid)); err != nil {
 			return Result{}, err
 		}
 	}
-	// bwrap dies with its parent, and that is the thread that starts it.
+	// bwrap is killed when its parent dies (PR_SET_PDEATHSIG), and its parent is
+	// the thread that starts it. That thread must not end before the program.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b.running.Add(1)
@@ -85,20 +86,22 @@ func (b *bubblewrap) find() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fault.New(fault.Unavailable, "there is no sandbox on this machine; install bubblewrap: apt-get install bubblewrap").Because(err)
+		return "", fault.New(fault.Unavailable,
+			"there is no sandbox on this machine; install bubblewrap: apt-get install bubblewrap").Because(err)
 	}
 	return path, nil
 }
 
-// users gives every run of a service that runs as root an unprivileged user of
-// its own: the kernel does not count the processes of root.
-type users struct{ next atomic.Uint32 }
+// userPool gives each run an unprivileged user ID of its own if the service runs
+// as root: the kernel does not enforce RLIMIT_NPROC for root, and counts the
+// processes of all runs of one user together.
+type userPool struct{ next atomic.Uint32 }
 
 const userCount = 1 << 16
 
-// pick returns nil where the service is an ordinary user, who is unprivileged
-// enough.
-func (u *users) pick() *syscall.Credential {
+// pick returns nil if the service does not run as root. Programs run as its own
+// user then.
+func (u *userPool) pick() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}

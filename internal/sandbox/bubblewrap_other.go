@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// bubblewrap stands for what only Linux has.
+// bubblewrap needs the namespaces of Linux.
 type bubblewrap struct{}
 
 func newBubblewrap(Options) *bubblewrap { return &bubblewrap{} }

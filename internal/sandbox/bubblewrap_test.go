@@ -20,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 )
 
-// serverVariable makes the test's binary a server that runs a script.
+// serverVariable makes the test binary act as a server that runs a script.
 const serverVariable = "SANDBOX_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func serve(script string) int {
 	return 0
 }
 
-// testBinary returns a command that runs this binary from a folder that everybody
-// may enter, as nobody if this is root.
+// testBinary returns a command that runs this binary from a world-readable
+// folder, as the user nobody if this is root.
 func testBinary(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := sandboxtest.Folder(t)
@@ -64,8 +64,8 @@ func testBinary(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestPriority wants that programs are the first to be ended when memory runs
-// out, and cannot change that, whoever the service runs as.
+// TestPriority checks that programs have a high oom_score_adj and cannot lower
+// it, whatever user the service runs as.
 func TestPriority(t *testing.T) {
 	sandboxtest.Bubblewrap(t)
 	const script = "cat /proc/self/oom_score_adj; echo 0 2>/dev/null >/proc/self/oom_score_adj; cat /proc/1/oom_score_adj /proc/self/oom_score_adj"
@@ -82,8 +82,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestAsNobody attacks a service that is an ordinary user, as it should be: it
-// can make no cgroups and look into no folder that a program has closed.
+// TestAsNobody attacks a service that runs as an ordinary user: it cannot create
+// cgroups or read folders without permissions.
 func TestAsNobody(t *testing.T) {
 	sandboxtest.Bubblewrap(t)
 	if os.Geteuid() != 0 {
@@ -101,14 +101,14 @@ func TestBubblewrap(t *testing.T) {
 	sandboxtest.Run(t, sandboxtest.Bubblewrap(t))
 }
 
-// TestWithoutCgroups wants the limits kept where the service may make none.
+// TestWithoutCgroups checks that the monitor enforces the limits.
 func TestWithoutCgroups(t *testing.T) {
 	sandboxtest.Bubblewrap(t)
 	sandboxtest.RunOnMemory(t, sandbox.WithoutCgroups())
 }
 
-// TestServerKilled wants that a program ends with the server, whenever that is
-// killed and has no time to see to it.
+// TestServerKilled checks that a program ends with the server, whenever the
+// server is killed.
 func TestServerKilled(t *testing.T) {
 	sandboxtest.Bubblewrap(t)
 	t.Cleanup(func() { _, _ = sandbox.New(sandbox.Options{}) }) // it removes the cgroups that are left
@@ -146,7 +146,8 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestDiskFull wants a program that fails on a full disk not to be blamed.
+// TestDiskFull expects an error, not a result, for a program that fails on a
+// full disk.
 func TestDiskFull(t *testing.T) {
 	s := sandboxtest.Bubblewrap(t)
 	dir := sandboxtest.Folder(t)

@@ -15,69 +15,68 @@ import (
 	"time"
 )
 
-// groups makes the cgroups of programs. A cgroup is the only thing that counts
-// the memory that the kernel holds for a program: socket buffers, pipes, page
-// tables. Its zero value has none: the limits are kept by looking then.
-type groups struct {
-	// version is that of the kernel's interface, 1 or 2, or 0 where the service
-	// may not make cgroups; then missing says why and what to do.
+// cgroups creates a cgroup for each program, in which the kernel enforces the
+// limits on memory and processes. Only a cgroup also counts memory that the
+// kernel holds for a program: socket buffers, pipes, page tables. The zero value
+// creates none; a monitor enforces the limits then.
+type cgroups struct {
+	// version is 1 or 2 for cgroup v1 or v2, or 0 if the service may not create
+	// cgroups; then missing says why and what to do.
 	version int
 	missing string
-	// folders are those in which cgroups are made. Version 1 has one for each
-	// controller: memory, and pids where it can be had.
+	// folders are the parents of new cgroups. cgroup v1 has one for each
+	// controller: memory, and pids where the service may use it.
 	folders []string
 
-	owner string // how the names of this process's cgroups begin
+	owner string // prefix of the names of this process's cgroups
 	write func(file, text string) error
 }
 
 const (
-	// groupPrefix is how the names of all cgroups of programs begin.
-	groupPrefix = "whetstone-run-"
-	// serviceGroup is where the service puts itself on version 2: a cgroup that
-	// hands controllers down to others must not hold processes.
-	serviceGroup = "whetstone-service"
+	// cgroupPrefix is the prefix of the names of all cgroups of programs.
+	cgroupPrefix = "whetstone-run-"
+	// serviceCgroup is where the service moves itself on cgroup v2: a cgroup
+	// that delegates controllers to children must not contain processes ("no
+	// internal processes").
+	serviceCgroup = "whetstone-service"
 )
 
-// findGroups looks for a place where this process may make cgroups: a subtree
-// of version 2 that was delegated to it, else version 1. proc is /proc.
-func findGroups(proc string, write func(file, text string) error) *groups {
-	g := &groups{owner: groupPrefix + ownName(proc, os.Getpid()), write: write}
-	second, missing := g.findSecond(proc)
-	if second {
-		return g
-	}
-	if g.findFirst(proc) {
+// detectCgroups looks for a place where this process may create cgroups: a
+// delegated subtree of cgroup v2, else cgroup v1. proc is /proc.
+func detectCgroups(proc string, write func(file, text string) error) *cgroups {
+	pid := strconv.Itoa(os.Getpid())
+	g := &cgroups{owner: cgroupPrefix + pid + "-" + startTime(proc, pid), write: write}
+	ok, missing := g.detectV2(proc)
+	if ok || g.detectV1(proc) {
 		return g
 	}
 	g.missing = missing
 	return g
 }
 
-// String names what keeps the limit on memory, for the log.
-func (g *groups) String() string {
+// String names what enforces the limit on memory, for the log.
+func (g *cgroups) String() string {
 	if g.version == 0 {
-		return "rlimits and a watch, for there is no cgroup: " + g.missing
+		return "rlimits and a monitor, since there is no cgroup: " + g.missing
 	}
 	return fmt.Sprintf("cgroup v%d", g.version)
 }
 
-// writeFile writes to a file of a cgroup, which is a command to the kernel.
+// writeFile writes a control file of a cgroup.
 func writeFile(file, text string) error { return os.WriteFile(file, []byte(text), 0o600) }
 
 const (
-	delegate  = "start the service by a systemd unit with Delegate=memory pids (deploy/systemd has it)"
+	delegate  = "start the service from a systemd unit with Delegate=memory pids (see deploy/systemd)"
 	container = "in a container, cgroups must be mounted writable"
 )
 
-// findSecond uses the service's own cgroup of version 2. It returns why it
-// cannot.
-func (g *groups) findSecond(proc string) (ok bool, missing string) {
-	own := ownGroup2(proc)
+// detectV2 uses the service's own cgroup v2. It returns why it cannot.
+func (g *cgroups) detectV2(proc string) (ok bool, missing string) {
+	own := cgroupDirV2(proc)
 	if own == "" {
 		return false, "this machine has no cgroups; mount cgroup2 at /sys/fs/cgroup"
 	}
-	if filepath.Base(own) == serviceGroup { // another sandbox of this process was here
+	if filepath.Base(own) == serviceCgroup { // another sandbox of this process has moved it
 		own = filepath.Dir(own)
 	}
 	controllers, err := os.ReadFile(filepath.Join(own, "cgroup.controllers"))
@@ -85,25 +84,25 @@ func (g *groups) findSecond(proc string) (ok bool, missing string) {
 		return false, "the service's cgroup has no controllers for memory and processes; " + delegate
 	}
 	if err := g.enable(own); err != nil {
-		return false, notEnabled(err)
+		return false, whyNotEnabled(err)
 	}
 	g.version, g.folders = 2, []string{own}
 	g.sweep(proc)
-	if err := g.try(); err != nil {
+	if err := g.probe(); err != nil {
 		g.version, g.folders = 0, nil
-		return false, notEnabled(err)
+		return false, whyNotEnabled(err)
 	}
 	return true, ""
 }
 
-func notEnabled(err error) string {
+func whyNotEnabled(err error) string {
 	switch {
 	case errors.Is(err, syscall.EBUSY):
 		return "other processes share the service's cgroup; " + delegate
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return "the service may not make cgroups; " + delegate + "; " + container
+		return "the service may not create cgroups; " + delegate + "; " + container
 	}
-	return fmt.Sprintf("cgroups cannot be made: %s; %s", err, delegate)
+	return fmt.Sprintf("cgroups cannot be created: %s; %s", err, delegate)
 }
 
 func hasControllers(list []byte) bool {
@@ -111,21 +110,21 @@ func hasControllers(list []byte) bool {
 	return slices.Contains(all, "memory") && slices.Contains(all, "pids")
 }
 
-// enable hands the controllers down to the cgroups in own. The kernel refuses
-// that with EBUSY while processes are in it, so this one moves to a cgroup
-// beside those of the programs, and back if others are there, too.
-func (g *groups) enable(own string) (err error) {
+// enable delegates the controllers to the children of own. The kernel refuses
+// that with EBUSY while processes are in own, so this process moves to a cgroup
+// beside those of the programs, and back if there are other processes.
+func (g *cgroups) enable(own string) (err error) {
 	control := filepath.Join(own, "cgroup.subtree_control")
 	if enabled, err := os.ReadFile(control); err == nil && hasControllers(enabled) {
 		return nil
 	}
-	leaf := filepath.Join(own, serviceGroup)
+	leaf := filepath.Join(own, serviceCgroup)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(leaf) // another service may be in it
+			_ = os.Remove(leaf) // fails if another service is in it
 		}
 	}()
 	self := strconv.Itoa(os.Getpid())
@@ -138,19 +137,19 @@ func (g *groups) enable(own string) (err error) {
 	return nil
 }
 
-// findFirst uses the service's own cgroups of version 1.
-func (g *groups) findFirst(proc string) bool {
-	memory := ownGroup1(proc, "memory")
+// detectV1 uses the service's own cgroups v1.
+func (g *cgroups) detectV1(proc string) bool {
+	memory := cgroupDirV1(proc, "memory")
 	if memory == "" {
 		return false
 	}
 	g.version = 1
-	for _, folders := range [][]string{{memory, ownGroup1(proc, "pids")}, {memory}} {
+	for _, folders := range [][]string{{memory, cgroupDirV1(proc, "pids")}, {memory}} {
 		if g.folders = folders; slices.Contains(folders, "") {
 			continue
 		}
 		g.sweep(proc)
-		if g.try() == nil {
+		if g.probe() == nil {
 			return true
 		}
 	}
@@ -158,31 +157,31 @@ func (g *groups) findFirst(proc string) bool {
 	return false
 }
 
-// try makes a cgroup and removes it.
-func (g *groups) try() error {
-	group, err := g.make(Limits{}.WithDefaults())
+// probe creates a cgroup and removes it.
+func (g *cgroups) probe() error {
+	cgroup, err := g.create(Limits{}.WithDefaults())
 	if err != nil {
 		return err
 	}
-	group.remove()
+	cgroup.remove()
 	return nil
 }
 
-// A group is the cgroup of one program.
-type group struct {
-	of      *groups
-	folders []string // as in groups
+// A cgroup is the cgroup of one program.
+type cgroup struct {
+	of      *cgroups
+	folders []string // as in cgroups
 }
 
-// make returns nil if there are no cgroups.
-func (g *groups) make(l Limits) (_ *group, err error) {
+// create returns nil if the service may not create cgroups.
+func (g *cgroups) create(l Limits) (_ *cgroup, err error) {
 	if g.version == 0 {
-		return nil, nil //nolint:nilnil // a machine without cgroups is no error
+		return nil, nil //nolint:nilnil // a machine without cgroups is not an error
 	}
-	group := &group{of: g}
+	cgroup := &cgroup{of: g}
 	defer func() {
 		if err != nil {
-			group.remove()
+			cgroup.remove()
 		}
 	}()
 	name := fmt.Sprintf("%s-%x", g.owner, rand.Uint64())
@@ -191,33 +190,31 @@ func (g *groups) make(l Limits) (_ *group, err error) {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return nil, fmt.Errorf("cgroup: %w", err)
 		}
-		group.folders = append(group.folders, folder)
+		cgroup.folders = append(cgroup.folders, folder)
 	}
-	for _, s := range group.settings(l) {
+	for _, s := range cgroup.settings(l) {
 		err := g.write(s.file, s.text)
-		if err != nil && (!s.optional || !missingFile(err)) {
+		// A control file that this kernel lacks cannot be created, hence the errors.
+		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP)
+		if err != nil && !(s.optional && missing) {
 			return nil, fmt.Errorf("cgroup: %w", err)
 		}
 	}
-	return group, nil
+	return cgroup, nil
 }
 
-// missingFile reports whether a cgroup has no such file: they cannot be made.
-func missingFile(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP)
-}
-
+// setting is a value for a control file.
 type setting struct {
 	file, text string
-	optional   bool // not on every kernel
+	optional   bool // the file is not on every kernel
 }
 
-// bwrapProcesses are the sandbox's own: bwrap, and the first process in it.
+// bwrapProcesses are the sandbox's own: bwrap, and the init of the PID namespace.
 const bwrapProcesses = 2
 
-// settings are the limits as the kernel reads them. There is no swap: what is
-// swapped out would be beyond the limit.
-func (c *group) settings(l Limits) []setting {
+// settings are the limits as control files. Swap is not allowed: swapped pages
+// would not count against the memory limit.
+func (c *cgroup) settings(l Limits) []setting {
 	memory, processes := strconv.FormatInt(l.Memory, 10), strconv.Itoa(l.Processes+bwrapProcesses)
 	in := func(i int, name string) string { return filepath.Join(c.folders[i], name) }
 	if c.of.version == 2 {
@@ -230,9 +227,9 @@ func (c *group) settings(l Limits) []setting {
 	}
 	all := []setting{
 		{in(0, "memory.limit_in_bytes"), memory, false},
-		// The second is memory and swap together, and never below the first.
+		// Memory and swap together; must be set after, and not be below, the former.
 		{in(0, "memory.memsw.limit_in_bytes"), memory, true},
-		// The buffers of TCP and UDP are counted apart, and only if limited.
+		// TCP and UDP buffers are accounted separately, and only if limited.
 		{in(0, "memory.kmem.tcp.limit_in_bytes"), strconv.FormatInt(l.Memory/8, 10), true},
 	}
 	if len(c.folders) > 1 {
@@ -241,8 +238,8 @@ func (c *group) settings(l Limits) []setting {
 	return all
 }
 
-// add puts a process into the cgroup, where all that it starts will be.
-func (c *group) add(pid int) error {
+// add moves a process into the cgroup. Its children will be in it, too.
+func (c *cgroup) add(pid int) error {
 	for _, folder := range c.folders {
 		if err := c.of.write(filepath.Join(folder, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
 			return fmt.Errorf("cgroup: %w", err)
@@ -251,9 +248,9 @@ func (c *group) add(pid int) error {
 	return nil
 }
 
-// killed reports whether the kernel ended a process in the cgroup because memory
-// ran out, and whether that was for the cgroup's own limit and not for one above.
-func (c *group) killed() (ended, own bool) {
+// oomKilled reports whether the OOM killer has killed a process in the cgroup,
+// and whether that was for the cgroup's own limit and not for one above it.
+func (c *cgroup) oomKilled() (killed, own bool) {
 	if c.of.version == 2 {
 		return c.read("memory.events", "oom_kill ") > 0, c.read("memory.events", "oom ") > 0
 	}
@@ -262,32 +259,28 @@ func (c *group) killed() (ended, own bool) {
 		c.read("memory.max_usage_in_bytes", "") > c.read("memory.limit_in_bytes", "")-nearly
 }
 
-// uncounted is what version 1 does not count as memory: the buffers of TCP and
-// UDP, of which every socket gets some whatever the limit on them.
-func (c *group) uncounted() int64 { return c.read("memory.kmem.tcp.usage_in_bytes", "") }
-
-// read returns the number in a line of a file of the cgroup; see number.
-func (c *group) read(name, line string) int64 {
-	content, _ := os.ReadFile(filepath.Join(c.folders[0], name)) // a missing one says 0
-	return number(content, line)
+// read returns the number in a line of a control file; see parseField.
+func (c *cgroup) read(name, line string) int64 {
+	content, _ := os.ReadFile(filepath.Join(c.folders[0], name)) // 0 for a missing file
+	return parseField(content, line)
 }
 
-// remove ends what is left in the cgroup and takes it away. The kernel holds it
-// for a moment after its last process.
-func (c *group) remove() {
+// remove kills the processes in the cgroup and deletes it. The kernel keeps it
+// busy for a moment after its last process.
+func (c *cgroup) remove() {
 	for _, folder := range slices.Backward(c.folders) {
 		for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
 			err := os.Remove(folder)
 			if err == nil || errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
-				break // the next start of the service sweeps
+				break // swept at the next start of the service
 			}
-			c.of.empty(folder)
+			c.of.killAll(folder)
 		}
 	}
 }
 
-// empty ends the processes in a cgroup.
-func (g *groups) empty(folder string) {
+// killAll kills the processes in a cgroup.
+func (g *cgroups) killAll(folder string) {
 	if g.version == 2 && g.write(filepath.Join(folder, "cgroup.kill"), "1") == nil {
 		return
 	}
@@ -299,35 +292,27 @@ func (g *groups) empty(folder string) {
 	}
 }
 
-// sweep removes the cgroups that a service left that was killed.
-func (g *groups) sweep(proc string) {
+// sweep removes the cgroups of services that were killed.
+func (g *cgroups) sweep(proc string) {
 	for _, parent := range g.folders {
-		entries, _ := os.ReadDir(parent) // the next try tells
+		entries, _ := os.ReadDir(parent) // probe reports the error
 		for _, e := range entries {
-			owner, ok := strings.CutPrefix(e.Name(), groupPrefix)
-			if !ok || !e.IsDir() || isAlive(proc, owner) {
+			owner, ok := strings.CutPrefix(e.Name(), cgroupPrefix)
+			fields := strings.Split(owner, "-") // pid, start time, random
+			alive := len(fields) >= 2 && startTime(proc, fields[0]) == fields[1]
+			if !ok || !e.IsDir() || alive {
 				continue
 			}
-			left := &group{of: g, folders: []string{filepath.Join(parent, e.Name())}}
+			left := &cgroup{of: g, folders: []string{filepath.Join(parent, e.Name())}}
 			left.remove()
 		}
 	}
 }
 
-// ownName tells a process from all that had its number before: "4711-123456".
-func ownName(proc string, pid int) string {
-	return fmt.Sprintf("%d-%s", pid, startTime(proc, strconv.Itoa(pid)))
-}
-
-// isAlive reports whether the process runs that a cgroup's name begins with.
-func isAlive(proc, name string) bool {
-	fields := strings.Split(name, "-")
-	return len(fields) >= 2 && startTime(proc, fields[0]) == fields[1]
-}
-
-// startTime is when a process was started, in the kernel's ticks, or "".
+// startTime is when a process was started, in clock ticks since boot, or "".
+// With the PID it identifies a process: PIDs are reused.
 func startTime(proc, pid string) string {
-	const started = 19 // after the name in brackets
+	const started = 19 // index after the name in brackets; field 22 of proc_pid_stat(5)
 	stat, err := os.ReadFile(filepath.Join(proc, pid, "stat"))
 	if err != nil {
 		return ""
@@ -339,28 +324,29 @@ func startTime(proc, pid string) string {
 	return fields[started]
 }
 
-// ownGroup2 is the folder of this process's cgroup of version 2, or "".
-func ownGroup2(proc string) string {
-	return ownFolder(proc, "", func(kind, _ string) bool { return kind == "cgroup2" })
+// cgroupDirV2 is the folder of this process's cgroup v2, or "".
+func cgroupDirV2(proc string) string {
+	return cgroupDir(proc, "", func(kind, _ string) bool { return kind == "cgroup2" })
 }
 
-// ownGroup1 is the folder of its cgroup of version 1 for a controller, or "".
-func ownGroup1(proc, controller string) string {
-	return ownFolder(proc, controller, func(kind, options string) bool {
+// cgroupDirV1 is the folder of its cgroup v1 for a controller, or "".
+func cgroupDirV1(proc, controller string) string {
+	return cgroupDir(proc, controller, func(kind, options string) bool {
 		return kind == "cgroup" && slices.Contains(strings.Split(options, ","), controller)
 	})
 }
 
-// ownFolder finds this process in a hierarchy: its path in it stands in the file
-// cgroup ("4:memory:/a/b"), and where the hierarchy is mounted, which may be from
-// a path downwards, in mountinfo ("35 31 0:32 /a /mnt rw - cgroup cgroup rw,memory").
-func ownFolder(proc, controller string, is func(kind, options string) bool) string {
-	own, _ := os.ReadFile(filepath.Join(proc, "self", "cgroup")) // missing: none is found
+// cgroupDir finds this process's cgroup in a hierarchy: /proc/self/cgroup has
+// its path in the hierarchy ("4:memory:/a/b"), and /proc/self/mountinfo has where
+// the hierarchy, or a part of it, is mounted ("35 31 0:32 /a /mnt rw - cgroup
+// cgroup rw,memory").
+func cgroupDir(proc, controller string, is func(kind, options string) bool) string {
+	own, _ := os.ReadFile(filepath.Join(proc, "self", "cgroup")) // no file, no cgroup
 	at, found := "", false
 	for line := range strings.Lines(string(own)) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		if len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), controller) {
-			at, found = fields[2], !strings.HasPrefix(fields[2], "/..") // else it is above what is mounted
+			at, found = fields[2], !strings.HasPrefix(fields[2], "/..") // above the mount of a container
 		}
 	}
 	mounts, _ := os.ReadFile(filepath.Join(proc, "self", "mountinfo"))

@@ -14,15 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A fakeTree is a folder that obeys as cgroup2 does, as far as it is written to
-// through write: a process is in one cgroup only, and a cgroup with processes
-// hands no controllers down.
+// A fakeTree is a folder that behaves like cgroup v2 for writes through write: a
+// process is in one cgroup only, and a cgroup with processes cannot delegate
+// controllers.
 type fakeTree struct {
 	t     *testing.T
 	root  string
 	proc  string
 	wrote []string
-	// refuse makes writes to files that end so fail.
+	// refuse maps suffixes of file names to the error of a write.
 	refuse map[string]error
 }
 
@@ -42,7 +42,7 @@ func newFakeTree(t *testing.T, controllers, at string, processes ...int) *fakeTr
 
 func (f *fakeTree) stat(pid int) string { return filepath.Join(f.proc, strconv.Itoa(pid), "stat") }
 
-// statOf is the stat file of a process that was started at a time.
+// statOf is the stat file of a process with a start time.
 func statOf(started string) string {
 	return "1 (a) b) S" + strings.Repeat(" 0", 18) + " " + started + " 0 0\n"
 }
@@ -87,7 +87,7 @@ func (f *fakeTree) write(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 
-// move takes a process out of the cgroup that it is in.
+// move removes a process from the cgroup that it is in.
 func (f *fakeTree) move(pid string) {
 	for _, file := range f.procs() {
 		content, err := os.ReadFile(file)
@@ -113,7 +113,7 @@ func (f *fakeTree) procs() (all []string) {
 }
 
 // cleanUp removes the files of a cgroup, as the kernel does with the folder.
-func (f *fakeTree) cleanUp(g *group) {
+func (f *fakeTree) cleanUp(g *cgroup) {
 	for _, folder := range g.folders {
 		files, _ := filepath.Glob(filepath.Join(folder, "*")) // the pattern is good
 		for _, file := range files {
@@ -129,16 +129,16 @@ const unit = "/system.slice/whetstone.service"
 // TestDelegated follows the steps in a subtree that systemd delegated.
 func TestDelegated(t *testing.T) {
 	f := newFakeTree(t, "cpu memory pids\n", unit, os.Getpid())
-	g := &groups{owner: groupPrefix + "1-2", write: f.write}
+	g := &cgroups{owner: cgroupPrefix + "1-2", write: f.write}
 	if err := g.enable(filepath.Join(f.root, unit)); err != nil {
 		t.Fatal(err)
 	}
 	self := strconv.Itoa(os.Getpid())
-	want := []string{unit[1:] + "/" + serviceGroup + "/cgroup.procs " + self, unit[1:] + "/cgroup.subtree_control +memory +pids"}
+	want := []string{unit[1:] + "/" + serviceCgroup + "/cgroup.procs " + self, unit[1:] + "/cgroup.subtree_control +memory +pids"}
 	if diff := cmp.Diff(want, f.wrote); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if got := f.read(unit + "/" + serviceGroup + "/cgroup.procs"); got != self {
+	if got := f.read(unit + "/" + serviceCgroup + "/cgroup.procs"); got != self {
 		t.Errorf("the service's cgroup holds %q", got)
 	}
 	f.wrote = nil
@@ -147,7 +147,7 @@ func TestDelegated(t *testing.T) {
 	}
 
 	g.version, g.folders = 2, []string{filepath.Join(f.root, unit)}
-	c, err := g.make(Limits{Memory: 1 << 30, Processes: 10})
+	c, err := g.create(Limits{Memory: 1 << 30, Processes: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestDelegated(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, err := filepath.Rel(f.root, c.folders[0])
-	if err != nil || !strings.HasPrefix(name, unit[1:]+"/"+groupPrefix+"1-2-") {
+	if err != nil || !strings.HasPrefix(name, unit[1:]+"/"+cgroupPrefix+"1-2-") {
 		t.Fatalf("the cgroup is %s, %v", name, err)
 	}
 	for file, want := range map[string]string{
@@ -171,11 +171,11 @@ func TestDelegated(t *testing.T) {
 		"low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\noom_group_kill 0\n": {true, false}, // a limit above
 	} {
 		f.file(filepath.Join(f.root, name, "memory.events"), events)
-		if ended, own := c.killed(); ended != want[0] || own != want[1] {
-			t.Errorf("%q: killed %t, for its own limit %t", events, ended, own)
+		if killed, own := c.oomKilled(); killed != want[0] || own != want[1] {
+			t.Errorf("%q: killed %t, for its own limit %t", events, killed, own)
 		}
 	}
-	g.empty(c.folders[0])
+	g.killAll(c.folders[0])
 	if got := f.read(name + "/cgroup.procs"); got != "" {
 		t.Errorf("%q is left in the cgroup", got)
 	}
@@ -190,7 +190,7 @@ func exists(p string) bool {
 	return err == nil
 }
 
-// TestNotDelegated wants the service back where it was, and what to do.
+// TestNotDelegated checks that the service moves back, and the hint.
 func TestNotDelegated(t *testing.T) {
 	tests := []struct {
 		name, controllers string
@@ -200,19 +200,19 @@ func TestNotDelegated(t *testing.T) {
 	}{
 		{"others are there", "memory pids", []int{1, os.Getpid()}, nil, "other processes share"},
 		{"no controllers", "cpu", []int{os.Getpid()}, nil, "no controllers"},
-		{"may not move", "memory pids", []int{os.Getpid()}, map[string]error{"cgroup.procs": os.ErrPermission}, "may not make"},
-		{"read-only", "memory pids", []int{os.Getpid()}, map[string]error{"subtree_control": syscall.EROFS}, "may not make"},
-		{"no limit", "memory pids", []int{os.Getpid()}, map[string]error{"memory.max": syscall.EINVAL}, "cannot be made"},
+		{"may not move", "memory pids", []int{os.Getpid()}, map[string]error{"cgroup.procs": os.ErrPermission}, "may not create"},
+		{"read-only", "memory pids", []int{os.Getpid()}, map[string]error{"subtree_control": syscall.EROFS}, "may not create"},
+		{"no limit", "memory pids", []int{os.Getpid()}, map[string]error{"memory.max": syscall.EINVAL}, "cannot be created"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFakeTree(t, test.controllers, unit, test.processes...)
 			f.refuse = test.refuse
-			g := findGroups(f.proc, f.write)
+			g := detectCgroups(f.proc, f.write)
 			if g.version != 0 || g.folders != nil || !strings.Contains(g.missing, test.says) || !strings.Contains(g.missing, "Delegate=") {
 				t.Errorf("version %d, folders %q, missing %q", g.version, g.folders, g.missing)
 			}
-			if c, err := g.make(Limits{}); c != nil || err != nil {
+			if c, err := g.create(Limits{}); c != nil || err != nil {
 				t.Errorf("made %v, %v", c, err)
 			}
 			self := strconv.Itoa(os.Getpid())
@@ -223,9 +223,9 @@ func TestNotDelegated(t *testing.T) {
 	}
 }
 
-// TestOwnFolder reads what the kernel writes about this process.
-func TestOwnFolder(t *testing.T) {
-	tests := []struct{ name, cgroup, mounts, second, memory string }{
+// TestCgroupDir parses /proc/self/cgroup and mountinfo.
+func TestCgroupDir(t *testing.T) {
+	tests := []struct{ name, cgroup, mounts, v2, memory string }{
 		{"v2", "0::/a/b\n", "1 2 0:3 / /c rw - cgroup2 cgroup2 rw\n", "/c/a/b", ""},
 		{"v2, root of a namespace", "0::/\n", "1 2 0:3 / /c rw - cgroup2 cgroup2 rw\n", "/c", ""},
 		{"v2, outside of the namespace", "0::/../x\n", "1 2 0:3 / /c rw - cgroup2 cgroup2 rw\n", "", ""},
@@ -239,28 +239,28 @@ func TestOwnFolder(t *testing.T) {
 			f := newFakeTree(t, "", "/")
 			f.file(filepath.Join(f.proc, "self", "cgroup"), test.cgroup)
 			f.file(filepath.Join(f.proc, "self", "mountinfo"), test.mounts)
-			if got := ownGroup2(f.proc); got != test.second {
-				t.Errorf("v2: got %q, want %q", got, test.second)
+			if got := cgroupDirV2(f.proc); got != test.v2 {
+				t.Errorf("v2: got %q, want %q", got, test.v2)
 			}
-			if got := ownGroup1(f.proc, "memory"); got != test.memory {
+			if got := cgroupDirV1(f.proc, "memory"); got != test.memory {
 				t.Errorf("v1: got %q, want %q", got, test.memory)
 			}
 		})
 	}
 }
 
-// TestSweep removes what killed services left, and no one else's.
+// TestSweep removes the cgroups of killed services, and no others.
 func TestSweep(t *testing.T) {
 	f := newFakeTree(t, "memory pids", unit)
 	other := 4712
 	f.file(f.stat(other), statOf("99"))
-	g := &groups{version: 2, folders: []string{filepath.Join(f.root, unit)}, write: f.write}
+	g := &cgroups{version: 2, folders: []string{filepath.Join(f.root, unit)}, write: f.write}
 	for name, left := range map[string]bool{
-		groupPrefix + ownName(f.proc, os.Getpid()) + "-1": true,
-		groupPrefix + "4712-99-3":                         true,
-		groupPrefix + "4712-98-3":                         false, // the number was given again
-		groupPrefix + "5000-1-1":                          false,
-		"user.slice":                                      true,
+		cgroupPrefix + fmt.Sprintf("%d-4711-1", os.Getpid()): true,
+		cgroupPrefix + "4712-99-3":                           true,
+		cgroupPrefix + "4712-98-3":                           false, // the PID was reused
+		cgroupPrefix + "5000-1-1":                            false,
+		"user.slice":                                         true,
 	} {
 		folder := filepath.Join(f.root, unit, name)
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -272,25 +272,26 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// ownGroups returns where this machine lets the test make cgroups.
-func ownGroups(t *testing.T) *groups {
+// realCgroups skips the test where it may not create cgroups.
+func realCgroups(t *testing.T) *cgroups {
 	t.Helper()
-	g := findGroups("/proc", writeFile)
+	g := detectCgroups("/proc", writeFile)
 	if g.version == 0 {
-		t.Skip("needs a machine that lets this user make cgroups: " + g.missing)
+		t.Skip("needs a machine that lets this user create cgroups: " + g.missing)
 	}
 	return g
 }
 
-// TestCgroup wants processes and memory held by the kernel, and nothing left.
+// TestCgroup checks that the kernel enforces the limits on memory and processes,
+// and that nothing is left.
 func TestCgroup(t *testing.T) {
-	g := ownGroups(t)
-	c, err := g.make(Limits{Memory: 32 << 20, Processes: 8})
+	g := realCgroups(t)
+	c, err := g.create(Limits{Memory: 32 << 20, Processes: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.remove()
-	// It begins when it is in the cgroup, and looks for the end of an endless line.
+	// It waits until it is in the cgroup, and then reads an endless line into memory.
 	cmd := exec.Command("sh", "-c", "read -r go; exec tail /dev/zero")
 	start, err := cmd.StdinPipe()
 	if err != nil {
@@ -302,8 +303,8 @@ func TestCgroup(t *testing.T) {
 	if err := c.add(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if ended, own := c.killed(); ended || own {
-		t.Errorf("killed %t, for its own limit %t, before it began", ended, own)
+	if killed, own := c.oomKilled(); killed || own {
+		t.Errorf("killed %t, for its own limit %t, before it began", killed, own)
 	}
 	if _, err := start.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
@@ -311,8 +312,8 @@ func TestCgroup(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("tail of an endless file ended by itself")
 	}
-	if ended, own := c.killed(); !ended || !own {
-		t.Errorf("killed %t, for its own limit %t", ended, own)
+	if killed, own := c.oomKilled(); !killed || !own {
+		t.Errorf("killed %t, for its own limit %t", killed, own)
 	}
 	sleeping := exec.Command("sleep", "60")
 	if err := sleeping.Start(); err != nil {
@@ -325,7 +326,7 @@ func TestCgroup(t *testing.T) {
 	go func() { waited <- sleeping.Wait() }()
 	c.remove()
 	if err := <-waited; err == nil {
-		t.Error("what was left in the cgroup was not ended")
+		t.Error("a process in the cgroup was not killed")
 	}
 	for _, folder := range c.folders {
 		if exists(folder) {
@@ -334,24 +335,24 @@ func TestCgroup(t *testing.T) {
 	}
 }
 
-// TestSweepReal wants the cgroup gone of a process that is.
+// TestSweepReal is TestSweep with the kernel.
 func TestSweepReal(t *testing.T) {
-	g := ownGroups(t)
-	left := &groups{version: g.version, folders: g.folders, owner: groupPrefix + "999999999-1", write: writeFile}
-	c, err := left.make(Limits{}.WithDefaults())
+	g := realCgroups(t)
+	left := &cgroups{version: g.version, folders: g.folders, owner: cgroupPrefix + "999999999-1", write: writeFile}
+	c, err := left.create(Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := g.make(Limits{}.WithDefaults())
+	mine, err := g.create(Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer mine.remove()
-	ownGroups(t)
+	realCgroups(t)
 	if exists(c.folders[0]) {
-		t.Error("the cgroup of a process that is gone is left")
+		t.Error("the cgroup of a dead process is left")
 	}
 	if !exists(mine.folders[0]) {
-		t.Error("the cgroup of a process that runs is gone")
+		t.Error("the cgroup of a running process was removed")
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// probe prints what a program finds itself restricted by.
+// probe is a script that prints the restrictions it runs under.
 const probe = `grep -E '^(NoNewPrivs|Seccomp|CapBnd):' /proc/self/status
 echo "interfaces: $(tail -n +3 /proc/self/net/dev | cut -d: -f1 | tr -d ' ' | tr '\n' ' ')"
 echo "processes: $(grep '^Max processes' /proc/self/limits)"
 if echo 0 2>/dev/null >/proc/self/oom_score_adj || ! grep -qx 1000 /proc/self/oom_score_adj; then echo preferred; fi
 if touch /usr/probe 2>/dev/null || touch /etc/probe 2>/dev/null; then echo writable; fi`
 
-// Check runs a program that looks around.
+// Check runs the probe in the sandbox.
 func (b *bubblewrap) Check(ctx context.Context) (_ Report, err error) {
 	program, err := b.find()
 	if err != nil {
@@ -33,29 +34,32 @@ func (b *bubblewrap) Check(ctx context.Context) (_ Report, err error) {
 	if err != nil {
 		return report, err
 	}
-	report.judge(string(result.Stdout.Tail), processes)
-	report.judgeGroups(b.groups)
+	report.addProbe(string(result.Stdout.Tail), processes)
+	report.addCgroups(b.cgroups)
 	return report, nil
 }
 
-// judgeGroups says who keeps the limits of a whole program.
-func (r *Report) judgeGroups(g *groups) {
-	r.InForce = append(r.InForce, "limits on time, file size and the memory of each process, kept by the kernel")
-	r.Missing = append(r.Missing, "the kernel does not keep the limits on processor time and disk: the service looks every 50 and 250 ms")
+// addCgroups reports what enforces the limits of a whole program.
+func (r *Report) addCgroups(g *cgroups) {
+	r.InForce = append(r.InForce,
+		"limits on time, file size and the memory of each process, enforced by the kernel")
+	r.Missing = append(r.Missing,
+		"the kernel does not enforce the limits on processor time and disk: the service checks them every 50 and 250 ms")
 	if g.version == 0 {
-		r.Missing = append(r.Missing, "no cgroup, as this process was started: the limit on memory is kept by rlimits and a watch. "+
-			"To let the kernel keep it: "+g.missing)
+		r.Missing = append(r.Missing,
+			"no cgroup, as this process was started: the limit on memory is enforced by rlimits and a monitor. "+
+				"To let the kernel enforce it: "+g.missing)
 		return
 	}
-	r.InForce = append(r.InForce, fmt.Sprintf("limit on the memory of a whole program, what the kernel holds for it included, "+
-		"kept by cgroup v%d", g.version))
+	r.InForce = append(r.InForce, fmt.Sprintf(
+		"limit on the memory of a whole program, including what the kernel holds for it, enforced by cgroup v%d", g.version))
 	if g.version == 2 || len(g.folders) > 1 {
-		r.InForce = append(r.InForce, fmt.Sprintf("limit on processes, kept by cgroup v%d", g.version))
+		r.InForce = append(r.InForce, fmt.Sprintf("limit on processes, enforced by cgroup v%d", g.version))
 	}
 }
 
-// judge turns the probe's output into sentences.
-func (r *Report) judge(found string, processes int) {
+// addProbe reports what the probe's output shows.
+func (r *Report) addProbe(found string, processes int) {
 	say := func(ok bool, inForce, missing string) {
 		if ok {
 			r.InForce = append(r.InForce, inForce)
@@ -63,13 +67,16 @@ func (r *Report) judge(found string, processes int) {
 		}
 		r.Missing = append(r.Missing, missing)
 	}
-	has := func(text string) bool { return strings.Contains(found, text) }
-	say(has("interfaces: lo \n"), "own network with nothing in it", "the network is not closed")
+	has := func(line string) bool { return strings.Contains(found, line) }
+	say(has("interfaces: lo \n"), "network namespace without interfaces", "programs can reach the network")
 	say(!has("writable"), "read-only system", "programs can write to the system")
-	say(has("CapBnd:\t0000000000000000"), "own user, process, ipc, host name and cgroup namespaces, no capabilities", "programs keep capabilities")
+	say(has("CapBnd:\t0000000000000000"),
+		"user, PID, IPC, UTS and cgroup namespaces, no capabilities", "programs keep capabilities")
 	say(has("NoNewPrivs:\t1"), "no new privileges", "programs can gain privileges")
-	say(has("Seccomp:\t2"), "filter of system calls", "no filter of system calls on this architecture")
-	say(!has("preferred"), "ended first when memory runs out", "programs can have others ended first when memory runs out")
-	say(strings.Contains(strings.Join(strings.Fields(found), " "), fmt.Sprintf("Max processes %d", processes)), "limit on processes, kept by an rlimit",
-		"the kernel is older than 5.14: the limit on processes of one sandbox is not kept by an rlimit")
+	say(has("Seccomp:\t2"), "seccomp filter of system calls", "no seccomp filter of system calls on this architecture")
+	say(!has("preferred"), "killed first when memory runs out (oom_score_adj)",
+		"programs can lower their oom_score_adj, so that others are killed first when memory runs out")
+	limited := strings.Contains(text.OneLine(found), fmt.Sprintf("Max processes %d", processes))
+	say(limited, "limit on processes, enforced by an rlimit",
+		"the kernel is older than 5.14: the limit on processes of one sandbox is not enforced by an rlimit")
 }

@@ -15,27 +15,28 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// maxDepth is how deep folders may be nested. Nobody needs more, and what is
-// much deeper is made to break whoever walks it.
+// maxDepth is how deep folders may be nested. A much deeper tree is an attack on
+// the code that walks it.
 const maxDepth = 100
 
 const (
-	// diskInterval is the least time between two looks at the disk.
+	// diskInterval is the least time between two checks of the disk limit.
 	diskInterval = 250 * time.Millisecond
-	// leastSpace is what a disk has that is not full.
-	leastSpace = 1 << 20
-	// diskShare is how many times longer than a look the pause after it is.
-	diskShare = 10
+	// minFreeSpace is the free space below which a disk counts as full.
+	minFreeSpace = 1 << 20
+	// diskPauseFactor is how many times longer than a check the pause after it
+	// is, so that checks of large trees take at most a tenth of the time.
+	diskPauseFactor = 10
 )
 
-// errOver ends a walk that has seen enough.
-var errOver = errors.New("over a limit")
+// errOverLimit ends a walk that has exceeded a limit.
+var errOverLimit = errors.New("over a limit")
 
-// usage adds up what is in a folder. It returns errOver as soon as it is more
-// than the limits allow. Files may come and go meanwhile.
+// usage adds up the files in a folder. It returns errOverLimit as soon as they
+// exceed a limit. Files may be created and deleted meanwhile.
 func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, err error) {
 	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // see openFor
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // see withAccess
 		root, err = os.OpenRoot(dir)
 	}
 	if err != nil {
@@ -46,21 +47,21 @@ func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, er
 	var count fs.WalkDirFunc
 	count = func(p string, d fs.DirEntry, err error) error {
 		if files++; files > maxFiles || strings.Count(p, "/") > maxDepth {
-			return errOver
+			return errOverLimit
 		}
 		if errors.Is(err, fs.ErrPermission) && !opened[p] {
 			opened[p] = true
-			return openFor(root, p, func() error { return fs.WalkDir(root.FS(), p, count) })
+			return withAccess(root, p, func() error { return fs.WalkDir(root.FS(), p, count) })
 		}
-		if err != nil { // gone, or not the program's
+		if err != nil { // deleted meanwhile, or not the program's
 			return nil //nolint:nilerr // see above
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // gone
+			return nil //nolint:nilerr // deleted meanwhile
 		}
 		if bytes += allocated(info); bytes > maxBytes {
-			return errOver
+			return errOverLimit
 		}
 		return nil
 	}
@@ -68,27 +69,29 @@ func usage(dir string, maxBytes int64, maxFiles int) (bytes int64, files int, er
 	return bytes, files, err
 }
 
-// openFor opens a folder for a moment that a program has closed: what is in it
-// counts. A service that is not root runs programs as its own user, who may.
-func openFor(root *os.Root, p string, look func() error) error {
+// withAccess calls walk while a folder is readable whose permissions a program
+// has removed: its files count. A service that is not root runs programs as its
+// own user, who owns the folder and may change them.
+func withAccess(root *os.Root, p string, walk func() error) error {
 	info, err := root.Lstat(p)
 	if err != nil || !info.IsDir() || root.Chmod(p, info.Mode().Perm()|0o700) != nil {
-		return nil //nolint:nilerr // gone, or not the program's
+		return nil //nolint:nilerr // deleted meanwhile, or not the program's
 	}
-	err = look()
-	_ = root.Chmod(p, info.Mode().Perm()) // it may be gone
+	err = walk()
+	_ = root.Chmod(p, info.Mode().Perm()) // it may be deleted meanwhile
 	return err
 }
 
-// mountsOver reports whether the writable mounts hold too much together.
-func mountsOver(mounts []Mount, l Limits) bool {
+// exceedsDisk reports whether the writable mounts together exceed the limits on
+// bytes and files.
+func exceedsDisk(mounts []Mount, l Limits) bool {
 	bytes, files := l.Disk, l.Files
 	for _, m := range mounts {
-		if !m.Writable || isPart(m, mounts) {
+		if !m.Writable || isNested(m, mounts) {
 			continue
 		}
 		b, f, err := usage(m.Source, bytes, files)
-		if errors.Is(err, errOver) {
+		if errors.Is(err, errOverLimit) {
 			return true
 		}
 		bytes, files = bytes-b, files-f
@@ -96,38 +99,40 @@ func mountsOver(mounts []Mount, l Limits) bool {
 	return false
 }
 
-// checkSpace returns an Unavailable error if a program failed where the machine
-// had no room left for it, which the program may have met without telling.
+// checkSpace returns an Unavailable error if a program failed while the disk was
+// full: that may be the cause, and then says nothing about the program.
 func checkSpace(r Result, mounts []Mount) error {
 	if r.ExitCode == 0 || r.Exceeded != "" {
 		return nil
 	}
 	for _, m := range mounts {
-		if m.Writable && freeSpace(m.Source) < leastSpace {
-			return fault.New(fault.Unavailable, "the disk is full on which the programs of eval cases work; make room, or set --sandbox-scratch")
+		if m.Writable && freeSpace(m.Source) < minFreeSpace {
+			return fault.New(fault.Unavailable,
+				"the disk is full on which the programs of eval cases work; make room, or set --sandbox-scratch")
 		}
 	}
 	return nil
 }
 
-// isPart reports whether another mount holds all that this one does.
-func isPart(m Mount, mounts []Mount) bool {
+// isNested reports whether another writable mount contains this one, so that its
+// files must not be counted twice.
+func isNested(m Mount, mounts []Mount) bool {
 	return slices.ContainsFunc(mounts, func(other Mount) bool {
-		if other.Source == m.Source { // one of them counts
+		if other.Source == m.Source { // the first of them counts
 			return other.Target < m.Target && other.Writable
 		}
 		return other.Writable && within(m.Source, other.Source)
 	})
 }
 
-// firstUser is the first of the users that programs of a service run as that
-// runs as root itself, far from those that systems and container engines give out.
+// firstUser is the first user ID that programs run as if the service runs as
+// root, far from the ranges that systems and container engines use.
 const firstUser = 2_000_000_000
 
-// handOver gives the writable folders to the user that a program runs as.
-func handOver(mounts []Mount, user int) error {
+// chownMounts gives the writable folders to the user that a program runs as.
+func chownMounts(mounts []Mount, user int) error {
 	for _, m := range mounts {
-		if !m.Writable || isPart(m, mounts) {
+		if !m.Writable || isNested(m, mounts) {
 			continue
 		}
 		if err := chown(m.Source, user); err != nil {
@@ -155,8 +160,8 @@ func chown(dir string, user int) (err error) {
 }
 
 // Remove deletes a folder that a program may have written to. Unlike
-// os.RemoveAll it opens a few files only, however deep the program has nested
-// its folders, and it deletes what the program has taken its own rights from.
+// os.RemoveAll it needs few file descriptors, however deep the program has
+// nested its folders, and it deletes folders without permissions.
 func Remove(dir string) (err error) {
 	err = os.Chmod(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,31 +175,31 @@ func Remove(dir string) (err error) {
 	return errors.Join(err, root.Close(), os.Remove(dir))
 }
 
-// Empty deletes what is in a folder; see Remove.
+// Empty deletes the content of a folder; see Remove.
 func Empty(root *os.Root) error {
-	e := emptying{root: root}
+	r := remover{root: root}
 	for {
-		names, err := e.list(".")
+		names, err := r.list(".")
 		if err != nil || len(names) == 0 {
 			return err
 		}
 		for _, name := range names {
-			if err := e.remove(name); err != nil {
+			if err := r.remove(name); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// An emptying flattens a folder while it deletes it: a folder in a folder is
-// moved to the top, and its turn comes later.
-type emptying struct {
+// A remover flattens a folder while it deletes it: subfolders are moved to the
+// root and deleted later, so that paths never get long.
+type remover struct {
 	root  *os.Root
 	moved int
 }
 
-// remove deletes one member of the root, and moves the folders in it to the root.
-func (e *emptying) remove(name string) error {
+// remove deletes one entry of the root, and moves its subfolders to the root.
+func (e *remover) remove(name string) error {
 	info, err := e.root.Lstat(name)
 	if err != nil {
 		return err
@@ -214,15 +219,15 @@ func (e *emptying) remove(name string) error {
 			return e.root.Remove(name)
 		}
 		for _, member := range members {
-			if err := e.lift(filepath.Join(name, member)); err != nil {
+			if err := e.moveUp(filepath.Join(name, member)); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// lift deletes a file, or moves a folder to the root.
-func (e *emptying) lift(p string) error {
+// moveUp deletes a file, or moves a folder to the root.
+func (e *remover) moveUp(p string) error {
 	info, err := e.root.Lstat(p)
 	if err != nil {
 		return err
@@ -242,8 +247,8 @@ func (e *emptying) lift(p string) error {
 	}
 }
 
-// list names up to a thousand members of a folder.
-func (e *emptying) list(dir string) ([]string, error) {
+// list returns the names of up to a thousand entries of a folder.
+func (e *remover) list(dir string) ([]string, error) {
 	f, err := e.root.Open(dir)
 	if err != nil {
 		return nil, err

@@ -17,13 +17,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// docker runs programs in containers, through the command line of the engine
-// or of one that takes the same arguments.
+// docker runs programs in containers, with the command line of Docker or a
+// compatible engine.
 type docker struct{ program, image string }
 
 func (d *docker) Binds() bool { return true }
 
-// engineFailed is the status of docker run when there was no container.
+// engineFailed is the exit status of docker run if it started no container.
 const engineFailed = 125
 
 func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
@@ -43,13 +43,14 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	user := os.Geteuid()
 	if user <= 0 {
 		user = firstUser
-		if err := handOver(spec.Mounts, user); err != nil {
+		if err := chownMounts(spec.Mounts, user); err != nil {
 			return Result{}, err
 		}
 	}
 	began := time.Now()
-	cmd := exec.Command(program, d.arguments(spec, name, user)...) //nolint:noctx // the container, not its client, is ended: see attend
-	result, err := attend(ctx, cmd, spec, hold{
+	// runCommand ends the container, not its client, when ctx ends.
+	cmd := exec.Command(program, d.arguments(spec, name, user)...) //nolint:noctx // see above
+	result, err := runCommand(ctx, cmd, spec, stopper{
 		terminate: func() { _ = command(program, "kill", "--signal", "TERM", name).Run() }, // it may have ended
 		kill:      func() { _ = command(program, "rm", "--force", name).Run() },
 	})
@@ -59,20 +60,23 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	switch result.ExitCode {
 	case engineFailed:
 		// A program can end with this status, too, once it was started.
-		if !happened(program, name, "start", began) {
-			return Result{}, fault.New(fault.Unavailable, "docker did not start the sandbox: %s", bytes.TrimSpace(result.Stderr.Tail))
+		if !hadEvent(program, name, "start", began) {
+			return Result{}, fault.New(fault.Unavailable,
+				"docker did not start the sandbox: %s", bytes.TrimSpace(result.Stderr.Tail))
 		}
 	case 128 + int(syscall.SIGKILL):
-		if happened(program, name, "oom", began) {
+		if hadEvent(program, name, "oom", began) {
 			result.Exceeded = MemoryLimit
 		}
 	}
 	return result, nil
 }
 
-// happened asks the engine whether it did something with a container.
-func happened(program, name, event string, since time.Time) bool {
-	output, err := command(program, "events", "--since", fmt.Sprint(since.Unix()-1), "--until", fmt.Sprint(time.Now().Unix()+1),
+// hadEvent reports whether the engine has logged an event of a container, e.g.
+// "oom".
+func hadEvent(program, name, event string, since time.Time) bool {
+	output, err := command(program, "events",
+		"--since", fmt.Sprint(since.Unix()-1), "--until", fmt.Sprint(time.Now().Unix()+1),
 		"--filter", "container="+name, "--filter", "event="+event, "--format", "{{.Status}}").Output()
 	return err == nil && strings.Contains(string(output), event)
 }
@@ -84,15 +88,16 @@ func (d *docker) find() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fault.New(fault.Unavailable, "there is no docker on this machine; install it, or bubblewrap and set --sandbox bubblewrap").Because(err)
+		return "", fault.New(fault.Unavailable,
+			"there is no docker on this machine; install it, or bubblewrap and set --sandbox bubblewrap").Because(err)
 	}
 	return path, nil
 }
 
-// command is a call of the engine that nothing waits for longer than the backstop.
+// command is a call of the engine, limited to stopTimeout.
 func command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...) //nolint:noctx // it cleans up after a context that has ended
-	cmd.WaitDelay = backstop
+	cmd.WaitDelay = stopTimeout
 	return cmd
 }
 
@@ -109,7 +114,8 @@ func (d *docker) arguments(spec Spec, name string, user int) []string {
 	}
 	for _, dir := range []string{temporary, home} {
 		if !slices.ContainsFunc(spec.Mounts, func(m Mount) bool { return within(dir, m.Target) }) {
-			args = append(args, "--tmpfs", fmt.Sprintf("%s:rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", dir, l.scratch(), l.Files))
+			args = append(args, "--tmpfs", fmt.Sprintf(
+				"%s:rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", dir, l.scratch(), l.Files))
 		}
 	}
 	for _, m := range spec.Mounts {
@@ -146,7 +152,10 @@ func (d *docker) Check(ctx context.Context) (Report, error) {
 	}
 	report := Report{
 		Driver: Docker, Version: strings.TrimSpace(string(version)),
-		InForce: []string{"no network", "read-only system", "limits on memory, processes, disk, and the processor time of each process"},
+		InForce: []string{
+			"no network", "read-only system",
+			"limits on memory, processes, disk, and the processor time of each process",
+		},
 	}
 	_, err = d.Run(ctx, Spec{Argv: []string{"true"}})
 	return report, err

@@ -21,7 +21,7 @@ func dockerWith(t *testing.T, text string) sandbox.Sandbox {
 	return s
 }
 
-// TestDockerArguments looks at what the engine is told: the tests have none.
+// TestDockerArguments checks the arguments of the engine: tests have no engine.
 func TestDockerArguments(t *testing.T) {
 	s := dockerWith(t, `[ "$1" = rm ] || printf '%s\n' "$@"`)
 	in, out := sandboxtest.Folder(t), sandboxtest.Folder(t)

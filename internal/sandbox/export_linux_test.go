@@ -1,9 +1,9 @@
 package sandbox
 
-// WithoutCgroups returns the default sandbox as on a machine that lets the
-// service make none.
+// WithoutCgroups returns the default sandbox as on a machine where the service
+// may not create cgroups.
 func WithoutCgroups() Sandbox {
 	b := newBubblewrap(Options{})
-	b.groups = &groups{missing: "the test has none"}
+	b.cgroups = &cgroups{missing: "the test has none"}
 	return b
 }

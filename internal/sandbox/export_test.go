@@ -1,6 +1,6 @@
 package sandbox
 
-// NewTail lets tests write to what keeps the end of a stream.
+// NewTail exports tail.
 func NewTail(limit int) interface {
 	Write([]byte) (int, error)
 	Output() Output

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An initProcess is the first process of a sandbox, held in a way that cannot
-// come to mean another process.
+// An initProcess is PID 1 of the sandbox's PID namespace. When it ends, the
+// kernel kills all other processes in it. A pidfd refers to it, which unlike a
+// PID is never reused.
 type initProcess struct{ pid, fd int }
 
-func openInit(pid int) (*initProcess, error) {
+func newInitProcess(pid int) (*initProcess, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox process: %w", err)
@@ -19,8 +20,9 @@ func openInit(pid int) (*initProcess, error) {
 	return &initProcess{pid: pid, fd: fd}, nil
 }
 
-// terminate asks the program to end, and all it started that did not make a
-// session of its own. The first process leads their group, and ignores the signal.
+// terminate sends SIGTERM to the process group of the program. Processes that
+// made a session of their own do not get it, and PID 1, the group's leader,
+// ignores it.
 func (i *initProcess) terminate() error {
 	if err := unix.PidfdSendSignal(i.fd, 0, nil, 0); err != nil {
 		return err
@@ -28,15 +30,15 @@ func (i *initProcess) terminate() error {
 	return unix.Kill(-i.pid, unix.SIGTERM)
 }
 
-// kill ends everything in the sandbox.
+// kill kills everything in the sandbox.
 func (i *initProcess) kill() {
 	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // it may have ended
 }
 
-// killAndWait returns when nothing is left in the sandbox.
+// killAndWait kills everything in the sandbox and waits until it has ended.
 func (i *initProcess) killAndWait() error {
 	i.kill()
-	until := time.Now().Add(backstop)
+	until := time.Now().Add(stopTimeout)
 	for time.Now().Before(until) {
 		fds := []unix.PollFd{{Fd: int32(i.fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(time.Until(until).Milliseconds())+1)

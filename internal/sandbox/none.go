@@ -9,14 +9,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// none runs programs with the rights of the service. All it does for them is
-// to clear the environment, set the limits that a process can set for itself,
-// keep the time, and end the program's process group.
+// none runs programs with the rights of the service. It only clears the
+// environment, sets rlimits, enforces the wall clock timeout and the disk limit,
+// and kills the program's process group.
 type none struct{}
 
-// offer lets the kernel end the program before others should memory run out. The
-// program can take it back.
-const offer = "echo 1000 2>/dev/null >/proc/self/oom_score_adj; "
+// raiseOOMScore raises oom_score_adj, so that the OOM killer picks the program
+// first. The program can lower it again.
+const raiseOOMScore = "echo 1000 2>/dev/null >/proc/self/oom_score_adj; "
 
 func (none) Binds() bool { return false }
 
@@ -36,13 +36,13 @@ func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	defer func() { err = errors.Join(err, Remove(private)) }()
 	defaults := Environment()
 	defaults["HOME"], defaults["TMPDIR"] = private, private
-	argv := launch(offer+launcher(spec.Limits, 1024, false), spec.Argv)
+	argv := launch(raiseOOMScore+limitScript(spec.Limits, 1024, false), spec.Argv)
 	cmd := &exec.Cmd{Path: argv[0], Args: argv, Env: spec.environment(defaults), Dir: spec.Dir}
 	if cmd.Dir == "" {
 		cmd.Dir = private
 	}
-	ownGroup(cmd)
-	return attend(ctx, cmd, spec, hold{
+	newProcessGroup(cmd)
+	return runCommand(ctx, cmd, spec, stopper{
 		terminate: func() { _ = terminateGroup(cmd) }, // it may have ended
 		kill:      func() { _ = killGroup(cmd) },
 	})
@@ -50,9 +50,15 @@ func (n none) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 
 func (n none) Check(ctx context.Context) (Report, error) {
 	report := Report{
-		Driver:  None,
-		InForce: []string{"limits on time, file size, and the memory and processor time of each process", "cleared environment"},
-		Missing: []string{"foreign programs run with all rights of the service: they can read its data, reach the network and outlive their run"},
+		Driver: None,
+		InForce: []string{
+			"limits on time, file size, and the memory and processor time of each process",
+			"cleared environment",
+		},
+		Missing: []string{
+			"programs of eval cases run with all rights of the service: " +
+				"they can read its data, reach the network and outlive their run",
+		},
 	}
 	_, err := n.Run(ctx, Spec{Argv: []string{"true"}})
 	return report, err

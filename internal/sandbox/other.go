@@ -10,9 +10,9 @@ import (
 
 func allocated(info fs.FileInfo) int64 { return info.Size() }
 
-func freeSpace(string) int64 { return math.MaxInt64 } // nothing can be said
+func freeSpace(string) int64 { return math.MaxInt64 } // unknown
 
-func ownGroup(*exec.Cmd) {}
+func newProcessGroup(*exec.Cmd) {}
 
 func terminateGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 

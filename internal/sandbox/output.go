@@ -4,20 +4,20 @@ import "sync"
 
 // An Output is what a program wrote to one of its streams.
 type Output struct {
-	// Tail is the end of it.
+	// Tail is its last bytes, at most Limits.Output.
 	Tail []byte
-	// Discarded is how many bytes came before the tail and were not kept.
+	// Discarded is the number of bytes before the tail.
 	Discarded int64
 }
 
-// A tail keeps the last bytes written to it. It takes everything at once, so
-// that a program never waits for its output to be read.
+// A tail is a ring buffer that keeps the last bytes written to it. Write never
+// blocks, so a program never waits for its output to be read.
 type tail struct {
 	limit int
 
 	mu    sync.Mutex
 	buf   []byte // grows to limit, then is a ring
-	next  int    // where in a full buf the oldest byte stands
+	next  int    // index of the oldest byte in a full buf
 	total int64
 }
 

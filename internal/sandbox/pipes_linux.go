@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe has an end here and one that bwrap inherits.
+// A pipe has an end for the service and one that bwrap inherits.
 type pipe struct{ ours, theirs *os.File }
 
-// pipes connect the service with bwrap and the launcher in it.
+// pipes connect the service with bwrap (status) and the launch script in it
+// (start, ready).
 type pipes struct{ status, start, ready pipe }
 
 func openPipes() (p pipes, err error) {
@@ -33,14 +34,14 @@ func openPipes() (p pipes, err error) {
 
 func (p pipes) ours() []*os.File { return []*os.File{p.status.ours, p.start.ours, p.ready.ours} }
 
-// theirs are in the order of their descriptors in bwrap.
+// theirs are in the order of their file descriptors in bwrap.
 func (p pipes) theirs() []*os.File {
 	return []*os.File{p.status.theirs, p.start.theirs, p.ready.theirs}
 }
 
-// await says when the launcher has written; it says nothing, and ends, if the
-// launcher ends before.
-func await(ready *os.File) <-chan struct{} {
+// awaitReady returns a channel that gets a value when the launch script is
+// ready, and is closed without one if it ends before that.
+func awaitReady(ready *os.File) <-chan struct{} {
 	there := make(chan struct{}, 1)
 	go func() {
 		defer close(there)
@@ -52,7 +53,7 @@ func await(ready *os.File) <-chan struct{} {
 	return there
 }
 
-// memoryFile returns a file that is on no disk.
+// memoryFile returns a memfd: a file in memory.
 func memoryFile(content string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -71,18 +72,18 @@ func memoryFile(content string) (*os.File, error) {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close() // nothing was written that could be lost
+		_ = f.Close() // pipes and memfds: no write can be lost
 	}
 }
 
-// listen passes on what bwrap says.
-func listen(status *os.File) <-chan news {
-	all := make(chan news, 8) // more than it ever says
+// readStatus decodes the lines that bwrap writes to its status pipe.
+func readStatus(status *os.File) <-chan statusLine {
+	all := make(chan statusLine, 8) // more lines than bwrap writes
 	go func() {
 		defer close(all)
 		defer status.Close()
 		for lines := json.NewDecoder(status); ; {
-			var line news
+			var line statusLine
 			if lines.Decode(&line) != nil {
 				return
 			}
@@ -92,7 +93,8 @@ func listen(status *os.File) <-chan news {
 	return all
 }
 
-// wait ends what it returns when bwrap has ended and its output is read.
+// wait returns a channel that is closed when bwrap has ended and its output is
+// read.
 func wait(cmd *exec.Cmd) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {

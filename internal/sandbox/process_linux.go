@@ -17,62 +17,60 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// The descriptors that bwrap inherits beside the program's three.
+// The file descriptors that bwrap inherits besides the program's three.
 const (
 	argumentsFD = 3 + iota
 	statusFD
-	goFD
+	startFD
 	readyFD
-	firstFileFD // of written, and the filter after them
+	firstFileFD // of etcFiles, followed by the seccomp filter
 )
 
-// held waits, outside of the sandbox, until it is in its cgroup, and becomes
-// bwrap. All that bwrap does for the program counts as the program's.
-var held = fmt.Sprintf(`read -r go <&%d || exit 1; exec "$0" "$@"`, goFD)
+// waitForCgroup waits until the service has moved this process into its cgroup,
+// and executes bwrap. So bwrap's own memory counts against the program's limit.
+var waitForCgroup = fmt.Sprintf(`read -r go <&%d || exit 1; exec "$0" "$@"`, startFD)
 
-// handshake is what the launcher does first, inside: it says that it is there,
-// and goes on when it is told to. Whatever comes later is the program's doing,
-// whatever came before is bwrap's. If the service dies before bwrap has tied its
-// life to it, nobody tells it.
-var handshake = fmt.Sprintf("echo >&%[2]d; read -r go <&%[1]d || exit 1; exec %[1]d<&- %[2]d>&-; ", goFD, readyFD)
+// handshake is the beginning of the launch script, inside the sandbox: it
+// reports that it is ready, and waits for the service to start it. A failure
+// before that is one of bwrap, a failure after it one of the program. If the
+// service dies before bwrap has set its parent death signal, the read fails.
+var handshake = fmt.Sprintf("echo >&%[2]d; read -r go <&%[1]d || exit 1; exec %[1]d<&- %[2]d>&-; ", startFD, readyFD)
 
-// A process is a bwrap that was started, and what is in it.
+// A process is a running bwrap and the sandbox in it.
 type process struct {
 	cmd            *exec.Cmd
 	limits         Limits
 	stdout, stderr tail
 	started        time.Time
 
-	// news is what bwrap says of itself; it ends when bwrap does.
-	news     <-chan news
-	ready    <-chan struct{} // the launcher waits
-	start    *os.File        // for this
-	launched bool            // it was there
+	status   <-chan statusLine // closed when bwrap ends
+	ready    <-chan struct{}   // the launch script waits
+	start    *os.File          // for a line of this
+	launched bool              // the launch script was ready
 	ended    <-chan struct{}
 
-	// init is the first process in the sandbox, or nil while bwrap has not
-	// told it. When it ends, the kernel ends all others.
+	// init is nil until bwrap has reported its PID.
 	init *initProcess
 
-	// exitCode is the program's, or -1 while bwrap has not told it.
+	// exitCode is the program's, or -1 until bwrap has reported it.
 	exitCode int
 	exceeded Limit
 	grace    <-chan time.Time // from SIGTERM to SIGKILL
 	killed   bool
-	watch    *watch
+	monitor  *monitor
 }
 
-// news is a line of bwrap's --json-status-fd.
-type news struct {
+// statusLine is a line of bwrap's --json-status-fd.
+type statusLine struct {
 	ChildPID *int `json:"child-pid"`
 	ExitCode *int `json:"exit-code"`
 }
 
-// start runs bwrap. All it is told goes through a file, so that nobody who
-// lists the machine's processes sees the program's environment.
+// start runs bwrap. Its arguments are in a file, so that the program's
+// environment does not show in the machine's process list.
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
-	p = &process{limits: spec.Limits, exitCode: -1, watch: newWatch(spec)}
-	p.watch.others, p.watch.before = func() bool { return b.running.Load() > 1 }, readMachine()
+	p = &process{limits: spec.Limits, exitCode: -1, monitor: newMonitor(spec)}
+	p.monitor.others, p.monitor.before = func() bool { return b.running.Load() > 1 }, readMemInfo()
 	p.stdout.limit, p.stderr.limit = spec.Limits.Output, spec.Limits.Output
 	files, err := b.files(spec)
 	defer closeAll(files)
@@ -84,15 +82,15 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 	if err != nil {
 		return nil, err
 	}
-	if p.watch.group, err = b.groups.make(spec.Limits); err != nil {
+	if p.monitor.cgroup, err = b.cgroups.create(spec.Limits); err != nil {
 		closeAll(pipes.ours())
 		return nil, err
 	}
-	script := handshake + launcher(p.limits, p.openFiles(), countsProcesses(user))
-	args := []string{shell, "-c", held, program, "--args", fmt.Sprint(argumentsFD), "--"}
+	script := handshake + limitScript(p.limits, p.openFiles(), enforcesProcessLimit(user))
+	args := []string{shell, "-c", waitForCgroup, program, "--args", fmt.Sprint(argumentsFD), "--"}
 	p.cmd = &exec.Cmd{
 		Path: shell, Args: slices.Concat(args, launch(script, spec.Argv)),
-		Env: []string{"PATH=" + pathValue}, Dir: "/", Stdout: &p.stdout, Stderr: &p.stderr, WaitDelay: backstop,
+		Env: []string{"PATH=" + pathValue}, Dir: "/", Stdout: &p.stdout, Stderr: &p.stderr, WaitDelay: stopTimeout,
 		ExtraFiles:  slices.Concat(files[:1], pipes.theirs(), files[1:]),
 		SysProcAttr: &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL},
 	}
@@ -102,64 +100,63 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		closeAll(pipes.ours())
-		p.removeGroup()
+		p.removeCgroup()
 		return nil, err
 	}
-	p.news, p.start, p.ready, p.ended = listen(pipes.status.ours), pipes.start.ours, await(pipes.ready.ours), wait(p.cmd)
+	p.start, p.ended = pipes.start.ours, wait(p.cmd)
+	p.status, p.ready = readStatus(pipes.status.ours), awaitReady(pipes.ready.ours)
 	if err := p.confine(); err != nil {
 		p.kill()
 		<-p.ended
-		return nil, errors.Join(err, p.clean())
+		return nil, errors.Join(err, p.cleanUp())
 	}
 	return p, nil
 }
 
-// openFiles is how many a process of the program may have open. Where no cgroup
-// counts what the kernel holds behind them, it is as few as most can do with.
+// openFiles is the limit on open files of each process. It is lower where no
+// cgroup counts the memory that the kernel holds for sockets and pipes.
 func (p *process) openFiles() int {
-	if p.watch.group == nil {
+	if p.monitor.cgroup == nil {
 		return 256
 	}
 	return 1024
 }
 
-// confine puts bwrap under the limits that are set from outside, and lets it
-// begin. Of a service that has the capability for it (CAP_SYS_RESOURCE, as root),
-// the kernel does not let a program undo what it says here about its turn when
-// memory runs out.
+// confine enforces the limits that are set from outside (cgroup, oom_score_adj,
+// prlimit), and starts bwrap. If the service has CAP_SYS_RESOURCE, as root has,
+// the kernel does not let the program lower its oom_score_adj again.
 func (p *process) confine() error {
 	pid := p.cmd.Process.Pid
-	if p.watch.group != nil {
-		if err := p.watch.group.add(pid); err != nil {
+	if p.monitor.cgroup != nil {
+		if err := p.monitor.cgroup.add(pid); err != nil {
 			return err
 		}
 	}
-	// Check tells where this has no effect.
+	// The OOM killer picks the program first. Check reports where this fails.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0o600)
-	// Where there is no filter of system calls that refuses message queues.
+	// For architectures without a seccomp filter, which denies message queues.
 	_ = unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, &unix.Rlimit{}, nil)
-	_, _ = p.start.WriteString("\n") // if it is gone, its end tells
+	_, _ = p.start.WriteString("\n") // fails only if bwrap has ended
 	return nil
 }
 
-func (p *process) removeGroup() {
-	if p.watch.group != nil {
-		p.watch.group.remove()
+func (p *process) removeCgroup() {
+	if p.monitor.cgroup != nil {
+		p.monitor.cgroup.remove()
 	}
 }
 
-// files returns what bwrap reads: its arguments, then the settings and the filter.
+// files returns the files that bwrap reads: its arguments, etcFiles and the
+// seccomp filter.
 func (b *bubblewrap) files(spec Spec) (files []*os.File, err error) {
-	args := append(
-		b.arguments(spec, firstFileFD), "--json-status-fd", fmt.Sprint(statusFD),
-	)
+	args := append(b.arguments(spec, firstFileFD), "--json-status-fd", fmt.Sprint(statusFD))
 	var contents []string
-	for _, file := range written {
+	for _, file := range etcFiles {
 		contents = append(contents, file.content)
 	}
-	if rules := program().bytes(); len(rules) > 0 {
+	if filter := seccompFilter().bytes(); len(filter) > 0 {
 		args = append(args, "--seccomp", fmt.Sprint(firstFileFD+len(contents)))
-		contents = append(contents, string(rules))
+		contents = append(contents, string(filter))
 	}
 	contents = slices.Insert(contents, 0, strings.Join(args, "\x00")+"\x00")
 	for _, content := range contents {
@@ -172,9 +169,9 @@ func (b *bubblewrap) files(spec Spec) (files []*os.File, err error) {
 	return files, nil
 }
 
-// countsProcesses reports whether the kernel counts the processes of this run
-// apart from others: for a user of its own, or in a user namespace since Linux 5.14.
-func countsProcesses(user *syscall.Credential) bool {
+// enforcesProcessLimit reports whether RLIMIT_NPROC counts the processes of this
+// run only: for a user of its own, or per user namespace since Linux 5.14.
+func enforcesProcessLimit(user *syscall.Credential) bool {
 	if user != nil {
 		return true
 	}
@@ -189,26 +186,27 @@ func countsProcesses(user *syscall.Credential) bool {
 	return major > 5 || major == 5 && minor >= 14
 }
 
-// wait sees the program to its end and cleans up after it.
+// wait supervises the program until it ends, and cleans up after it.
 func (p *process) wait(ctx context.Context) (Result, error) {
 	cancelled := p.supervise(ctx)
-	if over := p.watch.killed(); over != "" && p.exceeded == "" {
+	if over := p.monitor.oomKilled(); over != "" && p.exceeded == "" {
 		p.exceeded = over
 	}
-	if err := p.clean(); err != nil {
+	if err := p.cleanUp(); err != nil {
 		return Result{}, err
 	}
 	if cancelled {
 		return Result{}, context.Cause(ctx)
 	}
 	if !p.launched {
-		return Result{}, explain(p.stderr.output().Tail)
+		return Result{}, startError(p.stderr.output().Tail)
 	}
 	if p.exceeded == machineLimit {
-		return Result{}, fault.New(fault.Unavailable, "the program was ended: the machine, or the service, ran out of memory while it ran; "+
-			"give it more, or run fewer programs at once")
+		return Result{}, fault.New(fault.Unavailable,
+			"the program was ended: the machine, or the service, ran out of memory while it ran; "+
+				"give it more, or run fewer programs at once")
 	}
-	if p.exceeded == "" && mountsOver(p.watch.mounts, p.limits) {
+	if p.exceeded == "" && exceedsDisk(p.monitor.mounts, p.limits) {
 		p.exceeded = DiskLimit
 	}
 	if p.exitCode < 0 {
@@ -216,14 +214,15 @@ func (p *process) wait(ctx context.Context) (Result, error) {
 	}
 	result := Result{
 		ExitCode: p.exitCode, Exceeded: p.exceeded, Stdout: p.stdout.output(), Stderr: p.stderr.output(),
-		Duration: time.Since(p.started), PeakMemory: p.watch.peak,
+		Duration: time.Since(p.started), PeakMemory: p.monitor.peak,
 	}
-	return result, checkSpace(result, p.watch.mounts)
+	return result, checkSpace(result, p.monitor.mounts)
 }
 
-// explain tells what bwrap said before it gave up. Only what it says by itself
-// is taken for a reason: paths in its messages are the case's.
-func explain(stderr []byte) error {
+// startError returns the error of a bwrap that did not start the program. Hints
+// depend on the beginning of its message only: the paths in it are chosen by the
+// eval case.
+func startError(stderr []byte) error {
 	text := strings.TrimSpace(string(stderr[:min(len(stderr), 500)]))
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(text, "bwrap: "+w) })
@@ -233,61 +232,63 @@ func explain(stderr []byte) error {
 	case text == "":
 		text = "bwrap ended without a word, or took too long"
 	case says("Can't find source path"):
-		hint = "; the unprivileged user that programs of root run as must be able to reach the folder"
+		hint = "; a service that runs as root runs programs as an unprivileged user, who must be able to reach the folder"
 	case says("setting up uid map", "setting up gid map", "No permissions to creat", "Creating new namespace failed",
 		"Can't create user namespace"):
-		hint = "; this machine must let ordinary users make user namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; in a container: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
+		hint = "; this machine must let ordinary users make user namespaces " +
+			"(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; " +
+			"in a container: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
 	}
 	return fault.New(fault.Unavailable, "the sandbox did not start: %s%s", text, hint)
 }
 
-// supervise returns when bwrap has ended. It reports whether the context ended first.
+// supervise enforces the limits until bwrap has ended. It reports whether the
+// context ended first.
 func (p *process) supervise(ctx context.Context) (cancelled bool) {
 	wall := time.NewTimer(p.limits.Wall)
 	defer wall.Stop()
-	look := time.NewTicker(watchInterval)
-	defer look.Stop()
+	check := time.NewTicker(monitorInterval)
+	defer check.Stop()
 	done := ctx.Done()
 	for {
 		select {
 		case <-p.ended:
 			return cancelled
-		case n, open := <-p.news:
+		case line, open := <-p.status:
 			if !open {
-				p.news = nil
+				p.status = nil
 				continue
 			}
-			p.hear(n)
-		case _, there := <-p.ready:
+			p.handleStatus(line)
+		case _, p.launched = <-p.ready:
 			p.ready = nil
-			p.launched = there
-			p.release()
+			p.startProgram()
 		case <-done:
 			cancelled, done = true, nil
 			p.kill()
 		case <-wall.C:
-			p.end(WallLimit)
+			p.stop(WallLimit)
 		case <-p.grace:
 			p.kill()
-		case <-look.C:
-			if over := p.watch.look(); over != "" {
-				p.end(over)
+		case <-check.C:
+			if over := p.monitor.check(); over != "" {
+				p.stop(over)
 			}
 		}
 	}
 }
 
-// hear takes notice of what bwrap says.
-func (p *process) hear(n news) {
-	if n.ExitCode != nil {
-		p.exitCode = *n.ExitCode
+// handleStatus handles a line of bwrap's status.
+func (p *process) handleStatus(line statusLine) {
+	if line.ExitCode != nil {
+		p.exitCode = *line.ExitCode
 	}
-	if n.ChildPID == nil {
+	if line.ChildPID == nil {
 		return
 	}
-	child, err := openInit(*n.ChildPID)
+	child, err := newInitProcess(*line.ChildPID)
 	if err != nil {
-		// Without a hold on it nothing may run.
+		// Without a pidfd it could not be killed safely.
 		_ = p.cmd.Process.Kill()
 		return
 	}
@@ -296,21 +297,22 @@ func (p *process) hear(n news) {
 		child.kill()
 		return
 	}
-	p.watch.begin(child.pid)
-	p.release()
+	p.monitor.begin(child.pid)
+	p.startProgram()
 }
 
-// release lets the program loose once it waits and can be held.
-func (p *process) release() {
+// startProgram starts the program once the launch script waits and can be
+// killed.
+func (p *process) startProgram() {
 	if p.init != nil && p.launched {
-		_, _ = p.start.WriteString("\n") // if bwrap is gone, its end tells
+		_, _ = p.start.WriteString("\n") // fails only if bwrap has ended
 	}
 }
 
-// end ends the program for passing a limit: with a signal first if only its
-// time is over, and at once if it is a danger to the machine, also when it is
-// being ended already.
-func (p *process) end(over Limit) {
+// stop ends the program for exceeding a limit: with SIGTERM and a grace period
+// if only its time is over, and with SIGKILL if it endangers the machine, also
+// during the grace period.
+func (p *process) stop(over Limit) {
 	first := p.exceeded == ""
 	if first {
 		p.exceeded = over
@@ -335,19 +337,19 @@ func (p *process) kill() {
 		p.init.kill()
 		return
 	}
-	_ = p.cmd.Process.Kill() // nothing was let loose yet
+	_ = p.cmd.Process.Kill() // the program was not started yet
 }
 
-// clean makes sure that nothing is left of the program. The status, and that the
-// launcher is there, may come in the same moment as the end.
-func (p *process) clean() error {
-	for p.news != nil {
-		n, open := <-p.news
+// cleanUp kills what is left of the program. It first drains the status and
+// ready pipes, whose last messages may arrive together with the end of bwrap.
+func (p *process) cleanUp() error {
+	for p.status != nil {
+		line, open := <-p.status
 		if !open {
 			break
 		}
-		if n.ExitCode != nil {
-			p.exitCode = *n.ExitCode
+		if line.ExitCode != nil {
+			p.exitCode = *line.ExitCode
 		}
 	}
 	closeAll([]*os.File{p.start})
@@ -356,11 +358,11 @@ func (p *process) clean() error {
 		err = p.init.killAndWait()
 		p.init.close()
 	}
-	p.removeGroup()
+	p.removeCgroup()
 	if p.ready != nil {
 		select {
 		case _, p.launched = <-p.ready:
-		case <-time.After(backstop):
+		case <-time.After(stopTimeout):
 		}
 	}
 	return err

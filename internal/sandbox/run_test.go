@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 )
 
-// unsafe returns the driver that protects nothing.
+// unsafe returns the driver none.
 func unsafe(t *testing.T) sandbox.Sandbox {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Options{Driver: sandbox.None, AllowNone: true})
@@ -29,7 +29,7 @@ func unsafe(t *testing.T) sandbox.Sandbox {
 	return s
 }
 
-// each runs a test on the drivers that this machine can have.
+// each runs a test with each driver that works on this machine.
 func each(t *testing.T, test func(*testing.T, sandbox.Sandbox)) {
 	t.Run("bubblewrap", func(t *testing.T) { test(t, sandboxtest.Bubblewrap(t)) })
 	t.Run("none", func(t *testing.T) { test(t, unsafe(t)) })
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunCannotStart wants the statuses of a shell, whatever the reason.
+// TestRunCannotStart expects the exit statuses of a shell.
 func TestRunCannotStart(t *testing.T) {
 	each(t, func(t *testing.T, s sandbox.Sandbox) {
 		for argv0, want := range map[string]int{"no-such-program": 127, "/no/such/program": 127, "/etc": 126} {
@@ -142,7 +142,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestRunUnavailable wants the way out in the message.
+// TestRunUnavailable expects a message that says what to do.
 func TestRunUnavailable(t *testing.T) {
 	s, err := sandbox.New(sandbox.Options{Program: "/no/such/bwrap"})
 	if err != nil {
@@ -157,8 +157,8 @@ func TestRunUnavailable(t *testing.T) {
 	}
 }
 
-// TestRunBroken wants what bwrap says when it cannot make a sandbox, as an
-// error and not as the status of the program.
+// TestRunBroken expects bwrap's own failure as an error, and not as the exit
+// status of the program.
 func TestRunBroken(t *testing.T) {
 	s, err := sandbox.New(sandbox.Options{Program: script(t, "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")})
 	if err != nil {
@@ -170,7 +170,7 @@ func TestRunBroken(t *testing.T) {
 	}
 }
 
-// TestRunWithoutFolder wants the same for what only bwrap finds out.
+// TestRunWithoutFolder expects the same for a missing mount.
 func TestRunWithoutFolder(t *testing.T) {
 	_, err := sandboxtest.Bubblewrap(t).Run(t.Context(), sandbox.Spec{Argv: []string{"true"}, Dir: "/no/such/folder"})
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "/no/such/folder") {
@@ -221,8 +221,9 @@ func TestRunCancelled(t *testing.T) {
 	})
 }
 
-// TestRunLetsGo wants that the output of what was left behind is not waited for.
-func TestRunLetsGo(t *testing.T) {
+// TestRunDoesNotWaitForOrphans checks that Run does not wait for the output of
+// processes that the program left behind.
+func TestRunDoesNotWaitForOrphans(t *testing.T) {
 	each(t, func(t *testing.T, s sandbox.Sandbox) {
 		result, err := s.Run(t.Context(), sandbox.Spec{
 			Argv: []string{"sh", "-c", "sleep 60 & echo started"}, Limits: sandbox.Limits{Grace: 100 * time.Millisecond},
@@ -246,13 +247,17 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"own network with nothing in it", "read-only system", "no new privileges", "ended first when memory runs out"} {
+	for _, want := range []string{
+		"network namespace without interfaces", "read-only system", "no new privileges",
+		"killed first when memory runs out (oom_score_adj)",
+	} {
 		if !slices.Contains(report.InForce, want) {
 			t.Errorf("%q is not in force: %+v", want, report)
 		}
 	}
-	if all := strings.Join(append(report.InForce, report.Missing...), "\n"); !strings.Contains(all, "cgroup v") && !strings.Contains(all, "no cgroup") {
-		t.Errorf("it does not say what keeps the limit on memory: %+v", report)
+	all := strings.Join(append(report.InForce, report.Missing...), "\n")
+	if !strings.Contains(all, "cgroup v") && !strings.Contains(all, "no cgroup") {
+		t.Errorf("it does not say what enforces the limit on memory: %+v", report)
 	}
 	report, err = sandbox.WithoutCgroups().Check(t.Context())
 	if err != nil || !strings.Contains(strings.Join(report.Missing, "\n"), "no cgroup, as this process was started") {

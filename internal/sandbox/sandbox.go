@@ -1,8 +1,12 @@
-// Package sandbox is the only way to run foreign code: the commands and
-// verifiers of eval cases. Whatever such a program does, it reaches no network,
-// sees no file but the system's programs and what it was given, takes no more
-// of the machine than its limits, and is gone when its run is over. It owns no
-// tables.
+// Package sandbox runs untrusted programs: the commands and verifiers of eval
+// cases. A program has no network, sees only the system's programs and its
+// mounts, cannot exceed its limits (timeout, CPU time, memory, processes, disk),
+// and has no process left when its run is over.
+//
+// The default driver, bubblewrap, uses Linux namespaces (user, PID, network,
+// mount, IPC, UTS, cgroup), a seccomp filter, rlimits, and a cgroup v1 or v2
+// where the service may create one. What the kernel does not enforce, a monitor
+// does. The package owns no tables.
 package sandbox
 
 import (
@@ -17,23 +21,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Sandbox runs one foreign program at a time, or many at once. Its methods
-// may be called from many goroutines.
+// A Sandbox runs untrusted programs. It is safe for concurrent use.
 type Sandbox interface {
-	// Run runs a program to its end and returns what came of it. An error
-	// means that nothing can be said about the program: it is Unavailable,
-	// with what to do about it, when this machine has no working sandbox, or no
-	// memory or disk left, Malformed when the spec makes no sense, and the
-	// context's own when that ended. What the program itself brings about is
-	// never an error. However it ends, and also after an error, none of its
-	// processes is left when Run returns.
+	// Run runs a program until it ends and returns its result. Whatever the
+	// program does is a result and never an error. An error means that nothing
+	// is known about the program: it is Unavailable, with what to do about it,
+	// if this machine has no working sandbox, or no memory or disk left,
+	// Malformed if the spec is invalid, and the context's own if that ended.
+	// When Run returns, also with an error, no process of the program is left.
 	Run(ctx context.Context, spec Spec) (Result, error)
 
 	// Binds reports whether a Mount may have another Target than its Source.
 	Binds() bool
 
-	// Check tries the sandbox out and reports what protects this machine and
-	// what does not. Its error is that of Run.
+	// Check probes the sandbox and reports which protections are in force on
+	// this machine and which are missing. Its errors are those of Run.
 	Check(ctx context.Context) (Report, error)
 }
 
@@ -47,30 +49,26 @@ const (
 	None       Driver = "none"       // no protection but limits
 )
 
-// Options say which sandbox to use. The zero value is bubblewrap.
+// Options configure a sandbox. The zero value is bubblewrap.
 type Options struct {
 	Driver Driver
 
-	// AllowNone lets foreign programs run with the rights of the service,
-	// which New refuses otherwise.
+	// AllowNone allows the driver None, which New refuses otherwise.
 	AllowNone bool
 
-	// Program is the path of bwrap or docker, if not the one in PATH.
+	// Program is the path of bwrap or docker, if not the one in PATH. Tests
+	// set it to a script.
 	Program string
 
-	// Image is what containers are made of; the driver docker needs it.
+	// Image is the image of containers; the driver docker needs it.
 	Image string
 
-	// ReadOnly are folders of tools beside the system's own that programs may
-	// read, under the same paths.
-	ReadOnly []string
-
-	// Log hears once what keeps the limit on memory. Nil means nobody does.
+	// Log gets one line about what enforces the memory limit. It may be nil.
 	Log *slog.Logger
 }
 
-// New returns a sandbox. It does not try it out: that the machine lacks bwrap
-// or docker is the error of Run and Check. Its own error is Malformed.
+// New returns a sandbox. It does not probe it: a missing bwrap or docker is an
+// error of Run and Check. Its own error is Malformed.
 func New(o Options) (Sandbox, error) {
 	switch o.Driver {
 	case Bubblewrap, "":
@@ -82,52 +80,53 @@ func New(o Options) (Sandbox, error) {
 		return &docker{program: o.Program, image: o.Image}, nil
 	case None:
 		if !o.AllowNone {
-			return nil, fault.Invalid("sandbox", "without a sandbox, eval cases run with all rights of the service; set --sandbox-allow-none if that is what you want")
+			return nil, fault.Invalid("sandbox",
+				"without a sandbox, eval cases run with all rights of the service; set --sandbox-allow-none if that is what you want")
 		}
 		return none{}, nil
 	}
 	return nil, fault.Invalid("sandbox", "sandbox must be bubblewrap, docker or none, not %q", o.Driver)
 }
 
-// A Spec is one program to run.
+// A Spec describes a program to run.
 type Spec struct {
 	// Argv is the program and its arguments. A program that cannot be found
 	// or executed ends with status 127 or 126, as in a shell.
 	Argv []string
-	// Env is the whole environment, beside the defaults of Environment.
+	// Env is the environment, in addition to the defaults of Environment.
 	Env map[string]string
 	// Dir is the working folder inside; empty means the home folder.
 	Dir   string
 	Stdin []byte
-	// Mounts are the folders that the program gets beside the system's.
+	// Mounts are folders of the machine that the program can see.
 	Mounts []Mount
 	Limits Limits
 }
 
-// A Mount shows a folder of this machine to a program. No element of the
-// source may be a symbolic link: a program that ran before could have put it
-// there. Where the service runs as root, the content of a writable folder is
-// given to the sandbox's unprivileged user, who must be able to reach it.
+// A Mount is a bind mount of a folder of the machine. No element of the source
+// may be a symbolic link: a program that ran before could have put it there. If
+// the service runs as root, a writable folder and its content are chowned to the
+// program's unprivileged user, who must be able to reach it.
 type Mount struct {
 	Source, Target string
 	Writable       bool
 }
 
-// Limits bound a program together with all processes it starts. A zero field
-// means the default.
+// Limits of a program together with all processes it starts: the limits of a
+// trial. A zero field means the default.
 type Limits struct {
-	Wall      time.Duration // from start to end; then SIGTERM. Default 2 minutes
+	Wall      time.Duration // wall clock timeout; then SIGTERM. Default 2 minutes
 	Grace     time.Duration // from SIGTERM to SIGKILL. Default 5 seconds
-	CPU       time.Duration // of all processes. Default twice Wall
-	Memory    int64         // bytes, those included that the kernel holds for it. Default 2 GiB
-	Processes int           // at once, threads included. Default 256
+	CPU       time.Duration // CPU time of all processes. Default twice Wall
+	Memory    int64         // bytes, including what the kernel holds for it. Default 2 GiB
+	Processes int           // concurrent, including threads. Default 256
 	FileSize  int64         // bytes of one file. Default 256 MiB
 	Disk      int64         // bytes in writable mounts. Default 1 GiB
 	Files     int           // in writable mounts, and in each scratch folder. Default 100,000
 	Output    int           // last bytes kept of stdout and stderr each. Default 64 KiB
 }
 
-// WithDefaults returns the limits that a program with these limits has.
+// WithDefaults replaces zero fields with the defaults.
 func (l Limits) WithDefaults() Limits {
 	setDefault(&l.Wall, 2*time.Minute)
 	setDefault(&l.Grace, 5*time.Second)
@@ -141,8 +140,8 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// scratch is how large a scratch folder may be. It is memory, so no more than a
-// quarter of what the processes may have.
+// scratch is the size limit of a scratch folder. It is a tmpfs, so it gets at
+// most a quarter of the memory limit.
 func (l Limits) scratch() int64 { return min(l.Disk, l.Memory/4) }
 
 func setDefault[T int | int64 | time.Duration](field *T, value T) {
@@ -151,10 +150,11 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 	}
 }
 
-// A Limit names the limit that a program was ended for.
+// A Limit is the limit that a program was killed for.
 type Limit string
 
-// The limits whose passing ends a program. The others make its calls fail.
+// The limits that a program is killed for. The others make its system calls
+// fail.
 const (
 	WallLimit      Limit = "wall_clock"
 	CPULimit       Limit = "cpu"
@@ -163,21 +163,21 @@ const (
 	DiskLimit      Limit = "disk"
 )
 
-// A Result is what came of a program.
+// A Result is the result of a program.
 type Result struct {
-	// ExitCode is the program's status, 128+n if signal n ended it.
+	// ExitCode is the program's exit status, 128+n if signal n killed it.
 	ExitCode int
-	// Exceeded is the limit that it was ended for, or "" if it ended by itself.
+	// Exceeded is the limit that it was killed for, or "" if it ended by itself.
 	Exceeded       Limit
 	Stdout, Stderr Output
 	Duration       time.Duration
-	// PeakMemory is the most memory that was seen in use, in bytes, or 0 if
-	// the program was too quick to look.
+	// PeakMemory is the most memory that the monitor saw in use, in bytes, or 0
+	// if the program ended before the first check.
 	PeakMemory int64
 }
 
-// Signal returns the signal that ended the program, or one of its own
-// processes whose status it passed on as shells do, or 0.
+// Signal returns the signal that killed the program, or a child whose status it
+// returned as shells do, or 0.
 func (r Result) Signal() int {
 	if r.ExitCode > 128 && r.ExitCode <= 128+64 {
 		return r.ExitCode - 128
@@ -185,32 +185,32 @@ func (r Result) Signal() int {
 	return 0
 }
 
-// Finds reports whether programs of a sandbox can start a program that is not in
-// their mounts, by its name or path: whether a status of 126 or 127 may be this
-// machine's doing.
+// Finds reports whether the sandbox has a program, by its name or path, outside
+// of mounts. If not, exit status 126 or 127 may be the fault of the machine and
+// not of the eval case.
 func Finds(ctx context.Context, s Sandbox, program string) (bool, error) {
 	result, err := s.Run(ctx, Spec{Argv: []string{"sh", "-c", `command -v "$0" >/dev/null`, program}})
 	return result.ExitCode == 0, err
 }
 
-// A Report says what a sandbox protects from on this machine.
+// A Report lists the protections of a sandbox on this machine.
 type Report struct {
 	Driver  Driver
 	Version string
-	// InForce and Missing are sentences for the operator.
+	// InForce and Missing are messages for the operator.
 	InForce, Missing []string
 }
 
-// maxString is the longest argument or variable that Linux passes on.
+// maxString is the longest argument or variable in Linux (MAX_ARG_STRLEN).
 const maxString = 128<<10 - 1
 
-// maxStrings keeps all of them below the quarter of the stack that they may take.
+// maxStrings keeps their sum below a quarter of the stack, as execve(2) demands.
 const maxStrings = 1 << 20
 
-// hidden are the folders that the sandbox fills itself.
-var hidden = []string{"/proc", "/dev", "/sys"}
+// reservedDirs are mounted by the sandbox itself.
+var reservedDirs = []string{"/proc", "/dev", "/sys"}
 
-// check returns a Malformed error if the spec makes no sense.
+// check returns a Malformed error if the spec is invalid.
 func (s Spec) check(binds bool) error {
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return fault.Invalid("argv", "there is no program to run")
@@ -226,8 +226,8 @@ func (s Spec) check(binds bool) error {
 			return err
 		}
 		for j, other := range s.Mounts {
-			// The mount point would be made inside a folder that a program
-			// has had its hands on.
+			// The mount point would be created inside a folder that an earlier
+			// program may have changed.
 			if i != j && within(m.Target, other.Target) {
 				return fault.Invalid("mounts", "%s and %s cannot both be mounted", other.Target, m.Target)
 			}
@@ -261,7 +261,7 @@ func (m Mount) check(binds bool) error {
 	if !path.IsAbs(m.Target) || path.Clean(m.Target) != m.Target || m.Target == "/" {
 		return fault.Invalid("mounts", "nothing can be mounted at %q", m.Target)
 	}
-	for _, dir := range hidden {
+	for _, dir := range reservedDirs {
 		if within(m.Target, dir) {
 			return fault.Invalid("mounts", "nothing can be mounted at %q", m.Target)
 		}
@@ -282,15 +282,15 @@ func (m Mount) check(binds bool) error {
 // within reports whether p is dir or lies below it.
 func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 
-// Where a program finds itself in a sandbox that binds.
+// Paths inside a sandbox that binds.
 const (
 	home      = "/home/sandbox"
 	temporary = "/tmp"
 	pathValue = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// Environment returns what every program has in its environment unless its
-// Spec says otherwise: the same few variables on every machine.
+// Environment returns the default environment of every program, the same on
+// every machine. Spec.Env overrides it.
 func Environment() map[string]string {
 	return map[string]string{"PATH": pathValue, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": temporary}
 }

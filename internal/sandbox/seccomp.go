@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter is a program of classic BPF that the kernel asks about every system
-// call. Bubblewrap's namespaces are the walls; the filter keeps programs away
-// from the parts of the kernel in which holes in such walls have been found.
+// A filter is a seccomp filter: a classic BPF program that the kernel runs for
+// every system call. Namespaces isolate the program; the filter reduces the
+// attack surface of the kernel, in which ways out of namespaces have been found.
 type filter []unix.SockFilter
 
-// What the kernel tells the filter about a call, by offset. All architectures
-// here are little-endian: the lower half of an argument comes first.
+// Offsets in struct seccomp_data. All architectures here are little-endian: the
+// lower half of an argument comes first.
 const (
 	callNumber = 0
 	callArch   = 4
@@ -25,28 +25,30 @@ const (
 )
 
 const (
-	allow   = uint32(unix.SECCOMP_RET_ALLOW)
-	kill    = uint32(unix.SECCOMP_RET_KILL_PROCESS)
-	failing = uint32(unix.SECCOMP_RET_ERRNO)
+	allow = uint32(unix.SECCOMP_RET_ALLOW)
+	kill  = uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	errno = uint32(unix.SECCOMP_RET_ERRNO)
 )
 
-// namespaces are the flags by which clone and unshare make namespaces.
+// namespaces are the flags by which clone and unshare create namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
 
-// families are the kinds of sockets that a program may make; none of them
-// leads out of its network namespace. Others do: AF_VSOCK reaches the machine
-// below a virtual one.
+// families are the address families that a program may use; none of them leads
+// out of its network namespace. Others do: AF_VSOCK reaches the hypervisor of a
+// virtual machine.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// buffers are the options by which a socket gets larger buffers. They are a
-// wish that the kernel cuts down without a word, and here to nothing.
+// buffers are the socket options that enlarge buffers. They seem to succeed and
+// have no effect: the kernel may also reduce the size silently, so programs must
+// expect that.
 var buffers = []uint32{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE}
 
-// denied are the calls that fail, and how. ENOSYS makes libraries fall back to
-// a call that can be judged, or that is counted against the limit of memory:
-// memory files, message queues and sets of semaphores are not, and a pipe can
-// hold pages that the process has given up.
+// denied are the system calls that fail, and their errno. ENOSYS makes libraries
+// fall back to an older call: one that a filter can inspect (clone for clone3,
+// whose flags are behind a pointer), or whose memory counts against the limit.
+// That of memfds, message queues and semaphores does not where there is no
+// cgroup, and vmsplice can fill a pipe with pages that the process unmaps.
 func denied() map[uint32]unix.Errno {
 	all := map[uint32]unix.Errno{
 		unix.SYS_CLONE3:         unix.ENOSYS,
@@ -61,7 +63,7 @@ func denied() map[uint32]unix.Errno {
 	}
 	for _, call := range []uint32{
 		unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-		// Other processes.
+		// Access to other processes.
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE,
 		unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_SETNS, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
 		// File systems.
@@ -84,91 +86,91 @@ func denied() map[uint32]unix.Errno {
 	return all
 }
 
-// program assembles the filter.
-func program() filter {
+// seccompFilter assembles the filter.
+func seccompFilter() filter {
 	f := filter{
 		load(callArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
-		answer(kill), // a 32-bit program, say, whose calls have other numbers
+		ret(kill), // e.g. a 32-bit program, whose calls have other numbers
 		load(callNumber),
 	}
-	if foreignCalls != 0 {
-		f = append(f, jump(unix.BPF_JGE, foreignCalls, 0, 1), answer(failing|uint32(unix.ENOSYS)))
+	if x32Calls != 0 {
+		f = append(f, jump(unix.BPF_JGE, x32Calls, 0, 1), ret(errno|uint32(unix.ENOSYS)))
 	}
 	all := denied()
 	for _, call := range slices.Sorted(maps.Keys(all)) {
-		f = append(f, jump(unix.BPF_JEQ, call, 0, 1), answer(failing|uint32(all[call])))
+		f = append(f, jump(unix.BPF_JEQ, call, 0, 1), ret(errno|uint32(all[call])))
 	}
-	f = append(f, onFlags(unix.SYS_CLONE, 0, namespaces)...)
-	f = append(f, onFlags(unix.SYS_UNSHARE, 0, namespaces)...)
-	f = append(f, onFamily(unix.SYS_SOCKET)...)
-	f = append(f, onFamily(unix.SYS_SOCKETPAIR)...)
-	f = append(f, onNetlink()...)
-	f = append(f, onValue(unix.SYS_IOCTL, 1, unix.TIOCSTI)...)
-	f = append(f, onValue(unix.SYS_IOCTL, 1, unix.TIOCLINUX)...)
-	f = append(f, onValue(unix.SYS_FCNTL, 1, unix.F_SETPIPE_SZ)...)
-	f = append(f, onOption(unix.SO_ZEROCOPY, failing|uint32(unix.EPERM))...)
+	f = append(f, denyFlags(unix.SYS_CLONE, 0, namespaces)...)
+	f = append(f, denyFlags(unix.SYS_UNSHARE, 0, namespaces)...)
+	f = append(f, denyFamilies(unix.SYS_SOCKET)...)
+	f = append(f, denyFamilies(unix.SYS_SOCKETPAIR)...)
+	f = append(f, denyNetlink()...)
+	f = append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCSTI)...)
+	f = append(f, denyValue(unix.SYS_IOCTL, 1, unix.TIOCLINUX)...)
+	f = append(f, denyValue(unix.SYS_FCNTL, 1, unix.F_SETPIPE_SZ)...)
+	f = append(f, onSocketOption(unix.SO_ZEROCOPY, errno|uint32(unix.EPERM))...)
 	for _, option := range buffers {
-		f = append(f, onOption(option, failing)...) // with no error: it seems to succeed
+		f = append(f, onSocketOption(option, errno)...) // errno 0: seems to succeed
 	}
-	return append(f, answer(allow))
+	return append(f, ret(allow))
 }
 
-// onFlags makes a call fail that has one of the flags in an argument.
-func onFlags(call uint32, arg int, flags uint32) filter {
+// denyFlags denies a call that has one of the flags in an argument.
+func denyFlags(call uint32, arg int, flags uint32) filter {
 	return filter{
 		jump(unix.BPF_JEQ, call, 0, 4),
 		load(callArgs + 8*uint32(arg)),
 		jump(unix.BPF_JSET, flags, 0, 1),
-		answer(failing | uint32(unix.EPERM)),
+		ret(errno | uint32(unix.EPERM)),
 		load(callNumber),
 	}
 }
 
-// onValue makes a call fail whose argument is value.
-func onValue(call uint32, arg int, value uint32) filter {
+// denyValue denies a call whose argument is value.
+func denyValue(call uint32, arg int, value uint32) filter {
 	return filter{
 		jump(unix.BPF_JEQ, call, 0, 4),
 		load(callArgs + 8*uint32(arg)),
 		jump(unix.BPF_JEQ, value, 0, 1),
-		answer(failing | uint32(unix.EPERM)),
+		ret(errno | uint32(unix.EPERM)),
 		load(callNumber),
 	}
 }
 
-// onFamily makes a call fail that asks for a kind of socket not in families.
-func onFamily(call uint32) filter {
+// denyFamilies denies a call that asks for an address family not in families.
+func denyFamilies(call uint32) filter {
 	n := uint8(len(families))
 	f := filter{jump(unix.BPF_JEQ, call, 0, n+3), load(callArgs)}
 	for i, family := range families {
 		f = append(f, jump(unix.BPF_JEQ, family, n-uint8(i), 0))
 	}
-	return append(f, answer(failing|uint32(unix.EAFNOSUPPORT)), load(callNumber))
+	return append(f, ret(errno|uint32(unix.EAFNOSUPPORT)), load(callNumber))
 }
 
-// onNetlink makes the netlink sockets fail that are not for asking about
-// interfaces: over others, programs can send, and nothing counts it.
-func onNetlink() filter {
+// denyNetlink denies netlink sockets except NETLINK_ROUTE, which lists
+// interfaces: messages that programs send over others count against no limit.
+func denyNetlink() filter {
 	return filter{
 		jump(unix.BPF_JEQ, unix.SYS_SOCKET, 0, 6),
 		load(callArgs),
 		jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 3),
 		load(callArgs + 8*2),
 		jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 1, 0),
-		answer(failing | uint32(unix.EPROTONOSUPPORT)),
+		ret(errno | uint32(unix.EPROTONOSUPPORT)),
 		load(callNumber),
 	}
 }
 
-// onOption answers when an option of all kinds of sockets is set.
-func onOption(option, with uint32) filter {
+// onSocketOption returns a result for setsockopt of an option of level SOL_SOCKET.
+func onSocketOption(option, with uint32) filter {
 	return filter{
 		jump(unix.BPF_JEQ, unix.SYS_SETSOCKOPT, 0, 6),
 		load(callArgs + 8),
 		jump(unix.BPF_JEQ, unix.SOL_SOCKET, 0, 3),
 		load(callArgs + 8*2),
 		jump(unix.BPF_JEQ, option, 0, 1),
-		answer(with),
+		ret(with),
 		load(callNumber),
 	}
 }
@@ -181,11 +183,11 @@ func jump(test uint16, k uint32, yes, no uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, Jt: yes, Jf: no, K: k}
 }
 
-func answer(k uint32) unix.SockFilter {
+func ret(k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
 }
 
-// bytes returns the program as bwrap reads it.
+// bytes returns the filter in the format of bwrap's --seccomp.
 func (f filter) bytes() []byte {
 	var b bytes.Buffer
 	for _, op := range f {

@@ -3,9 +3,9 @@ package sandbox
 import "golang.org/x/sys/unix"
 
 const (
-	auditArch    = uint32(unix.AUDIT_ARCH_AARCH64)
-	foreignCalls = 0
+	auditArch = uint32(unix.AUDIT_ARCH_AARCH64)
+	x32Calls  = 0
 )
 
-// archDenied are the calls that only this architecture has.
+// archDenied are denied calls that only this architecture has.
 var archDenied []uint32

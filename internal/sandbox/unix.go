@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocated is what a file takes on the disk: less than its size if it has
-// holes.
+// allocated is the disk space of a file: less than its size if it is sparse.
 func allocated(info fs.FileInfo) int64 {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -21,17 +20,18 @@ func allocated(info fs.FileInfo) int64 {
 	return stat.Blocks * 512
 }
 
-// freeSpace is how many bytes a folder's file system has left.
+// freeSpace is the free space of a folder's file system, in bytes.
 func freeSpace(dir string) int64 {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil || stat.Blocks == 0 {
-		return math.MaxInt64 // nothing can be said
+		return math.MaxInt64 // unknown
 	}
 	return int64(stat.Bavail) * int64(stat.Bsize) //nolint:unconvert // its type depends on the system
 }
 
-// ownGroup lets a program and what it starts be signalled together.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+// newProcessGroup starts a program in a session of its own, so that it and its
+// children can be signalled together.
+func newProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 func terminateGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 

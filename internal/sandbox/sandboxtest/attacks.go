@@ -27,18 +27,18 @@ type attack struct {
 	run  func(*testing.T, *world)
 }
 
-// Run attacks a sandbox that binds. It needs the go command.
+// Run runs all attacks on a sandbox that binds. It needs the go command.
 func Run(t *testing.T, s sandbox.Sandbox) {
 	run(t, s, append(onMemory(), others()...))
 }
 
-// RunOnMemory tries only what takes memory and processes.
+// RunOnMemory runs only the attacks on the limits of memory and processes.
 func RunOnMemory(t *testing.T, s sandbox.Sandbox) { run(t, s, onMemory()) }
 
 func run(t *testing.T, s sandbox.Sandbox, attacks []attack) {
 	attacker := Attacker(t)
-	t.Logf("attempts to get out of the sandbox: %d", len(attacks)+len(alone()))
-	for _, a := range alone() {
+	t.Logf("attempts to get out of the sandbox: %d", len(attacks)+len(serial()))
+	for _, a := range serial() {
 		t.Run(a.name, func(t *testing.T) { a.run(t, newWorld(t, s, attacker)) })
 	}
 	for _, a := range attacks {
@@ -49,9 +49,9 @@ func run(t *testing.T, s sandbox.Sandbox, attacks []attack) {
 	}
 }
 
-// alone are the attacks that without a cgroup show only in what the machine loses:
-// others at the same time would hide them, or be taken for them.
-func alone() []attack {
+// serial are the attacks that without a cgroup show only in the machine's free
+// memory. Other attacks at the same time would hide them, or be blamed for them.
+func serial() []attack {
 	return []attack{
 		{"hide memory in TCP connections", hide("tcp")},
 		{"hide shared memory that is not mapped", hide("dropped")},
@@ -80,7 +80,7 @@ func onMemory() []attack {
 		{"hide memory in POSIX message queues", hide("posix")},
 		{"hide memory in sets of semaphores", hide("sets")},
 		{"hide memory in page tables", hide("tables")},
-		{"let others be ended first", attackWith("priority")},
+		{"lower oom_score_adj", attackWith("priority")},
 		{"fill the scratch folders", attackWith("fill", plenty, "/tmp", "/home/sandbox", "/dev/shm", "/dev", "/run")},
 	}
 }
@@ -94,7 +94,9 @@ func others() []attack {
 		{"see another interface", attackWith("interfaces")},
 		{"talk to the hypervisor", attackWith("vsock")},
 		{"read the data folder", readData},
-		{"read the system's secrets", attackWith("read", "/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private", "/root", "/var/lib", "/var/log", "/boot", "/sys", "/run", "/proc/kcore", "/proc/1/root/etc/shadow", "/etc/machine-id")},
+		{"read the system's secrets", attackWith("read", "/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private",
+			"/root", "/var/lib", "/var/log", "/boot", "/sys", "/run", "/proc/kcore", "/proc/1/root/etc/shadow",
+			"/etc/machine-id")},
 		{"read the environment of others", readOthers},
 		{"read the server's environment", readEnvironment},
 		{"find open files of the server", attackWith("open")},
@@ -123,15 +125,15 @@ func others() []attack {
 	}
 }
 
-// plenty is what an attempt takes at most, far over the limits and far below
-// what would hurt the machine.
+// plenty is the most that an attempt takes, in bytes: far above the limits and
+// far below what would harm the machine.
 const plenty = "268435456"
 
-// hide wants that a program gets no more of memory that is in no process's size
-// than of its own: it is ended, or denied the rest.
+// hide expects that memory which no process's RSS contains counts against the
+// limit: the program is killed, or denied the rest.
 func hide(way string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
-		// More than a machine loses by itself, see the watch of bubblewrap.
+		// More than the noise of the monitor.
 		const most, processes = 1280 << 20, 20
 		l := limits()
 		l.Memory, l.Processes = 256<<20, 512 // the attacker's threads count, too
@@ -148,13 +150,15 @@ func hide(way string) func(*testing.T, *world) {
 		for line := range strings.Lines(string(result.Stdout.Tail)) {
 			_, _ = fmt.Sscanf(line, "denied: %d MiB are all there is", &taken) // other lines say other things
 		}
-		if result.ExitCode != 0 || result.Exceeded != "" || !strings.Contains(string(result.Stdout.Tail), "denied: ") || taken<<20 > l.Memory {
-			t.Errorf("status %d, exceeded %q, %d MiB with a limit of %d\nstdout: %s", result.ExitCode, result.Exceeded, taken, l.Memory>>20, result.Stdout.Tail)
+		denied := strings.Contains(string(result.Stdout.Tail), "denied: ")
+		if result.ExitCode != 0 || result.Exceeded != "" || !denied || taken<<20 > l.Memory {
+			t.Errorf("status %d, exceeded %q, %d MiB with a limit of %d\nstdout: %s",
+				result.ExitCode, result.Exceeded, taken, l.Memory>>20, result.Stdout.Tail)
 		}
 	}
 }
 
-// fakeFailure wants that what a program says is not taken for what bwrap says.
+// fakeFailure checks that a message of the program is not taken for one of bwrap.
 func fakeFailure(t *testing.T, w *world) {
 	spec := w.spec(limits())
 	spec.Argv = []string{"sh", "-c", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1"}
@@ -185,18 +189,18 @@ func reachTCP(t *testing.T, w *world) {
 	}
 	w.denied(t, attempt...)
 	for _, l := range listeners {
-		nobodyCame(t, l.Accept, l.SetDeadline)
+		noConnection(t, l.Accept, l.SetDeadline)
 	}
 }
 
-// nobodyCame wants that nothing is waiting to be accepted.
-func nobodyCame(t *testing.T, accept func() (net.Conn, error), setDeadline func(time.Time) error) {
+// noConnection checks that no connection waits to be accepted.
+func noConnection(t *testing.T, accept func() (net.Conn, error), setDeadline func(time.Time) error) {
 	t.Helper()
 	if err := setDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	if conn, err := accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("somebody came: %v, %v", conn, err)
+		t.Errorf("got a connection: %v, %v", conn, err)
 	}
 }
 
@@ -230,11 +234,12 @@ func reachUnix(t *testing.T, w *world, address string) {
 	}
 	defer l.Close()
 	w.denied(t, "dial", "unix", address)
-	nobodyCame(t, l.Accept, l.(*net.UnixListener).SetDeadline)
+	noConnection(t, l.Accept, l.(*net.UnixListener).SetDeadline)
 }
 
 func readData(t *testing.T, w *world) {
-	w.denied(t, "read", w.secret, filepath.Dir(w.secret), filepath.Dir(filepath.Dir(w.secret)), "/proc/1/root"+w.secret, sharedDir+"/../.."+w.secret)
+	w.denied(t, "read", w.secret, filepath.Dir(w.secret), filepath.Dir(filepath.Dir(w.secret)),
+		"/proc/1/root"+w.secret, sharedDir+"/../.."+w.secret)
 }
 
 // bystander is a process of the machine with a secret in its environment.
@@ -266,8 +271,9 @@ func readEnvironment(t *testing.T, w *world) {
 }
 
 func writeOutside(t *testing.T, w *world) {
-	w.denied(t, "write", w.secret, filepath.Join(filepath.Dir(w.secret), "new"), "/new", "/usr/new", "/usr/bin/new", "/etc/passwd", "/etc/new", "/bin/new",
-		"/var/new", "/run/new", "/dev/new", "/home/new", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger", "/proc/1/oom_score_adj/new")
+	w.denied(t, "write", w.secret, filepath.Join(filepath.Dir(w.secret), "new"), "/new", "/usr/new", "/usr/bin/new",
+		"/etc/passwd", "/etc/new", "/bin/new", "/var/new", "/run/new", "/dev/new", "/home/new",
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger", "/proc/1/oom_score_adj/new")
 }
 
 func forkBomb(t *testing.T, w *world) {
@@ -310,7 +316,7 @@ func spinForEver(t *testing.T, w *world) {
 	w.stopped(t, l, sandbox.CPULimit, "spin")
 }
 
-// spinIgnoring passes two limits of time, and listens to no signal.
+// spinIgnoring exceeds two time limits and ignores SIGTERM.
 func spinIgnoring(t *testing.T, w *world) {
 	l := limits()
 	l.CPU, l.Wall, l.Grace = 200*time.Millisecond, 3*time.Second, 3*time.Second
@@ -332,12 +338,14 @@ func ignoreTerm(t *testing.T, w *world) {
 	l := limits()
 	l.Wall = time.Second
 	result := w.run(t, l, "stay", w.marker)
-	if result.Exceeded != sandbox.WallLimit || result.Signal() != int(unix.SIGKILL) || string(result.Stdout.Tail) != "staying\n" {
-		t.Errorf("status %d, exceeded %q, stdout %q; want a SIGKILL for the time", result.ExitCode, result.Exceeded, result.Stdout.Tail)
+	killed := result.Exceeded == sandbox.WallLimit && result.Signal() == int(unix.SIGKILL)
+	if !killed || string(result.Stdout.Tail) != "staying\n" {
+		t.Errorf("status %d, exceeded %q, stdout %q; want a SIGKILL for the time",
+			result.ExitCode, result.Exceeded, result.Stdout.Tail)
 	}
 }
 
-// outlive wants the lock free that a process left behind had.
+// outlive checks that the lock of a daemon is free again.
 func outlive(t *testing.T, w *world) {
 	w.denied(t, "daemon", sharedDir+"/lock", w.marker)
 	f, err := os.OpenFile(filepath.Join(w.shared, "lock"), os.O_RDWR, 0)
@@ -346,13 +354,13 @@ func outlive(t *testing.T, w *world) {
 	}
 	defer f.Close()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Errorf("the process that was left behind lives: %v", err)
+		t.Errorf("the daemon is still alive: %v", err)
 	}
 }
 
 func outliveCancelled(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("nobody wants it any more")
+	reason := errors.New("cancelled by the test")
 	time.AfterFunc(200*time.Millisecond, func() { cancel(reason) })
 	_, err := w.sandbox.Run(ctx, w.spec(limits(), "stay", w.marker))
 	if !errors.Is(err, reason) {

@@ -1,7 +1,7 @@
-// Package sandboxtest is what every driver of sandbox must pass: programs that
-// try to harm the machine, and fail. No attempt sends anything to an address
-// other than a listener of the test's own on loopback, and each is so bounded
-// that a sandbox without walls would not hurt the machine.
+// Package sandboxtest is the conformance suite of sandbox drivers: programs that
+// try to escape or to harm the machine, and must fail. No attempt sends anything
+// to an address other than the test's own listener on loopback, and each is
+// limited, so that it would not harm the machine without a sandbox.
 package sandboxtest
 
 import (
@@ -44,9 +44,9 @@ func Bubblewrap(t testing.TB) sandbox.Sandbox {
 	return s
 }
 
-// Folder returns a new folder that a sandbox can be given. Unlike those of
-// t.TempDir its parents can be entered by the unprivileged user that programs
-// of root run as, and it is removed whatever a program has done to it.
+// Folder returns a new folder that can be a mount. Unlike that of t.TempDir it
+// can be reached by the unprivileged user that programs of root run as, and it
+// is removed whatever a program has done to it.
 func Folder(t testing.TB) string {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(os.TempDir())
@@ -70,8 +70,8 @@ type world struct {
 	sandbox  sandbox.Sandbox
 	attacker string // folder of the attacker's program
 	shared   string // folder that the attacker may write to, at /shared
-	secret   string // file of the machine that nobody may read or change
-	marker   string // what processes of the attack can be told by
+	secret   string // file of the machine that the attacker must not read or change
+	marker   string // unique argument of the attack's processes
 }
 
 const (
@@ -80,8 +80,8 @@ const (
 	secretText  = "the server's own data"
 )
 
-// AttackerVariable names the attacker's folder in the environment of a test that
-// runs as a user who cannot build it.
+// AttackerVariable is the environment variable with the attacker's folder, for a
+// test that runs as a user who cannot build it.
 const AttackerVariable = "SANDBOX_TEST_ATTACKER"
 
 // Attacker compiles the attacker and returns its folder: with the test's own
@@ -114,7 +114,7 @@ func newWorld(t *testing.T, s sandbox.Sandbox, attacker string) *world {
 	return w
 }
 
-// checkUnharmed looks at the machine after an attack.
+// checkUnharmed checks the machine after an attack.
 func (w *world) checkUnharmed(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(w.secret)
@@ -126,7 +126,7 @@ func (w *world) checkUnharmed(t *testing.T) {
 	}
 }
 
-// Processes returns the command lines on this machine that hold a text.
+// Processes returns the command lines on this machine that contain a text.
 func Processes(text string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
 	for _, file := range files {
@@ -137,7 +137,7 @@ func Processes(text string) (found []string) {
 	return found
 }
 
-// limits are small, so that attacks meet them soon.
+// limits are low, so that attacks exceed them quickly.
 func limits() sandbox.Limits {
 	return sandbox.Limits{
 		Wall: 20 * time.Second, Grace: 100 * time.Millisecond, Memory: 128 << 20, Processes: 32,
@@ -167,23 +167,25 @@ func (w *world) run(t *testing.T, l sandbox.Limits, attempt ...string) sandbox.R
 	return result
 }
 
-// denied wants an attempt to fail, and to say so.
+// denied expects an attempt to fail and to report that.
 func (w *world) denied(t *testing.T, attempt ...string) sandbox.Result {
 	t.Helper()
 	result := w.run(t, limits(), attempt...)
 	said := strings.Contains(string(result.Stdout.Tail), "denied:")
 	if result.ExitCode != 0 || result.Exceeded != "" || !said {
-		t.Errorf("%s: status %d, exceeded %q\nstdout: %s\nstderr: %s", attempt, result.ExitCode, result.Exceeded, result.Stdout.Tail, result.Stderr.Tail)
+		t.Errorf("%s: status %d, exceeded %q\nstdout: %s\nstderr: %s",
+			attempt, result.ExitCode, result.Exceeded, result.Stdout.Tail, result.Stderr.Tail)
 	}
 	return result
 }
 
-// stopped wants an attempt to be ended for a limit, soon.
+// stopped expects an attempt to be killed for a limit, quickly.
 func (w *world) stopped(t *testing.T, l sandbox.Limits, want sandbox.Limit, attempt ...string) {
 	t.Helper()
 	result := w.run(t, l, attempt...)
 	if result.Exceeded != want {
-		t.Errorf("%s: status %d, exceeded %q, want %q\nstdout: %s\nstderr: %.2000s", attempt, result.ExitCode, result.Exceeded, want, result.Stdout.Tail, result.Stderr.Tail)
+		t.Errorf("%s: status %d, exceeded %q, want %q\nstdout: %s\nstderr: %.2000s",
+			attempt, result.ExitCode, result.Exceeded, want, result.Stdout.Tail, result.Stderr.Tail)
 	}
 	if result.Duration > 15*time.Second {
 		t.Errorf("%s: took %s", attempt, result.Duration)

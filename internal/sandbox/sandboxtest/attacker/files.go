@@ -24,7 +24,7 @@ func read(paths []string) error {
 	})
 }
 
-// environ looks for a text in what the system tells of all processes.
+// environ looks for a text in the environments and arguments in /proc.
 func environ(args []string) error {
 	for _, pattern := range []string{"/proc/*/environ", "/proc/*/cmdline", "/proc/*/task/*/environ"} {
 		files, err := filepath.Glob(pattern)
@@ -92,7 +92,7 @@ func many(args []string) error {
 	return forever()
 }
 
-// nest makes folders in folders, and takes away the right to enter them.
+// nest nests folders, and removes the permission to enter them.
 func nest(args []string) error {
 	if err := os.Chdir(args[0]); err != nil {
 		return err
@@ -114,7 +114,7 @@ func nest(args []string) error {
 	return fmt.Errorf("nobody minds yet")
 }
 
-// closed fills folders and takes away the right to look into them: dir, megabytes.
+// closed fills folders and removes the permission to read them: dir, megabytes.
 func closed(args []string) error {
 	most, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -167,7 +167,7 @@ func mount([]string) error {
 	})
 }
 
-// openFiles succeeds if it was given more than its three streams.
+// openFiles succeeds if it inherited more than its three streams.
 func openFiles([]string) error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -175,7 +175,7 @@ func openFiles([]string) error {
 	}
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		// The listing itself is open, and what the Go runtime waits with.
+		// The listing itself is open, and the epoll file of the Go runtime.
 		if n, _ := strconv.Atoi(e.Name()); n <= 2 || err != nil || strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/proc/") {
 			continue
 		}
@@ -185,7 +185,7 @@ func openFiles([]string) error {
 	return fmt.Errorf("%d open", len(entries))
 }
 
-// terminal reaches for a terminal, and types into it.
+// terminal opens a terminal and injects input into it.
 func terminal([]string) error {
 	return each([]string{"open", "type"}, func(way string) error {
 		if way == "type" {
@@ -199,7 +199,7 @@ func terminal([]string) error {
 	})
 }
 
-// devices makes devices, and looks for those of the machine.
+// devices creates device files, and opens those of the machine.
 func devices([]string) error {
 	for _, mode := range []uint32{syscall.S_IFBLK, syscall.S_IFCHR} {
 		if unix.Mknod("/tmp/device", mode|0o600, int(unix.Mkdev(1, 1))) == nil {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hidden takes memory that belongs to the kernel and is in no process's size:
-// way, bytes, processes. The processes share the amount, and no more is taken.
-// It is denied if together they could not have it.
+// hidden takes memory that the kernel holds and that no process's RSS contains:
+// way, bytes, processes. The processes share the amount. It is denied if they
+// cannot have all of it.
 func hidden(args []string) error {
 	most, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -47,7 +47,7 @@ func hidden(args []string) error {
 		taken += int(*(*uint64)(unsafe.Pointer(&part)))
 	}
 	fmt.Printf("%d of %d MiB by %s\n", taken>>20, most>>20, args[0])
-	// Whoever watches has the time to see it.
+	// Leave the monitor time to see it.
 	time.Sleep(time.Second)
 	if taken < most/count*count {
 		return fmt.Errorf("%d MiB are all there is", taken>>20)
@@ -55,7 +55,7 @@ func hidden(args []string) error {
 	return forever()
 }
 
-// hide takes its part of what hidden takes, says how much it has and keeps it.
+// hide takes its share of the memory, prints how much it has, and keeps it.
 func hide(args []string) error {
 	most, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -90,7 +90,7 @@ func hide(args []string) error {
 // block is what is written at once.
 var block = make([]byte, 16<<10)
 
-// until writes to fd until it is full. It returns how much went in.
+// until writes to fd until it is full. It returns the number of bytes.
 func until(fd, most int) (taken int) {
 	for taken < most {
 		n, err := unix.Write(fd, block)
@@ -102,8 +102,8 @@ func until(fd, most int) (taken int) {
 	return taken
 }
 
-// fillSockets writes to both ends of socket pairs, and nobody reads. With a
-// size it asks for larger buffers first.
+// fillSockets writes to both ends of socket pairs without reading. With a size
+// it asks for larger buffers first.
 func fillSockets(most, kind, size int) (taken int, err error) {
 	for taken < most {
 		pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_NONBLOCK, 0)
@@ -145,7 +145,7 @@ func fillNetlink(most int) (taken int, err error) {
 	return taken, nil
 }
 
-// fillAnswers asks the kernel about interfaces, and does not read its answers.
+// fillAnswers asks the kernel about interfaces, and does not read the responses.
 func fillAnswers(most int) (taken int, err error) {
 	question := make([]byte, unix.SizeofNlMsghdr+unix.SizeofIfInfomsg)
 	*(*unix.NlMsghdr)(unsafe.Pointer(&question[0])) = unix.NlMsghdr{
@@ -171,7 +171,7 @@ func fillAnswers(most int) (taken int, err error) {
 	return taken, nil
 }
 
-// queued is how much waits to be read from a socket, as the kernel counts.
+// queued is the size of a socket's receive queue, as the kernel counts.
 func queued(fd int) (int, error) {
 	var info [9]uint32
 	size := uint32(unsafe.Sizeof(info))
@@ -185,7 +185,7 @@ func queued(fd int) (int, error) {
 	return int(info[0]), nil
 }
 
-// fillUDP lets sockets send to themselves, and nobody reads.
+// fillUDP lets sockets send to themselves without reading.
 func fillUDP(most int) (taken int, err error) {
 	for taken < most {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
@@ -213,7 +213,7 @@ func fillUDP(most int) (taken int, err error) {
 	return taken, nil
 }
 
-// fillTCP opens TCP connections to itself, and nobody reads.
+// fillTCP opens TCP connections to itself without reading.
 func fillTCP(most int) (taken int, err error) {
 	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -258,8 +258,8 @@ func fillPipes(most int) (taken int, err error) {
 	return taken, nil
 }
 
-// splicePages lets pipes hold large pages that it gives up itself: a pipe that
-// holds a byte of one keeps all of it.
+// splicePages fills pipes with huge pages that it then unmaps: a pipe with one
+// byte of a page keeps all of it.
 func splicePages(most int) (taken int, err error) {
 	const large = 2 << 20
 	for taken < most {
@@ -344,8 +344,8 @@ func semaphores(most int) (taken int, err error) {
 	return taken, nil
 }
 
-// pageTables makes the kernel write down where in a large mapping the page of
-// zeros stands, over and over.
+// pageTables makes the kernel fill page tables: it maps the zero page all over a
+// large mapping.
 func pageTables(most int) (taken int, err error) {
 	const page, covers = 4 << 10, 2 << 20
 	for taken < most {
@@ -364,8 +364,8 @@ func pageTables(most int) (taken int, err error) {
 	return taken, nil
 }
 
-// dropShared fills shared memory and takes it out of its own sight; it is there
-// as long as the mapping is.
+// dropShared fills shared memory and drops it from its RSS. It stays allocated as
+// long as the mapping exists.
 func dropShared(most int) (taken int, err error) {
 	for taken < most {
 		part, err := unix.Mmap(-1, 0, chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)

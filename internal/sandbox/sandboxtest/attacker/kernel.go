@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A call is a system call with arguments that are good enough to get past a
-// missing filter, and not good enough to do anything.
+// A call is a system call whose arguments show whether a seccomp filter denied
+// it, and would have no effect without one.
 type call struct {
 	name   string
 	number uintptr
 	args   [4]uintptr
 }
 
-// calls must not reach the kernel's own checks: the filter answers before.
+// calls must be denied by the filter, before the kernel's own checks.
 func calls([]string) error {
 	self := uintptr(os.Getpid())
 	all := []call{
@@ -56,7 +56,7 @@ func calls([]string) error {
 	return fmt.Errorf("all %d calls", len(all))
 }
 
-// namespace makes namespaces, in which it would have all capabilities.
+// namespace creates namespaces, in which it would have all capabilities.
 func namespace([]string) error {
 	flags := []uintptr{unix.CLONE_NEWUSER, unix.CLONE_NEWUSER | unix.CLONE_NEWNET, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET}
 	return each(flags, func(flag uintptr) error {
@@ -80,7 +80,7 @@ func namespace([]string) error {
 	})
 }
 
-// becomeRoot gains privileges: by asking, and by a file that would lend them.
+// becomeRoot gains privileges: with setuid(2), and with a setuid file.
 func becomeRoot([]string) error {
 	ways := []string{"setuid", "setgid", "setresuid", "capset", "setuid file", "su", "new privileges"}
 	return each(ways, func(way string) error {
@@ -104,7 +104,7 @@ func becomeRoot([]string) error {
 	})
 }
 
-// lend makes a copy of a shell that runs as root for whoever calls it.
+// lend makes a setuid copy of a shell.
 func lend() error {
 	content, err := os.ReadFile("/bin/sh")
 	if err != nil {

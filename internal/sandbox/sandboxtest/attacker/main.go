@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command attacker is what the conformance suite runs in a sandbox: it tries
-// to do one harmful thing, given by name, and tells whether it could. Every
-// attempt is bounded, so that it would not hurt a machine without a sandbox.
+// Command attacker is run by the conformance suite in a sandbox: it makes one
+// attack, given by name, and reports whether it succeeded. Every attempt is
+// limited, so that it would not harm a machine without a sandbox.
 package main
 
 import (
@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// An attempt returns an error if it was denied; that is what the suite wants.
+// An attempt returns an error if it was denied, which the suite expects.
 type attempt func(args []string) error
 
-// attempts are the harmful things that the attacker knows.
+// attempts are the attacks by name.
 func attempts() map[string]attempt {
 	return map[string]attempt{
 		"dial":        dial,
@@ -60,7 +60,7 @@ func attempts() map[string]attempt {
 	}
 }
 
-// What the attacker ends with.
+// The exit statuses.
 const (
 	denied    = 0
 	succeeded = 3
@@ -68,7 +68,7 @@ const (
 )
 
 func main() {
-	// A file that grows too large shall be an error and not the end.
+	// A file over RLIMIT_FSIZE must be an error and not the end.
 	signal.Ignore(syscall.SIGXFSZ)
 	if len(os.Args) < 2 || attempts()[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "no such attempt:", os.Args[1:])
@@ -95,13 +95,13 @@ func each[T any](ways []T, try func(T) error) error {
 	return fmt.Errorf("all %d ways", len(ways))
 }
 
-// forever stays until somebody ends the process, but not for ever.
+// forever waits to be killed, for a minute at most.
 func forever() error {
 	time.Sleep(time.Minute)
 	return nil
 }
 
-// environment succeeds if there is more in it than the arguments name.
+// environment succeeds if there are other variables than the arguments name.
 func environment(expected []string) error {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
@@ -113,7 +113,7 @@ func environment(expected []string) error {
 	return fmt.Errorf("only %d variables", len(os.Environ()))
 }
 
-// printMuch writes 100 MB to both streams, and succeeds if it must not.
+// printMuch writes 100 MB to both streams, and is denied if it can.
 func printMuch([]string) error {
 	block := make([]byte, 1<<20)
 	for i := range block {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial reaches for a listener of the test: network, address, network, address...
+// dial connects to listeners of the test: network, address, network, address...
 func dial(args []string) error {
 	var ways [][2]string
 	for i := 0; i+1 < len(args); i += 2 {
@@ -45,7 +45,7 @@ func interfaces([]string) error {
 	return fmt.Errorf("%d interfaces, all loopback", len(all))
 }
 
-// vsock makes a socket to the machine below a virtual one, and sends nothing.
+// vsock opens a socket to the hypervisor of a virtual machine, and sends nothing.
 func vsock([]string) error {
 	_, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
 	return err

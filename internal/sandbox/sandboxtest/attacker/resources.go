@@ -51,14 +51,14 @@ func memory(args []string) error {
 	})
 }
 
-// sharedMemory hides what it takes from its own size: bytes.
+// sharedMemory takes shared memory: bytes.
 func sharedMemory(args []string) error {
 	return take(args[0], func() ([]byte, error) {
 		return unix.Mmap(-1, 0, chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
 	})
 }
 
-// take keeps all that get returns, and uses it.
+// take keeps all memory that get returns, and writes to it.
 func take(amount string, get func() ([]byte, error)) error {
 	most, err := strconv.Atoi(amount)
 	if err != nil {
@@ -119,14 +119,14 @@ func memfd(args []string) error {
 	})
 }
 
-// priority makes the kernel end others first when memory runs out.
+// priority lowers oom_score_adj, so that the OOM killer picks others first.
 func priority([]string) error {
 	return each([]string{"-1000", "0", "500"}, func(score string) error {
 		return os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0o600)
 	})
 }
 
-// fill writes to folders that are memory: bytes, folders...
+// fill writes to tmpfs folders: bytes, folders...
 func fill(args []string) error {
 	most, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -143,7 +143,7 @@ func fill(args []string) error {
 }
 
 // spin uses the processor in two processes that each stay below the limit. With
-// an argument they listen to no signal.
+// an argument they ignore SIGTERM.
 func spin(args []string) error {
 	for range 2 {
 		_, err := syscall.ForkExec(os.Args[0], append([]string{"attacker", "burn"}, args...), &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
@@ -167,7 +167,7 @@ func burn(args []string) error {
 	return nil
 }
 
-// stay does not listen to anybody.
+// stay ignores all signals.
 func stay([]string) error {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	fmt.Println("staying")
@@ -211,14 +211,14 @@ func hold(args []string) error {
 	return forever()
 }
 
-// killOthers signals a process of the test: pid. It signals everybody only if
-// it sees from its own number that it is in a namespace with few others.
+// killOthers signals a process of the test: pid. It signals all processes only if
+// its own low PID shows that it is in a PID namespace.
 func killOthers(args []string) error {
 	pid, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
-	_ = unix.Kill(pid, unix.SIGKILL) // the test looks whether it lives
+	_ = unix.Kill(pid, unix.SIGKILL) // the test checks whether it is alive
 	if os.Getpid() < 20 {
 		_ = unix.Kill(1, unix.SIGKILL)
 		_ = unix.Kill(-1, unix.SIGTERM)

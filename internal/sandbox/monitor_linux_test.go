@@ -2,14 +2,14 @@ package sandbox
 
 import "testing"
 
-// TestLostTo wants a program blamed for a machine without memory only if it took
+// TestExplainsLoss blames a program for a machine without memory only if it took
 // most of it.
-func TestLostTo(t *testing.T) {
+func TestExplainsLoss(t *testing.T) {
 	const mib = 1 << 20
-	with := func(available int64) machine { return machine{total: 8 << 30, available: available * mib} }
+	with := func(available int64) memInfo { return memInfo{total: 8 << 30, available: available * mib} }
 	tests := []struct {
 		name          string
-		before, now   machine
+		before, now   memInfo
 		memory        int64
 		blamed, short bool
 	}{
@@ -20,7 +20,7 @@ func TestLostTo(t *testing.T) {
 		{"there is enough", with(2000), with(300), 1700 * mib, true, false},
 	}
 	for _, test := range tests {
-		if got := test.before.lostTo(test.memory, test.now); got != test.blamed {
+		if got := test.before.explainsLoss(test.memory, test.now); got != test.blamed {
 			t.Errorf("%s: blamed %t, want %t", test.name, got, test.blamed)
 		}
 		if got := test.now.isShort(); got != test.short {

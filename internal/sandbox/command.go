@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// backstop is how long an end may take that cannot be put off.
-const backstop = 10 * time.Second
+// stopTimeout is how long killed processes may take to disappear.
+const stopTimeout = 10 * time.Second
 
-// A hold is how a driver ends what a command has started.
-type hold struct{ terminate, kill func() }
+// A stopper ends what a command has started: terminate sends SIGTERM, kill
+// SIGKILL.
+type stopper struct{ terminate, kill func() }
 
-// attend starts a command and sees it to its end, for drivers that leave all
-// limits but the clock and the disk to others. The command's streams are its own.
-func attend(ctx context.Context, cmd *exec.Cmd, spec Spec, h hold) (Result, error) {
+// runCommand runs a command for the drivers docker and none. It enforces the
+// wall clock timeout and the disk limit; the other limits are set by the driver.
+func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Result, error) {
 	stdout, stderr := tail{limit: spec.Limits.Output}, tail{limit: spec.Limits.Output}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(spec.Stdin), &stdout, &stderr
 	cmd.WaitDelay = spec.Limits.Grace
@@ -40,7 +41,7 @@ func attend(ctx context.Context, cmd *exec.Cmd, spec Spec, h hold) (Result, erro
 	for {
 		select {
 		case err := <-waited:
-			h.kill() // what it left behind
+			s.kill() // processes that it left behind
 			if ctx.Err() != nil {
 				return Result{}, context.Cause(ctx)
 			}
@@ -55,25 +56,25 @@ func attend(ctx context.Context, cmd *exec.Cmd, spec Spec, h hold) (Result, erro
 			return result, checkSpace(result, spec.Mounts)
 		case <-done:
 			done = nil
-			h.kill()
+			s.kill()
 		case <-wall.C:
 			exceeded, grace = cmp.Or(exceeded, WallLimit), time.After(spec.Limits.Grace)
-			h.terminate()
+			s.terminate()
 		case <-disk.C:
-			looked := time.Now()
-			if mountsOver(spec.Mounts, spec.Limits) {
+			checked := time.Now()
+			if exceedsDisk(spec.Mounts, spec.Limits) {
 				exceeded = cmp.Or(exceeded, DiskLimit)
-				h.kill()
+				s.kill()
 				continue
 			}
-			disk.Reset(max(diskInterval, diskShare*time.Since(looked)))
+			disk.Reset(max(diskInterval, diskPauseFactor*time.Since(checked)))
 		case <-grace:
-			h.kill()
+			s.kill()
 		}
 	}
 }
 
-// exitCode returns a status as a shell has it.
+// exitCode returns a status as a shell does: 128+n for signal n.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
