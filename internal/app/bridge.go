@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
 // Capabilities do not know each other. Where one needs another, it says so in
@@ -36,63 +36,40 @@ func (all watchers) Changed(ctx context.Context, tx *store.Tx, orgID string) err
 	return nil
 }
 
-// sourcePrompts lets sources read what people asked for.
-type sourcePrompts struct{ *telemetry.Service }
+// suggestionSuites lets suggestions read and extend suites.
+type suggestionSuites struct{ *evals.Service }
 
-func (p sourcePrompts) Considered(ctx context.Context, q store.Querier, orgID, skillID string) ([]sources.Prompt, error) {
-	considered, err := p.Service.Considered(ctx, q, orgID, skillID)
-	prompts := make([]sources.Prompt, len(considered))
-	for i, c := range considered {
-		prompts[i] = sources.Prompt(c)
-	}
-	return prompts, err
-}
-
-// sourceSuites lets sources read and extend suites.
-type sourceSuites struct{ *evals.Service }
-
-func (s sourceSuites) Append(ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage) (sources.Suite, error) {
+func (s suggestionSuites) Append(ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage) (suggestions.Suite, error) {
 	suite, err := s.Service.Append(ctx, tx, orgID, sourceID, suiteID, c)
-	return sourceSuite(suite), err
+	return suggestionSuite(suite), err
 }
 
-func (s sourceSuites) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]sources.Suite, error) {
+func (s suggestionSuites) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]suggestions.Suite, error) {
 	found, err := s.Service.OfSource(ctx, q, orgID, sourceID)
-	suites := make([]sources.Suite, len(found))
+	suites := make([]suggestions.Suite, len(found))
 	for i, suite := range found {
-		suites[i] = sourceSuite(suite)
+		suites[i] = suggestionSuite(suite)
 	}
 	return suites, err
 }
 
-func sourceSuite(s evals.Suite) sources.Suite {
-	return sources.Suite{ID: s.ID, Name: s.Name, VerifierKind: string(s.VerifierKind)}
+func suggestionSuite(s evals.Suite) suggestions.Suite {
+	return suggestions.Suite{ID: s.ID, Name: s.Name, VerifierKind: string(s.VerifierKind)}
 }
 
-// sourceRuns lets sources learn what failed in runs.
-type sourceRuns struct{ *evals.Service }
+// suggestionRuns lets suggestions learn what failed in runs.
+type suggestionRuns struct{ *evals.Service }
 
-func (r sourceRuns) Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]sources.Failure, error) {
+func (r suggestionRuns) Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]suggestions.Failure, error) {
 	found, err := r.Service.Failures(ctx, q, orgID, sourceID)
-	failures := make([]sources.Failure, len(found))
+	failures := make([]suggestions.Failure, len(found))
 	for i, f := range found {
-		failures[i] = sources.Failure{
+		failures[i] = suggestions.Failure{
 			Query: f.Query, ShouldTrigger: f.ShouldTrigger, InvocationType: f.Invocation, Regression: f.Regression,
 			Failed: f.Failed, Runs: f.Runs, LastFailedAt: f.LastAt,
 		}
 	}
 	return failures, err
-}
-
-// sourceRepos lets sources read repositories.
-type sourceRepos struct{ *repohost.Service }
-
-func (r sourceRepos) Fetch(ctx context.Context, orgID string, installationID int64, repo, ref, path string) (*sources.Tree, error) {
-	commit, pkg, err := r.Service.Fetch(ctx, orgID, installationID, repo, ref, path)
-	if err != nil {
-		return nil, err
-	}
-	return &sources.Tree{CommitSHA: commit, Ref: ref, Package: pkg}, nil
 }
 
 // evalSubjects finds the skills that runs are about: snapshots of sources and

@@ -22,7 +22,7 @@ func (a *App) FillDemo(ctx context.Context, progress io.Writer) error {
 func (a *App) demo(progress io.Writer) *demo.Filler {
 	p := a.parts
 	return &demo.Filler{
-		Auth: p.auth, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry, Sources: p.sources, Evals: p.evals,
-		Alerts: p.alerts, Signals: p.signals, Community: p.community, Progress: progress,
+		Auth: p.auth, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry, Sources: p.sources, Suggestions: p.suggestions,
+		Evals: p.evals, Alerts: p.alerts, Signals: p.signals, Community: p.community, Progress: progress,
 	}
 }

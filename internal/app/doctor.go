@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
 // NewDoctor returns a doctor for the installation that the settings describe.
@@ -22,7 +23,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 	return &doctor.Doctor{
 		Config: c,
 		Checkers: []doctor.Checker{
-			&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &evals.Service{},
+			&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &suggestions.Service{}, &evals.Service{},
 			&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
 		},
 		Referrers:   referrers(),

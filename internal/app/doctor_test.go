@@ -35,7 +35,7 @@ var breakages = []struct {
 	{`UPDATE registry_versions SET canonical_key = NULL WHERE id = (SELECT MIN(id) FROM registry_versions)`, "registry", "do not say where their archives are: 1"},
 	{`UPDATE registry_currents SET version_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM registry_currents)`, "registry", "times of versions"},
 	{`UPDATE cloud_sources SET current_snapshot_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM cloud_sources)`, "sources", "current snapshot is not there: 1"},
-	{`UPDATE source_suggestions SET reviewed = NOT reviewed WHERE id = (SELECT MIN(id) FROM source_suggestions)`, "sources", "mark of a review is wrong: 1"},
+	{`UPDATE source_suggestions SET reviewed = NOT reviewed WHERE id = (SELECT MIN(id) FROM source_suggestions)`, "suggestions", "mark of a review is wrong: 1"},
 	{`UPDATE eval_runs SET status = 'running', created_at = 1 WHERE id = (SELECT MIN(id) FROM eval_runs)`, "evals", "not ended in a day: 1"},
 	{`UPDATE eval_runs SET last_event = last_event + 1 WHERE id = (SELECT MAX(id) FROM eval_runs)`, "evals", "counts are not those of their trials and events: 1"},
 	{`INSERT INTO repohost_deliveries (id, provider, delivery_id, event, action, content_type, installation_id, repo_full_name, repo_key, body, status, attempts, detail, received_at)

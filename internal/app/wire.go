@@ -41,32 +41,34 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/web"
 )
 
 // parts are what the running service holds on to.
 type parts struct {
-	db        *store.DB
-	memory    budgets
-	blobs     blob.Bucket
-	queue     *jobs.Queue
-	auth      *auth.Service
-	audit     *audit.Service
-	quota     *quota.Service
-	skills    *skills.Service
-	registry  *registry.Service
-	telemetry *telemetry.Service
-	alerts    *alerts.Service
-	sources   *sources.Service
-	evals     *evals.Service
-	repohost  *repohost.Service
-	community *community.Service
-	signals   *signals.Service
-	proposals *proposals.Service
-	web       *web.Service
-	api       *httpapi.API
-	handler   http.Handler
+	db          *store.DB
+	memory      budgets
+	blobs       blob.Bucket
+	queue       *jobs.Queue
+	auth        *auth.Service
+	audit       *audit.Service
+	quota       *quota.Service
+	skills      *skills.Service
+	registry    *registry.Service
+	telemetry   *telemetry.Service
+	alerts      *alerts.Service
+	sources     *sources.Service
+	suggestions *suggestions.Service
+	evals       *evals.Service
+	repohost    *repohost.Service
+	community   *community.Service
+	signals     *signals.Service
+	proposals   *proposals.Service
+	web         *web.Service
+	api         *httpapi.API
+	handler     http.Handler
 }
 
 // wire builds the whole program.
@@ -129,17 +131,21 @@ func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
 		return err
 	}
 	p.sources = &sources.Service{
-		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Suites: sourceSuites{p.evals}, Runs: sourceRuns{p.evals},
-		Repos: sourceRepos{p.repohost}, Files: files, Limits: skillpkg.DefaultLimits(), Quota: p.quota,
-		Log: a.log.With("in", "sources"),
+		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Repohost: p.repohost, Files: files,
+		Limits: skillpkg.DefaultLimits(), Quota: p.quota, Log: a.log.With("in", "sources"),
 	}
-	p.evals.Sources, p.evals.Suggester = p.sources, p.sources
+	p.evals.Sources = p.sources
 	p.evals.Subjects = evalSubjects{p.sources, p.registry}
 	p.telemetry = &telemetry.Service{
-		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth, Watcher: watchers{p.alerts, p.sources},
+		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth,
 		Retention: time.Duration(a.config.RetentionPrompts), Quota: p.quota, Log: a.log.With("in", "telemetry"),
 	}
-	p.sources.Prompts = sourcePrompts{p.telemetry}
+	p.suggestions = &suggestions.Service{
+		DB: p.db, Jobs: p.queue, Sources: p.sources, Telemetry: p.telemetry,
+		Suites: suggestionSuites{p.evals}, Runs: suggestionRuns{p.evals},
+	}
+	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
+	p.sources.Suggester, p.sources.Dependent, p.evals.Suggester = p.suggestions, p.suggestions, p.suggestions
 	return a.contributions(ctx, p)
 }
 
@@ -161,7 +167,7 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 func (a *App) pages(p *parts) (err error) {
 	p.web, err = web.New(web.Parts{
 		Auth: p.auth, Audit: p.audit, Quota: p.quota, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
-		Alerts: p.alerts, Sources: p.sources, Evals: p.evals, Repohost: p.repohost, Community: p.community,
+		Alerts: p.alerts, Sources: p.sources, Suggestions: p.suggestions, Evals: p.evals, Repohost: p.repohost, Community: p.community,
 		Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: a.log.With("in", "web"),
 	})
 	return err
@@ -179,6 +185,7 @@ func (p *parts) register() {
 	p.alerts.Register()
 	p.telemetry.Register()
 	p.sources.Register()
+	p.suggestions.Register()
 	p.evals.Register()
 	p.repohost.Register()
 	p.proposals.Register()
@@ -194,6 +201,7 @@ func (p *parts) mount() {
 	p.telemetry.Mount(p.api)
 	p.alerts.Mount(p.api)
 	p.sources.Mount(p.api)
+	p.suggestions.Mount(p.api)
 	p.evals.Mount(p.api)
 	p.repohost.Mount(p.api)
 	p.community.Mount(p.api)

@@ -21,20 +21,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
 // A Filler fills a service.
 type Filler struct {
-	Auth      *auth.Service
-	Skills    *skills.Service
-	Registry  *registry.Service
-	Telemetry *telemetry.Service
-	Sources   *sources.Service
-	Evals     *evals.Service
-	Alerts    *alerts.Service
-	Signals   *signals.Service
-	Community *community.Service
+	Auth        *auth.Service
+	Skills      *skills.Service
+	Registry    *registry.Service
+	Telemetry   *telemetry.Service
+	Sources     *sources.Service
+	Suggestions *suggestions.Service
+	Evals       *evals.Service
+	Alerts      *alerts.Service
+	Signals     *signals.Service
+	Community   *community.Service
 	// Progress is where it says how far it is.
 	Progress io.Writer
 	// Thin keeps one session of so many; all when 0.

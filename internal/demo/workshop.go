@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
 // A workplace is a source to be made of a skill, with what its author did to
@@ -149,19 +150,19 @@ func (f *filling) improve(ctx context.Context, suite evals.Suite) error {
 func (f *filling) review(ctx context.Context, s *published, sourceID, suiteID string) error {
 	for i, r := range []struct {
 		query  string
-		status sources.Status
+		status suggestions.Status
 		suite  string
 	}{
-		{"Could you please " + lower(s.asks[0]), sources.Accepted, suiteID},
-		{lower(s.asks[1]) + ", as last time", sources.Accepted, ""},
-		{"And now the same for the other one", sources.Rejected, ""},
-		{"Thanks, go on", sources.Rejected, ""},
+		{"Could you please " + lower(s.asks[0]), suggestions.Accepted, suiteID},
+		{lower(s.asks[1]) + ", as last time", suggestions.Accepted, ""},
+		{"And now the same for the other one", suggestions.Rejected, ""},
+		{"Thanks, go on", suggestions.Rejected, ""},
 	} {
 		rationale, seen := "The skill did not fire in most observations of this query.", float64(3+i)
 		last := f.now.AddDate(0, 0, -10-i)
-		_, err := f.Sources.Review(ctx, f.people[i%2], sourceID, sources.Decision{
+		_, err := f.Suggestions.Review(ctx, f.people[i%2], sourceID, suggestions.Decision{
 			SuggestionID: nameOf("suggestion\n%s\n%s", s.name, r.query), Status: r.status, Query: r.query, ShouldTrigger: true,
-			Evidence: sources.LinkedTelemetry, Provenance: sources.MissedQuery, Rationale: &rationale, ObservedCount: &seen, LastObservedAt: &last,
+			Evidence: suggestions.LinkedTelemetry, Provenance: suggestions.MissedQuery, Rationale: &rationale, ObservedCount: &seen, LastObservedAt: &last,
 		}, r.suite)
 		if err != nil {
 			return fmt.Errorf("review of %q: %w", r.query, err)

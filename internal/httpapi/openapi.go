@@ -69,11 +69,19 @@ func (n *schemaNames) name(t reflect.Type, hint string) string {
 	if t.Name() == "" {
 		pkg = n.pkg
 	}
+	if prefix, ok := schemaPrefixes[pkg]; ok {
+		pkg = prefix
+	}
 	if pkg != "httpapi" && pkg != "." && pkg != "" {
 		name = title(pkg) + title(name)
 	}
 	return title(name)
 }
+
+// schemaPrefixes are the prefixes of packages whose schemas are named after
+// another one. The names are part of the API, since code generators make types
+// of them: they stay when the types move to another package.
+var schemaPrefixes = map[string]string{"suggestions": "sources"}
 
 func title(s string) string {
 	if s == "" {

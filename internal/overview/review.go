@@ -9,7 +9,7 @@ import (
 type Decided struct {
 	SourceID, SuggestionID, Query string
 	ShouldTrigger                 bool
-	Status                        string // sources.Status
+	Status                        string // suggestions.Status
 	SuiteID                       *string
 	At                            time.Time
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -43,23 +44,23 @@ func routes() []route {
 func TestOthersSources(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("evil")
-		hers := text(eve.uploaded(zipped(t, "SKILL.md", skillText)), "id")
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("evil")
+		hers := text(eve.Uploaded(zipped(t, "SKILL.md", skillText)), "id")
 		for _, r := range routes() {
 			t.Run(r.method+" "+r.path, func(t *testing.T) {
-				ada := ada.in(t)
+				ada := ada.In(t)
 				do := func(id string) answer {
-					return ada.do(r.method, sourcesPath+strings.Replace(r.path, "{id}", id, 1), r.body)
+					return ada.Do(r.method, sourcesPath+strings.Replace(r.path, "{id}", id, 1), r.body)
 				}
-				do(hers).wantError(http.StatusForbidden, "This cloud source belongs to another organisation")
-				do(strings.TrimPrefix(hers, "src_")).wantError(http.StatusForbidden, "another organisation")
+				do(hers).WantError(http.StatusForbidden, "This cloud source belongs to another organisation")
+				do(strings.TrimPrefix(hers, "src_")).WantError(http.StatusForbidden, "another organisation")
 				for _, unknown := range []string{uuid.NewString(), "src_" + uuid.NewString(), "unknown", "src_", "src_src_" + uuid.NewString()} {
-					do(unknown).wantError(http.StatusNotFound, "Cloud source not found")
+					do(unknown).WantError(http.StatusNotFound, "Cloud source not found")
 				}
 			})
 		}
-		if eve.detail(hers)["currentSnapshot"] == nil || len(eve.reviewed(hers)) != 0 {
+		if eve.Detail(hers)["currentSnapshot"] == nil || len(eve.Reviewed(hers)) != 0 {
 			t.Error("the source was changed")
 		}
 	})
@@ -69,24 +70,24 @@ func TestOthersSources(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		viewer := w.member(ada.org, access.Viewer)
-		id := text(ada.uploaded(zipped(t, "SKILL.md", skillText)), "id")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		viewer := w.Member(ada.Org, access.Viewer)
+		id := text(ada.Uploaded(zipped(t, "SKILL.md", skillText)), "id")
 		all := append(routes(), route{"GET", "", nil, access.Read}, route{"POST", "", object{"type": "upload", "label": "x"}, access.Write})
 		for _, r := range all {
 			path := sourcesPath + strings.Replace(r.path, "{id}", id, 1)
-			w.anybody().do(r.method, path, object{"bad": 1}).wantError(http.StatusUnauthorized, "")
-			a := viewer.do(r.method, path, r.body)
+			w.Anonymous().Do(r.method, path, object{"bad": 1}).WantError(http.StatusUnauthorized, "")
+			a := viewer.Do(r.method, path, r.body)
 			if r.permission == access.Write {
-				a.wantError(http.StatusForbidden, "write")
-				viewer.do(r.method, path, object{"label": 1}).wantError(http.StatusForbidden, "write")
-			} else if a.status == http.StatusForbidden || a.status == http.StatusUnauthorized {
-				t.Errorf("%s: status %d for a reader", a.what, a.status)
+				a.WantError(http.StatusForbidden, "write")
+				viewer.Do(r.method, path, object{"label": 1}).WantError(http.StatusForbidden, "write")
+			} else if a.Status == http.StatusForbidden || a.Status == http.StatusUnauthorized {
+				t.Errorf("%s: status %d for a reader", a.What, a.Status)
 			}
 		}
-		viewer.upload(uploadPath, field("label", "x"), archivePart(zipped(t, "SKILL.md", skillText))).wantError(http.StatusForbidden, "write")
-		w.anybody().upload(uploadPath, field("label", "x")).wantError(http.StatusUnauthorized, "")
+		viewer.Upload(uploadPath, field("label", "x"), archivePart(zipped(t, "SKILL.md", skillText))).WantError(http.StatusForbidden, "write")
+		w.Anonymous().Upload(uploadPath, field("label", "x")).WantError(http.StatusUnauthorized, "")
 	})
 }
 
@@ -94,15 +95,15 @@ func TestPermissions(t *testing.T) {
 func TestBothForms(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme")
-		id := text(ada.uploaded(zipped(t, "SKILL.md", skillText)), "id")
+		ada := sourcestest.New(t, db).Org("acme")
+		id := text(ada.Uploaded(zipped(t, "SKILL.md", skillText)), "id")
 		bare := strings.TrimPrefix(id, "src_")
 		for _, form := range []string{id, bare, strings.ToUpper(bare), "src_" + strings.ToUpper(bare)} {
-			if got := text(ada.detail(form), "id"); got != id {
+			if got := text(ada.Detail(form), "id"); got != id {
 				t.Errorf("%s: got %s", form, got)
 			}
-			ada.review(form, nil).want(http.StatusOK)
-			ada.clear(form, "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70").want(http.StatusNoContent)
+			ada.Review(form, nil).Want(http.StatusOK)
+			ada.Clear(form, "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70").Want(http.StatusNoContent)
 		}
 	})
 }

@@ -25,17 +25,11 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources", Permission: access.Read, Summary: "List cloud sources, newest first"})
 	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources", Permission: access.Write, Status: http.StatusCreated, Also: []int{http.StatusBadGateway}, Summary: "Create a cloud source"})
 	httpapi.Add(a, s.upload, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/upload", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxUpload, Form: form, Summary: "Upload a skill, to a new source or as a snapshot of one"})
-	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{id}", Permission: access.Read, Summary: "Get a cloud source with its snapshots, reports, suggestions and reviews"})
 	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/cloud-sources/{id}", Permission: access.Write, Summary: "Change the label or the skill of a cloud source"})
 	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/cloud-sources/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete a cloud source and all its snapshots"})
 	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/{id}/repohost-sync", Permission: access.Write, Also: []int{http.StatusBadGateway}, Summary: "Make a snapshot of what the repository holds now"})
 	httpapi.Add(a, s.sarif, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{id}/validation.sarif", Permission: access.Read, Summary: "Get the findings of a snapshot as SARIF 2.1.0"})
 	httpapi.Add(a, s.file, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{id}/snapshots/{snapshotId}/files/{path...}", Permission: access.Read, Summary: "Get one file of a snapshot"})
-	httpapi.Add(a, s.suggestions, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{sourceId}/eval-suggestions", Permission: access.Read, Summary: "List pending suggestions, the best first"})
-	httpapi.Add(a, s.reviews, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{sourceId}/eval-suggestions/reviews", Permission: access.Read, Summary: "List reviewed suggestions, newest first"})
-	httpapi.Add(a, s.review, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/{sourceId}/eval-suggestions/review", Permission: access.Write, Summary: "Accept or reject a suggestion"})
-	httpapi.Add(a, s.clear, httpapi.Route{Method: "DELETE", Path: "/api/v1/cloud-sources/{sourceId}/eval-suggestions/{suggestionId}/review", Permission: access.Write, Status: http.StatusNoContent, Summary: "Clear the review of a suggestion"})
-	httpapi.Add(a, s.apply, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/{sourceId}/eval-suggestions/{suggestionId}/apply-to-suite", Permission: access.Write, Summary: "Append a suggestion to a saved suite"})
 }
 
 // SourcePath names a source in a path.
@@ -113,11 +107,6 @@ func (s *Service) upload(ctx context.Context, in uploadInput) (out uploadOutput,
 		t, err = s.Add(ctx, access.From(ctx), p.sourceID, pkg)
 	}
 	return uploadOutput{newSourceOutput(t.Source), newTakenOutput(t)}, err
-}
-
-func (s *Service) get(ctx context.Context, in SourcePath) (detailOutput, error) {
-	d, err := s.Detail(ctx, access.From(ctx).OrgID, in.ID)
-	return newDetailOutput(d), err
 }
 
 type updateInput struct {

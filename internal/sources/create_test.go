@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -16,11 +17,11 @@ import (
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		skillID := w.skill(ada, "pdf")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		skillID := w.Skill(ada, "pdf")
 
-		upload := ada.post(sourcesPath, object{"type": "upload", "label": "mine", "skill_id": strings.ToUpper(skillID), "new": 1}).want(http.StatusCreated).object()
+		upload := ada.Post(sourcesPath, object{"type": "upload", "label": "mine", "skill_id": strings.ToUpper(skillID), "new": 1}).Want(http.StatusCreated).Object()
 		wantKeys(t, upload, "id", "label", "sourceType", "skillId", "createdAt")
 		want := object{"id": upload["id"], "label": "mine", "sourceType": "upload", "skillId": skillID, "createdAt": upload["createdAt"]}
 		if diff := cmp.Diff(want, upload); diff != "" {
@@ -30,7 +31,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("id %q, want src_ and a UUID", id)
 		}
 
-		repo := ada.post(sourcesPath, object{"type": "repohost", "label": "theirs", "installation_id": 7, "repo_full_name": "acme/skills"}).want(http.StatusCreated).object()
+		repo := ada.Post(sourcesPath, object{"type": "repohost", "label": "theirs", "installation_id": 7, "repo_full_name": "acme/skills"}).Want(http.StatusCreated).Object()
 		want = object{
 			"id": repo["id"], "label": "theirs", "sourceType": "repohost", "skillId": nil, "createdAt": repo["createdAt"],
 			"repoFullName": "acme/skills", "installationId": 7.0, "defaultBranch": "main", "skillPath": ".",
@@ -38,14 +39,14 @@ func TestCreate(t *testing.T) {
 		if diff := cmp.Diff(want, repo); diff != "" {
 			t.Errorf("repohost source (-want +got):\n%s", diff)
 		}
-		given := ada.detail(ada.made(object{
+		given := ada.Detail(ada.Made(object{
 			"type": "repohost", "label": "x", "installation_id": 7, "repo_full_name": "acme/skills", "default_branch": "feature/x", "skill_path": "skills/pdf",
 		}))
 		if text(given, "defaultBranch") != "feature/x" || text(given, "skillPath") != "skills/pdf" {
 			t.Errorf("got %v", given)
 		}
 
-		empty := ada.detail(text(upload, "id"))
+		empty := ada.Detail(text(upload, "id"))
 		wantKeys(t, empty, "id", "label", "sourceType", "skillId", "createdAt", "currentSnapshot", "snapshots", "validationReports",
 			"evalSuggestions", "evalSuggestionCount", "reviewedSuggestions", "reviewedSuggestionCount", "evalSuites")
 		for _, list := range []string{"snapshots", "validationReports", "evalSuggestions", "reviewedSuggestions", "evalSuites"} {
@@ -62,8 +63,8 @@ func TestCreate(t *testing.T) {
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("evil")
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("evil")
 		repo := func(change object) object {
 			o := object{"type": "repohost", "label": "x", "installation_id": 1, "repo_full_name": "a/b"}
 			for k, v := range change {
@@ -84,7 +85,7 @@ func TestCreateRefuses(t *testing.T) {
 			{object{"type": "upload", "label": 7}, "label", "string"},
 			{object{"type": "upload", "label": "x", "skill_id": "x"}, "skill_id", "uuid"},
 			{object{"type": "upload", "label": "x", "skill_id": uuid.NewString()}, "skill_id", "names no skill"},
-			{object{"type": "upload", "label": "x", "skill_id": w.skill(eve, "pdf")}, "skill_id", "names no skill"},
+			{object{"type": "upload", "label": "x", "skill_id": w.Skill(eve, "pdf")}, "skill_id", "names no skill"},
 			{repo(object{"label": ""}), "label", "1 to 200"},
 			{repo(object{"installation_id": nil}), "installation_id", "required"},
 			{repo(object{"installation_id": "7"}), "installation_id", "integer"},
@@ -98,23 +99,23 @@ func TestCreateRefuses(t *testing.T) {
 			{repo(object{"skill_path": "/etc"}), "skill_path", "relative"},
 			{repo(object{"skill_path": "a/../../b"}), "skill_path", "relative"},
 		} {
-			ada.post(sourcesPath, c.body).wantInvalid(c.path, c.text)
+			ada.Post(sourcesPath, c.body).WantInvalid(c.path, c.text)
 		}
-		w.wantNothing()
-		ada.made(object{"type": "upload", "label": strings.Repeat("ä", 200)})
+		w.WantNothing()
+		ada.Made(object{"type": "upload", "label": strings.Repeat("ä", 200)})
 	})
 }
 
 func TestList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("evil")
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("evil")
 		ids := func(query string) []string {
 			t.Helper()
 			var list []object
-			a := ada.get(sourcesPath + query).want(http.StatusOK)
-			decode(t, a.body, &list)
+			a := ada.Get(sourcesPath + query).Want(http.StatusOK)
+			decode(t, a.Body, &list)
 			got := []string{}
 			for _, o := range list {
 				wantKeys(t, o, "id", "label", "sourceType", "skillId", "createdAt")
@@ -122,14 +123,14 @@ func TestList(t *testing.T) {
 			}
 			return got
 		}
-		if body := string(ada.get(sourcesPath).want(http.StatusOK).body); strings.TrimSpace(body) != "[]" {
+		if body := string(ada.Get(sourcesPath).Want(http.StatusOK).Body); strings.TrimSpace(body) != "[]" {
 			t.Errorf("no sources: %s, want []", body)
 		}
-		skillID := w.skill(ada, "pdf")
-		a := ada.made(object{"type": "upload", "label": "a"})
-		b := ada.linked("pdf")
-		c := ada.made(object{"type": "repohost", "label": "c", "installation_id": 1, "repo_full_name": "a/b", "skill_id": skillID})
-		eve.made(object{"type": "upload", "label": "hers"})
+		skillID := w.Skill(ada, "pdf")
+		a := ada.Made(object{"type": "upload", "label": "a"})
+		b := ada.Linked("pdf")
+		c := ada.Made(object{"type": "repohost", "label": "c", "installation_id": 1, "repo_full_name": "a/b", "skill_id": skillID})
+		eve.Made(object{"type": "upload", "label": "hers"})
 		for query, want := range map[string][]string{
 			"":                     {c, b, a},
 			"?type=upload":         {b, a},
@@ -142,33 +143,33 @@ func TestList(t *testing.T) {
 				t.Errorf("%q (-want +got):\n%s", query, diff)
 			}
 		}
-		ada.get(sourcesPath+"?type=ftp").wantInvalid("type", "one of")
-		ada.get(sourcesPath+"?skill_id=x").wantInvalid("skill_id", "uuid")
+		ada.Get(sourcesPath+"?type=ftp").WantInvalid("type", "one of")
+		ada.Get(sourcesPath+"?skill_id=x").WantInvalid("skill_id", "uuid")
 	})
 }
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		skillID := w.skill(ada, "pdf")
-		id := ada.made(object{"type": "upload", "label": "a"})
-		patch := func(body object) answer { return ada.do(http.MethodPatch, sourcePath(id), body) }
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		skillID := w.Skill(ada, "pdf")
+		id := ada.Made(object{"type": "upload", "label": "a"})
+		patch := func(body object) answer { return ada.Do(http.MethodPatch, sourcePath(id), body) }
 
-		got := patch(object{"label": "b", "skill_id": skillID}).want(http.StatusOK).object()
+		got := patch(object{"label": "b", "skill_id": skillID}).Want(http.StatusOK).Object()
 		if text(got, "label") != "b" || text(got, "skillId") != skillID {
 			t.Errorf("got %v", got)
 		}
-		if got := patch(object{}).want(http.StatusOK).object(); text(got, "label") != "b" || text(got, "skillId") != skillID {
+		if got := patch(object{}).Want(http.StatusOK).Object(); text(got, "label") != "b" || text(got, "skillId") != skillID {
 			t.Errorf("nothing changed, but %v", got)
 		}
-		if got := patch(object{"skill_id": ""}).want(http.StatusOK).object(); got["skillId"] != nil || text(got, "label") != "b" {
+		if got := patch(object{"skill_id": ""}).Want(http.StatusOK).Object(); got["skillId"] != nil || text(got, "label") != "b" {
 			t.Errorf("unlinked: %v", got)
 		}
-		patch(object{"label": ""}).wantInvalid("label", "1 to 200")
-		patch(object{"skill_id": "x"}).wantInvalid("skill_id", "UUID")
-		patch(object{"skill_id": uuid.NewString()}).wantInvalid("skill_id", "names no skill")
+		patch(object{"label": ""}).WantInvalid("label", "1 to 200")
+		patch(object{"skill_id": "x"}).WantInvalid("skill_id", "UUID")
+		patch(object{"skill_id": uuid.NewString()}).WantInvalid("skill_id", "names no skill")
 	})
 }
 
@@ -176,32 +177,32 @@ func TestUpdate(t *testing.T) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme")
+		w := sourcestest.New(t, db)
+		w.Work()
+		ada := w.Org("acme")
 		archive := zipped(t, "SKILL.md", skillText)
-		gone, stays := text(ada.uploaded(archive), "id"), text(ada.uploaded(archive), "id")
+		gone, stays := text(ada.Uploaded(archive), "id"), text(ada.Uploaded(archive), "id")
 		for _, id := range []string{gone, stays} {
-			ada.upload(sourcesPath+"/upload", field("source_id", id), archivePart(zipped(t, "SKILL.md", skillText, "a", "b"))).want(http.StatusCreated)
-			ada.review(id, nil).want(http.StatusOK)
+			ada.Upload(sourcesPath+"/upload", field("source_id", id), archivePart(zipped(t, "SKILL.md", skillText, "a", "b"))).Want(http.StatusCreated)
+			ada.Review(id, nil).Want(http.StatusOK)
 		}
-		w.exec(`INSERT INTO source_suggestions (id, org_id, source_id, should_trigger, evidence, provenance, rationale, observed_count, confidence, last_observed_at, reviewed)
-			VALUES ('x', $1, $2, TRUE, 'hosted_run', 'run_failure', '', 1, 0.5, 0, FALSE)`, ada.org.ID, strings.TrimPrefix(gone, "src_"))
-		before := w.blobKeys()
-		ada.do(http.MethodDelete, sourcePath(gone), nil).want(http.StatusNoContent)
-		ada.do(http.MethodDelete, sourcePath(gone), nil).wantError(http.StatusNotFound, "Cloud source not found")
-		ada.get(sourcePath(gone)).wantError(http.StatusNotFound, "Cloud source not found")
-		w.settle()
+		w.Exec(`INSERT INTO source_suggestions (id, org_id, source_id, should_trigger, evidence, provenance, rationale, observed_count, confidence, last_observed_at, reviewed)
+			VALUES ('x', $1, $2, TRUE, 'hosted_run', 'run_failure', '', 1, 0.5, 0, FALSE)`, ada.Org.ID, strings.TrimPrefix(gone, "src_"))
+		before := w.BlobKeys()
+		ada.Do(http.MethodDelete, sourcePath(gone), nil).Want(http.StatusNoContent)
+		ada.Do(http.MethodDelete, sourcePath(gone), nil).WantError(http.StatusNotFound, "Cloud source not found")
+		ada.Get(sourcePath(gone)).WantError(http.StatusNotFound, "Cloud source not found")
+		w.Settle()
 		want := slices.DeleteFunc(before, func(key string) bool { return strings.Contains(key, strings.TrimPrefix(gone, "src_")) })
-		if diff := cmp.Diff(want, w.blobKeys()); diff != "" || len(want) != 2 {
+		if diff := cmp.Diff(want, w.BlobKeys()); diff != "" || len(want) != 2 {
 			t.Errorf("bytes (-want +got):\n%s", diff)
 		}
 		for table, n := range map[string]int{"cloud_sources": 1, "source_snapshots": 2, "source_reports": 2, "source_suggestions": 0, "source_reviews": 1} {
-			if got := w.count(table); got != n {
+			if got := w.Count(table); got != n {
 				t.Errorf("%s has %d rows, want %d", table, got, n)
 			}
 		}
-		if got := len(objects(t, ada.detail(stays), "snapshots")); got != 2 {
+		if got := len(objects(t, ada.Detail(stays), "snapshots")); got != 2 {
 			t.Errorf("the other source has %d snapshots, want 2", got)
 		}
 	})

@@ -13,30 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// suggest is the job that derives the suggestions of one source.
-type suggest struct {
-	OrgID    string `json:"org_id"`
-	SourceID string `json:"source_id"`
-}
-
-// Kind names the job.
-func (suggest) Kind() string { return "sources.suggest" }
-
-// suggestOrg is the job that does so for an organisation with new telemetry.
-type suggestOrg struct {
-	OrgID string    `json:"org_id"`
-	DueAt time.Time `json:"due_at"`
-}
-
-// Kind names the job.
-func (suggestOrg) Kind() string { return "sources.suggest-org" }
-
-// suggestAll is the job that does so for all: telemetry also goes.
-type suggestAll struct{}
-
-// Kind names the job.
-func (suggestAll) Kind() string { return "sources.suggest-all" }
-
 // removeBlobs is the job that removes the bytes of a source that is gone.
 type removeBlobs struct {
 	SourceID string `json:"source_id"`
@@ -53,67 +29,9 @@ func (sweep) Kind() string { return "sources.sweep" }
 
 // Register makes the queue run the jobs of sources.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args suggest) error { return s.derive(ctx, args.OrgID, args.SourceID) },
-		jobs.NeedsRoom())
-	jobs.Handle(s.Jobs, s.suggestSoon)
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ suggestAll) error { return s.suggestEach(ctx, "") })
-	s.Jobs.Every(time.Hour, suggestAll{})
 	jobs.Handle(s.Jobs, func(ctx context.Context, args removeBlobs) error { return s.removeBlobs(ctx, args.SourceID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweep) error { return s.sweep(ctx) })
 	s.Jobs.Every(24*time.Hour, sweep{})
-}
-
-// soon is how long a look at new telemetry waits, so that a burst of pushes
-// causes one.
-const soon = 2 * time.Second
-
-// Changed makes the suggestions of the organisation's linked sources be
-// derived anew soon. It is called in the transaction that took in telemetry.
-func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
-	linked, err := hasLinked(ctx, tx, orgID)
-	if err != nil || !linked {
-		return err
-	}
-	return s.Jobs.Enqueue(ctx, tx, suggestOrg{OrgID: orgID, DueAt: time.Now().Add(soon)}, jobs.Unique(orgID))
-}
-
-// Suggest makes the suggestions of a source be derived anew. It is called in
-// the transaction that changed what they are derived from.
-func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error {
-	return s.Jobs.Enqueue(ctx, tx, suggest{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID))
-}
-
-func (s *Service) suggestLinked(ctx context.Context, tx *store.Tx, src Source) error {
-	if src.SkillID == nil {
-		return nil
-	}
-	return s.Suggest(ctx, tx, src.OrgID, src.ID)
-}
-
-// suggestSoon does not trust the clock of whoever enqueued the job with more
-// than the wait that was meant.
-func (s *Service) suggestSoon(ctx context.Context, args suggestOrg) error {
-	if wait := time.Until(args.DueAt); wait > 0 && wait <= soon {
-		return jobs.Snooze(wait)
-	}
-	return s.suggestEach(ctx, args.OrgID)
-}
-
-// suggestEach enqueues a derivation for every linked source of an
-// organisation, or of all if orgID is "".
-func (s *Service) suggestEach(ctx context.Context, orgID string) error {
-	linked, err := linkedSources(ctx, s.DB, orgID)
-	if err != nil || len(linked) == 0 {
-		return err
-	}
-	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		for _, src := range linked {
-			if err := s.Suggest(ctx, tx, src.OrgID, src.ID); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // The bytes of snapshots stand below their source, each under its hash: a

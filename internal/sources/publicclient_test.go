@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	public "github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -13,17 +14,17 @@ import (
 func TestPublicClient(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
 		ctx := t.Context()
-		c := public.New(public.Options{Server: w.server.URL, APIKey: ada.key})
+		c := public.New(public.Options{Server: w.Server.URL, APIKey: ada.Key})
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		made, err := c.UploadSource(ctx, public.SourceUpload{Label: "mine", SkillID: w.skill(ada, "pdf"), Archive: zipped(t, "SKILL.md", skillText)})
+		made, err := c.UploadSource(ctx, public.SourceUpload{Label: "mine", SkillID: w.Skill(ada, "pdf"), Archive: zipped(t, "SKILL.md", skillText)})
 		must(err)
 		if made.ID == "" || made.Label != "mine" || !made.Snapshot.IsCurrent || !made.Snapshot.Runnable || len(made.Reports) != 1 {
 			t.Errorf("upload %+v", made)
@@ -35,10 +36,11 @@ func TestPublicClient(t *testing.T) {
 		}
 		repo, err := c.CreateSource(ctx, public.NewSource{Type: "repohost", Label: "theirs", InstallationID: 1, RepoFullName: "a/b"})
 		must(err)
-		w.repos.archive, w.repos.commit = zipped(t, "SKILL.md", skillText), "c1"
+		ada.Bind(1, "a")
+		commit := w.Repos.Create("a/b").Push("first", map[string]string{"SKILL.md": skillText})
 		synced, err := c.SyncSource(ctx, repo.ID)
 		must(err)
-		if synced.Snapshot.CommitSHA != "c1" {
+		if synced.Snapshot.CommitSHA != commit {
 			t.Errorf("sync %+v", synced)
 		}
 		listed, err := c.Sources(ctx, "repohost")
@@ -48,8 +50,8 @@ func TestPublicClient(t *testing.T) {
 		}
 		must(c.DeleteSource(ctx, repo.ID))
 
-		ada.push(asked{text: "Read the table", skill: "pdf"})
-		w.derive(ada, made.ID)
+		ada.Push(sourcestest.Prompt{Text: "Read the table", Skill: "pdf"})
+		w.Derive(ada, made.ID)
 		detail, err := c.Source(ctx, made.ID)
 		must(err)
 		if len(detail.Suggestions) != 1 || detail.SuggestionCount != 1 || detail.CurrentSnapshot == nil {
@@ -65,7 +67,7 @@ func TestPublicClient(t *testing.T) {
 		if err := c.ClearReview(ctx, made.ID, s.ID); public.Status(err) != http.StatusNotFound {
 			t.Errorf("cleared twice: %v", err)
 		}
-		suiteID := w.suites.add(ada.org.ID, made.ID, "llm_judge")
+		suiteID := w.Suites.Add(ada.Org.ID, made.ID, "llm_judge")
 		suite, review, err := c.ApplySuggestion(ctx, made.ID, s, suiteID)
 		must(err)
 		if suite.ID != suiteID || *review.AcceptTarget != "saved_suite" || review.AppliedToSuiteAt == nil {

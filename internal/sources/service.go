@@ -3,7 +3,6 @@ package sources
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -22,95 +22,31 @@ import (
 
 // Service keeps sources.
 type Service struct {
-	DB      *store.DB
-	Blobs   blob.Bucket
-	Jobs    *jobs.Queue
-	Skills  *skills.Service
-	Prompts Prompts
-	Runs    Runs
-	Suites  Suites
-	Repos   Repos // nil: no code host is set up
-	// Files reads files of snapshots.
-	Files *stored.Files
-	// Limits bound an upload; they must be set.
-	Limits skillpkg.Limits
-	Quota  *quota.Service
-	Log    *slog.Logger
+	DB       *store.DB
+	Blobs    blob.Bucket
+	Jobs     *jobs.Queue
+	Skills   *skills.Service
+	Repohost *repohost.Service
+	Files    *stored.Files   // reads files of snapshots
+	Limits   skillpkg.Limits // of an upload; required
+	Quota    *quota.Service
+	Log      *slog.Logger
+
+	// Hooks of the capabilities above; either may be nil.
+	Suggester Suggester
+	Dependent Dependent
 }
 
-// Prompts knows what people asked for while a skill was at hand.
-type Prompts interface {
-	// Considered returns the prompts that a skill was considered for, the
-	// newest at least. Those that nobody but their owner may read are left out.
-	Considered(ctx context.Context, q store.Querier, orgID, skillID string) ([]Prompt, error)
-	// Texts returns the texts of prompts by the names that Considered gave
-	// them, as far as they are still kept.
-	Texts(ctx context.Context, q store.Querier, orgID string, refs []string) (map[string]string, error)
+// A Suggester derives the suggestions of a source. It is called in the
+// transaction that links a source to a skill or changes it.
+type Suggester interface {
+	Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error
 }
 
-// A Prompt is a text, and what became of it in the sessions of one skill.
-type Prompt struct {
-	Ref, Text    string
-	Checks       int // how often the skill was considered for it
-	Missed       int // of those, how often it did not fire
-	Graded       int // how often it fired in a session that was graded
-	Failed       int // of those, how often the session failed
-	LastMissedAt *time.Time
-	LastFailedAt *time.Time
-	Mode         string // how the skill was called, or ""
-}
-
-// Runs knows the runs of suites on sources.
-type Runs interface {
-	// Failures returns the trigger queries that failed in the last run on the
-	// source that had them.
-	Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error)
-}
-
-// A Failure is a trigger query that failed in a run.
-type Failure struct {
-	Query          string
-	ShouldTrigger  bool
-	InvocationType string // or ""
-	Regression     bool   // it passed in the run before
-	Failed, Runs   int    // in how many runs it failed, and had a verdict at all
-	LastFailedAt   time.Time
-}
-
-// Suites keeps the suites of sources.
-type Suites interface {
-	// Append adds a case to a suite in the transaction, unless the same query
-	// with the same expectation stands there. A suite that is not there is a
-	// fault.NotFound; one of another source or of none, one that is not
-	// llm_judge and one that is full are a fault.Conflict.
-	Append(ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage) (Suite, error)
-	// Remove takes a case out of a suite in the transaction, and reports
-	// whether it is not there any more: a suite keeps its last case.
-	Remove(ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage) (gone bool, err error)
-	// OfSource lists the suites of a source.
-	OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error)
-	// Cases lists the cases of all suites of a source.
-	Cases(ctx context.Context, q store.Querier, orgID, sourceID string) ([]json.RawMessage, error)
-}
-
-// A Suite is a saved suite of a source.
-type Suite struct {
-	ID           string `json:"id" format:"uuid"`
-	Name         string `json:"name"`
-	VerifierKind string `json:"verifierKind" example:"llm_judge"`
-}
-
-// Repos fetches skills from a code host.
-type Repos interface {
-	// Fetch reads the folder of a skill at the head of a branch. A host that
-	// cannot be reached is a fault.BadGateway. The caller closes the package.
-	Fetch(ctx context.Context, orgID string, installationID int64, repo, ref, path string) (*Tree, error)
-}
-
-// A Tree is the folder of a skill at one commit.
-type Tree struct {
-	CommitSHA, Ref string
-	Package        *skillpkg.Package
+// A Dependent keeps rows that refer to sources. It is called in the transaction
+// that deletes a source, before its row goes: the foreign keys do not cascade.
+type Dependent interface {
+	DeleteOfSource(ctx context.Context, tx *store.Tx, sourceID string) error
 }
 
 // NewSource describes a source to be made.
@@ -147,7 +83,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 		if err := insertSource(ctx, tx, src); err != nil {
 			return err
 		}
-		if err := src.record(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
+		if err := src.Audit(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
 			return err
 		}
 		return s.suggestLinked(ctx, tx, src)
@@ -155,8 +91,8 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 	return src, err
 }
 
-// record writes down what was done to a source.
-func (src Source) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+// Audit records in the audit log what was done to a source.
+func (src Source) Audit(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: src.OrgID, Action: action, Target: audit.Target{Kind: "source", ID: src.ID, Name: src.Label}, Detail: d,
 	})
@@ -180,6 +116,22 @@ func (s *Service) checkSkill(ctx context.Context, orgID string, id *string) ([]f
 	return nil, err
 }
 
+// suggestLinked lets the suggestions of a new source be derived if it is linked
+// to a skill: otherwise there is no evidence yet.
+func (s *Service) suggestLinked(ctx context.Context, tx *store.Tx, src Source) error {
+	if src.SkillID == nil {
+		return nil
+	}
+	return s.suggest(ctx, tx, src)
+}
+
+func (s *Service) suggest(ctx context.Context, tx *store.Tx, src Source) error {
+	if s.Suggester == nil {
+		return nil
+	}
+	return s.Suggester.Suggest(ctx, tx, src.OrgID, src.ID)
+}
+
 // Change is what a patch changes; nil leaves a field as it is.
 type Change struct {
 	Label   *string
@@ -193,7 +145,7 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 		return src, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if src, err = lock(ctx, tx, orgID, id); err != nil {
+		if src, err = lockSource(ctx, tx, orgID, id); err != nil {
 			return err
 		}
 		if c.Label != nil {
@@ -207,10 +159,10 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 		if err := updateSource(ctx, tx, src); err != nil {
 			return err
 		}
-		if err := src.record(ctx, tx, "sources.source.change", audit.Detail{"label": c.Label, "skill_id": c.SkillID}); err != nil {
+		if err := src.Audit(ctx, tx, "sources.source.change", audit.Detail{"label": c.Label, "skill_id": c.SkillID}); err != nil {
 			return err
 		}
-		return s.Suggest(ctx, tx, orgID, src.ID)
+		return s.suggest(ctx, tx, src)
 	})
 	return src, err
 }
@@ -241,7 +193,7 @@ func (s *Service) checkChange(ctx context.Context, orgID string, c Change) error
 func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 	defer fault.Wrap(&err, "delete source %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		src, err := lock(ctx, tx, orgID, id)
+		src, err := lockSource(ctx, tx, orgID, id)
 		if err != nil {
 			return err
 		}
@@ -249,10 +201,15 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err != nil {
 			return err
 		}
+		if s.Dependent != nil {
+			if err := s.Dependent.DeleteOfSource(ctx, tx, src.ID); err != nil {
+				return err
+			}
+		}
 		if err := deleteSource(ctx, tx, src.ID); err != nil {
 			return err
 		}
-		if err := src.record(ctx, tx, "sources.source.delete", nil); err != nil {
+		if err := src.Audit(ctx, tx, "sources.source.delete", nil); err != nil {
 			return err
 		}
 		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: src.ID}); err != nil {
@@ -273,105 +230,70 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Source, e
 	return sourcesOfOrg(ctx, s.DB, orgID, f)
 }
 
-// Exists returns an error unless the organisation has the source: a
-// fault.NotFound if nobody has it, a fault.Denied if another one does.
-func (s *Service) Exists(ctx context.Context, q store.Querier, orgID, sourceID string) error {
-	_, err := own(ctx, q, orgID, sourceID)
+// Exists is Get in a transaction, for a caller that needs no more than the
+// error.
+func (s *Service) Exists(ctx context.Context, q store.Querier, orgID, id string) error {
+	_, err := sourceOfOrg(ctx, q, orgID, id, "")
 	return err
 }
 
-// Detail is all that a person wants to see of a source.
+// Get returns a source of the organisation by its id, with or without prefix.
+// It is a fault.NotFound if no organisation has the source, a fault.Denied if
+// another one does.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Source, error) {
+	return sourceOfOrg(ctx, s.DB, orgID, id, "")
+}
+
+// Lock is Get for a source that cannot change until the transaction ends.
+// Everything that belongs to a source is changed under this lock.
+func (s *Service) Lock(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
+	return lockSource(ctx, tx, orgID, id)
+}
+
+// Linked lists the sources that are linked to a skill: those of an
+// organisation, or of all organisations if orgID is "".
+func (s *Service) Linked(ctx context.Context, orgID string) ([]Source, error) {
+	return linkedSources(ctx, s.DB, orgID)
+}
+
+// HasLinked reports whether the organisation has a source linked to a skill.
+func (s *Service) HasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error) {
+	return hasLinked(ctx, q, orgID)
+}
+
+// SetSuggestedAt moves the watermark of a locked source: its suggestions
+// reflect the evidence as of then.
+func (s *Service) SetSuggestedAt(ctx context.Context, tx *store.Tx, src Source, at time.Time) error {
+	src.SuggestedAt = at
+	return updateSource(ctx, tx, src)
+}
+
+// Detail is a source with its newest snapshots.
 type Detail struct {
 	Source
 	Current   *Snapshot
-	Snapshots []Snapshot // the newest
+	Snapshots []Snapshot // newest first
 	Reports   []Report   // of the current snapshot
-	// Pending are the suggestions that nobody has decided on, the best first,
-	// and Reviews the decisions, newest first: the first of each.
-	Pending      []Suggestion
-	PendingCount int
-	Reviews      []Review
-	ReviewCount  int
-	Suites       []Suite
 }
 
-const (
-	shownSnapshots = 20
-	// shown is how many suggestions and reviews a detail has; their own routes
-	// have all.
-	shown = 200
-)
+// detailSnapshots is how many snapshots a detail has.
+const detailSnapshots = 20
 
-// Detail returns a source of the organisation with what belongs to it.
+// Detail returns a source of the organisation with its newest snapshots.
 func (s *Service) Detail(ctx context.Context, orgID, id string) (d Detail, err error) {
 	defer fault.Wrap(&err, "source %s", id)
-	if d.Source, err = own(ctx, s.DB, orgID, id); err != nil {
+	if d.Source, err = s.Get(ctx, orgID, id); err != nil {
 		return d, err
 	}
-	if d.Snapshots, err = snapshotsOf(ctx, s.DB, d.Source, shownSnapshots); err != nil {
+	if d.Snapshots, err = snapshotsOf(ctx, s.DB, d.Source, detailSnapshots); err != nil {
 		return d, err
 	}
 	d.Reports = []Report{}
-	if len(d.Snapshots) > 0 {
-		d.Current = &d.Snapshots[0]
-		d.CurrentSnapshotID = &d.Current.ID // one may have come since the source was read
-		if d.Reports, err = reportsOf(ctx, s.DB, orgID, d.Current.ID); err != nil {
-			return d, err
-		}
+	if len(d.Snapshots) == 0 {
+		return d, nil
 	}
-	if d.Pending, d.PendingCount, err = s.pending(ctx, d.Source, shown, 0); err != nil {
-		return d, err
-	}
-	if d.Reviews, d.ReviewCount, err = reviewsOf(ctx, s.DB, d.Source, "", shown, 0); err != nil {
-		return d, err
-	}
-	d.Suites, err = s.Suites.OfSource(ctx, s.DB, orgID, d.ID)
+	d.Current = &d.Snapshots[0]
+	d.CurrentSnapshotID = &d.Current.ID // another may have been added since the source was read
+	d.Reports, err = reportsOf(ctx, s.DB, orgID, d.Current.ID)
 	return d, err
-}
-
-// Pending returns a page of the suggestions that nobody has decided on, the
-// best first, and how many there are. A suggestion whose text was erased is
-// left out of the page.
-func (s *Service) Pending(ctx context.Context, orgID, id string, limit, offset int) ([]Suggestion, int, error) {
-	src, err := own(ctx, s.DB, orgID, id)
-	if err != nil {
-		return nil, 0, err
-	}
-	return s.pending(ctx, src, limit, offset)
-}
-
-func (s *Service) pending(ctx context.Context, src Source, limit, offset int) ([]Suggestion, int, error) {
-	found, total, err := pendingOf(ctx, s.DB, src, limit, offset)
-	if err != nil {
-		return nil, 0, err
-	}
-	var refs []string
-	for _, p := range found {
-		if p.Ref != nil {
-			refs = append(refs, *p.Ref)
-		}
-	}
-	if len(refs) == 0 {
-		return found, total, nil
-	}
-	texts, err := s.Prompts.Texts(ctx, s.DB, src.OrgID, refs)
-	if err != nil {
-		return nil, 0, err
-	}
-	for i, p := range found {
-		if p.Ref != nil {
-			found[i].Query = texts[*p.Ref]
-		}
-	}
-	return slices.DeleteFunc(found, func(p Suggestion) bool { return p.Query == "" }), total, nil
-}
-
-// Reviews returns a page of the decisions on a source's suggestions, newest
-// first, and how many there are; only those of a status, unless it is "".
-func (s *Service) Reviews(ctx context.Context, orgID, id string, status Status, limit, offset int) ([]Review, int, error) {
-	src, err := own(ctx, s.DB, orgID, id)
-	if err != nil {
-		return nil, 0, err
-	}
-	return reviewsOf(ctx, s.DB, src, status, limit, offset)
 }

@@ -49,7 +49,7 @@ func (s *Service) CreateFrom(ctx context.Context, c access.Caller, n NewSource, 
 		if err := insertSource(ctx, tx, src); err != nil {
 			return err
 		}
-		if err := src.record(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
+		if err := src.Audit(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
 			return err
 		}
 		if t, err = p.commit(ctx, tx, src); err != nil {
@@ -67,7 +67,7 @@ func (s *Service) CreateFrom(ctx context.Context, c access.Caller, n NewSource, 
 // content of the current one is not stored again: that one is returned.
 func (s *Service) Add(ctx context.Context, c access.Caller, sourceID string, pkg *skillpkg.Package) (t Taken, err error) {
 	defer fault.Wrap(&err, "upload to source %s", sourceID)
-	src, err := own(ctx, s.DB, c.OrgID, sourceID)
+	src, err := s.Get(ctx, c.OrgID, sourceID)
 	if err != nil {
 		return t, err
 	}
@@ -85,45 +85,36 @@ func (s *Service) Add(ctx context.Context, c access.Caller, sourceID string, pkg
 // the content of the current one is not stored again: that one is returned.
 func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (t Taken, err error) {
 	defer fault.Wrap(&err, "sync source %s", sourceID)
-	src, err := own(ctx, s.DB, c.OrgID, sourceID)
+	src, err := s.Get(ctx, c.OrgID, sourceID)
 	if err != nil {
 		return t, err
 	}
 	if src.Type != Repohost {
 		return t, fault.New(fault.Conflict, "This source has no repository; upload to it instead")
 	}
-	tree, err := s.fetch(ctx, src)
-	if err != nil {
-		return t, err
-	}
-	defer tree.Package.Close()
-	if folder := path.Base(src.Repo.SkillPath); folder != "." {
-		tree.Package.Folder = folder // which the skill should be named after
-	}
-	p, err := prepare(ctx, c, src, tree.Package)
-	if err != nil {
-		return t, err
-	}
-	p.snapshot.CommitSHA, p.snapshot.Ref = &tree.CommitSHA, &tree.Ref
-	return s.add(ctx, src, p)
-}
-
-// fetch reads the repository. What the host says without a kind is its fault.
-func (s *Service) fetch(ctx context.Context, src Source) (*Tree, error) {
-	if s.Repos == nil {
-		return nil, fault.New(fault.Unavailable, "No code host is set up; set --repohost")
-	}
 	r := src.Repo
-	tree, err := s.Repos.Fetch(ctx, src.OrgID, r.InstallationID, r.FullName, r.DefaultBranch, r.SkillPath)
+	commit, pkg, err := s.Repohost.Fetch(ctx, src.OrgID, r.InstallationID, r.FullName, r.DefaultBranch, r.SkillPath)
 	if err != nil && fault.Of(err) == fault.Internal {
-		return nil, fault.New(fault.BadGateway, "The code host cannot be reached").Because(err)
+		return t, fault.New(fault.BadGateway, "The code host cannot be reached").Because(err)
 	}
-	return tree, err
+	if err != nil {
+		return t, err
+	}
+	defer pkg.Close()
+	if folder := path.Base(r.SkillPath); folder != "." {
+		pkg.Folder = folder // which the skill should be named after
+	}
+	p, err := prepare(ctx, c, src, pkg)
+	if err != nil {
+		return t, err
+	}
+	p.snapshot.CommitSHA, p.snapshot.Ref = &commit, &r.DefaultBranch
+	return s.add(ctx, src, p)
 }
 
 func (s *Service) add(ctx context.Context, src Source, p *prepared) (t Taken, err error) {
 	err = s.store(ctx, p, func(tx *store.Tx) error {
-		if src, err = lock(ctx, tx, src.OrgID, src.ID); err != nil {
+		if src, err = lockSource(ctx, tx, src.OrgID, src.ID); err != nil {
 			return err
 		}
 		if t, err = p.commit(ctx, tx, src); err != nil || t.Snapshot.ID != p.snapshot.ID {
@@ -222,7 +213,7 @@ func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (t Take
 	if err := updateSource(ctx, tx, src); err != nil {
 		return t, err
 	}
-	return Taken{src, snapshot, []Report{report}}, src.record(ctx, tx, "sources.snapshot.create", audit.Detail{
+	return Taken{src, snapshot, []Report{report}}, src.Audit(ctx, tx, "sources.snapshot.create", audit.Detail{
 		"snapshot": snapshot.ID, "content_hash": snapshot.ContentHash, "commit": snapshot.CommitSHA,
 	})
 }
@@ -242,7 +233,7 @@ func (s *Service) Snapshot(ctx context.Context, orgID, sourceID, snapshotID stri
 	if sourceID == "" {
 		return snapshotOfOrg(ctx, s.DB, orgID, snapshotID)
 	}
-	src, err := own(ctx, s.DB, orgID, sourceID)
+	src, err := s.Get(ctx, orgID, sourceID)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -314,7 +305,7 @@ func (s *Service) archive(snapshot Snapshot) stored.Archive {
 // SARIF returns the findings of a snapshot in the format that code hosts and
 // editors read: of the current one if snapshotID is "".
 func (s *Service) SARIF(ctx context.Context, orgID, sourceID, snapshotID string) ([]byte, error) {
-	src, err := own(ctx, s.DB, orgID, sourceID)
+	src, err := s.Get(ctx, orgID, sourceID)
 	if err != nil {
 		return nil, err
 	}

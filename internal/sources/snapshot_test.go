@@ -13,6 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -21,19 +22,19 @@ import (
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("evil")
-		ctx, s := t.Context(), w.sources
-		id := ada.made(object{"type": "upload", "label": "x"})
-		if _, err := s.Snapshot(ctx, ada.org.ID, id, ""); !fault.Is(err, fault.NotFound) {
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("evil")
+		ctx, s := t.Context(), w.Sources
+		id := ada.Made(object{"type": "upload", "label": "x"})
+		if _, err := s.Snapshot(ctx, ada.Org.ID, id, ""); !fault.Is(err, fault.NotFound) {
 			t.Errorf("got %v, want that there is none yet", err)
 		}
 		// A name that a plain tar cannot hold is kept as well.
 		long := strings.Repeat("ä", 60) + ".md"
-		first := ada.upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart(long, "x")).want(http.StatusCreated).object()
-		bad := ada.upload(uploadPath, field("source_id", id), filePart("readme.md", "x")).want(http.StatusCreated).object()
+		first := ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart(long, "x")).Want(http.StatusCreated).Object()
+		bad := ada.Upload(uploadPath, field("source_id", id), filePart("readme.md", "x")).Want(http.StatusCreated).Object()
 
-		current, err := s.Snapshot(ctx, ada.org.ID, id, "")
+		current, err := s.Snapshot(ctx, ada.Org.ID, id, "")
 		if err != nil || current.ID != text(bad, "snapshot", "id") || current.Runnable {
 			t.Errorf("current %+v, %v", current, err)
 		}
@@ -44,14 +45,14 @@ func TestSnapshots(t *testing.T) {
 		if _, err := s.Previous(ctx, previous); !fault.Is(err, fault.NotFound) {
 			t.Errorf("before the first: %v", err)
 		}
-		named, err := s.Snapshot(ctx, ada.org.ID, strings.TrimPrefix(id, "src_"), previous.ID)
+		named, err := s.Snapshot(ctx, ada.Org.ID, strings.TrimPrefix(id, "src_"), previous.ID)
 		if diff := cmp.Diff(previous, named); diff != "" || err != nil {
 			t.Errorf("by its id: %v (-want +got):\n%s", err, diff)
 		}
-		if alone, err := s.Snapshot(ctx, ada.org.ID, "", previous.ID); err != nil || alone.SourceID != previous.SourceID {
+		if alone, err := s.Snapshot(ctx, ada.Org.ID, "", previous.ID); err != nil || alone.SourceID != previous.SourceID {
 			t.Errorf("without its source: %+v, %v", alone, err)
 		}
-		if _, err := s.Snapshot(ctx, eve.org.ID, "", previous.ID); !fault.Is(err, fault.NotFound) {
+		if _, err := s.Snapshot(ctx, eve.Org.ID, "", previous.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("another organisation's: %v", err)
 		}
 		pkg, err := s.OpenSnapshot(ctx, previous)
@@ -66,7 +67,7 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 
-		for orgID, want := range map[string]fault.Kind{ada.org.ID: fault.Internal, eve.org.ID: fault.Denied} {
+		for orgID, want := range map[string]fault.Kind{ada.Org.ID: fault.Internal, eve.Org.ID: fault.Denied} {
 			err := s.Exists(ctx, db, orgID, id)
 			if want == fault.Internal && err != nil || want != fault.Internal && !fault.Is(err, want) {
 				t.Errorf("exists: %v, want kind %v", err, want)
@@ -75,11 +76,11 @@ func TestSnapshots(t *testing.T) {
 				t.Errorf("snapshot: %v, want kind %v", err, want)
 			}
 		}
-		if err := s.Exists(ctx, db, ada.org.ID, uuid.NewString()); !fault.Is(err, fault.NotFound) {
+		if err := s.Exists(ctx, db, ada.Org.ID, uuid.NewString()); !fault.Is(err, fault.NotFound) {
 			t.Errorf("an unknown source: %v", err)
 		}
-		other := ada.made(object{"type": "upload", "label": "x"})
-		if _, err := s.Snapshot(ctx, ada.org.ID, other, previous.ID); !fault.Is(err, fault.NotFound) {
+		other := ada.Made(object{"type": "upload", "label": "x"})
+		if _, err := s.Snapshot(ctx, ada.Org.ID, other, previous.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("another source's snapshot: %v", err)
 		}
 	})
@@ -89,12 +90,12 @@ func TestSnapshots(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		id := strings.TrimPrefix(text(ada.uploaded(zipped(t, "SKILL.md", skillText)), "id"), "src_")
-		kept := w.blobKeys()
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		id := strings.TrimPrefix(text(ada.Uploaded(zipped(t, "SKILL.md", skillText)), "id"), "src_")
+		kept := w.BlobKeys()
 		put := func(key string) string {
-			if err := w.blobs.Put(t.Context(), key, strings.NewReader("x"), 1); err != nil {
+			if err := w.Blobs.Put(t.Context(), key, strings.NewReader("x"), 1); err != nil {
 				t.Fatal(err)
 			}
 			return key
@@ -102,16 +103,16 @@ func TestSweep(t *testing.T) {
 		young := put("sources/" + id + "/" + sum("young"))
 		for _, key := range append([]string{put("sources/" + id + "/" + sum("old")), put("sources/" + uuid.NewString() + "/" + sum("gone"))}, kept...) {
 			old := time.Now().Add(-blob.OrphanAge - time.Minute)
-			if err := os.Chtimes(filepath.Join(w.dir, "objects", key), old, old); err != nil {
+			if err := os.Chtimes(filepath.Join(w.Dir, "objects", key), old, old); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.sources.Sweep(t.Context()); err != nil {
+		if err := w.Sources.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]bool{young: true, kept[0]: true}
 		got := map[string]bool{}
-		for _, key := range w.blobKeys() {
+		for _, key := range w.BlobKeys() {
 			got[key] = true
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -1,8 +1,6 @@
 // Package sources keeps the skills that authors upload or sync from a code
-// host: their snapshots, what is wrong with them, and the test cases that real
-// misses suggest, until a person has decided on each. It owns the tables
-// cloud_sources, source_snapshots, source_reports, source_suggestions and
-// source_reviews.
+// host: their snapshots, and the validation reports on them. It owns the tables
+// cloud_sources, source_snapshots and source_reports.
 package sources
 
 import (

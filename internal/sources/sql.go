@@ -24,18 +24,15 @@ func scanSource(row store.Row) (s Source, err error) {
 	return s, err
 }
 
-// own returns a source of the organisation by its id in either form.
-func own(ctx context.Context, q store.Querier, orgID, id string) (Source, error) {
-	return ownWith(ctx, q, orgID, id, "")
+// lockSource is sourceOfOrg for a source that cannot change until the
+// transaction ends.
+func lockSource(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
+	return sourceOfOrg(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
 }
 
-// lock is own for a source that nobody else may change until the transaction
-// ends. Whatever belongs to a source is changed under its lock.
-func lock(ctx context.Context, tx *store.Tx, orgID, id string) (Source, error) {
-	return ownWith(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
-}
-
-func ownWith(ctx context.Context, q store.Querier, orgID, id, suffix string) (Source, error) {
+// sourceOfOrg returns a source of the organisation by its id, with or without
+// prefix.
+func sourceOfOrg(ctx context.Context, q store.Querier, orgID, id, suffix string) (Source, error) {
 	bare, err := ParseID(id)
 	if err != nil {
 		return Source{}, err
@@ -47,8 +44,8 @@ func ownWith(ctx context.Context, q store.Querier, orgID, id, suffix string) (So
 	return s, err
 }
 
-// sourceByID does not ask for the organisation: the interface wants a 403 for
-// another one's source, not a 404. Only own and jobs may call it.
+// sourceByID does not compare the organisation: the API answers 403, not 404,
+// for a source of another one. Only sourceOfOrg and jobs may call it.
 func sourceByID(ctx context.Context, q store.Querier, id, suffix string) (Source, error) {
 	rows, err := q.Query(ctx, `SELECT `+sourceColumns+` FROM cloud_sources WHERE id = $1`+suffix, id)
 	return store.One(rows, err, "Cloud source", scanSource)
@@ -98,11 +95,9 @@ func updateSource(ctx context.Context, tx *store.Tx, s Source) error {
 	return err
 }
 
-// deleteSource removes a locked source with everything about it.
+// deleteSource deletes a locked source with its snapshots and reports.
 func deleteSource(ctx context.Context, tx *store.Tx, id string) error {
 	for _, statement := range []string{
-		`DELETE FROM source_reviews WHERE source_id = $1`,
-		`DELETE FROM source_suggestions WHERE source_id = $1`,
 		`DELETE FROM source_reports WHERE snapshot_id IN (SELECT id FROM source_snapshots WHERE source_id = $1)`,
 		`DELETE FROM source_snapshots WHERE source_id = $1`,
 		`DELETE FROM cloud_sources WHERE id = $1`,

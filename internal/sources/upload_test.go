@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -41,12 +42,12 @@ func TestUpload(t *testing.T) {
 		},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		skillID := w.skill(ada, "pdf")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		skillID := w.Skill(ada, "pdf")
 		hashes := map[string]bool{}
 		for name, parts := range forms {
-			got := ada.upload(uploadPath, append(parts, field("label", name), field("skill_id", skillID))...).want(http.StatusCreated).object()
+			got := ada.Upload(uploadPath, append(parts, field("label", name), field("skill_id", skillID))...).Want(http.StatusCreated).Object()
 			wantKeys(t, got, "id", "label", "sourceType", "skillId", "createdAt", "snapshot", "validationReports")
 			snapshot := got["snapshot"].(object)
 			hashes[text(snapshot, "contentHash")] = true
@@ -66,7 +67,7 @@ func TestUpload(t *testing.T) {
 			if text(got, "label") != name || text(got, "sourceType") != "upload" || text(got, "skillId") != skillID {
 				t.Errorf("%s: source %v", name, got)
 			}
-			detail := ada.detail(text(got, "id"))
+			detail := ada.Detail(text(got, "id"))
 			if diff := cmp.Diff(got["snapshot"], detail["currentSnapshot"]); diff != "" {
 				t.Errorf("%s: current snapshot (-uploaded +detail):\n%s", name, diff)
 			}
@@ -86,16 +87,16 @@ func TestUpload(t *testing.T) {
 func TestUploadSingleFile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme")
-		asFile := ada.upload(uploadPath, field("label", "x"), part{"file", "SKILL.md", []byte(skillText)}).want(http.StatusCreated).object()
-		asPart := ada.upload(uploadPath, field("label", "x"), filePart("SKILL.md", skillText)).want(http.StatusCreated).object()
+		ada := sourcestest.New(t, db).Org("acme")
+		asFile := ada.Upload(uploadPath, field("label", "x"), part{Name: "file", File: "SKILL.md", Content: []byte(skillText)}).Want(http.StatusCreated).Object()
+		asPart := ada.Upload(uploadPath, field("label", "x"), filePart("SKILL.md", skillText)).Want(http.StatusCreated).Object()
 		if a, b := text(asFile, "snapshot", "contentHash"), text(asPart, "snapshot", "contentHash"); a != b {
 			t.Errorf("hashes %s and %s of one file", a, b)
 		}
 		if got := text(asFile, "snapshot", "skillName"); got != "demo" {
 			t.Errorf("skill %q", got)
 		}
-		ada.upload(uploadPath, field("label", "x"), part{"file", "skill.txt", []byte(skillText)}).wantInvalid("file", "neither a gzip nor a zip")
+		ada.Upload(uploadPath, field("label", "x"), part{Name: "file", File: "skill.txt", Content: []byte(skillText)}).WantInvalid("file", "neither a gzip nor a zip")
 	})
 }
 
@@ -103,14 +104,14 @@ func TestUploadSingleFile(t *testing.T) {
 func TestUploadAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
 		a, b := zipped(t, "SKILL.md", skillText), zipped(t, "SKILL.md", skillText, "b", "b")
-		first := ada.uploaded(a)
+		first := ada.Uploaded(a)
 		id := text(first, "id")
 		add := func(archive []byte, id string) object {
 			t.Helper()
-			return ada.upload(uploadPath, field("source_id", id), archivePart(archive)).want(http.StatusCreated).object()
+			return ada.Upload(uploadPath, field("source_id", id), archivePart(archive)).Want(http.StatusCreated).Object()
 		}
 		again := add(tarGz(t, "SKILL.md", skillText), id)
 		if diff := cmp.Diff(first, again); diff != "" {
@@ -120,7 +121,7 @@ func TestUploadAgain(t *testing.T) {
 		third := add(a, id)
 		var got []string
 		current := 0
-		for _, s := range objects(t, ada.detail(id), "snapshots") {
+		for _, s := range objects(t, ada.Detail(id), "snapshots") {
 			got = append(got, text(s, "id"))
 			if s["isCurrent"] == true {
 				current++
@@ -130,12 +131,12 @@ func TestUploadAgain(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || current != 1 {
 			t.Errorf("%d current; snapshots (-want +got):\n%s", current, diff)
 		}
-		if n := len(w.blobKeys()); n != 2 {
+		if n := len(w.BlobKeys()); n != 2 {
 			t.Errorf("%d blobs for two contents", n)
 		}
 		// An empty source takes its first one in the same way; the label stays.
-		empty := ada.made(object{"type": "upload", "label": "empty"})
-		filled := ada.upload(uploadPath, field("source_id", empty), field("label", "other"), archivePart(a)).want(http.StatusCreated).object()
+		empty := ada.Made(object{"type": "upload", "label": "empty"})
+		filled := ada.Upload(uploadPath, field("source_id", empty), field("label", "other"), archivePart(a)).Want(http.StatusCreated).Object()
 		if text(filled, "label") != "empty" || text(filled, "id") != empty {
 			t.Errorf("got %v", filled)
 		}
@@ -145,12 +146,12 @@ func TestUploadAgain(t *testing.T) {
 func TestDetailShowsNewestSnapshots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme")
-		id := text(ada.uploaded(zipped(t, "SKILL.md", skillText)), "id")
+		ada := sourcestest.New(t, db).Org("acme")
+		id := text(ada.Uploaded(zipped(t, "SKILL.md", skillText)), "id")
 		for i := range 21 {
-			ada.upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart("n", fmt.Sprint(i))).want(http.StatusCreated)
+			ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart("n", fmt.Sprint(i))).Want(http.StatusCreated)
 		}
-		shown := objects(t, ada.detail(id), "snapshots")
+		shown := objects(t, ada.Detail(id), "snapshots")
 		if len(shown) != 20 || shown[0]["isCurrent"] != true {
 			t.Errorf("%d snapshots, the first %v", len(shown), shown[0]["isCurrent"])
 		}
@@ -161,14 +162,14 @@ func TestDetailShowsNewestSnapshots(t *testing.T) {
 func TestUploadFailedValidation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
 		for name, archive := range map[string][]byte{
 			"no SKILL.md":    zipped(t, "readme.md", "x"),
 			"no frontmatter": zipped(t, "SKILL.md", "# Demo\n"),
 			"nothing":        zipped(t),
 		} {
-			got := ada.uploaded(archive)
+			got := ada.Uploaded(archive)
 			if at(got, "snapshot", "runnable") != false {
 				t.Errorf("%s: runnable", name)
 			}
@@ -227,14 +228,14 @@ func TestUploadRefuses(t *testing.T) {
 		{"nothing", []part{label, archivePart(nil)}, "file", "neither"},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
 		for _, c := range cases {
-			t.Run(c.name, func(t *testing.T) { ada.in(t).upload(uploadPath, c.parts...).wantInvalid(c.path, c.text) })
+			t.Run(c.name, func(t *testing.T) { ada.In(t).Upload(uploadPath, c.parts...).WantInvalid(c.path, c.text) })
 		}
-		ada.post(uploadPath, object{}).wantError(http.StatusUnsupportedMediaType, "multipart/form-data")
-		ada.send(http.MethodPost, uploadPath, "multipart/form-data; boundary=x", []byte("garbage")).wantInvalid("", "multipart form")
-		w.wantNothing()
+		ada.Post(uploadPath, object{}).WantError(http.StatusUnsupportedMediaType, "multipart/form-data")
+		ada.Send(http.MethodPost, uploadPath, "multipart/form-data; boundary=x", []byte("garbage")).WantInvalid("", "multipart form")
+		w.WantNothing()
 	})
 }
 
@@ -243,19 +244,19 @@ func TestUploadTooLarge(t *testing.T) {
 	large := noise(6 << 20)
 	cases := map[string][]part{
 		"10 MiB: the archive is larger than":   {archivePart(zipped(t, "SKILL.md", skillText, "a", large, "b", large[:5<<20]))},
-		"10 MiB: the file is larger":           {part{"file", "SKILL.md", []byte(large + large[:4<<20+1])}},
+		"10 MiB: the file is larger":           {part{Name: "file", File: "SKILL.md", Content: []byte(large + large[:4<<20+1])}},
 		"10 MiB: parts":                        {filePart("a", large), filePart("b", large[:5<<20])},
 		"12 MiB: the body":                     {archivePart([]byte(large + large))},
 		"100 times its size: the archive is a": {archivePart(zipped(t, "SKILL.md", skillText, "a", strings.Repeat("\x00", 9<<20)))},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
 		for want, parts := range cases {
 			limit, _, _ := strings.Cut(want, ":")
-			ada.upload(uploadPath, append(parts, field("label", "x"))...).wantError(http.StatusRequestEntityTooLarge, limit)
+			ada.Upload(uploadPath, append(parts, field("label", "x"))...).WantError(http.StatusRequestEntityTooLarge, limit)
 		}
-		w.wantNothing()
+		w.WantNothing()
 	})
 }
 
@@ -263,16 +264,16 @@ func TestUploadTooLarge(t *testing.T) {
 func TestUploadToOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("evil")
-		repo := ada.made(object{"type": "repohost", "label": "x", "installation_id": 1, "repo_full_name": "a/b"})
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("evil")
+		repo := ada.Made(object{"type": "repohost", "label": "x", "installation_id": 1, "repo_full_name": "a/b"})
 		good := archivePart(zipped(t, "SKILL.md", skillText))
-		ada.upload(uploadPath, field("source_id", repo), good).wantError(http.StatusConflict, "sync it instead")
-		hers := eve.made(object{"type": "upload", "label": "x"})
-		ada.upload(uploadPath, field("source_id", hers), good).wantError(http.StatusForbidden, "another organisation")
-		ada.upload(uploadPath, field("source_id", hers), archivePart(nil)).wantInvalid("file", "neither") // 400 before 403
-		ada.upload(uploadPath, field("source_id", uuid.NewString()), good).wantError(http.StatusNotFound, "Cloud source not found")
-		if keys := w.blobKeys(); len(keys) != 0 {
+		ada.Upload(uploadPath, field("source_id", repo), good).WantError(http.StatusConflict, "sync it instead")
+		hers := eve.Made(object{"type": "upload", "label": "x"})
+		ada.Upload(uploadPath, field("source_id", hers), good).WantError(http.StatusForbidden, "another organisation")
+		ada.Upload(uploadPath, field("source_id", hers), archivePart(nil)).WantInvalid("file", "neither") // 400 before 403
+		ada.Upload(uploadPath, field("source_id", uuid.NewString()), good).WantError(http.StatusNotFound, "Cloud source not found")
+		if keys := w.BlobKeys(); len(keys) != 0 {
 			t.Errorf("kept %v", keys)
 		}
 	})
@@ -281,44 +282,44 @@ func TestUploadToOthers(t *testing.T) {
 func TestFileOfSnapshot(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme")
+		ada := sourcestest.New(t, db).Org("acme")
 		html := "<script>alert(1)</script>"
-		got := ada.uploaded(zipped(t, "SKILL.md", skillText, "a/x y.html", html, "bin", "\x00\x01"))
+		got := ada.Uploaded(zipped(t, "SKILL.md", skillText, "a/x y.html", html, "bin", "\x00\x01"))
 		snapshot := sourcePath(text(got, "id")) + "/snapshots/" + text(got, "snapshot", "id") + "/files/"
 		for path, want := range map[string][2]string{
 			"SKILL.md":     {skillText, "text/plain; charset=utf-8"},
 			"a/x%20y.html": {html, "text/plain; charset=utf-8"},
 			"bin":          {"\x00\x01", "application/octet-stream"},
 		} {
-			a := ada.get(snapshot + path).want(http.StatusOK)
-			if diff := cmp.Diff(want, [2]string{string(a.body), a.header.Get("Content-Type")}); diff != "" {
+			a := ada.Get(snapshot + path).Want(http.StatusOK)
+			if diff := cmp.Diff(want, [2]string{string(a.Body), a.Header.Get("Content-Type")}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", path, diff)
 			}
 		}
-		ada.get(snapshot+"missing").wantError(http.StatusNotFound, "File not found")
-		ada.get(sourcePath(text(got, "id"))+"/snapshots/"+uuid.NewString()+"/files/SKILL.md").wantError(http.StatusNotFound, "Snapshot not found")
+		ada.Get(snapshot+"missing").WantError(http.StatusNotFound, "File not found")
+		ada.Get(sourcePath(text(got, "id"))+"/snapshots/"+uuid.NewString()+"/files/SKILL.md").WantError(http.StatusNotFound, "Snapshot not found")
 	})
 }
 
 func TestSARIF(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme")
-		first := ada.uploaded(zipped(t, "SKILL.md", "# no frontmatter\n"))
+		ada := sourcestest.New(t, db).Org("acme")
+		first := ada.Uploaded(zipped(t, "SKILL.md", "# no frontmatter\n"))
 		id := text(first, "id")
-		ada.upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText)).want(http.StatusCreated)
+		ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText)).Want(http.StatusCreated)
 		rules := func(query string) []string {
 			t.Helper()
-			a := ada.get(sourcePath(id) + "/validation.sarif" + query).want(http.StatusOK)
+			a := ada.Get(sourcePath(id) + "/validation.sarif" + query).Want(http.StatusOK)
 			var log struct {
 				Version string
 				Runs    []struct {
 					Results []struct{ RuleID, Level string }
 				}
 			}
-			decode(t, a.body, &log)
-			if log.Version != "2.1.0" || len(log.Runs) != 1 || a.header.Get("Content-Type") != "application/sarif+json" {
-				t.Errorf("%s %s", a.header.Get("Content-Type"), a.body)
+			decode(t, a.Body, &log)
+			if log.Version != "2.1.0" || len(log.Runs) != 1 || a.Header.Get("Content-Type") != "application/sarif+json" {
+				t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
 			}
 			found := []string{}
 			for _, r := range log.Runs[0].Results {
@@ -334,9 +335,9 @@ func TestSARIF(t *testing.T) {
 		if got := rules("?snapshot_id=" + text(first, "snapshot", "id")); !slices.Contains(got, "spec.frontmatter.missing") {
 			t.Errorf("errors of the first snapshot: %v", got)
 		}
-		empty := ada.made(object{"type": "upload", "label": "x"})
-		ada.get(sourcePath(empty)+"/validation.sarif").wantError(http.StatusNotFound, "no snapshot yet")
-		ada.get(sourcePath(id)+"/validation.sarif?snapshot_id="+uuid.NewString()).wantError(http.StatusNotFound, "Snapshot not found")
-		ada.get(sourcePath(id)+"/validation.sarif?snapshot_id=x").wantInvalid("snapshot_id", "uuid")
+		empty := ada.Made(object{"type": "upload", "label": "x"})
+		ada.Get(sourcePath(empty)+"/validation.sarif").WantError(http.StatusNotFound, "no snapshot yet")
+		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id="+uuid.NewString()).WantError(http.StatusNotFound, "Snapshot not found")
+		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id=x").WantInvalid("snapshot_id", "uuid")
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
 // reviewView is the queue of suggestions, and the one of them that is shown.
@@ -32,7 +33,7 @@ type reviewView struct {
 
 // A reviewItem is a suggestion with what a person needs to decide on it.
 type reviewItem struct {
-	sources.Suggestion
+	suggestions.Suggestion
 	SourceID, Label string
 	Suites          []evals.Suite // that can take it
 	Case            string        // the suggestion, for the form
@@ -79,17 +80,11 @@ func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 	}
 	view.Sources = len(all)
 	if source != "" {
-		if view.Source, err = sources.ParseID(source); err != nil {
+		src, err := s.Sources.Get(v.Context(), org, source)
+		if err != nil {
 			return view, err
 		}
-		if err := s.Sources.Exists(v.Context(), s.Sources.DB, org, view.Source); err != nil {
-			return view, err
-		}
-	}
-	for _, src := range all {
-		if src.ID == view.Source {
-			view.Label = src.Label
-		}
+		view.Source, view.Label = src.ID, src.Label
 	}
 	if view.Waiting, err = s.Overview.Waiting(v.Context(), org); err != nil {
 		return view, err
@@ -131,7 +126,7 @@ func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (it
 	begin := 0
 	for _, w := range waiting {
 		for offset := max(0, at-begin); offset < w.Suggestions; offset += pendingPage {
-			found, _, err := s.Sources.Pending(v.Context(), v.Caller.OrgID, w.SourceID, pendingPage, offset)
+			found, _, err := s.Suggestions.Pending(v.Context(), v.Caller.OrgID, w.SourceID, pendingPage, offset)
 			if err != nil {
 				return item, 0, err
 			}
@@ -145,7 +140,7 @@ func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (it
 	return item, 0, fault.New(fault.NotFound, "Suggestion not found")
 }
 
-func (s *Service) newReviewItem(v *visit, w overview.Waiting, g sources.Suggestion) (reviewItem, error) {
+func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Suggestion) (reviewItem, error) {
 	item := reviewItem{Suggestion: g, SourceID: w.SourceID, Label: w.Label}
 	// JSON, since forms change line breaks.
 	text, err := json.Marshal(g)
@@ -169,11 +164,11 @@ func (s *Service) decide(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	suite, message := "", "Accepted as a draft."
-	d.Status = sources.Accepted
+	d.Status = suggestions.Accepted
 	switch v.FormValue("decision") {
 	case "accept":
 	case "reject":
-		d.Status, message = sources.Rejected, "Rejected."
+		d.Status, message = suggestions.Rejected, "Rejected."
 	case "suite":
 		if suite = v.FormValue("suite"); suite == "" {
 			return answer{}, fault.Invalid("suite", "choose a suite")
@@ -182,7 +177,7 @@ func (s *Service) decide(v *visit) (answer, error) {
 	default:
 		return answer{}, fault.Invalid("decision", "decision must be accept, reject or suite")
 	}
-	if _, err := s.Sources.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite); err != nil {
+	if _, err := s.Suggestions.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite); err != nil {
 		return answer{}, err
 	}
 	at, _ := strconv.Atoi(v.FormValue("at")) // the first if it is no number
@@ -190,16 +185,16 @@ func (s *Service) decide(v *visit) (answer, error) {
 }
 
 // readDecision reads the suggestion that the page put into its form.
-func readDecision(text string) (d sources.Decision, err error) {
-	var g sources.Suggestion
+func readDecision(text string) (d suggestions.Decision, err error) {
+	var g suggestions.Suggestion
 	if err := json.Unmarshal([]byte(text), &g); err != nil {
 		return d, fault.Invalid("case", "the form holds no suggestion").Because(err)
 	}
-	evidence := sources.LinkedTelemetry
+	evidence := suggestions.LinkedTelemetry
 	switch g.Provenance {
-	case sources.FailedEvaluation, sources.MissedQuery:
-	case sources.RunRegression, sources.RunFailure:
-		evidence = sources.HostedRun
+	case suggestions.FailedEvaluation, suggestions.MissedQuery:
+	case suggestions.RunRegression, suggestions.RunFailure:
+		evidence = suggestions.HostedRun
 	default:
 		return d, fault.Invalid("case", "the form holds no suggestion")
 	}
@@ -208,7 +203,7 @@ func readDecision(text string) (d sources.Decision, err error) {
 		return d, fault.Invalid("case", "the form holds no suggestion")
 	}
 	count := float64(g.ObservedCount)
-	return sources.Decision{
+	return suggestions.Decision{
 		SuggestionID: id.String(), Query: g.Query, ShouldTrigger: g.ShouldTrigger, Evidence: evidence, Provenance: g.Provenance,
 		Rationale: &g.Rationale, ObservedCount: &count, Confidence: &g.Confidence, LastObservedAt: &g.LastObservedAt,
 		InvocationType: g.InvocationType,
@@ -233,7 +228,7 @@ func (s *Service) undo(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	gone, err := s.Sources.Undo(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID)
+	gone, err := s.Suggestions.Undo(v.Context(), v.Caller.OrgID, last.SourceID, last.SuggestionID)
 	if err != nil {
 		return answer{}, err
 	}
@@ -265,8 +260,8 @@ func (s *Service) placeOf(v *visit, scope string, d overview.Decided) (at int, f
 			begin += w.Suggestions
 			continue
 		}
-		pending, _, err := s.Sources.Pending(v.Context(), v.Caller.OrgID, w.SourceID, undoSearch, 0)
-		i := slices.IndexFunc(pending, func(g sources.Suggestion) bool { return g.ID == d.SuggestionID })
+		pending, _, err := s.Suggestions.Pending(v.Context(), v.Caller.OrgID, w.SourceID, undoSearch, 0)
+		i := slices.IndexFunc(pending, func(g suggestions.Suggestion) bool { return g.ID == d.SuggestionID })
 		return begin + max(0, i), i >= 0, err
 	}
 	return 0, false, nil

@@ -16,11 +16,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
 // sourceView is one source in full.
 type sourceView struct {
-	sources.Detail
+	suggestions.Detail
 	SkillName string
 	Skills    []skills.Performance // to link
 	Status    string               // of the validation; "" without a snapshot
@@ -50,7 +51,7 @@ func (s *Service) source(v *visit) (answer, error) {
 }
 
 func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
-	if view.Detail, err = s.Sources.Detail(v.Context(), v.Caller.OrgID, id); err != nil {
+	if view.Detail, err = s.Suggestions.Detail(v.Context(), v.Caller.OrgID, id); err != nil {
 		return view, err
 	}
 	view.Pending = view.Pending[:min(len(view.Pending), pendingShown)]

@@ -91,25 +91,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
 // Parts are what the pages show and change.
 type Parts struct {
-	Auth      *auth.Service
-	Audit     *audit.Service
-	Quota     *quota.Service
-	Overview  *overview.Service
-	Skills    *skills.Service
-	Registry  *registry.Service
-	Telemetry *telemetry.Service
-	Alerts    *alerts.Service
-	Sources   *sources.Service
-	Evals     *evals.Service
-	Repohost  *repohost.Service
-	Community *community.Service
-	Signals   *signals.Service
-	Proposals *proposals.Service
+	Auth        *auth.Service
+	Audit       *audit.Service
+	Quota       *quota.Service
+	Overview    *overview.Service
+	Skills      *skills.Service
+	Registry    *registry.Service
+	Telemetry   *telemetry.Service
+	Alerts      *alerts.Service
+	Sources     *sources.Service
+	Suggestions *suggestions.Service
+	Evals       *evals.Service
+	Repohost    *repohost.Service
+	Community   *community.Service
+	Signals     *signals.Service
+	Proposals   *proposals.Service
 	// PublicURL is where people reach the service; commands to copy name it.
 	PublicURL string
 	Log       *slog.Logger

@@ -1,4 +1,4 @@
-package sources_test
+package suggestions_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -19,37 +20,37 @@ import (
 func TestReview(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		bob := w.member(ada.org, access.Member)
-		id := ada.made(object{"type": "upload", "label": "x"})
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		bob := w.Member(ada.Org, access.Member)
+		id := ada.Made(object{"type": "upload", "label": "x"})
 
-		got := ada.review(id, nil).want(http.StatusOK).object()
+		got := ada.Review(id, nil).Want(http.StatusOK).Object()
 		wantKeys(t, got, "review")
 		draft := got["review"].(object)
 		want := object{
 			"id": draft["id"], "suggestionId": "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70", "reviewStatus": "accepted", "acceptTarget": "draft",
 			"appliedSuiteId": nil, "query": "Read the table", "shouldTrigger": true, "source": "linked_telemetry", "provenance": "missed_query",
-			"reviewedBy": ada.user.ID, "reviewedAt": draft["reviewedAt"], "appliedToSuiteAt": nil,
+			"reviewedBy": ada.User.ID, "reviewedAt": draft["reviewedAt"], "appliedToSuiteAt": nil,
 		}
 		if diff := cmp.Diff(want, draft); diff != "" {
 			t.Errorf("draft (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]object{draft}, ada.reviewed(id)); diff != "" {
+		if diff := cmp.Diff([]object{draft}, ada.Reviewed(id)); diff != "" {
 			t.Errorf("in the detail (-review +detail):\n%s", diff)
 		}
 
 		// A second decision takes the place of the first.
-		full := bob.review(id, object{
+		full := bob.Review(id, object{
 			"suggestion_id": strings.ToUpper("0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"), "review_status": "rejected", "accept_target": "draft",
 			"rationale": "no", "observed_count": 3, "confidence": 0.25, "last_observed_at": "2026-01-02T05:04:05.678+02:00",
 			"invocation_type": "implicit", "should_trigger": false, "source": "hosted_run", "provenance": "run_regression", "unknown": 1,
-		}).want(http.StatusOK).object()["review"].(object)
+		}).Want(http.StatusOK).Object()["review"].(object)
 		want = object{
 			"id": draft["id"], "suggestionId": "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70", "reviewStatus": "rejected", "acceptTarget": nil,
 			"appliedSuiteId": nil, "query": "Read the table", "shouldTrigger": false, "source": "hosted_run", "provenance": "run_regression",
 			"rationale": "no", "observedCount": 3.0, "confidence": 0.25, "lastObservedAt": "2026-01-02T03:04:05.678Z", "invocationType": "implicit",
-			"reviewedBy": bob.user.ID, "reviewedAt": full["reviewedAt"], "appliedToSuiteAt": nil,
+			"reviewedBy": bob.User.ID, "reviewedAt": full["reviewedAt"], "appliedToSuiteAt": nil,
 		}
 		if diff := cmp.Diff(want, full); diff != "" {
 			t.Errorf("rejected (-want +got):\n%s", diff)
@@ -57,9 +58,9 @@ func TestReview(t *testing.T) {
 
 		// The history is newest first, and a decision made anew is new.
 		other := uuid.NewString()
-		ada.review(id, object{"suggestion_id": other}).want(http.StatusOK)
+		ada.Review(id, object{"suggestion_id": other}).Want(http.StatusOK)
 		order := func() (ids []string) {
-			for _, r := range ada.reviewed(id) {
+			for _, r := range ada.Reviewed(id) {
 				ids = append(ids, text(r, "suggestionId"))
 			}
 			return ids
@@ -67,17 +68,17 @@ func TestReview(t *testing.T) {
 		if diff := cmp.Diff([]string{other, text(draft, "suggestionId")}, order()); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
-		ada.review(id, nil).want(http.StatusOK)
+		ada.Review(id, nil).Want(http.StatusOK)
 		if diff := cmp.Diff([]string{text(draft, "suggestionId"), other}, order()); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
 
 		// A decision on another source is another decision.
-		second := ada.made(object{"type": "upload", "label": "x"})
-		ada.clear(second, other).wantError(http.StatusNotFound, "Review not found")
-		ada.clear(id, strings.ToUpper(other)).want(http.StatusNoContent)
-		ada.clear(id, other).wantError(http.StatusNotFound, "Review not found")
-		if n := len(ada.reviewed(id)); n != 1 {
+		second := ada.Made(object{"type": "upload", "label": "x"})
+		ada.Clear(second, other).WantError(http.StatusNotFound, "Review not found")
+		ada.Clear(id, strings.ToUpper(other)).Want(http.StatusNoContent)
+		ada.Clear(id, other).WantError(http.StatusNotFound, "Review not found")
+		if n := len(ada.Reviewed(id)); n != 1 {
 			t.Errorf("%d reviews, want 1", n)
 		}
 	})
@@ -86,10 +87,10 @@ func TestReview(t *testing.T) {
 func TestReviewRefuses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		id := ada.made(object{"type": "upload", "label": "x"})
-		suite := w.suites.add(ada.org.ID, id, "llm_judge")
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		id := ada.Made(object{"type": "upload", "label": "x"})
+		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
 		shared := []struct {
 			change     object
 			path, text string
@@ -116,8 +117,8 @@ func TestReviewRefuses(t *testing.T) {
 			{object{"invocation_type": 7}, "invocation_type", "string"},
 		}
 		for _, c := range shared {
-			ada.review(id, c.change).wantInvalid(c.path, c.text)
-			ada.apply(id, uuid.NewString(), suite, c.change).wantInvalid(c.path, c.text)
+			ada.Review(id, c.change).WantInvalid(c.path, c.text)
+			ada.Apply(id, uuid.NewString(), suite, c.change).WantInvalid(c.path, c.text)
 		}
 		for _, c := range []struct {
 			change     object
@@ -131,17 +132,17 @@ func TestReviewRefuses(t *testing.T) {
 			{object{"applied_suite_id": "x"}, "applied_suite_id", "uuid"},
 			{object{"accept_target": "saved_suite"}, "applied_suite_id", "required"},
 		} {
-			ada.review(id, c.change).wantInvalid(c.path, c.text)
+			ada.Review(id, c.change).WantInvalid(c.path, c.text)
 		}
-		ada.apply(id, uuid.NewString(), "x", nil).wantInvalid("suite_id", "uuid")
-		ada.post(sourcePath(id)+"/eval-suggestions/"+uuid.NewString()+"/apply-to-suite", decision(nil)).wantInvalid("suite_id", "required")
-		ada.apply(id, "x", suite, nil).wantInvalid("suggestionId", "uuid")
-		ada.clear(id, "x").wantInvalid("suggestionId", "uuid")
-		ada.post(sourcePath(id)+"/eval-suggestions/review", nil).want(http.StatusBadRequest)
-		ada.send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).want(http.StatusBadRequest)
-		ada.review(uuid.NewString(), object{"query": nil}).want(http.StatusBadRequest) // 400 before 404
-		if n := w.count("source_reviews"); n != 0 || len(w.suites.cases(suite)) != 0 {
-			t.Errorf("%d reviews and %d cases of what was refused", n, len(w.suites.cases(suite)))
+		ada.Apply(id, uuid.NewString(), "x", nil).WantInvalid("suite_id", "uuid")
+		ada.Post(sourcePath(id)+"/eval-suggestions/"+uuid.NewString()+"/apply-to-suite", decision(nil)).WantInvalid("suite_id", "required")
+		ada.Apply(id, "x", suite, nil).WantInvalid("suggestionId", "uuid")
+		ada.Clear(id, "x").WantInvalid("suggestionId", "uuid")
+		ada.Post(sourcePath(id)+"/eval-suggestions/review", nil).Want(http.StatusBadRequest)
+		ada.Send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).Want(http.StatusBadRequest)
+		ada.Review(uuid.NewString(), object{"query": nil}).Want(http.StatusBadRequest) // 400 before 404
+		if n := w.Count("source_reviews"); n != 0 || len(w.Suites.CasesOf(suite)) != 0 {
+			t.Errorf("%d reviews and %d cases of what was refused", n, len(w.Suites.CasesOf(suite)))
 		}
 	})
 }
@@ -149,13 +150,13 @@ func TestReviewRefuses(t *testing.T) {
 func TestApply(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("evil")
-		id := ada.made(object{"type": "upload", "label": "x"})
-		suite := w.suites.add(ada.org.ID, id, "llm_judge")
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("evil")
+		id := ada.Made(object{"type": "upload", "label": "x"})
+		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
 		suggestion := uuid.NewString()
 
-		got := ada.apply(id, suggestion, suite, object{"invocation_type": "implicit", "confidence": 1}).want(http.StatusOK).object()
+		got := ada.Apply(id, suggestion, suite, object{"invocation_type": "implicit", "confidence": 1}).Want(http.StatusOK).Object()
 		wantKeys(t, got, "suite", "review")
 		if diff := cmp.Diff(object{"id": suite, "name": "suite of " + id}, got["suite"]); diff != "" {
 			t.Errorf("suite (-want +got):\n%s", diff)
@@ -165,65 +166,65 @@ func TestApply(t *testing.T) {
 			review["appliedToSuiteAt"] != review["reviewedAt"] || review["suggestionId"] != suggestion {
 			t.Errorf("review %v", review)
 		}
-		if diff := cmp.Diff(got, ada.apply(id, suggestion, suite, object{"invocation_type": "implicit"}).want(http.StatusOK).object()); diff != "" {
+		if diff := cmp.Diff(got, ada.Apply(id, suggestion, suite, object{"invocation_type": "implicit"}).Want(http.StatusOK).Object()); diff != "" {
 			t.Errorf("applied again (-first +again):\n%s", diff)
 		}
-		ada.apply(id, suggestion, suite, object{"query": "Other words"}).want(http.StatusOK)
+		ada.Apply(id, suggestion, suite, object{"query": "Other words"}).Want(http.StatusOK)
 		positive := object{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger", "invocation_type": "implicit"}
-		if diff := cmp.Diff([]object{positive}, w.suites.cases(suite)); diff != "" {
+		if diff := cmp.Diff([]object{positive}, w.Suites.CasesOf(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 
 		// A review with the suite as its target does the same.
 		second := uuid.NewString()
 		saved := object{"suggestion_id": second, "query": "Sing", "should_trigger": false, "accept_target": "saved_suite", "applied_suite_id": strings.ToUpper(suite)}
-		review = ada.review(id, saved).want(http.StatusOK).object()["review"].(object)
+		review = ada.Review(id, saved).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != "saved_suite" || review["appliedSuiteId"] != suite || review["appliedToSuiteAt"] == nil {
 			t.Errorf("review %v", review)
 		}
 		negative := object{"case_kind": "trigger_query", "query": "Sing", "expectation": "should_not_trigger"}
-		if diff := cmp.Diff([]object{positive, negative}, w.suites.cases(suite)); diff != "" {
+		if diff := cmp.Diff([]object{positive, negative}, w.Suites.CasesOf(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 		// Rejected meanwhile, it is no longer applied; the case stays.
-		review = ada.review(id, object{"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite", "applied_suite_id": suite}).want(http.StatusOK).object()["review"].(object)
+		review = ada.Review(id, object{"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite", "applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != nil || review["appliedSuiteId"] != nil || review["appliedToSuiteAt"] != nil {
 			t.Errorf("rejected: %v", review)
 		}
 		// A draft stays one, whatever suite is named.
-		review = ada.review(id, object{"suggestion_id": second, "applied_suite_id": suite}).want(http.StatusOK).object()["review"].(object)
+		review = ada.Review(id, object{"suggestion_id": second, "applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != "draft" || review["appliedSuiteId"] != nil {
 			t.Errorf("draft: %v", review)
 		}
 		// Another suite takes it as well.
-		other := w.suites.add(ada.org.ID, id, "llm_judge")
-		review = ada.apply(id, suggestion, other, nil).want(http.StatusOK).object()["review"].(object)
-		if review["appliedSuiteId"] != other || len(w.suites.cases(other)) != 1 {
+		other := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		review = ada.Apply(id, suggestion, other, nil).Want(http.StatusOK).Object()["review"].(object)
+		if review["appliedSuiteId"] != other || len(w.Suites.CasesOf(other)) != 1 {
 			t.Errorf("other suite: %v", review)
 		}
-		if diff := cmp.Diff(2, len(objects(t, ada.detail(id), "evalSuites"))); diff != "" {
+		if diff := cmp.Diff(2, len(objects(t, ada.Detail(id), "evalSuites"))); diff != "" {
 			t.Errorf("suites (-want +got):\n%s", diff)
 		}
-		for _, s := range objects(t, ada.detail(id), "evalSuites") {
+		for _, s := range objects(t, ada.Detail(id), "evalSuites") {
 			wantKeys(t, s, "id", "name", "verifierKind")
 		}
 
-		wrong := ada.made(object{"type": "upload", "label": "y"})
+		wrong := ada.Made(object{"type": "upload", "label": "y"})
 		for name, c := range map[string]struct {
 			suite  string
 			status int
 		}{
-			"of another source": {w.suites.add(ada.org.ID, wrong, "llm_judge"), http.StatusConflict},
-			"of none":           {w.suites.add(ada.org.ID, "", "llm_judge"), http.StatusConflict},
-			"deterministic":     {w.suites.add(ada.org.ID, id, "deterministic"), http.StatusConflict},
-			"of others":         {w.suites.add(eve.org.ID, id, "llm_judge"), http.StatusNotFound},
+			"of another source": {w.Suites.Add(ada.Org.ID, wrong, "llm_judge"), http.StatusConflict},
+			"of none":           {w.Suites.Add(ada.Org.ID, "", "llm_judge"), http.StatusConflict},
+			"deterministic":     {w.Suites.Add(ada.Org.ID, id, "deterministic"), http.StatusConflict},
+			"of others":         {w.Suites.Add(eve.Org.ID, id, "llm_judge"), http.StatusNotFound},
 			"unknown":           {uuid.NewString(), http.StatusNotFound},
 		} {
 			t.Run(name, func(t *testing.T) {
-				ada, fresh := ada.in(t), uuid.NewString()
-				ada.apply(id, fresh, c.suite, nil).wantError(c.status, "")
-				ada.review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).wantError(c.status, "")
-				ada.clear(id, fresh).wantError(http.StatusNotFound, "Review not found") // no trace of it
+				ada, fresh := ada.In(t), uuid.NewString()
+				ada.Apply(id, fresh, c.suite, nil).WantError(c.status, "")
+				ada.Review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).WantError(c.status, "")
+				ada.Clear(id, fresh).WantError(http.StatusNotFound, "Review not found") // no trace of it
 			})
 		}
 	})
@@ -233,35 +234,35 @@ func TestApply(t *testing.T) {
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada, eve := w.org("acme"), w.org("other")
-		id := ada.made(object{"type": "upload", "label": "x"})
+		w := sourcestest.New(t, db)
+		ada, eve := w.Org("acme"), w.Org("other")
+		id := ada.Made(object{"type": "upload", "label": "x"})
 		plain := strings.TrimPrefix(id, sources.Prefix)
 		first := object{"case_kind": "trigger_query", "query": "Stands", "expectation": "should_trigger"}
-		suite, empty := w.suites.add(ada.org.ID, id, "llm_judge", first), w.suites.add(ada.org.ID, id, "llm_judge")
+		suite, empty := w.Suites.Add(ada.Org.ID, id, "llm_judge", first), w.Suites.Add(ada.Org.ID, id, "llm_judge")
 		for _, c := range []struct {
 			suite string
 			gone  bool
 			left  int
 		}{{suite, true, 1}, {empty, false, 1}} {
 			suggestion := uuid.NewString()
-			ada.apply(id, suggestion, c.suite, nil).want(http.StatusOK)
-			if _, err := w.sources.Undo(t.Context(), eve.org.ID, plain, suggestion); fault.Of(err) == fault.Internal {
+			ada.Apply(id, suggestion, c.suite, nil).Want(http.StatusOK)
+			if _, err := w.Suggestions.Undo(t.Context(), eve.Org.ID, plain, suggestion); fault.Of(err) == fault.Internal {
 				t.Errorf("somebody else's decision: %v", err)
 			}
-			gone, err := w.sources.Undo(t.Context(), ada.org.ID, plain, suggestion)
-			if left := len(w.suites.cases(c.suite)); err != nil || gone != c.gone || left != c.left {
+			gone, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, suggestion)
+			if left := len(w.Suites.CasesOf(c.suite)); err != nil || gone != c.gone || left != c.left {
 				t.Errorf("gone %v, %d cases left, want %v and %d: %v", gone, left, c.gone, c.left, err)
 			}
-			if _, err := w.sources.Undo(t.Context(), ada.org.ID, plain, suggestion); !fault.Is(err, fault.NotFound) {
+			if _, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, suggestion); !fault.Is(err, fault.NotFound) {
 				t.Errorf("once more: %v", err)
 			}
 		}
-		draft := text(ada.review(id, nil).want(http.StatusOK).object()["review"].(object), "suggestionId")
-		if gone, err := w.sources.Undo(t.Context(), ada.org.ID, plain, draft); err != nil || !gone {
+		draft := text(ada.Review(id, nil).Want(http.StatusOK).Object()["review"].(object), "suggestionId")
+		if gone, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, draft); err != nil || !gone {
 			t.Errorf("a draft: %v, %v", gone, err)
 		}
-		if n := len(ada.reviewed(id)); n != 0 {
+		if n := len(ada.Reviewed(id)); n != 0 {
 			t.Errorf("%d reviews are left", n)
 		}
 	})
@@ -270,20 +271,20 @@ func TestUndo(t *testing.T) {
 func TestApplyToFullSuite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme")
-		id := ada.made(object{"type": "upload", "label": "x"})
+		w := sourcestest.New(t, db)
+		ada := w.Org("acme")
+		id := ada.Made(object{"type": "upload", "label": "x"})
 		var cases []object
-		for i := range maxCases - 1 {
+		for i := range sourcestest.MaxCases - 1 {
 			cases = append(cases, object{"query": fmt.Sprint(i), "expectation": "should_trigger"})
 		}
-		suite := w.suites.add(ada.org.ID, id, "llm_judge", cases...)
+		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge", cases...)
 		last, over := uuid.NewString(), uuid.NewString()
-		ada.apply(id, last, suite, object{"query": "the 500th"}).want(http.StatusOK)
-		ada.apply(id, over, suite, object{"query": "the 501st"}).wantError(http.StatusConflict, "500")
-		ada.apply(id, last, suite, object{"query": "the 500th"}).want(http.StatusOK)
-		if n := len(w.suites.cases(suite)); n != maxCases || w.count("source_reviews") != 1 {
-			t.Errorf("%d cases, %d reviews", n, w.count("source_reviews"))
+		ada.Apply(id, last, suite, object{"query": "the 500th"}).Want(http.StatusOK)
+		ada.Apply(id, over, suite, object{"query": "the 501st"}).WantError(http.StatusConflict, "500")
+		ada.Apply(id, last, suite, object{"query": "the 500th"}).Want(http.StatusOK)
+		if n := len(w.Suites.CasesOf(suite)); n != sourcestest.MaxCases || w.Count("source_reviews") != 1 {
+			t.Errorf("%d cases, %d reviews", n, w.Count("source_reviews"))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package sources_test
+package sourcestest
 
 import (
 	"archive/tar"
@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// skillText is a SKILL.md that nothing is wrong with.
-const skillText = `---
+// SkillText is a SKILL.md without findings.
+const SkillText = `---
 name: demo
 description: Shows how a table is read out of a PDF. Use when somebody asks for the numbers of a PDF document.
 ---
@@ -21,9 +21,9 @@ description: Shows how a table is read out of a PDF. Use when somebody asks for 
 Read the table.
 `
 
-// tarGz packs names and contents, given in turns; what begins with #! may be
-// executed.
-func tarGz(t *testing.T, files ...string) []byte {
+// TarGz packs names and contents, given in turns; what begins with #! is
+// executable.
+func TarGz(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
 	compressed := gzip.NewWriter(&packed)
@@ -53,8 +53,8 @@ func mode(content string) int64 {
 	return 0o644
 }
 
-// zipped is tarGz for a zip.
-func zipped(t *testing.T, files ...string) []byte {
+// Zipped is TarGz for a zip.
+func Zipped(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
 	w := zip.NewWriter(&packed)
@@ -75,8 +75,8 @@ func zipped(t *testing.T, files ...string) []byte {
 	return packed.Bytes()
 }
 
-// noise is what does not get smaller when it is packed.
-func noise(n int) string {
+// Noise is incompressible.
+func Noise(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
 	return string(b)

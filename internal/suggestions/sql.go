@@ -1,10 +1,11 @@
-package sources
+package suggestions
 
 import (
 	"context"
 	"maps"
 	"slices"
 
+	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -18,8 +19,8 @@ func scanSuggestion(row store.Row) (s Suggestion, err error) {
 }
 
 // pendingOf returns a page of the suggestions without a review, the best
-// first, and how many there are.
-func pendingOf(ctx context.Context, q store.Querier, src Source, limit, offset int) ([]Suggestion, int, error) {
+// first, and the number of all.
+func pendingOf(ctx context.Context, q store.Querier, src sources.Source, limit, offset int) ([]Suggestion, int, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM source_suggestions WHERE source_id = $1 AND NOT reviewed`, src.ID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
@@ -34,9 +35,9 @@ func pendingOf(ctx context.Context, q store.Querier, src Source, limit, offset i
 	return all, total, err
 }
 
-// replaceSuggestions makes the suggestions of a locked source what is given,
-// writing only what differs.
-func replaceSuggestions(ctx context.Context, tx *store.Tx, src Source, wanted []Suggestion) error {
+// replaceSuggestions makes wanted the suggestions of a locked source. It writes
+// only the difference: most derivations change little.
+func replaceSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, wanted []Suggestion) error {
 	rows, err := tx.Query(ctx, `SELECT `+suggestionColumns+` FROM source_suggestions WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
 	known, err := store.All(rows, err, scanSuggestion)
 	if err != nil {
@@ -48,7 +49,7 @@ func replaceSuggestions(ctx context.Context, tx *store.Tx, src Source, wanted []
 	}
 	var changed []Suggestion
 	for _, w := range wanted {
-		if k, ok := gone[w.ID]; !ok || !k.same(w) {
+		if k, ok := gone[w.ID]; !ok || !k.equal(w) {
 			changed = append(changed, w)
 		}
 		delete(gone, w.ID)
@@ -59,14 +60,14 @@ func replaceSuggestions(ctx context.Context, tx *store.Tx, src Source, wanted []
 	return upsertSuggestions(ctx, tx, src, changed)
 }
 
-// same compares what is stored of two suggestions of one id.
-func (s Suggestion) same(o Suggestion) bool {
-	return equal(s.Ref, o.Ref) && s.Query == o.Query && s.Provenance == o.Provenance && s.Rationale == o.Rationale &&
+// equal compares what is stored of two suggestions with one id.
+func (s Suggestion) equal(o Suggestion) bool {
+	return equalText(s.Ref, o.Ref) && s.Query == o.Query && s.Provenance == o.Provenance && s.Rationale == o.Rationale &&
 		s.ObservedCount == o.ObservedCount && s.Confidence == o.Confidence &&
-		s.LastObservedAt.Equal(o.LastObservedAt) && equal(s.InvocationType, o.InvocationType)
+		s.LastObservedAt.Equal(o.LastObservedAt) && equalText(s.InvocationType, o.InvocationType)
 }
 
-func equal(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
+func equalText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func deleteSuggestions(ctx context.Context, tx *store.Tx, ids []string) error {
 	if len(ids) == 0 {
@@ -77,7 +78,7 @@ func deleteSuggestions(ctx context.Context, tx *store.Tx, ids []string) error {
 	return err
 }
 
-func upsertSuggestions(ctx context.Context, tx *store.Tx, src Source, all []Suggestion) error {
+func upsertSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, all []Suggestion) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -111,7 +112,8 @@ func upsertSuggestions(ctx context.Context, tx *store.Tx, src Source, all []Sugg
 	return err
 }
 
-// storedQuery leaves a text of telemetry where it is.
+// storedQuery is nil for a prompt of telemetry, which is not copied: erasing it
+// there must be enough.
 func (s Suggestion) storedQuery() *string {
 	if s.Ref != nil {
 		return nil
@@ -127,14 +129,14 @@ func column[T string | *string | int64 | float64 | bool](name string, all []Sugg
 	return store.Col(name, values)
 }
 
-// markReviewed says of a suggestion, if it stands, whether it has a review.
-func markReviewed(ctx context.Context, tx *store.Tx, sourceID, suggestionID string, reviewed bool) error {
+// setReviewed sets the flag of a suggestion, if it exists, that it has a review.
+func setReviewed(ctx context.Context, tx *store.Tx, sourceID, suggestionID string, reviewed bool) error {
 	_, err := tx.Exec(ctx, `UPDATE source_suggestions SET reviewed = $3 WHERE source_id = $1 AND id = $2`,
 		sourceID, suggestionID, reviewed)
 	return err
 }
 
-func reviewedIDs(ctx context.Context, q store.Querier, src Source) (map[string]bool, error) {
+func reviewedIDs(ctx context.Context, q store.Querier, src sources.Source) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `SELECT suggestion_id FROM source_reviews WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
 	ids, err := store.All(rows, err, store.Value[string])
 	found := make(map[string]bool, len(ids))
@@ -154,30 +156,30 @@ func scanReview(row store.Row) (r Review, err error) {
 	return r, err
 }
 
-func reviewOf(ctx context.Context, q store.Querier, src Source, suggestionID string) (Review, error) {
+func reviewOf(ctx context.Context, q store.Querier, src sources.Source, suggestionID string) (Review, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+reviewColumns+` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND suggestion_id = $3`,
 		src.OrgID, src.ID, suggestionID)
 	return store.One(rows, err, "Review", scanReview)
 }
 
-// reviewsOf returns a page of the reviews of a source, newest first, and how
-// many there are; only those of a status, unless it is "".
-func reviewsOf(ctx context.Context, q store.Querier, src Source, status Status, limit, offset int) ([]Review, int, error) {
-	const those = ` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND ($3 = '' OR review_status = $3)`
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+those, src.OrgID, src.ID, status)
+// reviewsOf returns a page of the reviews of a source, newest first, and the
+// number of all; only those with the status, unless it is "".
+func reviewsOf(ctx context.Context, q store.Querier, src sources.Source, status Status, limit, offset int) ([]Review, int, error) {
+	const fromWhere = ` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND ($3 = '' OR review_status = $3)`
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+fromWhere, src.OrgID, src.ID, status)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+reviewColumns+those+` ORDER BY reviewed_at DESC, id DESC LIMIT $4 OFFSET $5`,
+	rows, err = q.Query(ctx, `SELECT `+reviewColumns+fromWhere+` ORDER BY reviewed_at DESC, id DESC LIMIT $4 OFFSET $5`,
 		src.OrgID, src.ID, status, limit, offset)
 	all, err := store.All(rows, err, scanReview)
 	return all, total, err
 }
 
-// upsertReview stores a review and returns the id that it goes by: that of an
-// earlier one on the same suggestion.
+// upsertReview stores a review and returns its id: that of the review of the
+// same suggestion that it replaces, if there is one.
 func upsertReview(ctx context.Context, tx *store.Tx, r Review) (string, error) {
 	rows, err := tx.Query(ctx, `
 		INSERT INTO source_reviews (`+reviewColumns+`)
@@ -198,4 +200,12 @@ func upsertReview(ctx context.Context, tx *store.Tx, r Review) (string, error) {
 func deleteReview(ctx context.Context, tx *store.Tx, sourceID, suggestionID string) (bool, error) {
 	n, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE source_id = $1 AND suggestion_id = $2`, sourceID, suggestionID)
 	return n > 0, err
+}
+
+func deleteOfSource(ctx context.Context, tx *store.Tx, sourceID string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE source_id = $1`, sourceID); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM source_suggestions WHERE source_id = $1`, sourceID)
+	return err
 }

@@ -1,0 +1,92 @@
+package suggestions
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// The kinds of the jobs begin with "sources.", the capability that they were
+// part of once: jobs of an earlier version may still be in the queue.
+
+// deriveSource is the job that derives the suggestions of one source.
+type deriveSource struct {
+	OrgID    string `json:"org_id"`
+	SourceID string `json:"source_id"`
+}
+
+// Kind names the job.
+func (deriveSource) Kind() string { return "sources.suggest" }
+
+// deriveOrg is the job that does so for an organisation with new telemetry.
+type deriveOrg struct {
+	OrgID string    `json:"org_id"`
+	DueAt time.Time `json:"due_at"`
+}
+
+// Kind names the job.
+func (deriveOrg) Kind() string { return "sources.suggest-org" }
+
+// deriveAll is the hourly job that does so for all organisations: evidence
+// also disappears, without notice, when telemetry is erased or expires.
+type deriveAll struct{}
+
+// Kind names the job.
+func (deriveAll) Kind() string { return "sources.suggest-all" }
+
+// Register makes the queue run the jobs of suggestions.
+func (s *Service) Register() {
+	jobs.Handle(s.Jobs, func(ctx context.Context, args deriveSource) error {
+		return s.Derive(ctx, args.OrgID, args.SourceID)
+	}, jobs.NeedsRoom())
+	jobs.Handle(s.Jobs, func(ctx context.Context, args deriveOrg) error {
+		// The clock of the replica that enqueued the job may be wrong, so the
+		// wait is never longer than the debounce interval.
+		if wait := time.Until(args.DueAt); wait > 0 && wait <= debounce {
+			return jobs.Snooze(wait)
+		}
+		return s.deriveEach(ctx, args.OrgID)
+	})
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ deriveAll) error { return s.deriveEach(ctx, "") })
+	s.Jobs.Every(time.Hour, deriveAll{})
+}
+
+// debounce is how long deriveOrg waits after a push, so that a burst of pushes
+// causes one derivation.
+const debounce = 2 * time.Second
+
+// Changed enqueues a debounced derivation for the organisation's linked
+// sources. It implements telemetry.Watcher and is called in the transaction
+// that stores telemetry.
+func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
+	linked, err := s.Sources.HasLinked(ctx, tx, orgID)
+	if err != nil || !linked {
+		return err
+	}
+	return s.Jobs.Enqueue(ctx, tx, deriveOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
+}
+
+// Suggest enqueues a derivation for a source. It is called in the transaction
+// that changes the evidence.
+func (s *Service) Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error {
+	return s.Jobs.Enqueue(ctx, tx, deriveSource{OrgID: orgID, SourceID: sourceID}, jobs.Unique(sourceID))
+}
+
+// deriveEach enqueues a derivation for every linked source of an organisation,
+// or of all organisations if orgID is "".
+func (s *Service) deriveEach(ctx context.Context, orgID string) error {
+	linked, err := s.Sources.Linked(ctx, orgID)
+	if err != nil || len(linked) == 0 {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		for _, src := range linked {
+			if err := s.Suggest(ctx, tx, src.OrgID, src.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
