@@ -88,11 +88,11 @@ func (f *filling) upload(ctx context.Context, s *published, sourceID string, fil
 		return sources.Source{}, err
 	}
 	defer pkg.Close()
-	var t sources.Taken
+	var t sources.Result
 	if sourceID == "" {
 		t, err = f.Sources.CreateFrom(ctx, f.people[0], sources.NewSource{Label: s.title, Type: sources.Upload, SkillID: s.entry.SkillID}, pkg)
 	} else {
-		t, err = f.Sources.Add(ctx, f.people[0], sourceID, pkg)
+		t, err = f.Sources.AddSnapshot(ctx, f.people[0], sourceID, pkg)
 	}
 	return t.Source, err
 }

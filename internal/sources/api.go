@@ -1,35 +1,68 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"net/http"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// maxUpload is the largest archive and what surrounds it in a form.
+// maxUpload is the largest archive, 10 MiB, and room for the rest of the form.
 const maxUpload = 12 << 20
 
-// Mount adds the routes of cloud sources.
+// Mount adds the routes of cloud sources. The detail of one is mounted by
+// internal/suggestions, whose data it shows.
 func (s *Service) Mount(a *httpapi.API) {
-	form := []httpapi.Part{
+	const source = "/api/v1/cloud-sources/{id}"
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/cloud-sources",
+		Summary: "List cloud sources, newest first",
+	})
+	httpapi.Add(a, s.handleCreate, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/cloud-sources", Status: http.StatusCreated,
+		Also:    []int{http.StatusBadGateway},
+		Summary: "Create a cloud source",
+	})
+	httpapi.Add(a, s.handleUpload, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/cloud-sources/upload", Status: http.StatusCreated,
+		MaxBody: maxUpload, Form: uploadForm(),
+		Summary: "Upload a skill, to a new source or as a snapshot of one",
+	})
+	httpapi.Add(a, s.handleUpdate, httpapi.Route{
+		Permission: access.Write, Method: "PATCH", Path: source,
+		Summary: "Change the label or the skill of a cloud source",
+	})
+	httpapi.Add(a, s.handleDelete, httpapi.Route{
+		Permission: access.Write, Method: "DELETE", Path: source, Status: http.StatusNoContent,
+		Summary: "Delete a cloud source and all its snapshots",
+	})
+	httpapi.Add(a, s.handleSync, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: source + "/repohost-sync",
+		Also:    []int{http.StatusBadGateway},
+		Summary: "Make a snapshot of what the repository holds now",
+	})
+	httpapi.Add(a, s.handleSARIF, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: source + "/validation.sarif",
+		Summary: "Get the findings of a snapshot as SARIF 2.1.0",
+	})
+	httpapi.Add(a, s.handleFile, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: source + "/snapshots/{snapshotId}/files/{path...}",
+		Summary: "Get one file of a snapshot",
+	})
+}
+
+func uploadForm() []httpapi.Part {
+	const file = "A zip, a tar.gz or a single SKILL.md, at most 10 MiB; " +
+		"or else parts whose names are the relative paths of the files"
+	return []httpapi.Part{
 		{Name: "label", Doc: "1 to 200 characters; required for a new source", Optional: true},
 		{Name: "skill_id", Doc: "UUID of the skill that the source is measured as", Optional: true},
 		{Name: "source_id", Doc: "Adds a snapshot to this source instead of making one", Optional: true},
-		{Name: "file", Doc: "A zip, a tar.gz or a single SKILL.md, at most 10 MiB; or else parts whose names are the relative paths of the files", File: true, Optional: true},
+		{Name: "file", Doc: file, File: true, Optional: true},
 	}
-	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources", Permission: access.Read, Summary: "List cloud sources, newest first"})
-	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources", Permission: access.Write, Status: http.StatusCreated, Also: []int{http.StatusBadGateway}, Summary: "Create a cloud source"})
-	httpapi.Add(a, s.upload, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/upload", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxUpload, Form: form, Summary: "Upload a skill, to a new source or as a snapshot of one"})
-	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/cloud-sources/{id}", Permission: access.Write, Summary: "Change the label or the skill of a cloud source"})
-	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/cloud-sources/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete a cloud source and all its snapshots"})
-	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/cloud-sources/{id}/repohost-sync", Permission: access.Write, Also: []int{http.StatusBadGateway}, Summary: "Make a snapshot of what the repository holds now"})
-	httpapi.Add(a, s.sarif, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{id}/validation.sarif", Permission: access.Read, Summary: "Get the findings of a snapshot as SARIF 2.1.0"})
-	httpapi.Add(a, s.file, httpapi.Route{Method: "GET", Path: "/api/v1/cloud-sources/{id}/snapshots/{snapshotId}/files/{path...}", Permission: access.Read, Summary: "Get one file of a snapshot"})
 }
 
 // SourcePath names a source in a path.
@@ -42,10 +75,10 @@ type listInput struct {
 	SkillID string `query:"skill_id" format:"uuid"`
 }
 
-func (s *Service) list(ctx context.Context, in listInput) ([]ItemOutput, error) {
+func (s *Service) handleList(ctx context.Context, in listInput) ([]ItemOutput, error) {
 	f := Filter{Type: in.Type}
 	if in.SkillID != "" {
-		f.SkillID = *lower(&in.SkillID)
+		f.SkillID = *canonicalID(&in.SkillID)
 	}
 	found, err := s.List(ctx, access.From(ctx).OrgID, f)
 	out := make([]ItemOutput, len(found))
@@ -67,17 +100,18 @@ type createInput struct {
 	}
 }
 
-func (s *Service) create(ctx context.Context, in createInput) (SourceOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in createInput) (SourceOutput, error) {
 	b := in.Body
 	src, err := s.Create(ctx, access.From(ctx), NewSource{
-		Label: b.Label, Type: b.Type, SkillID: lower(b.SkillID),
+		Label: b.Label, Type: b.Type, SkillID: canonicalID(b.SkillID),
 		Repo: &Repo{b.InstallationID, b.RepoFullName, b.DefaultBranch, b.SkillPath},
 	})
 	return newSourceOutput(src), err
 }
 
-// lower is a UUID as it is stored; the schema has checked its form.
-func lower(id *string) *string {
+// canonicalID is a UUID as it is stored, in lower case. The schema has validated
+// its format.
+func canonicalID(id *string) *string {
 	if id == nil {
 		return nil
 	}
@@ -90,8 +124,8 @@ type uploadOutput struct {
 	TakenOutput
 }
 
-func (s *Service) upload(ctx context.Context, in uploadInput) (out uploadOutput, err error) {
-	p, err := in.fields()
+func (s *Service) handleUpload(ctx context.Context, in uploadInput) (out uploadOutput, err error) {
+	f, err := in.fields()
 	if err != nil {
 		return out, err
 	}
@@ -100,13 +134,13 @@ func (s *Service) upload(ctx context.Context, in uploadInput) (out uploadOutput,
 		return out, err
 	}
 	defer pkg.Close()
-	var t Taken
-	if p.sourceID == "" {
-		t, err = s.CreateFrom(ctx, access.From(ctx), NewSource{Label: p.label, Type: Upload, SkillID: p.skillID}, pkg)
+	var r Result
+	if f.sourceID == "" {
+		r, err = s.CreateFrom(ctx, access.From(ctx), NewSource{Label: f.label, Type: Upload, SkillID: f.skillID}, pkg)
 	} else {
-		t, err = s.Add(ctx, access.From(ctx), p.sourceID, pkg)
+		r, err = s.AddSnapshot(ctx, access.From(ctx), f.sourceID, pkg)
 	}
-	return uploadOutput{newSourceOutput(t.Source), newTakenOutput(t)}, err
+	return uploadOutput{newSourceOutput(r.Source), newTakenOutput(r)}, err
 }
 
 type updateInput struct {
@@ -117,18 +151,18 @@ type updateInput struct {
 	}
 }
 
-func (s *Service) update(ctx context.Context, in updateInput) (SourceOutput, error) {
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (SourceOutput, error) {
 	src, err := s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{in.Body.Label, in.Body.SkillID})
 	return newSourceOutput(src), err
 }
 
-func (s *Service) delete(ctx context.Context, in SourcePath) (httpapi.None, error) {
+func (s *Service) handleDelete(ctx context.Context, in SourcePath) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }
 
-func (s *Service) sync(ctx context.Context, in SourcePath) (TakenOutput, error) {
-	t, err := s.Sync(ctx, access.From(ctx), in.ID)
-	return newTakenOutput(t), err
+func (s *Service) handleSync(ctx context.Context, in SourcePath) (TakenOutput, error) {
+	r, err := s.Sync(ctx, access.From(ctx), in.ID)
+	return newTakenOutput(r), err
 }
 
 type sarifInput struct {
@@ -136,7 +170,7 @@ type sarifInput struct {
 	SnapshotID string `query:"snapshot_id" format:"uuid" doc:"The current one when omitted"`
 }
 
-func (s *Service) sarif(ctx context.Context, in sarifInput) (httpapi.Stream, error) {
+func (s *Service) handleSARIF(ctx context.Context, in sarifInput) (httpapi.Stream, error) {
 	document, err := s.SARIF(ctx, access.From(ctx).OrgID, in.ID, in.SnapshotID)
 	return serve("application/sarif+json", document), err
 }
@@ -147,7 +181,7 @@ type fileInput struct {
 	Path       string `path:"path" doc:"Path of the file in the skill"`
 }
 
-func (s *Service) file(ctx context.Context, in fileInput) (httpapi.Stream, error) {
+func (s *Service) handleFile(ctx context.Context, in fileInput) (httpapi.Stream, error) {
 	snapshot, err := s.Snapshot(ctx, access.From(ctx).OrgID, in.ID, in.SnapshotID)
 	if err != nil {
 		return nil, err
@@ -156,15 +190,16 @@ func (s *Service) file(ctx context.Context, in fileInput) (httpapi.Stream, error
 	return serve(mediaType(content), content), err
 }
 
-// mediaType is never HTML: a file that somebody uploaded must not run in our
-// origin.
+// mediaType is never HTML: an uploaded file must not run as a page of our origin
+// (stored XSS).
 func mediaType(content []byte) string {
-	if utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 {
+	if text.ValidBytes(content) {
 		return "text/plain; charset=utf-8"
 	}
 	return "application/octet-stream"
 }
 
+// serve sends a document that a browser must not interpret as another type.
 func serve(mediaType string, content []byte) httpapi.Stream {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaType)

@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// removeBlobs is the job that removes the bytes of a source that is gone.
+// removeBlobs is the job that deletes the blobs of a deleted source.
 type removeBlobs struct {
 	SourceID string `json:"source_id"`
 }
@@ -21,7 +21,8 @@ type removeBlobs struct {
 // Kind names the job.
 func (removeBlobs) Kind() string { return "sources.remove-blobs" }
 
-// sweep is the job that removes bytes whose snapshot was never committed.
+// sweep is the garbage collection: the job that deletes blobs whose snapshot was
+// never committed.
 type sweep struct{}
 
 // Kind names the job.
@@ -34,19 +35,20 @@ func (s *Service) Register() {
 	s.Jobs.Every(24*time.Hour, sweep{})
 }
 
-// The bytes of snapshots stand below their source, each under its hash: a
-// source that is gone takes its own with it, and nobody else's. Ids are never
-// used again, so what stands below one without a row can go at any time.
+// Every source has blobs of its own, even where two have the same content:
+// sources/<source id>/<content hash>. So deleting a source needs no reference
+// counts. Ids are never reused, so the blobs of an id without a row can be
+// deleted at any time.
 
-// blobPrefix begins the keys of all snapshots.
+// blobPrefix begins the keys of all blobs of snapshots.
 const blobPrefix = "sources/"
 
 func blobKey(sourceID, contentHash string) string { return blobPrefix + sourceID + "/" + contentHash }
 
-// store puts the bytes of a snapshot in their place and lets commit write what
-// refers to them. If that fails because the source is gone, or was to be made,
-// the bytes go by a job; those of a process that died here, by the sweep.
-func (s *Service) store(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
+// storeSnapshot puts the blob of a snapshot, then calls commit to insert the rows
+// that refer to it. If commit fails, a job deletes the blob unless the source
+// exists; if the process dies in between, the sweep does.
+func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
 	key := blobKey(p.snapshot.SourceID, p.snapshot.ContentHash)
 	known, err := hasContent(ctx, s.DB, p.snapshot.SourceID, p.snapshot.ContentHash)
 	if err != nil {
@@ -63,17 +65,17 @@ func (s *Service) store(ctx context.Context, p *prepared, commit func(*store.Tx)
 	if err = s.DB.InTx(ctx, commit); err == nil {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx = context.WithoutCancel(ctx) // the request may have ended
 	failed := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		return s.Jobs.Enqueue(ctx, tx, removeBlobs{SourceID: p.snapshot.SourceID})
 	})
 	if failed != nil {
-		s.Log.Warn("unused bytes wait for the sweep", "error", failed)
+		s.Log.Warn("unreferenced blobs wait for the sweep", "error", failed)
 	}
 	return err
 }
 
-// removeBlobs removes the bytes of a source, unless there is one.
+// removeBlobs deletes the blobs of a source, unless the source exists.
 func (s *Service) removeBlobs(ctx context.Context, sourceID string) error {
 	if _, err := sourceByID(ctx, s.DB, sourceID, ""); !fault.Is(err, fault.NotFound) {
 		return err
@@ -89,8 +91,8 @@ func (s *Service) removeBlobs(ctx context.Context, sourceID string) error {
 	return nil
 }
 
-// sweep removes bytes that no snapshot refers to, when they are old enough to
-// belong to nobody who has not committed yet.
+// sweep deletes blobs that no snapshot refers to. It spares those younger than
+// blob.OrphanAge, whose transaction may not have committed yet.
 func (s *Service) sweep(ctx context.Context) error {
 	before := time.Now().Add(-blob.OrphanAge)
 	for info, err := range s.Blobs.List(ctx, blobPrefix) {
@@ -115,6 +117,8 @@ func (s *Service) sweep(ctx context.Context) error {
 	return nil
 }
 
+// removeOrphan looks at the blob's age again: it may have been put anew since it
+// was listed.
 func (s *Service) removeOrphan(ctx context.Context, key string, before time.Time) error {
 	info, err := s.Blobs.Stat(ctx, key)
 	if fault.Is(err, fault.NotFound) || err == nil && info.Modified.After(before) {

@@ -5,7 +5,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 )
 
-// ItemOutput is a source as lists have it.
+// ItemOutput is a source in a list.
 type ItemOutput struct {
 	ID        string       `json:"id" example:"src_0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"`
 	Label     string       `json:"label"`
@@ -18,8 +18,8 @@ func newItemOutput(s Source) ItemOutput {
 	return ItemOutput{Prefix + s.ID, s.Label, s.Type, s.SkillID, httpapi.Time(s.CreatedAt)}
 }
 
-// SourceOutput is a source on the wire. What begins with its repository is
-// there for a repohost source only.
+// SourceOutput is a source in the API. The fields of its repository are set only
+// for a repohost source.
 type SourceOutput struct {
 	ItemOutput
 	RepoFullName   string `json:"repoFullName,omitempty" example:"acme/skills"`
@@ -31,7 +31,8 @@ type SourceOutput struct {
 func newSourceOutput(s Source) SourceOutput {
 	out := SourceOutput{ItemOutput: newItemOutput(s)}
 	if r := s.Repo; r != nil {
-		out.RepoFullName, out.InstallationID, out.DefaultBranch, out.SkillPath = r.FullName, r.InstallationID, r.DefaultBranch, r.SkillPath
+		out.RepoFullName, out.InstallationID = r.FullName, r.InstallationID
+		out.DefaultBranch, out.SkillPath = r.DefaultBranch, r.SkillPath
 	}
 	return out
 }
@@ -82,14 +83,14 @@ func newReportOutputs(reports []Report) []reportOutput {
 	return out
 }
 
-// TakenOutput is a snapshot with its reports.
+// TakenOutput is a snapshot with its reports. The OpenAPI document has its name.
 type TakenOutput struct {
 	Snapshot snapshotOutput `json:"snapshot"`
 	Reports  []reportOutput `json:"validationReports" nullable:"false"`
 }
 
-func newTakenOutput(t Taken) TakenOutput {
-	return TakenOutput{newSnapshotOutput(t.Source, t.Snapshot), newReportOutputs(t.Reports)}
+func newTakenOutput(r Result) TakenOutput {
+	return TakenOutput{newSnapshotOutput(r.Source, r.Snapshot), newReportOutputs(r.Reports)}
 }
 
 // DetailOutput is a source with its newest snapshots.

@@ -20,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service keeps sources.
+// Service manages sources.
 type Service struct {
 	DB       *store.DB
 	Blobs    blob.Bucket
@@ -49,33 +49,34 @@ type Dependent interface {
 	DeleteOfSource(ctx context.Context, tx *store.Tx, sourceID string) error
 }
 
-// NewSource describes a source to be made.
+// NewSource is the input of Create.
 type NewSource struct {
 	Label   string
 	Type    Type
 	SkillID *string
-	Repo    *Repo // of a repohost source
+	Repo    *Repo // ignored for an upload source
 }
 
-func (n *NewSource) check() []fault.Issue {
-	issues := checkLabel(n.Label)
+// validate also sets defaults.
+func (n *NewSource) validate() []fault.Issue {
+	issues := validateLabel(n.Label)
 	if n.Type != Repohost {
 		n.Repo = nil
 		return issues
 	}
 	n.Repo.DefaultBranch = cmp.Or(n.Repo.DefaultBranch, "main")
 	n.Repo.SkillPath = cmp.Or(n.Repo.SkillPath, ".")
-	return append(issues, n.Repo.check()...)
+	return append(issues, n.Repo.validate()...)
 }
 
-// Create makes a source without a snapshot.
+// Create creates a source without a snapshot.
 func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src Source, err error) {
 	defer fault.Wrap(&err, "create source")
-	issues, err := s.checkSkill(ctx, c.OrgID, n.SkillID)
+	issues, err := s.validateSkill(ctx, c.OrgID, n.SkillID)
 	if err != nil {
 		return src, err
 	}
-	if issues = slices.Concat(n.check(), issues); len(issues) > 0 {
+	if issues = slices.Concat(n.validate(), issues); len(issues) > 0 {
 		return src, fault.Issues(issues...)
 	}
 	src = n.source(c)
@@ -105,7 +106,7 @@ func (n *NewSource) source(c access.Caller) Source {
 	}
 }
 
-func (s *Service) checkSkill(ctx context.Context, orgID string, id *string) ([]fault.Issue, error) {
+func (s *Service) validateSkill(ctx context.Context, orgID string, id *string) ([]fault.Issue, error) {
 	if id == nil {
 		return nil, nil
 	}
@@ -132,7 +133,7 @@ func (s *Service) suggest(ctx context.Context, tx *store.Tx, src Source) error {
 	return s.Suggester.Suggest(ctx, tx, src.OrgID, src.ID)
 }
 
-// Change is what a patch changes; nil leaves a field as it is.
+// A Change is the input of Update; nil leaves a field as it is.
 type Change struct {
 	Label   *string
 	SkillID *string // "" unlinks the skill
@@ -141,7 +142,7 @@ type Change struct {
 // Update changes a source.
 func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src Source, err error) {
 	defer fault.Wrap(&err, "update source %s", id)
-	if err := s.checkChange(ctx, orgID, c); err != nil {
+	if err := s.validateChange(ctx, orgID, c); err != nil {
 		return src, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -167,16 +168,16 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 	return src, err
 }
 
-func (s *Service) checkChange(ctx context.Context, orgID string, c Change) error {
+func (s *Service) validateChange(ctx context.Context, orgID string, c Change) error {
 	var issues []fault.Issue
 	if c.Label != nil {
-		issues = checkLabel(*c.Label)
+		issues = validateLabel(*c.Label)
 	}
 	if c.SkillID != nil && *c.SkillID != "" {
 		if _, ok := parseUUID(*c.SkillID); !ok {
 			issues = append(issues, fault.At("skill_id", "skill_id must be a UUID, or empty to unlink the skill"))
 		} else {
-			unknown, err := s.checkSkill(ctx, orgID, c.SkillID)
+			unknown, err := s.validateSkill(ctx, orgID, c.SkillID)
 			if err != nil {
 				return err
 			}
@@ -189,7 +190,8 @@ func (s *Service) checkChange(ctx context.Context, orgID string, c Change) error
 	return nil
 }
 
-// Delete removes a source with everything about it. Its bytes follow by a job.
+// Delete deletes a source with everything about it. A job deletes the blobs of
+// its snapshots.
 func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 	defer fault.Wrap(&err, "delete source %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -219,7 +221,7 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 	})
 }
 
-// A Filter chooses sources; a zero field chooses all.
+// A Filter selects sources; a zero field selects all.
 type Filter struct {
 	Type    Type
 	SkillID string

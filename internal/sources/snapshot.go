@@ -10,7 +10,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -21,120 +20,129 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Taken is a snapshot as a source has it, with its reports.
-type Taken struct {
+// A Result is what an upload or a sync leads to: the current snapshot of a
+// source and its reports.
+type Result struct {
 	Source   Source
 	Snapshot Snapshot
 	Reports  []Report
 }
 
-// CreateFrom makes an upload source with its first snapshot.
-func (s *Service) CreateFrom(ctx context.Context, c access.Caller, n NewSource, pkg *skillpkg.Package) (t Taken, err error) {
+// CreateFrom creates an upload source with its first snapshot.
+func (s *Service) CreateFrom(
+	ctx context.Context, c access.Caller, n NewSource, pkg *skillpkg.Package,
+) (r Result, err error) {
 	defer fault.Wrap(&err, "create source from an upload")
-	issues, err := s.checkSkill(ctx, c.OrgID, n.SkillID)
+	issues, err := s.validateSkill(ctx, c.OrgID, n.SkillID)
 	if err != nil {
-		return t, err
+		return r, err
 	}
 	if len(issues) > 0 {
-		return t, fault.Issues(issues...)
+		return r, fault.Issues(issues...)
 	}
 	src := n.source(c)
 	p, err := prepare(ctx, c, src, pkg)
 	if err != nil {
-		return t, err
+		return r, err
 	}
-	err = s.store(ctx, p, func(tx *store.Tx) error {
+	err = s.storeSnapshot(ctx, p, func(tx *store.Tx) error {
 		if err := insertSource(ctx, tx, src); err != nil {
 			return err
 		}
 		if err := src.Audit(ctx, tx, "sources.source.create", audit.Detail{"type": src.Type}); err != nil {
 			return err
 		}
-		if t, err = p.commit(ctx, tx, src); err != nil {
+		if r, err = p.commit(ctx, tx, src); err != nil {
 			return err
 		}
 		if err := s.suggestLinked(ctx, tx, src); err != nil {
 			return err
 		}
-		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, t.Snapshot.TotalBytes)
+		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, r.Snapshot.TotalBytes)
 	})
-	return t, err
+	return r, err
 }
 
-// Add makes a snapshot the current one of an upload source. One with the
-// content of the current one is not stored again: that one is returned.
-func (s *Service) Add(ctx context.Context, c access.Caller, sourceID string, pkg *skillpkg.Package) (t Taken, err error) {
+// AddSnapshot adds a snapshot to an upload source and makes it the current one.
+// It is idempotent: if the current snapshot has the same content, that one is
+// returned.
+func (s *Service) AddSnapshot(
+	ctx context.Context, c access.Caller, sourceID string, pkg *skillpkg.Package,
+) (r Result, err error) {
 	defer fault.Wrap(&err, "upload to source %s", sourceID)
 	src, err := s.Get(ctx, c.OrgID, sourceID)
 	if err != nil {
-		return t, err
+		return r, err
 	}
 	if src.Type != Upload {
-		return t, fault.New(fault.Conflict, "This source comes from a code host; sync it instead")
+		return r, fault.New(fault.Conflict, "This source comes from a code host; sync it instead")
 	}
 	p, err := prepare(ctx, c, src, pkg)
 	if err != nil {
-		return t, err
+		return r, err
 	}
-	return s.add(ctx, src, p)
+	return s.addPrepared(ctx, src, p)
 }
 
-// Sync makes a snapshot of what the repository of a source holds now. One with
-// the content of the current one is not stored again: that one is returned.
-func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (t Taken, err error) {
+// Sync adds a snapshot of the head of the source's branch. Like AddSnapshot it is
+// idempotent.
+func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (r Result, err error) {
 	defer fault.Wrap(&err, "sync source %s", sourceID)
 	src, err := s.Get(ctx, c.OrgID, sourceID)
 	if err != nil {
-		return t, err
+		return r, err
 	}
 	if src.Type != Repohost {
-		return t, fault.New(fault.Conflict, "This source has no repository; upload to it instead")
+		return r, fault.New(fault.Conflict, "This source has no repository; upload to it instead")
 	}
-	r := src.Repo
-	commit, pkg, err := s.Repohost.Fetch(ctx, src.OrgID, r.InstallationID, r.FullName, r.DefaultBranch, r.SkillPath)
+	repo := src.Repo
+	commit, pkg, err := s.Repohost.Fetch(
+		ctx, src.OrgID, repo.InstallationID, repo.FullName, repo.DefaultBranch, repo.SkillPath)
+	// An error without a kind came from the network or the host, not from us.
 	if err != nil && fault.Of(err) == fault.Internal {
-		return t, fault.New(fault.BadGateway, "The code host cannot be reached").Because(err)
+		return r, fault.New(fault.BadGateway, "The code host cannot be reached").Because(err)
 	}
 	if err != nil {
-		return t, err
+		return r, err
 	}
 	defer pkg.Close()
-	if folder := path.Base(r.SkillPath); folder != "." {
-		pkg.Folder = folder // which the skill should be named after
+	if folder := path.Base(repo.SkillPath); folder != "." {
+		pkg.Folder = folder // validation compares the skill's name with it
 	}
 	p, err := prepare(ctx, c, src, pkg)
 	if err != nil {
-		return t, err
+		return r, err
 	}
-	p.snapshot.CommitSHA, p.snapshot.Ref = &commit, &r.DefaultBranch
-	return s.add(ctx, src, p)
+	p.snapshot.CommitSHA, p.snapshot.Ref = &commit, &repo.DefaultBranch
+	return s.addPrepared(ctx, src, p)
 }
 
-func (s *Service) add(ctx context.Context, src Source, p *prepared) (t Taken, err error) {
-	err = s.store(ctx, p, func(tx *store.Tx) error {
+func (s *Service) addPrepared(ctx context.Context, src Source, p *prepared) (r Result, err error) {
+	err = s.storeSnapshot(ctx, p, func(tx *store.Tx) error {
 		if src, err = lockSource(ctx, tx, src.OrgID, src.ID); err != nil {
 			return err
 		}
-		if t, err = p.commit(ctx, tx, src); err != nil || t.Snapshot.ID != p.snapshot.ID {
+		if r, err = p.commit(ctx, tx, src); err != nil || r.Snapshot.ID != p.snapshot.ID {
 			return err
 		}
-		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, t.Snapshot.TotalBytes)
+		return s.Quota.Add(ctx, tx, src.OrgID, quota.Sources, r.Snapshot.TotalBytes)
 	})
-	return t, err
+	return r, err
 }
 
-// A prepared snapshot was read and checked, and is not stored yet.
+// A prepared snapshot is packed and validated, but not stored yet.
 type prepared struct {
 	snapshot Snapshot
 	report   Report
 	archive  []byte
 }
 
-// prepare reads all that a snapshot will say of a package.
+// prepare packs and validates a package, outside of any transaction.
 func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Package) (*prepared, error) {
-	archive, err := canonical(ctx, pkg)
+	archive, err := canonicalArchive(ctx, pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +160,9 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 		p.snapshot.Files = append(p.snapshot.Files, File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 		p.snapshot.TotalBytes += f.Size
 	}
-	if skill, err := pkg.Skill(); err == nil { // else the report says what is wrong with it
-		p.snapshot.SkillName, p.snapshot.Description = cleanText(skill.Name), cleanText(skill.Description)
+	if skill, err := pkg.Skill(); err == nil { // an error is among the report's findings
+		p.snapshot.SkillName = text.TruncateRunes(text.Clean(skill.Name), maxText)
+		p.snapshot.Description = text.TruncateRunes(text.Clean(skill.Description), maxText)
 	}
 	p.report = Report{
 		ID: store.NewID(), OrgID: src.OrgID, SnapshotID: p.snapshot.ID, Engine: lint.Engine, Found: found,
@@ -161,10 +170,10 @@ func prepare(ctx context.Context, c access.Caller, src Source, pkg *skillpkg.Pac
 	return p, nil
 }
 
-// canonical is the archive by which the files of a package are known and kept:
-// the same however they were sent. Names that a plain tar cannot hold need the
-// zip.
-func canonical(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
+// canonicalArchive packs the files of a package reproducibly: the same files
+// give the same bytes, and so the same content hash, however they were sent. It
+// is a tar.gz, or a zip where a file's name does not fit into a plain tar.
+func canonicalArchive(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
 	var b bytes.Buffer
 	err := pkg.Repack(ctx, &b, skillpkg.TarGz)
 	if refused, ok := errors.AsType[*skillpkg.Error](err); ok && refused.Code == skillpkg.CodeNotPortable {
@@ -174,57 +183,44 @@ func canonical(ctx context.Context, pkg *skillpkg.Package) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// maxText bounds what is shown of a SKILL.md, in characters.
+// maxText is where a name or description of a SKILL.md is truncated, in
+// characters.
 const maxText = 4096
 
-func cleanText(text string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
-	if runes := []rune(text); len(runes) > maxText {
-		return string(runes[:maxText])
-	}
-	return text
-}
-
-// commit makes the snapshot the current one of a locked source, unless the
-// current one has its content.
-func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (t Taken, err error) {
-	last := time.Time{}
+// commit inserts the snapshot and makes it the current one of a locked source,
+// unless the current one has the same content.
+func (p *prepared) commit(ctx context.Context, tx *store.Tx, src Source) (r Result, err error) {
+	snapshot, report := p.snapshot, p.report
+	snapshot.CreatedAt = store.Now()
 	if src.CurrentSnapshotID != nil {
 		current, err := snapshotByID(ctx, tx, src, *src.CurrentSnapshotID)
 		if err != nil {
-			return t, err
+			return r, err
 		}
 		if current.ContentHash == p.snapshot.ContentHash {
 			reports, err := reportsOf(ctx, tx, src.OrgID, current.ID)
-			return Taken{src, current, reports}, err
+			return Result{src, current, reports}, err
 		}
-		last = current.CreatedAt
+		// Snapshots are ordered by time, and the clock of the replica that made
+		// the current one may be ahead of ours.
+		if !snapshot.CreatedAt.After(current.CreatedAt) {
+			snapshot.CreatedAt = current.CreatedAt.Add(time.Microsecond)
+		}
 	}
-	snapshot, report := p.snapshot, p.report
-	snapshot.CreatedAt = after(last)
 	report.CreatedAt = snapshot.CreatedAt
 	if err := insertSnapshot(ctx, tx, snapshot); err != nil {
-		return t, err
+		return r, err
 	}
 	if err := insertReport(ctx, tx, report); err != nil {
-		return t, err
+		return r, err
 	}
 	src.CurrentSnapshotID = &snapshot.ID
 	if err := updateSource(ctx, tx, src); err != nil {
-		return t, err
+		return r, err
 	}
-	return Taken{src, snapshot, []Report{report}}, src.Audit(ctx, tx, "sources.snapshot.create", audit.Detail{
+	return Result{src, snapshot, []Report{report}}, src.Audit(ctx, tx, "sources.snapshot.create", audit.Detail{
 		"snapshot": snapshot.ID, "content_hash": snapshot.ContentHash, "commit": snapshot.CommitSHA,
 	})
-}
-
-// after is now, or a moment after what happened last, should the clock of
-// another replica run ahead: the order of snapshots is that of their times.
-func after(last time.Time) time.Time {
-	if t := store.Now(); t.After(last) {
-		return t
-	}
-	return last.Add(time.Microsecond)
 }
 
 // Snapshot returns a snapshot of a source: the current one if snapshotID is "".
@@ -240,6 +236,7 @@ func (s *Service) Snapshot(ctx context.Context, orgID, sourceID, snapshotID stri
 	return s.snapshotIn(ctx, src, snapshotID)
 }
 
+// snapshotIn returns a snapshot of a source: the current one if snapshotID is "".
 func (s *Service) snapshotIn(ctx context.Context, src Source, snapshotID string) (Snapshot, error) {
 	if snapshotID == "" {
 		if src.CurrentSnapshotID == nil {
@@ -250,13 +247,13 @@ func (s *Service) snapshotIn(ctx context.Context, src Source, snapshotID string)
 	return snapshotByID(ctx, s.DB, src, snapshotID)
 }
 
-// Previous returns the snapshot that was current before another one of its
-// source; the first one has none, which is a fault.NotFound.
+// Previous returns the snapshot that another one of its source replaced. It is a
+// fault.NotFound for the first one.
 func (s *Service) Previous(ctx context.Context, snapshot Snapshot) (Snapshot, error) {
 	return snapshotBefore(ctx, s.DB, snapshot)
 }
 
-// OpenSnapshot reads the files of a snapshot. The caller closes the package.
+// OpenSnapshot opens the archive of a snapshot. The caller closes the package.
 func (s *Service) OpenSnapshot(ctx context.Context, snapshot Snapshot) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of snapshot %s", snapshot.ID)
 	body, _, err := s.Blobs.Get(ctx, blobKey(snapshot.SourceID, snapshot.ContentHash))
@@ -267,8 +264,9 @@ func (s *Service) OpenSnapshot(ctx context.Context, snapshot Snapshot) (_ *skill
 	return skillpkg.Read(ctx, body, storedLimits())
 }
 
-// storedLimits let in whatever an upload could become: our own archive may be
-// packed worse than the one that was sent, or better.
+// storedLimits accept every archive of ours. Those of an upload do not: the
+// canonical archive may be larger than the one that was sent, or have a higher
+// compression ratio.
 func storedLimits() skillpkg.Limits {
 	l := skillpkg.StoredLimits()
 	l.Packed = 2 * l.Unpacked
@@ -276,8 +274,8 @@ func storedLimits() skillpkg.Limits {
 	return l
 }
 
-// FileOf returns the content of one file of a snapshot. The memory of a large one
-// counts as used until ctx is done.
+// FileOf returns the content of one file of a snapshot. The memory of a large
+// one stays reserved in the memory budget until ctx is done.
 func (s *Service) FileOf(ctx context.Context, snapshot Snapshot, name string) ([]byte, error) {
 	f, err := snapshot.File(name)
 	if err != nil {
@@ -286,24 +284,25 @@ func (s *Service) FileOf(ctx context.Context, snapshot Snapshot, name string) ([
 	return s.Files.File(ctx, s.archive(snapshot), stored.File{SHA256: f.SHA256, Size: f.Size})
 }
 
-// File finds a file of the snapshot.
+// File looks up a file of the snapshot.
 func (s Snapshot) File(name string) (File, error) {
-	at := slices.IndexFunc(s.Files, func(f File) bool { return f.Path == name })
-	if at < 0 {
+	i := slices.IndexFunc(s.Files, func(f File) bool { return f.Path == name })
+	if i < 0 {
 		return File{}, fault.New(fault.NotFound, "File not found")
 	}
-	return s.Files[at], nil
+	return s.Files[i], nil
 }
 
 func (s *Service) archive(snapshot Snapshot) stored.Archive {
-	return stored.Archive{Hash: snapshot.ContentHash, Limits: storedLimits(), Open: func(ctx context.Context) (io.ReadCloser, error) {
+	open := func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := s.Blobs.Get(ctx, blobKey(snapshot.SourceID, snapshot.ContentHash))
 		return body, err
-	}}
+	}
+	return stored.Archive{Hash: snapshot.ContentHash, Limits: storedLimits(), Open: open}
 }
 
-// SARIF returns the findings of a snapshot in the format that code hosts and
-// editors read: of the current one if snapshotID is "".
+// SARIF returns the findings on a snapshot as a SARIF 2.1.0 document, which code
+// hosts and editors read. If snapshotID is "", it is the current one.
 func (s *Service) SARIF(ctx context.Context, orgID, sourceID, snapshotID string) ([]byte, error) {
 	src, err := s.Get(ctx, orgID, sourceID)
 	if err != nil {

@@ -14,23 +14,25 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Source is where a skill's author keeps the skill.
+// A Source is a skill under development, as its author uploads it or keeps it
+// in a repository.
 type Source struct {
 	ID                string // without the prefix
 	OrgID             string
 	Label             string
 	Type              Type
-	SkillID           *string // the skill it is measured as
-	Repo              *Repo   // of a repohost source
+	SkillID           *string // the skill whose telemetry it is linked to
+	Repo              *Repo   // nil for an upload source
 	CurrentSnapshotID *string
-	SuggestedAt       time.Time // as of when the suggestions are
+	SuggestedAt       time.Time // watermark: when the last derivation of suggestions began
 	CreatedBy         string
 	CreatedAt         time.Time
 }
 
-// A Type is the road by which a source's files come.
+// A Type is how a source gets its files.
 type Type string
 
 // The types.
@@ -39,20 +41,20 @@ const (
 	Repohost Type = "repohost"
 )
 
-// A Repo is the place of a skill at a code host.
+// A Repo locates a skill at a code host.
 type Repo struct {
 	InstallationID int64
 	FullName       string // owner/repo
 	DefaultBranch  string
-	SkillPath      string
+	SkillPath      string // of the skill's folder, e.g. "skills/pdf"; "." is the root
 }
 
-// A Snapshot is the files of a source at one time. It never changes.
+// A Snapshot is an immutable copy of a source's files.
 type Snapshot struct {
 	ID          string
 	OrgID       string
 	SourceID    string
-	ContentHash string // SHA-256 of the canonical archive
+	ContentHash string // SHA-256 of the canonical archive, in hex
 	TotalBytes  int64
 	Files       []File
 	SkillName   string
@@ -71,7 +73,7 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A Report is what an engine found wrong with a snapshot.
+// A Report is the result of validating a snapshot.
 type Report struct {
 	ID         string
 	OrgID      string
@@ -81,78 +83,76 @@ type Report struct {
 	CreatedAt  time.Time
 }
 
-// Prefix begins the ids of sources wherever the API shows them.
+// Prefix begins the ids of sources in the API, e.g.
+// "src_0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70".
 const Prefix = "src_"
 
-// ParseID returns the bare form of a source's id, which may come with or
-// without its prefix. What cannot be an id is a source that was not found.
-func ParseID(text string) (string, error) {
-	id, ok := parseUUID(strings.TrimPrefix(text, Prefix))
+// ParseID returns the id of a source without its prefix, in lower case. A text
+// that cannot be an id is a fault.NotFound.
+func ParseID(s string) (string, error) {
+	id, ok := parseUUID(strings.TrimPrefix(s, Prefix))
 	if !ok {
-		return "", notFound()
+		return "", fault.New(fault.NotFound, "Cloud source not found")
 	}
 	return id, nil
 }
 
-func notFound() error { return fault.New(fault.NotFound, "Cloud source not found") }
-
-// parseUUID accepts the usual form only, in either case.
-func parseUUID(text string) (string, bool) {
-	id, err := uuid.Parse(text)
-	return id.String(), err == nil && len(text) == len(id.String())
+// parseUUID returns a UUID in lower case. It accepts only the form with hyphens,
+// not the others that uuid.Parse reads.
+func parseUUID(s string) (string, bool) {
+	id, err := uuid.Parse(s)
+	return id.String(), err == nil && len(s) == len(id.String())
 }
 
-// Lengths in characters.
+// Limits of fields, in characters (maxLabel) or bytes.
 const (
 	maxLabel  = 200
 	maxBranch = 255
 	maxPath   = 512
 )
 
-// checkLabel wants something that a person can read.
-func checkLabel(label string) []fault.Issue {
-	if n := utf8.RuneCountInString(label); strings.TrimSpace(label) == "" || n > maxLabel || !storable(label) {
+func validateLabel(label string) []fault.Issue {
+	if n := utf8.RuneCountInString(label); strings.TrimSpace(label) == "" || n > maxLabel || !text.Valid(label) {
 		return []fault.Issue{fault.At("label", "label must have 1 to %d characters", maxLabel)}
 	}
 	return nil
 }
 
-// storable keeps what the databases do not keep out of them.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
-
-// check tells what is wrong with the place, field by field.
-func (r *Repo) check() (issues []fault.Issue) {
+func (r *Repo) validate() (issues []fault.Issue) {
 	if r.InstallationID <= 0 {
 		issues = append(issues, fault.At("installation_id", "installation_id is required and must be a positive integer"))
 	}
 	owner, name, ok := strings.Cut(r.FullName, "/")
-	if !ok || !plainName(owner) || !plainName(name) || len(r.FullName) > maxLabel {
+	if !ok || !validName(owner) || !validName(name) || len(r.FullName) > maxLabel {
 		issues = append(issues, fault.At("repo_full_name", "repo_full_name is required and must be owner/repo"))
 	}
-	if !plainRef(r.DefaultBranch) {
+	if !validBranch(r.DefaultBranch) {
 		issues = append(issues, fault.At("default_branch", "default_branch must be the name of a branch"))
 	}
-	if !plainPath(r.SkillPath) {
+	if !validPath(r.SkillPath) {
 		issues = append(issues, fault.At("skill_path", "skill_path must be a relative path inside the repository"))
 	}
 	return issues
 }
 
-func plainName(name string) bool {
+// validName reports whether a text can be the name of an account or repository.
+func validName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
 	})
 }
 
-// plainRef refuses what git refuses in the name of a branch, as far as it
-// could mean something else on the way there.
-func plainRef(ref string) bool {
-	return ref != "" && len(ref) <= maxBranch && storable(ref) && !strings.Contains(ref, "..") &&
+// validBranch rejects names that git rejects, too, and that would mean something
+// else on the way there: an option, a revision range or another path.
+func validBranch(ref string) bool {
+	return ref != "" && len(ref) <= maxBranch && text.Valid(ref) && !strings.Contains(ref, "..") &&
 		!strings.ContainsAny(ref, " ~^:?*[\\") && !strings.ContainsFunc(ref, unicode.IsControl) &&
 		!strings.HasPrefix(ref, "-") && !strings.HasPrefix(ref, "/") && !strings.HasSuffix(ref, "/")
 }
 
-func plainPath(p string) bool {
-	return len(p) <= maxPath && storable(p) && !strings.Contains(p, `\`) && !strings.ContainsFunc(p, unicode.IsControl) &&
+// validPath rejects path traversal: the path must be clean and stay inside the
+// repository.
+func validPath(p string) bool {
+	return len(p) <= maxPath && text.Valid(p) && !strings.Contains(p, `\`) && !strings.ContainsFunc(p, unicode.IsControl) &&
 		p == path.Clean(p) && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../")
 }

@@ -65,8 +65,8 @@ func hasLinked(ctx context.Context, q store.Querier, orgID string) (bool, error)
 	return len(found) > 0, err
 }
 
-// linkedSources lists the sources with a skill of an organisation, or of all
-// if orgID is "".
+// linkedSources returns the sources that are linked to a skill: those of an
+// organisation, or of all organisations if orgID is "".
 func linkedSources(ctx context.Context, q store.Querier, orgID string) ([]Source, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sourceColumns+` FROM cloud_sources
@@ -133,13 +133,13 @@ func insertSnapshot(ctx context.Context, tx *store.Tx, s Snapshot) error {
 	return err
 }
 
-// Stored says how the snapshots of organisations are counted anew.
+// Stored recounts the bytes that the snapshots of organisations use.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Sources, SQL: `
 		SELECT org_id, CAST(SUM(total_bytes) AS BIGINT) AS bytes FROM source_snapshots GROUP BY org_id`}
 }
 
-// bytesOfSource is the size of all snapshots of a source.
+// bytesOfSource returns the size of all snapshots of a source.
 func bytesOfSource(ctx context.Context, tx *store.Tx, id string) (int64, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT CAST(COALESCE(SUM(total_bytes), 0) AS BIGINT) FROM source_snapshots WHERE source_id = $1`, id)
@@ -158,7 +158,7 @@ func snapshotOfOrg(ctx context.Context, q store.Querier, orgID, id string) (Snap
 	return store.One(rows, err, "Snapshot", scanSnapshot)
 }
 
-// snapshotsOf lists the newest snapshots of a source, newest first.
+// snapshotsOf returns the newest snapshots of a source, newest first.
 func snapshotsOf(ctx context.Context, q store.Querier, src Source, limit int) ([]Snapshot, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2
@@ -166,6 +166,7 @@ func snapshotsOf(ctx context.Context, q store.Querier, src Source, limit int) ([
 	return store.All(rows, err, scanSnapshot)
 }
 
+// snapshotBefore returns the snapshot that another one of its source replaced.
 func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+snapshotColumns+` FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND created_at < $3
@@ -173,8 +174,10 @@ func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot,
 	return store.One(rows, err, "Earlier snapshot", scanSnapshot)
 }
 
+// hasContent reports whether a snapshot of the source has the content.
 func hasContent(ctx context.Context, q store.Querier, sourceID, contentHash string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT 1 FROM source_snapshots WHERE source_id = $1 AND content_hash = $2 LIMIT 1`, sourceID, contentHash)
+	rows, err := q.Query(ctx, `
+		SELECT 1 FROM source_snapshots WHERE source_id = $1 AND content_hash = $2 LIMIT 1`, sourceID, contentHash)
 	found, err := store.All(rows, err, store.Value[int])
 	return len(found) > 0, err
 }
@@ -204,7 +207,7 @@ func reportsOf(ctx context.Context, q store.Querier, orgID, snapshotID string) (
 	})
 }
 
-// References hands the archives that snapshots need to fn.
+// References calls fn for every blob that a snapshot refers to.
 func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	rows, err := q.Query(ctx, `SELECT DISTINCT source_id, content_hash FROM source_snapshots`)
 	return store.Each(rows, err, func(row store.Row) error {

@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -15,20 +14,20 @@ import (
 )
 
 // uploadInput is the multipart form of an upload: fields, and either one part
-// file or parts whose names are the paths of files.
+// "file" or parts whose names are the paths of files, e.g. "scripts/run.sh".
 type uploadInput struct {
 	httpapi.Form
 }
 
-// A parcel is an upload whose fields were read.
-type parcel struct {
+// uploadFields are the fields of an upload.
+type uploadFields struct {
 	label    string
 	skillID  *string
 	sourceID string // "" for a new source
 }
 
-// fields reads what is said of the files.
-func (in uploadInput) fields() (p parcel, err error) {
+// fields reads and validates the fields.
+func (in uploadInput) fields() (f uploadFields, err error) {
 	var issues []fault.Issue
 	field := func(name string) string {
 		values := in.Values[name]
@@ -37,35 +36,34 @@ func (in uploadInput) fields() (p parcel, err error) {
 		}
 		return strings.Join(values, "")
 	}
-	p.label = field("label")
-	if text := field("source_id"); text != "" {
-		if p.sourceID, err = ParseID(text); err != nil {
+	f.label = field("label")
+	if id := field("source_id"); id != "" {
+		if f.sourceID, err = ParseID(id); err != nil {
 			issues = append(issues, fault.At("source_id", "source_id must be the id of a cloud source"))
 		}
 	}
-	if text := field("skill_id"); text != "" {
-		id, ok := parseUUID(text)
+	if id := field("skill_id"); id != "" {
+		id, ok := parseUUID(id)
 		if !ok {
 			issues = append(issues, fault.At("skill_id", "skill_id must be a UUID"))
 		}
-		p.skillID = &id
+		f.skillID = &id
 	}
-	if p.sourceID == "" || p.label != "" {
-		issues = append(checkLabel(p.label), issues...)
+	if f.sourceID == "" || f.label != "" {
+		issues = append(validateLabel(f.label), issues...)
 	}
 	if len(issues) > 0 {
-		return p, fault.Issues(issues...)
+		return f, fault.Issues(issues...)
 	}
-	return p, nil
+	return f, nil
 }
 
-// OpenUpload reads the files of an upload's form: one part file, or parts whose
-// names are the paths of files. The caller closes the package.
+// OpenUpload opens the files of an upload's form as a package, which the caller
+// closes.
 func (s *Service) OpenUpload(ctx context.Context, form httpapi.Form) (*skillpkg.Package, error) {
 	return uploadInput{form}.open(ctx, s.Limits)
 }
 
-// open reads the files. The caller closes the package.
 func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillpkg.Package, error) {
 	archives, parts := in.Files["file"], in.parts()
 	switch {
@@ -75,15 +73,15 @@ func (in uploadInput) open(ctx context.Context, limits skillpkg.Limits) (*skillp
 		return nil, fault.Invalid("file", "file must be one part; name parts by their paths to send several files")
 	case len(archives) == 1:
 		pkg, err := openFile(ctx, archives[0], limits)
-		return pkg, explain(err)
+		return pkg, atFile(err)
 	case len(parts) > 0:
 		pkg, err := skillpkg.FromParts(ctx, parts, limits)
-		return pkg, explain(err)
+		return pkg, atFile(err)
 	}
 	return nil, fault.Invalid("file", "file is required: a zip, a tar.gz or a SKILL.md, or parts named by the paths of the files")
 }
 
-// openFile opens an archive, or a single SKILL.md.
+// openFile opens an archive. A file that is none but is named *.md is a SKILL.md.
 func openFile(ctx context.Context, file httpapi.FormFile, limits skillpkg.Limits) (*skillpkg.Package, error) {
 	pkg, err := skillpkg.Open(ctx, file.Content, file.Content.Size(), limits)
 	refused, ok := errors.AsType[*skillpkg.Error](err)
@@ -93,9 +91,9 @@ func openFile(ctx context.Context, file httpapi.FormFile, limits skillpkg.Limits
 	return pkg, err
 }
 
-// parts lists the files that came by themselves, sorted by path. Some clients
-// send them without a file name: then a dot or a slash tells a path from a
-// field that nobody here knows.
+// parts lists the files that were sent one by one, sorted by path. Some clients
+// send them without a file name: then a dot or a slash tells a path from an
+// unknown field.
 func (in uploadInput) parts() []skillpkg.Part {
 	var all []skillpkg.Part
 	for name, files := range in.Files {
@@ -111,7 +109,9 @@ func (in uploadInput) parts() []skillpkg.Part {
 			continue
 		}
 		for _, text := range values {
-			all = append(all, textPart(name, text))
+			all = append(all, skillpkg.Part{Path: name, Size: int64(len(text)), Open: func() (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(text)), nil
+			}})
 		}
 	}
 	slices.SortFunc(all, func(a, b skillpkg.Part) int { return strings.Compare(a.Path, b.Path) })
@@ -124,14 +124,8 @@ func filePart(name string, file httpapi.FormFile) skillpkg.Part {
 	}}
 }
 
-func textPart(name, text string) skillpkg.Part {
-	return skillpkg.Part{Path: name, Size: int64(len(text)), Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader([]byte(text))), nil
-	}}
-}
-
-// explain names the form's own field in a refusal.
-func explain(err error) error {
+// atFile attributes an error about the files to the field "file" of the form.
+func atFile(err error) error {
 	refused, ok := errors.AsType[*fault.Error](err)
 	if ok && refused.Kind == fault.Malformed {
 		return fault.Invalid("file", "%s", refused.Message).Because(err)

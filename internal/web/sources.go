@@ -106,7 +106,7 @@ func (s *Service) uploadSnapshot(v *visit) (answer, error) {
 
 // takeUpload reads the files of a form: for a new source, or for one that is
 // there.
-func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err error) {
+func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Result, err error) {
 	form, err := readUpload(v)
 	if err != nil {
 		return t, err
@@ -118,7 +118,7 @@ func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Taken, err er
 	}
 	defer pkg.Close()
 	if sourceID != "" {
-		return s.Sources.Add(v.Context(), v.Caller, sourceID, pkg)
+		return s.Sources.AddSnapshot(v.Context(), v.Caller, sourceID, pkg)
 	}
 	label := cmp.Or(strings.TrimSpace(v.PostFormValue("label")), pkg.Folder)
 	if n := utf8.RuneCountInString(label); n < 1 || n > maxLabel || !utf8.ValidString(label) || strings.ContainsRune(label, 0) {
