@@ -36,7 +36,7 @@ var layers = []layer{
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
-		"internal/alerts", "internal/community", "internal/evals", "internal/improve", "internal/proposals", "internal/registry",
+		"internal/alerts", "internal/community", "internal/improve", "internal/proposals", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
 	}},

@@ -116,6 +116,17 @@ func tableOwners(migrations []migration) (owners map[string]string, problems []s
 // moved are the tables whose owner was split after their migration was written,
 // by the owner that the migration names: migrations never change.
 var moved = map[string]map[string]string{
+	"internal/evals": {
+		"eval_environments":  "internal/suites",
+		"eval_run_cases":     "internal/runs",
+		"eval_run_counts":    "internal/runs",
+		"eval_run_events":    "internal/runs",
+		"eval_run_trials":    "internal/runs",
+		"eval_runs":          "internal/runs",
+		"eval_suites":        "internal/suites",
+		"improve_iterations": "internal/improve",
+		"improve_runs":       "internal/improve",
+	},
 	"internal/sources": {
 		"source_reviews":     "internal/suggestions",
 		"source_suggestions": "internal/suggestions",

@@ -13,7 +13,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
@@ -22,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -136,7 +136,7 @@ func (s backupSigner) Verify(message []byte, signature string) error {
 
 // referrers are the capabilities whose rows refer to blobs.
 func referrers() []backup.Referrer {
-	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &evals.Service{}}
+	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &suites.Service{}}
 }
 
 // openBucket opens the bucket for who signs no URLs.

@@ -23,6 +23,6 @@ func (a *App) demo(progress io.Writer) *demo.Filler {
 	p := a.parts
 	return &demo.Filler{
 		Auth: p.auth, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry, Sources: p.sources, Suggestions: p.suggestions,
-		Evals: p.evals, Alerts: p.alerts, Signals: p.signals, Community: p.community, Progress: progress,
+		Suites: p.suites, Runs: p.runs, Improve: p.improve, Alerts: p.alerts, Signals: p.signals, Community: p.community, Progress: progress,
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -23,7 +23,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 	return &doctor.Doctor{
 		Config: c,
 		Checkers: []doctor.Checker{
-			&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &suggestions.Service{}, &evals.Service{},
+			&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &suggestions.Service{}, &runs.Service{},
 			&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
 		},
 		Referrers:   referrers(),

@@ -18,12 +18,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/host/github"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/notify"
@@ -33,6 +33,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/signals"
@@ -42,6 +43,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 	"github.com/whetstone-dev/whetstone/internal/web"
 )
@@ -61,7 +63,9 @@ type parts struct {
 	alerts      *alerts.Service
 	sources     *sources.Service
 	suggestions *suggestions.Service
-	evals       *evals.Service
+	suites      *suites.Service
+	runs        *runs.Service
+	improve     *improve.Service
 	repohost    *repohost.Service
 	community   *community.Service
 	signals     *signals.Service
@@ -127,25 +131,27 @@ func (a *App) capabilities(ctx context.Context, p *parts) (err error) {
 	if p.repohost, err = a.newRepohost(ctx, p); err != nil {
 		return err
 	}
-	if p.evals, err = a.newEvals(p); err != nil {
-		return err
-	}
 	p.sources = &sources.Service{
 		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Repohost: p.repohost, Files: files,
 		Limits: skillpkg.DefaultLimits(), Quota: p.quota, Log: a.log.With("in", "sources"),
 	}
-	p.evals.Sources = p.sources
-	p.evals.Subjects = evalSubjects{p.sources, p.registry}
+	p.suites = &suites.Service{
+		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Bucket: a.config.Bucket(), Sources: p.sources, Quota: p.quota,
+		Log: a.log.With("in", "suites"),
+	}
+	if p.runs, err = a.newRuns(p); err != nil {
+		return err
+	}
 	p.telemetry = &telemetry.Service{
 		DB: p.db, Blobs: p.blobs, Jobs: p.queue, Skills: p.skills, Auth: p.auth,
 		Retention: time.Duration(a.config.RetentionPrompts), Quota: p.quota, Log: a.log.With("in", "telemetry"),
 	}
 	p.suggestions = &suggestions.Service{
 		DB: p.db, Jobs: p.queue, Sources: p.sources, Telemetry: p.telemetry,
-		Suites: suggestionSuites{p.evals}, Runs: suggestionRuns{p.evals},
+		Suites: suggestionSuites{p.suites}, Runs: suggestionRuns{p.runs},
 	}
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
-	p.sources.Suggester, p.sources.Dependent, p.evals.Suggester = p.suggestions, p.suggestions, p.suggestions
+	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	return a.contributions(ctx, p)
 }
 
@@ -159,23 +165,26 @@ func (a *App) contributions(ctx context.Context, p *parts) error {
 	p.signals = &signals.Service{DB: p.db, Secret: secret, MinContributors: a.config.SignalsMinContributors}
 	p.proposals = &proposals.Service{DB: p.db, Jobs: p.queue, Signals: p.signals, Registry: p.registry}
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
-	p.evals.Proposer = evalProposals{p.proposals}
+	p.improve = &improve.Service{
+		DB: p.db, Jobs: p.queue, Suites: p.suites, Runs: p.runs, Judge: p.runs.Judge, Proposals: p.proposals,
+		Log: a.log.With("in", "improve"),
+	}
 	return nil
 }
 
 // pages makes the dashboard.
 func (a *App) pages(p *parts) (err error) {
 	p.web, err = web.New(web.Parts{
-		Auth: p.auth, Audit: p.audit, Quota: p.quota, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry, Telemetry: p.telemetry,
-		Alerts: p.alerts, Sources: p.sources, Suggestions: p.suggestions, Evals: p.evals, Repohost: p.repohost, Community: p.community,
-		Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: a.log.With("in", "web"),
+		Auth: p.auth, Audit: p.audit, Quota: p.quota, Overview: &overview.Service{DB: p.db}, Skills: p.skills, Registry: p.registry,
+		Telemetry: p.telemetry, Alerts: p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs,
+		Improve: p.improve, Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: a.log.With("in", "web"),
 	})
 	return err
 }
 
 // storedCounts says how everything that quotas count is counted anew.
 func storedCounts() []quota.Count {
-	return []quota.Count{registry.Stored(), sources.Stored(), evals.Stored(), telemetry.Stored(), community.Stored()}
+	return []quota.Count{registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored()}
 }
 
 // register makes the queue run all jobs.
@@ -186,7 +195,9 @@ func (p *parts) register() {
 	p.telemetry.Register()
 	p.sources.Register()
 	p.suggestions.Register()
-	p.evals.Register()
+	p.suites.Register()
+	p.runs.Register()
+	p.improve.Register()
 	p.repohost.Register()
 	p.proposals.Register()
 }
@@ -202,7 +213,9 @@ func (p *parts) mount() {
 	p.alerts.Mount(p.api)
 	p.sources.Mount(p.api)
 	p.suggestions.Mount(p.api)
-	p.evals.Mount(p.api)
+	p.suites.Mount(p.api)
+	p.runs.Mount(p.api)
+	p.improve.Mount(p.api)
 	p.repohost.Mount(p.api)
 	p.community.Mount(p.api)
 	p.signals.Mount(p.api)
@@ -238,9 +251,9 @@ func (a *App) newAlerts(p *parts) (*alerts.Service, error) {
 	}, err
 }
 
-// newEvals makes the capability that scores skills, with its judge and its
-// sandbox. A machine without one can do all but what needs it.
-func (a *App) newEvals(p *parts) (*evals.Service, error) {
+// newRuns makes the capability that scores skills, with its judge and its
+// sandbox. A machine without a sandbox can do all but what needs it.
+func (a *App) newRuns(p *parts) (*runs.Service, error) {
 	c := a.config
 	model, err := judge.New(judge.Options{
 		API: c.JudgeAPI, URL: string(c.JudgeURL), Model: c.JudgeModel, Key: string(c.JudgeKey), Concurrency: c.JudgeConcurrency,
@@ -248,7 +261,7 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := a.log.With("in", "evals")
+	log := a.log.With("in", "runs")
 	programs, err := newSandbox(c, log)
 	if err != nil {
 		return nil, err
@@ -257,10 +270,11 @@ func (a *App) newEvals(p *parts) (*evals.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &evals.Service{
-		DB: p.db, Jobs: p.queue, Blobs: p.blobs, Bucket: c.Bucket(), Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency,
+	return &runs.Service{
+		DB: p.db, Jobs: p.queue, Suites: p.suites, Sources: p.sources, Registry: p.registry,
+		Judge: model, Sandbox: programs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch, Closing: a.closing,
 		Packages: &taskpkg.Runner{Sandbox: programs, HTTP: web, Blobs: p.blobs, Dir: c.SandboxScratch, Log: log},
-		Scratch:  c.SandboxScratch, Quota: p.quota, Closing: a.closing, Log: log,
+		Log:      log,
 	}, nil
 }
 

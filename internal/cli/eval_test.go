@@ -3,32 +3,17 @@ package cli_test
 import (
 	"archive/tar"
 	"compress/gzip"
-	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/cli"
-	"github.com/whetstone-dev/whetstone/internal/evals"
-	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/judge"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -36,87 +21,18 @@ import (
 // runs suites.
 type evalMachine struct {
 	machine
-	flags []string
+	flags  []string
+	source string // the id of a cloud source
 }
 
 func startEvals(t *testing.T) evalMachine {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	db := storetest.Open(t, "sqlite")
-	queue, err := jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	blobs, err := blob.Open(t.Context(), blob.Options{
-		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "" },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	people := &auth.Service{DB: db, Log: log}
-	router, err := judge.New(judge.Options{API: judge.Builtin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	suites := &evals.Service{DB: db, Jobs: queue, Blobs: blobs, Subjects: oneSkill{}, Judge: router, Log: log}
-	suites.Register()
-	api := httpapi.New(httpapi.Options{DB: db, Auth: people, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
-	suites.Mount(api)
-	server := httptest.NewServer(api)
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := queue.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		server.Close()
-		stop()
-		wg.Wait()
-	})
-	return evalMachine{newMachine(t), []string{"--server", server.URL, "--api-key", ownerKey(t, people)}}
+	w := runstest.New(t, storetest.Open(t, "sqlite"))
+	owner := w.Org("acme")
+	source := "src_" + owner.SourceOf("---\nname: pdf\ndescription: Reads PDF files.\n---\n")
+	w.Work()
+	return evalMachine{newMachine(t), []string{"--server", w.Server.URL, "--api-key", owner.Key}, source}
 }
-
-func ownerKey(t *testing.T, people *auth.Service) string {
-	t.Helper()
-	org, err := people.CreateOrg(t.Context(), "acme", access.Team)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, err := people.CreateUser(t.Context(), auth.NewUser{OrgID: org.ID, Email: "ada@example.org", Role: access.Owner})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, key, err := people.CreateKey(t.Context(), auth.NewKey{OrgID: org.ID, UserID: user.ID, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-// oneSkill stands for the skills of the registry and of cloud sources.
-type oneSkill struct{}
-
-func (oneSkill) Subject(_ context.Context, _ string, ref evals.SkillRef) (evals.Skill, error) {
-	const description = "Reads PDF files."
-	open := func(ctx context.Context) (*skillpkg.Package, error) {
-		const text = "---\nname: pdf\ndescription: " + description + "\n---\n"
-		return skillpkg.FromParts(ctx, []skillpkg.Part{{
-			Path: "SKILL.md", Size: int64(len(text)),
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
-		}}, skillpkg.DefaultLimits())
-	}
-	return evals.Skill{Name: "pdf", Description: description, Label: "1.0.0", ContentHash: "hash", Pin: ref, Open: open}, nil
-}
-
-func (oneSkill) Previous(context.Context, string, evals.SkillRef) (evals.Skill, error) {
-	return evals.Skill{}, fault.New(fault.NotFound, "There is no version before")
-}
-
-func (oneSkill) Distractors(context.Context, string, string) ([]judge.Skill, error) { return nil, nil }
-
-const someSource = "src_01890a5d-ac96-774b-bcce-b302099a8057"
 
 func (m evalMachine) eval(t *testing.T, args ...string) result {
 	t.Helper()
@@ -148,11 +64,11 @@ func TestEvalImportAndExport(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "pdf triggers.json")
 	write(t, file, `[{"id":"x","query":"extract it","should_trigger":true}]`)
-	r := m.eval(t, "import", file, "--source", someSource)
+	r := m.eval(t, "import", file, "--source", m.source)
 	if !strings.HasPrefix(r.stdout, "Imported 1 case into the suite pdf triggers (") {
 		t.Fatalf("%d %q %s", r.code, r.stdout, r.stderr)
 	}
-	if r := m.eval(t, "list", "--verifier", "llm_judge", "--source", someSource); !strings.Contains(r.stdout, "pdf triggers  llm_judge  1      yes") {
+	if r := m.eval(t, "list", "--verifier", "llm_judge", "--source", m.source); !strings.Contains(r.stdout, "pdf triggers  llm_judge  1      yes") {
 		t.Errorf("list: %s%s", r.stdout, r.stderr)
 	}
 	if r := m.eval(t, "show", "pdf triggers"); !strings.Contains(r.stdout, "x     trigger_query  extract it") {
@@ -228,7 +144,7 @@ func writeTar(t *testing.T, path, name, content string) {
 func TestEvalRun(t *testing.T) {
 	m := startEvals(t)
 	m.imported(t, checks)
-	r := m.eval(t, "run", "Checks", "--source", someSource, "--wait")
+	r := m.eval(t, "run", "Checks", "--source", m.source, "--wait")
 	if r.code != cli.ExitFailed || r.stderr != "" {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
@@ -238,12 +154,12 @@ func TestEvalRun(t *testing.T) {
 		}
 	}
 	m.present = true
-	if r := m.eval(t, "run", "Checks", "--source", someSource, "--wait"); !strings.Contains(r.stderr, "\rRunning  2 of 2 trials, 1 case not passed") {
+	if r := m.eval(t, "run", "Checks", "--source", m.source, "--wait"); !strings.Contains(r.stderr, "\rRunning  2 of 2 trials, 1 case not passed") {
 		t.Errorf("a terminal sees %q", r.stderr)
 	}
 	good := m.imported(t, strings.Replace(checks, `"expected":"b"`, `"expected":"a"`, 1))
 	var run client.EvalRun
-	r = m.eval(t, "run", good.ID, "--source", someSource, "--wait", "--trials", "2", "--json")
+	r = m.eval(t, "run", good.ID, "--source", m.source, "--wait", "--trials", "2", "--json")
 	r.decode(t, &run)
 	if r.code != cli.ExitOK || run.Status != "succeeded" || len(run.Cases) != 2 || len(run.Cases[0].Trials) != 2 || *run.PassRate != 1 {
 		t.Errorf("exit code %d, run %+v", r.code, run)
@@ -259,7 +175,7 @@ func TestEvalRunErrors(t *testing.T) {
 	m := startEvals(t)
 	const broken = `{"id":"three","case_kind":"boolean_assertion","output":"a","assertion":"exit_code == 0"}`
 	suite := m.imported(t, strings.Replace(checks, "]}", ","+broken+"]}", 1))
-	r := m.eval(t, "run", suite.ID, "--source", someSource, "--wait")
+	r := m.eval(t, "run", suite.ID, "--source", m.source, "--wait")
 	for _, part := range []string{"1 passed, 1 failed, 1 errors", "50% (9% to 91%), 1 error, UNRELIABLE", "more than a fifth of the trials ended as error"} {
 		if !strings.Contains(r.stdout, part) {
 			t.Errorf("no %q in\n%s", part, r.stdout)
@@ -273,7 +189,7 @@ func TestEvalRunErrors(t *testing.T) {
 func TestEvalWatch(t *testing.T) {
 	m := startEvals(t)
 	m.imported(t, checks)
-	r := m.eval(t, "run", "Checks", "--source", someSource)
+	r := m.eval(t, "run", "Checks", "--source", m.source)
 	_, rest, _ := strings.Cut(r.stdout, "eval watch ")
 	id, _, _ := strings.Cut(rest, "`")
 	if r.code != cli.ExitOK || id == "" {
@@ -284,14 +200,14 @@ func TestEvalWatch(t *testing.T) {
 			t.Errorf("%d %q %s", r.code, r.stdout, r.stderr)
 		}
 	}
-	m.eval(t, "watch", someSource[4:]).want(t, cli.ExitFailed, "not found")
+	m.eval(t, "watch", m.source[4:]).want(t, cli.ExitFailed, "not found")
 	if r := m.eval(t, "cancel", id); r.code == cli.ExitOK && !strings.Contains(r.stdout, "succeeded") {
 		t.Errorf("%d %q %s", r.code, r.stdout, r.stderr)
 	}
 	m.eval(t, "run", "Checks").want(t, cli.ExitUsage, "--entry or --source")
-	m.eval(t, "run", "Checks", "--source", someSource, "--trials", "31").want(t, cli.ExitUsage, "")
+	m.eval(t, "run", "Checks", "--source", m.source, "--trials", "31").want(t, cli.ExitUsage, "")
 	m.imported(t, `[{"query":"a"}]`)
-	m.eval(t, "run", "suite", "--source", someSource).want(t, cli.ExitFailed, "expectation")
+	m.eval(t, "run", "suite", "--source", m.source).want(t, cli.ExitFailed, "expectation")
 }
 
 // invoices are queries in words that the skill's description lacks.
@@ -303,7 +219,7 @@ func TestEvalImprove(t *testing.T) {
 	m := startEvals(t)
 	m.present = true
 	suite := m.imported(t, invoices)
-	r := m.eval(t, "improve", "suite", "--source", someSource, "--iterations", "2")
+	r := m.eval(t, "improve", "suite", "--source", m.source, "--iterations", "2")
 	if r.code != cli.ExitOK || strings.Contains(r.stderr, "error") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
@@ -316,7 +232,7 @@ func TestEvalImprove(t *testing.T) {
 		}
 	}
 	var run client.ImproveRun
-	m.eval(t, "improve", suite.ID, "--source", someSource, "--no-wait", "--json").decode(t, &run)
+	m.eval(t, "improve", suite.ID, "--source", m.source, "--no-wait", "--json").decode(t, &run)
 	if run.Status != "queued" || run.MaxIterations != 3 || run.Holdout != 0.4 {
 		t.Errorf("started %+v", run)
 	}
@@ -325,13 +241,13 @@ func TestEvalImprove(t *testing.T) {
 	}
 	m.eval(t, "cancel", run.ID).want(t, cli.ExitFailed, "already over")
 	good := m.imported(t, strings.ReplaceAll(invoices, "supplier invoice", "PDF files"))
-	r = m.eval(t, "improve", good.ID, "--source", someSource, "--json")
+	r = m.eval(t, "improve", good.ID, "--source", m.source, "--json")
 	r.decode(t, &run)
 	if r.code != cli.ExitFailed || run.Status != "no_winner" || run.Winner != nil {
 		t.Errorf("exit code %d, run %+v", r.code, run)
 	}
 	m.eval(t, "improve", suite.ID).want(t, cli.ExitUsage, "--entry or --source")
-	m.eval(t, "improve", suite.ID, "--source", someSource, "--holdout", "0").want(t, cli.ExitUsage, "above 0")
+	m.eval(t, "improve", suite.ID, "--source", m.source, "--holdout", "0").want(t, cli.ExitUsage, "above 0")
 	few := m.imported(t, `[{"query":"a","should_trigger":true}]`)
-	m.eval(t, "improve", few.ID, "--source", someSource).want(t, cli.ExitFailed, "at least 4")
+	m.eval(t, "improve", few.ID, "--source", m.source).want(t, cli.ExitFailed, "at least 4")
 }

@@ -15,13 +15,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -33,7 +35,9 @@ type Filler struct {
 	Telemetry   *telemetry.Service
 	Sources     *sources.Service
 	Suggestions *suggestions.Service
-	Evals       *evals.Service
+	Suites      *suites.Service
+	Runs        *runs.Service
+	Improve     *improve.Service
 	Alerts      *alerts.Service
 	Signals     *signals.Service
 	Community   *community.Service
@@ -131,7 +135,7 @@ func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
 		{"skills", func() (int, error) { _, n, err := f.Skills.List(ctx, org, skills.Filter{Limit: 1}); return n, err }},
 		{"registry entries", func() (int, error) { _, n, err := f.Registry.List(ctx, org, registry.Filter{Limit: 1}); return n, err }},
 		{"sources", func() (int, error) { all, err := f.Sources.List(ctx, org, sources.Filter{}); return len(all), err }},
-		{"suites", func() (int, error) { _, n, err := f.Evals.Suites(ctx, org, evals.Filter{Limit: 1}); return n, err }},
+		{"suites", func() (int, error) { _, n, err := f.Suites.List(ctx, org, suites.Filter{Limit: 1}); return n, err }},
 		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, 1, 0); return n, err }},
 		{"skills with signals", func() (int, error) { o, err := f.Signals.Overview(ctx, org); return len(o.Skills), err }},
 		{"community bundles", func() (int, error) { o, err := f.Community.Overview(ctx, owner.UserID); return o.Submissions, err }},

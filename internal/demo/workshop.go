@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // A workplace is a source to be made of a skill, with what its author did to
@@ -47,12 +49,12 @@ func (f *filling) addSources(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var suite evals.Suite
+		var suite suites.Suite
 		if w.suite {
 			if suite, err = f.addSuite(ctx, s, src.ID); err != nil {
 				return err
 			}
-			if err := f.run(ctx, suite, evals.NoBaseline); err != nil {
+			if err := f.run(ctx, suite, runs.NoBaseline); err != nil {
 				return err
 			}
 		}
@@ -64,7 +66,7 @@ func (f *filling) addSources(ctx context.Context) error {
 		if !w.suite {
 			continue
 		}
-		if err := f.run(ctx, suite, evals.PreviousBaseline); err != nil {
+		if err := f.run(ctx, suite, runs.PreviousBaseline); err != nil {
 			return err
 		}
 		if err := f.improve(ctx, suite); err != nil {
@@ -99,14 +101,14 @@ func (f *filling) upload(ctx context.Context, s *published, sourceID string, fil
 
 // addSuite makes a suite of what people ask for, and of what they ask of other
 // skills.
-func (f *filling) addSuite(ctx context.Context, s *published, sourceID string) (evals.Suite, error) {
-	n := evals.NewSuite{
-		SourceID: &sourceID, Name: s.title + ": when to come", SourceKind: evals.Manual, VerifierKind: evals.LLMJudge, SupportsNoSkill: true,
+func (f *filling) addSuite(ctx context.Context, s *published, sourceID string) (suites.Suite, error) {
+	n := suites.NewSuite{
+		SourceID: &sourceID, Name: s.title + ": when to come", SourceKind: suites.Manual, VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
 	}
 	for _, query := range s.asks {
-		c, err := triggerCase(query, evals.ShouldTrigger)
+		c, err := triggerCase(query, suites.ShouldTrigger)
 		if err != nil {
-			return evals.Suite{}, err
+			return suites.Suite{}, err
 		}
 		n.Cases = append(n.Cases, c)
 	}
@@ -114,33 +116,33 @@ func (f *filling) addSuite(ctx context.Context, s *published, sourceID string) (
 		if other == s {
 			continue
 		}
-		c, err := triggerCase(other.asks[0], evals.ShouldNotTrigger)
+		c, err := triggerCase(other.asks[0], suites.ShouldNotTrigger)
 		if err != nil {
-			return evals.Suite{}, err
+			return suites.Suite{}, err
 		}
 		n.Cases = append(n.Cases, c)
 	}
-	return f.Evals.Create(ctx, f.people[0], n)
+	return f.Suites.Create(ctx, f.people[0], n)
 }
 
-func triggerCase(query string, e evals.Expectation) (c evals.Fields, err error) {
-	raw, err := json.Marshal(object{"case_kind": evals.TriggerQuery, "query": query, "expectation": e})
+func triggerCase(query string, e suites.Expectation) (c suites.Fields, err error) {
+	raw, err := json.Marshal(object{"case_kind": suites.TriggerQuery, "query": query, "expectation": e})
 	if err != nil {
 		return nil, err
 	}
 	return c, json.Unmarshal(raw, &c)
 }
 
-func (f *filling) run(ctx context.Context, suite evals.Suite, b evals.Baseline) error {
-	_, err := f.Evals.StartRun(ctx, f.people[0], suite.ID, evals.NewRun{Subject: evals.SkillRef{SourceID: *suite.SourceID}, Baseline: b})
+func (f *filling) run(ctx context.Context, suite suites.Suite, b runs.Baseline) error {
+	_, err := f.Runs.Start(ctx, f.people[0], suite.ID, runs.NewRun{Subject: runs.SkillRef{SourceID: *suite.SourceID}, Baseline: b})
 	return err
 }
 
 // improve lets the suite look for a better description. The split of its queries
 // is drawn, so that not every demo has a winner.
-func (f *filling) improve(ctx context.Context, suite evals.Suite) error {
-	_, err := f.Evals.StartImprove(ctx, f.people[1], evals.NewImproveRun{
-		Subject: evals.SkillRef{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
+func (f *filling) improve(ctx context.Context, suite suites.Suite) error {
+	_, err := f.Improve.Start(ctx, f.people[1], improve.NewRun{
+		Subject: runs.SkillRef{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
 	})
 	return err
 }

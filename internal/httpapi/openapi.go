@@ -81,7 +81,9 @@ func (n *schemaNames) name(t reflect.Type, hint string) string {
 // schemaPrefixes are the prefixes of packages whose schemas are named after
 // another one. The names are part of the API, since code generators make types
 // of them: they stay when the types move to another package.
-var schemaPrefixes = map[string]string{"suggestions": "sources"}
+var schemaPrefixes = map[string]string{
+	"improve": "evals", "runs": "evals", "suggestions": "sources", "suites": "evals",
+}
 
 func title(s string) string {
 	if s == "" {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // prettyCases is a suite's document for people.
@@ -21,14 +21,14 @@ func prettyCases(document json.RawMessage) string {
 	return b.String()
 }
 
-func prettyFields(cases []evals.Fields) string {
+func prettyFields(cases []suites.Fields) string {
 	raw, _ := json.Marshal(cases) // what was decoded can be encoded
 	return prettyCases(raw)
 }
 
 // readCases reads cases as JSON. What cannot be read is told with its line, as
 // the last part of the path.
-func readCases(text string) (cases []evals.Fields, err error) {
+func readCases(text string) (cases []suites.Fields, err error) {
 	err = json.Unmarshal([]byte(text), &cases)
 	var offset int64
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {

@@ -5,15 +5,15 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
 // compareView sets two runs of a suite side by side.
 type compareView struct {
 	SuiteName     string
-	Before, After evals.Run
+	Before, After runs.Run
 	Show          string // changed, or "" for all
 	Counts        map[string]int
 	P             float64 // that so much changes by chance
@@ -41,11 +41,11 @@ var changeOrder = []string{broken, fixed, unclear, added, removed, same}
 
 func (s *Service) compare(v *visit) (answer, error) {
 	org := v.Caller.OrgID
-	after, err := s.Evals.Report(v.Context(), org, v.PathValue("id"), "")
+	after, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), "")
 	if err != nil {
 		return answer{}, err
 	}
-	before, err := s.Evals.Report(v.Context(), org, v.URL.Query().Get("with"), "")
+	before, err := s.Runs.Report(v.Context(), org, v.URL.Query().Get("with"), "")
 	if err != nil {
 		return answer{}, err
 	}
@@ -55,7 +55,7 @@ func (s *Service) compare(v *visit) (answer, error) {
 	if before.CreatedAt.After(after.CreatedAt) {
 		before, after = after, before
 	}
-	suite, err := s.Evals.Suite(v.Context(), org, after.SuiteID)
+	suite, err := s.Suites.Get(v.Context(), org, after.SuiteID)
 	view := compareView{SuiteName: suite.Name, Before: before.Run, After: after.Run, Show: v.URL.Query().Get("show")}
 	view.count(compareCases(readRunCases(before), readRunCases(after)))
 	return show("compare", "Two runs of "+suite.Name, view), err
@@ -89,7 +89,7 @@ func compareCases(before, after []runCase) []compareRow {
 }
 
 func changeOf(before, after string) string {
-	pass, fail := string(evals.Pass), string(evals.Fail)
+	pass, fail := string(runs.Pass), string(runs.Fail)
 	switch {
 	case before == pass && after == fail:
 		return broken

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
 )
 
@@ -26,9 +26,9 @@ type improveForm struct{ Subject, Iterations, Holdout string }
 
 // An improveRow is an improve run in a list.
 type improveRow struct {
-	evals.ImproveRun
-	Before, After evals.Score // held-out queries: with the current description, and the winner's
-	Tried         int         // descriptions beside the current one
+	improve.Run
+	Before, After improve.Score // held-out queries: with the current description, and the winner's
+	Tried         int           // descriptions beside the current one
 }
 
 const (
@@ -45,21 +45,21 @@ const (
 // has all else.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
 	part.Form = improveForm{view.Run.Subject, defaultIterations, defaultHeldOut}
-	if problem, ok := errors.AsType[*fault.Error](view.CheckImprove()); ok {
+	if problem, ok := errors.AsType[*fault.Error](improve.Check(view.Suite)); ok {
 		part.Why = problem.Message
 	} else if len(view.Sources)+len(view.Entries) == 0 {
 		part.Why = "There is no skill to improve: upload a source, or publish an entry."
 	}
-	part.Runs, part.Count, err = s.improveRows(v, view.ID, evals.ImproveFilter{Limit: improveShown})
+	part.Runs, part.Count, err = s.improveRows(v, view.ID, improve.Filter{Limit: improveShown})
 	return part, err
 }
 
-func (s *Service) improveRows(v *visit, suiteID string, f evals.ImproveFilter) ([]improveRow, int, error) {
+func (s *Service) improveRows(v *visit, suiteID string, f improve.Filter) ([]improveRow, int, error) {
 	f.SuiteID = suiteID
-	runs, total, err := s.Evals.ImproveRuns(v.Context(), v.Caller.OrgID, f)
+	runs, total, err := s.Improve.List(v.Context(), v.Caller.OrgID, f)
 	rows := make([]improveRow, len(runs))
 	for i, r := range runs {
-		rows[i] = improveRow{ImproveRun: r, Tried: max(0, len(r.Iterations)-1)}
+		rows[i] = improveRow{Run: r, Tried: max(0, len(r.Iterations)-1)}
 		for _, it := range r.Iterations {
 			if it.N == 0 {
 				rows[i].Before = it.HeldOut
@@ -80,12 +80,12 @@ type improveRunsView struct {
 }
 
 func (s *Service) improveRuns(v *visit) (answer, error) {
-	suite, err := s.Evals.Suite(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
 	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, PerPage: improvePerPage}
-	view.Rows, view.Total, err = s.improveRows(v, suite.ID, evals.ImproveFilter{Limit: improvePerPage, Offset: v.offset(improvePerPage)})
+	view.Rows, view.Total, err = s.improveRows(v, suite.ID, improve.Filter{Limit: improvePerPage, Offset: v.offset(improvePerPage)})
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 
@@ -95,8 +95,8 @@ func (s *Service) startImprove(v *visit) (answer, error) {
 	form := improveForm{v.FormValue("subject"), v.FormValue("iterations"), v.FormValue("holdout")}
 	n, err := form.run(id)
 	if err == nil {
-		var r evals.ImproveRun
-		if r, err = s.Evals.StartImprove(v.Context(), v.Caller, n); err == nil {
+		var r improve.Run
+		if r, err = s.Improve.Start(v.Context(), v.Caller, n); err == nil {
 			return redirect(pathTo("improve-runs", r.ID), ""), nil
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Service) startImprove(v *visit) (answer, error) {
 	return show("suite", view.Name, view).refused(err)
 }
 
-func (f improveForm) run(suiteID string) (n evals.NewImproveRun, err error) {
+func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	n.SuiteID = suiteID
 	if n.Subject, err = subjectOf(f.Subject, "choose the skill to improve"); err != nil {
 		return n, err
@@ -127,7 +127,7 @@ func (f improveForm) run(suiteID string) (n evals.NewImproveRun, err error) {
 
 // improveRunView is one improve run.
 type improveRunView struct {
-	evals.ImproveRun
+	improve.Run
 	SuiteName string
 	Over      bool
 	Rows      []candidate
@@ -138,18 +138,18 @@ type improveRunView struct {
 
 // A candidate is a description that was tried.
 type candidate struct {
-	evals.Iteration
+	improve.Iteration
 	Text string // "" if nothing usable was written
 	Won  bool
 }
 
 func (s *Service) improveRun(v *visit) (answer, error) {
-	r, err := s.Evals.ImproveRun(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	r, err := s.Improve.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	suite, err := s.Evals.Suite(v.Context(), v.Caller.OrgID, r.SuiteID)
-	view := improveRunView{ImproveRun: r, SuiteName: suite.Name, Over: r.FinishedAt != nil, Rows: make([]candidate, len(r.Iterations))}
+	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, r.SuiteID)
+	view := improveRunView{Run: r, SuiteName: suite.Name, Over: r.FinishedAt != nil, Rows: make([]candidate, len(r.Iterations))}
 	for i, it := range r.Iterations {
 		c := candidate{Iteration: it, Won: r.Winner != nil && *r.Winner == it.N}
 		if it.Description != nil {
@@ -182,7 +182,7 @@ func sentences(text string) string {
 }
 
 // scoreText says how many queries of those with a verdict passed.
-func scoreText(s evals.Score) string {
+func scoreText(s improve.Score) string {
 	if s.Cases == 0 {
 		return none
 	}
@@ -191,12 +191,12 @@ func scoreText(s evals.Score) string {
 
 // improveEvents streams how far an improve run has come.
 func (s *Service) improveEvents(v *visit) (answer, error) {
-	events, err := s.Evals.ImproveEvents(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
+	events, err := s.Improve.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
 }
 
 func (s *Service) cancelImprove(v *visit) (answer, error) {
-	r, err := s.Evals.CancelImprove(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	r, err := s.Improve.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 )
 
@@ -69,12 +69,12 @@ func (s *Service) proposal(v *visit) (answer, error) {
 // improveRunOf is the id of the improve run that made a proposal, which may have
 // gone with its suite since; "" if there is none.
 func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
-	var evidence evals.ImproveEvidence
+	var evidence improve.Evidence
 	_ = json.Unmarshal(p.Evidence, &evidence) // evidence of another shape names no run
 	if evidence.ImproveRunID == "" {
 		return "", nil
 	}
-	r, err := s.Evals.ImproveRun(v.Context(), v.Caller.OrgID, evidence.ImproveRunID)
+	r, err := s.Improve.Get(v.Context(), v.Caller.OrgID, evidence.ImproveRunID)
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // reviewView is the queue of suggestions, and the one of them that is shown.
@@ -35,8 +35,8 @@ type reviewView struct {
 type reviewItem struct {
 	suggestions.Suggestion
 	SourceID, Label string
-	Suites          []evals.Suite // that can take it
-	Case            string        // the suggestion, for the form
+	Suites          []suites.Suite // that can take it
+	Case            string         // the suggestion, for the form
 }
 
 const (
@@ -148,9 +148,9 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 		return item, err
 	}
 	item.Case = string(text)
-	suites, err := s.Evals.OfSource(v.Context(), s.Evals.DB, v.Caller.OrgID, w.SourceID)
-	for _, suite := range suites {
-		if suite.VerifierKind == evals.LLMJudge {
+	all, err := s.Suites.OfSource(v.Context(), s.Suites.DB, v.Caller.OrgID, w.SourceID)
+	for _, suite := range all {
+		if suite.VerifierKind == suites.LLMJudge {
 			item.Suites = append(item.Suites, suite)
 		}
 	}

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // runView is a run, and a page of its cases.
 type runView struct {
-	evals.Run
+	runs.Run
 	SuiteName string
 	Over      bool
 	Show      string // failed, or "" for all
@@ -21,7 +22,7 @@ type runView struct {
 	Matching  int // cases that Show lets pass
 	PerPage   int
 	Cases     []runCase
-	Others    []evals.Run // of the suite, to compare with
+	Others    []runs.Run // of the suite, to compare with
 }
 
 // A runCase is a case with what came of it.
@@ -31,7 +32,7 @@ type runCase struct {
 	Verdict         string // "" while there is none
 	Baseline        string // "" without one
 	Score           *float64
-	Trials          []evals.Trial
+	Trials          []runs.Trial
 }
 
 const (
@@ -46,11 +47,11 @@ const (
 
 func (s *Service) run(v *visit) (answer, error) {
 	org, only := v.Caller.OrgID, v.URL.Query().Get("case")
-	report, err := s.Evals.Report(v.Context(), org, v.PathValue("id"), only)
+	report, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), only)
 	if err != nil {
 		return answer{}, err
 	}
-	suite, err := s.Evals.Suite(v.Context(), org, report.SuiteID)
+	suite, err := s.Suites.Get(v.Context(), org, report.SuiteID)
 	if err != nil {
 		return answer{}, err
 	}
@@ -59,8 +60,8 @@ func (s *Service) run(v *visit) (answer, error) {
 		CaseCount: len(report.Cases), PerPage: casesPerPage,
 	}
 	view.choose(readRunCases(report), v.offset(casesPerPage))
-	runs, _, err := s.Evals.Runs(v.Context(), org, suite.ID, runsPerPage, 0)
-	view.Others = slices.DeleteFunc(runs, func(r evals.Run) bool { return r.ID == view.ID })
+	others, _, err := s.Runs.List(v.Context(), org, suite.ID, runsPerPage, 0)
+	view.Others = slices.DeleteFunc(others, func(r runs.Run) bool { return r.ID == view.ID })
 	return show("run", "Run of "+suite.Name, view), err
 }
 
@@ -71,7 +72,7 @@ func (r *runView) choose(all []runCase, offset int) {
 		r.Counts[cmp.Or(c.Verdict, "pending")]++
 	}
 	if r.Show == "failed" {
-		all = slices.DeleteFunc(all, func(c runCase) bool { return c.Verdict != string(evals.Fail) && c.Verdict != string(evals.Error) })
+		all = slices.DeleteFunc(all, func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })
 	}
 	r.Matching = len(all)
 	begin := min(offset, len(all))
@@ -81,7 +82,7 @@ func (r *runView) choose(all []runCase, offset int) {
 	}
 }
 
-func readRunCases(report evals.Report) []runCase {
+func readRunCases(report runs.Report) []runCase {
 	all := make([]runCase, len(report.Cases))
 	for i, c := range report.Cases {
 		got := report.Results[i]
@@ -94,7 +95,7 @@ func readRunCases(report evals.Report) []runCase {
 }
 
 // caseLabel is what a person knows a case by.
-func caseLabel(c evals.Case) string {
+func caseLabel(c suites.Case) string {
 	prompt := ""
 	if c.Subject.Prompt != nil {
 		prompt = *c.Subject.Prompt
@@ -102,7 +103,7 @@ func caseLabel(c evals.Case) string {
 	return short(labelLength, cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
 }
 
-func verdictText(v *evals.Verdict) string {
+func verdictText(v *runs.Verdict) string {
 	if v == nil {
 		return ""
 	}
@@ -133,12 +134,12 @@ func (r runView) Failing() int { return r.Counts["fail"] + r.Counts["error"] }
 
 // runEvents streams what happens in a run, as the API does.
 func (s *Service) runEvents(v *visit) (answer, error) {
-	events, err := s.Evals.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
+	events, err := s.Runs.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
 }
 
 func (s *Service) cancelRun(v *visit) (answer, error) {
-	r, err := s.Evals.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
+	r, err := s.Runs.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // sourceView is one source in full.
@@ -28,7 +28,7 @@ type sourceView struct {
 	Counts    lint.Counts
 	Findings  []findingRow
 	More      int // findings that are not shown
-	SuiteRows []evals.Suite
+	SuiteRows []suites.Suite
 }
 
 // A findingRow is something wrong, with the lines where it is.
@@ -64,7 +64,7 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 			view.SkillName = p.Name
 		}
 	}
-	view.SuiteRows, _, err = s.Evals.Suites(v.Context(), v.Caller.OrgID, evals.Filter{SourceID: view.ID, Limit: suitesPerPage})
+	view.SuiteRows, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{SourceID: view.ID, Limit: suitesPerPage})
 	if err != nil || view.Current == nil {
 		return view, err
 	}
@@ -267,7 +267,7 @@ func (s *Service) syncSource(v *visit) (answer, error) {
 
 // SuiteName is the name of a suite of the source, for its reviews.
 func (d sourceView) SuiteName(id *string) string {
-	i := slices.IndexFunc(d.SuiteRows, func(s evals.Suite) bool { return id != nil && s.ID == *id })
+	i := slices.IndexFunc(d.SuiteRows, func(s suites.Suite) bool { return id != nil && s.ID == *id })
 	if i < 0 {
 		return ""
 	}

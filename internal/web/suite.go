@@ -7,22 +7,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // suiteView is one suite, or the form of a new one.
 type suiteView struct {
-	evals.Suite
+	suites.Suite
 	New      bool
 	AsJSON   bool
 	Form     suiteForm
 	Sources  []sources.Source // that a suite can be for, and be run on
 	Entries  []registry.Listed
 	Troubles []trouble // what keeps the suite from being saved or run
-	Runs     []evals.Run
+	Runs     []runs.Run
 	RunCount int
 	PerPage  int
 	Run      runForm
@@ -43,7 +44,7 @@ type suiteForm struct {
 type caseRow struct {
 	N           string // its place among the suite's cases; "" for a new one
 	Query       string
-	Expectation evals.Expectation
+	Expectation suites.Expectation
 }
 
 // runForm is a run to be started.
@@ -73,7 +74,7 @@ func (s *Service) newSuite(v *visit) (answer, error) {
 	}
 	view := suiteView{
 		New: true, AsJSON: v.URL.Query().Get("as") == "json",
-		Form: suiteForm{Source: source, Verifier: string(evals.LLMJudge), Rows: blank(nil), Text: exampleCases},
+		Form: suiteForm{Source: source, Verifier: string(suites.LLMJudge), Rows: blank(nil), Text: exampleCases},
 	}
 	view.Sources, err = s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
 	return show("suite", "New suite", view), err
@@ -90,23 +91,23 @@ const exampleCases = `[
 
 func blank(rows []caseRow) []caseRow {
 	for range blankRows {
-		rows = append(rows, caseRow{Expectation: evals.ShouldTrigger})
+		rows = append(rows, caseRow{Expectation: suites.ShouldTrigger})
 	}
 	return rows
 }
 
 func (s *Service) createSuite(v *visit) (answer, error) {
 	form, cases, err := readSuiteForm(v, nil)
-	var suite evals.Suite
+	var suite suites.Suite
 	if err == nil {
-		n := evals.NewSuite{
-			Name: form.Name, SourceKind: evals.Manual, VerifierKind: evals.VerifierKind(form.Verifier),
+		n := suites.NewSuite{
+			Name: form.Name, SourceKind: suites.Manual, VerifierKind: suites.VerifierKind(form.Verifier),
 			SupportsNoSkill: form.NoSkill, Cases: cases,
 		}
 		if form.Source != "" {
 			n.SourceID = &form.Source
 		}
-		suite, err = s.Evals.Create(v.Context(), v.Caller, n)
+		suite, err = s.Suites.Create(v.Context(), v.Caller, n)
 	}
 	if err == nil {
 		return redirect(pathTo("suites", suite.ID), "The suite was made."), nil
@@ -130,12 +131,12 @@ func (s *Service) suite(v *visit) (answer, error) {
 
 func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	org := v.Caller.OrgID
-	if view.Suite, err = s.Evals.Suite(v.Context(), org, id); err != nil {
+	if view.Suite, err = s.Suites.Get(v.Context(), org, id); err != nil {
 		return view, err
 	}
 	view.AsJSON = v.URL.Query().Get("as") == "json"
 	view.Form = formOf(view.Suite)
-	view.Run = runForm{Trials: "1", Baseline: string(evals.NoBaseline)}
+	view.Run = runForm{Trials: "1", Baseline: string(runs.NoBaseline)}
 	if view.SourceID != nil {
 		view.Run.Subject = "source:" + *view.SourceID
 	}
@@ -146,7 +147,7 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 		return view, err
 	}
 	view.PerPage = runsPerPage
-	if view.Runs, view.RunCount, err = s.Evals.Runs(v.Context(), org, id, runsPerPage, v.offset(runsPerPage)); err != nil {
+	if view.Runs, view.RunCount, err = s.Runs.List(v.Context(), org, id, runsPerPage, v.offset(runsPerPage)); err != nil {
 		return view, err
 	}
 	view.Improve, err = s.improvePart(v, view)
@@ -154,7 +155,7 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 }
 
 // formOf is the form of a suite as it is.
-func formOf(suite evals.Suite) suiteForm {
+func formOf(suite suites.Suite) suiteForm {
 	f := suiteForm{
 		Name: suite.Name, Verifier: string(suite.VerifierKind), NoSkill: suite.SupportsNoSkill,
 		Text: prettyCases(suite.Document), Version: suite.Version,
@@ -163,7 +164,7 @@ func formOf(suite evals.Suite) suiteForm {
 		f.Source = *suite.SourceID
 	}
 	for i, c := range suite.Cases {
-		if c.Kind == evals.TriggerQuery {
+		if c.Kind == suites.TriggerQuery {
 			f.Rows = append(f.Rows, caseRow{strconv.Itoa(i), c.Query, c.Expectation})
 		} else {
 			f.Others++
@@ -181,8 +182,8 @@ func (s *Service) saveSuite(v *visit) (answer, error) {
 	}
 	form, cases, err := readSuiteForm(v, view.Cases)
 	if err == nil {
-		verifier := evals.VerifierKind(form.Verifier)
-		_, err = s.Evals.Update(v.Context(), v.Caller.OrgID, id, evals.Change{
+		verifier := suites.VerifierKind(form.Verifier)
+		_, err = s.Suites.Update(v.Context(), v.Caller.OrgID, id, suites.Change{
 			Name: &form.Name, VerifierKind: &verifier, SupportsNoSkill: &form.NoSkill, Cases: cases, IfVersion: &form.Version,
 		})
 	}
@@ -212,14 +213,14 @@ func (s suiteView) refuse(title string, err error) (answer, error) {
 
 // readSuiteForm reads what was typed. The cases that were there keep the
 // fields that the form does not show.
-func readSuiteForm(v *visit, old []evals.Case) (f suiteForm, cases []evals.Fields, err error) {
+func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fields, err error) {
 	f = suiteForm{
 		Name: strings.TrimSpace(v.FormValue("name")), Source: v.FormValue("source"), Verifier: v.FormValue("verifier"),
 		NoSkill: v.FormValue("no_skill") != "", Text: strings.ReplaceAll(v.FormValue("cases"), "\r\n", "\n"),
 	}
 	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // a version that is none is not the suite's
 	f.Rows = readRows(v)
-	if !slices.Contains([]evals.VerifierKind{evals.LLMJudge, evals.Deterministic, evals.StructuredRubric}, evals.VerifierKind(f.Verifier)) {
+	if !slices.Contains([]suites.VerifierKind{suites.LLMJudge, suites.Deterministic, suites.StructuredRubric}, suites.VerifierKind(f.Verifier)) {
 		return f, nil, fault.Invalid("verifier", "verifier must be llm_judge, deterministic or structured_rubric")
 	}
 	if v.FormValue("as") == "json" {
@@ -243,17 +244,17 @@ func readRows(v *visit) []caseRow {
 		if strings.TrimSpace(query) == "" || i >= len(places) || i >= len(expectations) {
 			continue
 		}
-		rows = append(rows, caseRow{places[i], strings.TrimSpace(query), evals.Expectation(expectations[i])})
+		rows = append(rows, caseRow{places[i], strings.TrimSpace(query), suites.Expectation(expectations[i])})
 	}
 	return rows
 }
 
 // cases are the suite's cases as the rows change them: those that they do not
 // show stay, those whose row is gone go, new ones come last.
-func (f suiteForm) cases(old []evals.Case) []evals.Fields {
-	var all []evals.Fields
+func (f suiteForm) cases(old []suites.Case) []suites.Fields {
+	var all []suites.Fields
 	for i, c := range old {
-		if c.Kind != evals.TriggerQuery {
+		if c.Kind != suites.TriggerQuery {
 			all = append(all, c.Fields)
 			continue
 		}
@@ -270,13 +271,13 @@ func (f suiteForm) cases(old []evals.Case) []evals.Fields {
 	return all
 }
 
-func (r caseRow) fields(old evals.Fields) evals.Fields {
-	f := evals.Fields{}
+func (r caseRow) fields(old suites.Fields) suites.Fields {
+	f := suites.Fields{}
 	for name, value := range old {
 		f[name] = value
 	}
 	for name, text := range map[string]string{
-		"case_kind": string(evals.TriggerQuery), "query": r.Query, "expectation": string(r.Expectation),
+		"case_kind": string(suites.TriggerQuery), "query": r.Query, "expectation": string(r.Expectation),
 	} {
 		f[name], _ = json.Marshal(text) // a string can be encoded
 	}
@@ -284,7 +285,7 @@ func (r caseRow) fields(old evals.Fields) evals.Fields {
 }
 
 func (s *Service) deleteSuite(v *visit) (answer, error) {
-	if err := s.Evals.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
+	if err := s.Suites.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/suites", "The suite and its runs were deleted."), nil
@@ -296,8 +297,8 @@ func (s *Service) startRun(v *visit) (answer, error) {
 	form := runForm{v.FormValue("subject"), v.FormValue("trials"), v.FormValue("baseline")}
 	n, err := form.run()
 	if err == nil {
-		var r evals.Run
-		if r, err = s.Evals.StartRun(v.Context(), v.Caller, id, n); err == nil {
+		var r runs.Run
+		if r, err = s.Runs.Start(v.Context(), v.Caller, id, n); err == nil {
 			return redirect(pathTo("runs", r.ID), ""), nil
 		}
 	}
@@ -311,26 +312,26 @@ func (s *Service) startRun(v *visit) (answer, error) {
 }
 
 // subjectOf reads which skill a form names; missing says what to do about none.
-func subjectOf(text, missing string) (evals.SkillRef, error) {
+func subjectOf(text, missing string) (runs.SkillRef, error) {
 	kind, id, _ := strings.Cut(text, ":")
 	switch kind {
 	case "source":
-		return evals.SkillRef{SourceID: id}, nil
+		return runs.SkillRef{SourceID: id}, nil
 	case "entry":
-		return evals.SkillRef{EntryID: id}, nil
+		return runs.SkillRef{EntryID: id}, nil
 	}
-	return evals.SkillRef{}, fault.Invalid("subject", "%s", missing)
+	return runs.SkillRef{}, fault.Invalid("subject", "%s", missing)
 }
 
-func (f runForm) run() (n evals.NewRun, err error) {
+func (f runForm) run() (n runs.NewRun, err error) {
 	if n.Subject, err = subjectOf(f.Subject, "choose the skill to test"); err != nil {
 		return n, err
 	}
 	if n.Trials, err = strconv.Atoi(cmp.Or(f.Trials, "1")); err != nil || n.Trials < 1 || n.Trials > maxTrials {
 		return n, fault.Invalid("trials", "trials must be 1 to %d", maxTrials)
 	}
-	n.Baseline = evals.Baseline(cmp.Or(f.Baseline, string(evals.NoBaseline)))
-	if !slices.Contains([]evals.Baseline{evals.NoBaseline, evals.NoSkill, evals.PreviousBaseline}, n.Baseline) {
+	n.Baseline = runs.Baseline(cmp.Or(f.Baseline, string(runs.NoBaseline)))
+	if !slices.Contains([]runs.Baseline{runs.NoBaseline, runs.NoSkill, runs.PreviousBaseline}, n.Baseline) {
 		return n, fault.Invalid("baseline", "baseline must be none, no_skill or previous")
 	}
 	return n, nil
@@ -341,9 +342,9 @@ type choice struct{ Value, Label string }
 
 // Baselines are what a run can compare with.
 func (s suiteView) Baselines() []choice {
-	all := []choice{{string(evals.NoBaseline), "nothing"}, {string(evals.PreviousBaseline), "the version before"}}
+	all := []choice{{string(runs.NoBaseline), "nothing"}, {string(runs.PreviousBaseline), "the version before"}}
 	if s.SupportsNoSkill {
-		all = append(all, choice{string(evals.NoSkill), "no skill at all"})
+		all = append(all, choice{string(runs.NoSkill), "no skill at all"})
 	}
 	return all
 }
@@ -351,9 +352,9 @@ func (s suiteView) Baselines() []choice {
 // Verifiers are who can judge the cases.
 func (s suiteView) Verifiers() []choice {
 	return []choice{
-		{string(evals.LLMJudge), "a judge (llm_judge)"},
-		{string(evals.Deterministic), "rules (deterministic)"},
-		{string(evals.StructuredRubric), "kept, never run (structured_rubric)"},
+		{string(suites.LLMJudge), "a judge (llm_judge)"},
+		{string(suites.Deterministic), "rules (deterministic)"},
+		{string(suites.StructuredRubric), "kept, never run (structured_rubric)"},
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // importSuite makes a suite of a file.
@@ -23,7 +23,7 @@ func (s *Service) importSuite(v *visit) (answer, error) {
 	return show("suites", "Suites", view).refused(problem)
 }
 
-func (s *Service) takeSuite(v *visit) (done evals.ImportResult, err error) {
+func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	form, err := readUpload(v)
 	if err != nil {
 		return done, err
@@ -33,7 +33,7 @@ func (s *Service) takeSuite(v *visit) (done evals.ImportResult, err error) {
 	if len(files) != 1 {
 		return done, fault.Invalid("file", "Choose a file")
 	}
-	f := evals.Import{
+	f := suites.Import{
 		Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename,
 		Content: files[0].Content, Size: files[0].Content.Size(),
 	}
@@ -43,11 +43,11 @@ func (s *Service) takeSuite(v *visit) (done evals.ImportResult, err error) {
 	if source := v.PostFormValue("source"); source != "" {
 		f.SourceID = &source
 	}
-	return s.Evals.Import(v.Context(), v.Caller, f)
+	return s.Suites.Import(v.Context(), v.Caller, f)
 }
 
 // importText says what became of a file.
-func importText(done evals.ImportResult) string {
+func importText(done suites.ImportResult) string {
 	text := "The suite was imported."
 	for _, r := range done.Refused {
 		text += " " + r.Task + " was left out: " + strings.Join(r.Reasons, "; ") + "."
@@ -61,20 +61,20 @@ func importText(done evals.ImportResult) string {
 // Formats are the forms of file that a suite can be downloaded in.
 func (s suiteView) Formats() []choice {
 	return []choice{
-		{string(evals.FormatSuite), "suite, with everything"},
-		{string(evals.FormatEvals), "evals.json, for rubric cases"},
-		{string(evals.FormatTrigger), "trigger queries"},
+		{string(suites.FormatSuite), "suite, with everything"},
+		{string(suites.FormatEvals), "evals.json, for rubric cases"},
+		{string(suites.FormatTrigger), "trigger queries"},
 	}
 }
 
 func (s *Service) exportSuite(v *visit) (answer, error) {
-	format := evals.Format(v.URL.Query().Get("format"))
+	format := suites.Format(v.URL.Query().Get("format"))
 	switch format {
-	case evals.FormatSuite, evals.FormatEvals, evals.FormatTrigger:
+	case suites.FormatSuite, suites.FormatEvals, suites.FormatTrigger:
 	default:
 		return answer{}, fault.Invalid("format", "format must be suite, evals.json or trigger")
 	}
-	suite, file, err := s.Evals.Export(v.Context(), v.Caller.OrgID, v.PathValue("id"), format)
+	suite, file, err := s.Suites.Export(v.Context(), v.Caller.OrgID, v.PathValue("id"), format)
 	return raw(func(w http.ResponseWriter) error {
 		w.Header().Set("Content-Disposition", `attachment; filename="`+suite.ID+`.json"`)
 		return send(w, "application/json", file)

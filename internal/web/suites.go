@@ -1,8 +1,9 @@
 package web
 
 import (
-	"github.com/whetstone-dev/whetstone/internal/evals"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // suitesView is a page of the list of suites.
@@ -15,9 +16,9 @@ type suitesView struct {
 }
 
 type suiteRow struct {
-	evals.Suite
+	suites.Suite
 	SourceLabel string
-	Last        *evals.Run // nil: it was never run
+	Last        *runs.Run // nil: it was never run
 }
 
 const suitesPerPage = 25
@@ -29,7 +30,7 @@ func (s *Service) suites(v *visit) (answer, error) {
 
 func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	org := v.Caller.OrgID
-	found, total, err := s.Evals.Suites(v.Context(), org, evals.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
+	found, total, err := s.Suites.List(v.Context(), org, suites.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
 	if err != nil {
 		return view, err
 	}
@@ -41,7 +42,7 @@ func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	for _, src := range view.Sources {
 		labels[src.ID] = src.Label
 	}
-	newest, err := s.Evals.NewestRuns(v.Context(), org, found)
+	newest, err := s.Runs.Newest(v.Context(), org, found)
 	for i, suite := range found {
 		view.Rows[i].Suite = suite
 		if suite.SourceID != nil {

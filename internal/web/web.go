@@ -46,7 +46,7 @@
 // Scripts share app.js's names: localTimes(element) turns the times of new content.
 //
 // Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, score (an
-// evals.Score as 3 of 4), badge (a status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
+// improve.Score as 3 of 4), badge (a status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
 // (path with escaped parts), markdown (sanitised).
 //
 // Partials (templates/partials.html), each with what it takes:
@@ -80,18 +80,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
-	"github.com/whetstone-dev/whetstone/internal/evals"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -107,7 +109,9 @@ type Parts struct {
 	Alerts      *alerts.Service
 	Sources     *sources.Service
 	Suggestions *suggestions.Service
-	Evals       *evals.Service
+	Suites      *suites.Service
+	Runs        *runs.Service
+	Improve     *improve.Service
 	Repohost    *repohost.Service
 	Community   *community.Service
 	Signals     *signals.Service

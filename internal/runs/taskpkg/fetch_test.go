@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 )
 
 func passing() files { return verifier("#!/bin/sh\ntrue\n") }

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // Version names the rules of this package. It is kept with each result, so
@@ -40,18 +41,12 @@ type Task struct {
 	Threshold float64
 }
 
-// The paths of a task that names none.
-const (
-	defaultVerifier = "tests/test.sh"
-	defaultBundle   = "skill-under-test"
-)
-
 func (t Task) withDefaults() Task {
 	if t.VerifierRef == "" {
-		t.VerifierRef = defaultVerifier
+		t.VerifierRef = taskfile.DefaultVerifier
 	}
 	if t.SkillBundleRef == "" {
-		t.SkillBundleRef = defaultBundle
+		t.SkillBundleRef = taskfile.DefaultSkillBundle
 	}
 	if t.WorkingDir == "" {
 		t.WorkingDir = "."

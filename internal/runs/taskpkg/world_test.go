@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"

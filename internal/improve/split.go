@@ -1,0 +1,91 @@
+package improve
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// A Query is a trigger query of an improve run.
+type Query struct {
+	CaseID      string             `json:"case_id"`
+	Text        string             `json:"query"`
+	Expectation suites.Expectation `json:"expectation"`
+	// HeldOut says that it only decides: no writer gets to see it.
+	HeldOut bool `json:"held_out,omitempty"`
+}
+
+// minQueries is how many queries an improve run needs.
+const minQueries = 4
+
+// queriesOf takes the trigger queries that can be run, each text once: the same
+// text on both sides of the split would show the writer what is held out. What
+// is missing is a Conflict.
+func queriesOf(suite suites.Suite) (queries []Query, leftOut int, err error) {
+	if issues := suite.KindIssues(); len(issues) > 0 {
+		return nil, 0, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(issues))
+	}
+	known, wanted := map[string]bool{}, 0
+	for _, c := range suite.Cases {
+		text := strings.Join(strings.Fields(strings.ToLower(c.Query)), " ")
+		if c.Kind != suites.TriggerQuery || !c.Runnable() || known[text] {
+			leftOut++
+			continue
+		}
+		known[text] = true
+		if c.Expectation == suites.ShouldTrigger {
+			wanted++
+		}
+		queries = append(queries, Query{CaseID: c.ID, Text: c.Query, Expectation: c.Expectation})
+	}
+	switch {
+	case len(queries) < minQueries:
+		return nil, 0, fault.New(fault.Conflict,
+			"An improve run needs at least %d different trigger queries that can be run, and the suite has %d: add more cases of the kind trigger_query",
+			minQueries, len(queries))
+	case wanted < 2:
+		return nil, 0, fault.New(fault.Conflict,
+			"An improve run needs at least 2 trigger queries with the expectation should_trigger, one to write from and one to hold out, and the suite has %d", wanted)
+	}
+	return queries, leftOut, nil
+}
+
+// Check returns a Conflict that says why the suite's queries are not enough for
+// an improve run, or nil. The suite must have its cases.
+func Check(suite suites.Suite) error {
+	_, _, err := queriesOf(suite)
+	return err
+}
+
+// splitQueries holds a share of the queries out, of each expectation the same
+// share and never all. It is the same for the same seed.
+func splitQueries(queries []Query, holdout float64, seed int64) []Query {
+	split := slices.Clone(queries)
+	order := rand.New(rand.NewPCG(uint64(seed), 1))
+	for _, e := range []suites.Expectation{suites.ShouldTrigger, suites.ShouldNotTrigger} {
+		var stratum []int
+		for i, q := range split {
+			if q.Expectation == e {
+				stratum = append(stratum, i)
+			}
+		}
+		order.Shuffle(len(stratum), func(i, k int) { stratum[i], stratum[k] = stratum[k], stratum[i] })
+		for _, i := range stratum[:heldOut(len(stratum), holdout)] {
+			split[i].HeldOut = true
+		}
+	}
+	return split
+}
+
+// heldOut is how many of n queries are held out: one at least and never all, or
+// none of a single one.
+func heldOut(n int, holdout float64) int {
+	if n < 2 {
+		return 0
+	}
+	return min(n-1, max(1, int(math.Round(float64(n)*holdout))))
+}

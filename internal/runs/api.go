@@ -1,0 +1,240 @@
+package runs
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// Mount adds the routes of runs.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleStart, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites/{id}/runs", Permission: access.Write, Status: http.StatusAccepted, Summary: "Run an eval suite"})
+	httpapi.Add(a, s.handleList, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}/runs", Permission: access.Read, Summary: "List a suite's runs, newest first"})
+	httpapi.Add(a, s.handleGet, httpapi.Route{Method: "GET", Path: "/api/v1/eval-runs/{id}", Permission: access.Read, Summary: "Get an eval run"})
+	httpapi.Add(a, s.handleCancel, httpapi.Route{Method: "POST", Path: "/api/v1/eval-runs/{id}/cancel", Permission: access.Write, WhenFull: true, Summary: "Cancel an eval run"})
+	httpapi.Add(a, s.handleEvents, httpapi.Route{Method: "GET", Path: "/api/v1/eval-runs/{id}/events", Permission: access.Read, Summary: "Follow an eval run by server-sent events"})
+}
+
+// SubjectInput names the skill of a run.
+type SubjectInput struct {
+	SourceID   string `json:"source_id,omitempty" doc:"A cloud source: its newest snapshot"`
+	SnapshotID string `json:"snapshot_id,omitempty" doc:"A snapshot of a cloud source"`
+	EntryID    string `json:"entry_id,omitempty" doc:"An entry of the registry"`
+	Version    string `json:"version,omitempty" doc:"Of the entry; its current one when omitted"`
+}
+
+type startRunInput struct {
+	ID   string `path:"id" doc:"Id of the suite"`
+	Body struct {
+		Subject  SubjectInput `json:"subject" doc:"Exactly one of source_id, snapshot_id and entry_id"`
+		Trials   int          `json:"trials,omitempty" minimum:"1" maximum:"30" default:"1" doc:"Of each case"`
+		Baseline Baseline     `json:"baseline,omitempty" enum:"none,no_skill,previous" default:"none" doc:"What to compare with"`
+	}
+}
+
+// RunOutput is a run without its cases on the wire.
+type RunOutput struct {
+	ID        string             `json:"id" format:"uuid"`
+	SuiteID   string             `json:"suite_id" format:"uuid"`
+	Status    Status             `json:"status" enum:"queued,running,succeeded,failed,cancelled"`
+	Subject   SubjectOutput      `json:"subject"`
+	Trials    int                `json:"trials"`
+	Baseline  Baseline           `json:"baseline" enum:"none,no_skill,previous"`
+	Seed      int64              `json:"seed"`
+	Judge     *judge.Description `json:"judge" doc:"Null if no case needs one"`
+	Progress  Progress           `json:"progress" doc:"Trials of all cases, the baseline's included"`
+	Totals    TotalsOutput       `json:"totals" doc:"Cases; zero until the run is over"`
+	Errors    int                `json:"trial_errors" doc:"Trials of both variants without a verdict; zero until the run is over"`
+	Reliable  bool               `json:"reliable" doc:"False if more than a fifth of the trials ended as error: the rates say little then"`
+	PassRate  *float64           `json:"pass_rate" doc:"Passes among passes and fails"`
+	Interval  *[2]float64        `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
+	PassK     *float64           `json:"pass_k" doc:"Share of cases whose every trial passed"`
+	Compared  *ComparisonOutput  `json:"baseline_result"`
+	Error     *string            `json:"error" doc:"Why the run failed"`
+	CreatedAt httpapi.Time       `json:"created_at"`
+	StartedAt *httpapi.Time      `json:"started_at"`
+	EndedAt   *httpapi.Time      `json:"finished_at"`
+}
+
+// SubjectOutput is the tested skill on the wire: as it was asked for, and what
+// was found.
+type SubjectOutput struct {
+	SubjectInput
+	Name        string `json:"name"`
+	ContentHash string `json:"content_hash"`
+	Label       string `json:"label,omitempty" doc:"The version that was found"`
+}
+
+func NewSubjectOutput(p PinnedSkill) SubjectOutput {
+	return SubjectOutput{SubjectInput: SubjectInput(p.SkillRef), Name: p.Name, ContentHash: p.ContentHash, Label: p.Label}
+}
+
+// TotalsOutput counts cases by verdict.
+type TotalsOutput struct {
+	Cases   int `json:"cases"`
+	Passed  int `json:"passed"`
+	Failed  int `json:"failed"`
+	Errors  int `json:"errors"`
+	Skipped int `json:"skipped"`
+}
+
+// ComparisonOutput is how the baseline did, on the cases that both decided.
+type ComparisonOutput struct {
+	PassRate float64 `json:"pass_rate"`
+	Delta    float64 `json:"delta"`
+	Gain     float64 `json:"normalized_gain"`
+}
+
+func newRunOutput(r Run) RunOutput {
+	m := r.Summary
+	out := RunOutput{
+		ID: r.ID, SuiteID: r.SuiteID, Status: r.Status, Trials: r.Trials, Baseline: r.Baseline, Seed: r.Seed, Judge: r.Judge,
+		Subject:  NewSubjectOutput(r.Subject),
+		Progress: Progress{r.Done, r.Total},
+		Totals:   TotalsOutput{Cases: r.caseCount, Passed: m.Passed, Failed: m.Failed, Errors: m.Errors, Skipped: m.Skipped},
+		Errors:   m.TrialErrors, Reliable: m.Reliable(),
+		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
+		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
+	}
+	if m.Baseline != nil {
+		compared := ComparisonOutput(*m.Baseline)
+		out.Compared = &compared
+	}
+	return out
+}
+
+// CaseOutput is a case of a run on the wire.
+type CaseOutput struct {
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Kind     suites.CaseKind `json:"case_kind"`
+	Verdict  *Verdict        `json:"verdict" enum:"pass,fail,error,skipped" doc:"Null until there is one"`
+	Score    *float64        `json:"score" doc:"The mean of its trials"`
+	Baseline *Verdict        `json:"baseline_verdict" enum:"pass,fail,error,skipped"`
+	Trials   []TrialOutput   `json:"trials" nullable:"false"`
+}
+
+// TrialOutput is a trial on the wire.
+type TrialOutput struct {
+	N          int      `json:"n"`
+	Variant    Arm      `json:"variant" enum:"skill,no_skill,previous"`
+	Verdict    Verdict  `json:"verdict" enum:"pass,fail,error,skipped"`
+	Score      *float64 `json:"score"`
+	Evidence   Evidence `json:"evidence" doc:"Why; summary says it in a sentence"`
+	OutputTail string   `json:"output_tail"`
+	DurationMS int64    `json:"duration_ms"`
+	Error      *string  `json:"error" doc:"Why there is no verdict"`
+}
+
+// ReportOutput is a run with its cases on the wire.
+type ReportOutput struct {
+	RunOutput
+	Cases []CaseOutput `json:"cases" nullable:"false"`
+}
+
+type oneRunOutput struct {
+	Run ReportOutput `json:"run"`
+}
+
+// What is shown of outputs where many are: of each, and of all together.
+const (
+	shownTail  = 4 << 10
+	shownTails = 8 << 20
+)
+
+func newReportOutput(r Report) ReportOutput {
+	out := ReportOutput{RunOutput: newRunOutput(r.Run), Cases: make([]CaseOutput, len(r.Cases))}
+	limit := maxTail
+	if len(r.Cases) != 1 {
+		limit = min(shownTail, shownTails/max(1, r.Total))
+	}
+	for i, c := range r.Cases {
+		got := r.Results[i]
+		out.Cases[i] = CaseOutput{
+			ID: c.ID, Name: c.Name, Kind: c.Kind, Verdict: got.Verdict, Score: got.Score, Baseline: got.Baseline,
+			Trials: make([]TrialOutput, len(got.Trials)),
+		}
+		for k, t := range got.Trials {
+			out.Cases[i].Trials[k] = TrialOutput{
+				N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
+				OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
+			}
+		}
+	}
+	return out
+}
+
+func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutput, error) {
+	b := in.Body
+	sourceID, err := suites.ParseSourceID(b.Subject.SourceID)
+	if err != nil {
+		return oneRunOutput{}, fault.Invalid("subject.source_id", "subject.source_id must be the id of a cloud source")
+	}
+	b.Subject.SourceID = sourceID
+	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline})
+	if err != nil {
+		return oneRunOutput{}, err
+	}
+	report, err := s.Report(ctx, r.OrgID, r.ID, "")
+	return oneRunOutput{newReportOutput(report)}, err
+}
+
+type listRunsInput struct {
+	ID string `path:"id" doc:"Id of the suite"`
+	httpapi.Page
+}
+
+type listRunsOutput struct {
+	Runs       []RunOutput        `json:"runs" nullable:"false" doc:"Without their cases"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) handleList(ctx context.Context, in listRunsInput) (listRunsOutput, error) {
+	runs, total, err := s.List(ctx, access.From(ctx).OrgID, in.ID, in.PerPage, in.Offset())
+	out := listRunsOutput{Runs: make([]RunOutput, len(runs)), Pagination: in.Of(total)}
+	for i, r := range runs {
+		out.Runs[i] = newRunOutput(r)
+	}
+	return out, err
+}
+
+// RunPath names a run in a path.
+type RunPath struct {
+	ID string `path:"id" doc:"Id of the run"`
+}
+
+type getRunInput struct {
+	RunPath
+	CaseID string `query:"case_id" doc:"Only this case, with up to 64 KiB of each output"`
+}
+
+func (s *Service) handleGet(ctx context.Context, in getRunInput) (oneRunOutput, error) {
+	report, err := s.Report(ctx, access.From(ctx).OrgID, in.ID, in.CaseID)
+	if err != nil {
+		return oneRunOutput{}, err
+	}
+	return oneRunOutput{newReportOutput(report)}, nil
+}
+
+func (s *Service) handleCancel(ctx context.Context, in RunPath) (oneRunOutput, error) {
+	r, err := s.Cancel(ctx, access.From(ctx).OrgID, in.ID)
+	if err != nil {
+		return oneRunOutput{}, err
+	}
+	report, err := s.Report(ctx, r.OrgID, r.ID, "")
+	return oneRunOutput{newReportOutput(report)}, err
+}
+
+type runEventsInput struct {
+	RunPath
+	LastEventID string `header:"Last-Event-ID" doc:"Only events after this one"`
+}
+
+func (s *Service) handleEvents(ctx context.Context, in runEventsInput) (httpapi.Stream, error) {
+	return s.Events(ctx, access.From(ctx).OrgID, in.ID, in.LastEventID)
+}

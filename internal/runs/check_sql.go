@@ -1,0 +1,29 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Check says whether runs come to their end and count what they did.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "evals", []exam.Rule{
+		{
+			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(id), '') FROM eval_runs
+				WHERE status IN ('queued', 'running') AND created_at < $1`,
+			Args:  []any{store.Micros(store.Now().Add(-24 * time.Hour))},
+			Wrong: "runs that have not ended in a day", Do: "cancel them, and look at the jobs of kind evals.execute", Mild: true,
+		},
+		{
+			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(r.id), '') FROM eval_runs r
+				WHERE r.last_event <> (SELECT COUNT(*) FROM eval_run_events e WHERE e.run_id = r.id)
+					OR r.done < (SELECT COUNT(*) FROM eval_run_trials t WHERE t.run_id = r.id)`,
+			Wrong: "runs whose counts are not those of their trials and events", Do: "run the suite again",
+		},
+	})
+}

@@ -1,0 +1,263 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const (
+	defaultConcurrency = 8 // concurrent trials that wait for a judge
+	flushEvery         = 100 * time.Millisecond
+	flushSize          = 500
+	// FlushTimeout bounds how long writing results may take after the worker
+	// was stopped: they are written nevertheless, since they were paid for.
+	FlushTimeout = 10 * time.Second
+)
+
+// errTurn means that the turn of the job ended with trials left.
+var errTurn = errors.New("the turn is over")
+
+// execute makes the missing trials of a run. It is idempotent: called twice for
+// a run, even at the same time, it counts each trial once.
+func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) {
+	defer fault.Wrap(&err, "run %s", runID)
+	r, err := runWithCases(ctx, s.DB, orgID, runID)
+	if fault.Is(err, fault.NotFound) || err == nil && r.Status.Over() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if r, err = s.begin(ctx, r); err != nil {
+		return err
+	}
+	x, err := s.prepare(ctx, r)
+	if err != nil {
+		return s.retryOrFail(ctx, r, err)
+	}
+	defer x.close()
+	err = WhileRunning(ctx, x.running, x.work)
+	switch {
+	case errors.Is(err, ErrOver):
+		return nil
+	case errors.Is(err, errTurn):
+		return jobs.Snooze(0)
+	case err != nil:
+		return s.retryOrFail(ctx, r, err)
+	}
+	return s.complete(ctx, r)
+}
+
+// begin makes a queued run a running one.
+func (s *Service) begin(ctx context.Context, r Run) (Run, error) {
+	at := store.Now()
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+		started, err := markRunStarted(ctx, tx, r.ID, at)
+		if err != nil || !started {
+			return err
+		}
+		head := r
+		head.Status = Running
+		return insertEvents(ctx, tx, r.ID, []Event{statusEvent(head)})
+	})
+	r.Status = Running
+	return r, err
+}
+
+// complete ends a run all of whose trials are made.
+func (s *Service) complete(ctx context.Context, r Run) error {
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		head, err := runByID(ctx, tx, r.OrgID, r.ID, tx.Dialect().ForUpdate())
+		if err != nil || head.Status != Running {
+			return err
+		}
+		if head.Done < head.Total {
+			return fmt.Errorf("%d of %d trials are missing", head.Total-head.Done, head.Total)
+		}
+		_, err = s.finish(ctx, tx, head, Succeeded, "")
+		return err
+	})
+}
+
+// retryOrFail returns the error, so that the queue retries the job, unless the
+// error is permanent or this was the last attempt: then the run fails.
+func (s *Service) retryOrFail(ctx context.Context, r Run, cause error) error {
+	message, permanent := PermanentError(cause)
+	if attempt, last := jobs.Attempt(ctx); !permanent && (ctx.Err() != nil || attempt < last) {
+		return cause
+	}
+	if !judge.MustStop(cause) {
+		s.Log.ErrorContext(ctx, "eval run failed", "run", r.ID, "err", cause)
+	}
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		head, err := runByID(ctx, tx, r.OrgID, r.ID, tx.Dialect().ForUpdate())
+		if err != nil || head.Status.Over() {
+			return err
+		}
+		_, err = s.finish(ctx, tx, head, Failed, cmp.Or(message, InternalError))
+		return err
+	})
+}
+
+// running reports whether the run is still running. When the time slice is
+// used up and a run of another organisation waits for a worker, it ends the
+// turn early.
+func (x *execution) running(ctx context.Context) (bool, error) {
+	if time.Now().After(x.sliceEnds) {
+		if others, err := x.s.Jobs.OthersWait(ctx, x.run.OrgID); err == nil && others {
+			x.yield.Store(true)
+		}
+	}
+	status, err := runStatus(ctx, x.s.DB, x.run.OrgID, x.run.ID)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return status == Running, err
+}
+
+// work makes all missing trials and stores them. The error is errTurn if the
+// turn ended before.
+func (x *execution) work(ctx context.Context, stop context.CancelCauseFunc) error {
+	trials := make(chan Trial, flushSize)
+	var recording sync.WaitGroup
+	var recordErr error
+	recording.Go(func() {
+		if recordErr = x.record(ctx, trials); recordErr != nil {
+			stop(recordErr)
+		}
+	})
+	rest := x.runTrials(ctx, x.missing(), trials, stop)
+	close(trials)
+	recording.Wait()
+	if recordErr != nil {
+		return recordErr
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if rest {
+		return errTurn
+	}
+	return nil
+}
+
+// runTrials makes trials with two pools of goroutines: one for those that wait
+// for a judge, and one as wide as the machine for those that keep it busy. It
+// reports whether trials are left because the turn ended.
+func (x *execution) runTrials(
+	ctx context.Context, keys []TrialKey, trials chan<- Trial, stop context.CancelCauseFunc,
+) (rest bool) {
+	var judged, local []TrialKey
+	for _, key := range keys {
+		if isJudged(x.cases[key.Case]) {
+			judged = append(judged, key)
+		} else {
+			local = append(local, key)
+		}
+	}
+	turnEnds := time.Now().Add(maxTurn)
+	var wg sync.WaitGroup
+	pool := func(keys []TrialKey, size int) *atomic.Int64 {
+		var next atomic.Int64
+		for range min(size, len(keys)) {
+			wg.Go(func() {
+				for ctx.Err() == nil && time.Now().Before(turnEnds) && !x.yield.Load() {
+					i := int(next.Add(1)) - 1
+					if i >= len(keys) {
+						return
+					}
+					x.runTrial(ctx, keys[i], trials, stop)
+				}
+			})
+		}
+		return &next
+	}
+	nextJudged, nextLocal := pool(judged, x.s.JudgeConcurrency()), pool(local, runtime.NumCPU())
+	wg.Wait()
+	return int(nextJudged.Load()) < len(judged) || int(nextLocal.Load()) < len(local)
+}
+
+// JudgeConcurrency is how many trials of a run wait for the judge at once.
+func (s *Service) JudgeConcurrency() int { return cmp.Or(s.Concurrency, defaultConcurrency) }
+
+// runTrial makes a trial and sends it. One that is interrupted by the end of
+// the work is dropped: the next job makes it again.
+func (x *execution) runTrial(ctx context.Context, key TrialKey, trials chan<- Trial, stop context.CancelCauseFunc) {
+	t, err := x.try(ctx, key)
+	switch {
+	case err == nil:
+		trials <- t
+	case ctx.Err() != nil:
+	case judge.MustStop(err):
+		stop(err)
+	default:
+		trials <- x.errorTrial(ctx, t, err)
+	}
+}
+
+// record stores trials in batches.
+func (x *execution) record(ctx context.Context, trials <-chan Trial) error {
+	timer := time.NewTimer(flushEvery)
+	defer timer.Stop()
+	var batch []Trial
+	for {
+		select {
+		case t, more := <-trials:
+			if !more {
+				return x.flush(ctx, batch)
+			}
+			if batch = append(batch, t); len(batch) < flushSize {
+				continue
+			}
+		case <-timer.C:
+			timer.Reset(flushEvery)
+		}
+		if err := x.flush(ctx, batch); err != nil {
+			for range trials {
+				continue // drain the channel, or its senders would block forever
+			}
+			return err
+		}
+		batch = batch[:0]
+	}
+}
+
+// flush stores trials, the progress and the events that follow from them. The
+// error is ErrOver if the run has ended meanwhile: then they do not count.
+func (x *execution) flush(ctx context.Context, batch []Trial) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
+	defer cancel()
+	finished, progressDue := x.events.add(batch)
+	return x.s.DB.InTx(ctx, func(tx *store.Tx) error {
+		running, err := lockRun(ctx, tx, x.run.ID)
+		if err != nil {
+			return err
+		}
+		if !running {
+			return ErrOver
+		}
+		n, err := insertTrials(ctx, tx, x.run.ID, batch)
+		if err != nil {
+			return err
+		}
+		done, err := addDone(ctx, tx, x.run.ID, n)
+		if err != nil {
+			return err
+		}
+		return insertEvents(ctx, tx, x.run.ID, x.events.of(finished, Progress{done, x.run.Total}, progressDue))
+	})
+}

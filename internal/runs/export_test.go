@@ -1,0 +1,26 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// Execute works on a run as a worker does.
+func (s *Service) Execute(ctx context.Context, orgID, runID string) error {
+	return s.execute(ctx, orgID, runID)
+}
+
+// Summarize sums up the trials of cases as the end of a run does.
+func Summarize(cases []suites.Case, trials []Trial) ([]CaseResult, Summary) {
+	all := resultsOf(cases, trials)
+	skipUndecided(all)
+	return all, summarize(all)
+}
+
+// NewestRunsOf reads the newest runs of suites.
+var NewestRunsOf = newestRuns
+
+// SetSlice sets for how long a run works while another organisation's waits.
+func (s *Service) SetSlice(d time.Duration) { s.slice = d }

@@ -1,0 +1,198 @@
+package runs_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// listener remembers what the sources were told.
+type listener struct {
+	mu   sync.Mutex
+	told []string
+}
+
+// Suggest implements runs.Suggester.
+func (l *listener) Suggest(_ context.Context, _ *store.Tx, _, sourceID string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, sourceID)
+	return nil
+}
+
+// TestFailures lets a case fail, and one that had passed.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var mu sync.Mutex
+		choice := "pdf"
+		model := judgetest.Model{
+			Route:  func(string, []string) string { mu.Lock(); defer mu.Unlock(); return choice },
+			Answer: func(string, string) string { return "nothing" },
+		}
+		server := judgetest.New(t, model.Respond)
+		l := &listener{}
+		w := newWorld(t, db, scripted(server), func(w *runstest.World) { w.Runs.Suggester = l })
+		w.Work()
+		c := w.org("acme")
+		triggers := c.Create(judged(with(trigger("good"), "id", "a"), with(avoid("bad"), "id", "b")))
+		prompts := c.Create(deterministic(
+			with(object{"prompt": "say it", "expected": "it", "case_kind": "exact_match"}, "id", "p"), exact("a", "b")))
+		ownedID := c.Source()
+		source := object{"source_id": "src_" + ownedID}
+		first := c.finished(triggers, "subject", source, "trials", 3)
+		if first["subject"].(object)["source_id"] != ownedID {
+			t.Errorf("subject is %v", first["subject"])
+		}
+		mu.Lock()
+		choice = "weather"
+		mu.Unlock()
+		second := c.finished(triggers, "subject", source, "trials", 3)
+		third := c.finished(prompts, "subject", source)
+		c.finished(triggers) // of an entry: it says nothing about the source
+		c.Post(runsPath+c.start(triggers, "subject", source)["id"].(string)+"/cancel", nil)
+		got, err := w.Runs.Failures(t.Context(), db, c.Org.ID, ownedID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []runs.Failure{
+			{SuiteID: prompts["id"].(string), RunID: third["id"].(string), CaseID: "p", Query: "say it", ShouldTrigger: true, Failed: 1, Runs: 1},
+			{SuiteID: triggers["id"].(string), RunID: second["id"].(string), CaseID: "a", Query: "good", ShouldTrigger: true, Failed: 1, Runs: 2, Regression: true},
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(runs.Failure{}, "LastAt")); diff != "" {
+			t.Errorf("failures (-want +got):\n%s", diff)
+		}
+		for _, f := range got {
+			if time.Since(f.LastAt).Abs() > time.Minute {
+				t.Errorf("last at %v", f.LastAt)
+			}
+		}
+		other, err := w.Runs.Failures(t.Context(), db, w.org("other").Org.ID, ownedID)
+		if err != nil || len(other) != 0 {
+			t.Errorf("another organisation gets %v, %v", other, err)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if diff := cmp.Diff([]string{ownedID, ownedID, ownedID}, l.told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestSubjectGone fails the run of a skill that is not there any more.
+func TestSubjectGone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme")
+		run := c.start(c.Create(deterministic(exact("a", "a"))))
+		id := run["id"].(string)
+		if _, err := db.Exec(t.Context(), `UPDATE eval_runs SET subject = REPLACE(subject, $1, 'another')`, c.contentHash()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Runs.Execute(t.Context(), c.Org.ID, id); err != nil {
+			t.Fatal(err)
+		}
+		run = c.Get(runsPath + id).Want(http.StatusOK).Field("run")
+		if run["status"] != "failed" || run["error"] != "subject_gone: the content of pdf is not the one that the run was made for" {
+			t.Errorf("got %v", without(run, "cases"))
+		}
+	})
+}
+
+func TestSummary(t *testing.T) {
+	trial := func(c int, v runs.Arm, verdicts ...runs.Verdict) (all []runs.Trial) {
+		for i, verdict := range verdicts {
+			t := runs.Trial{TrialKey: runs.TrialKey{Case: c, Arm: v, N: i + 1}, Verdict: verdict}
+			if verdict == runs.Pass || verdict == runs.Fail {
+				score := 0.0
+				if verdict == runs.Pass {
+					score = 1
+				}
+				t.Score = &score
+			}
+			all = append(all, t)
+		}
+		return all
+	}
+	const p, f, e, s = runs.Pass, runs.Fail, runs.Error, runs.Skipped
+	for _, c := range []struct {
+		name     string
+		negative bool
+		skill    []runs.Verdict
+		want     runs.Verdict
+	}{
+		{"all pass", false, []runs.Verdict{p, p, p}, p},
+		{"half is enough", false, []runs.Verdict{p, f}, p},
+		{"half is not enough for a negative", true, []runs.Verdict{p, f}, f},
+		{"most", true, []runs.Verdict{p, p, f}, p},
+		{"less than half", false, []runs.Verdict{p, f, f}, f},
+		{"errors do not count", false, []runs.Verdict{e, e, p}, p},
+		{"only errors", false, []runs.Verdict{e, e}, e},
+		{"only skipped", false, []runs.Verdict{s}, s},
+		{"never made", false, nil, s},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			one := suites.Case{Expectation: suites.ShouldTrigger}
+			if c.negative {
+				one.Expectation = suites.ShouldNotTrigger
+			}
+			got, _ := runs.Summarize([]suites.Case{one}, trial(0, runs.WithSkill, c.skill...))
+			if *got[0].Verdict != c.want {
+				t.Errorf("got %s, want %s", *got[0].Verdict, c.want)
+			}
+		})
+	}
+	t.Run("same cases only", func(t *testing.T) {
+		var trials []runs.Trial
+		for i, pair := range [][2]runs.Verdict{{p, f}, {p, p}, {f, e}, {e, p}, {f, f}} {
+			trials = append(trials, trial(i, runs.WithSkill, pair[0])...)
+			trials = append(trials, trial(i, runs.WithoutSkill, pair[1])...)
+		}
+		_, sum := runs.Summarize(make([]suites.Case, 5), trials)
+		want := runs.Summary{
+			Passed: 2, Failed: 2, Errors: 1, PassRate: ptr(0.5), PassK: ptr(0.5), Interval: sum.Interval,
+			Baseline: &runs.Comparison{PassRate: 1.0 / 3, Delta: 1.0 / 3, Gain: 0.5}, Tried: 10, TrialErrors: 2,
+		}
+		if diff := cmp.Diff(want, sum, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			t.Errorf("summary (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("errors that mask the rate", func(t *testing.T) {
+		for _, c := range []struct {
+			verdicts []runs.Verdict
+			reliable bool
+		}{
+			{nil, true},
+			{[]runs.Verdict{p, p, p, p, e}, true}, // a fifth
+			{[]runs.Verdict{p, p, p, e}, false},
+			{[]runs.Verdict{p, p, p, s, s, e}, false}, // what was skipped was not tried
+			{[]runs.Verdict{p, e, e, e}, false},       // the case passes all the same
+		} {
+			if _, sum := runs.Summarize(make([]suites.Case, 1), trial(0, runs.WithSkill, c.verdicts...)); sum.Reliable() != c.reliable {
+				t.Errorf("%v: reliable %t, want %t", c.verdicts, sum.Reliable(), c.reliable)
+			}
+		}
+	})
+	t.Run("pass^k", func(t *testing.T) {
+		trials := append(trial(0, runs.WithSkill, p, p, p), trial(1, runs.WithSkill, p, p, f)...)
+		trials = append(trials, trial(2, runs.WithSkill, p, e, p)...)
+		if _, sum := runs.Summarize(make([]suites.Case, 3), trials); *sum.PassRate != 1 || *sum.PassK != 2.0/3 {
+			t.Errorf("pass rate %v, pass^k %v", *sum.PassRate, *sum.PassK)
+		}
+	})
+}
+
+func ptr[T any](v T) *T { return &v }

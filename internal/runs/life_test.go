@@ -1,0 +1,318 @@
+package runs_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		model := judgetest.Model{Route: router}
+		server := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
+			if r.User == "never" {
+				return judgetest.Hang()
+			}
+			return model.Respond(r)
+		})
+		w := newWorld(t, db, scripted(server))
+		c := w.org("acme")
+		suite := c.Create(judged(trigger("the pdf"), trigger("never"), avoid("rain")))
+		cancel := func(run object) answer { return c.Post(runsPath+run["id"].(string)+"/cancel", nil) }
+
+		queued := c.start(suite)
+		got := cancel(queued).Want(http.StatusOK).Field("run")
+		if diff := cmp.Diff([]any{"skipped", "skipped", "skipped"}, verdicts(t, got)); got["status"] != "cancelled" || diff != "" {
+			t.Errorf("a queued run becomes %v", got)
+		}
+		again := cancel(queued).Want(http.StatusOK).Field("run")
+		if diff := cmp.Diff(got, again); diff != "" {
+			t.Errorf("cancelled again (-first +second):\n%s", diff)
+		}
+
+		w.Work()
+		run := c.start(suite)
+		eventually(t, "two of three cases", func() bool {
+			run = c.Get(runsPath + run["id"].(string)).Want(http.StatusOK).Field("run")
+			return run["progress"].(object)["done"] == 2.0
+		})
+		got = cancel(run).Want(http.StatusOK).Field("run")
+		if diff := cmp.Diff([]any{"pass", "skipped", "pass"}, verdicts(t, got)); got["status"] != "cancelled" || diff != "" {
+			t.Errorf("a running run becomes %v", got)
+		}
+		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 2, "failed": 0, "errors": 0, "skipped": 1}), got["totals"]); diff != "" {
+			t.Errorf("totals (-want +got):\n%s", diff)
+		}
+		start := time.Now()
+		eventually(t, "the worker to notice", func() bool { return w.running() == 0 })
+		if took := time.Since(start); took > 5*time.Second { // a second, and a busy machine
+			t.Errorf("the worker noticed after %v", took)
+		}
+		over := c.finished(c.Create(judged(trigger("the pdf"))))
+		cancel(over).WantError(http.StatusConflict, "already over")
+	})
+}
+
+// running is how many jobs are under way.
+func (w *world) running() (n int) {
+	w.T.Helper()
+	counts, err := w.Queue.Counts(w.T.Context())
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	for _, c := range counts {
+		if c.Kind == "evals.execute" {
+			n += c.Waiting + c.Running + c.Retrying
+		}
+	}
+	return n
+}
+
+// TestResume stops workers at random moments: what is finished is kept, what
+// is not is made once.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var left atomic.Int64 // requests until the worker is stopped
+		var stop atomic.Value // of context.CancelFunc
+		model := judgetest.Model{Route: router}
+		server := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
+			if left.Add(-1) == 0 {
+				stop.Load().(context.CancelFunc)()
+			}
+			return model.Respond(r)
+		})
+		w := newWorld(t, db, scripted(server))
+		c := w.org("acme")
+		var cases []object
+		for i := range 20 {
+			cases = append(cases, trigger(fmt.Sprintf("%d pdf", i)), avoid(fmt.Sprintf("%d pdf", i)), trigger(fmt.Sprintf("%d rain", i)))
+		}
+		run := c.start(c.Create(judged(cases...)), "trials", 2)
+		id, stops := run["id"].(string), 0
+		for {
+			ctx, cancel := context.WithCancel(t.Context())
+			left.Store(1 + rand.Int64N(40))
+			stop.Store(cancel)
+			err := w.Another(scripted(server)).Runs.Execute(ctx, c.Org.ID, id)
+			cancel()
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if stops++; stops > 200 {
+				t.Fatal("the run does not get on")
+			}
+			if got := c.Get(runsPath + id).Want(http.StatusOK).Field("run"); got["status"] != "running" || got["error"] != nil {
+				t.Fatalf("a stopped worker leaves %v", without(got, "cases"))
+			}
+		}
+		if stops == 0 {
+			t.Error("no worker was stopped")
+		}
+		run = c.Get(runsPath + id).Want(http.StatusOK).Field("run")
+		w.wantComplete(t, run, 60, 120)
+		if diff := cmp.Diff(plain(t, object{"cases": 60, "passed": 20, "failed": 40, "errors": 0, "skipped": 0}), run["totals"]); diff != "" {
+			t.Errorf("totals (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// wantComplete wants every trial of a run exactly once, and told once.
+func (w *world) wantComplete(t *testing.T, run object, cases, trials int) {
+	t.Helper()
+	id := run["id"].(string)
+	if diff := cmp.Diff(plain(t, object{"done": trials, "total": trials}), run["progress"]); run["status"] != "succeeded" || diff != "" {
+		t.Errorf("%v, progress (-want +got):\n%s", run["status"], diff)
+	}
+	if n := w.Count("eval_run_trials WHERE run_id = $1", id); n != trials {
+		t.Errorf("%d trials are kept, want %d", n, trials)
+	}
+	if n := w.Count("eval_run_cases WHERE run_id = $1", id); n != cases {
+		t.Errorf("%d cases are kept, want %d", n, cases)
+	}
+	if n := w.Count("eval_run_events WHERE run_id = $1 AND name = 'status'", id); n != 2 {
+		t.Errorf("%d events of status, want 2", n)
+	}
+	for _, c := range list(t, run, "cases") {
+		seen := map[string]bool{}
+		for _, trial := range list(t, c, "trials") {
+			seen[fmt.Sprint(trial["variant"], trial["n"])] = true
+		}
+		if len(seen) != trials/cases {
+			t.Errorf("case %v has the trials %v", c["id"], seen)
+		}
+	}
+}
+
+// TestTwoWorkers lets two processes work on one run at once.
+func TestTwoWorkers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		server := judgetest.New(t, judgetest.Model{Route: router}.Respond)
+		server.Latency = 5 * time.Millisecond
+		w := newWorld(t, db, scripted(server))
+		c := w.org("acme")
+		var cases []object
+		for i := range 50 {
+			cases = append(cases, trigger(fmt.Sprintf("%d pdf", i)))
+		}
+		id := c.start(c.Create(judged(cases...)), "trials", 3)["id"].(string)
+		var wg sync.WaitGroup
+		for range 2 {
+			s := w.Another(scripted(server))
+			wg.Go(func() {
+				if err := s.Runs.Execute(t.Context(), c.Org.ID, id); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		w.wantComplete(t, c.Get(runsPath+id).Want(http.StatusOK).Field("run"), 50, 150)
+	})
+}
+
+// TestManyTrials is a run that is over in a few batches.
+func TestManyTrials(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		w.Work()
+		c := w.org("acme")
+		var cases []object
+		for i := range 100 {
+			cases = append(cases, exact(strconv.Itoa(i), strconv.Itoa(i-i%2)))
+		}
+		run := c.finished(c.Create(deterministic(cases...)), "trials", 30)
+		w.wantComplete(t, run, 100, 3000)
+		if run["pass_rate"] != 0.5 || run["pass_k"] != 0.5 {
+			t.Errorf("got %v", without(run, "cases"))
+		}
+	})
+}
+
+// frame is one server-sent event.
+type frame struct {
+	ID         int64
+	Name, Data string
+}
+
+// events follows a run from an event on, until the server ends the stream or
+// stop says so.
+func (c *client) events(id, after string, stop func(frame) bool) (all []frame) {
+	c.T.Helper()
+	req, err := http.NewRequestWithContext(c.T.Context(), http.MethodGet, c.w.Server.URL+runsPath+id+"/events", nil)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Key)
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	resp, err := c.w.Server.Client().Do(req)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		c.T.Fatalf("events: %s, %s", resp.Status, resp.Header.Get("Content-Type"))
+	}
+	var f frame
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			f.ID, _ = strconv.ParseInt(value, 10, 64)
+		case "event":
+			f.Name = value
+		case "data":
+			f.Data = value
+			all = append(all, f)
+			if stop != nil && stop(f) {
+				return all
+			}
+		}
+	}
+	return all
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		release := make(chan struct{})
+		model := judgetest.Model{Route: router}
+		server := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
+			if r.User == "wait" {
+				<-release
+			}
+			return model.Respond(r)
+		})
+		w := newWorld(t, db, scripted(server))
+		w.Work()
+		c := w.org("acme")
+		run := c.start(c.Create(judged(with(trigger("the pdf"), "id", "one"), with(trigger("wait"), "id", "two"))))
+		id := run["id"].(string)
+		first := c.events(id, "", func(f frame) bool { return f.Name == "case" })
+		if diff := cmp.Diff([]string{"status", "case"}, []string{first[0].Name, first[len(first)-1].Name}); diff != "" {
+			t.Errorf("first events (-want +got):\n%s", diff)
+		}
+		if data := first[len(first)-1].Data; !strings.Contains(data, `"id":"one"`) || !strings.Contains(data, `"verdict":"pass"`) {
+			t.Errorf("case: %s", data)
+		}
+		seen := first[len(first)-1].ID
+		close(release)
+		rest := c.events(id, strconv.FormatInt(seen, 10), nil)
+		for i, f := range append(first, rest...) {
+			if f.ID != int64(i+1) {
+				t.Fatalf("event %d has the id %d", i+1, f.ID)
+			}
+		}
+		last := rest[len(rest)-1]
+		if last.Name != "status" || !strings.Contains(last.Data, `"status":"succeeded"`) || !strings.Contains(last.Data, `"pass_rate":0.5`) {
+			t.Errorf("last event: %v", last)
+		}
+		if all := c.events(id, "", nil); len(all) != len(first)+len(rest) {
+			t.Errorf("%d events in all, %d and %d in parts", len(all), len(first), len(rest))
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.Server.URL+runsPath+id+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Last-Event-ID", strconv.FormatInt(last.ID, 10))
+		c.Send(req).Want(http.StatusNoContent)
+		req.Header.Set("Last-Event-ID", "x")
+		c.Send(req).WantInvalid("id of an event", "Last-Event-ID")
+	})
+}
+
+// TestClosing ends streams when the service stops.
+func TestClosing(t *testing.T) {
+	t.Parallel()
+	closing := make(chan struct{})
+	w := newWorld(t, storetest.Open(t, "sqlite"), func(w *runstest.World) { w.Runs.Closing = closing })
+	c := w.org("acme")
+	run := c.start(c.Create(deterministic(exact("a", "a")))) // nobody works on it
+	time.AfterFunc(10*time.Millisecond, func() { close(closing) })
+	if all := c.events(run["id"].(string), "", nil); len(all) != 0 {
+		t.Errorf("got %v", all)
+	}
+}

@@ -1,0 +1,186 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/suites/verify"
+)
+
+// An execution is a run while a worker makes its trials.
+type execution struct {
+	s         *Service
+	run       Run
+	cases     []suites.Case
+	checks    []func() (verify.Check, error) // of deterministic cases, compiled at first use
+	skills    map[Arm]*loadedSkill
+	made      map[TrialKey]bool // by this worker or an earlier one
+	events    *eventLog
+	tailLimit int
+	dir       string // for skills and what commands write; "" if no command is run
+	sliceEnds time.Time
+	yield     atomic.Bool // end the turn: another organisation's run waits for the worker
+}
+
+// A loadedSkill is the skill of one arm. That of WithoutSkill is zero.
+type loadedSkill struct {
+	judge.Skill
+	content *skillpkg.Package // nil if no case needs it
+	text    string            // of SKILL.md
+	dir     string            // of its unpacked files; "" if no command is run
+}
+
+// prepare reads what the trials of a run need. The error is a NotFound if the
+// skill does not exist any more.
+func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) {
+	x = &execution{s: s, run: r, skills: map[Arm]*loadedSkill{}, made: map[TrialKey]bool{}, tailLimit: r.tailLimit()}
+	if x.cases, err = r.cases(); err != nil {
+		return nil, err
+	}
+	x.checks = make([]func() (verify.Check, error), len(x.cases))
+	for i, c := range x.cases {
+		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return compileCheck(c) })
+	}
+	made, err := verdictsOfRun(ctx, s.DB, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range made {
+		x.made[t.TrialKey] = true
+	}
+	x.events = newEventLog(r, x.cases, made)
+	if err := x.loadSkills(ctx); err != nil {
+		x.close()
+		return nil, err
+	}
+	x.sliceEnds = time.Now().Add(cmp.Or(s.slice, defaultSlice))
+	return x, nil
+}
+
+// close releases the skills' content and removes the execution's folder.
+func (x *execution) close() {
+	for _, skill := range x.skills {
+		if skill.content != nil {
+			_ = skill.content.Close() // it was only read
+		}
+	}
+	if x.dir == "" {
+		return
+	}
+	if err := sandbox.Remove(x.dir); err != nil {
+		x.s.Log.Warn("a run's folder is left over", "run", x.run.ID, "err", err)
+	}
+}
+
+// missing returns the keys of the trials to make, case by case.
+func (x *execution) missing() []TrialKey {
+	var keys []TrialKey
+	for i := range x.cases {
+		for _, arm := range x.run.Baseline.arms() {
+			for n := range x.run.Trials {
+				if key := (TrialKey{Case: i, Arm: arm, N: n + 1}); !x.made[key] {
+					keys = append(keys, key)
+				}
+			}
+		}
+	}
+	return keys
+}
+
+// compileCheck compiles the check of a deterministic case.
+func compileCheck(c suites.Case) (verify.Check, error) {
+	switch c.Kind {
+	case suites.ExactMatch:
+		by := make([]verify.Normalization, len(c.Normalize))
+		for i, n := range c.Normalize {
+			by[i] = verify.Normalization(n)
+		}
+		return verify.Exact(c.Expected, by)
+	case suites.JSONSchema:
+		return verify.Schema(c.Schema)
+	case suites.BooleanAssertion:
+		return verify.Assertion(c.Assertion)
+	case suites.TriggerQuery, suites.LLMRubric, suites.TaskPackage:
+	}
+	return nil, fmt.Errorf("a case of kind %s has no check", c.Kind)
+}
+
+// loadSkills reads the skills of all arms, and their content if a case needs
+// it.
+func (x *execution) loadSkills(ctx context.Context) error {
+	content, commands := false, false
+	for _, c := range x.cases {
+		commands = commands || len(c.Subject.Command) > 0
+		content = content || commands || c.Subject.Prompt != nil || c.Kind == suites.TaskPackage
+	}
+	if commands {
+		if err := x.makeDir(); err != nil {
+			return err
+		}
+	}
+	x.skills[WithoutSkill] = &loadedSkill{}
+	pinned := map[Arm]*PinnedSkill{WithSkill: &x.run.Subject, WithPrevious: x.run.Previous}
+	for _, arm := range x.run.Baseline.arms() {
+		if arm == WithoutSkill {
+			continue
+		}
+		skill, err := x.s.FindPinned(ctx, x.run.OrgID, *pinned[arm])
+		if err != nil {
+			return err
+		}
+		loaded := &loadedSkill{Skill: judge.Skill{Name: skill.Name, Description: skill.Description}}
+		x.skills[arm] = loaded
+		if !content {
+			continue
+		}
+		if loaded.content, loaded.text, err = skill.open(ctx); err != nil {
+			return err
+		}
+		if commands {
+			if err := loaded.unpack(ctx, filepath.Join(x.dir, string(arm))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// makeDir creates the execution's folder. The sandbox refuses paths with
+// symbolic links, and its user, who is another one, must be able to enter.
+func (x *execution) makeDir() error {
+	dir, err := os.MkdirTemp(x.s.Scratch, "eval-run-*")
+	if err != nil {
+		return err
+	}
+	x.dir = dir
+	if x.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	return os.Chmod(x.dir, 0o755)
+}
+
+// unpack writes the skill's files into a new folder.
+func (l *loadedSkill) unpack(ctx context.Context, dir string) (err error) {
+	defer fault.Wrap(&err, "files of %s", l.Name)
+	if err := os.Mkdir(dir, 0o755); err != nil { // the sandbox's user reads it
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	l.dir = dir
+	return errors.Join(skillpkg.Unpack(ctx, l.content, root), root.Close())
+}

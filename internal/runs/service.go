@@ -1,0 +1,336 @@
+package runs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// Service starts, executes and reports runs.
+type Service struct {
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Suites   *suites.Service
+	Sources  *sources.Service
+	Registry *registry.Service
+	Judge    *judge.Judge
+	Sandbox  sandbox.Sandbox
+	Packages *taskpkg.Runner
+	// Suggester, if not nil, is called with every run of a source that
+	// succeeded.
+	Suggester Suggester
+	// Concurrency is how many trials of a run wait for the judge at once; 0
+	// means 8.
+	Concurrency int
+	// Scratch is the folder for what sandboxed programs read and write; empty
+	// means the system's temporary folder.
+	Scratch string
+	// Closing, if not nil, ends the streams of events when it is closed.
+	Closing <-chan struct{}
+	Log     *slog.Logger
+
+	slice time.Duration // defaultSlice when 0
+}
+
+// A Suggester derives suggestions from the results of a source's runs. It is
+// called in the transaction that ends the run.
+type Suggester interface {
+	Suggest(ctx context.Context, tx *store.Tx, orgID, sourceID string) error
+}
+
+// NewRun describes a run to start.
+type NewRun struct {
+	Subject  SkillRef
+	Trials   int // of each case and arm; 0 means one
+	Baseline Baseline
+}
+
+func (n NewRun) validate() error {
+	given := 0
+	for _, id := range []string{n.Subject.SourceID, n.Subject.SnapshotID, n.Subject.EntryID} {
+		if id != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return fault.Invalid("subject", "subject needs exactly one of source_id, snapshot_id and entry_id")
+	}
+	if n.Subject.Version != "" && n.Subject.EntryID == "" {
+		return fault.Invalid("subject.version", "subject.version is of an entry: give its entry_id")
+	}
+	if n.Trials > maxTrials {
+		return fault.Invalid("trials", "trials must be at most %d", maxTrials)
+	}
+	return nil
+}
+
+// Start creates a run of a suite and enqueues its job. A suite that cannot be
+// run, or a baseline that does not exist, is a Conflict.
+func (s *Service) Start(ctx context.Context, caller access.Caller, suiteID string, n NewRun) (r Run, err error) {
+	defer fault.Wrap(&err, "run suite %s", suiteID)
+	if err := n.validate(); err != nil {
+		return r, err
+	}
+	suite, err := s.Suites.Get(ctx, caller.OrgID, suiteID)
+	if err != nil {
+		return r, err
+	}
+	if !suite.Runnable() {
+		return r, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(suite.Issues))
+	}
+	r = Run{
+		ID: store.NewID(), OrgID: caller.OrgID, SuiteID: suite.ID, SourceID: suite.SourceID, Status: Queued,
+		Trials: max(1, n.Trials), Baseline: n.Baseline, Seed: NewSeed(),
+		CreatedBy: caller.UserID, CreatedAt: store.Now(),
+		verifier: suite.VerifierKind, noSkill: suite.SupportsNoSkill, caseCount: len(suite.Cases), document: suite.Document,
+	}
+	r.Total = len(suite.Cases) * r.Trials * len(r.Baseline.arms())
+	if err := s.pinSkills(ctx, &r, n.Subject); err != nil {
+		return r, err
+	}
+	if err := s.pinJudge(ctx, &r, suite.Cases); err != nil {
+		return r, err
+	}
+	return r, s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertRun(ctx, tx, r); err != nil {
+			return err
+		}
+		if err := r.audit(ctx, tx, "evals.run.start"); err != nil {
+			return err
+		}
+		return s.Jobs.Enqueue(ctx, tx, execute{OrgID: r.OrgID, RunID: r.ID}, jobs.Unique(r.ID), jobs.Attempts(MaxStarts))
+	})
+}
+
+// audit writes an entry of the audit log about the run.
+func (r Run) audit(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: r.OrgID, Action: action, Target: audit.Target{Kind: "run", ID: r.ID, Name: r.Subject.Name},
+		Detail: audit.Detail{"suite": r.SuiteID, "trials": r.Trials, "baseline": r.Baseline},
+	})
+}
+
+// pinSkills looks up the skill and, for the baseline, the version before it.
+func (s *Service) pinSkills(ctx context.Context, r *Run, ref SkillRef) error {
+	skill, err := s.FindSkill(ctx, r.OrgID, ref)
+	if err != nil {
+		return err
+	}
+	r.Subject = PinSkill(ref, skill)
+	if skill.SourceID != "" {
+		r.SourceID = &skill.SourceID
+	}
+	if r.Baseline != PreviousBaseline {
+		return nil
+	}
+	previous, err := s.findPrevious(ctx, r.OrgID, skill.Pin)
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.Conflict, "There is no version before this one to compare with")
+	}
+	if err != nil {
+		return err
+	}
+	pinned := PinSkill(previous.Pin, previous)
+	r.Previous = &pinned
+	return nil
+}
+
+// pinJudge stores which judge decides, and what the skill competes with.
+func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (err error) {
+	judged, routed := false, false
+	for _, c := range cases {
+		judged = judged || isJudged(c)
+		routed = routed || c.Kind == suites.TriggerQuery
+	}
+	if judged {
+		about := s.Judge.Describe()
+		r.Judge = &about
+	}
+	if routed {
+		r.Distractors, err = s.Distractors(ctx, r.OrgID, r.Subject.Name, r.Seed)
+	}
+	return err
+}
+
+// Get returns a run of the organisation without its cases.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Run, error) {
+	return runByID(ctx, s.DB, orgID, id, "")
+}
+
+// List returns a page of a suite's runs, newest first, and their number.
+func (s *Service) List(ctx context.Context, orgID, suiteID string, limit, offset int) ([]Run, int, error) {
+	if err := s.Suites.Exists(ctx, orgID, suiteID); err != nil {
+		return nil, 0, err
+	}
+	return runsOfSuite(ctx, s.DB, orgID, suiteID, limit, offset)
+}
+
+// Newest returns the newest run of each of these suites of the organisation, by
+// suite id; suites that were never run are missing. It is one query, however
+// many suites there are.
+func (s *Service) Newest(ctx context.Context, orgID string, of []suites.Suite) (map[string]Run, error) {
+	ids := make([]string, len(of))
+	for i, suite := range of {
+		ids[i] = suite.ID
+	}
+	runs, err := newestRuns(ctx, s.DB, orgID, ids)
+	newest := map[string]Run{}
+	for _, r := range runs {
+		newest[r.SuiteID] = r
+	}
+	return newest, err
+}
+
+// A Report is a run with the results of its cases.
+type Report struct {
+	Run
+	Cases   []suites.Case
+	Results []CaseResult // one for each case
+}
+
+// Report returns a run of the organisation with all of its cases, or with the
+// one of caseID.
+func (s *Service) Report(ctx context.Context, orgID, id, caseID string) (_ Report, err error) {
+	defer fault.Wrap(&err, "run %s", id)
+	r, err := runWithCases(ctx, s.DB, orgID, id)
+	if err != nil {
+		return Report{}, err
+	}
+	cases, err := r.cases()
+	if err != nil {
+		return Report{}, err
+	}
+	var only *int
+	for i, c := range cases {
+		if c.ID == caseID && caseID != "" {
+			only = &i
+			break
+		}
+	}
+	if only == nil && caseID != "" {
+		return Report{}, fault.New(fault.NotFound, "Case not found")
+	}
+	trials, err := trialsOfRun(ctx, s.DB, r.ID, only)
+	if err != nil {
+		return Report{}, err
+	}
+	for i, t := range trials {
+		if given := cases[t.Case].Subject.Output; given != nil {
+			trials[i].OutputTail = tail(*given, maxTail) // not stored with the trial: the case has it
+		}
+	}
+	results := resultsOf(cases, trials)
+	if r.Status.Over() {
+		skipUndecided(results)
+	}
+	if only != nil {
+		cases, results = cases[*only:*only+1], results[*only:*only+1]
+	}
+	return Report{Run: r, Cases: cases, Results: results}, nil
+}
+
+// Cancel ends a run that is not over; its results so far are kept. Cancelling a
+// cancelled run is not an error, cancelling one that is over is a Conflict.
+func (s *Service) Cancel(ctx context.Context, orgID, id string) (r Run, err error) {
+	defer fault.Wrap(&err, "cancel run %s", id)
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if r, err = runByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		if r.Status == Cancelled {
+			return nil
+		}
+		if r.Status.Over() {
+			return fault.New(fault.Conflict, "Eval run is already over: it has %s", r.Status)
+		}
+		if r, err = s.finish(ctx, tx, r, Cancelled, ""); err != nil {
+			return err
+		}
+		return r.audit(ctx, tx, "evals.run.cancel")
+	})
+	return r, err
+}
+
+// finish ends a run, whose row is locked, with the results so far.
+func (s *Service) finish(ctx context.Context, tx *store.Tx, r Run, status Status, problem string) (Run, error) {
+	full, err := runWithCases(ctx, tx, r.OrgID, r.ID)
+	if err != nil {
+		return r, err
+	}
+	cases, err := full.cases()
+	if err != nil {
+		return r, err
+	}
+	trials, err := verdictsOfRun(ctx, tx, r.ID)
+	if err != nil {
+		return r, err
+	}
+	results := resultsOf(cases, trials)
+	skipUndecided(results)
+	at := store.Now()
+	r.Status, r.Summary, r.FinishedAt = status, summarize(results), &at
+	if problem != "" {
+		r.Error = &problem
+	}
+	if err := insertRunCases(ctx, tx, r.ID, cases, results); err != nil {
+		return r, err
+	}
+	if err := markRunFinished(ctx, tx, r); err != nil {
+		return r, err
+	}
+	if err := insertEvents(ctx, tx, r.ID, []Event{statusEvent(r)}); err != nil {
+		return r, err
+	}
+	if s.Suggester != nil && r.SourceID != nil && status == Succeeded {
+		return r, s.Suggester.Suggest(ctx, tx, r.OrgID, *r.SourceID)
+	}
+	return r, nil
+}
+
+// queryOf returns what a user would ask in a case; nil for cases without it.
+func queryOf(c suites.Case) *string {
+	query := c.Query
+	if c.Kind != suites.TriggerQuery {
+		if c.Subject.Prompt == nil {
+			return nil
+		}
+		query = *c.Subject.Prompt
+	}
+	query = text.Clean(query)
+	return &query
+}
+
+// A Failure is a case with a query that failed in the newest run of its suite.
+type Failure struct {
+	SuiteID, RunID, CaseID string
+	Query                  string
+	// ShouldTrigger is false for a query that must not trigger the skill.
+	ShouldTrigger bool
+	Invocation    string    // how the skill is called, or ""
+	Failed, Runs  int       // of the last runs with a verdict on the case
+	LastAt        time.Time // when the newest run ended
+	// Regression says that the case passed in the run before.
+	Regression bool
+}
+
+// recentRuns is how many runs of a suite Failures looks back.
+const recentRuns = 20
+
+// Failures returns the cases with a query that failed in the newest succeeded
+// run of each suite on the source.
+func (s *Service) Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
+	return failuresOfSource(ctx, q, orgID, sourceID)
+}

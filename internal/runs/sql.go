@@ -1,0 +1,326 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge, total, done,
+	passed, failed, errors, skipped, pass_rate, interval_low, interval_high, pass_k, base_rate, base_delta, base_gain, error,
+	created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count,
+	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
+	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0)`
+
+func scanRunHead(row store.Row) (Run, error) { return scanRun(row) }
+
+// scanRunCases scans a run with its cases.
+func scanRunCases(row store.Row) (Run, error) {
+	var cases string
+	r, err := scanRun(row, &cases)
+	r.document = json.RawMessage(cases)
+	return r, err
+}
+
+func scanRun(row store.Row, further ...any) (r Run, err error) {
+	var subject string
+	var previous, distractors, judge *string
+	var low, high, rate, delta, gain *float64
+	s := &r.Summary
+	err = row.Scan(append([]any{
+		&r.ID, &r.OrgID, &r.SuiteID, &r.SourceID, &r.Status, &subject, &previous, &distractors, &r.Trials, &r.Baseline, &r.Seed,
+		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
+		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
+		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
+		&s.Tried, &s.TrialErrors,
+	}, further...)...)
+	if err != nil {
+		return r, err
+	}
+	if low != nil && high != nil {
+		s.Interval = &[2]float64{*low, *high}
+	}
+	if rate != nil && delta != nil && gain != nil {
+		s.Baseline = &Comparison{*rate, *delta, *gain}
+	}
+	for _, field := range []struct {
+		text *string
+		into any
+	}{{&subject, &r.Subject}, {previous, &r.Previous}, {distractors, &r.Distractors}, {judge, &r.Judge}} {
+		if field.text == nil {
+			continue
+		}
+		if err := json.Unmarshal([]byte(*field.text), field.into); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// jsonText is a value as JSON for a column; missing values are null.
+func jsonText[T any](value *T) (*string, error) {
+	if value == nil {
+		return nil, nil //nolint:nilnil // null is a value of the column
+	}
+	raw, err := json.Marshal(value)
+	text := string(raw)
+	return &text, err
+}
+
+func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
+	subject, err := jsonText(&r.Subject)
+	if err != nil {
+		return err
+	}
+	previous, err := jsonText(r.Previous)
+	if err != nil {
+		return err
+	}
+	judge, err := jsonText(r.Judge)
+	if err != nil {
+		return err
+	}
+	var distractors *string
+	if r.Distractors != nil {
+		if distractors, err = jsonText(&r.Distractors); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO eval_runs (id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge,
+			total, done, last_event, passed, failed, errors, skipped, created_by, created_at, verifier_kind, no_skill, case_count, cases)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, 0, 0, 0, $14, $15, $16, $17, $18, $19)`,
+		r.ID, r.OrgID, r.SuiteID, r.SourceID, r.Status, *subject, previous, distractors, r.Trials, r.Baseline, r.Seed, judge,
+		r.Total, r.CreatedBy, store.Micros(r.CreatedAt), r.verifier, r.noSkill, r.caseCount, string(r.document))
+	return err
+}
+
+func runByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Run, error) {
+	rows, err := q.Query(ctx, `SELECT `+runColumns+` FROM eval_runs WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Eval run", scanRunHead)
+}
+
+func runWithCases(ctx context.Context, q store.Querier, orgID, id string) (Run, error) {
+	rows, err := q.Query(ctx, `SELECT `+runColumns+`, cases FROM eval_runs WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Eval run", scanRunCases)
+}
+
+func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, limit, offset int) ([]Run, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_runs WHERE org_id = $1 AND suite_id = $2`, orgID, suiteID)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err = q.Query(ctx, `
+		SELECT `+runColumns+` FROM eval_runs
+		WHERE org_id = $1 AND suite_id = $2 ORDER BY id DESC LIMIT $3 OFFSET $4`, orgID, suiteID, limit, offset)
+	runs, err := store.All(rows, err, scanRunHead)
+	return runs, total, err
+}
+
+// newestRuns reads the newest run of each suite that has one, in no order.
+func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
+	in, list := q.Dialect().In("$2", suiteIDs)
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+` FROM eval_runs
+		WHERE org_id = $1 AND id IN (
+			SELECT (SELECT MAX(r.id) FROM eval_runs r WHERE r.suite_id = s.id)
+			FROM eval_suites s WHERE s.org_id = $1 AND s.id`+in+`
+		)`, orgID, list)
+	return store.All(rows, err, scanRunHead)
+}
+
+func runStatus(ctx context.Context, q store.Querier, orgID, id string) (Status, error) {
+	rows, err := q.Query(ctx, `SELECT status FROM eval_runs WHERE org_id = $1 AND id = $2`, orgID, id)
+	return store.One(rows, err, "Eval run", store.Value[Status])
+}
+
+// lockRun holds the run's row until the transaction ends, and reports whether
+// the run is still under way.
+func lockRun(ctx context.Context, tx *store.Tx, id string) (bool, error) {
+	rows, err := tx.Query(ctx, `SELECT status FROM eval_runs WHERE id = $1`+tx.Dialect().ForUpdate(), id)
+	all, err := store.All(rows, err, store.Value[Status])
+	return len(all) == 1 && all[0] == Running, err
+}
+
+// markRunStarted makes a queued run a running one, and reports whether it was queued.
+func markRunStarted(ctx context.Context, tx *store.Tx, id string, at time.Time) (bool, error) {
+	n, err := tx.Exec(ctx, `UPDATE eval_runs SET status = $2, started_at = $3 WHERE id = $1 AND status = $4`,
+		id, Running, store.Micros(at), Queued)
+	return n > 0, err
+}
+
+func addDone(ctx context.Context, tx *store.Tx, id string, n int64) (done int, err error) {
+	rows, err := tx.Query(ctx, `UPDATE eval_runs SET done = done + $2 WHERE id = $1 RETURNING done`, id, n)
+	return store.One(rows, err, "Eval run", store.Value[int])
+}
+
+// markRunFinished stores the end of a run.
+func markRunFinished(ctx context.Context, tx *store.Tx, r Run) error {
+	s := r.Summary
+	var low, high, rate, delta, gain *float64
+	if s.Interval != nil {
+		low, high = &s.Interval[0], &s.Interval[1]
+	}
+	if s.Baseline != nil {
+		rate, delta, gain = &s.Baseline.PassRate, &s.Baseline.Delta, &s.Baseline.Gain
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE eval_runs SET status = $2, error = $3, finished_at = $4, passed = $5, failed = $6, errors = $7, skipped = $8,
+			pass_rate = $9, interval_low = $10, interval_high = $11, pass_k = $12, base_rate = $13, base_delta = $14, base_gain = $15
+		WHERE id = $1`,
+		r.ID, r.Status, r.Error, store.NullMicros(r.FinishedAt), s.Passed, s.Failed, s.Errors, s.Skipped,
+		s.PassRate, low, high, s.PassK, rate, delta, gain)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO eval_run_counts (run_id, tried, errors) VALUES ($1, $2, $3)`, r.ID, s.Tried, s.TrialErrors)
+	return err
+}
+
+// insertTrials writes those that are not there yet, and says how many.
+func insertTrials(ctx context.Context, tx *store.Tx, runID string, trials []Trial) (int64, error) {
+	n := len(trials)
+	index, number, took := make([]int64, n), make([]int64, n), make([]int64, n)
+	variant, verdict, evidence, tail := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	score, problem := make([]*float64, n), make([]*string, n)
+	for i, t := range trials {
+		raw, err := json.Marshal(t.Evidence)
+		if err != nil {
+			return 0, err
+		}
+		index[i], number[i], took[i] = int64(t.Case), int64(t.N), t.Duration.Milliseconds()
+		variant[i], verdict[i], evidence[i], tail[i] = string(t.Arm), string(t.Verdict), string(raw), t.OutputTail
+		score[i], problem[i] = t.Score, t.Error
+	}
+	return store.Bulk{
+		Table: "eval_run_trials",
+		Columns: []store.Column{
+			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("case_index", index), store.Col("variant", variant),
+			store.Col("n", number), store.Col("verdict", verdict), store.Col("score", score), store.Col("duration_ms", took),
+			store.Col("error", problem), store.Col("evidence", evidence), store.Col("output_tail", tail),
+		},
+		OnConflict: "ON CONFLICT DO NOTHING",
+	}.Insert(ctx, tx)
+}
+
+// byTrial is the order in which a run's trials are read: the skill's before
+// the baseline's, whatever that is called.
+const byTrial = ` ORDER BY case_index, CASE variant WHEN 'skill' THEN 0 ELSE 1 END, n`
+
+func scanTrial(row store.Row) (t Trial, err error) {
+	var took int64
+	var evidence string
+	err = row.Scan(&t.Case, &t.Arm, &t.N, &t.Verdict, &t.Score, &took, &t.Error, &evidence, &t.OutputTail)
+	if err != nil {
+		return t, err
+	}
+	t.Duration = time.Duration(took) * time.Millisecond
+	return t, json.Unmarshal([]byte(evidence), &t.Evidence)
+}
+
+// trialsOfRun reads the trials of all cases, or of the one at index.
+func trialsOfRun(ctx context.Context, q store.Querier, runID string, index *int) ([]Trial, error) {
+	rows, err := q.Query(ctx, `
+		SELECT case_index, variant, n, verdict, score, duration_ms, error, evidence, output_tail FROM eval_run_trials
+		WHERE run_id = $1 AND (CAST($2 AS BIGINT) IS NULL OR case_index = $2)`+byTrial, runID, index)
+	return store.All(rows, err, scanTrial)
+}
+
+// verdictsOfRun reads trials without what they left.
+func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial, error) {
+	rows, err := q.Query(ctx, `
+		SELECT case_index, variant, n, verdict, score, duration_ms, error, '{}', '' FROM eval_run_trials
+		WHERE run_id = $1`+byTrial, runID)
+	return store.All(rows, err, scanTrial)
+}
+
+// insertRunCases writes the verdicts of a run that is over.
+func insertRunCases(ctx context.Context, tx *store.Tx, runID string, cases []suites.Case, all []CaseResult) error {
+	n := len(cases)
+	ids, verdicts, queries := make([]string, n), make([]string, n), make([]*string, n)
+	trigger, invocations := make([]bool, n), make([]string, n)
+	for i, c := range cases {
+		ids[i], verdicts[i], queries[i] = c.ID, string(*all[i].Verdict), queryOf(c)
+		trigger[i], invocations[i] = c.Expectation != suites.ShouldNotTrigger, text.Clean(c.Invocation)
+	}
+	_, err := store.Bulk{
+		Table: "eval_run_cases",
+		Columns: []store.Column{
+			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("case_id", ids), store.Col("query", queries),
+			store.Col("should_trigger", trigger), store.Col("verdict", verdicts), store.Col("invocation", invocations),
+		},
+		OnConflict: "ON CONFLICT DO NOTHING",
+	}.Insert(ctx, tx)
+	return err
+}
+
+// failuresOfSource reads the cases with a query that failed in the newest run
+// of each suite, how they did in the run before it, and in the last runs.
+func failuresOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
+	rows, err := q.Query(ctx, `
+		WITH ranked AS (
+			SELECT id, suite_id, finished_at, ROW_NUMBER() OVER (PARTITION BY suite_id ORDER BY id DESC) AS place
+			FROM eval_runs WHERE org_id = $1 AND source_id = $2 AND status = $3
+		), scored AS (
+			SELECT r.suite_id, c.case_id, COUNT(*) FILTER (WHERE c.verdict = $4) AS failed, COUNT(*) AS runs
+			FROM ranked r JOIN eval_run_cases c ON c.run_id = r.id AND c.verdict IN ($4, $5)
+			WHERE r.place <= $6 GROUP BY r.suite_id, c.case_id
+		)
+		SELECT newest.suite_id, newest.id, c.case_id, c.query, c.should_trigger, c.invocation, scored.failed, scored.runs,
+			newest.finished_at, COALESCE(before.verdict = $5, FALSE)
+		FROM ranked newest
+		JOIN eval_run_cases c ON c.run_id = newest.id AND c.verdict = $4 AND c.query IS NOT NULL
+		JOIN scored ON scored.suite_id = newest.suite_id AND scored.case_id = c.case_id
+		LEFT JOIN ranked earlier ON earlier.suite_id = newest.suite_id AND earlier.place = 2
+		LEFT JOIN eval_run_cases before ON before.run_id = earlier.id AND before.case_id = c.case_id
+		WHERE newest.place = 1
+		ORDER BY newest.id DESC, c.case_id`, orgID, sourceID, Succeeded, Fail, Pass, recentRuns)
+	return store.All(rows, err, func(row store.Row) (f Failure, err error) {
+		err = row.Scan(&f.SuiteID, &f.RunID, &f.CaseID, &f.Query, &f.ShouldTrigger, &f.Invocation, &f.Failed, &f.Runs,
+			store.Time(&f.LastAt), &f.Regression)
+		return f, err
+	})
+}
+
+// insertEvents numbers events and writes them. The run's row must be locked:
+// that is why a reader that has seen one event has seen all before it.
+func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []Event) error {
+	n := len(events)
+	if n == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `UPDATE eval_runs SET last_event = last_event + $2 WHERE id = $1 RETURNING last_event`, runID, n)
+	last, err := store.One(rows, err, "Eval run", store.Value[int64])
+	if err != nil {
+		return err
+	}
+	ids, names, data := make([]int64, n), make([]string, n), make([]string, n)
+	for i, e := range events {
+		ids[i], names[i], data[i] = last-int64(n-1-i), e.Name, string(e.Data)
+	}
+	_, err = store.Bulk{
+		Table: "eval_run_events",
+		Columns: []store.Column{
+			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("id", ids), store.Col("name", names), store.Col("data", data),
+			store.Col("created_at", slices.Repeat([]int64{store.Micros(store.Now())}, n)),
+		},
+	}.Insert(ctx, tx)
+	return err
+}
+
+func eventsAfter(ctx context.Context, q store.Querier, runID string, after int64, limit int) ([]Event, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, name, data FROM eval_run_events WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`, runID, after, limit)
+	return store.All(rows, err, func(row store.Row) (e Event, err error) {
+		var data string
+		err = row.Scan(&e.ID, &e.Name, &data)
+		e.Data = json.RawMessage(data)
+		return e, err
+	})
+}

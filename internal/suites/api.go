@@ -1,0 +1,193 @@
+package suites
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+)
+
+// maxImport is the largest file to import and the fields beside it.
+const maxImport = 12 << 20
+
+// Mount adds the routes of suites, runs and improve runs.
+func (s *Service) Mount(a *httpapi.API) {
+	form := []httpapi.Part{
+		{Name: "file", Doc: "evals.json, a file of trigger queries, an exported suite, or a tar.gz or zip of Harbor task folders, at most 10 MiB", File: true},
+		{Name: "name", Doc: "Name of the suite; told from the file when omitted", Optional: true},
+		{Name: "source_id", Doc: "The cloud source that the suite is for", Optional: true},
+		{Name: "oracle", Doc: "true: task packages run their solution before their verifier", Optional: true},
+	}
+	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites", Permission: access.Read, Summary: "List the organisation's eval suites, newest first"})
+	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites", Permission: access.Write, Status: http.StatusCreated, Summary: "Create an eval suite"})
+	httpapi.Add(a, s.importSuite, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites/import", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxImport, Form: form, Summary: "Create an eval suite from a file"})
+	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}", Permission: access.Read, Summary: "Get an eval suite"})
+	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/eval-suites/{id}", Permission: access.Write, Summary: "Change an eval suite"})
+	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/eval-suites/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete an eval suite and its runs"})
+	httpapi.Add(a, s.exportSuite, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}/export", Permission: access.Read, Summary: "Export an eval suite as a file"})
+}
+
+// SuitePath names a suite in a path.
+type SuitePath struct {
+	ID string `path:"id" doc:"Id of the eval suite"`
+}
+
+// suiteOutput is a suite on the wire.
+type suiteOutput struct {
+	ID              string            `json:"id" format:"uuid"`
+	SourceID        *string           `json:"source_id" format:"uuid"`
+	Name            string            `json:"name"`
+	SourceKind      SourceKind        `json:"source_kind" enum:"manual,imported,contributor_aggregate,org_exemplars"`
+	VerifierKind    VerifierKind      `json:"verifier_kind" enum:"llm_judge,deterministic,structured_rubric"`
+	SupportsNoSkill bool              `json:"supports_no_skill"`
+	ResourceLimits  Fields            `json:"resource_limits_json" doc:"Hints for the execution, as they were given"`
+	CaseCount       int               `json:"case_count"`
+	Cases           []json.RawMessage `json:"cases_json,omitempty" doc:"As they were given, each with its id and case_kind"`
+	SuiteKind       SuiteKind         `json:"suite_kind" enum:"task_package,cases"`
+	Runnable        bool              `json:"runnable"`
+	Issues          []httpapi.Issue   `json:"runnability_issues" nullable:"false" doc:"Why the suite cannot be run"`
+	Version         int64             `json:"version" doc:"Grows with every change"`
+	CreatedAt       httpapi.Time      `json:"created_at"`
+	UpdatedAt       httpapi.Time      `json:"updated_at"`
+}
+
+func newSuiteOutput(s Suite) (suiteOutput, error) {
+	out := suiteOutput{
+		ID: s.ID, SourceID: s.SourceID, Name: s.Name, SourceKind: s.SourceKind, VerifierKind: s.VerifierKind,
+		SupportsNoSkill: s.SupportsNoSkill, CaseCount: s.CaseCount, SuiteKind: s.Kind, Runnable: s.Runnable(),
+		Issues: make([]httpapi.Issue, len(s.Issues)), Version: s.Version,
+		CreatedAt: httpapi.Time(s.CreatedAt), UpdatedAt: httpapi.Time(s.UpdatedAt),
+	}
+	for i, issue := range s.Issues {
+		out.Issues[i] = httpapi.Issue(issue)
+	}
+	if s.ResourceLimits != nil {
+		if err := json.Unmarshal(s.ResourceLimits, &out.ResourceLimits); err != nil {
+			return out, err
+		}
+	}
+	if s.Document == nil {
+		return out, nil
+	}
+	return out, json.Unmarshal(s.Document, &out.Cases)
+}
+
+type oneOutput struct {
+	Suite suiteOutput `json:"suite"`
+}
+
+// answer is an operation's result on the wire.
+func answer(s Suite, err error) (oneOutput, error) {
+	if err != nil {
+		return oneOutput{}, err
+	}
+	out, err := newSuiteOutput(s)
+	return oneOutput{out}, err
+}
+
+type listInput struct {
+	SourceID     string       `query:"source_id" doc:"Only of this cloud source"`
+	VerifierKind VerifierKind `query:"verifier_kind" enum:"llm_judge,deterministic,structured_rubric" doc:"Only with this verifier"`
+	Cases        bool         `query:"cases" default:"true" doc:"false leaves cases_json out"`
+	Page         int          `query:"page" default:"1" minimum:"1" maximum:"1000000"`
+	PerPage      int          `query:"per_page" default:"100" minimum:"1" maximum:"100"`
+}
+
+type listOutput struct {
+	Suites     []suiteOutput      `json:"suites" nullable:"false"`
+	Pagination httpapi.Pagination `json:"pagination"`
+}
+
+func (s *Service) list(ctx context.Context, in listInput) (out listOutput, err error) {
+	sourceID, err := ParseSourceID(in.SourceID)
+	if err != nil {
+		return out, err
+	}
+	page := httpapi.Page{Page: in.Page, PerPage: in.PerPage}
+	suites, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
+		SourceID: sourceID, VerifierKind: in.VerifierKind, WithCases: in.Cases, Limit: page.PerPage, Offset: page.Offset(),
+	})
+	if err != nil {
+		return out, err
+	}
+	out = listOutput{Suites: make([]suiteOutput, len(suites)), Pagination: page.Of(total)}
+	for i, suite := range suites {
+		if out.Suites[i], err = newSuiteOutput(suite); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// ParseSourceID reads the id of a cloud source, with or without the prefix
+// "src_", and returns it without. No id is "".
+func ParseSourceID(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	id, err := sources.ParseID(text)
+	if err != nil {
+		return "", fault.Invalid("source_id", "source_id must be the id of a cloud source")
+	}
+	return id, nil
+}
+
+type createInput struct {
+	Body struct {
+		SourceID        *string      `json:"source_id,omitempty" doc:"The cloud source that the suite is for"`
+		Name            string       `json:"name" minLength:"1" maxLength:"200"`
+		SourceKind      SourceKind   `json:"source_kind" enum:"manual,imported,contributor_aggregate,org_exemplars"`
+		VerifierKind    VerifierKind `json:"verifier_kind" enum:"llm_judge,deterministic,structured_rubric"`
+		SupportsNoSkill bool         `json:"supports_no_skill,omitempty" doc:"Whether a no_skill baseline makes sense"`
+		ResourceLimits  Fields       `json:"resource_limits_json,omitempty" doc:"Hints for the execution"`
+		Cases           []Fields     `json:"cases_json" minItems:"1" maxItems:"500" nullable:"false"`
+	}
+}
+
+func (s *Service) create(ctx context.Context, in createInput) (oneOutput, error) {
+	b := in.Body
+	n := NewSuite{
+		Name: b.Name, SourceKind: b.SourceKind, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
+		ResourceLimits: b.ResourceLimits.document(), Cases: b.Cases,
+	}
+	if b.SourceID != nil {
+		id, err := ParseSourceID(*b.SourceID)
+		if err != nil {
+			return oneOutput{}, err
+		}
+		n.SourceID = &id
+	}
+	return answer(s.Create(ctx, access.From(ctx), n))
+}
+
+func (s *Service) get(ctx context.Context, in SuitePath) (oneOutput, error) {
+	return answer(s.Get(ctx, access.From(ctx).OrgID, in.ID))
+}
+
+type updateInput struct {
+	SuitePath
+	Body struct {
+		Name            *string       `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		VerifierKind    *VerifierKind `json:"verifier_kind,omitempty" enum:"llm_judge,deterministic,structured_rubric"`
+		SupportsNoSkill *bool         `json:"supports_no_skill,omitempty"`
+		ResourceLimits  Fields        `json:"resource_limits_json,omitempty"`
+		Cases           []Fields      `json:"cases_json,omitempty" minItems:"1" maxItems:"500" nullable:"false" doc:"Replaces all cases"`
+		IfVersion       *int64        `json:"if_version,omitempty" doc:"Refuse with 409 unless the suite has this version"`
+	}
+}
+
+func (s *Service) update(ctx context.Context, in updateInput) (oneOutput, error) {
+	b := in.Body
+	return answer(s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{
+		Name: b.Name, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
+		ResourceLimits: b.ResourceLimits.document(), Cases: b.Cases, IfVersion: b.IfVersion,
+	}))
+}
+
+func (s *Service) delete(ctx context.Context, in SuitePath) (httpapi.None, error) {
+	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
+}

@@ -1,0 +1,84 @@
+package suites
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+type importInput struct {
+	httpapi.Form
+}
+
+type importOutput struct {
+	Suite    suiteOutput `json:"suite"`
+	Refused  []Refusal   `json:"refused" nullable:"false" doc:"Tasks that cannot be cases"`
+	Warnings []string    `json:"warnings" nullable:"false"`
+}
+
+func (s *Service) importSuite(ctx context.Context, in importInput) (importOutput, error) {
+	f, err := in.settings()
+	if err != nil {
+		return importOutput{}, err
+	}
+	files := in.Files["file"]
+	if len(files) != 1 {
+		return importOutput{}, fault.Invalid("file", "file must be one file part")
+	}
+	f.Filename, f.Content, f.Size = files[0].Filename, files[0].Content, files[0].Content.Size()
+	done, err := s.Import(ctx, access.From(ctx), f)
+	if err != nil {
+		return importOutput{}, err
+	}
+	suite, err := newSuiteOutput(done.Suite)
+	return importOutput{suite, append([]Refusal{}, done.Refused...), append([]string{}, done.Warnings...)}, err
+}
+
+// settings reads the fields beside the file.
+func (in importInput) settings() (f Import, err error) {
+	f.Name = in.field("name")
+	if len([]rune(f.Name)) > maxName {
+		return f, fault.Invalid("name", "name must have at most %d characters", maxName)
+	}
+	if text := in.field("source_id"); text != "" {
+		id, err := ParseSourceID(text)
+		if err != nil {
+			return f, err
+		}
+		f.SourceID = &id
+	}
+	if text := in.field("oracle"); text != "" {
+		if f.Oracle, err = strconv.ParseBool(text); err != nil {
+			return f, fault.Invalid("oracle", "oracle must be true or false")
+		}
+	}
+	return f, nil
+}
+
+func (in importInput) field(name string) string {
+	if values := in.Values[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+type exportInput struct {
+	SuitePath
+	Format Format `query:"format" enum:"suite,evals.json,trigger" default:"suite"`
+}
+
+func (s *Service) exportSuite(ctx context.Context, in exportInput) (httpapi.Stream, error) {
+	suite, file, err := s.Export(ctx, access.From(ctx).OrgID, in.ID, in.Format)
+	if err != nil {
+		return nil, err
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Disposition", `attachment; filename="`+suite.ID+`.json"`)
+		_, _ = w.Write(file) // the client is gone if this fails
+	}, nil
+}

@@ -1,0 +1,86 @@
+package suites
+
+import (
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A CaseKind says how a case is verified.
+type CaseKind string
+
+// The kinds of case.
+const (
+	TriggerQuery     CaseKind = "trigger_query"
+	LLMRubric        CaseKind = "llm_rubric"
+	ExactMatch       CaseKind = "exact_match"
+	JSONSchema       CaseKind = "json_schema"
+	BooleanAssertion CaseKind = "boolean_assertion"
+	TaskPackage      CaseKind = "task_package"
+)
+
+// Fields are a case as its author wrote it, unknown fields included.
+type Fields map[string]json.RawMessage
+
+// A Case is one question to a skill and what the answer must be. The fields
+// that its kind does not use are zero.
+type Case struct {
+	// ID is unique in a suite that can be run. It stays when cases are edited.
+	ID     string
+	Kind   CaseKind // "" if it could not be told, in suites that cannot be run
+	Name   string
+	Weight float64 // 1 unless the case says otherwise
+	Tags   []string
+
+	Query       string      // of a trigger_query
+	Expectation Expectation // of a trigger_query
+	Invocation  string      // of a trigger_query
+
+	Subject      Subject         // of all but trigger_query and task_package
+	Rubric       string          // of an llm_rubric
+	Expectations []string        // of an llm_rubric, instead of Rubric
+	Threshold    float64         // of an llm_rubric: the share of expectations to meet; 1 unless the case says otherwise
+	Expected     string          // of an exact_match
+	Normalize    []string        // of an exact_match: trim, case, whitespace, newline
+	Schema       json.RawMessage // of a json_schema
+	Assertion    string          // of a boolean_assertion
+
+	Package Package // of a task_package
+
+	// Fields are the case on the wire.
+	Fields Fields
+
+	problems []fault.Issue // why it cannot be run, with paths that begin at the case
+}
+
+// Runnable reports whether the case can be run.
+func (c Case) Runnable() bool { return len(c.problems) == 0 }
+
+// An Expectation is what a trigger_query expects of the skill.
+type Expectation string
+
+// The expectations.
+const (
+	ShouldTrigger    Expectation = "should_trigger"
+	ShouldNotTrigger Expectation = "should_not_trigger"
+)
+
+// A Subject is what a case looks at: exactly one of its fields is set in a
+// suite that can be run.
+type Subject struct {
+	Prompt  *string  // sent to the model with the skill loaded
+	Command []string // run in the sandbox with the skill mounted
+	Output  *string  // given
+}
+
+// A Package is a task_package: an environment and what to run in it.
+type Package struct {
+	EnvironmentRef string
+	Instruction    string
+	VerifierRef    string // tests/test.sh unless the case says otherwise
+	SkillBundleRef string // skill-under-test unless the case says otherwise
+	OracleRef      string // "" for none
+	WorkingDir     string // "" for the archive's root
+	TimeoutMS      int64  // 0: the service's default
+	Env            map[string]string
+}

@@ -1,0 +1,101 @@
+package suites
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Format is a form of file for suites.
+type Format string
+
+// The formats. Suite holds everything; the others are what other tools read.
+const (
+	FormatSuite   Format = "suite"
+	FormatEvals   Format = "evals.json"
+	FormatTrigger Format = "trigger"
+)
+
+// Export writes a suite as a file. To import it again gives the same cases. A
+// suite with a case that the format cannot hold is a conflict.
+func (s *Service) Export(ctx context.Context, orgID, id string, f Format) (_ Suite, file []byte, err error) {
+	defer fault.Wrap(&err, "export eval suite %s", id)
+	suite, err := s.Get(ctx, orgID, id)
+	if err != nil {
+		return suite, nil, err
+	}
+	var content any
+	switch f {
+	case FormatEvals:
+		content, err = suite.evals()
+	case FormatTrigger:
+		content, err = suite.triggers()
+	case FormatSuite:
+		content = suite.export()
+	}
+	if err != nil {
+		return suite, nil, err
+	}
+	file, err = json.MarshalIndent(content, "", "  ")
+	return suite, append(file, '\n'), err
+}
+
+type exportedSuite struct {
+	Name            string          `json:"name"`
+	SourceKind      SourceKind      `json:"source_kind"`
+	VerifierKind    VerifierKind    `json:"verifier_kind"`
+	SupportsNoSkill bool            `json:"supports_no_skill"`
+	ResourceLimits  json.RawMessage `json:"resource_limits_json,omitempty"`
+	Cases           json.RawMessage `json:"cases_json"`
+}
+
+func (s Suite) export() exportedSuite {
+	return exportedSuite{s.Name, s.SourceKind, s.VerifierKind, s.SupportsNoSkill, s.ResourceLimits, s.Document}
+}
+
+type exportedEvals struct {
+	SkillName string   `json:"skill_name"`
+	Evals     []Fields `json:"evals"`
+}
+
+// evals are rubric cases with a prompt: the format knows no other subject.
+func (s Suite) evals() (exportedEvals, error) {
+	out := exportedEvals{SkillName: s.Name, Evals: make([]Fields, len(s.Cases))}
+	for i, c := range s.Cases {
+		if c.Kind != LLMRubric || c.Subject.Prompt == nil || c.Subject.Output != nil || c.Subject.Command != nil {
+			return out, cannotHold(FormatEvals, i, "cases of the kind llm_rubric with a prompt")
+		}
+		f := maps.Clone(c.Fields)
+		delete(f, "case_kind")
+		if f["prompt"] == nil {
+			f.rename("input", "prompt")
+			f.rename("query", "prompt")
+		}
+		out.Evals[i] = f
+	}
+	return out, nil
+}
+
+func (s Suite) triggers() ([]Fields, error) {
+	out := make([]Fields, len(s.Cases))
+	for i, c := range s.Cases {
+		if c.Kind != TriggerQuery || c.Expectation != ShouldTrigger && c.Expectation != ShouldNotTrigger {
+			return out, cannotHold(FormatTrigger, i, "cases of the kind trigger_query with an expectation")
+		}
+		f := maps.Clone(c.Fields)
+		delete(f, "case_kind")
+		delete(f, "expectation")
+		f["should_trigger"] = json.RawMessage("false")
+		if c.Expectation == ShouldTrigger {
+			f["should_trigger"] = json.RawMessage("true")
+		}
+		out[i] = f
+	}
+	return out, nil
+}
+
+func cannotHold(f Format, index int, kinds string) error {
+	return fault.New(fault.Conflict, "The format %s holds only %s, which case %d is not; the format suite holds all", f, kinds, index+1)
+}

@@ -1,0 +1,212 @@
+package suites
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
+)
+
+// place decides where each file of the task stands in the environment's
+// archive: tests, solution and the like where they are, and the files of the
+// environment where its Dockerfile copies them. Working is the folder in which
+// the verifier starts.
+func (t *task) place() (working string, err error) {
+	t.placed = map[string]skillpkg.File{}
+	for _, f := range t.files {
+		name := strings.TrimPrefix(f.Path, t.root)
+		if top, _, nested := strings.Cut(name, "/"); !nested || top == "tests" || top == "solution" {
+			t.put(name, f)
+		}
+	}
+	if err := t.checkCompose(); err != nil {
+		return "", err
+	}
+	text, ok, err := t.read(taskfile.Dockerfile)
+	if err != nil || !ok {
+		return "", err
+	}
+	d := dockerfile{task: t, workdir: "/"}
+	for _, line := range taskfile.DockerInstructions(text) {
+		if d.instruction(line); len(t.reasons) > 0 {
+			return "", nil
+		}
+	}
+	if d.runs {
+		t.warn("the RUN lines of its Dockerfile are not carried out: what they install must be on the service's machine")
+	}
+	return strings.Trim(d.workdir, "/"), nil
+}
+
+// checkCompose refuses an environment of several services.
+func (t *task) checkCompose() error {
+	for _, file := range taskfile.ComposeFiles {
+		text, ok, err := t.read(file)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		name := path.Base(file)
+		compose, err := taskfile.ParseCompose(text)
+		if err != nil {
+			t.refuse("its " + name + " cannot be read")
+			continue
+		}
+		if len(compose.Services) > 1 {
+			t.refuse("its " + name + " has more than one service")
+		}
+		for _, service := range compose.Services {
+			if service.Image != "" {
+				t.checkImage(service.Image)
+			}
+		}
+	}
+	return nil
+}
+
+// materialised are the images whose content the service's own machine stands
+// for: what tasks use of them is a shell and an interpreter.
+var materialised = []string{"scratch", "debian", "ubuntu", "buildpack-deps", "bash", "python"}
+
+func (t *task) checkImage(image string) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "library/"), "@")
+	name, _, _ = strings.Cut(name, ":")
+	if !slices.Contains(materialised, name) {
+		t.refuse("its image " + image + " cannot be built here; tasks on " + strings.Join(materialised[1:], ", ") + " can be imported")
+		return
+	}
+	if name != "scratch" {
+		t.warn("it runs on the service's own system, not in " + image)
+	}
+}
+
+// A dockerfile follows the instructions that move files.
+type dockerfile struct {
+	task    *task
+	workdir string
+	from    bool
+	runs    bool
+}
+
+func (d *dockerfile) instruction(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	switch strings.ToUpper(word) {
+	case "FROM":
+		d.base(rest)
+	case "WORKDIR":
+		d.workdir = d.resolve(strings.Trim(rest, `"`))
+	case "RUN":
+		d.runs = true
+	case "COPY", "ADD":
+		d.copy(word, rest)
+	}
+}
+
+func (d *dockerfile) base(rest string) {
+	if d.from {
+		d.task.refuse("its Dockerfile has several stages")
+		return
+	}
+	d.from = true
+	if words := dropFlags(strings.Fields(rest)); len(words) > 0 {
+		d.task.checkImage(words[0])
+	}
+}
+
+func dropFlags(words []string) []string {
+	return slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "--") })
+}
+
+// resolve makes a path of the image absolute; it cannot leave the root.
+func (d *dockerfile) resolve(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		p = d.workdir + "/" + p
+	}
+	return path.Clean("/" + p)
+}
+
+func (d *dockerfile) copy(word, rest string) {
+	if strings.Contains(rest, "--from=") || strings.Contains(rest, "<<") || strings.Contains(rest, "://") || strings.Contains(rest, "$") {
+		d.task.refuse("its Dockerfile has a line that cannot be followed: " + word + " " + rest)
+		return
+	}
+	words := dropFlags(strings.Fields(rest))
+	if strings.HasPrefix(rest, "[") && json.Unmarshal([]byte(rest), &words) != nil || len(words) < 2 {
+		d.task.refuse("its Dockerfile has a line that cannot be followed: " + word + " " + rest)
+		return
+	}
+	to := words[len(words)-1]
+	for _, from := range words[:len(words)-1] {
+		if !d.copyOne(strings.Trim(path.Clean("/"+from), "/"), to, len(words) > 2) {
+			d.task.refuse("its Dockerfile copies " + from + ", which is not in its environment")
+		}
+	}
+}
+
+// copyOne places a file, the files of a folder, or those that match a pattern,
+// and reports whether there were any. The skills of the environment are left
+// out: the one under test takes their place.
+func (d *dockerfile) copyOne(from, to string, several bool) bool {
+	found := false
+	for _, f := range d.task.files {
+		name, ok := strings.CutPrefix(f.Path, d.task.root+taskfile.EnvironmentDir)
+		if !ok || name == "Dockerfile" {
+			continue
+		}
+		rest, ok := below(name, from)
+		if !ok {
+			continue
+		}
+		found = true
+		if strings.HasPrefix(name, skillsFolder) {
+			continue
+		}
+		target := d.resolve(to)
+		if rest != "" {
+			target = path.Join(target, rest)
+		} else if several || strings.HasSuffix(to, "/") || to == "." || strings.ContainsAny(from, "*?[") {
+			target = path.Join(target, path.Base(name))
+		}
+		d.task.put(strings.TrimPrefix(target, "/"), f)
+	}
+	return found
+}
+
+// below returns the rest of a path below a folder, "" if the path is the one
+// that was named or matches it.
+func below(name, from string) (rest string, ok bool) {
+	if from == "" {
+		return name, true
+	}
+	if matches, err := path.Match(from, name); name == from || err == nil && matches {
+		return "", true
+	}
+	return strings.CutPrefix(name, from+"/")
+}
+
+const skillsFolder = "skills/"
+
+// skillBundle is where the skill under test stands: in the place of the
+// environment's only skill, or the default.
+func (t *task) skillBundle() string {
+	var names []string
+	for _, f := range t.files {
+		rest, ok := strings.CutPrefix(f.Path, t.root+taskfile.EnvironmentDir+skillsFolder)
+		if name, file, _ := strings.Cut(rest, "/"); ok && file == "SKILL.md" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return taskfile.EnvironmentDir + skillsFolder + names[0]
+	}
+	if len(names) > 1 {
+		t.warn("it comes with several skills, none of which is there when it runs: only the skill under test is")
+	}
+	return taskfile.DefaultSkillBundle
+}

@@ -1,0 +1,334 @@
+package suites
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service keeps suites.
+type Service struct {
+	DB    *store.DB
+	Jobs  *jobs.Queue
+	Blobs blob.Bucket // keeps imported environments
+	// Bucket is the name of Blobs in s3:// references, e.g. "whetstone" in
+	// "s3://whetstone/environments/...". Empty refuses such references.
+	Bucket  string
+	Sources *sources.Service
+	Quota   *quota.Service
+	Log     *slog.Logger
+}
+
+// NewSuite describes a suite to create.
+type NewSuite struct {
+	SourceID        *string
+	Name            string
+	SourceKind      SourceKind
+	VerifierKind    VerifierKind
+	SupportsNoSkill bool
+	ResourceLimits  json.RawMessage
+	Cases           []Fields
+}
+
+// Create stores a suite. Cases that cannot be run yet are stored, too; the
+// suite's Issues say what is missing.
+func (s *Service) Create(ctx context.Context, c access.Caller, n NewSuite) (suite Suite, err error) {
+	defer fault.Wrap(&err, "create eval suite")
+	cases, issues := newCases(c.OrgID, n.VerifierKind, n.Cases)
+	if issues = slices.Concat(validateName(n.Name), issues); len(issues) > 0 {
+		return suite, fault.Issues(issues...)
+	}
+	if n.SourceID != nil {
+		if err := s.Sources.Exists(ctx, s.DB, c.OrgID, *n.SourceID); err != nil {
+			return suite, err
+		}
+	}
+	sizes, err := s.environmentSizes(ctx, c.OrgID, cases)
+	if err != nil {
+		return suite, err
+	}
+	now := store.Now()
+	suite = Suite{
+		ID: store.NewID(), OrgID: c.OrgID, SourceID: n.SourceID, Name: n.Name, SourceKind: n.SourceKind,
+		VerifierKind: n.VerifierKind, SupportsNoSkill: n.SupportsNoSkill, ResourceLimits: n.ResourceLimits,
+		Version: 1, CreatedBy: c.UserID, CreatedAt: now, UpdatedAt: now,
+	}
+	suite.setCases(cases)
+	return suite, s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if err := insertSuite(ctx, tx, suite); err != nil {
+			return err
+		}
+		if err := suite.audit(ctx, tx, "evals.suite.create"); err != nil {
+			return err
+		}
+		return s.replaceEnvironments(ctx, tx, suite, sizes)
+	})
+}
+
+// audit writes an entry of the audit log about the suite as it is now.
+func (s Suite) audit(ctx context.Context, tx *store.Tx, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: s.OrgID, Action: action, Target: audit.Target{Kind: "suite", ID: s.ID, Name: s.Name},
+		Detail: audit.Detail{"version": s.Version, "cases": s.CaseCount, "verifier": s.VerifierKind},
+	})
+}
+
+func validateName(name string) []fault.Issue {
+	if strings.TrimSpace(name) == "" {
+		return []fault.Issue{fault.At("name", "name must not be blank")}
+	}
+	return nil
+}
+
+// Change is a partial update; nil leaves a field as it is.
+type Change struct {
+	Name            *string
+	VerifierKind    *VerifierKind
+	SupportsNoSkill *bool
+	ResourceLimits  json.RawMessage
+	Cases           []Fields // replaces all cases
+	// IfVersion makes the update conditional: it is a Conflict unless the suite
+	// has this version (optimistic concurrency control).
+	IfVersion *int64
+}
+
+// Update changes a suite of the organisation. The suite's row is locked while
+// it is changed, so concurrent updates are applied one after the other.
+func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (suite Suite, err error) {
+	defer fault.Wrap(&err, "update eval suite %s", id)
+	cases, issues := c.validate(orgID)
+	if len(issues) > 0 {
+		return suite, fault.Issues(issues...)
+	}
+	sizes, err := s.environmentSizes(ctx, orgID, cases)
+	if err != nil {
+		return suite, err
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		if suite, err = suiteByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
+			return err
+		}
+		if c.IfVersion != nil && *c.IfVersion != suite.Version {
+			return fault.New(fault.Conflict, "The suite has changed: it has the version %d, not %d", suite.Version, *c.IfVersion)
+		}
+		if issues := c.apply(&suite); len(issues) > 0 {
+			return fault.Issues(issues...)
+		}
+		return s.save(ctx, tx, &suite, sizes)
+	})
+	return suite, err
+}
+
+// save writes a changed suite as its next version. Sizes are those of
+// environments that may be new to the suite, by blob key.
+func (s *Service) save(ctx context.Context, tx *store.Tx, suite *Suite, sizes map[string]int64) error {
+	suite.Version++
+	suite.UpdatedAt = store.Now()
+	if err := updateSuite(ctx, tx, *suite); err != nil {
+		return err
+	}
+	if err := suite.audit(ctx, tx, "evals.suite.change"); err != nil {
+		return err
+	}
+	return s.replaceEnvironments(ctx, tx, *suite, sizes)
+}
+
+// validate reads the cases of a change, and returns the issues that do not
+// depend on the suite it is applied to.
+func (c Change) validate(orgID string) (cases []Case, issues []fault.Issue) {
+	if c.Name != nil {
+		issues = validateName(*c.Name)
+	}
+	if c.Cases == nil {
+		return nil, issues
+	}
+	verifier := StructuredRubric // allows every kind
+	if c.VerifierKind != nil {
+		verifier = *c.VerifierKind
+	}
+	cases, more := newCases(orgID, verifier, c.Cases)
+	return cases, append(issues, more...)
+}
+
+func (c Change) apply(s *Suite) []fault.Issue {
+	if c.Name != nil {
+		s.Name = *c.Name
+	}
+	if c.SupportsNoSkill != nil {
+		s.SupportsNoSkill = *c.SupportsNoSkill
+	}
+	if c.ResourceLimits != nil {
+		s.ResourceLimits = c.ResourceLimits
+	}
+	if c.VerifierKind == nil && c.Cases == nil {
+		return nil
+	}
+	if c.VerifierKind != nil {
+		s.VerifierKind = *c.VerifierKind
+	}
+	fields := c.Cases
+	if fields == nil {
+		fields = s.fields() // another verifier may not allow the kinds of the old cases
+	}
+	cases, issues := newCases(s.OrgID, s.VerifierKind, fields)
+	if len(issues) == 0 {
+		s.setCases(cases)
+	}
+	return issues
+}
+
+// Append adds a trigger query to a suite of the source, in the caller's
+// transaction. It is idempotent: a query that the suite already has is not
+// added again. A suite of another source or of none, one with another verifier
+// and one that is full are a Conflict.
+func (s *Service) Append(
+	ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage,
+) (suite Suite, err error) {
+	defer fault.Wrap(&err, "append to eval suite %s", suiteID)
+	if suite, err = suiteByID(ctx, tx, orgID, suiteID, tx.Dialect().ForUpdate()); err != nil {
+		return suite, err
+	}
+	if suite.SourceID == nil || *suite.SourceID != sourceID {
+		return suite, fault.New(fault.Conflict, "The suite does not belong to this source")
+	}
+	if suite.VerifierKind != LLMJudge {
+		return suite, fault.New(fault.Conflict, "Only a suite with the verifier llm_judge takes trigger queries")
+	}
+	added, err := parseTrigger(c)
+	if err != nil {
+		return suite, err
+	}
+	if slices.ContainsFunc(suite.Cases, func(c Case) bool { return sameTrigger(c, added) }) {
+		return suite, nil
+	}
+	if len(suite.Cases) >= maxCases {
+		return suite, fault.New(fault.Conflict, "The suite has %d cases already, which is the most it can have", maxCases)
+	}
+	cases, issues := newCases(orgID, suite.VerifierKind, append(suite.fields(), added.Fields))
+	if len(issues) > 0 {
+		return suite, fault.Issues(issues...)
+	}
+	suite.setCases(cases)
+	return suite, s.save(ctx, tx, &suite, nil)
+}
+
+// Remove deletes a trigger query from a suite, in the caller's transaction,
+// and reports whether the suite does not have it any more: false only for the
+// last case, since a suite is never empty. A missing suite has no cases.
+func (s *Service) Remove(
+	ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage,
+) (gone bool, err error) {
+	defer fault.Wrap(&err, "remove from eval suite %s", suiteID)
+	suite, err := suiteByID(ctx, tx, orgID, suiteID, tx.Dialect().ForUpdate())
+	if fault.Is(err, fault.NotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	unwanted, err := parseTrigger(c)
+	if err != nil {
+		return false, err
+	}
+	left := slices.DeleteFunc(slices.Clone(suite.Cases), func(c Case) bool { return sameTrigger(c, unwanted) })
+	if len(left) == len(suite.Cases) || len(left) == 0 {
+		return len(left) > 0, nil
+	}
+	suite.setCases(left)
+	return true, s.save(ctx, tx, &suite, nil)
+}
+
+func parseTrigger(raw json.RawMessage) (Case, error) {
+	var f Fields
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return Case{}, fault.Invalid("", "the case is not a JSON object")
+	}
+	c := parseCase(f.clean(), LLMJudge)
+	if c.Kind != TriggerQuery {
+		return c, fault.Invalid("case_kind", "the case must be a trigger_query")
+	}
+	return c, nil
+}
+
+// Get returns a suite of the organisation with its cases.
+func (s *Service) Get(ctx context.Context, orgID, id string) (Suite, error) {
+	return suiteByID(ctx, s.DB, orgID, id, "")
+}
+
+// Exists returns an error unless the organisation has the suite.
+func (s *Service) Exists(ctx context.Context, orgID, id string) error {
+	return suiteExists(ctx, s.DB, orgID, id)
+}
+
+// Filter selects suites for List; zero fields match all.
+type Filter struct {
+	SourceID      string
+	VerifierKind  VerifierKind
+	WithCases     bool // fills Document, not Cases
+	Limit, Offset int
+}
+
+// List returns a page of the organisation's suites, newest first, and the
+// total number.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Suite, int, error) {
+	return suitesOfOrg(ctx, s.DB, orgID, f)
+}
+
+// OfSource returns the suites of a source, oldest first, with id, name and
+// verifier only.
+func (s *Service) OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
+	return suitesOfSource(ctx, q, orgID, sourceID)
+}
+
+// Cases returns the cases of all suites of a source.
+func (s *Service) Cases(
+	ctx context.Context, q store.Querier, orgID, sourceID string,
+) (all []json.RawMessage, err error) {
+	defer fault.Wrap(&err, "eval cases of source %s", sourceID)
+	documents, err := documentsOfSource(ctx, q, orgID, sourceID)
+	if err != nil {
+		return nil, err
+	}
+	for _, document := range documents {
+		var cases []json.RawMessage
+		if err := json.Unmarshal([]byte(document), &cases); err != nil {
+			return nil, err
+		}
+		all = append(all, cases...)
+	}
+	return all, nil
+}
+
+// Delete removes a suite. Its runs and improve runs go with it: their tables
+// refer to the suite with ON DELETE CASCADE.
+func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
+	defer fault.Wrap(&err, "delete eval suite %s", id)
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		suite, err := suiteByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate())
+		if err != nil {
+			return err
+		}
+		freed, err := deleteEnvironments(ctx, tx, suite.ID)
+		if err != nil {
+			return err
+		}
+		if err := deleteSuite(ctx, tx, suite); err != nil {
+			return err
+		}
+		if err := suite.audit(ctx, tx, "evals.suite.delete"); err != nil {
+			return err
+		}
+		return s.Quota.Add(ctx, tx, orgID, quota.Evals, -sum(freed))
+	})
+}

@@ -1,0 +1,200 @@
+package suites
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// The cases of a suite are one document: they are written and read together,
+// the row's lock makes an append safe, and a list that does not want them
+// does not touch them, since neither database reads a long last column that
+// nobody selects. It is TEXT, which keeps numbers and unknown fields as their
+// author wrote them.
+
+const headColumns = `id, org_id, source_id, name, source_kind, verifier_kind, supports_no_skill, resource_limits, case_count, kind,
+	issues, version, created_by, created_at, updated_at`
+
+func scanHead(row store.Row) (Suite, error) { return scanSuite(row) }
+
+// scanSuite scans the columns of the head, and what follows them.
+func scanSuite(row store.Row, further ...any) (s Suite, err error) {
+	var limits *string
+	var issues string
+	err = row.Scan(append([]any{
+		&s.ID, &s.OrgID, &s.SourceID, &s.Name, &s.SourceKind, &s.VerifierKind, &s.SupportsNoSkill, &limits, &s.CaseCount,
+		&s.Kind, &issues, &s.Version, &s.CreatedBy, store.Time(&s.CreatedAt), store.Time(&s.UpdatedAt),
+	}, further...)...)
+	if err != nil {
+		return s, err
+	}
+	if limits != nil {
+		s.ResourceLimits = json.RawMessage(*limits)
+	}
+	return s, json.Unmarshal([]byte(issues), &s.Issues)
+}
+
+// scanDocument scans a suite whose cases are only passed on.
+func scanDocument(row store.Row) (Suite, error) {
+	var cases string
+	s, err := scanSuite(row, &cases)
+	s.Document = json.RawMessage(cases)
+	return s, err
+}
+
+// scanCases scans a suite and reads its cases.
+func scanCases(row store.Row) (s Suite, err error) {
+	if s, err = scanDocument(row); err != nil {
+		return s, err
+	}
+	s.Cases, err = ParseCases(s.Document, s.VerifierKind)
+	return s, err
+}
+
+func insertSuite(ctx context.Context, tx *store.Tx, s Suite) error {
+	issues, err := json.Marshal(s.Issues)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO eval_suites (`+headColumns+`, cases)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		s.ID, s.OrgID, s.SourceID, s.Name, s.SourceKind, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind,
+		string(issues), s.Version, s.CreatedBy, store.Micros(s.CreatedAt), store.Micros(s.UpdatedAt), string(s.Document))
+	return err
+}
+
+func updateSuite(ctx context.Context, tx *store.Tx, s Suite) error {
+	issues, err := json.Marshal(s.Issues)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		UPDATE eval_suites SET name = $3, verifier_kind = $4, supports_no_skill = $5, resource_limits = $6, case_count = $7,
+			kind = $8, issues = $9, version = $10, updated_at = $11, cases = $12
+		WHERE org_id = $1 AND id = $2`,
+		s.OrgID, s.ID, s.Name, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind, string(issues), s.Version,
+		store.Micros(s.UpdatedAt), string(s.Document))
+	return err
+}
+
+func limitsText(s Suite) *string {
+	if s.ResourceLimits == nil {
+		return nil
+	}
+	text := string(s.ResourceLimits)
+	return &text
+}
+
+func deleteSuite(ctx context.Context, tx *store.Tx, s Suite) error {
+	_, err := tx.Exec(ctx, `DELETE FROM eval_suites WHERE org_id = $1 AND id = $2`, s.OrgID, s.ID)
+	return err
+}
+
+func suiteByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Suite, error) {
+	rows, err := q.Query(ctx, `SELECT `+headColumns+`, cases FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	return store.One(rows, err, "Eval suite", scanCases)
+}
+
+func suiteExists(ctx context.Context, q store.Querier, orgID, id string) error {
+	rows, err := q.Query(ctx, `SELECT id FROM eval_suites WHERE org_id = $1 AND id = $2`, orgID, id)
+	_, err = store.One(rows, err, "Eval suite", store.Value[string])
+	return err
+}
+
+func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Suite, int, error) {
+	const those = ` FROM eval_suites
+		WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')`
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+those, orgID, f.SourceID, f.VerifierKind)
+	total, err := store.One(rows, err, "Count", store.Value[int])
+	if err != nil {
+		return nil, 0, err
+	}
+	columns, scan := headColumns, scanHead
+	if f.WithCases {
+		columns, scan = headColumns+`, cases`, scanDocument
+	}
+	rows, err = q.Query(ctx, `SELECT `+columns+those+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
+		orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
+	suites, err := store.All(rows, err, scan)
+	return suites, total, err
+}
+
+func suitesOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, name, verifier_kind FROM eval_suites WHERE org_id = $1 AND source_id = $2 ORDER BY id`, orgID, sourceID)
+	return store.All(rows, err, func(row store.Row) (s Suite, err error) {
+		err = row.Scan(&s.ID, &s.Name, &s.VerifierKind)
+		return s, err
+	})
+}
+
+func documentsOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]string, error) {
+	rows, err := q.Query(ctx, `SELECT cases FROM eval_suites WHERE org_id = $1 AND source_id = $2 ORDER BY id`, orgID, sourceID)
+	return store.All(rows, err, store.Value[string])
+}
+
+func insertEnvironment(ctx context.Context, tx *store.Tx, suiteID, key string, size int64) error {
+	_, err := tx.Exec(ctx, `INSERT INTO eval_environments (suite_id, key, bytes) VALUES ($1, $2, $3)`, suiteID, key, size)
+	return err
+}
+
+// deleteEnvironments returns the sizes of what the suite had, by their keys.
+func deleteEnvironments(ctx context.Context, tx *store.Tx, suiteID string) (map[string]int64, error) {
+	rows, err := tx.Query(ctx, `DELETE FROM eval_environments WHERE suite_id = $1 RETURNING key, bytes`, suiteID)
+	return sizesByKey(rows, err)
+}
+
+// knownSizes returns the sizes that some suite has stored already, by blob key.
+func knownSizes(ctx context.Context, q store.Querier, keys []string) (map[string]int64, error) {
+	in, list := q.Dialect().In("$1", keys)
+	rows, err := q.Query(ctx, `SELECT key, MAX(bytes) FROM eval_environments WHERE bytes > 0 AND key`+in+` GROUP BY key`, list)
+	return sizesByKey(rows, err)
+}
+
+func sizesByKey(rows store.Rows, err error) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var key string
+		var size int64
+		err := row.Scan(&key, &size)
+		sizes[key] = size
+		return err
+	})
+	return sizes, err
+}
+
+// Stored says how the environments of organisations are counted anew: each once
+// for every suite that needs it.
+func Stored() quota.Count {
+	return quota.Count{Kind: quota.Evals, SQL: `
+		SELECT s.org_id, CAST(SUM(e.bytes) AS BIGINT) AS bytes
+		FROM eval_environments e JOIN eval_suites s ON s.id = e.suite_id GROUP BY s.org_id`}
+}
+
+func environmentReferenced(ctx context.Context, q store.Querier, key string) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_environments WHERE key = $1`, key)
+	n, err := store.One(rows, err, "Count", store.Value[int])
+	return n > 0, err
+}
+
+// References hands the environments that suites need to fn.
+func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
+	rows, err := q.Query(ctx, `SELECT DISTINCT key FROM eval_environments`)
+	return store.Each(rows, err, func(row store.Row) error {
+		key, err := store.Value[string](row)
+		if err != nil {
+			return err
+		}
+		ref := blob.Ref{Key: key}
+		if name := path.Base(key); isEnvironmentName(name) {
+			ref.SHA256 = strings.TrimSuffix(name, ".tar.gz")
+		}
+		return fn(ref)
+	})
+}

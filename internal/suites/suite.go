@@ -1,0 +1,158 @@
+// Package suites keeps suites of cases that say what a skill should do. It
+// validates them when they are written, and imports and exports the file
+// formats of other tools. Package runs runs them. It owns the tables
+// eval_suites and eval_environments.
+package suites
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// A Suite is a named set of cases.
+type Suite struct {
+	ID              string
+	OrgID           string
+	SourceID        *string // a cloud source's id without its prefix; nil: of none
+	Name            string
+	SourceKind      SourceKind
+	VerifierKind    VerifierKind
+	SupportsNoSkill bool
+	// ResourceLimits are hints for the execution, an object; nil if there are none.
+	ResourceLimits json.RawMessage
+	CaseCount      int
+	Kind           SuiteKind
+	// Issues say why the suite cannot be run; there are none if it can.
+	Issues []fault.Issue
+	// Cases are nil where only the suite's head was read.
+	Cases []Case
+	// Document has the cases on the wire, a JSON array; nil as Cases.
+	Document json.RawMessage
+	// Version grows by one with every change.
+	Version   int64
+	CreatedBy string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Runnable reports whether the suite can be run.
+func (s Suite) Runnable() bool { return len(s.Issues) == 0 }
+
+// A SourceKind says where a suite's cases come from.
+type SourceKind string
+
+// The kinds of origin.
+const (
+	Manual               SourceKind = "manual"
+	Imported             SourceKind = "imported"
+	ContributorAggregate SourceKind = "contributor_aggregate"
+	OrgExemplars         SourceKind = "org_exemplars"
+)
+
+// A VerifierKind says who judges a suite's cases.
+type VerifierKind string
+
+// The verifiers. Suites with a structured rubric are kept, never run.
+const (
+	LLMJudge         VerifierKind = "llm_judge"
+	Deterministic    VerifierKind = "deterministic"
+	StructuredRubric VerifierKind = "structured_rubric"
+)
+
+// A SuiteKind tells suites of task packages from all others.
+type SuiteKind string
+
+// The kinds of suite.
+const (
+	PackageSuite SuiteKind = "task_package"
+	CaseSuite    SuiteKind = "cases"
+)
+
+// maxCases is how many cases a suite holds at most; it holds one at least.
+const maxCases = 500
+
+// allowedKinds are the kinds of case that a verifier can judge; nil allows all,
+// since nobody will judge them.
+func (v VerifierKind) allowedKinds() []CaseKind {
+	switch v {
+	case LLMJudge:
+		return []CaseKind{TriggerQuery, LLMRubric}
+	case Deterministic:
+		return []CaseKind{ExactMatch, JSONSchema, BooleanAssertion, TaskPackage}
+	case StructuredRubric:
+	}
+	return nil
+}
+
+func (v VerifierKind) allows(k CaseKind) bool {
+	allowed := v.allowedKinds()
+	return allowed == nil || slices.Contains(allowed, k)
+}
+
+// setCases gives the suite its cases and says what follows from them. They
+// come from newCases.
+func (s *Suite) setCases(cases []Case) {
+	s.Cases, s.CaseCount, s.Kind = cases, len(cases), CaseSuite
+	s.Document, _ = json.Marshal(s.fields()) // what was decoded can be encoded
+	if !slices.ContainsFunc(cases, func(c Case) bool { return c.Kind != TaskPackage }) {
+		s.Kind = PackageSuite
+	}
+	s.Issues = s.runnabilityIssues()
+}
+
+func (s Suite) runnabilityIssues() []fault.Issue {
+	issues := s.KindIssues()
+	ids := map[string]bool{}
+	for i, c := range s.Cases {
+		issues = append(issues, at(i, c.problems)...)
+		if ids[c.ID] {
+			issues = append(issues, at(i, []fault.Issue{fault.At("id", "another case of the suite has the id %q", c.ID)})...)
+		}
+		ids[c.ID] = true
+	}
+	return issues
+}
+
+// KindIssues say why suites of this verifier and origin cannot be run, whatever
+// their cases are.
+func (s Suite) KindIssues() []fault.Issue {
+	switch {
+	case s.VerifierKind == StructuredRubric:
+		return []fault.Issue{fault.At("verifier_kind", "suites with the verifier structured_rubric cannot be run")}
+	case s.SourceKind == Imported && s.Kind != PackageSuite:
+		return []fault.Issue{fault.At("source_kind", "an imported suite can be run only if every case is a task_package")}
+	case s.SourceKind != Manual && s.SourceKind != Imported:
+		return []fault.Issue{fault.At("source_kind", "suites of the kind %s cannot be run", s.SourceKind)}
+	}
+	return nil
+}
+
+// fields are the cases as their authors wrote them.
+func (s Suite) fields() []Fields {
+	all := make([]Fields, len(s.Cases))
+	for i, c := range s.Cases {
+		all[i] = c.Fields
+	}
+	return all
+}
+
+// maxIssues is how many issues a message names; the suite shows them all.
+const maxIssues = 5
+
+// IssueText says in one line why a suite cannot be run, e.g.
+// "cases_json.0.query: query is required; and more".
+func IssueText(issues []fault.Issue) string {
+	var all []string
+	for i, issue := range issues {
+		if i == maxIssues {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, strings.Join(issue.Path, ".")+": "+issue.Message)
+	}
+	return strings.Join(all, "; ")
+}
