@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// An Event is what a delivery says, whoever sent it.
+// An Event is a webhook delivery, independent of the provider.
 type Event struct {
 	Kind   EventKind
 	Action string
@@ -25,7 +25,7 @@ type Event struct {
 	OldDefault string
 }
 
-// An EventKind is what happened.
+// An EventKind is the kind of an event, as in the header X-GitHub-Event.
 type EventKind string
 
 // The kinds of event.
@@ -35,31 +35,31 @@ const (
 	EventInstallation EventKind = "installation"              // created, deleted, suspend, unsuspend
 	EventAccess       EventKind = "installation_repositories" // added, removed
 	EventRepo         EventKind = "repository"                // renamed, transferred, deleted, edited
-	EventOther        EventKind = "other"                     // nothing that concerns us
+	EventOther        EventKind = "other"                     // ignored
 )
 
 // An EventRepository names a repository. Its id stays when its name changes.
 type EventRepository struct {
 	ID       int64
 	FullName string
-	// OldName is what it was called before, if the event is about that.
+	// OldName is its name before, if the event is about a rename or a transfer.
 	OldName       string
 	DefaultBranch string
 }
 
-// A Push is one ref that was moved, made or deleted.
+// A Push is one ref that was updated, created or deleted.
 type Push struct {
 	Ref   string // refs/heads/x or refs/tags/x
 	After string // "" if the ref was deleted
-	// Commit is what the ref stands for, if the host says so: After may be an
+	// Commit is the commit of the ref, if the host sends it: After may be an
 	// annotated tag.
 	Commit string
 }
 
-// Branch returns the name of the branch, or "" if the ref is none.
+// Branch returns the name of the branch, or "" for another ref.
 func (p Push) Branch() string { return refName(p.Ref, "refs/heads/") }
 
-// Tag returns the name of the tag, or "" if the ref is none.
+// Tag returns the name of the tag, or "" for another ref.
 func (p Push) Tag() string { return refName(p.Ref, "refs/tags/") }
 
 func refName(ref, prefix string) string {
@@ -70,8 +70,8 @@ func refName(ref, prefix string) string {
 	return name
 }
 
-// payload holds the fields that we read of what hosts send. Those of GitHub
-// and Gitea have the same names; our own hook sends several refs at once.
+// payload has the fields of a delivery that are used. Those of GitHub and Gitea
+// have the same names; our own hook sends several refs at once.
 type payload struct {
 	Action     string `json:"action"`
 	Ref        string `json:"ref"`
@@ -89,7 +89,7 @@ type payload struct {
 	Removed []repository `json:"repositories_removed"`
 	Changes struct {
 		Repository struct {
-			Name was `json:"name"`
+			Name changedFrom `json:"name"`
 		} `json:"repository"`
 		Owner struct {
 			From struct {
@@ -97,18 +97,18 @@ type payload struct {
 				Organization login `json:"organization"`
 			} `json:"from"`
 		} `json:"owner"`
-		DefaultBranch was `json:"default_branch"`
+		DefaultBranch changedFrom `json:"default_branch"`
 	} `json:"changes"`
 }
 
-// A HookRef is one line that git hands to its post-receive hook.
+// A HookRef is one line of the input of git's post-receive hook.
 type HookRef struct {
 	Ref    string `json:"ref"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// A HookPush is what our own hook sends.
+// A HookPush is the delivery of our own hook.
 type HookPush struct {
 	Refs       []HookRef `json:"refs"`
 	Repository struct {
@@ -128,15 +128,15 @@ type login struct {
 	Login string `json:"login"`
 }
 
-type was struct {
+type changedFrom struct {
 	From string `json:"from"`
 }
 
-// ParseEvent reads a delivery's body, JSON or a form with JSON in the field
-// payload. An event that we know nothing of is of kind EventOther; a body that
-// is not understood is Malformed.
+// ParseEvent parses a delivery's body, JSON or a form with JSON in the field
+// payload. An unknown event has the kind EventOther; an invalid body is
+// Malformed.
 func ParseEvent(header http.Header, body []byte) (Event, error) {
-	body, err := jsonOf(header, body)
+	body, err := jsonBody(header, body)
 	if err != nil {
 		return Event{}, err
 	}
@@ -171,10 +171,10 @@ func ParseEvent(header http.Header, body []byte) (Event, error) {
 	return e, nil
 }
 
-func jsonOf(header http.Header, body []byte) ([]byte, error) {
+func jsonBody(header http.Header, body []byte) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
-		return body, nil //nolint:nilerr // what has no type is taken for JSON
+		return body, nil //nolint:nilerr // a body without a type is JSON
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil || form.Get("payload") == "" {
@@ -205,8 +205,7 @@ func (p *payload) pushes() []Push {
 	return all
 }
 
-// newPush knows that a branch stands for the commit itself, and that zeros
-// mean a deletion.
+// newPush treats a SHA of zeros as a deletion. Of a branch, After is the commit.
 func newPush(ref, after string) Push {
 	p := Push{Ref: ref}
 	if strings.Trim(after, "0") == "" || !IsSHA(after) {
@@ -219,7 +218,7 @@ func newPush(ref, after string) Push {
 	return p
 }
 
-// oldName is what a renamed or transferred repository was called.
+// oldName is the name of a repository before it was renamed or transferred.
 func (p *payload) oldName() string {
 	if p.Repository == nil {
 		return ""

@@ -1,12 +1,12 @@
-// Package host reads repositories on code hosts and tells them what came of a
-// commit. Its folders hold one provider each, hosttest what all of them must
-// do. It owns no tables.
+// Package host reads repositories on code hosts and writes commit statuses and
+// check-runs back. Each of its subpackages is one provider, and hosttest is the
+// conformance suite for all of them. It owns no tables.
 //
 // Errors that a caller can act on have a kind: NotFound for a repository, ref,
-// commit or folder that is not there or not for this installation, Denied for
-// a missing permission or a suspended installation, Limited (with a time to
-// wait) for a rate limit, BadGateway for a host that fails or cannot be
-// reached, Malformed or TooLarge for content that cannot become a package.
+// commit or folder that does not exist or that the installation may not see,
+// Denied for a missing permission or a suspended installation, Limited (with
+// the time to wait) for a rate limit, BadGateway for a host that fails or cannot
+// be reached, Malformed or TooLarge for content that cannot become a package.
 package host
 
 import (
@@ -24,36 +24,37 @@ import (
 type Host interface {
 	// Provider names the kind of host.
 	Provider() Provider
-	// CheckAccount asks the host whether the installation is one of its
-	// account, and is a Conflict if not. Where there is nobody to ask it is nil.
+	// CheckAccount asks the host whether the installation belongs to its
+	// account. It is a Conflict if not, and nil on a host without accounts.
 	CheckAccount(ctx context.Context, at Installation) error
-	// Repositories lists what the installation can see of its account, by name.
+	// Repositories lists the account's repositories that the installation can
+	// see, by name.
 	Repositories(ctx context.Context, at Installation) ([]Repository, error)
-	// Repository finds one by its owner/name. On a host that knows where a
-	// renamed one went, its FullName is the new name. One that went to another
-	// account is NotFound, and nothing private of it is read by its old name.
+	// Repository finds one by its owner/name. On a host that redirects renamed
+	// repositories, its FullName is the new name. One that was transferred to
+	// another account is NotFound: its new owner has not given us access.
 	Repository(ctx context.Context, r Repo) (Repository, error)
-	// Resolve finds the commit that a ref (refs/heads/x, refs/tags/x), a
-	// branch, a tag or a SHA stands for. Annotated tags are peeled.
+	// Resolve finds the commit of a ref (refs/heads/x, refs/tags/x), a branch, a
+	// tag or a SHA. Annotated tags are peeled.
 	Resolve(ctx context.Context, r Repo, ref string) (Commit, error)
 	// Refs lists all branches and tags with their commits.
 	Refs(ctx context.Context, r Repo) (Refs, error)
-	// Tree packs the files of a commit below a path ("." for all) the way the
-	// command line packs a folder. The caller closes the package. Whether there
-	// is a SKILL.md is asked of the package; it stands at the path itself.
+	// Tree packs the files of a commit below a path ("." for all) as the command
+	// line packs a folder. The caller closes the package. A SKILL.md must be at
+	// the path itself; whether there is one, the package says.
 	Tree(ctx context.Context, r Repo, commit, path string) (*skillpkg.Package, error)
 	// SetStatus posts a commit status. It may be ErrUnsupported.
 	SetStatus(ctx context.Context, r Repo, commit string, s Status) error
-	// SetCheck posts a check-run, or more of one that has an id. It keeps the
-	// id and how many annotations were taken in c, also on an error, so that
-	// another call goes on where this one stopped. It may be ErrUnsupported.
+	// SetCheck posts a check-run, or the rest of one that has an id. It stores
+	// the id and the number of accepted annotations in c, also on an error, so
+	// that a retry continues there. It may be ErrUnsupported.
 	SetCheck(ctx context.Context, r Repo, c *Check) error
-	// Prepare makes the host tell us of pushes to a repository, where that can
-	// be done from here. It may be called any number of times.
+	// Prepare installs a webhook for pushes to a repository, where that can be
+	// done from here. It is idempotent.
 	Prepare(ctx context.Context, r Repo) error
 }
 
-// ErrUnsupported says that the host has no such thing.
+// ErrUnsupported reports that the host has no such feature.
 var ErrUnsupported = errors.New("the code host does not have this")
 
 // A Provider is a kind of code host.
@@ -66,28 +67,28 @@ const (
 	Gitea  Provider = "gitea"
 )
 
-// An Installation is what gives access to the repositories of one account.
+// An Installation gives access to the repositories of one account.
 type Installation struct {
 	ID      int64
 	Account string
-	// Token is used instead of the host's own, if it is not empty and the host
-	// knows tokens.
+	// Token, if not empty, is used instead of the host's own, on hosts with
+	// tokens.
 	Token string
 }
 
-// Owns reports whether a repository is one of the installation's account.
+// Owns reports whether a repository belongs to the installation's account.
 func (i Installation) Owns(fullName string) bool {
 	owner, _, _ := strings.Cut(fullName, "/")
 	return CheckFullName(fullName) == nil && AccountKey(owner) == AccountKey(i.Account)
 }
 
-// AccountKey is an account's login as logins are compared: hosts ignore the
-// case of ASCII letters, and have no others.
+// AccountKey normalizes an account's login for comparison: hosts ignore the case
+// of ASCII letters, and allow no others.
 func AccountKey(login string) string { return strings.ToLower(login) }
 
-// CheckAccountLogin refuses what cannot be the login of an account.
+// CheckAccountLogin validates the login of an account.
 func CheckAccountLogin(login string) error {
-	if !goodName(login) {
+	if !isName(login) {
 		return fault.New(fault.Malformed, "%q is not the name of an account", login)
 	}
 	return nil
@@ -105,7 +106,7 @@ func (r Repo) Split() (owner, name string) {
 	return owner, name
 }
 
-// A Repository is what a host tells of one.
+// A Repository is a host's description of a repository.
 type Repository struct {
 	ID            int64
 	FullName      string
@@ -113,26 +114,26 @@ type Repository struct {
 	Visibility    string
 	DefaultBranch string
 	HTMLURL       string
-	PushedAt      *time.Time // nil: nothing was pushed yet
+	PushedAt      *time.Time // nil if nothing was pushed yet
 }
 
-// A Commit is what a ref stands for.
+// A Commit is a commit of a repository.
 type Commit struct {
 	SHA     string
 	Message string
 }
 
 // Refs are the branches and tags of a repository: names without refs/heads/
-// and refs/tags/, and the commits they stand for.
+// and refs/tags/, and the SHAs of their commits.
 type Refs struct {
 	Heads, Tags map[string]string
 }
 
-// A Status is what a commit's line of results shows.
+// A Status is a commit status.
 type Status struct {
 	State       State
 	Context     string
-	Description string // cut to what hosts take
+	Description string // truncated to the host's limit
 	TargetURL   string
 }
 
@@ -147,19 +148,19 @@ const (
 	StateError   State = "error"
 )
 
-// A Check is a check-run, with remarks on single lines.
+// A Check is a check-run with annotations.
 type Check struct {
-	ID          string // "" for one to be made
+	ID          string // "" for a new one
 	Name        string
 	ExternalID  string
 	HeadSHA     string
 	DetailsURL  string
 	Conclusion  Conclusion
 	Title       string
-	Summary     string // cut to what hosts take
+	Summary     string // truncated to the host's limit
 	CompletedAt time.Time
 	Annotations []Annotation
-	Sent        int // how many annotations the host has
+	Sent        int // number of annotations that the host has
 }
 
 // A Conclusion is a check-run's verdict.
@@ -172,7 +173,7 @@ const (
 	ConclusionNeutral Conclusion = "neutral"
 )
 
-// An Annotation is a remark on a line of a file.
+// An Annotation is a message about a line of a file.
 type Annotation struct {
 	Path    string
 	Line    int
@@ -181,7 +182,7 @@ type Annotation struct {
 	Message string
 }
 
-// A Level is how bad an annotation is.
+// A Level is the severity of an annotation.
 type Level string
 
 // The levels.
@@ -191,19 +192,19 @@ const (
 	LevelFailure Level = "failure"
 )
 
-// nameForm is what hosts allow in the names of owners and repositories.
+// nameForm matches the names of owners and repositories.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
-// CheckFullName refuses what is not owner/name.
+// CheckFullName validates an owner/name.
 func CheckFullName(fullName string) error {
 	owner, name, ok := strings.Cut(fullName, "/")
-	if !ok || !goodName(owner) || !goodName(name) {
+	if !ok || !isName(owner) || !isName(name) {
 		return fault.New(fault.Malformed, "%q is not owner/repo", fullName)
 	}
 	return nil
 }
 
-func goodName(name string) bool {
+func isName(name string) bool {
 	return nameForm.MatchString(name) && name != "." && name != ".." && !strings.HasPrefix(name, "-")
 }
 
@@ -231,7 +232,8 @@ func CleanPath(path string) (string, error) {
 		kept = append(kept, segment)
 	}
 	if bad {
-		return "", fault.New(fault.Malformed, "a path inside the repository must be relative, with forward slashes and without ..")
+		return "", fault.New(fault.Malformed,
+			"a path inside the repository must be relative, with forward slashes and without ..")
 	}
 	if len(kept) == 0 {
 		return ".", nil

@@ -139,18 +139,6 @@ func TestCleanPath(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	if got := host.CutBytes(strings.Repeat("ü", 10), 10); got != "üüü…" {
-		t.Errorf("got %q", got)
-	}
-	if got := host.CutRunes("üüüü", 3); got != "üü…" {
-		t.Errorf("got %q", got)
-	}
-	if got := host.CutRunes("üüü", 3); got != "üüü" {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestTarballFolders counts folders as it counts files.
 func TestTarballFolders(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -14,17 +14,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// A Tree is the files of a commit below a path, for providers to fill. It is
-// packed the way the command line packs a folder, with the same limits, and
-// reads no content of what is left out.
+// A Tree is the files of a commit below a path, which providers fill. It is
+// packed as the command line packs a folder, with the same limits, and does not
+// read the content of files that are left out.
 type Tree struct {
 	nodes map[string]*node
 	added int
 }
 
-// The bounds of what lies below a path. They count everything that a provider
-// adds, folders too, and what the skill leaves out: a few git objects that name
-// each other again and again stand for more folders than can be walked.
+// Limits of a tree. They count everything that a provider adds, including
+// folders and files that are left out: a few git trees that refer to each other
+// repeatedly expand to more folders than can be walked (a "git bomb").
 const (
 	maxNodes = 20_000
 	maxDepth = 64
@@ -44,7 +44,7 @@ type node struct {
 	children []string // paths
 }
 
-// AddFile adds a file; open is called when its content is wanted.
+// AddFile adds a file; open is called when its content is read.
 func (t *Tree) AddFile(name string, executable bool, size int64, open func() (io.ReadCloser, error)) error {
 	mode := fs.FileMode(0o644)
 	if executable {
@@ -61,13 +61,14 @@ func (t *Tree) AddLink(name, target string) error {
 // AddFolder counts a folder. One that stays empty is not packed.
 func (t *Tree) AddFolder(name string) error { return t.count(name) }
 
-// Empty reports whether nothing was added: then there is no such folder.
+// Empty reports whether nothing was added, since there is no such folder.
 func (t *Tree) Empty() bool { return len(t.nodes) == 1 }
 
-// count holds what is added to the bounds.
+// count enforces the limits.
 func (t *Tree) count(name string) error {
 	if t.added++; t.added > maxNodes {
-		return fault.New(fault.TooLarge, "the folder holds more than %d files and folders; choose the folder of the skill", maxNodes)
+		return fault.New(fault.TooLarge,
+			"the folder holds more than %d files and folders; choose the folder of the skill", maxNodes)
 	}
 	if strings.Count(name, "/") >= maxDepth {
 		return fault.New(fault.TooLarge, "the folders of the repository are nested more than %d deep", maxDepth)
@@ -95,7 +96,7 @@ func (t *Tree) add(name string, n *node) error {
 	return nil
 }
 
-// folder returns the folder of that name, made if it is not there.
+// folder finds or creates a folder.
 func (t *Tree) folder(name string) (*node, error) {
 	if n := t.nodes[name]; n != nil {
 		if !n.mode.IsDir() {
@@ -113,12 +114,13 @@ func (t *Tree) folder(name string) (*node, error) {
 	return n, nil
 }
 
-// Package packs the tree. A skill that stands in a folder below is not taken
-// for one that stands here.
+// Package packs the tree. A skill in a subfolder is refused: it must be at the
+// path itself.
 func (t *Tree) Package(ctx context.Context) (_ *skillpkg.Package, err error) {
 	limits := skillpkg.DefaultLimits()
+	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: limits}
 	var archive bytes.Buffer
-	if _, err := skillpkg.Pack(ctx, treeFS{t}, &archive, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: limits}); err != nil {
+	if _, err := skillpkg.Pack(ctx, treeFS{t}, &archive, options); err != nil {
 		return nil, err
 	}
 	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive.Bytes()), int64(archive.Len()), limits)
@@ -127,21 +129,22 @@ func (t *Tree) Package(ctx context.Context) (_ *skillpkg.Package, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = pkg.Close() // the first error tells more
+			_ = pkg.Close() // the first error is the cause
 		}
 	}()
 	if pkg.Folder != "" {
-		return nil, fault.New(fault.Malformed, "no SKILL.md at the path of the skill, only in the folder %q below it", pkg.Folder)
+		return nil, fault.New(fault.Malformed,
+			"no SKILL.md at the path of the skill, only in the folder %q below it", pkg.Folder)
 	}
-	return pkg, pkg.Walk(ctx, refusePointer)
+	return pkg, pkg.Walk(ctx, refuseLFSPointer)
 }
 
-// lfsPointer begins every file that Git LFS keeps elsewhere.
+// lfsPointer is the beginning of every Git LFS pointer file.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
-// refusePointer keeps out a file whose content is elsewhere: the skill would
+// refuseLFSPointer refuses a file whose content is in Git LFS: the skill would
 // be broken.
-func refusePointer(f skillpkg.File, content io.Reader) error {
+func refuseLFSPointer(f skillpkg.File, content io.Reader) error {
 	const longest = 1024
 	if f.Size > longest {
 		return nil
@@ -150,15 +153,18 @@ func refusePointer(f skillpkg.File, content io.Reader) error {
 	if _, err := io.ReadFull(content, begin); err != nil || string(begin) != lfsPointer {
 		return nil //nolint:nilerr // too short to be a pointer
 	}
-	return fault.New(fault.Malformed, "%s is a Git LFS pointer, its content is not in the repository; commit the file itself, or name it in .skillignore", f.Path)
+	return fault.New(fault.Malformed,
+		"%s is a Git LFS pointer, its content is not in the repository; commit the file itself, or name it in .skillignore",
+		f.Path)
 }
 
 // RefuseSubmodule is the error about a submodule below the path of a skill.
 func RefuseSubmodule(name string) error {
-	return fault.New(fault.Malformed, "%s is a submodule, its files are not in this repository; put the files in its place", name)
+	return fault.New(fault.Malformed,
+		"%s is a submodule, its files are not in this repository; put the files in its place", name)
 }
 
-// treeFS shows a tree to skillpkg.
+// treeFS is a Tree as an fs.FS.
 type treeFS struct{ t *Tree }
 
 // Open implements fs.FS.
@@ -243,8 +249,7 @@ func (i info) ModTime() time.Time { return time.Time{} }
 func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }
 
-// below returns a member's name relative to the folder, and whether it lies
-// in it.
+// below returns a member's name relative to the folder, and whether it is in it.
 func below(folder, name string) (string, bool) {
 	if folder == "." {
 		return name, true

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// The headers of a delivery. Every provider sends these.
+// The headers of a webhook delivery. All providers send them.
 const (
 	SignatureHeader = "X-Hub-Signature-256"
 	EventHeader     = "X-GitHub-Event"
@@ -19,17 +19,17 @@ const (
 
 const signaturePrefix = "sha256="
 
-// Sign returns the signature of a body under a secret.
+// Sign returns the HMAC-SHA256 signature of a body.
 func Sign(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return signaturePrefix + hex.EncodeToString(mac.Sum(nil))
 }
 
-// signatureForm is what a signature looks like, good or not.
+// signatureForm matches a well-formed signature.
 var signatureForm = regexp.MustCompile(`^` + signaturePrefix + `[0-9a-fA-F]{64}$`)
 
-// CheckSigned refuses a delivery without a signature by its headers alone.
+// CheckSigned refuses a delivery without a signature before its body is read.
 func CheckSigned(header http.Header) error {
 	if !signatureForm.MatchString(header.Get(SignatureHeader)) {
 		return fault.New(fault.Unauthorized, "The delivery is not signed: send the header %s", SignatureHeader)
@@ -37,9 +37,8 @@ func CheckSigned(header http.Header) error {
 	return nil
 }
 
-// Verify returns nil if one of the secrets signed the body: there are two
-// while one replaces the other. A missing or empty signature and an empty
-// secret are refused.
+// Verify returns nil if one of the secrets signed the body: there are two during
+// a rotation. A missing or empty signature and an empty secret are refused.
 func Verify(secrets []string, header http.Header, body []byte) error {
 	if err := CheckSigned(header); err != nil {
 		return err
@@ -50,7 +49,7 @@ func Verify(secrets []string, header http.Header, body []byte) error {
 		if secret == "" {
 			continue
 		}
-		// Every secret is tried, so that the time tells nothing.
+		// Every secret is compared, in constant time: no timing side channel.
 		good = hmac.Equal([]byte(Sign(secret, body)), []byte(claimed)) || good
 	}
 	if !good {

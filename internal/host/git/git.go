@@ -1,5 +1,5 @@
-// Package git is the embedded code host: bare repositories OWNER/NAME.git
-// below a folder, read without starting a process.
+// Package git is the embedded code host: bare repositories OWNER/NAME.git below
+// a folder, read in process with go-git.
 package git
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 )
 
-// Options say where the repositories are, and how their hooks reach us.
+// Options configure a Host.
 type Options struct {
-	// Dir is the folder of the repositories, made if it is missing.
+	// Dir is the folder of the repositories, created if it is missing.
 	Dir string
 	// Program is the path of our own binary, which the hooks run.
 	Program string
-	// URL is the address of this service, Secret signs what the hooks send. An
-	// empty URL leaves the hooks to another process.
+	// URL is the address of this service, Secret signs the deliveries of the
+	// hooks. With an empty URL no hook configuration is written.
 	URL, Secret string
 }
 
@@ -39,7 +39,7 @@ type Host struct {
 	program string
 }
 
-// New makes the folder and writes down what its hooks need, if they reach us.
+// New creates the folder and writes the configuration of its hooks.
 func New(o Options) (*Host, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -55,8 +55,8 @@ func New(o Options) (*Host, error) {
 	return h, writeHookConfig(dir, HookConfig{URL: o.URL, Secret: o.Secret})
 }
 
-// Init makes an empty bare repository below the folder and returns its path.
-// One that is there is a Conflict.
+// Init creates an empty bare repository below the folder and returns its path.
+// If it exists already, that is a Conflict.
 func Init(dir, fullName string) (string, error) {
 	if err := host.CheckFullName(fullName); err != nil {
 		return "", err
@@ -70,7 +70,7 @@ func Init(dir, fullName string) (string, error) {
 		return "", err
 	}
 	if err := os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
-		return path, fault.New(fault.Conflict, "The repository %s is there already", fullName)
+		return path, fault.New(fault.Conflict, "The repository %s exists already", fullName)
 	} else if err != nil {
 		return "", err
 	}
@@ -83,7 +83,7 @@ const suffix = ".git"
 // Provider implements host.Host.
 func (h *Host) Provider() host.Provider { return host.Git }
 
-// CheckAccount implements host.Host: a folder knows nobody who could be asked.
+// CheckAccount implements host.Host: a folder has no accounts.
 func (h *Host) CheckAccount(context.Context, host.Installation) error { return nil }
 
 // Repositories implements host.Host.
@@ -134,7 +134,7 @@ func (h *Host) repository(r host.Repo) (host.Repository, error) {
 		return host.Repository{}, err
 	}
 	owner, name := r.Split()
-	out := host.Repository{ID: idOf(r.FullName), FullName: r.FullName, Owner: owner, Name: name, Visibility: "private"}
+	out := host.Repository{ID: repositoryID(r.FullName), FullName: r.FullName, Owner: owner, Name: name, Visibility: "private"}
 	head, err := repo.Reference(plumbing.HEAD, false)
 	if err != nil {
 		return out, err
@@ -147,11 +147,11 @@ func (h *Host) repository(r host.Repo) (host.Repository, error) {
 	return out, nil
 }
 
-// idOf is a number for a repository, which has none of its own: the same one
-// for the same name, and small enough for every reader of JSON.
-func idOf(fullName string) int64 {
+// repositoryID derives an id from the name, since a folder has no ids. It has 53
+// bits, which JSON numbers represent exactly.
+func repositoryID(fullName string) int64 {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(fullName)) // a hash takes everything
+	_, _ = sum.Write([]byte(fullName)) // never fails
 	return int64(sum.Sum64() >> 11)    //nolint:gosec // 53 bits fit
 }
 
@@ -179,30 +179,24 @@ func (h *Host) path(r host.Repo) (string, error) {
 	}
 	defer func() { _ = root.Close() }() // it was only read
 	inside := filepath.Join(owner, name+suffix)
-	if !isRepository(root, inside) {
+	// Symbolic links are not followed, neither out of the folder nor to the
+	// repositories of another owner.
+	for _, dir := range []string{owner, inside} {
+		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
+			return "", notFound(r)
+		}
+	}
+	if _, err := root.Stat(filepath.Join(inside, "HEAD")); err != nil {
 		return "", notFound(r)
 	}
 	return filepath.Join(h.dir, inside), nil
-}
-
-// isRepository reports whether OWNER/NAME.git below the folder looks like a
-// repository. Links are not followed, neither out of the folder nor to the
-// repositories of another owner.
-func isRepository(root *os.Root, inside string) bool {
-	for _, name := range []string{filepath.Dir(inside), inside} {
-		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
-			return false
-		}
-	}
-	_, err := root.Stat(filepath.Join(inside, "HEAD"))
-	return err == nil
 }
 
 func notFound(r host.Repo) error {
 	return fault.New(fault.NotFound, "The repository %s was not found", r.FullName)
 }
 
-// largeObject is the size from which a file's content is not read at once.
+// largeObject is the size from which content is streamed, not read at once.
 const largeObject = 1 << 20
 
 func storage(path string) *filesystem.Storage {
@@ -241,7 +235,7 @@ func resolve(repo *gogit.Repository, ref string) (*object.Commit, error) {
 	return nil, fault.New(fault.NotFound, "The repository has no branch, tag or commit %s", ref)
 }
 
-// peel returns the commit that a ref stands for.
+// peel returns the commit of a ref.
 func peel(repo *gogit.Repository, name plumbing.ReferenceName) (*object.Commit, error) {
 	ref, err := repo.Reference(name, true)
 	if err != nil {
@@ -250,7 +244,7 @@ func peel(repo *gogit.Repository, name plumbing.ReferenceName) (*object.Commit, 
 	return commitOf(repo, ref.Hash())
 }
 
-// commitOf follows annotated tags, which may stand for other tags.
+// commitOf peels annotated tags, which may point to other tags.
 func commitOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
 		if err := checkSize(repo, hash); err != nil {
@@ -272,12 +266,12 @@ func commitOf(repo *gogit.Repository, hash plumbing.Hash) (*object.Commit, error
 	return commit, err
 }
 
-// maxObject bounds what is read whole of a repository: commits, tags and trees.
-// A tree of maxNodes entries has less.
+// maxObject is the size limit of objects that are read into memory: commits,
+// tags and trees. A tree of host.maxNodes entries is smaller.
 const maxObject = 8 << 20
 
-// checkSize refuses an object that is not there, or that is larger than any
-// commit, tag or tree of a skill: a few kilobytes of a pack can stand for it.
+// checkSize refuses an object that is missing, or larger than any commit, tag or
+// tree of a skill: a few kilobytes of a pack can expand to a huge object.
 func checkSize(repo *gogit.Repository, hash plumbing.Hash) error {
 	size, err := repo.Storer.EncodedObjectSize(hash)
 	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && size > maxObject {
@@ -308,7 +302,7 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 		}
 		commit, err := commitOf(repo, ref.Hash())
 		if fault.Is(err, fault.NotFound) {
-			return nil // a tag may stand for anything
+			return nil // a tag may point to any object
 		}
 		if err != nil {
 			return err
@@ -318,16 +312,16 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 	})
 }
 
-// SetStatus implements host.Host: there is nowhere to show one.
+// SetStatus implements host.Host: a folder has no statuses.
 func (h *Host) SetStatus(context.Context, host.Repo, string, host.Status) error {
 	return host.ErrUnsupported
 }
 
-// SetCheck implements host.Host: there is nowhere to show one.
+// SetCheck implements host.Host: a folder has no check-runs.
 func (h *Host) SetCheck(context.Context, host.Repo, *host.Check) error { return host.ErrUnsupported }
 
-// Dir is the folder of the repositories: what the setting says, a path or a
-// file URL, or repos in the data folder.
+// Dir is the folder of the repositories: the setting, a path or a file URL, or
+// "repos" in the data folder.
 func Dir(data, setting string) string {
 	if setting == "" {
 		return filepath.Join(data, "repos")

@@ -15,20 +15,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 )
 
-// HookConfig is what the hooks of a folder need to reach the service. It
-// stands in a file that only its owner can read; no hook holds the secret.
+// HookConfig is the configuration of the hooks of a folder. It is in a file that
+// only its owner can read; the hooks themselves do not contain the secret.
 type HookConfig struct {
 	URL    string `json:"url"`
 	Secret string `json:"secret"`
 }
 
-// hookFile lies beside the owners' folders. Its name is no owner's.
+// hookFile is next to the owners' folders.
 const hookFile = "hook.json"
 
-// HookConfigPath is where the hooks of a folder find their configuration.
+// HookConfigPath is the path of the configuration of the hooks of a folder.
 func HookConfigPath(dir string) string { return filepath.Join(dir, hookFile) }
 
-// ReadHookConfig reads what New wrote.
+// ReadHookConfig reads the configuration that New wrote.
 func ReadHookConfig(path string) (c HookConfig, err error) {
 	raw, err := os.ReadFile(path) //nolint:gosec // the operator's own file
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,8 +54,8 @@ func writeHookConfig(dir string, c HookConfig) (err error) {
 	return replaceFile(root, hookFile, raw, 0o600)
 }
 
-// replaceFile writes a file so that nobody sees half of it. A link in its place
-// is replaced, too.
+// replaceFile writes a file atomically. A symbolic link in its place is replaced,
+// too.
 func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) error {
 	temp := filepath.Join(filepath.Dir(name), ".whetstone-"+rand.Text())
 	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -70,42 +70,42 @@ func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) e
 	return root.Rename(temp, name)
 }
 
-// before is what a user's own hook is called once ours runs it.
-const before = "post-receive.before-whetstone"
+// userHookName is the name of a user's own hook once ours runs it.
+const userHookName = "post-receive.before-whetstone"
 
-// script is the hook. It runs the user's own hook first and hands both what
-// git says on standard input. A failure is told to who pushes, and no more:
-// the push is done, and the reconcile finds it.
+// script is the hook. It runs the user's own hook first, and gives both the
+// standard input that git sends. Its failure is only shown to the user who
+// pushes: the push has happened, and the next reconcile finds it.
 func script(program, configPath string) string {
-	return scriptBegin + quote(program) + ` repohost hook ` + quote(configPath) + scriptEnd
+	return scriptBegin + shellQuote(program) + ` repohost hook ` + shellQuote(configPath) + scriptEnd
 }
 
 const (
 	scriptBegin = `#!/bin/sh
 # Installed by whetstone. It tells the service of every push.
 refs=$(cat)
-if [ -x hooks/` + before + ` ]; then
-	printf '%s\n' "$refs" | hooks/` + before + ` "$@"
+if [ -x hooks/` + userHookName + ` ]; then
+	printf '%s\n' "$refs" | hooks/` + userHookName + ` "$@"
 fi
 printf '%s\n' "$refs" | `
 	scriptEnd = ` || true
 `
 )
 
-// scriptCommand is what stands between the two: nothing but our command, with
-// two words as quote makes them.
+// scriptCommand matches what is between scriptBegin and scriptEnd: only our
+// command, with two arguments as shellQuote writes them.
 var scriptCommand = regexp.MustCompile(`^'(?:[^'\n]|'\\'')*' repohost hook '(?:[^'\n]|'\\'')*'$`)
 
-// IsOurHook reports whether a post-receive hook is the one that InstallHook
-// writes, for whichever program and configuration, and does nothing else.
+// IsOurHook reports whether a post-receive hook is one that InstallHook wrote,
+// for any program and configuration, and does nothing else.
 func IsOurHook(text []byte) bool {
 	command, ok := strings.CutPrefix(string(text), scriptBegin)
 	command, ended := strings.CutSuffix(command, scriptEnd)
 	return ok && ended && scriptCommand.MatchString(command)
 }
 
-// quote makes one word of a path for the shell.
-func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+// shellQuote quotes a path for the shell.
+func shellQuote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // Prepare implements host.Host: it installs the post-receive hook.
 func (h *Host) Prepare(_ context.Context, r host.Repo) (err error) {
@@ -117,10 +117,10 @@ func (h *Host) Prepare(_ context.Context, r host.Repo) (err error) {
 	return InstallHook(path, h.program, HookConfigPath(h.dir))
 }
 
-// InstallHook makes a repository's post-receive hook run our program. A hook
-// that is not ours is the user's: it is kept and run first; one more of them is
-// a Conflict. Nothing outside the repository is written, so a hooks folder that
-// is a link is a Conflict, too.
+// InstallHook installs a post-receive hook that runs our program. A hook of the
+// user's own is renamed and run first; a second one is a Conflict. Nothing
+// outside the repository is written, so a hooks folder that is a symbolic link is
+// a Conflict, too.
 func InstallHook(repository, program, configPath string) error {
 	root, err := os.OpenRoot(repository)
 	if err != nil {
@@ -131,7 +131,8 @@ func InstallHook(repository, program, configPath string) error {
 		return err
 	}
 	if info, err := root.Lstat("hooks"); err != nil || !info.IsDir() {
-		return fault.New(fault.Conflict, "The repository's hooks are not a folder of its own; put a folder in their place and try again").Because(err)
+		return fault.New(fault.Conflict,
+			"The repository's hooks are not a folder of its own; put a folder in their place and try again").Because(err)
 	}
 	text, isFile, err := readHook(root)
 	switch {
@@ -140,7 +141,7 @@ func InstallHook(repository, program, configPath string) error {
 	case err == nil && isFile && string(text) == script(program, configPath):
 		return root.Chmod(postReceive, 0o700)
 	case err == nil && !IsOurHook(text):
-		if err := keepUserHook(root); err != nil {
+		if err := renameUserHook(root); err != nil {
 			return err
 		}
 	}
@@ -149,8 +150,8 @@ func InstallHook(repository, program, configPath string) error {
 
 const postReceive = "hooks/post-receive"
 
-// readHook reads the hook of a repository, and tells whether it is a file and
-// no link to one.
+// readHook reads the hook of a repository, and reports whether it is a regular
+// file.
 func readHook(root *os.Root) (text []byte, isFile bool, err error) {
 	info, err := root.Lstat(postReceive)
 	if err != nil {
@@ -163,12 +164,11 @@ func readHook(root *os.Root) (text []byte, isFile bool, err error) {
 	return text, true, err
 }
 
-// settings is what Init writes into a repository's config.
-const settings = "[core]\n\tbare = true\n"
+// bareConfig is the config file that Init writes into a repository.
+const bareConfig = "[core]\n\tbare = true\n"
 
-// Adopt gives every repository below a folder the settings and the hook that
-// Init and InstallHook do, for repositories that have none, as a restore leaves
-// them.
+// Adopt gives every repository below a folder the config of Init and the hook of
+// InstallHook. A restore needs it: a backup contains neither.
 func Adopt(dir, program string) (err error) {
 	defer fault.Wrap(&err, "hooks")
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -187,51 +187,51 @@ func Adopt(dir, program string) (err error) {
 		return err
 	}
 	for _, inside := range repositories {
-		if err := adopt(root, inside, program, HookConfigPath(dir)); err != nil {
+		repository, err := root.OpenRoot(inside) // fails for a link out of the folder
+		if err != nil {
+			return err
+		}
+		err = replaceFile(repository, "config", []byte(bareConfig), 0o600)
+		_ = repository.Close() // the file is renamed already
+		if err != nil {
+			return err
+		}
+		if err := InstallHook(filepath.Join(dir, inside), program, HookConfigPath(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func adopt(root *os.Root, inside, program, configPath string) error {
-	repository, err := root.OpenRoot(inside) // not one that a link leads out to
-	if err != nil {
-		return err
-	}
-	defer func() { _ = repository.Close() }() // what was written is synced
-	if err := replaceFile(repository, "config", []byte(settings), 0o600); err != nil {
-		return err
-	}
-	return InstallHook(filepath.Join(root.Name(), inside), program, configPath)
-}
-
-// IsOurs reports whether a file of a repository, such as
+// IsOurs reports whether a file of a repository, e.g.
 // "acme/skill.git/hooks/post-receive", is as we or git itself wrote it, so that
-// Adopt makes up for it.
+// a backup can omit it: Adopt restores it.
 func IsOurs(name string, content []byte) bool {
 	file, hook := filepath.Base(name), filepath.Base(filepath.Dir(name)) == "hooks"
 	switch {
 	case hook && file == "post-receive":
 		return IsOurHook(content)
 	case file == "config":
-		return string(content) == settings
-	case strings.Contains(name, suffix+"/objects/info/"): // caches, and where else to look for objects
+		return string(content) == bareConfig
+	case strings.Contains(name, suffix+"/objects/info/"): // caches, and links to other object stores
 		return !strings.HasSuffix(file, "alternates")
 	}
-	return hook && strings.HasSuffix(file, ".sample") || file == "description" || strings.HasSuffix(name, suffix+"/info/exclude")
+	return hook && strings.HasSuffix(file, ".sample") || file == "description" ||
+		strings.HasSuffix(name, suffix+"/info/exclude")
 }
 
-func keepUserHook(root *os.Root) error {
-	kept := "hooks/" + before
+func renameUserHook(root *os.Root) error {
+	kept := "hooks/" + userHookName
 	if _, err := root.Lstat(kept); err == nil {
-		return fault.New(fault.Conflict, "The repository has a post-receive hook of its own, and another one in %s; merge the two and try again", before)
+		return fault.New(fault.Conflict,
+			"The repository has a post-receive hook of its own, and another one in %s; merge the two and try again",
+			userHookName)
 	}
 	return root.Rename(postReceive, kept)
 }
 
-// HookPush builds what a hook sends of the lines that git hands to it:
-// "BEFORE AFTER REF". The repository is known by where it lies.
+// HookPush builds a hook's delivery from the lines of its input, "BEFORE AFTER
+// REF". The name of the repository follows from its path.
 func HookPush(configPath, repository, lines string) (p host.HookPush, err error) {
 	p.Repository.FullName, err = fullNameOf(filepath.Dir(configPath), repository)
 	if err != nil {

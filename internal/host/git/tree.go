@@ -17,7 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// Tree implements host.Host. Only what lies below the path is read.
+// Tree implements host.Host. Only objects below the path are read.
 func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "files of %s at %s", r.FullName, commit)
 	repo, err := h.open(r)
@@ -113,7 +113,8 @@ func (w *walk) entry(e object.TreeEntry, name string) error {
 		if err != nil {
 			return err
 		}
-		return w.tree.AddFile(name, e.Mode == filemode.Executable, size, func() (io.ReadCloser, error) { return w.content(e.Hash) })
+		open := func() (io.ReadCloser, error) { return w.content(e.Hash) }
+		return w.tree.AddFile(name, e.Mode == filemode.Executable, size, open)
 	}
 	return fault.New(fault.Malformed, "%s is neither a file nor a folder nor a link", name)
 }
@@ -126,9 +127,9 @@ func (w *walk) content(hash plumbing.Hash) (io.ReadCloser, error) {
 	return blob.Reader()
 }
 
-// target reads where a link points; what is longer is no path.
+// target reads the target of a symbolic link.
 func (w *walk) target(hash plumbing.Hash) (string, error) {
-	const longest = 4096
+	const longest = 4096 // PATH_MAX
 	content, err := w.content(hash)
 	if err != nil {
 		return "", err

@@ -1,6 +1,6 @@
-// Package gitea is the code host of Gitea and Forgejo, seen with an access
-// token: the operator's, or one of the account's own. They have no apps: an
-// installation stands for the repositories of one owner that the token can see.
+// Package gitea is the code host of Gitea and Forgejo. It uses an access token:
+// the operator's, or one of the account's own. There are no apps: an
+// installation is the repositories of one owner that the token can see.
 package gitea
 
 import (
@@ -17,11 +17,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// Options say which server, and as whom.
+// Options configure a Host.
 type Options struct {
-	URL   string // like https://gitea.example
+	URL   string // e.g. "https://gitea.example"
 	Token string
 	HTTP  *outbound.Client
 }
@@ -30,7 +31,7 @@ type Options struct {
 type Host struct {
 	url, token     string
 	http, tarballs *outbound.Client
-	// following also follows redirects, as from the old name of a repository.
+	// following follows redirects, e.g. from the old name of a repository.
 	following *outbound.Client
 }
 
@@ -40,7 +41,7 @@ const (
 	maxRedirects   = 5
 	callTimeout    = 30 * time.Second
 	tarballTimeout = 5 * time.Minute
-	pageSize       = 50 // the most that servers give by default
+	pageSize       = 50 // the servers' default limit
 	maxDescription = 255
 )
 
@@ -49,19 +50,20 @@ func New(o Options) (*Host, error) {
 	if _, err := url.Parse(o.URL); err != nil || o.URL == "" {
 		return nil, fault.New(fault.Malformed, "the address of the Gitea server must be http://... or https://...")
 	}
+	limits := outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: -1}
+	following := outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: maxRedirects}
+	// The server may redirect to its object storage.
+	tarballs := outbound.Limits{Timeout: tarballTimeout, MaxBody: host.MaxTarball, MaxRedirects: maxRedirects}
 	return &Host{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
-		http:      o.HTTP.With(outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: -1}),
-		following: o.HTTP.With(outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: maxRedirects}),
-		// An archive may lie in the server's object storage.
-		tarballs: o.HTTP.With(outbound.Limits{Timeout: tarballTimeout, MaxBody: host.MaxTarball, MaxRedirects: maxRedirects}),
+		http: o.HTTP.With(limits), following: o.HTTP.With(following), tarballs: o.HTTP.With(tarballs),
 	}, nil
 }
 
 // client returns a client for one call: the library keeps the context in it.
 func (h *Host) client(ctx context.Context, at host.Installation, over *outbound.Client) (*api.Client, error) {
-	return api.NewClient(h.url, api.SetHTTPClient(over.HTTP()), api.SetToken(cmp.Or(at.Token, h.token)), api.SetContext(ctx),
-		api.SetUserAgent("whetstone"), api.SetGiteaVersion(""))
+	return api.NewClient(h.url, api.SetHTTPClient(over.HTTP()), api.SetToken(cmp.Or(at.Token, h.token)),
+		api.SetContext(ctx), api.SetUserAgent("whetstone"), api.SetGiteaVersion(""))
 }
 
 // call makes a call and gives its error a kind.
@@ -69,7 +71,10 @@ func (h *Host) call(ctx context.Context, at host.Installation, do func(*api.Clie
 	return h.callOver(ctx, at, h.http, do)
 }
 
-func (h *Host) callOver(ctx context.Context, at host.Installation, over *outbound.Client, do func(*api.Client) (*api.Response, error)) error {
+func (h *Host) callOver(
+	ctx context.Context, at host.Installation, over *outbound.Client,
+	do func(*api.Client) (*api.Response, error),
+) error {
 	c, err := h.client(ctx, at, over)
 	if err != nil {
 		return err
@@ -88,10 +93,10 @@ func failure(resp *api.Response, err error) error {
 	return host.Failure(resp.Response, err)
 }
 
-// locate finds a repository of the installation's account, also by a name that
-// it had before. The operator's token sees more than the organisation that asks
-// may, so one that has gone to another account is not found: only the owner that
-// the server names counts, not the one that was asked for.
+// locate finds a repository of the installation's account, also by an old name.
+// The operator's token can see repositories of other organisations, so the owner
+// in the server's response is authorized, not the one in the request: a
+// repository that was transferred to another account is NotFound.
 func (h *Host) locate(ctx context.Context, r host.Repo) (out host.Repository, err error) {
 	if !r.Owns(r.FullName) {
 		return out, notFound(r)
@@ -117,9 +122,9 @@ func notFound(r host.Repo) error {
 // Provider implements host.Host.
 func (h *Host) Provider() host.Provider { return host.Gitea }
 
-// CheckAccount implements host.Host: a token must be the account's own, or of
-// an owner or administrator of the organisation. The operator's is not asked
-// for: it says nothing about who binds the account.
+// CheckAccount implements host.Host: a token must belong to the account, or to
+// an owner or administrator of the organisation. The operator's token is not
+// checked: it proves nothing about the user who binds the account.
 func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err error) {
 	if at.Token == "" {
 		return nil
@@ -142,8 +147,9 @@ func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err erro
 	case allowed:
 		return nil
 	case err == nil || fault.Is(err, fault.Denied) || fault.Is(err, fault.NotFound):
-		return fault.New(fault.Conflict, "The token must be good, with the scopes read:user, read:organization and read:repository,"+
-			" and belong to the account %s or to an owner of it", at.Account).Because(err)
+		return fault.New(fault.Conflict,
+			"The token must be valid, with the scopes read:user, read:organization and read:repository,"+
+				" and belong to the account %s or to an owner of it", at.Account).Because(err)
 	}
 	return err
 }
@@ -165,8 +171,10 @@ func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host
 	return all, err
 }
 
-// pages calls list for every page there is.
-func (h *Host) pages(ctx context.Context, at host.Installation, list func(*api.Client, api.ListOptions) (*api.Response, error)) error {
+// pages calls list for every page.
+func (h *Host) pages(
+	ctx context.Context, at host.Installation, list func(*api.Client, api.ListOptions) (*api.Response, error),
+) error {
 	for page := 1; page > 0; {
 		err := h.call(ctx, at, func(c *api.Client) (*api.Response, error) {
 			resp, err := list(c, api.ListOptions{Page: page, PageSize: pageSize})
@@ -184,7 +192,8 @@ func (h *Host) pages(ctx context.Context, at host.Installation, list func(*api.C
 
 func repository(r *api.Repository) host.Repository {
 	out := host.Repository{
-		ID: r.ID, FullName: r.FullName, Name: r.Name, Visibility: "public", DefaultBranch: r.DefaultBranch, HTMLURL: r.HTMLURL,
+		ID: r.ID, FullName: r.FullName, Name: r.Name, Visibility: "public",
+		DefaultBranch: r.DefaultBranch, HTMLURL: r.HTMLURL,
 	}
 	out.Owner, _, _ = strings.Cut(r.FullName, "/")
 	switch {
@@ -233,9 +242,11 @@ func (h *Host) Resolve(ctx context.Context, r host.Repo, ref string) (out host.C
 	return out, err
 }
 
-// commitOf finds the commit of a branch or a tag; of a bare name the branch
-// comes first.
-func (h *Host) commitOf(ctx context.Context, i host.Installation, at host.Repository, ref string) (sha string, err error) {
+// commitOf finds the commit of a branch or a tag. A short name is looked up as a
+// branch first.
+func (h *Host) commitOf(
+	ctx context.Context, i host.Installation, at host.Repository, ref string,
+) (sha string, err error) {
 	tag, isTag := strings.CutPrefix(ref, "refs/tags/")
 	branch, isBranch := strings.CutPrefix(ref, "refs/heads/")
 	if !isTag {
@@ -323,13 +334,13 @@ func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host
 	return h.call(ctx, r.Installation, func(c *api.Client) (*api.Response, error) {
 		_, resp, err := c.CreateStatus(at.Owner, at.Name, commit, api.CreateStatusOption{
 			State: api.StatusState(s.State), Context: s.Context, TargetURL: s.TargetURL,
-			Description: host.CutRunes(s.Description, maxDescription),
+			Description: text.Ellipsis(s.Description, maxDescription),
 		})
 		return resp, err
 	})
 }
 
-// SetCheck implements host.Host: there are no check-runs.
+// SetCheck implements host.Host: Gitea has no check-runs.
 func (h *Host) SetCheck(context.Context, host.Repo, *host.Check) error { return host.ErrUnsupported }
 
 // Prepare implements host.Host: the operator sets up the webhook.

@@ -1,4 +1,4 @@
-// Package github is the code host of GitHub and GitHub Enterprise, seen as a
+// Package github is the code host of GitHub and GitHub Enterprise. It acts as a
 // GitHub App.
 package github
 
@@ -23,17 +23,17 @@ import (
 // publicURL is the API of github.com.
 const publicURL = "https://api.github.com/"
 
-// Options say which app of which server we are.
+// Options configure a Host.
 type Options struct {
-	// URL is the base of the API; that of github.com when empty. Enterprise
+	// URL is the base URL of the API; that of github.com when empty. Enterprise
 	// servers have it at https://HOST/api/v3.
 	URL string
 	// AppID and PrivateKey (PEM) are the app's.
 	AppID      int64
 	PrivateKey []byte
 	HTTP       *outbound.Client
-	// WritePause is between writes of one installation; 0 means a second,
-	// which is what GitHub asks for.
+	// WritePause is the time between writes of one installation; 0 means a
+	// second, as GitHub's documentation asks for.
 	WritePause time.Duration
 }
 
@@ -45,7 +45,7 @@ type Host struct {
 	http     *outbound.Client
 	tarballs *outbound.Client
 	tokens   tokens
-	writers  writers
+	writes   writeLimiter
 }
 
 // The limits of calls. A list of 100 repositories is about 600 kB.
@@ -64,17 +64,18 @@ func New(o Options) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
+	limits := outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: maxRedirects}
+	tarballs := outbound.Limits{Timeout: tarballTimeout, MaxBody: host.MaxTarball, MaxRedirects: maxRedirects}
 	h := &Host{
-		base: base, origin: origin,
-		http:     o.HTTP.With(outbound.Limits{Timeout: callTimeout, MaxBody: maxAnswer, MaxRedirects: maxRedirects}),
-		tarballs: o.HTTP.With(outbound.Limits{Timeout: tarballTimeout, MaxBody: host.MaxTarball, MaxRedirects: maxRedirects}),
-		writers:  writers{pause: cmp.Or(o.WritePause, time.Second)},
+		base: base, origin: origin, http: o.HTTP.With(limits), tarballs: o.HTTP.With(tarballs),
+		writes: writeLimiter{pause: cmp.Or(o.WritePause, time.Second)},
 	}
-	// The app's own calls follow no redirect: they carry its signature.
+	// The app's own calls follow no redirect: they carry its signed JWT.
 	plain := h.http.With(outbound.Limits{MaxRedirects: -1}).HTTP()
 	signer, err := ghinstallation.NewAppsTransport(plain.Transport, o.AppID, o.PrivateKey)
 	if err != nil {
-		return nil, fault.New(fault.Malformed, "the private key of the GitHub App must be a PEM file of an RSA key").Because(err)
+		return nil, fault.New(fault.Malformed,
+			"the private key of the GitHub App must be a PEM file of an RSA key").Because(err)
 	}
 	h.app, err = h.client(plain, signer)
 	return h, err
@@ -85,8 +86,8 @@ func (h *Host) client(c *http.Client, transport http.RoundTripper) (*api.Client,
 		api.WithUserAgent("whetstone"), api.WithDisableRateLimitCheck())
 }
 
-// as returns a client with the rights of an installation.
-func (h *Host) as(ctx context.Context, installation int64) (*api.Client, error) {
+// clientFor returns a client with the token of an installation.
+func (h *Host) clientFor(ctx context.Context, installation int64) (*api.Client, error) {
 	token, err := h.tokens.get(ctx, h, installation)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (h *Host) as(ctx context.Context, installation int64) (*api.Client, error) 
 	return h.client(c, &bearer{token: token, origin: h.origin, next: c.Transport})
 }
 
-// bearer sends a token to the API and nowhere else: not to where it redirects.
+// bearer sends a token to the API only, and not to where it redirects.
 type bearer struct {
 	token  string
 	origin *url.URL
@@ -115,11 +116,11 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 // Provider implements host.Host.
 func (h *Host) Provider() host.Provider { return host.GitHub }
 
-// call makes a call for an installation, once more with a fresh token if the
-// one in the cache is no longer good.
+// call makes a call for an installation. It retries once with a new token if the
+// cached one is not accepted.
 func (h *Host) call(ctx context.Context, installation int64, do func(*api.Client) (*api.Response, error)) error {
 	for attempt := 0; ; attempt++ {
-		c, err := h.as(ctx, installation)
+		c, err := h.clientFor(ctx, installation)
 		if err != nil {
 			return err
 		}
@@ -130,11 +131,11 @@ func (h *Host) call(ctx context.Context, installation int64, do func(*api.Client
 		if resp == nil || resp.StatusCode != http.StatusUnauthorized || attempt > 0 {
 			return failure(resp, err)
 		}
-		h.tokens.drop(installation)
+		h.tokens.invalidate(installation)
 	}
 }
 
-// failure also takes a call that got no answer.
+// failure is host.Failure for a response that may be nil.
 func failure(resp *api.Response, err error) error {
 	if resp == nil {
 		return host.Failure(nil, err)
@@ -142,8 +143,8 @@ func failure(resp *api.Response, err error) error {
 	return host.Failure(resp.Response, err)
 }
 
-// CheckAccount implements host.Host: the app knows on whose account an
-// installation is. One that is not there looks like one of another account.
+// CheckAccount implements host.Host: the app can look up the account of an
+// installation. A missing installation is reported like one of another account.
 func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err error) {
 	defer fault.Wrap(&err, "installation %d", at.ID)
 	found, resp, err := h.app.Apps.GetInstallation(ctx, at.ID)
@@ -155,7 +156,9 @@ func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err erro
 			return err
 		}
 	}
-	return fault.New(fault.Conflict, "The code host has no installation %d of the app on the account %s; take both from the app's installation", at.ID, at.Account).Because(err)
+	return fault.New(fault.Conflict,
+		"The code host has no installation %d of the app on the account %s; take both from the app's installation",
+		at.ID, at.Account).Because(err)
 }
 
 // Repositories implements host.Host.
@@ -202,7 +205,7 @@ func repository(r *api.Repository) host.Repository {
 // Repository implements host.Host.
 func (h *Host) Repository(ctx context.Context, r host.Repo) (out host.Repository, err error) {
 	defer fault.Wrap(&err, "repository %s", r.FullName)
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return out, err
 	}
@@ -215,15 +218,15 @@ func (h *Host) Repository(ctx context.Context, r host.Repo) (out host.Repository
 		missing = resp != nil && resp.StatusCode == http.StatusNotFound
 		return resp, err
 	})
-	if missing || err == nil && !r.Owns(out.FullName) { // gone, or gone to another account
+	if missing || err == nil && !r.Owns(out.FullName) { // deleted, or transferred to another account
 		return host.Repository{}, notFound(r)
 	}
 	return out, err
 }
 
-// split refuses a repository of another owner than the installation's: a token
-// reads everybody's public repositories, too.
-func split(r host.Repo) (owner, name string, err error) {
+// splitOwned refuses a repository of another owner than the installation's: a
+// token can also read public repositories of others.
+func splitOwned(r host.Repo) (owner, name string, err error) {
 	if !r.Owns(r.FullName) {
 		return "", "", notFound(r)
 	}
@@ -238,12 +241,12 @@ func notFound(r host.Repo) error {
 // Resolve implements host.Host.
 func (h *Host) Resolve(ctx context.Context, r host.Repo, ref string) (out host.Commit, err error) {
 	defer fault.Wrap(&err, "resolve %s in %s", ref, r.FullName)
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return out, err
 	}
-	// The API knows refs without their first element. The path of one may hold
-	// anything but what would end it.
+	// The API takes refs without "refs/". A branch name may contain characters
+	// that must be escaped in a path.
 	path := (&url.URL{Path: strings.TrimPrefix(ref, "refs/")}).EscapedPath()
 	err = h.call(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
 		found, resp, err := c.Repositories.GetCommit(ctx, owner, name, path, &api.ListOptions{PerPage: 1})
@@ -252,7 +255,7 @@ func (h *Host) Resolve(ctx context.Context, r host.Repo, ref string) (out host.C
 		}
 		return resp, err
 	})
-	if fault.Is(err, fault.Malformed) { // 422 is how the API says so
+	if fault.Is(err, fault.Malformed) { // the API answers 422 for a missing ref
 		err = fault.New(fault.NotFound, "The repository has no branch, tag or commit %s", ref).Because(err)
 	}
 	return out, err
@@ -262,7 +265,7 @@ func (h *Host) Resolve(ctx context.Context, r host.Repo, ref string) (out host.C
 func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 	defer fault.Wrap(&err, "refs of %s", r.FullName)
 	refs := host.Refs{Heads: map[string]string{}, Tags: map[string]string{}}
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return refs, err
 	}
@@ -285,8 +288,10 @@ func (h *Host) Refs(ctx context.Context, r host.Repo) (_ host.Refs, err error) {
 	})
 }
 
-// pages calls list for every page there is.
-func (h *Host) pages(ctx context.Context, installation int64, list func(*api.Client, api.ListOptions) (*api.Response, error)) error {
+// pages calls list for every page.
+func (h *Host) pages(
+	ctx context.Context, installation int64, list func(*api.Client, api.ListOptions) (*api.Response, error),
+) error {
 	page := api.ListOptions{PerPage: 100}
 	for {
 		var resp *api.Response
@@ -304,7 +309,7 @@ func (h *Host) pages(ctx context.Context, installation int64, list func(*api.Cli
 // Tree implements host.Host.
 func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "files of %s at %s", r.FullName, commit)
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +327,7 @@ func (h *Host) Tree(ctx context.Context, r host.Repo, commit, folder string) (_ 
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("User-Agent", "whetstone")
-	resp, err := h.tarballs.Do(req) // which drops the token on its way to another server
+	resp, err := h.tarballs.Do(req) // drops the token when it is redirected to another origin
 	if err != nil {
 		return nil, err
 	}

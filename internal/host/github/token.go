@@ -11,11 +11,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// early is how long before its end a token is no longer used: a tarball that
-// is asked for now may take minutes.
-const early = 5 * time.Minute
+// tokenMargin is how long before its expiry a token is no longer used: the
+// download of a tarball may take minutes.
+const tokenMargin = 5 * time.Minute
 
-// tokens keeps the installations' tokens, one call for each at a time.
+// tokens caches the tokens of installations. A lock per installation makes sure
+// that each is requested once at a time (singleflight).
 type tokens struct {
 	mu  sync.Mutex
 	all map[int64]*token
@@ -39,12 +40,12 @@ func (t *tokens) of(installation int64) *token {
 	return t.all[installation]
 }
 
-// get returns a token that is good for a while.
+// get returns a token that is valid for at least tokenMargin.
 func (t *tokens) get(ctx context.Context, h *Host, installation int64) (string, error) {
 	kept := t.of(installation)
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
-	if time.Until(kept.expires) > early {
+	if time.Until(kept.expires) > tokenMargin {
 		return kept.value, nil
 	}
 	made, resp, err := h.app.Apps.CreateInstallationToken(ctx, installation, &api.InstallationTokenOptions{})
@@ -55,15 +56,15 @@ func (t *tokens) get(ctx context.Context, h *Host, installation int64) (string, 
 	return kept.value, nil
 }
 
-// drop forgets a token that was refused.
-func (t *tokens) drop(installation int64) {
+// invalidate drops a token that was refused from the cache.
+func (t *tokens) invalidate(installation int64) {
 	kept := t.of(installation)
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	kept.expires = time.Time{}
 }
 
-// appFailure says what is wrong with the installation or the app.
+// appFailure is failure for calls of the app itself.
 func appFailure(resp *api.Response, err error) error {
 	failed := failure(resp, err)
 	if resp == nil || fault.Is(failed, fault.Limited) {

@@ -10,68 +10,70 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// What GitHub takes.
+// GitHub's limits.
 const (
 	maxDescription = 140    // characters
 	maxSummary     = 65_535 // bytes
 	maxAnnotations = 50     // in a request
 )
 
-// writers lets one write at a time through for each installation, with the
-// pause between them that GitHub asks for.
-type writers struct {
-	pause time.Duration
-	mu    sync.Mutex
-	lanes map[int64]chan time.Time // holds the end of the last write
+// writeLimiter is a rate limit: one write at a time for each installation, with
+// the pause between them that GitHub asks for.
+type writeLimiter struct {
+	pause  time.Duration
+	mu     sync.Mutex
+	queues map[int64]chan time.Time // contain the end of the last write while none is under way
 }
 
-// enter waits for the turn; leave must be called after the write.
-func (w *writers) enter(ctx context.Context, installation int64) (leave func(), err error) {
+// acquire waits until a write may start; release must be called after it.
+func (w *writeLimiter) acquire(ctx context.Context, installation int64) (release func(), err error) {
 	w.mu.Lock()
-	if w.lanes == nil {
-		w.lanes = map[int64]chan time.Time{}
+	if w.queues == nil {
+		w.queues = map[int64]chan time.Time{}
 	}
-	if w.lanes[installation] == nil {
-		w.lanes[installation] = make(chan time.Time, 1)
-		w.lanes[installation] <- time.Time{}
+	if w.queues[installation] == nil {
+		w.queues[installation] = make(chan time.Time, 1)
+		w.queues[installation] <- time.Time{}
 	}
-	lane := w.lanes[installation]
+	queue := w.queues[installation]
 	w.mu.Unlock()
 	var last time.Time
 	select {
-	case last = <-lane:
+	case last = <-queue:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	select {
 	case <-time.After(time.Until(last.Add(w.pause))):
-		return func() { lane <- time.Now() }, nil
+		return func() { queue <- time.Now() }, nil
 	case <-ctx.Done():
-		lane <- last
+		queue <- last
 		return nil, ctx.Err()
 	}
 }
 
 func (h *Host) write(ctx context.Context, installation int64, do func(*api.Client) (*api.Response, error)) error {
-	leave, err := h.writers.enter(ctx, installation)
+	release, err := h.writes.acquire(ctx, installation)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	return h.call(ctx, installation, do)
 }
 
 // SetStatus implements host.Host.
 func (h *Host) SetStatus(ctx context.Context, r host.Repo, commit string, s host.Status) (err error) {
 	defer fault.Wrap(&err, "status of %s in %s", commit, r.FullName)
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return err
 	}
 	status := api.RepoStatus{
-		State: new(string(s.State)), Context: &s.Context, Description: new(host.CutRunes(s.Description, maxDescription)), TargetURL: &s.TargetURL,
+		State: new(string(s.State)), Context: &s.Context, TargetURL: &s.TargetURL,
+		Description: new(text.Ellipsis(s.Description, maxDescription)),
 	}
 	return h.write(ctx, r.ID, func(c *api.Client) (*api.Response, error) {
 		_, resp, err := c.Repositories.CreateStatus(ctx, owner, name, commit, status)
@@ -96,14 +98,15 @@ func (h *Host) SetCheck(ctx context.Context, r host.Repo, c *host.Check) (err er
 }
 
 func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) error {
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return err
 	}
 	output, sent := output(c)
 	options := api.CreateCheckRunOptions{
-		Name: c.Name, HeadSHA: c.HeadSHA, DetailsURL: &c.DetailsURL, ExternalID: &c.ExternalID, Status: new("completed"),
-		Conclusion: new(string(c.Conclusion)), CompletedAt: &api.Timestamp{Time: c.CompletedAt}, Output: output,
+		Name: c.Name, HeadSHA: c.HeadSHA, DetailsURL: &c.DetailsURL, ExternalID: &c.ExternalID,
+		Status: new("completed"), Conclusion: new(string(c.Conclusion)),
+		CompletedAt: &api.Timestamp{Time: c.CompletedAt}, Output: output,
 	}
 	return h.write(ctx, r.ID, func(client *api.Client) (*api.Response, error) {
 		made, resp, err := client.Checks.CreateCheckRun(ctx, owner, name, options)
@@ -116,7 +119,7 @@ func (h *Host) createCheck(ctx context.Context, r host.Repo, c *host.Check) erro
 
 // extendCheck sends more annotations to a check-run.
 func (h *Host) extendCheck(ctx context.Context, r host.Repo, c *host.Check) error {
-	owner, name, err := split(r)
+	owner, name, err := splitOwned(r)
 	if err != nil {
 		return err
 	}
@@ -135,11 +138,11 @@ func (h *Host) extendCheck(ctx context.Context, r host.Repo, c *host.Check) erro
 	})
 }
 
-// output is the next part of a check-run's text, and how many annotations the
-// host has with it.
+// output is the next part of a check-run, and the number of annotations that the
+// host has once it is sent.
 func output(c *host.Check) (*api.CheckRunOutput, int) {
 	next := min(c.Sent+maxAnnotations, len(c.Annotations))
-	out := &api.CheckRunOutput{Title: &c.Title, Summary: new(host.CutBytes(c.Summary, maxSummary))}
+	out := &api.CheckRunOutput{Title: &c.Title, Summary: new(text.EllipsisBytes(c.Summary, maxSummary))}
 	for _, a := range c.Annotations[c.Sent:next] {
 		line := max(a.Line, 1)
 		out.Annotations = append(out.Annotations, &api.CheckRunAnnotation{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Gitea answers as the documented API of Gitea and Forgejo does.
+// Gitea is a fake of the API of Gitea and Forgejo.
 type Gitea struct {
 	server
 	// Token is the operator's, who sees everything.

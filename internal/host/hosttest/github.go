@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// GitHub answers as GitHub's documented API does, for one App with an
-// installation on the account acme, and others that Install adds.
+// GitHub is a fake of GitHub's API, for one App with an installation on the
+// account acme, and others that Install adds.
 type GitHub struct {
 	server
 	AppID        int64
@@ -44,7 +44,7 @@ type token struct {
 	until   time.Time
 }
 
-// A PostedCheck is a check-run that the server took.
+// A PostedCheck is a check-run that the server accepted.
 type PostedCheck struct {
 	ID         int64  `json:"id"`
 	FullName   string `json:"-"`
@@ -111,7 +111,7 @@ func (g *GitHub) TokenLife(d time.Duration) {
 	g.life = d
 }
 
-// RevokeTokens makes all tokens bad.
+// RevokeTokens makes all tokens invalid.
 func (g *GitHub) RevokeTokens() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -340,7 +340,7 @@ func (g *GitHub) redirectTarball(w http.ResponseWriter, r *http.Request, fullNam
 	http.Redirect(w, r, g.files.URL+"/tarball?"+query.Encode(), http.StatusFound)
 }
 
-// serveTarball is another server: the token must not come here.
+// serveTarball is on another origin: the token must not be sent there.
 func (g *GitHub) serveTarball(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	g.downloads = append(g.downloads, r.Header.Get("Authorization"))

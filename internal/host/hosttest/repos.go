@@ -1,6 +1,6 @@
-// Package hosttest holds every code host to one behaviour: real repositories
-// made with git, servers that answer from them as GitHub and Gitea document
-// it, faults included, and the suite that all providers must pass.
+// Package hosttest is the conformance suite of code hosts. It has real
+// repositories made with git, and fake servers that serve them as the APIs of
+// GitHub and Gitea are documented, with faults that tests inject.
 package hosttest
 
 import (
@@ -28,7 +28,7 @@ func NewRepos(tb testing.TB) *Repos {
 	return &Repos{tb: tb, Dir: tb.TempDir(), work: tb.TempDir()}
 }
 
-// At returns repositories that are already below a folder.
+// At returns the repositories that exist below a folder.
 func At(tb testing.TB, dir string) *Repos {
 	tb.Helper()
 	return &Repos{tb: tb, Dir: dir, work: tb.TempDir()}
@@ -51,7 +51,7 @@ func (r *Repos) Create(fullName string) *Work {
 	return r.Clone(fullName)
 }
 
-// Clone clones a repository that is there.
+// Clone clones an existing repository.
 func (r *Repos) Clone(fullName string) *Work {
 	r.tb.Helper()
 	dir := filepath.Join(r.work, strings.ReplaceAll(fullName, "/", "-"))
@@ -139,9 +139,9 @@ func (w *Work) Push(message string, files map[string]string) string {
 	return sha
 }
 
-// PushFolders pushes a commit of a few hundred bytes that stands for
-// width^levels empty folders: every level names the one below it again and
-// again. It returns the commit's id.
+// PushFolders pushes a commit of a few hundred bytes that expands to
+// width^levels empty folders, since every level refers to the one below it width
+// times. It returns the commit's id.
 func (w *Work) PushFolders(levels, width int) string {
 	w.repos.tb.Helper()
 	file := filepath.Join(w.repos.work, "tree")
@@ -168,7 +168,7 @@ func (w *Work) PushFolders(levels, width int) string {
 	return sha
 }
 
-// Skill is a SKILL.md that every check likes.
+// Skill is a valid SKILL.md.
 func Skill(name, body string) string {
 	return "---\nname: " + name + "\ndescription: Formats commit messages. Use when a commit message is written or reviewed.\n---\n\n# " + name + "\n\n" + body + "\n"
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// A Subject is a host to be tested, with the repositories that it shows.
+// A Subject is a host to be tested, with its repositories.
 type Subject struct {
 	Host  host.Host
 	Repos *Repos
 	At    host.Installation // of the account acme
 }
 
-// Run holds a host to what host.Host promises.
+// Run tests the contract of host.Host.
 func Run(t *testing.T, open func(t *testing.T) Subject) {
 	t.Run("repositories", func(t *testing.T) { repositories(t, open(t)) })
 	t.Run("resolve", func(t *testing.T) { resolve(t, open(t)) })

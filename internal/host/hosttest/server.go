@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// server is what the servers of both kinds have in common: they answer from
-// real repositories, and misbehave when told to.
+// server is common to both fakes: it serves real repositories, and injects
+// faults.
 type server struct {
 	tb    testing.TB
 	Repos *Repos
@@ -30,15 +30,15 @@ type server struct {
 	statuses []PostedStatus
 }
 
-// A Fault answers a request in the server's place: the next whose method and
-// path hold a text, or all of them.
+// A Fault replaces the response to a request: the next whose method and path
+// contain a text, or all of them.
 type Fault struct {
 	On     string
 	Answer http.HandlerFunc
 	Always bool
 }
 
-// A PostedStatus is a commit status that the server took.
+// A PostedStatus is a commit status that the server accepted.
 type PostedStatus struct {
 	FullName    string `json:"-"`
 	SHA         string `json:"-"`
@@ -48,14 +48,14 @@ type PostedStatus struct {
 	TargetURL   string `json:"target_url"`
 }
 
-// Break makes the server misbehave.
+// Break injects a fault.
 func (s *server) Break(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// Mend ends all faults.
+// Mend removes all faults.
 func (s *server) Mend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *server) start(tb testing.TB, repos *Repos, handler http.Handler) {
 	s.URL = started.URL
 }
 
-// fault notes a request and finds who answers it in the server's place.
+// fault records a request and finds the fault that replaces its response.
 func (s *server) fault(r *http.Request) (http.HandlerFunc, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func problem(w http.ResponseWriter, status int, message string) {
 	writeJSON(w, status, map[string]any{"message": message})
 }
 
-// page cuts one page out of a list and links to the next.
+// page returns one page of a list and links to the next.
 func page[T any](w http.ResponseWriter, r *http.Request, all []T, sizeName string, most int) []T {
 	size, err := strconv.Atoi(r.URL.Query().Get(sizeName))
 	if err != nil || size > most {

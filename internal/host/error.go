@@ -1,0 +1,77 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+)
+
+// Failure turns an error of a library, or an error response, into one with a
+// kind. The library's own message may contain the URL, so it is only logged.
+func Failure(resp *http.Response, err error) error {
+	if resp == nil || resp.StatusCode < http.StatusBadRequest {
+		return transportError(err)
+	}
+	return statusError(resp).Because(err)
+}
+
+// transportError is the error of a call without a response, or with one that
+// cannot be parsed.
+func transportError(err error) error {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f
+	}
+	if errors.Is(err, context.Canceled) {
+		return context.Canceled
+	}
+	return fault.New(fault.BadGateway, "the code host's answer cannot be understood").Because(err)
+}
+
+// statusError returns the error for a status of 400 or more.
+func statusError(resp *http.Response) *fault.Error {
+	if wait, limited := rateLimit(resp); limited {
+		return fault.New(fault.Limited,
+			"The code host's rate limit is reached; try again in %s", wait.Round(time.Second)).After(wait)
+	}
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone:
+		return fault.New(fault.NotFound, "The code host does not have this, or the installation may not see it")
+	case http.StatusConflict:
+		return fault.New(fault.NotFound, "The repository has no commits")
+	case http.StatusUnauthorized:
+		return fault.New(fault.Denied, "The code host does not accept the installation's token")
+	case http.StatusForbidden, http.StatusUnavailableForLegalReasons:
+		return fault.New(fault.Denied, "The installation lacks a permission for this")
+	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		return fault.New(fault.Malformed, "The code host refuses this as invalid (status %d)", resp.StatusCode)
+	}
+	return fault.New(fault.BadGateway, "The code host answered with status %d", resp.StatusCode)
+}
+
+// defaultWait is how long to wait for a rate limit that names no time.
+const defaultWait = time.Minute
+
+// rateLimit reports whether a rate limit is reached, and how long to wait: for
+// Retry-After, until the limit is reset, or defaultWait. GitHub uses 403 for its
+// rate limits, too.
+func rateLimit(resp *http.Response) (time.Duration, bool) {
+	if resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusTooManyRequests {
+		return 0, false
+	}
+	if wait, ok := outbound.RetryAfter(resp.Header, time.Now()); ok {
+		return wait, true
+	}
+	if resp.Header.Get("X-Ratelimit-Remaining") == "0" {
+		reset, err := strconv.ParseInt(resp.Header.Get("X-Ratelimit-Reset"), 10, 64)
+		if err != nil {
+			return defaultWait, true
+		}
+		return max(time.Until(time.Unix(reset, 0)), time.Second), true
+	}
+	return defaultWait, resp.StatusCode == http.StatusTooManyRequests
+}
