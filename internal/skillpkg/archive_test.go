@@ -294,31 +294,18 @@ func TestHashes(t *testing.T) {
 		file("SKILL.md", "---\nname: a\n---\n"),
 		file(".hidden", "x"),
 	}
+	// Computed by ClawHub's own command line.
+	const fingerprint = "52e0a96a4f749666593447e69292abd777c62eded15d2c3912f690643cf995e0"
 	seen := map[string]bool{}
 	eachFormat(t, members[:2], func(t *testing.T, p *skillpkg.Package) {
-		for order, want := range map[skillpkg.Order][2]string{
-			skillpkg.ByteOrder: {
-				"16b9a2a6ca16fbfbfcaf3019ebdeb5866cf5bb6ebd6d69b929bde3651c86a925",
-				"8a6a772848c620d1c847909d166b1d3cb9a37678196e0983febd096da8c0c2e5",
-			},
-			skillpkg.LocaleOrder: {
-				"ea7dc7213262b38d355b217a43c843f781ccd040d0610c82175c53b710937534",
-				"52e0a96a4f749666593447e69292abd777c62eded15d2c3912f690643cf995e0",
-			},
-		} {
-			lock, err := p.LockHash(t.Context(), order)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := [2]string{lock, p.Fingerprint(order)}; got != want {
-				t.Errorf("order %d: got %q, want %q", order, got, want)
-			}
+		if got := p.Fingerprint(); got != fingerprint {
+			t.Errorf("got %s, want %s", got, fingerprint)
 		}
 		seen[p.TreeDigest()] = true
 	})
 	eachFormat(t, append(slices.Clone(members), file("node_modules/x", "x"), file(".git/x", "x")), func(t *testing.T, p *skillpkg.Package) {
-		if got, want := p.Fingerprint(skillpkg.ByteOrder), "8a6a772848c620d1c847909d166b1d3cb9a37678196e0983febd096da8c0c2e5"; got != want {
-			t.Errorf("with hidden files: got %s, want %s", got, want)
+		if got := p.Fingerprint(); got != fingerprint {
+			t.Errorf("with hidden files: got %s, want %s", got, fingerprint)
 		}
 		if seen[p.TreeDigest()] {
 			t.Error("the tree digest does not see hidden files")
@@ -329,8 +316,9 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// The order was taken from localeCompare of a JavaScript engine.
-func TestLocaleOrder(t *testing.T) {
+// TestFingerprintOrder has an order that was taken from localeCompare of a
+// JavaScript engine.
+func TestFingerprintOrder(t *testing.T) {
 	paths := []string{
 		"_x", "~y", "1", "a_b", "a-b", "a.b", "a/c", "a+b", "a1",
 		"ab", "Ac/d", "README.md", "references/x.md", "scripts/a.sh", "scripts/B.sh", "SKILL.md", "Zeta",
@@ -341,7 +329,7 @@ func TestLocaleOrder(t *testing.T) {
 		members = append(members, file(path, path))
 		lines = append(lines, path+":"+sum(path))
 	}
-	got := read(t, makeZip(t, members...)).Fingerprint(skillpkg.LocaleOrder)
+	got := read(t, makeZip(t, members...)).Fingerprint()
 	if want := sum(strings.Join(lines, "\n")); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -42,9 +42,6 @@ func FuzzRead(f *testing.F) {
 		checkLimits(t, p, limits)
 		checkUnpacks(t, p)
 		checkPicks(t, p, data)
-		if _, err := p.LockHash(t.Context(), skillpkg.LocaleOrder); err != nil {
-			t.Error(err)
-		}
 		if err := p.Repack(t.Context(), io.Discard, skillpkg.Zip); err != nil {
 			t.Error(err)
 		}

@@ -20,20 +20,6 @@ func Wilson(p float64, n int) (low, high float64) {
 	return max(0, centre-half), min(1, centre+half)
 }
 
-// PassAny is pass@k: the chance that one of k trials at least passes,
-// estimated without bias from c passes in n trials; n must be k at least.
-func PassAny(n, c, k int) float64 { return 1 - PassAll(n, n-c, k) }
-
-// PassAll is pass^k: the chance that k trials all pass, estimated without bias
-// from c passes in n trials; n must be k at least.
-func PassAll(n, c, k int) float64 {
-	chance := 1.0
-	for i := range k {
-		chance *= float64(max(0, c-i)) / float64(n-i)
-	}
-	return chance
-}
-
 // Gain is the normalised gain of a pass rate over its baseline: the share of
 // the possible improvement that was reached.
 func Gain(with, without float64) float64 {

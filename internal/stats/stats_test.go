@@ -39,18 +39,6 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-func TestPass(t *testing.T) {
-	for _, c := range []struct {
-		n, c, k  int
-		any, all float64
-	}{
-		{5, 3, 1, 0.6, 0.6}, {5, 3, 3, 1, 0.1}, {10, 3, 5, 0.916667, 0}, {10, 7, 3, 0.991667, 0.291667}, {3, 1, 2, 0.666667, 0},
-	} {
-		near(t, "PassAny", stats.PassAny(c.n, c.c, c.k), c.any, 1e-6)
-		near(t, "PassAll", stats.PassAll(c.n, c.c, c.k), c.all, 1e-6)
-	}
-}
-
 func TestGain(t *testing.T) {
 	for _, c := range []struct{ with, without, want float64 }{
 		{0.505, 0.339, 0.2511}, {0.8, 0.5, 0.6}, {0.3, 0.5, -0.4}, {1, 1, 0}, {0.9, 1, -1},
