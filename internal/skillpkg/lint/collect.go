@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 const (
@@ -93,7 +95,8 @@ func (c *collector) report() Report {
 	all := slices.Clone(c.findings)
 	for at, count := range c.files {
 		if count.hidden > 0 {
-			all = append(all, leftOut(at, count.worst, fmt.Sprintf("%d more findings of this rule in this file are not listed.", count.hidden)))
+			message := fmt.Sprintf("%d more findings of this rule in this file are not listed.", count.hidden)
+			all = append(all, leftOut(at, count.worst, message))
 		}
 	}
 	slices.SortFunc(all, compare)
@@ -112,11 +115,12 @@ func (c *collector) report() Report {
 		rest[f.Code].worst = worse(rest[f.Code].worst, f.Severity)
 	}
 	for code, count := range rest {
-		kept = append(kept, leftOut(spot{code: code}, count.worst, fmt.Sprintf("%d more findings of this rule in other files are not listed.", count.hidden)))
+		message := fmt.Sprintf("%d more findings of this rule in other files are not listed.", count.hidden)
+		kept = append(kept, leftOut(spot{code: code}, count.worst, message))
 	}
 	for i := range kept {
-		kept[i].Message = shorten(redact(kept[i].Message), maxMessage)
-		kept[i].Evidence = shorten(redact(kept[i].Evidence), maxEvidence)
+		kept[i].Message = text.Ellipsis(text.OneLine(visible(redact(kept[i].Message))), maxMessage)
+		kept[i].Evidence = text.Ellipsis(text.OneLine(visible(redact(kept[i].Evidence))), maxEvidence)
 	}
 	slices.SortFunc(kept, compare)
 	return Report{Findings: kept}
@@ -155,13 +159,4 @@ func worse(a, b Severity) Severity {
 		return a
 	}
 	return b
-}
-
-// shorten makes one line of a text and cuts it to so many characters.
-func shorten(s string, most int) string {
-	runes := []rune(strings.Join(strings.Fields(visible(s)), " "))
-	if len(runes) <= most {
-		return string(runes)
-	}
-	return string(runes[:most-1]) + "…"
 }

@@ -1,14 +1,10 @@
 package lint
 
 import (
-	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 const (
@@ -19,9 +15,6 @@ const (
 	maxDescriptionWords = 200
 	// minContentWords is how many words of a description must name something.
 	minContentWords = 2
-	// sameDescription is the share of common words from which on two
-	// descriptions compete for the same requests.
-	sameDescription = 0.8
 )
 
 func (c *check) checkBody() {
@@ -98,58 +91,4 @@ func contentWords(s string) map[string]bool {
 		delete(words, w)
 	}
 	return words
-}
-
-// A Neighbour is another skill of the same organisation.
-type Neighbour struct {
-	Name        string
-	Description string
-}
-
-// Overlap returns the report with a finding for the neighbour whose
-// description is nearly that of the skill, if there is one. A neighbour of the
-// same name is the skill itself.
-func Overlap(r Report, skill skillpkg.Skill, neighbours []Neighbour) Report {
-	mine := contentWords(skill.Description)
-	best, rival := sameDescription, ""
-	for _, n := range neighbours {
-		if n.Name == skill.Name || len(mine) < minContentWords {
-			continue
-		}
-		if s := similarity(mine, contentWords(n.Description)); s > best || s == best && (rival == "" || n.Name < rival) {
-			best, rival = s, n.Name
-		}
-	}
-	if rival == "" {
-		return r
-	}
-	line := 0
-	for _, f := range skill.Fields {
-		if f.Key == "description" {
-			line = f.Line
-		}
-	}
-	var found collector
-	found.add(remark{
-		code: "qual.overlap.description", path: "SKILL.md", line: line,
-		message: fmt.Sprintf("The description is nearly that of the skill %q.", rival),
-	})
-	all := slices.Concat(r.Findings, found.report().Findings)
-	slices.SortFunc(all, compare)
-	return Report{Findings: all}
-}
-
-// similarity is the share of words that two sets have in common.
-func similarity(a, b map[string]bool) float64 {
-	common := 0
-	for w := range a {
-		if b[w] {
-			common++
-		}
-	}
-	all := len(a) + len(b) - common
-	if all == 0 {
-		return 0
-	}
-	return float64(common) / float64(all)
 }

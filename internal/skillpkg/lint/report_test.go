@@ -123,37 +123,6 @@ func archive(t *testing.T, header tar.Header) []byte {
 	return b.Bytes()
 }
 
-func TestOverlap(t *testing.T) {
-	p := goodSkill().with(edit("Use when", "Needs Python. Use when")).pack(t)
-	skill, err := p.Skill()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := goodSkill().with(body("[x](nowhere.md)")).check(t)
-	near := strings.ReplaceAll(skill.Description, "PDF", "pdf")
-	for _, c := range []struct {
-		name      string
-		neighbour lint.Neighbour
-		want      bool
-	}{
-		{"nearly the same", lint.Neighbour{Name: "other", Description: near}, true},
-		{"the skill itself", lint.Neighbour{Name: "pdf-tables", Description: near}, false},
-		{"something else", lint.Neighbour{Name: "other", Description: "Draws diagrams of tables. Use when the user asks for figures."}, false},
-		{"nothing", lint.Neighbour{Name: "other"}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			want := []string{fmt.Sprintf("warning qual.link.broken SKILL.md:%d", firstAdded)}
-			if c.want {
-				want = append([]string{"info qual.overlap.description SKILL.md:3"}, want...)
-			}
-			got := lint.Overlap(before, skill, []lint.Neighbour{c.neighbour})
-			if diff := cmp.Diff(want, places(got)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // The same input gives the same report.
 func TestDeterministic(t *testing.T) {
 	all := goodSkill()
@@ -268,11 +237,11 @@ func TestNoSecretInReport(t *testing.T) {
 // Every rule has a case that breaks it and one that comes close; the
 // documentation names every rule and no other.
 func TestRules(t *testing.T) {
-	broken := map[string]bool{"spec.root.missing": true, "spec.root.not_directory": true, "qual.overlap.description": true} // have tests of their own
+	broken := map[string]bool{"spec.root.missing": true, "spec.root.not_directory": true} // have tests of their own
 	for _, f := range slices.Concat(faults(), nameFaults()) {
 		broken[f.code] = true
 	}
-	kept := map[string]bool{"spec.root.not_directory": true, "spec.name.directory_mismatch": true, "qual.overlap.description": true} // the good skill keeps them
+	kept := map[string]bool{"spec.root.not_directory": true, "spec.name.directory_mismatch": true} // the good skill keeps them
 	for code := range refusals() {
 		broken[code], kept[code] = true, true
 	}

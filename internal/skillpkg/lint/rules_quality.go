@@ -20,6 +20,5 @@ func qualityRules() []Rule {
 		{"qual.evals.unparseable", Quality, Warning, "The eval file is not valid JSON.", "Mend the file."},
 		{"qual.evals.no_checks", Quality, Warning, "An eval case says nothing about what to expect.", "Add expectations to the case."},
 		{"qual.trigger_evals.unbalanced", Quality, Info, "Fewer than 8 queries should trigger the skill, or fewer than 8 should not.", "Add queries, near misses above all, until there are 8 of each."},
-		{"qual.overlap.description", Quality, Info, "The description is nearly that of another skill.", "Say in both what sets them apart, or make one skill of them."},
 	}
 }
