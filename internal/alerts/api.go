@@ -11,15 +11,42 @@ import (
 
 // Mount adds the routes of alerts.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/alerts", Permission: access.Write, Status: http.StatusCreated, Summary: "Create an alert"})
-	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/alerts", Permission: access.Read, Summary: "List alerts, newest first"})
-	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/alerts/{id}", Permission: access.Read, Summary: "Get an alert"})
-	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/alerts/{id}", Permission: access.Write, Summary: "Change an alert"})
-	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/alerts/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete an alert"})
-	httpapi.Add(a, s.test, httpapi.Route{Method: "POST", Path: "/api/v1/alerts/{id}/test", Permission: access.Write, Summary: "Send a test notice now"})
-	httpapi.Add(a, s.rotate, httpapi.Route{Method: "POST", Path: "/api/v1/alerts/{id}/rotate-secret", Permission: access.Write, Summary: "Give a webhook alert a new signing secret"})
-	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/alerts/{id}/deliveries", Permission: access.Read, Summary: "List an alert's deliveries, newest first"})
-	httpapi.Add(a, s.events, httpapi.Route{Method: "GET", Path: "/api/v1/alert-events", Permission: access.Read, Summary: "List what alerts noticed, newest first"})
+	httpapi.Add(a, s.handleCreate, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts", Status: http.StatusCreated,
+		Summary: "Create an alert",
+	})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/alerts",
+		Summary: "List alerts, newest first",
+	})
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/alerts/{id}",
+		Summary: "Get an alert",
+	})
+	httpapi.Add(a, s.handleUpdate, httpapi.Route{
+		Permission: access.Write, Method: "PATCH", Path: "/api/v1/alerts/{id}",
+		Summary: "Change an alert",
+	})
+	httpapi.Add(a, s.handleDelete, httpapi.Route{
+		Permission: access.Write, Method: "DELETE", Path: "/api/v1/alerts/{id}", Status: http.StatusNoContent,
+		Summary: "Delete an alert",
+	})
+	httpapi.Add(a, s.handleTest, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/test",
+		Summary: "Send a test notice now",
+	})
+	httpapi.Add(a, s.handleRotate, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/alerts/{id}/rotate-secret",
+		Summary: "Give a webhook alert a new signing secret",
+	})
+	httpapi.Add(a, s.handleDeliveries, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/alerts/{id}/deliveries",
+		Summary: "List an alert's deliveries, newest first",
+	})
+	httpapi.Add(a, s.handleEvents, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/alert-events",
+		Summary: "List what alerts noticed, newest first",
+	})
 }
 
 // ConfigInput is where notices go.
@@ -65,7 +92,7 @@ type RuleOutput struct {
 }
 
 func (s *Service) newRuleOutput(r Rule) RuleOutput {
-	field, _ := Config{}.addressField(r.Channel)
+	field := addressField(r.Channel)
 	return RuleOutput{
 		ID: r.ID, SkillID: r.SkillID, Type: r.Type, Threshold: r.Threshold, Sensitivity: r.Sensitivity, Action: r.Action,
 		Channel: r.Channel, Config: map[string]string{field: notify.Mask(r.Channel, r.Address)},
@@ -79,7 +106,7 @@ type createOutput struct {
 	SigningSecret *string `json:"signing_secret,omitempty" doc:"Of a webhook; not shown again"`
 }
 
-func (s *Service) create(ctx context.Context, in createInput) (createOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in createInput) (createOutput, error) {
 	b := in.Body
 	r, err := s.Create(ctx, access.From(ctx), NewRule{
 		SkillID: b.SkillID, Type: b.Type, Threshold: b.Threshold, Sensitivity: b.Sensitivity, Action: b.Action,
@@ -101,7 +128,7 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) list(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
+func (s *Service) handleList(ctx context.Context, in struct{ httpapi.Page }) (listOutput, error) {
 	rules, total, err := s.Rules(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
 	out := listOutput{Alerts: make([]RuleOutput, len(rules)), Pagination: in.Of(total)}
 	for i, r := range rules {
@@ -110,7 +137,7 @@ func (s *Service) list(ctx context.Context, in struct{ httpapi.Page }) (listOutp
 	return out, err
 }
 
-func (s *Service) get(ctx context.Context, in RulePath) (RuleOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in RulePath) (RuleOutput, error) {
 	r, err := s.Rule(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
 		return RuleOutput{}, err
@@ -129,7 +156,7 @@ type updateInput struct {
 	}
 }
 
-func (s *Service) update(ctx context.Context, in updateInput) (createOutput, error) {
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (createOutput, error) {
 	c := Change{Threshold: in.Body.Threshold, Sensitivity: in.Body.Sensitivity, Channel: in.Body.Channel, Enabled: in.Body.Enabled}
 	if in.Body.Config != nil {
 		config := in.Body.Config.config()
@@ -142,7 +169,7 @@ func (s *Service) update(ctx context.Context, in updateInput) (createOutput, err
 	return createOutput{s.newRuleOutput(r), made}, nil
 }
 
-func (s *Service) delete(ctx context.Context, in RulePath) (httpapi.None, error) {
+func (s *Service) handleDelete(ctx context.Context, in RulePath) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx), in.ID)
 }
 
@@ -150,7 +177,7 @@ type testOutput struct {
 	Delivery deliveryOutput `json:"delivery"`
 }
 
-func (s *Service) test(ctx context.Context, in RulePath) (testOutput, error) {
+func (s *Service) handleTest(ctx context.Context, in RulePath) (testOutput, error) {
 	d, err := s.Test(ctx, access.From(ctx).OrgID, in.ID)
 	return testOutput{newDeliveryOutput(d)}, err
 }
@@ -160,7 +187,7 @@ type rotateOutput struct {
 	OldSecretUntil *httpapi.Time `json:"old_secret_until" doc:"Until when the old secret signs, too"`
 }
 
-func (s *Service) rotate(ctx context.Context, in RulePath) (rotateOutput, error) {
+func (s *Service) handleRotate(ctx context.Context, in RulePath) (rotateOutput, error) {
 	r, err := s.RotateSecret(ctx, access.From(ctx), in.ID)
 	if err != nil {
 		return rotateOutput{}, err
@@ -200,7 +227,7 @@ type deliveriesOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) deliveries(ctx context.Context, in deliveriesInput) (deliveriesOutput, error) {
+func (s *Service) handleDeliveries(ctx context.Context, in deliveriesInput) (deliveriesOutput, error) {
 	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.ID, in.PerPage, in.Offset())
 	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
 	for i, d := range all {
@@ -242,7 +269,7 @@ type eventsOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) events(ctx context.Context, in eventsInput) (eventsOutput, error) {
+func (s *Service) handleEvents(ctx context.Context, in eventsInput) (eventsOutput, error) {
 	all, total, err := s.Events(ctx, access.From(ctx).OrgID, EventFilter{
 		RuleID: in.AlertID, SkillID: in.SkillID, Limit: in.PerPage, Offset: in.Offset(),
 	})

@@ -10,14 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -54,7 +52,12 @@ func TestChildProcess(t *testing.T) {
 	w := newWorld(t, db, setup{interval: 30 * time.Millisecond})
 	switch step {
 	case beforeCommit:
-		w.alerts.Registry = &dyingRegistry{Registry: w.alerts.Registry}
+		transitions := 0
+		w.alerts.OnTransition(func() {
+			if transitions++; transitions == 2 { // the transaction has written much
+				die()
+			}
+		})
 		err = w.alerts.Evaluate(t.Context(), org)
 	case afterCommit:
 		if err = w.alerts.Evaluate(t.Context(), org); err == nil {
@@ -77,20 +80,6 @@ func TestChildProcess(t *testing.T) {
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // until it arrives
-}
-
-// dyingRegistry dies when the second transition is on its way, so that the
-// transaction has written much.
-type dyingRegistry struct {
-	alerts.Registry
-	calls atomic.Int32
-}
-
-func (d *dyingRegistry) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
-	if d.calls.Add(1) == 2 {
-		die()
-	}
-	return d.Registry.CurrentVersion(ctx, q, orgID, skillID)
 }
 
 // deliverAll makes an attempt of every delivery of an organisation.

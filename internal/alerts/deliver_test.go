@@ -81,7 +81,7 @@ func TestDeliver(t *testing.T) {
 		},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{pauses: quick})
+		w := newWorld(t, db, setup{backoff: quick})
 		w.work()
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestDeliver(t *testing.T) {
 // TestNeverAnswers takes the time that an attempt may take.
 func TestNeverAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.Open(t, "sqlite"), setup{pauses: quick[:0]})
+	w := newWorld(t, storetest.Open(t, "sqlite"), setup{backoff: quick[:0]})
 	ada := w.org("acme")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -135,7 +135,7 @@ func TestSchedule(t *testing.T) {
 	} {
 		seen := map[time.Duration]bool{}
 		for range 100 {
-			got := s.Pause(i+1, 0)
+			got := s.RetryWait(i+1, 0)
 			if got < planned-planned/10 || got > planned+planned/10 {
 				t.Errorf("after attempt %d: %v, want %v give or take a tenth", i+1, got, planned)
 			}
@@ -144,7 +144,7 @@ func TestSchedule(t *testing.T) {
 		if len(seen) < 10 {
 			t.Errorf("after attempt %d: only %d different waits", i+1, len(seen))
 		}
-		if got := s.Pause(i+1, 11*time.Hour+time.Second); got != 11*time.Hour+time.Second {
+		if got := s.RetryWait(i+1, 11*time.Hour+time.Second); got != 11*time.Hour+time.Second {
 			t.Errorf("after attempt %d: %v, want what the target asks for", i+1, got)
 		}
 	}
@@ -199,7 +199,7 @@ func TestWaitsForItsTime(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{pauses: quick})
+		w := newWorld(t, db, setup{backoff: quick})
 		ada := w.org("acme")
 		hook := receive(t, answering(429, "Retry-After", "1"), answering(200))
 		id := ada.fire(hook.URL)
@@ -218,7 +218,7 @@ func TestRetryAfter(t *testing.T) {
 func TestGone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{pauses: quick, workers: 1})
+		w := newWorld(t, db, setup{backoff: quick, workers: 1})
 		ada := w.org("acme")
 		hook := receive(t, answering(410))
 		for _, skill := range []string{"csv", "xls", "doc"} {
@@ -278,7 +278,7 @@ func TestGoneAfterAMove(t *testing.T) {
 func TestPrivateTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{guarded: true, pauses: quick})
+		w := newWorld(t, db, setup{guarded: true, backoff: quick})
 		ada := w.org("acme")
 		hook := receive(t, answering(200))
 		literal := ada.fire(hook.URL)
@@ -328,7 +328,7 @@ func TestDisabledBeforeItWasSent(t *testing.T) {
 func TestInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{pauses: []time.Duration{500 * time.Millisecond, 500 * time.Millisecond}})
+		w := newWorld(t, db, setup{backoff: []time.Duration{500 * time.Millisecond, 500 * time.Millisecond}})
 		ada := w.org("acme")
 		hook := receive(t, answering(500), answering(500), answering(200))
 		id := ada.fire(hook.URL)

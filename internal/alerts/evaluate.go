@@ -30,29 +30,29 @@ type Event struct {
 	WindowTo       time.Time
 	LastSessionAt  *time.Time
 	Sequence       int
-	EpisodeID      string // the event that began the firing
+	EpisodeID      string // id of the event that started the firing
 	FiringSince    time.Time
 	Version        *string // current in the registry at that time
 	Note           *string
 	OccurredAt     time.Time
 }
 
-// soon is how long the look at a skill waits after ingest, so that a burst of
-// pushes causes one.
-const soon = time.Second
+// debounce is how long an evaluation waits after ingest, so that a burst of
+// pushes causes one evaluation.
+const debounce = time.Second
 
-// Changed makes the rules look at the organisation's skills soon. It is called
-// in the transaction that changed their numbers.
+// Changed schedules an evaluation of the organisation's rules. It is called in
+// the transaction that changed the figures of its skills.
 func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
-	watched, err := hasRules(ctx, tx, orgID)
-	if err != nil || !watched {
+	exists, err := hasRules(ctx, tx, orgID)
+	if err != nil || !exists {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(soon)}, jobs.Unique(orgID))
+	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
 }
 
-// EvaluateAll evaluates every organisation that has rules. One that cannot be
-// evaluated does not keep the others waiting.
+// EvaluateAll evaluates every organisation that has rules. An organisation that
+// fails does not keep back the others.
 func (s *Service) EvaluateAll(ctx context.Context) error {
 	orgs, err := orgsWithRules(ctx, s.DB)
 	if err != nil {
@@ -65,17 +65,18 @@ func (s *Service) EvaluateAll(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Evaluate looks at all skills with all rules of an organisation. States,
-// events and the jobs that deliver them are written together, so a crash
-// neither loses a notice nor tells it twice.
+// Evaluate applies all rules of an organisation to its skills. States, events
+// and the jobs that deliver them commit together, so that a crash neither
+// loses a notification nor enqueues it twice. Evaluations of one organisation
+// are serialised by the lock on its rules.
 func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "evaluate alerts of %s", orgID)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		rules, err := s.enabledRules(ctx, tx, orgID)
+		rules, err := s.lockEnabledRules(ctx, tx, orgID)
 		if err != nil || len(rules) == 0 {
 			return err
 		}
-		standings, err := s.Skills.Standings(ctx, tx, orgID, WindowDays)
+		all, err := s.Skills.WindowStats(ctx, tx, orgID, WindowDays)
 		if err != nil {
 			return err
 		}
@@ -83,18 +84,24 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 		if err != nil {
 			return err
 		}
-		look := look{service: s, tx: tx, states: states, now: store.Now()}
+		e := evaluation{service: s, tx: tx, states: states, now: store.Now()}
 		for _, r := range rules {
-			if err := look.rule(ctx, r, standings); err != nil {
-				return err
+			watched := all
+			if r.SkillID != nil {
+				watched = map[string]skills.WindowStats{*r.SkillID: all[*r.SkillID]}
+			}
+			for _, skill := range watched {
+				if err := e.evaluate(ctx, r, skill); err != nil {
+					return err
+				}
 			}
 		}
-		return upsertStates(ctx, tx, look.changed)
+		return upsertStates(ctx, tx, e.changed)
 	})
 }
 
-// look is one evaluation on its way.
-type look struct {
+// evaluation is one run of Evaluate.
+type evaluation struct {
 	service *Service
 	tx      *store.Tx
 	states  map[stateKey]State
@@ -104,74 +111,62 @@ type look struct {
 
 type stateKey struct{ ruleID, skillID string }
 
-func (l *look) rule(ctx context.Context, r Rule, standings map[string]skills.Standing) error {
-	if r.SkillID != nil {
-		return l.pair(ctx, r, standings[*r.SkillID])
-	}
-	for _, s := range standings {
-		if err := l.pair(ctx, r, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *look) pair(ctx context.Context, r Rule, skill skills.Standing) error {
-	state, known := l.states[stateKey{r.ID, skill.ID}]
+// evaluate advances the state machine of a rule and a skill. A transition is
+// written as an event with its delivery.
+func (e *evaluation) evaluate(ctx context.Context, r Rule, skill skills.WindowStats) error {
+	state, known := e.states[stateKey{r.ID, skill.ID}]
 	if !known {
-		state = State{RuleID: r.ID, SkillID: skill.ID, State: ok, Since: l.now}
+		state = State{RuleID: r.ID, SkillID: skill.ID, State: ok, Since: e.now}
 	}
-	since := state.Since
-	next, transition, changed := state.next(r.judge(skill, l.now), l.now)
+	next, transition, changed := state.next(r.evaluate(skill, e.now), e.now)
 	if !changed {
 		return nil
 	}
 	if transition == none {
-		l.changed = append(l.changed, next)
+		e.changed = append(e.changed, next)
 		return nil
 	}
-	e := newEvent(r, skill, transition, l.now)
+	event := newEvent(r, skill, transition, e.now)
+	event.FiringSince = state.Since
 	if transition == Firing {
-		since = l.now
-		next.EpisodeID = &e.ID
+		event.FiringSince = e.now
+		next.EpisodeID = &event.ID
 	}
-	e.Sequence, e.EpisodeID, e.FiringSince = next.Sequence, *next.EpisodeID, since
-	l.changed = append(l.changed, next)
+	event.Sequence, event.EpisodeID = next.Sequence, *next.EpisodeID
+	e.changed = append(e.changed, next)
+	registry := e.service.Registry
 	var err error
-	if e.Version, err = l.service.Registry.CurrentVersion(ctx, l.tx, r.OrgID, e.SkillID); err != nil {
+	if event.Version, err = registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID); err != nil {
 		return err
 	}
-	if err := l.act(ctx, r, &e); err != nil {
+	if r.Action != nil && transition == Firing {
+		note, err := registry.Revert(ctx, e.tx, skills.Revert{
+			OrgID: r.OrgID, SkillID: event.SkillID, UserID: r.CreatedBy, Threshold: r.Threshold, Reason: "alert " + r.ID,
+		})
+		if err != nil {
+			return err
+		}
+		if note != "" {
+			event.Note = &note
+		}
+	}
+	if e.service.testTransition != nil {
+		e.service.testTransition()
+	}
+	if err := insertEvent(ctx, e.tx, event); err != nil {
 		return err
 	}
-	if err := insertEvent(ctx, l.tx, e); err != nil {
-		return err
-	}
-	return l.service.enqueueDelivery(ctx, l.tx, r, &e.ID)
+	return e.service.enqueueDelivery(ctx, e.tx, r, event.ID)
 }
 
-// act does what the rule asks for when it starts firing.
-func (l *look) act(ctx context.Context, r Rule, e *Event) error {
-	if r.Action == nil || e.Transition != Firing {
-		return nil
-	}
-	note, err := l.service.Registry.Revert(ctx, l.tx, skills.Revert{
-		OrgID: r.OrgID, SkillID: e.SkillID, UserID: r.CreatedBy, Threshold: r.Threshold, Reason: "alert " + r.ID,
-	})
-	if note != "" {
-		e.Note = &note
-	}
-	return err
-}
-
-func newEvent(r Rule, s skills.Standing, t Transition, now time.Time) Event {
+func newEvent(r Rule, s skills.WindowStats, t Transition, now time.Time) Event {
 	e := Event{
 		ID: store.NewID(), OrgID: r.OrgID, RuleID: r.ID, SkillID: s.ID, SkillName: s.Name, Type: r.Type, Transition: t,
 		Threshold: r.Threshold, GradedSessions: s.GradedSessions, LastSessionAt: s.LastSeenAt, OccurredAt: now,
 		WindowFrom: now.Truncate(24*time.Hour).AddDate(0, 0, 1-WindowDays), WindowTo: now,
 	}
 	if r.Type == NoData {
-		days := max(0, now.Sub(lastHeard(r, s)).Hours()/24) // a client's clock may run ahead
+		days := max(0, now.Sub(lastData(r, s)).Hours()/24) // a client's clock may run ahead
 		e.DaysSilent = &days
 		return e
 	}

@@ -1,8 +1,6 @@
 package alerts_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -275,21 +272,8 @@ func TestOneEventForMany(t *testing.T) {
 	})
 }
 
-// brokenFor is a registry that fails for one organisation.
-type brokenFor struct {
-	alerts.Registry
-	org string
-}
-
-func (b brokenFor) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
-	if orgID == b.org {
-		return nil, errors.New("broken by the test")
-	}
-	return b.Registry.CurrentVersion(ctx, q, orgID, skillID)
-}
-
-// TestOneOrganisationFails: the others are evaluated all the same, and it is
-// when it works again.
+// TestOneOrganisationFails: a rule that cannot be decrypted stops only its own
+// organisation, which is evaluated again once the rule is in order.
 func TestOneOrganisationFails(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -299,15 +283,15 @@ func TestOneOrganisationFails(t *testing.T) {
 			c.alert(passRate(hookURL))
 			c.sessions("pdf", repeat(0, 5)...)
 		}
-		works := w.alerts.Registry
-		w.alerts.Registry = brokenFor{works, orgs[0].org.ID}
-		if err := w.alerts.EvaluateAll(t.Context()); err == nil || !strings.Contains(err.Error(), "broken by the test") {
-			t.Errorf("got %v, want the failure", err)
+		broken := orgs[0].org.ID
+		w.exec(`UPDATE alert_rules SET address = address || 'x' WHERE org_id = $1`, broken)
+		if err := w.alerts.EvaluateAll(t.Context()); err == nil || !strings.Contains(err.Error(), broken) {
+			t.Errorf("got %v, want the failure of %s", err, broken)
 		}
 		orgs[0].wantEvents()
 		orgs[1].wantEvents("firing pdf")
 		orgs[2].wantEvents("firing pdf")
-		w.alerts.Registry = works
+		w.exec(`UPDATE alert_rules SET address = substr(address, 1, length(address) - 1) WHERE org_id = $1`, broken)
 		if err := w.alerts.EvaluateAll(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -93,7 +93,7 @@ func TestMail(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		box := openMailbox(t, 1)
-		w := newWorld(t, db, setup{guarded: true, smtpURL: box.url, mailFrom: "alerts@whetstone.example.org", pauses: quick})
+		w := newWorld(t, db, setup{guarded: true, smtpURL: box.url, mailFrom: "alerts@whetstone.example.org", backoff: quick})
 		ada := w.org("acme")
 		made := ada.post(alertsPath, object{
 			"type": "pass_rate_below", "channel": "email", "config": object{"email": "Ada <ada@example.org>"},

@@ -231,7 +231,7 @@ func TestDelete(t *testing.T) {
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db, setup{pauses: []time.Duration{time.Millisecond}})
+		w := newWorld(t, db, setup{backoff: []time.Duration{time.Millisecond}})
 		ada := w.org("acme")
 		echo := receive(t, func(rw http.ResponseWriter, r *http.Request) {
 			rw.WriteHeader(http.StatusInternalServerError)

@@ -1,5 +1,7 @@
-// Package alerts lets people say which skill's trouble should reach them, and
-// decides when it does. It owns the tables alert_rules, alert_states,
+// Package alerts notifies people when a skill's pass rate falls below a
+// threshold or a skill sends no more data. Users set up rules; each rule keeps
+// a state machine per skill (ok, firing), and each transition becomes an event
+// and a notification. It owns the tables alert_rules, alert_states,
 // alert_events and alert_deliveries.
 package alerts
 
@@ -11,19 +13,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 )
 
-// A Rule is an alert that somebody set up.
+// A Rule is an alert that a user has set up.
 type Rule struct {
 	ID             string
 	OrgID          string
 	SkillID        *string // nil: every skill of the organisation
 	Type           Type
-	Threshold      float64
+	Threshold      float64 // a pass rate from 0 to 1, or days without data
 	Sensitivity    Sensitivity
-	Action         *Action
+	Action         *Action // nil: only notify
 	Channel        notify.Channel
-	Address        string // a secret: a webhook's URL lets anybody post
-	Secret         *string
-	OldSecret      *string
+	Address        string  // a secret: anyone who knows a webhook's URL can post to it
+	Secret         *string // signs webhooks; nil for other channels
+	OldSecret      *string // signs beside Secret until OldSecretUntil
 	OldSecretUntil *time.Time
 	Enabled        bool
 	DisabledReason *string
@@ -32,7 +34,7 @@ type Rule struct {
 	UpdatedAt      time.Time
 }
 
-// A Type is what a rule looks at.
+// A Type is the condition that a rule watches.
 type Type string
 
 // The types.
@@ -41,107 +43,111 @@ const (
 	NoData        Type = "no_data"
 )
 
-// A Sensitivity says how sure a rule must be.
+// A Sensitivity is the certainty that a rule needs to fire.
 type Sensitivity string
 
 // The sensitivities.
 const (
-	Point     Sensitivity = "point"     // the rate itself is below the threshold
-	Confident Sensitivity = "confident" // so is the upper end of its interval
+	Point     Sensitivity = "point"     // the pass rate itself is below the threshold
+	Confident Sensitivity = "confident" // the upper end of its Wilson interval is
 )
 
-// An Action is what a rule does beside telling.
+// An Action is what a rule does when it fires, besides notifying.
 type Action string
 
-// Rollback returns the registry entry to the version before.
+// Rollback makes the previous version of the registry entry current again.
 const Rollback Action = "rollback"
 
-// The thresholds of rules that name none.
 const (
 	defaultPassRate = 0.8
-	defaultSilence  = 7
-	maxSilence      = 90
+	defaultSilence  = 7  // days
+	maxSilence      = 90 // days
 )
 
-func defaultThreshold(t Type) float64 {
-	if t == NoData {
-		return defaultSilence
+// rotationGrace is how long an old secret signs beside the new one, so that a
+// receiver can change over without losing a notification.
+const rotationGrace = 24 * time.Hour
+
+// Check validates everything that a user can set.
+func (r Rule) Check() error {
+	if issues := r.issues(); len(issues) > 0 {
+		return fault.Issues(issues...)
 	}
-	return defaultPassRate
+	return nil
 }
 
-func (r Rule) checkThreshold() []fault.Issue {
+func (r Rule) issues() (all []fault.Issue) {
+	issue := func(path, format string, args ...any) { all = append(all, fault.At(path, format, args...)) }
+	if !slices.Contains([]Type{PassRateBelow, NoData}, r.Type) {
+		issue("type", "type must be %s or %s", PassRateBelow, NoData)
+	}
+	// The comparisons are negated so that NaN is refused.
 	if r.Type == NoData && !(r.Threshold >= 0 && r.Threshold <= maxSilence) {
-		return []fault.Issue{fault.At("threshold", "threshold must be between 0 and 90 days")}
+		issue("threshold", "threshold must be between 0 and %d days", maxSilence)
 	}
 	if r.Type == PassRateBelow && !(r.Threshold >= 0 && r.Threshold <= 1) {
-		return []fault.Issue{fault.At("threshold", "threshold must be between 0 and 1")}
+		issue("threshold", "threshold must be between 0 and 1")
 	}
-	return nil
+	if !slices.Contains([]Sensitivity{Point, Confident}, r.Sensitivity) {
+		issue("sensitivity", "sensitivity must be %s or %s", Point, Confident)
+	}
+	if r.Action != nil && *r.Action != Rollback {
+		issue("action", "action must be %s", Rollback)
+	} else if r.Action != nil && (r.Type != PassRateBelow || r.SkillID == nil) {
+		issue("action", "action rollback needs an alert of type pass_rate_below on one skill")
+	}
+	return append(all, r.targetIssues()...)
 }
 
-func (r Rule) checkAction() []fault.Issue {
-	if r.Action != nil && (r.Type != PassRateBelow || r.SkillID == nil) {
-		return []fault.Issue{fault.At("action", "action rollback needs an alert of type pass_rate_below on one skill")}
+// targetIssues validates the channel, its address and its secret.
+func (r Rule) targetIssues() (all []fault.Issue) {
+	field := addressField(r.Channel)
+	if field == "" {
+		return []fault.Issue{fault.At("channel", "channel must be one of chat_a, chat_b, email, webhook")}
 	}
-	return nil
+	path := "config." + field
+	wanted := "an http or https URL with a host, of at most 2048 characters"
+	if r.Channel == notify.Email {
+		wanted = "one e-mail address"
+	}
+	if r.Address == "" {
+		all = append(all, fault.At(path, "%s is required for the channel %s", path, r.Channel))
+	} else if notify.CheckAddress(r.Channel, r.Address) != nil {
+		all = append(all, fault.At(path, "%s must be %s", path, wanted))
+	}
+	if r.Secret != nil && notify.CheckSecret(*r.Secret) != nil {
+		path = "config.webhook_secret"
+		all = append(all, fault.At(path, "%s must be whsec_ and the base64 of 24 to 64 bytes", path))
+	}
+	return all
 }
 
-// Config is where a rule's notices go: the field of its channel counts.
+// Config is the target of a rule's notifications. Only the field of the rule's
+// channel is used.
 type Config struct {
 	ChatA         string
 	ChatB         string
 	Email         string
 	Webhook       string
-	WebhookSecret string // the caller's own; made by us when empty
+	WebhookSecret string // "": the service generates one
 }
 
-// addressField is the name of the channel's field, and its value.
-func (c Config) addressField(channel notify.Channel) (field, value string) {
-	switch channel {
-	case notify.ChatA:
-		return "chat_a_webhook_url", c.ChatA
-	case notify.ChatB:
-		return "chat_b_webhook_url", c.ChatB
-	case notify.Email:
-		return "email", c.Email
-	case notify.Webhook:
-	}
-	return "webhook_url", c.Webhook
+// addressField returns the name of the channel's field in the API, "" for an
+// unknown channel.
+func addressField(channel notify.Channel) string {
+	return map[notify.Channel]string{
+		notify.ChatA: "chat_a_webhook_url", notify.ChatB: "chat_b_webhook_url",
+		notify.Email: "email", notify.Webhook: "webhook_url",
+	}[channel]
 }
 
-// checkAddress wants the field of the channel.
-func (c Config) checkAddress(channel notify.Channel) []fault.Issue {
-	field, value := c.addressField(channel)
-	path := "config." + field
-	if value == "" {
-		return []fault.Issue{fault.At(path, "config.%s is required for the channel %s", field, channel)}
-	}
-	if notify.CheckAddress(channel, value) == nil {
-		return nil
-	}
-	wanted := "an http or https URL with a host, of at most 2048 characters"
-	if channel == notify.Email {
-		wanted = "one e-mail address"
-	}
-	return []fault.Issue{fault.At(path, "config.%s must be %s", field, wanted)}
-}
-
-// checkSecret looks at the caller's own secret, if there is one.
-func (c Config) checkSecret(channel notify.Channel) []fault.Issue {
-	if channel != notify.Webhook || c.WebhookSecret == "" || notify.CheckSecret(c.WebhookSecret) == nil {
-		return nil
-	}
-	return []fault.Issue{fault.At("config.webhook_secret", "config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes")}
-}
-
-// setTarget points the rule at a channel. A webhook gets a secret of its own.
-func (r *Rule) setTarget(channel notify.Channel, c Config) []fault.Issue {
-	if issues := slices.Concat(c.checkAddress(channel), c.checkSecret(channel)); len(issues) > 0 {
-		return issues
-	}
+// setTarget points the rule at a channel. A webhook gets a secret if it has
+// none.
+func (r *Rule) setTarget(channel notify.Channel, c Config) {
 	r.Channel = channel
-	_, r.Address = c.addressField(channel)
+	r.Address = map[notify.Channel]string{
+		notify.ChatA: c.ChatA, notify.ChatB: c.ChatB, notify.Email: c.Email, notify.Webhook: c.Webhook,
+	}[channel]
 	switch {
 	case channel != notify.Webhook:
 		r.Secret, r.OldSecret, r.OldSecretUntil = nil, nil, nil
@@ -151,21 +157,17 @@ func (r *Rule) setTarget(channel notify.Channel, c Config) []fault.Issue {
 		secret := notify.NewSecret()
 		r.Secret = &secret
 	}
-	return nil
 }
 
-// secrets are what a webhook is signed with now: for a day after a rotation
-// the old secret signs, too.
-func (r Rule) secrets(now time.Time) []string {
-	var all []string
+// target returns where a notification is sent and what signs it: during
+// rotationGrace the old secret signs beside the new one.
+func (r Rule) target(now time.Time) notify.Target {
+	t := notify.Target{Channel: r.Channel, Address: r.Address}
 	if r.Secret != nil {
-		all = append(all, *r.Secret)
+		t.Secrets = append(t.Secrets, *r.Secret)
 	}
 	if r.OldSecret != nil && r.OldSecretUntil != nil && now.Before(*r.OldSecretUntil) {
-		all = append(all, *r.OldSecret)
+		t.Secrets = append(t.Secrets, *r.OldSecret)
 	}
-	return all
+	return t
 }
-
-// rotationGrace is how long an old secret signs beside the new one.
-const rotationGrace = 24 * time.Hour

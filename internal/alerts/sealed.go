@@ -7,10 +7,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Whoever knows a webhook's URL can post to it, and whoever knows its secret
-// can sign: the database has both sealed. Rules in memory have them plain.
+// A webhook's URL is enough to post to it, and its secret to sign: both are
+// encrypted (sealed) in the database. A Rule in memory has them in plain text.
 
-// sealed is the rule as the database keeps it.
+// sealed returns the rule with its address and secrets encrypted.
 func (s *Service) sealed(r Rule) Rule {
 	r.Address = string(s.Seal.Seal([]byte(r.Address), place(r.ID, "address")))
 	r.Secret = s.sealText(r.Secret, place(r.ID, "secret"))
@@ -26,9 +26,9 @@ func (s *Service) sealText(text *string, p seal.Place) *string {
 	return &sealed
 }
 
-// open is the rule that the database keeps.
+// open decrypts the address and secrets of a stored rule.
 func (s *Service) open(r Rule) (Rule, error) {
-	for column, text := range present(&r.Address, r.Secret, r.OldSecret) {
+	for column, text := range sealedColumns(&r.Address, r.Secret, r.OldSecret) {
 		plain, err := s.Seal.Open([]byte(*text), place(r.ID, column))
 		if err != nil {
 			return r, err
@@ -38,8 +38,8 @@ func (s *Service) open(r Rule) (Rule, error) {
 	return r, nil
 }
 
-// present maps the columns that have a value to it.
-func present(address, secret, oldSecret *string) map[string]*string {
+// sealedColumns maps the encrypted columns that have a value to it.
+func sealedColumns(address, secret, oldSecret *string) map[string]*string {
 	all := map[string]*string{"address": address}
 	if secret != nil {
 		all["secret"] = secret
@@ -54,16 +54,17 @@ func place(ruleID, column string) seal.Place {
 	return seal.Place{Table: "alert_rules", Column: column, Row: ruleID}
 }
 
-// Reseal seals with the keyring's first key what was not, and returns how much
-// that was. A value that the keyring does not open is an error.
+// Reseal encrypts with the keyring's first key every value that another key
+// encrypted, and returns their number. A value that the keyring cannot decrypt
+// is an error.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
-	all, err := allTargets(ctx, tx)
+	all, err := lockSealedTargets(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
 	for _, t := range all {
 		before := count
-		for column, text := range present(&t.address, t.secret, t.oldSecret) {
+		for column, text := range sealedColumns(&t.address, t.secret, t.oldSecret) {
 			renewed, changed, err := s.Seal.Renew([]byte(*text), place(t.ruleID, column))
 			if err != nil {
 				return count, err
@@ -76,7 +77,7 @@ func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err erro
 		if count == before {
 			continue
 		}
-		if err := updateTarget(ctx, tx, t); err != nil {
+		if err := updateSealedTarget(ctx, tx, t); err != nil {
 			return count, err
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// The simulation asks how often an alert cries wolf, and how soon it notices
-// a fall: 1,000 skills, 12 weeks each, five graded sessions a day, evaluated
+// The simulation measures how many false alarms a rule gives, and how soon it
+// detects a drop: 1,000 skills, 12 weeks each, five graded sessions a day, evaluated
 // after every session, threshold 0.8.
 const (
 	simulatedSkills = 1_000
@@ -20,7 +20,7 @@ const (
 	brokenRate      = 0.6
 )
 
-// simulated is a skill with the verdicts of its last week.
+// simulated is a skill with the results of its last week.
 type simulated struct {
 	random  *rand.Rand
 	verdict []bool
@@ -43,9 +43,9 @@ func (s *simulated) session(r Rule, p float64) Transition {
 		}
 	}
 	rate := float64(passed) / float64(len(s.verdict))
-	seen := r.judge(skills.Standing{PassRate: &rate, GradedSessions: int64(len(s.verdict))}, s.now)
+	v := r.evaluate(skills.WindowStats{PassRate: &rate, GradedSessions: int64(len(s.verdict))}, s.now)
 	var t Transition
-	s.state, t, _ = s.state.next(seen, s.now)
+	s.state, t, _ = s.state.next(v, s.now)
 	return t
 }
 
@@ -77,8 +77,8 @@ func BenchmarkSimulation(b *testing.B) {
 			for b.Loop() {
 				alarms, delays := simulate(r, 1)
 				b.ReportMetric(float64(alarms)/(simulatedSkills*simulatedWeeks)*1_000, "false-alarms/1000-skill-weeks")
-				b.ReportMetric(float64(delays[len(delays)/2]), "sessions-to-notice-median")
-				b.ReportMetric(float64(delays[len(delays)*9/10]), "sessions-to-notice-p90")
+				b.ReportMetric(float64(delays[len(delays)/2]), "sessions-to-detect-median")
+				b.ReportMetric(float64(delays[len(delays)*9/10]), "sessions-to-detect-p90")
 			}
 		})
 	}
@@ -88,6 +88,6 @@ func BenchmarkSimulation(b *testing.B) {
 func TestSimulation(t *testing.T) {
 	_, delays := simulate(Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: Point}, 1)
 	if median := delays[len(delays)/2]; median > 15 {
-		t.Errorf("a fall from 0.9 to 0.6 is noticed after %d graded sessions in the median, want 15 at most", median)
+		t.Errorf("a fall from 0.9 to 0.6 is detected after %d graded sessions in the median, want 15 at most", median)
 	}
 }

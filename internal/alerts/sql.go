@@ -39,8 +39,8 @@ func (s *Service) updateRule(ctx context.Context, q store.Querier, r Rule) error
 	return err
 }
 
-// deleteRule removes a rule with its states; events and deliveries stay as the
-// record of what was told.
+// deleteRule removes a rule with its states. Events and deliveries stay as the
+// record of past notifications.
 func deleteRule(ctx context.Context, q store.Querier, id string) error {
 	if _, err := q.Exec(ctx, `DELETE FROM alert_states WHERE rule_id = $1`, id); err != nil {
 		return err
@@ -66,30 +66,30 @@ func (s *Service) rulesOfOrg(ctx context.Context, q store.Querier, orgID string,
 	return rules, total, err
 }
 
-// enabledRules locks the rules, so that evaluations of one organisation take
-// turns.
-func (s *Service) enabledRules(ctx context.Context, tx *store.Tx, orgID string) ([]Rule, error) {
+// lockEnabledRules locks the rules, which serialises the evaluations of one
+// organisation.
+func (s *Service) lockEnabledRules(ctx context.Context, tx *store.Tx, orgID string) ([]Rule, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+ruleColumns+` FROM alert_rules WHERE org_id = $1 AND enabled ORDER BY id`+tx.Dialect().ForUpdate(), orgID)
 	return store.All(rows, err, s.scanRule)
 }
 
-// storedTarget is where a rule's notices go, as the database has it.
-type storedTarget struct {
+// sealedTarget is a rule's address and secrets as they are stored: encrypted.
+type sealedTarget struct {
 	ruleID            string
 	address           string
 	secret, oldSecret *string
 }
 
-func allTargets(ctx context.Context, tx *store.Tx) ([]storedTarget, error) {
+func lockSealedTargets(ctx context.Context, tx *store.Tx) ([]sealedTarget, error) {
 	rows, err := tx.Query(ctx, `SELECT id, address, secret, old_secret FROM alert_rules ORDER BY id`+tx.Dialect().ForUpdate())
-	return store.All(rows, err, func(row store.Row) (t storedTarget, err error) {
+	return store.All(rows, err, func(row store.Row) (t sealedTarget, err error) {
 		err = row.Scan(&t.ruleID, &t.address, &t.secret, &t.oldSecret)
 		return t, err
 	})
 }
 
-func updateTarget(ctx context.Context, q store.Querier, t storedTarget) error {
+func updateSealedTarget(ctx context.Context, q store.Querier, t sealedTarget) error {
 	_, err := q.Exec(ctx, `UPDATE alert_rules SET address = $2, secret = $3, old_secret = $4 WHERE id = $1`,
 		t.ruleID, t.address, t.secret, t.oldSecret)
 	return err
@@ -213,8 +213,9 @@ func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, er
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 
-// deliveryBefore finds the delivery of the notice before the event, about the
-// same skill. Ids are in the order of time, so both searches end soon.
+// deliveryBefore finds the delivery of the event before this one about the same
+// skill. Ids are ordered by time (UUIDv7), which makes both lookups index scans
+// of few rows.
 func deliveryBefore(ctx context.Context, q store.Querier, e Event) (Delivery, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id FROM alert_events WHERE rule_id = $1 AND skill_id = $2 AND sequence = $3 ORDER BY id DESC LIMIT 1`,

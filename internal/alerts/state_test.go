@@ -9,11 +9,11 @@ import (
 
 var noon = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 
-func standing(passRate float64, graded int64) skills.Standing {
-	return skills.Standing{PassRate: &passRate, GradedSessions: graded, CreatedAt: noon.AddDate(-1, 0, 0)}
+func windowStats(passRate float64, graded int64) skills.WindowStats {
+	return skills.WindowStats{PassRate: &passRate, GradedSessions: graded, CreatedAt: noon.AddDate(-1, 0, 0)}
 }
 
-func TestJudgePassRate(t *testing.T) {
+func TestEvaluatePassRate(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		rate        float64
@@ -22,26 +22,26 @@ func TestJudgePassRate(t *testing.T) {
 		want        verdict
 	}{
 		{"four sessions say nothing", 0, 4, Point, insufficient},
-		{"five do", 0, 5, Point, bad},
-		{"at the threshold", 0.8, 5, Point, fine},
-		{"just below", 0.799, 1000, Point, bad},
-		{"below, but not surely", 0.6, 10, Confident, fine},
-		{"surely below", 0.6, 100, Confident, bad},
+		{"five do", 0, 5, Point, breached},
+		{"at the threshold", 0.8, 5, Point, healthy},
+		{"just below", 0.799, 1000, Point, breached},
+		{"below, but not surely", 0.6, 10, Confident, healthy},
+		{"surely below", 0.6, 100, Confident, breached},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: c.sensitivity}
-			if got := r.judge(standing(c.rate, c.graded), noon); got != c.want {
+			if got := r.evaluate(windowStats(c.rate, c.graded), noon); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
-	none := Rule{Type: PassRateBelow, Threshold: 0.8}.judge(skills.Standing{}, noon)
+	none := Rule{Type: PassRateBelow, Threshold: 0.8}.evaluate(skills.WindowStats{}, noon)
 	if none != insufficient {
 		t.Errorf("no data at all: %v, want insufficient", none)
 	}
 }
 
-func TestJudgeNoData(t *testing.T) {
+func TestEvaluateNoData(t *testing.T) {
 	at := func(d time.Duration) *time.Time { t := noon.Add(-d); return &t }
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -51,17 +51,17 @@ func TestJudgeNoData(t *testing.T) {
 		created   time.Duration // of the rule, before noon
 		want      verdict
 	}{
-		{"heard of", 7, at(7*day - time.Second), 0, fine},
-		{"silent for exactly as long", 7, at(7 * day), 0, bad},
-		{"never seen, new rule", 7, nil, day, fine},
-		{"never seen, old rule", 7, nil, 8 * day, bad},
-		{"zero: today", 0, at(11 * time.Hour), 0, fine},
-		{"zero: yesterday", 0, at(13 * time.Hour), 0, bad},
+		{"seen recently", 7, at(7*day - time.Second), 0, healthy},
+		{"silent for exactly as long", 7, at(7 * day), 0, breached},
+		{"never seen, new rule", 7, nil, day, healthy},
+		{"never seen, old rule", 7, nil, 8 * day, breached},
+		{"zero: today", 0, at(11 * time.Hour), 0, healthy},
+		{"zero: yesterday", 0, at(13 * time.Hour), 0, breached},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := Rule{Type: NoData, Threshold: c.threshold, CreatedAt: noon.Add(-c.created)}
-			s := skills.Standing{LastSeenAt: c.last, CreatedAt: noon.AddDate(-1, 0, 0)}
-			if got := r.judge(s, noon); got != c.want {
+			s := skills.WindowStats{LastSeenAt: c.last, CreatedAt: noon.AddDate(-1, 0, 0)}
+			if got := r.evaluate(s, noon); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -71,7 +71,7 @@ func TestJudgeNoData(t *testing.T) {
 func TestNext(t *testing.T) {
 	type step struct {
 		after time.Duration
-		see   verdict
+		saw   verdict
 		want  Transition
 	}
 	const minute = time.Minute
@@ -79,19 +79,19 @@ func TestNext(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"fires once", []step{{0, bad, Firing}, {minute, bad, none}, {minute, bad, none}}},
-		{"resolves after two good looks", []step{{0, bad, Firing}, {minute, fine, none}, {minute, fine, Resolved}, {minute, fine, none}}},
-		{"one good look is not enough", []step{{0, bad, Firing}, {minute, fine, none}, {minute, bad, none}, {minute, fine, none}, {minute, fine, Resolved}}},
-		{"reminds once a day", []step{{0, bad, Firing}, {23 * time.Hour, bad, none}, {time.Hour, bad, Reminder}, {minute, bad, none}, {24 * time.Hour, bad, Reminder}}},
-		{"too little data changes nothing", []step{{0, insufficient, none}, {0, bad, Firing}, {48 * time.Hour, insufficient, none}, {minute, fine, none}, {minute, fine, Resolved}}},
-		{"fires again", []step{{0, bad, Firing}, {minute, fine, none}, {minute, fine, Resolved}, {minute, bad, Firing}}},
+		{"fires once", []step{{0, breached, Firing}, {minute, breached, none}, {minute, breached, none}}},
+		{"resolves after two healthy evaluations", []step{{0, breached, Firing}, {minute, healthy, none}, {minute, healthy, Resolved}, {minute, healthy, none}}},
+		{"one healthy evaluation is not enough", []step{{0, breached, Firing}, {minute, healthy, none}, {minute, breached, none}, {minute, healthy, none}, {minute, healthy, Resolved}}},
+		{"reminds once a day", []step{{0, breached, Firing}, {23 * time.Hour, breached, none}, {time.Hour, breached, Reminder}, {minute, breached, none}, {24 * time.Hour, breached, Reminder}}},
+		{"too little data changes nothing", []step{{0, insufficient, none}, {0, breached, Firing}, {48 * time.Hour, insufficient, none}, {minute, healthy, none}, {minute, healthy, Resolved}}},
+		{"fires again", []step{{0, breached, Firing}, {minute, healthy, none}, {minute, healthy, Resolved}, {minute, breached, Firing}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, now, sequence := State{State: ok}, noon, 0
 			for i, step := range c.steps {
 				now = now.Add(step.after)
 				var got Transition
-				s, got, _ = s.next(step.see, now)
+				s, got, _ = s.next(step.saw, now)
 				if got != step.want {
 					t.Fatalf("step %d: %q, want %q", i, got, step.want)
 				}

@@ -68,7 +68,7 @@ type setup struct {
 	interval time.Duration // of the schedule; an hour if 0
 	lease    time.Duration // of the queue
 	workers  int           // of the queue; its default if 0
-	pauses   []time.Duration
+	backoff  []time.Duration
 }
 
 const publicURL = "https://whetstone.example.org"
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 
 const day = 24 * time.Hour
 
-func newService(t *testing.T, w *world, s setup, entries alerts.Registry) *alerts.Service {
+func newService(t *testing.T, w *world, s setup, entries *registry.Service) *alerts.Service {
 	t.Helper()
 	client, err := outbound.New(outbound.Options{AllowPrivate: !s.guarded, Control: w.guard.control})
 	if err != nil {
@@ -126,7 +126,7 @@ func newService(t *testing.T, w *world, s setup, entries alerts.Registry) *alert
 	if s.interval > 0 {
 		service.Interval = s.interval
 	}
-	service.SetPauses(s.pauses)
+	service.SetBackoff(s.backoff)
 	return service
 }
 

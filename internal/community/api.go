@@ -19,11 +19,28 @@ const (
 // Mount adds the routes of community bundles.
 func (s *Service) Mount(a *httpapi.API) {
 	limit := &httpapi.Limit{Requests: 60, Per: time.Hour, By: httpapi.ByKey}
-	httpapi.Add(a, s.submit, httpapi.Route{Method: "POST", Path: "/api/v1/community/bundles", Permission: access.TelemetryWrite, Status: http.StatusCreated, MaxBody: maxBody, Limit: limit, Summary: "Send a contribution bundle to a creator"})
-	httpapi.Add(a, s.schema, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/schema", Permission: access.Read, Summary: "The JSON Schema of contribution bundles"})
-	httpapi.Add(a, s.overview, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/overview", Permission: access.Read, Summary: "Count the bundles that came for the caller"})
-	httpapi.Add(a, s.skill, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/skills/{skillName}", Permission: access.Read, Summary: "The bundles that came for one of the caller's skills"})
-	httpapi.Add(a, s.recent, httpapi.Route{Method: "GET", Path: "/api/v1/community/bundles/recent", Permission: access.Read, Summary: "The newest bundles that came for the caller"})
+	httpapi.Add(a, s.handleSubmit, httpapi.Route{
+		Permission: access.TelemetryWrite,
+		Method:     "POST", Path: "/api/v1/community/bundles", Status: http.StatusCreated, MaxBody: maxBody,
+		Limit:   limit,
+		Summary: "Send a contribution bundle to a creator",
+	})
+	httpapi.Add(a, s.handleSchema, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/schema",
+		Summary: "The JSON Schema of contribution bundles",
+	})
+	httpapi.Add(a, s.handleOverview, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/overview",
+		Summary: "Count the bundles that came for the caller",
+	})
+	httpapi.Add(a, s.handleSkill, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/skills/{skillName}",
+		Summary: "The bundles that came for one of the caller's skills",
+	})
+	httpapi.Add(a, s.handleRecent, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/recent",
+		Summary: "The newest bundles that came for the caller",
+	})
 }
 
 type submitInput struct {
@@ -39,14 +56,14 @@ type submitOutput struct {
 	SubmissionID string `json:"submission_id" format:"uuid"`
 }
 
-func (s *Service) submit(ctx context.Context, in submitInput) (submitOutput, error) {
+func (s *Service) handleSubmit(ctx context.Context, in submitInput) (submitOutput, error) {
 	id, err := s.Submit(ctx, New{
 		OrgID: access.From(ctx).OrgID, CreatorID: in.Body.CreatorID, SkillName: in.Body.SkillName, Bundle: in.Body.Bundle,
 	})
 	return submitOutput{"accepted", id}, err
 }
 
-func (s *Service) schema(context.Context, struct{}) (httpapi.Stream, error) {
+func (s *Service) handleSchema(context.Context, struct{}) (httpapi.Stream, error) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/schema+json")
 		_, _ = w.Write(bundleSchema) // the client is gone if this fails
@@ -67,7 +84,7 @@ type overviewOutput struct {
 	Skills            []skillCountOutput `json:"skills" nullable:"false" doc:"The newest first"`
 }
 
-func (s *Service) overview(ctx context.Context, _ struct{}) (overviewOutput, error) {
+func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutput, error) {
 	o, err := s.Overview(ctx, access.From(ctx).UserID)
 	out := overviewOutput{o.Submissions, len(o.Skills), o.Contributors, make([]skillCountOutput, len(o.Skills))}
 	for i, c := range o.Skills {
@@ -114,7 +131,7 @@ type skillOutput struct {
 	Recent []skillSubmission `json:"recent_submissions" nullable:"false" doc:"The newest first, 20 at most"`
 }
 
-func (s *Service) skill(ctx context.Context, in skillInput) (skillOutput, error) {
+func (s *Service) handleSkill(ctx context.Context, in skillInput) (skillOutput, error) {
 	r, recent, err := s.Skill(ctx, access.From(ctx).UserID, in.SkillName)
 	out := skillOutput{Source: newSource(ctx), Recent: make([]skillSubmission, len(recent))}
 	for i, sub := range recent {
@@ -145,7 +162,7 @@ type recentOutput struct {
 	Submissions []submissionOutput `json:"submissions" nullable:"false" doc:"The newest first"`
 }
 
-func (s *Service) recent(ctx context.Context, in recentInput) (recentOutput, error) {
+func (s *Service) handleRecent(ctx context.Context, in recentInput) (recentOutput, error) {
 	all, err := s.Recent(ctx, access.From(ctx).UserID, in.Limit)
 	out := recentOutput{Source: newSource(ctx), Submissions: make([]submissionOutput, len(all))}
 	for i, sub := range all {

@@ -10,10 +10,22 @@ import (
 
 // Mount adds the routes of proposals.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/proposals", Permission: access.Read, Summary: "List proposals"})
-	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/proposals/{id}", Permission: access.Read, Summary: "Get a proposal"})
-	httpapi.Add(a, s.patch, httpapi.Route{Method: "PATCH", Path: "/api/v1/proposals/{id}", Permission: access.Write, Summary: "Approve, reject or mark a proposal as applied"})
-	httpapi.Add(a, s.listCreator, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/proposals", Permission: access.Read, Summary: "List the proposals that contributors' signals gave rise to"})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/proposals",
+		Summary: "List proposals",
+	})
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/proposals/{id}",
+		Summary: "Get a proposal",
+	})
+	httpapi.Add(a, s.handlePatch, httpapi.Route{
+		Permission: access.Write, Method: "PATCH", Path: "/api/v1/proposals/{id}",
+		Summary: "Approve, reject or mark a proposal as applied",
+	})
+	httpapi.Add(a, s.handleListCreator, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/creator-signals/proposals",
+		Summary: "List the proposals that contributors' signals gave rise to",
+	})
 }
 
 type proposalOutput struct {
@@ -58,11 +70,11 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) list(ctx context.Context, in listInput) (listOutput, error) {
+func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	return s.page(ctx, in, "")
 }
 
-func (s *Service) listCreator(ctx context.Context, in listInput) (listOutput, error) {
+func (s *Service) handleListCreator(ctx context.Context, in listInput) (listOutput, error) {
 	return s.page(ctx, in, Contributors)
 }
 
@@ -86,7 +98,7 @@ type getOutput struct {
 	Proposal proposalOutput `json:"proposal"`
 }
 
-func (s *Service) get(ctx context.Context, in ProposalPath) (getOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in ProposalPath) (getOutput, error) {
 	p, err := s.Get(ctx, access.From(ctx).OrgID, in.ID)
 	return getOutput{newProposalOutput(p)}, err
 }
@@ -98,7 +110,7 @@ type patchInput struct {
 	}
 }
 
-func (s *Service) patch(ctx context.Context, in patchInput) (getOutput, error) {
+func (s *Service) handlePatch(ctx context.Context, in patchInput) (getOutput, error) {
 	p, err := s.Move(ctx, access.From(ctx), in.ID, in.Body.Status)
 	return getOutput{newProposalOutput(p)}, err
 }

@@ -14,19 +14,72 @@ const maxDelivery = 25 << 20
 
 // Mount adds the routes of the code host.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.settings, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Get the code-host settings"})
-	httpapi.Add(a, s.setSettings, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/settings", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change the code-host settings"})
-	httpapi.Add(a, s.installations, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List bound installations"})
-	httpapi.Add(a, s.bind, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/installations", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusConflict, http.StatusBadGateway}, Summary: "Bind an installation"})
-	httpapi.Add(a, s.repos, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/repos", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusConflict, http.StatusBadGateway}, Summary: "List the repositories of an installation"})
-	httpapi.Add(a, s.connections, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List connections"})
-	httpapi.Add(a, s.connect, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusBadGateway}, Summary: "Connect a repository to an entry"})
-	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/repohost/connections/{id}", Plan: access.Pro, Permission: access.RegistryPush, Summary: "Change a connection"})
-	httpapi.Add(a, s.disconnect, httpapi.Route{Method: "DELETE", Path: "/api/v1/repohost/connections/{id}", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusNoContent, Summary: "Remove a connection; its versions stay"})
-	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Plan: access.Pro, Permission: access.RegistryPush, Also: []int{http.StatusBadGateway}, Summary: "Read the repository again and publish"})
-	httpapi.Add(a, s.deliveries, httpapi.Route{Method: "GET", Path: "/api/v1/repohost/deliveries", Plan: access.Pro, Permission: access.RegistryPush, Summary: "List what the code host sent, newest first"})
-	httpapi.Add(a, s.redeliver, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusAccepted, Summary: "Handle a delivery once more"})
-	httpapi.Add(a, s.webhook, httpapi.Route{Method: "POST", Path: "/api/v1/repohost/webhook", Public: true, Precheck: host.CheckSigned, Status: http.StatusAccepted, Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery, Limit: httpapi.PublicLimit(), Summary: "Take a signed delivery from the code host"})
+	httpapi.Add(a, s.handleSettings, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/settings",
+		Summary: "Get the code-host settings",
+	})
+	httpapi.Add(a, s.handleSetSettings, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/repohost/settings",
+		Summary: "Change the code-host settings",
+	})
+	httpapi.Add(a, s.handleInstallations, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "GET", Path: "/api/v1/repohost/installations",
+		Summary: "List bound installations",
+	})
+	httpapi.Add(a, s.handleBind, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "POST", Path: "/api/v1/repohost/installations", Status: http.StatusCreated,
+		Also:    []int{http.StatusConflict, http.StatusBadGateway},
+		Summary: "Bind an installation",
+	})
+	httpapi.Add(a, s.handleRepos, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/repos",
+		Also:    []int{http.StatusConflict, http.StatusBadGateway},
+		Summary: "List the repositories of an installation",
+	})
+	httpapi.Add(a, s.handleConnections, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "GET", Path: "/api/v1/repohost/connections",
+		Summary: "List connections",
+	})
+	httpapi.Add(a, s.handleConnect, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "POST", Path: "/api/v1/repohost/connections", Status: http.StatusCreated,
+		Also:    []int{http.StatusBadGateway},
+		Summary: "Connect a repository to an entry",
+	})
+	httpapi.Add(a, s.handleUpdate, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "PATCH", Path: "/api/v1/repohost/connections/{id}",
+		Summary: "Change a connection",
+	})
+	httpapi.Add(a, s.handleDisconnect, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "DELETE", Path: "/api/v1/repohost/connections/{id}", Status: http.StatusNoContent,
+		Summary: "Remove a connection; its versions stay",
+	})
+	httpapi.Add(a, s.handleSync, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "POST", Path: "/api/v1/repohost/connections/{id}/sync", Also: []int{http.StatusBadGateway},
+		Summary: "Read the repository again and publish",
+	})
+	httpapi.Add(a, s.handleDeliveries, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro, Method: "GET", Path: "/api/v1/repohost/deliveries",
+		Summary: "List what the code host sent, newest first",
+	})
+	httpapi.Add(a, s.handleRedeliver, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro,
+		Method: "POST", Path: "/api/v1/repohost/deliveries/{id}/redeliver", Status: http.StatusAccepted,
+		Summary: "Handle a delivery once more",
+	})
+	httpapi.Add(a, s.handleWebhook, httpapi.Route{
+		Public: true, Precheck: host.CheckSigned,
+		Method: "POST", Path: "/api/v1/repohost/webhook", Status: http.StatusAccepted,
+		Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery,
+		Limit:   httpapi.PublicLimit(),
+		Summary: "Take a signed delivery from the code host",
+	})
 }
 
 // SettingsBody is an organisation's code-host settings.
@@ -34,12 +87,12 @@ type SettingsBody struct {
 	WriteBackMode Mode `json:"write_back_mode" enum:"off,checks,checks_and_prs"`
 }
 
-func (s *Service) settings(ctx context.Context, _ struct{}) (SettingsBody, error) {
+func (s *Service) handleSettings(ctx context.Context, _ struct{}) (SettingsBody, error) {
 	mode, err := s.Mode(ctx, access.From(ctx).OrgID)
 	return SettingsBody{mode}, err
 }
 
-func (s *Service) setSettings(ctx context.Context, in struct{ Body SettingsBody }) (SettingsBody, error) {
+func (s *Service) handleSetSettings(ctx context.Context, in struct{ Body SettingsBody }) (SettingsBody, error) {
 	return in.Body, s.SetMode(ctx, access.From(ctx).OrgID, in.Body.WriteBackMode)
 }
 
@@ -65,7 +118,7 @@ type installationsOutput struct {
 	Installations []installationOutput `json:"installations" nullable:"false"`
 }
 
-func (s *Service) installations(ctx context.Context, _ struct{}) (installationsOutput, error) {
+func (s *Service) handleInstallations(ctx context.Context, _ struct{}) (installationsOutput, error) {
 	all, err := s.Installations(ctx, access.From(ctx).OrgID)
 	out := installationsOutput{make([]installationOutput, len(all))}
 	for n, i := range all {
@@ -85,7 +138,7 @@ type bindInput struct {
 	}
 }
 
-func (s *Service) bind(ctx context.Context, in bindInput) (installationOutput, error) {
+func (s *Service) handleBind(ctx context.Context, in bindInput) (installationOutput, error) {
 	i, err := s.Bind(ctx, Installation{
 		OrgID: access.From(ctx).OrgID, InstallationID: in.Body.InstallationID, AccountLogin: in.Body.AccountLogin,
 		AccountType: in.Body.AccountType, Suspended: in.Body.Suspended, Token: in.Body.Token,
@@ -116,7 +169,7 @@ type reposOutput struct {
 	Repos []repoOutput `json:"repos" nullable:"false"`
 }
 
-func (s *Service) repos(ctx context.Context, in reposInput) (reposOutput, error) {
+func (s *Service) handleRepos(ctx context.Context, in reposInput) (reposOutput, error) {
 	all, err := s.Repositories(ctx, access.From(ctx).OrgID, in.InstallationID)
 	out := reposOutput{make([]repoOutput, len(all))}
 	for i, r := range all {

@@ -68,7 +68,7 @@ type connectionsOutput struct {
 	Connections []connectionOutput `json:"connections" nullable:"false"`
 }
 
-func (s *Service) connections(ctx context.Context, _ struct{}) (connectionsOutput, error) {
+func (s *Service) handleConnections(ctx context.Context, _ struct{}) (connectionsOutput, error) {
 	all, last, err := s.Connections(ctx, access.From(ctx).OrgID)
 	out := connectionsOutput{make([]connectionOutput, len(all))}
 	for i, c := range all {
@@ -97,7 +97,7 @@ type connectInput struct {
 	}
 }
 
-func (s *Service) connect(ctx context.Context, in connectInput) (connectionOutput, error) {
+func (s *Service) handleConnect(ctx context.Context, in connectInput) (connectionOutput, error) {
 	b := in.Body
 	c, err := s.Connect(ctx, access.From(ctx), Connection{
 		EntryID: b.EntryID, InstallationID: b.InstallationID, RepoFullName: b.RepoFullName, DefaultBranch: b.DefaultBranch,
@@ -121,7 +121,7 @@ type updateInput struct {
 	}
 }
 
-func (s *Service) update(ctx context.Context, in updateInput) (connectionOutput, error) {
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (connectionOutput, error) {
 	org := access.From(ctx).OrgID
 	c, err := s.Update(ctx, org, in.ID, Change{
 		DefaultBranch: in.Body.DefaultBranch, SkillPath: in.Body.SkillPath, AutoPublish: in.Body.AutoPublish,
@@ -134,7 +134,7 @@ func (s *Service) update(ctx context.Context, in updateInput) (connectionOutput,
 	return newConnectionOutput(c, attemptOf(last, c.ID)), err
 }
 
-func (s *Service) disconnect(ctx context.Context, in ConnectionPath) (httpapi.None, error) {
+func (s *Service) handleDisconnect(ctx context.Context, in ConnectionPath) (httpapi.None, error) {
 	return httpapi.None{}, s.Disconnect(ctx, access.From(ctx).OrgID, in.ID)
 }
 
@@ -151,7 +151,7 @@ type syncOutput struct {
 	Trigger         Cause           `json:"trigger" enum:"sync"`
 }
 
-func (s *Service) sync(ctx context.Context, in ConnectionPath) (syncOutput, error) {
+func (s *Service) handleSync(ctx context.Context, in ConnectionPath) (syncOutput, error) {
 	c, a, err := s.Sync(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
 		return syncOutput{}, err
@@ -194,7 +194,7 @@ type deliveriesOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) deliveries(ctx context.Context, in struct{ httpapi.Page }) (deliveriesOutput, error) {
+func (s *Service) handleDeliveries(ctx context.Context, in struct{ httpapi.Page }) (deliveriesOutput, error) {
 	all, total, err := s.Deliveries(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
 	out := deliveriesOutput{Deliveries: make([]deliveryOutput, len(all)), Pagination: in.Of(total)}
 	for i, d := range all {
@@ -208,7 +208,7 @@ type DeliveryPath struct {
 	ID string `path:"id" doc:"Id of the delivery, ours"`
 }
 
-func (s *Service) redeliver(ctx context.Context, in DeliveryPath) (deliveryOutput, error) {
+func (s *Service) handleRedeliver(ctx context.Context, in DeliveryPath) (deliveryOutput, error) {
 	d, err := s.Redeliver(ctx, access.From(ctx).OrgID, in.ID)
 	if err != nil {
 		return deliveryOutput{}, err
@@ -238,7 +238,7 @@ func (o webhookOutput) HTTPStatus() int {
 	return http.StatusAccepted
 }
 
-func (s *Service) webhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
+func (s *Service) handleWebhook(ctx context.Context, in webhookInput) (webhookOutput, error) {
 	d, err := s.Receive(ctx, Incoming{
 		Signature: in.Signature, Event: in.Event, DeliveryID: in.DeliveryID, ContentType: in.ContentType, Body: in.RawBody,
 	})

@@ -22,10 +22,24 @@ const (
 // Mount adds the routes of signals.
 func (s *Service) Mount(a *httpapi.API) {
 	limit := &httpapi.Limit{Requests: 300, Per: time.Hour, By: httpapi.ByOrg}
-	httpapi.Add(a, s.ingest, httpapi.Route{Method: "POST", Path: "/api/v1/signals", Permission: access.TelemetryWrite, Also: []int{http.StatusCreated}, HandChecked: true, MaxBody: maxBody, MaxInflated: maxBody, Limit: limit, MaxValues: maxValues, Summary: "Send contributors' signals: a batch, or one session"})
-	httpapi.Add(a, s.aggregates, httpapi.Route{Method: "GET", Path: "/api/v1/signals/aggregates", Permission: access.Read, Summary: "Count signals by skill, type and period"})
-	httpapi.Add(a, s.overview, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/overview", Permission: access.Read, Summary: "What contributors' signals say about all skills"})
-	httpapi.Add(a, s.skill, httpapi.Route{Method: "GET", Path: "/api/v1/creator-signals/skills/{name}", Permission: access.Read, Summary: "What contributors' signals say about one skill"})
+	httpapi.Add(a, s.handleIngest, httpapi.Route{
+		Permission: access.TelemetryWrite, Method: "POST", Path: "/api/v1/signals",
+		Also: []int{http.StatusCreated}, HandChecked: true, MaxBody: maxBody, MaxInflated: maxBody,
+		Limit: limit, MaxValues: maxValues,
+		Summary: "Send contributors' signals: a batch, or one session",
+	})
+	httpapi.Add(a, s.handleAggregates, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/signals/aggregates",
+		Summary: "Count signals by skill, type and period",
+	})
+	httpapi.Add(a, s.handleOverview, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/creator-signals/overview",
+		Summary: "What contributors' signals say about all skills",
+	})
+	httpapi.Add(a, s.handleSkill, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/creator-signals/skills/{name}",
+		Summary: "What contributors' signals say about one skill",
+	})
 }
 
 // Body describes both bodies in the OpenAPI document. It is read by hand: the
@@ -72,7 +86,7 @@ func (o ingestOutput) HTTPStatus() int {
 	return http.StatusOK
 }
 
-func (s *Service) ingest(ctx context.Context, in ingestInput) (ingestOutput, error) {
+func (s *Service) handleIngest(ctx context.Context, in ingestInput) (ingestOutput, error) {
 	r, err := s.Ingest(ctx, access.From(ctx), in.Body.raw)
 	out := ingestOutput{Status: "accepted", session: r.Session}
 	if !r.Session {
@@ -164,7 +178,7 @@ type aggregatesOutput struct {
 	Aggregates  []rowOutput  `json:"aggregates" nullable:"false"`
 }
 
-func (s *Service) aggregates(ctx context.Context, in aggregatesInput) (aggregatesOutput, error) {
+func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (aggregatesOutput, error) {
 	q, err := in.query()
 	if err != nil {
 		return aggregatesOutput{}, err
@@ -218,7 +232,7 @@ type overviewOutput struct {
 	Withholding
 }
 
-func (s *Service) overview(ctx context.Context, _ struct{}) (overviewOutput, error) {
+func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutput, error) {
 	o, err := s.Overview(ctx, access.From(ctx).OrgID)
 	return overviewOutput{
 		Source: newSource(ctx), Signals: o.Signals, Contributors: o.Contributors, ActiveSkills: len(o.Skills),
@@ -252,7 +266,7 @@ type skillOutput struct {
 	Withholding
 }
 
-func (s *Service) skill(ctx context.Context, in skillInput) (skillOutput, error) {
+func (s *Service) handleSkill(ctx context.Context, in skillInput) (skillOutput, error) {
 	d, err := s.Skill(ctx, access.From(ctx).OrgID, in.Name)
 	out := skillOutput{
 		Source: newSource(ctx), Missed: each(d.Missed, func(c Count) countOutput { return countOutput(c) }),

@@ -9,8 +9,14 @@ import (
 
 // Mount adds the routes of the performance API.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/v1/skills", Permission: access.Read, Summary: "List skills with their health"})
-	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/v1/skills/{skill_id}", Permission: access.Read, Summary: "Get a skill's performance and its daily numbers"})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/v1/skills",
+		Summary: "List skills with their health",
+	})
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/v1/skills/{skill_id}",
+		Summary: "Get a skill's performance and its daily numbers",
+	})
 }
 
 type listInput struct {
@@ -38,7 +44,7 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) list(ctx context.Context, in listInput) (listOutput, error) {
+func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		Search: in.Q, Status: in.Status, Sort: in.Sort, Limit: in.PerPage, Offset: in.Offset(),
 	})
@@ -90,7 +96,7 @@ type getOutput struct {
 	DailyStats []dayOutput `json:"daily_stats" nullable:"false" doc:"Every day, oldest first"`
 }
 
-func (s *Service) get(ctx context.Context, in getInput) (getOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {
 	p, err := s.Get(ctx, access.From(ctx).OrgID, in.SkillID)
 	if err != nil {
 		return getOutput{}, err

@@ -147,33 +147,33 @@ func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []str
 	return all, err
 }
 
-// A Standing is what an alert needs to know of a skill.
-type Standing struct {
+// WindowStats is the figures of a skill that alerts are evaluated on.
+type WindowStats struct {
 	ID, Name       string
 	CreatedAt      time.Time
 	LastSeenAt     *time.Time
-	PassRate       *float64 // over the days asked for
-	GradedSessions int64
+	PassRate       *float64 // over the window
+	GradedSessions int64    // over the window
 }
 
-// Standings tells where every skill of an organisation stands over the last
-// days, today included, by skill id.
-func (s *Service) Standings(ctx context.Context, q store.Querier, orgID string, days int) (map[string]Standing, error) {
+// WindowStats returns the figures of every skill of an organisation over the
+// last days, today included, by skill id.
+func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string, days int) (map[string]WindowStats, error) {
 	all, err := skillsOfOrg(ctx, q, orgID, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	start := dayOf(time.Now()) - int64(days) + 1
 	counts, err := windows(ctx, q, columnsOf(all, func(k known) string { return k.ID }), start, endOfTime)
-	standings := make(map[string]Standing, len(all))
+	figures := make(map[string]WindowStats, len(all))
 	for _, k := range all {
 		c := counts[k.ID]
-		standings[k.ID] = Standing{
+		figures[k.ID] = WindowStats{
 			ID: k.ID, Name: k.Name, CreatedAt: k.CreatedAt, LastSeenAt: k.LastSeenAt,
 			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
 		}
 	}
-	return standings, err
+	return figures, err
 }
 
 // Exists reports whether the organisation has the skill.

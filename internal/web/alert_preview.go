@@ -147,13 +147,13 @@ func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, befor
 
 // looksAt are how a skill stood at the ends of days, from its first session
 // on: before that it was not there.
-func looksAt(k skills.Performance, days []overview.Day, before int) []alerts.Look {
+func looksAt(k skills.Performance, days []overview.Day, before int) []alerts.Sample {
 	if k.FirstSeenAt == nil {
 		return nil
 	}
 	now := time.Now()
 	heard := *k.FirstSeenAt
-	var looks []alerts.Look
+	var looks []alerts.Sample
 	for i, d := range days {
 		end := endOf(d, now)
 		if d.Sessions > 0 {
@@ -163,7 +163,7 @@ func looksAt(k skills.Performance, days []overview.Day, before int) []alerts.Loo
 			continue
 		}
 		last := heard
-		look := alerts.Look{At: end, Standing: skills.Standing{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
+		look := alerts.Sample{At: end, WindowStats: skills.WindowStats{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
 		if rate, graded := smoothed(days, i); graded > 0 {
 			look.PassRate, look.GradedSessions = &rate, int64(graded)
 		}
