@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// maxDelivery is the largest payload that code hosts send.
+// maxDelivery is the largest payload of a webhook, GitHub's limit.
 const maxDelivery = 25 << 20
 
 // Mount adds the routes of the code host.
@@ -110,7 +110,7 @@ type installationOutput struct {
 func newInstallationOutput(i Installation) installationOutput {
 	return installationOutput{
 		ID: i.ID, InstallationID: i.InstallationID, AccountLogin: i.AccountLogin, AccountType: i.AccountType,
-		Suspended: i.Resting(), HasToken: i.Token != nil, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
+		Suspended: i.Inactive(), HasToken: i.Token != nil, CreatedAt: httpapi.Time(i.CreatedAt), UpdatedAt: httpapi.Time(i.UpdatedAt),
 	}
 }
 
@@ -133,8 +133,8 @@ type bindInput struct {
 		AccountLogin   string `json:"account_login" minLength:"1" maxLength:"100"`
 		AccountType    string `json:"account_type" enum:"User,Organization"`
 		Suspended      bool   `json:"suspended,omitempty" default:"false"`
-		// One that is omitted leaves the one that was given before.
-		Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never shown. Empty removes it"`
+		// nil keeps the stored token.
+		Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never userMessage. Empty removes it"`
 	}
 }
 

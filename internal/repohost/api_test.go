@@ -10,7 +10,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -278,24 +277,5 @@ func TestFetch(t *testing.T) {
 		if _, _, err := w.service.Fetch(t.Context(), f.org, 1, f.repo, f.ref, f.path); !fault.Is(err, f.want) {
 			t.Errorf("%s: got %v, want kind %d", name, err, f.want)
 		}
-	}
-}
-
-func TestVersions(t *testing.T) {
-	for tag, want := range map[string]string{
-		"v1.2.3": "1.2.3", "1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1", "v1.2": "v1.2", "release": "release", "vnext": "vnext",
-		"deploy/v1.2.3": "1.2.3", "deploy/1.2.3": "1.2.3", "deploy@1.2.3": "1.2.3", "@acme/deploy@1.2.3": "1.2.3", "a/b/v2.0.0": "2.0.0",
-		"deploy/next": "deploy-next", "v01.2.3": "v01.2.3",
-	} {
-		if got := repohost.ReleaseVersion(tag); got != want {
-			t.Errorf("%s: got %s, want %s", tag, got, want)
-		}
-	}
-	if got := repohost.Prerelease("0123456789abcdef"); got != "0.0.0-repohost.0123456" {
-		t.Errorf("got %s", got)
-	}
-	got := repohost.ByVersion([]string{"v10.0.0", "v2.0.0", "next", "v2.0.0-rc.1", "latest"})
-	if diff := cmp.Diff([]string{"latest", "next", "v2.0.0-rc.1", "v2.0.0", "v10.0.0"}, got); diff != "" {
-		t.Errorf("order (- want, + got):\n%s", diff)
 	}
 }

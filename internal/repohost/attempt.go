@@ -2,20 +2,22 @@ package repohost
 
 import (
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 )
 
-// An Attempt is one ref at one commit that is to become a version, or what
-// came of it. There is one for each (connection, ref, commit): the same push
-// twice is the same attempt.
+// An Attempt is the publication of one ref at one commit: queued, or with its
+// outcome. There is one for each (connection, ref, commit), which deduplicates
+// pushes: the same push twice is the same attempt.
 type Attempt struct {
 	ID           string
 	OrgID        string
 	ConnectionID string
-	RefKind      refKind
+	RefKind      refs.Kind
 	RefName      string
 	Commit       string
 	Cause        Cause
-	DeliveryID   *string
+	DeliveryID   *string // nil for a sync or reconciliation
 	Status       Status
 	Tries        int
 	Version      *string
@@ -33,17 +35,21 @@ type Attempt struct {
 	AnnotationsSent int
 }
 
-func (a Attempt) ref() ref { return ref{a.RefKind, a.RefName} }
+func newAttempt(c Connection, r refs.Ref, commit string, cause Cause) Attempt {
+	return Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.Kind, RefName: r.Name, Commit: commit, Cause: cause}
+}
 
-// SourceRef is what a version is said to come from: the tag or the commit.
+func (a Attempt) ref() refs.Ref { return refs.Ref{Kind: a.RefKind, Name: a.RefName} }
+
+// SourceRef is the source that a version names: the tag or the commit.
 func (a Attempt) SourceRef() string {
-	if a.RefKind == tag {
+	if a.RefKind == refs.Tag {
 		return a.RefName
 	}
 	return a.Commit
 }
 
-// A Cause is why something was published.
+// A Cause is what triggered an attempt.
 type Cause string
 
 // The causes.
@@ -54,11 +60,11 @@ const (
 	ByReconcile Cause = "reconcile"
 )
 
-// A Status is how far an attempt has come.
+// A Status is the progress of an attempt.
 type Status string
 
-// The statuses. Users see refused as failed: it only says that the same commit
-// would be refused again.
+// The statuses. Users see refused as failed: the difference is that the same
+// commit would be refused again, so that reconcile does not retry it.
 const (
 	Queued      Status = "queued"
 	Done        Status = "published"
@@ -69,7 +75,7 @@ const (
 	shownFailed        = string(Failed)
 )
 
-// Shown is the status as users see it.
+// Shown is the status that users see.
 func (s Status) Shown() string {
 	if s == Refused {
 		return shownFailed
@@ -77,7 +83,7 @@ func (s Status) Shown() string {
 	return string(s)
 }
 
-// A WriteBackStatus is how far telling the code host has come.
+// A WriteBackStatus is the progress of a write-back.
 type WriteBackStatus string
 
 // The write-back statuses.
@@ -89,7 +95,7 @@ const (
 	Unsupported WriteBackStatus = "unsupported"
 )
 
-// A Finding is what the check-run says of a line.
+// A Finding is an annotation of the check-run.
 type Finding struct {
 	Path     string `json:"path"`
 	Line     int    `json:"line"`

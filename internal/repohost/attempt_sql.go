@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -23,9 +24,9 @@ func scanAttempt(row store.Row) (a Attempt, err error) {
 	return a, json.Unmarshal([]byte(findings), &a.Findings)
 }
 
-// queueAttempt makes an attempt wait for a worker, or the one of the same
-// commit wait again. It returns the attempt's id.
-func queueAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+// upsertAttempt queues an attempt, or resets the one of the same ref and commit
+// to queued. It returns the attempt's id.
+func upsertAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		INSERT INTO repohost_attempts (id, org_id, connection_id, ref_kind, ref_name, commit_sha, cause, delivery_id, status, tries,
 			version, message, findings, queued_at, attempted_at, published_at, write_back_status, write_back_detail,
@@ -41,9 +42,9 @@ func queueAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) 
 	return store.One(rows, err, "Attempt", store.Value[string])
 }
 
-// deliveryOfAttempt is the delivery that the attempt of the same commit is
-// for now, or "".
-func deliveryOfAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+// deliveryWaitingFor returns the delivery of the stored attempt with the same ref
+// and commit, "" if there is none.
+func deliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT COALESCE(delivery_id, '') FROM repohost_attempts
 		WHERE connection_id = $1 AND ref_kind = $2 AND ref_name = $3 AND commit_sha = $4`, a.ConnectionID, a.RefKind, a.RefName, a.Commit)
@@ -67,8 +68,8 @@ func updateAttempt(ctx context.Context, q store.Querier, a Attempt) error {
 	return err
 }
 
-// noteTry counts a try after which the attempt goes on waiting.
-func noteTry(ctx context.Context, q store.Querier, a Attempt, message string) error {
+// countTry counts a failed try of an attempt that stays queued.
+func countTry(ctx context.Context, q store.Querier, a Attempt, message string) error {
 	_, err := q.Exec(ctx, `UPDATE repohost_attempts SET tries = $2, message = $3 WHERE id = $1 AND status = 'queued'`, a.ID, a.Tries, message)
 	return err
 }
@@ -86,17 +87,17 @@ func attemptByID(ctx context.Context, q store.Querier, id string) (Attempt, erro
 	return store.One(rows, err, "Attempt", scanAttempt)
 }
 
-// nextAttempt finds what has waited longest.
-func nextAttempt(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
+func oldestQueuedAttempt(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+attemptColumns+` FROM repohost_attempts a WHERE a.connection_id = $1 AND a.status = 'queued'
 		ORDER BY a.queued_at, a.id LIMIT 1`, connectionID)
 	return store.One(rows, err, "Attempt", scanAttempt)
 }
 
-// knownAttempts are the refs of a connection that need not be tried again: all
-// that is published or waits, and what was refused under the same rules.
-func knownAttempts(ctx context.Context, q store.Querier, c Connection) (map[refAt]Status, error) {
+// settledAttempts returns the statuses of the refs that need no new attempt: all
+// that are published or queued, and those that were refused since the connection
+// was last configured.
+func settledAttempts(ctx context.Context, q store.Querier, c Connection) (map[refAt]Status, error) {
 	rows, err := q.Query(ctx, `
 		SELECT ref_kind, ref_name, commit_sha, status FROM repohost_attempts
 		WHERE connection_id = $1 AND (status IN ('queued', 'published', 'unchanged') OR status = 'refused' AND attempted_at >= $2)`,
@@ -105,7 +106,7 @@ func knownAttempts(ctx context.Context, q store.Querier, c Connection) (map[refA
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
 		var at refAt
 		var status Status
-		err := row.Scan(&at.kind, &at.name, &at.commit, &status)
+		err := row.Scan(&at.Kind, &at.Name, &at.commit, &status)
 		known[at] = status
 		return struct{}{}, err
 	})
@@ -114,12 +115,12 @@ func knownAttempts(ctx context.Context, q store.Querier, c Connection) (map[refA
 
 // A refAt is a ref at a commit.
 type refAt struct {
-	ref
+	refs.Ref
 	commit string
 }
 
-// lastAttempts are the last finished attempts of the organisation's
-// connections, by connection.
+// lastAttempts returns the last finished attempt of each connection of the
+// organisation, by connection id.
 func lastAttempts(ctx context.Context, q store.Querier, orgID string) (map[string]Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+attemptColumns+` FROM repohost_connections c JOIN repohost_attempts a ON a.id = (

@@ -6,11 +6,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// installationChanged follows what happens to an installation on the host. One
-// that is deleted there is suspended here: its connections stay to be read.
+// installationChanged applies a change of an installation on the code host. One
+// that is deleted there is suspended here, so that its connections stay visible.
 func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Event) error {
 	var suspended bool
 	switch e.Action {
@@ -18,33 +19,34 @@ func (s *Service) installationChanged(ctx context.Context, d Delivery, e host.Ev
 		suspended = true
 	case "unsuspend", "created":
 	default:
-		return s.finish(ctx, d, DeliveryIgnored, "Nothing is done for this action")
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "Nothing is done for this action")
 	}
 	found := false
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		i, err := suspend(ctx, tx, e.Installation, suspended)
+		i, err := setSuspended(ctx, tx, e.Installation, suspended)
 		if found = err == nil; fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := i.record(ctx, tx, "repohost.installation.follow"); err != nil || suspended {
+		if err := i.recordAudit(ctx, tx, "repohost.installation.follow"); err != nil || suspended {
 			return err
 		}
-		return s.catchUp(ctx, tx, e.Installation)
+		return s.enqueueReconcileOf(ctx, tx, e.Installation)
 	})
 	if err != nil {
 		return err
 	}
 	if !found {
-		return s.finish(ctx, d, DeliveryIgnored, "No organisation has bound the installation")
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "No organisation has bound the installation")
 	}
-	return s.finish(ctx, d, DeliveryDone, fmt.Sprintf("The installation is suspended: %t", suspended))
+	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("The installation is suspended: %t", suspended))
 }
 
-// catchUp publishes what was pushed while an installation could not see it.
-func (s *Service) catchUp(ctx context.Context, tx *store.Tx, installationID int64) error {
+// enqueueReconcileOf reconciles the connections of an installation, for commits
+// that were pushed while it had no access.
+func (s *Service) enqueueReconcileOf(ctx context.Context, tx *store.Tx, installationID int64) error {
 	ids, err := connectionsOfInstallation(ctx, tx, installationID)
 	if err != nil {
 		return err
@@ -52,18 +54,18 @@ func (s *Service) catchUp(ctx context.Context, tx *store.Tx, installationID int6
 	return s.enqueueReconcile(ctx, tx, ids)
 }
 
-// accessChanged catches up with repositories that can be seen again. Of those
-// that no longer can there is nothing to do: publishing says so.
+// accessChanged reconciles repositories that became readable. Those that no
+// longer are need nothing: the next attempt fails with a message.
 func (s *Service) accessChanged(ctx context.Context, d Delivery, e host.Event) error {
-	err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.catchUp(ctx, tx, e.Installation) })
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueueReconcileOf(ctx, tx, e.Installation) })
 	if err != nil {
 		return err
 	}
-	return s.finish(ctx, d, DeliveryDone, fmt.Sprintf("%d repositories were removed", len(e.Removed)))
+	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d repositories were removed", len(e.Removed)))
 }
 
-// repositoryChanged follows a repository that got another name or owner, and
-// its default branch where a connection uses it.
+// repositoryChanged applies a new name, owner or default branch of a repository
+// to its connections.
 func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Event) error {
 	connections, err := connectionsOfEvent(ctx, s.DB, e)
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Even
 			if e.Repository.OldName != "" {
 				c.RepoFullName = e.Repository.FullName
 			}
-			if e.OldDefault != "" && e.OldDefault == c.DefaultBranch && goodBranch(e.Repository.DefaultBranch) {
+			if e.OldDefault != "" && e.OldDefault == c.DefaultBranch && refs.ValidBranch(e.Repository.DefaultBranch) {
 				c.DefaultBranch = e.Repository.DefaultBranch
 			}
 			if c == before {
@@ -89,7 +91,7 @@ func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Even
 			if err := updateConnection(ctx, tx, c); err != nil {
 				return err
 			}
-			if err := c.record(ctx, tx, "repohost.connection.follow"); err != nil {
+			if err := c.recordAudit(ctx, tx, "repohost.connection.follow"); err != nil {
 				return err
 			}
 			if err := s.enqueueReconcile(ctx, tx, []string{c.ID}); err != nil {
@@ -102,7 +104,7 @@ func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Even
 		return err
 	}
 	if changed == 0 {
-		return s.finish(ctx, d, DeliveryIgnored, "No connection is changed by this")
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection is changed by this")
 	}
-	return s.finish(ctx, d, DeliveryDone, fmt.Sprintf("%d connections follow the repository", changed))
+	return s.finishDelivery(ctx, d, DeliveryDone, fmt.Sprintf("%d connections follow the repository", changed))
 }

@@ -1,8 +1,9 @@
-// Package repohost links repositories on a code host to registry entries: a
-// push becomes a version, the commit shows what came of it, and a lost hook
-// leaves nobody behind. It owns the tables repohost_settings,
-// repohost_claims, repohost_installations, repohost_connections,
-// repohost_deliveries and repohost_attempts.
+// Package repohost connects repositories on a code host (GitHub, Gitea, bare git)
+// to registry entries: a push becomes a version, the commit shows the outcome,
+// and reconciliation repairs missed webhooks. It owns the tables
+// repohost_settings, repohost_installations, repohost_connections,
+// repohost_deliveries and repohost_attempts; claims below it owns
+// repohost_claims.
 package repohost
 
 import (
@@ -11,11 +12,12 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/glob"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 )
 
-// A Mode says whether an organisation lets us write to its code host.
+// A Mode says whether an organisation allows write-back: commit statuses and
+// check-runs on its code host.
 type Mode string
 
 // The modes. ModePRs behaves as ModeChecks: no pull requests are opened.
@@ -25,27 +27,70 @@ const (
 	ModePRs    Mode = "checks_and_prs"
 )
 
-// An Installation is the access to one account of the code host that an
-// organisation has bound.
+// Check validates the mode.
+func (m Mode) Check() error {
+	if !slices.Contains([]Mode{ModeOff, ModeChecks, ModePRs}, m) {
+		return fault.Invalid("write_back_mode", "write_back_mode must be %s, %s or %s", ModeOff, ModeChecks, ModePRs)
+	}
+	return nil
+}
+
+// An Installation is an organisation's access to one account of the code host.
 type Installation struct {
 	ID             string
 	OrgID          string
-	InstallationID int64
+	InstallationID int64 // issued by the code host
 	AccountLogin   string
-	AccountType    string
-	// Suspended is what the organisation or the code host says.
+	AccountType    string // "User" or "Organization"
+	// Suspended is set by the organisation, or by the code host's webhook.
 	Suspended bool
-	// Held says that the account is the organisation's. Without that nothing is
-	// read through the installation.
-	Held bool
-	// Token is the account's own, for a host that knows tokens, or nil.
+	// Claimed reports whether the organisation holds the claim on the account.
+	// Without it nothing is read through the installation.
+	Claimed bool
+	// Token is the account's own token, nil to use the server's. The database
+	// has it sealed.
 	Token     *string
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
 
-// Resting reports whether nothing is read through the installation.
-func (i Installation) Resting() bool { return i.Suspended || !i.Held }
+// The limits of an installation.
+const (
+	// MaxInstallationID is the largest integer that JSON clients keep exactly.
+	MaxInstallationID = 1<<53 - 1
+	MaxAccountLogin   = 100
+	MaxToken          = 500
+)
+
+// Check validates what a user can set, except that not every code host takes a
+// token: Service.Bind checks that.
+func (i Installation) Check() error {
+	if issues := i.issues(); len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+func (i Installation) issues() (all []fault.Issue) {
+	if i.InstallationID < 1 || i.InstallationID > MaxInstallationID {
+		all = append(all, fault.At("installation_id", "installation_id must be a whole number from 1"))
+	}
+	if len(i.AccountLogin) > MaxAccountLogin || host.CheckAccountLogin(i.AccountLogin) != nil {
+		all = append(all, fault.At("account_login", "account_login must be the name of an account on the code host"))
+	}
+	if i.AccountType != "User" && i.AccountType != "Organization" {
+		all = append(all, fault.At("account_type", "account_type must be User or Organization"))
+	}
+	// Only printable ASCII can be sent in a header.
+	unprintable := func(r rune) bool { return r <= ' ' || r > '~' }
+	if i.Token != nil && (len(*i.Token) > MaxToken || strings.ContainsFunc(*i.Token, unprintable)) {
+		all = append(all, fault.At("token", "token must be an access token of at most %d characters", MaxToken))
+	}
+	return all
+}
+
+// Inactive reports whether nothing is read through the installation.
+func (i Installation) Inactive() bool { return i.Suspended || !i.Claimed }
 
 func (i Installation) host() host.Installation {
 	at := host.Installation{ID: i.InstallationID, Account: i.AccountLogin}
@@ -55,125 +100,73 @@ func (i Installation) host() host.Installation {
 	return at
 }
 
-// A Connection links one repository to one registry entry.
+// A Connection links one folder of a repository to one registry entry.
 type Connection struct {
 	ID               string
 	OrgID            string
 	EntryID          string
 	EntryName        string
 	InstallationID   int64
-	RepoID           int64
-	RepoFullName     string
-	DefaultBranch    string
-	SkillPath        string
-	AutoPublish      bool
+	RepoID           int64  // 0 where the host has no ids
+	RepoFullName     string // e.g. "acme/skills"
+	DefaultBranch    string // whose head is published
+	SkillPath        string // folder in the repository, "." for its root
+	AutoPublish      bool   // publish tags when they are pushed, not only on sync
 	WriteBackEnabled bool
-	TagPattern       string
+	TagPattern       string // glob of the tags that are published, e.g. "v*"
 	CreatedBy        string
 	CreatedAt        time.Time
 	UpdatedAt        time.Time
-	ConfiguredAt     time.Time
+	// ConfiguredAt is when a setting changed that decides what is published:
+	// commits that were refused before are tried again.
+	ConfiguredAt time.Time
 }
 
-// repoKey is a repository's name as names are compared: hosts ignore case.
+// repoKey is the form in which names of repositories are compared: code hosts
+// ignore case.
 func repoKey(fullName string) string { return strings.ToLower(fullName) }
 
-// statusContext is under which name a commit shows what came of it: 8
-// characters of the last group of the id, the part that is random.
+// statusContext is the name of the commit status, e.g.
+// "whetstone/publish/1a2b3c4d": 8 characters of the last group of the id, which
+// is its random part.
 func (c Connection) statusContext() string {
 	group := c.ID[strings.LastIndex(c.ID, "-")+1:]
 	return "whetstone/publish/" + group[:min(8, len(group))]
 }
 
-// check looks at what a user may set, and cleans the path.
-func (c *Connection) check() []fault.Issue {
+// Check validates what a user can set, and normalises the path.
+func (c *Connection) Check() error {
 	var issues []fault.Issue
 	if host.CheckFullName(c.RepoFullName) != nil {
 		issues = append(issues, fault.At("repo_full_name", "repo_full_name must be owner/repo"))
 	}
-	if !goodBranch(c.DefaultBranch) {
+	if !refs.ValidBranch(c.DefaultBranch) {
 		issues = append(issues, fault.At("default_branch", "default_branch must be the name of a branch"))
 	}
 	path, err := host.CleanPath(c.SkillPath)
 	if err != nil {
-		issues = append(issues, fault.At("skill_path", "skill_path must be a folder inside the repository, with forward slashes and without .."))
+		issues = append(issues, fault.At("skill_path",
+			"skill_path must be a folder inside the repository, with forward slashes and without .."))
 	}
 	c.SkillPath = path
 	if _, err := c.tags(); err != nil {
 		issues = append(issues, fault.At("tag_pattern", "%s", err))
 	}
-	return issues
-}
-
-const (
-	maxTagPattern = 200
-	// maxTag is the longest tag that is looked at: more than any file system
-	// takes as the name of a ref.
-	maxTag = 255
-)
-
-// tags returns the tags that are published, or an error that says what is
-// wrong with the pattern. One that was stored before may be.
-func (c Connection) tags() (tagSet, error) {
-	set, err := glob.ParseSet(c.TagPattern)
-	if err != nil || len(c.TagPattern) > maxTagPattern || strings.ContainsRune(c.TagPattern, 0) {
-		return nil, fault.New(fault.Malformed, "tag_pattern must be a glob like v*, my-skill/v* or {a,b}/v* of at most %d characters,"+
-			" whose braces stand for at most %d patterns", maxTagPattern, glob.MaxAlternatives).Because(err)
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
 	}
-	return tagSet(set), nil
+	return nil
 }
 
-// A tagSet is the tags that a connection publishes. In its pattern * does not
-// stand for a slash, and ** does.
-type tagSet glob.Set
+// tags compiles the tag pattern. One that was stored by an earlier version may
+// be invalid: then no tag is published.
+func (c Connection) tags() (refs.Tags, error) { return refs.ParseTags(c.TagPattern) }
 
-func (t tagSet) has(tag string) bool { return len(tag) <= maxTag && glob.Set(t).Match(tag) }
-
-// of lists those that a repository has, in the order of their versions.
-func (t tagSet) of(refs host.Refs) []string {
-	var names []string
-	for name := range refs.Tags {
-		if t.has(name) {
-			names = append(names, name)
-		}
-	}
-	return byVersion(names)
-}
-
-// goodBranch keeps out what git does not allow in the name of a branch.
-func goodBranch(name string) bool {
-	bad := name == "" || len(name) > 255 || strings.ContainsAny(name, " ~^:?*[\\\x7f") || strings.Contains(name, "..") ||
-		strings.HasPrefix(name, "/") || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "refs/") ||
-		strings.HasSuffix(name, "/") || strings.HasSuffix(name, ".lock") || strings.Contains(name, "//") || strings.Contains(name, "@{")
-	return !bad && !slices.ContainsFunc([]rune(name), func(r rune) bool { return r < ' ' })
-}
-
-// wants reports whether a push of the ref is to be published. Nothing is under
-// a pattern that is not valid.
-func (c Connection) wants(r ref) bool {
-	if r.kind == branch {
-		return r.name == c.DefaultBranch
+// publishes reports whether a push of the ref is published.
+func (c Connection) publishes(r refs.Ref) bool {
+	if r.Kind == refs.Branch {
+		return r.Name == c.DefaultBranch
 	}
 	tags, err := c.tags()
-	return err == nil && c.AutoPublish && tags.has(r.name)
-}
-
-// A ref is what a push moves.
-type ref struct {
-	kind refKind
-	name string
-}
-
-type refKind string
-
-const (
-	branch refKind = "branch"
-	tag    refKind = "tag"
-)
-
-func (r ref) full() string {
-	if r.kind == tag {
-		return "refs/tags/" + r.name
-	}
-	return "refs/heads/" + r.name
+	return err == nil && c.AutoPublish && tags.Match(r.Name)
 }

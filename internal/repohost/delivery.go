@@ -10,14 +10,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Delivery is what the code host sent, kept before anything is done with it.
+// A Delivery is a webhook request of the code host, stored before it is
+// processed.
 type Delivery struct {
 	ID             string
 	Provider       host.Provider
-	DeliveryID     string
+	DeliveryID     string // the code host's, unique per provider
 	Event          string
 	Action         string
 	ContentType    string
@@ -31,7 +33,7 @@ type Delivery struct {
 	FinishedAt     *time.Time
 }
 
-// A DeliveryStatus is how far a delivery has come.
+// A DeliveryStatus is the progress of a delivery.
 type DeliveryStatus string
 
 // The statuses of a delivery.
@@ -45,7 +47,7 @@ const (
 
 func (d Delivery) finished() bool { return d.Status != Received && d.Status != Processing }
 
-// header is what the parser wants to know of the request.
+// header rebuilds the headers that host.ParseEvent reads.
 func (d Delivery) header() http.Header {
 	h := http.Header{}
 	h.Set(host.EventHeader, d.Event)
@@ -53,14 +55,19 @@ func (d Delivery) header() http.Header {
 	return h
 }
 
-// Incoming is a delivery as it arrives.
+// Incoming is a webhook request.
 type Incoming struct {
 	Signature, Event, DeliveryID, ContentType string
 	Body                                      []byte
 }
 
-// Receive checks a delivery's signature and keeps it; a job does the rest. One
-// that was done is not done again, one that failed is.
+// maxHeader bounds the headers of a delivery that are stored.
+const maxHeader = 100
+
+// Receive verifies the signature of a webhook and stores the delivery together
+// with the job that processes it. Deliveries are deduplicated by the code host's
+// delivery id: of one that was received before, the stored one is returned, and
+// it is processed again only if it had failed.
 func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err error) {
 	defer fault.Wrap(&err, "receive delivery")
 	header := http.Header{}
@@ -68,52 +75,51 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 	if err := host.Verify(s.Secrets, header, in.Body); err != nil {
 		return d, err
 	}
-	if in.Event == "" || len(in.Event) > 100 || in.DeliveryID == "" || len(in.DeliveryID) > 100 {
+	if in.Event == "" || len(in.Event) > maxHeader || in.DeliveryID == "" || len(in.DeliveryID) > maxHeader {
 		return d, fault.New(fault.Malformed, "The delivery needs the headers %s and %s", host.EventHeader, host.DeliveryHeader)
 	}
-	d = Delivery{
+	received := Delivery{
 		ID: store.NewID(), Provider: s.Host.Provider(), DeliveryID: in.DeliveryID, Event: in.Event, ContentType: in.ContentType,
 		Body: in.Body, Status: Received, ReceivedAt: store.Now(),
 	}
-	e, err := host.ParseEvent(d.header(), d.Body)
+	e, err := host.ParseEvent(received.header(), received.Body)
 	if err != nil {
-		return d, err
+		return received, err
 	}
-	d.Action, d.InstallationID, d.RepoFullName = e.Action, e.Installation, e.Repository.FullName
+	received.Action, received.InstallationID, received.RepoFullName = e.Action, e.Installation, e.Repository.FullName
 	if e.Kind == host.EventPing || e.Kind == host.EventOther {
-		d.Status, d.Detail, d.FinishedAt = DeliveryIgnored, "Nothing is done for this event", &d.ReceivedAt
+		received.Status, received.Detail, received.FinishedAt = DeliveryIgnored, nothingToDo, &received.ReceivedAt
 	}
-	return s.keep(ctx, d)
-}
-
-// keep stores a delivery with the job that handles it, unless it is known.
-func (s *Service) keep(ctx context.Context, d Delivery) (kept Delivery, err error) {
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
-		kept = d
-		fresh, err := insertDelivery(ctx, tx, d)
+		d = received
+		inserted, err := insertDelivery(ctx, tx, d)
 		if err != nil {
 			return err
 		}
-		if !fresh {
-			if kept, err = deliveryOfHost(ctx, tx, d.Provider, d.DeliveryID); err != nil || kept.Status != DeliveryFailed {
+		if !inserted {
+			d, err = lockDeliveryOfHost(ctx, tx, d.Provider, d.DeliveryID)
+			if err != nil || d.Status != DeliveryFailed {
 				return err
 			}
-			return s.again(ctx, tx, &kept)
+			return s.requeue(ctx, tx, &d)
 		}
-		if kept.finished() {
+		if d.finished() {
 			return nil
 		}
-		return s.enqueueProcess(ctx, tx, kept.ID)
+		return s.enqueueProcess(ctx, tx, d.ID)
 	})
-	return kept, err
+	return d, err
 }
+
+// nothingToDo is the detail of a delivery whose event is not used.
+const nothingToDo = "Nothing is done for this event"
 
 func (s *Service) enqueueProcess(ctx context.Context, tx *store.Tx, id string) error {
 	return s.Jobs.Enqueue(ctx, tx, process{DeliveryID: id}, jobs.Unique(id))
 }
 
-// again makes a delivery be handled once more.
-func (s *Service) again(ctx context.Context, tx *store.Tx, d *Delivery) error {
+// requeue resets a delivery and enqueues its job again.
+func (s *Service) requeue(ctx context.Context, tx *store.Tx, d *Delivery) error {
 	d.Status, d.Detail, d.FinishedAt = Received, "", nil
 	if err := updateDelivery(ctx, tx, *d); err != nil {
 		return err
@@ -121,15 +127,14 @@ func (s *Service) again(ctx context.Context, tx *store.Tx, d *Delivery) error {
 	return s.enqueueProcess(ctx, tx, d.ID)
 }
 
-// Redeliver handles a delivery of the organisation once more, whatever came of
-// it before.
+// Redeliver processes a delivery of the organisation again, whatever its status.
 func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, err error) {
 	defer fault.Wrap(&err, "redeliver %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if d, err = deliveryOfOrg(ctx, tx, orgID, id); err != nil {
 			return err
 		}
-		if err := s.again(ctx, tx, &d); err != nil {
+		if err := s.requeue(ctx, tx, &d); err != nil {
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
@@ -140,15 +145,15 @@ func (s *Service) Redeliver(ctx context.Context, orgID, id string) (d Delivery, 
 	return d, err
 }
 
-// Deliveries lists a page of the deliveries that concern the organisation,
+// Deliveries returns a page of the deliveries that the organisation may see,
 // newest first, and their number.
 func (s *Service) Deliveries(ctx context.Context, orgID string, limit, offset int) ([]Delivery, int, error) {
 	return deliveriesOfOrg(ctx, s.DB, orgID, limit, offset)
 }
 
-// process handles a delivery: it queues what is to be published, or changes
-// what is known of installations and repositories.
-func (s *Service) process(ctx context.Context, id string) (err error) {
+// processDelivery queues attempts for a push, or applies a change of an
+// installation or repository.
+func (s *Service) processDelivery(ctx context.Context, id string) (err error) {
 	defer fault.Wrap(&err, "delivery %s", id)
 	d, err := deliveryByID(ctx, s.DB, id)
 	if fault.Is(err, fault.NotFound) || err == nil && d.finished() {
@@ -159,7 +164,7 @@ func (s *Service) process(ctx context.Context, id string) (err error) {
 	}
 	e, err := host.ParseEvent(d.header(), d.Body)
 	if err != nil {
-		return s.finish(ctx, d, DeliveryIgnored, "The delivery is not understood")
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "The delivery is not understood")
 	}
 	d.Status, d.Attempts = Processing, d.Attempts+1
 	if err := updateDelivery(ctx, s.DB, d); err != nil {
@@ -167,7 +172,7 @@ func (s *Service) process(ctx context.Context, id string) (err error) {
 	}
 	switch e.Kind {
 	case host.EventPush:
-		return s.pushed(ctx, d, e)
+		return s.queuePush(ctx, d, e)
 	case host.EventInstallation:
 		return s.installationChanged(ctx, d, e)
 	case host.EventAccess:
@@ -176,17 +181,18 @@ func (s *Service) process(ctx context.Context, id string) (err error) {
 		return s.repositoryChanged(ctx, d, e)
 	case host.EventPing, host.EventOther:
 	}
-	return s.finish(ctx, d, DeliveryIgnored, "Nothing is done for this event")
+	return s.finishDelivery(ctx, d, DeliveryIgnored, nothingToDo)
 }
 
-func (s *Service) finish(ctx context.Context, d Delivery, status DeliveryStatus, detail string) error {
+func (s *Service) finishDelivery(ctx context.Context, d Delivery, status DeliveryStatus, detail string) error {
 	at := store.Now()
 	d.Status, d.Detail, d.FinishedAt = status, detail, &at
 	return updateDelivery(ctx, s.DB, d)
 }
 
-// pushed queues every ref of a push that a connection wants.
-func (s *Service) pushed(ctx context.Context, d Delivery, e host.Event) error {
+// queuePush queues an attempt for every ref of a push that a connection
+// publishes.
+func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error {
 	connections, err := connectionsOfEvent(ctx, s.DB, e)
 	if err != nil {
 		return err
@@ -194,9 +200,12 @@ func (s *Service) pushed(ctx context.Context, d Delivery, e host.Event) error {
 	var attempts []Attempt
 	for _, c := range connections {
 		for _, p := range e.Pushes {
-			a, ok, err := s.wanted(ctx, c, p)
+			a, ok, err := s.attemptForPush(ctx, c, p)
 			if err != nil {
-				return s.unprocessed(ctx, d, err)
+				if number, last := jobs.Attempt(ctx); number < last {
+					return retryAfter(err, s.backoffAfter(number))
+				}
+				return s.finishDelivery(ctx, d, DeliveryFailed, userMessage(err))
 			}
 			if ok {
 				a.DeliveryID = &d.ID
@@ -205,36 +214,37 @@ func (s *Service) pushed(ctx context.Context, d Delivery, e host.Event) error {
 		}
 	}
 	if len(attempts) == 0 {
-		return s.finish(ctx, d, DeliveryIgnored, "No connection publishes what was pushed")
+		return s.finishDelivery(ctx, d, DeliveryIgnored, "No connection publishes what was pushed")
 	}
 	d.Detail = fmt.Sprintf("%d to publish", len(attempts))
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := updateDelivery(ctx, tx, d); err != nil {
 			return err
 		}
-		return s.queue(ctx, tx, attempts)
+		return s.queueAttempts(ctx, tx, attempts)
 	})
 }
 
-// wanted is what a connection is to publish of a push, if anything. A deleted
-// ref unpublishes nothing.
-func (s *Service) wanted(ctx context.Context, c Connection, p host.Push) (a Attempt, ok bool, err error) {
-	r, cause := ref{branch, p.Branch()}, ByPush
+// attemptForPush returns the attempt that a push causes for a connection, if
+// any. A deleted ref unpublishes nothing.
+func (s *Service) attemptForPush(ctx context.Context, c Connection, p host.Push) (a Attempt, ok bool, err error) {
+	r, cause := refs.Ref{Kind: refs.Branch, Name: p.Branch()}, ByPush
 	if name := p.Tag(); name != "" {
-		r, cause = ref{tag, name}, ByTag
+		r, cause = refs.Ref{Kind: refs.Tag, Name: name}, ByTag
 	}
-	if p.After == "" || r.name == "" || !c.wants(r) {
+	if p.After == "" || r.Name == "" || !c.publishes(r) {
 		return a, false, nil
 	}
-	a = Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.kind, RefName: r.name, Commit: p.Commit, Cause: cause}
+	a = newAttempt(c, r, p.Commit, cause)
 	if a.Commit != "" {
 		return a, true, nil
 	}
-	repo, err := s.repo(ctx, c)
+	// The push may name an annotated tag's object instead of its commit.
+	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return a, false, err
 	}
-	commit, err := s.Host.Resolve(ctx, repo, r.full())
+	commit, err := s.Host.Resolve(ctx, repo, r.Full())
 	if fault.Is(err, fault.NotFound) {
 		return a, false, nil // deleted since
 	}
@@ -242,44 +252,29 @@ func (s *Service) wanted(ctx context.Context, c Connection, p host.Push) (a Atte
 	return a, err == nil, err
 }
 
-// repo is a connection's repository as its installation sees it.
-func (s *Service) repo(ctx context.Context, c Connection) (host.Repo, error) {
-	i, err := s.installation(ctx, c.OrgID, c.InstallationID)
-	return host.Repo{Installation: i.host(), FullName: c.RepoFullName}, err
-}
-
-// unprocessed lets a delivery be handled again later, or fail when that has
-// been tried often enough.
-func (s *Service) unprocessed(ctx context.Context, d Delivery, cause error) error {
-	if number, last := jobs.Attempt(ctx); number < last {
-		return retryLater(cause, s.pause(number))
-	}
-	return s.finish(ctx, d, DeliveryFailed, shown(cause))
-}
-
-// queue makes attempts wait, in their order, with a job for each connection.
-func (s *Service) queue(ctx context.Context, tx *store.Tx, attempts []Attempt) error {
+// queueAttempts queues attempts in their order, with a job for each connection.
+func (s *Service) queueAttempts(ctx context.Context, tx *store.Tx, attempts []Attempt) error {
 	for _, a := range attempts {
-		if _, err := s.queueOne(ctx, tx, a); err != nil {
+		if _, err := s.queueAttempt(ctx, tx, a); err != nil {
 			return err
 		}
-		if err := s.Jobs.Enqueue(ctx, tx, publish{ConnectionID: a.ConnectionID}, jobs.Unique(a.ConnectionID), jobs.Attempts(maxRuns)); err != nil {
+		if err := s.enqueuePublish(ctx, tx, a.ConnectionID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// queueOne makes an attempt wait and returns its id. If it was waiting for
-// another delivery, that one is over.
-func (s *Service) queueOne(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
-	before, err := deliveryOfAttempt(ctx, tx, a)
+// queueAttempt queues an attempt and returns its id. If it was queued for
+// another delivery, that delivery loses it and may be finished.
+func (s *Service) queueAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
+	before, err := deliveryWaitingFor(ctx, tx, a)
 	if err != nil {
 		return "", err
 	}
-	id, err := queueAttempt(ctx, tx, a)
+	id, err := upsertAttempt(ctx, tx, a)
 	if err != nil || before == "" || a.DeliveryID != nil && *a.DeliveryID == before {
 		return id, err
 	}
-	return id, settleDelivery(ctx, tx, before)
+	return id, closeDelivery(ctx, tx, before)
 }

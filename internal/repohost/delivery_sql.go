@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -24,7 +25,8 @@ func scanDelivery(row store.Row) (d Delivery, err error) {
 	return d, err
 }
 
-// insertDelivery reports whether the delivery is new.
+// insertDelivery stores a delivery, deduplicated by the code host's delivery id.
+// It reports whether it is new.
 func insertDelivery(ctx context.Context, tx *store.Tx, d Delivery) (bool, error) {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO repohost_deliveries (id, provider, delivery_id, event, action, content_type, installation_id, repo_full_name,
@@ -43,7 +45,7 @@ func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 	return err
 }
 
-func deliveryOfHost(ctx context.Context, tx *store.Tx, p host.Provider, deliveryID string) (Delivery, error) {
+func lockDeliveryOfHost(ctx context.Context, tx *store.Tx, p host.Provider, deliveryID string) (Delivery, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE d.provider = $1 AND d.delivery_id = $2`+tx.Dialect().ForUpdate(),
 		p, deliveryID)
@@ -58,47 +60,50 @@ func deliveryByID(ctx context.Context, q store.Querier, id string) (Delivery, er
 	})
 }
 
-// concerns is the condition on deliveries, d, about a repository that the
-// organisation $1 is connected to, or about an installation that it has bound,
-// if the account is the organisation's. A connection to a repository that has
-// gone to another account shows nothing of what happens there.
-var concerns = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id = $1 AND c.repo_key = d.repo_key)
-		OR EXISTS (SELECT 1 FROM repohost_installations i WHERE i.org_id = $1 AND i.installation_id = d.installation_id AND ` + held + `))
-	AND (d.repo_key = '' OR EXISTS (SELECT 1 FROM repohost_claims k WHERE k.org_id = $1 AND ` + ownedBy("d.repo_key", "k.account_key") + `))`
+// visibleToOrg is the condition on deliveries d about a repository that the
+// organisation $1 is connected to, or about an installation that it has bound
+// and claimed. The organisation must hold the claim on the repository's account:
+// a connection to a repository that has moved to another account shows nothing.
+var visibleToOrg = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id = $1 AND c.repo_key = d.repo_key)
+		OR EXISTS (SELECT 1 FROM repohost_installations i
+			WHERE i.org_id = $1 AND i.installation_id = d.installation_id AND ` + claims.Claimed + `))
+	AND (d.repo_key = '' OR EXISTS (SELECT 1 FROM repohost_claims k
+		WHERE k.org_id = $1 AND ` + claims.OwnedBy("d.repo_key", "k.account_key") + `))`
 
 func deliveryOfOrg(ctx context.Context, tx *store.Tx, orgID, id string) (Delivery, error) {
-	rows, err := tx.Query(ctx, `SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+concerns+` AND d.id = $2`, orgID, id)
+	rows, err := tx.Query(ctx, `SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+` AND d.id = $2`, orgID, id)
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 
 func deliveriesOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset int) ([]Delivery, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM repohost_deliveries d WHERE `+concerns, orgID)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM repohost_deliveries d WHERE `+visibleToOrg, orgID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+concerns+`
+		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+`
 		ORDER BY d.id DESC LIMIT $2 OFFSET $3`, orgID, limit, offset)
 	all, err := store.All(rows, err, scanDelivery)
 	return all, total, err
 }
 
-// settleDelivery ends a delivery when nothing of it waits any more: it failed
-// if something of it may still be published by another try.
-func settleDelivery(ctx context.Context, tx *store.Tx, id string) error {
+// closeDelivery finishes a delivery that has no queued attempts left. It has
+// failed if one of its attempts has: another delivery of it may succeed.
+func closeDelivery(ctx context.Context, tx *store.Tx, id string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE repohost_deliveries SET finished_at = $2,
-			status = CASE WHEN EXISTS (SELECT 1 FROM repohost_attempts a WHERE a.delivery_id = $1 AND a.status = 'failed') THEN 'failed' ELSE 'done' END
+			status = CASE WHEN EXISTS (SELECT 1 FROM repohost_attempts a WHERE a.delivery_id = $1 AND a.status = 'failed')
+				THEN 'failed' ELSE 'done' END
 		WHERE id = $1 AND status = 'processing'
 			AND NOT EXISTS (SELECT 1 FROM repohost_attempts a WHERE a.delivery_id = $1 AND a.status = 'queued')`,
 		id, store.Micros(store.Now()))
 	return err
 }
 
-// settleDeliveries ends the deliveries of a repository that nothing is left of
-// since a connection was removed.
-func settleDeliveries(ctx context.Context, tx *store.Tx, fullName string) error {
+// closeOrphanedDeliveries finishes the deliveries of a repository that have no
+// attempts left since a connection was removed.
+func closeOrphanedDeliveries(ctx context.Context, tx *store.Tx, fullName string) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE repohost_deliveries SET finished_at = $2, status = 'done'
 		WHERE repo_key = $1 AND status = 'processing'
@@ -107,7 +112,7 @@ func settleDeliveries(ctx context.Context, tx *store.Tx, fullName string) error 
 	return err
 }
 
-func deleteDeliveries(ctx context.Context, q store.Querier, before time.Time) error {
+func deleteDeliveriesBefore(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM repohost_deliveries WHERE received_at < $1`, store.Micros(before))
 	return err
 }

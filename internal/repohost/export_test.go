@@ -5,18 +5,11 @@ import (
 	"time"
 )
 
-// SetPauses replaces the waits after failures of the code host.
-func (s *Service) SetPauses(p []time.Duration) { s.pauses = p }
+// SetBackoff replaces the waits after failures of the code host.
+func (s *Service) SetBackoff(waits []time.Duration) { s.testBackoff = waits }
 
-// SetSyncTimeout replaces how long a person waits for the code host.
+// SetSyncTimeout replaces the timeout of a sync.
 func (s *Service) SetSyncTimeout(d time.Duration) { s.syncTimeout = d }
 
-// Exported for tests.
-var (
-	ReleaseVersion = release
-	Prerelease     = prerelease
-	ByVersion      = byVersion
-)
-
-// Next publishes what waited longest.
-func (s *Service) Next(ctx context.Context, a Attempt) error { return s.next(ctx, a) }
+// PublishNext publishes one attempt, as its job does.
+func (s *Service) PublishNext(ctx context.Context, a Attempt) error { return s.publishNext(ctx, a) }

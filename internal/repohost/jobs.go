@@ -19,7 +19,7 @@ type process struct {
 // Kind names the job.
 func (process) Kind() string { return "repohost.process" }
 
-// publish is the job that publishes what waits for one connection.
+// publish is the job that publishes the queued attempts of one connection.
 type publish struct {
 	ConnectionID string `json:"connection_id"`
 }
@@ -35,13 +35,13 @@ type reconcile struct {
 // Kind names the job.
 func (reconcile) Kind() string { return "repohost.reconcile" }
 
-// reconcileAll is the job that does so for all connections, on schedule.
+// reconcileAll is the scheduled job that enqueues reconcile for all connections.
 type reconcileAll struct{}
 
 // Kind names the job.
 func (reconcileAll) Kind() string { return "repohost.reconcile-all" }
 
-// writeBack is the job that tells the code host of one attempt.
+// writeBack is the job that reports one attempt to the code host.
 type writeBack struct {
 	AttemptID string `json:"attempt_id"`
 }
@@ -49,71 +49,79 @@ type writeBack struct {
 // Kind names the job.
 func (writeBack) Kind() string { return "repohost.write-back" }
 
-// forget is the job that removes deliveries that nobody asks for any more.
-type forget struct{}
+// expireDeliveries is the scheduled job that deletes old deliveries.
+type expireDeliveries struct{}
 
 // Kind names the job.
-func (forget) Kind() string { return "repohost.forget-deliveries" }
+func (expireDeliveries) Kind() string { return "repohost.forget-deliveries" }
 
 const (
-	// maxRuns bounds how often a job is started. Crashes and waits use runs,
-	// too, and must not use up the tries, which the attempts count themselves.
+	// maxRuns is how often a job is started at most. It is far above the number
+	// of tries, which the attempts count themselves: runs that a crash cuts short
+	// or that only wait for a lease must not use them up.
 	maxRuns = 1000
-	// retention is how long deliveries are kept: longer than any host offers to
-	// send them again.
+	// retention is how long deliveries are kept, for dedup and for redelivery:
+	// longer than any code host offers to send them again.
 	retention = 30 * 24 * time.Hour
-	// publishTimeout is enough for the slowest archive.
+	// publishTimeout is enough for the largest archive over a slow line.
 	publishTimeout = 10 * time.Minute
 )
 
 // Register makes the queue run the jobs of the code host.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, args process) error { return s.process(ctx, args.DeliveryID) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, args publish) error { return s.work(ctx, args.ConnectionID) },
+	jobs.Handle(s.Jobs, func(ctx context.Context, args process) error { return s.processDelivery(ctx, args.DeliveryID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, args publish) error { return s.publishQueued(ctx, args.ConnectionID) },
 		jobs.Timeout(publishTimeout), jobs.NeedsRoom())
 	jobs.Handle(s.Jobs, func(ctx context.Context, args reconcile) error { return s.reconcile(ctx, args.ConnectionID) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ reconcileAll) error { return s.ReconcileAll(ctx) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, args writeBack) error { return s.writeBack(ctx, args.AttemptID) })
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ forget) error {
-		return deleteDeliveries(ctx, s.DB, store.Now().Add(-retention))
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ expireDeliveries) error {
+		return deleteDeliveriesBefore(ctx, s.DB, store.Now().Add(-retention))
 	})
 	s.Jobs.Every(s.Interval, reconcileAll{})
-	s.Jobs.Every(24*time.Hour, forget{})
+	s.Jobs.Every(24*time.Hour, expireDeliveries{})
 }
 
-// schedule is the waits after the first and later failures of the code host.
-var schedule = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour}
+// enqueuePublish enqueues the publish job of a connection, unless it is queued.
+func (s *Service) enqueuePublish(ctx context.Context, tx *store.Tx, connectionID string) error {
+	return s.Jobs.Enqueue(ctx, tx, publish{ConnectionID: connectionID}, jobs.Unique(connectionID), jobs.Attempts(maxRuns))
+}
 
-// waits is the schedule in force.
-func (s *Service) waits() []time.Duration {
-	if s.pauses != nil {
-		return s.pauses
+// defaultBackoff is the waits after the first and later failures of the code
+// host.
+var defaultBackoff = []time.Duration{
+	10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+}
+
+func (s *Service) backoff() []time.Duration {
+	if s.testBackoff != nil {
+		return s.testBackoff
 	}
-	return schedule
+	return defaultBackoff
 }
 
-// pause is the wait after a try of that number, counted from 1.
-func (s *Service) pause(try int) time.Duration {
-	all := s.waits()
+// backoffAfter is the wait after a try, counted from 1.
+func (s *Service) backoffAfter(try int) time.Duration {
+	all := s.backoff()
 	return all[min(try, len(all))-1]
 }
 
-// retryLater is a job's failure that is tried again after a pause, or after
-// what the code host asks for if that is longer.
-func retryLater(cause error, pause time.Duration) error {
+// retryAfter makes a job retry after the wait, or after the code host's
+// Retry-After if that is longer.
+func retryAfter(cause error, wait time.Duration) error {
 	if f, ok := errors.AsType[*fault.Error](cause); ok {
-		pause = max(pause, f.RetryAfter)
+		wait = max(wait, f.RetryAfter)
 	}
-	return jobs.RetryAfter(pause, cause)
+	return jobs.RetryAfter(wait, cause)
 }
 
-// passing reports whether an error of the code host may be over later.
-func passing(err error) bool {
+// isTransient reports whether an error of the code host may pass.
+func isTransient(err error) bool {
 	return slices.Contains([]fault.Kind{fault.BadGateway, fault.Limited, fault.Unavailable, fault.Internal}, fault.Of(err))
 }
 
-// shown is what users may see of an error.
-func shown(err error) string {
+// userMessage returns the part of an error that users may see.
+func userMessage(err error) string {
 	f, ok := errors.AsType[*fault.Error](err)
 	switch {
 	case !ok || f.Kind == fault.Internal:

@@ -54,7 +54,7 @@ func TestMigrateClaims(t *testing.T) {
 				all, err := s.Installations(t.Context(), org)
 				text := ""
 				for _, i := range all {
-					text += fmt.Sprintf("%s:%t ", i.AccountLogin, i.Resting())
+					text += fmt.Sprintf("%s:%t ", i.AccountLogin, i.Inactive())
 				}
 				if err != nil || text != want {
 					t.Errorf("%s: got %s, %v, want %s", org, text, err, want)

@@ -11,116 +11,114 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 const (
-	// holdTime is for how long a worker has a connection for itself. It is
-	// prolonged with every attempt; should one take longer, two workers do the
-	// same twice, which does no harm.
-	holdTime = 30 * time.Second
-	// turn is how long a worker goes on before others get theirs.
-	turn      = time.Minute
-	waitEvery = 200 * time.Millisecond
+	// leaseTime is the lease of a worker on a connection. It is renewed before
+	// every attempt. If one takes longer, another worker may publish the same
+	// commit, which is idempotent.
+	leaseTime = 30 * time.Second
+	// timeSlice is how long a worker publishes for one connection before the
+	// job goes back into the queue, so that others get their turn.
+	timeSlice = time.Minute
+	// leasePoll is how often a lease that another worker has is tried again.
+	leasePoll = 200 * time.Millisecond
 )
 
-// work publishes what waits for a connection, one after the other in the order
-// it came.
-func (s *Service) work(ctx context.Context, connectionID string) (err error) {
+// publishQueued publishes the queued attempts of a connection in their order.
+// The lease keeps other workers away meanwhile.
+func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "publish for connection %s", connectionID)
-	held, err := hold(ctx, s.DB, connectionID, store.Now().Add(holdTime))
+	acquired, err := acquireLease(ctx, s.DB, connectionID, store.Now().Add(leaseTime))
 	if err != nil {
 		return err
 	}
-	if !held {
-		return s.waitForHold(ctx, connectionID)
+	if !acquired {
+		_, err := connectionByID(ctx, s.DB, connectionID)
+		if fault.Is(err, fault.NotFound) {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return jobs.Snooze(leasePoll)
 	}
-	defer s.release(ctx, connectionID)
-	for end := time.Now().Add(turn); time.Now().Before(end); {
-		a, err := nextAttempt(ctx, s.DB, connectionID)
+	defer s.releaseLease(ctx, connectionID)
+	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
+		a, err := oldestQueuedAttempt(ctx, s.DB, connectionID)
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := prolong(ctx, s.DB, connectionID, store.Micros(store.Now().Add(holdTime))); err != nil {
+		if err := setLease(ctx, s.DB, connectionID, store.Micros(store.Now().Add(leaseTime))); err != nil {
 			return err
 		}
-		if err := s.next(ctx, a); err != nil {
+		if err := s.publishNext(ctx, a); err != nil {
 			return err
 		}
 	}
 	return jobs.Snooze(time.Millisecond)
 }
 
-// waitForHold comes again later, unless the connection is gone.
-func (s *Service) waitForHold(ctx context.Context, connectionID string) error {
-	if _, err := connectionByID(ctx, s.DB, connectionID); fault.Is(err, fault.NotFound) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	return jobs.Snooze(waitEvery)
-}
-
-func (s *Service) release(ctx context.Context, connectionID string) {
-	if err := prolong(context.WithoutCancel(ctx), s.DB, connectionID, 0); err != nil {
-		s.Log.Warn("a connection stays reserved for a while", "connection", connectionID, "error", err)
+// releaseLease ends the lease. If that fails, it expires after leaseTime.
+func (s *Service) releaseLease(ctx context.Context, connectionID string) {
+	if err := setLease(context.WithoutCancel(ctx), s.DB, connectionID, 0); err != nil {
+		s.Log.Warn("the lease on a connection was not released", "connection", connectionID, "error", err)
 	}
 }
 
-// next publishes what waited longest. When the code host fails it returns the
-// error that makes the job come again, until that has been tried often enough.
-func (s *Service) next(ctx context.Context, a Attempt) error {
+// publishNext publishes one attempt. A transient failure of the code host is
+// returned as an error that retries the job with backoff, until the backoff is
+// used up.
+func (s *Service) publishNext(ctx context.Context, a Attempt) error {
 	c, err := connectionByID(ctx, s.DB, a.ConnectionID)
 	if fault.Is(err, fault.NotFound) {
-		return nil // it was deleted, and the attempt with it
+		return nil // deleted, and the attempt with it
 	}
 	if err != nil {
 		return err
 	}
-	again := a.Tries < len(s.waits())
-	a, err = s.try(ctx, c, a, again)
-	if err == nil || !again || ctx.Err() != nil {
+	mayRetry := a.Tries < len(s.backoff())
+	a, err = s.tryPublish(ctx, c, a, mayRetry)
+	if err == nil || !mayRetry || ctx.Err() != nil {
 		return err
 	}
-	if err := noteTry(ctx, s.DB, a, shown(err)); err != nil {
+	if err := countTry(ctx, s.DB, a, userMessage(err)); err != nil {
 		return err
 	}
-	return retryLater(err, s.pause(a.Tries))
+	return retryAfter(err, s.backoffAfter(a.Tries))
 }
 
-// try publishes one attempt and records what came of it. An error that may be
-// over later is returned, and the attempt goes on waiting, if it may be tried
-// again.
-func (s *Service) try(ctx context.Context, c Connection, a Attempt, again bool) (Attempt, error) {
+// tryPublish publishes one attempt and records the outcome. If the attempt may
+// be retried, a transient error is returned instead and it stays queued.
+func (s *Service) tryPublish(ctx context.Context, c Connection, a Attempt, mayRetry bool) (Attempt, error) {
 	a.AttemptedAt = store.Now()
 	a.Tries++
 	if err := s.publish(ctx, c, &a); err != nil {
-		if ctx.Err() != nil || again && passing(err) {
+		if ctx.Err() != nil || mayRetry && isTransient(err) {
 			return a, err
 		}
 		s.Log.Info("a commit was not published", "connection", c.ID, "commit", a.Commit, "error", err)
-		a.fail(err)
+		// Refused is final for this commit. What depends on the code host or on
+		// the installation may work later: that is Failed, which reconcile retries.
+		a.Status, a.Message = Refused, userMessage(err)
+		if isTransient(err) || fault.Is(err, fault.Denied) {
+			a.Status = Failed
+		}
 	}
-	return a, s.record(ctx, c, &a)
+	return a, s.finishAttempt(ctx, c, &a)
 }
 
-// fail ends an attempt. What is wrong with the commit is refused; what the
-// code host may give us later, or to another installation, failed.
-func (a *Attempt) fail(err error) {
-	a.Status, a.Message = Refused, shown(err)
-	if passing(err) || fault.Is(err, fault.Denied) {
-		a.Status = Failed
-	}
-}
-
-// record writes the end of an attempt with what follows from it: the
-// write-back, and the end of its delivery.
-func (s *Service) record(ctx context.Context, c Connection, a *Attempt) error {
+// finishAttempt writes the outcome of an attempt, together with what follows
+// from it: the write-back job and the end of its delivery.
+func (s *Service) finishAttempt(ctx context.Context, c Connection, a *Attempt) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		mode, err := modeOf(ctx, tx, c.OrgID)
 		if err != nil {
@@ -139,20 +137,20 @@ func (s *Service) record(ctx context.Context, c Connection, a *Attempt) error {
 		if a.DeliveryID == nil {
 			return nil
 		}
-		return settleDelivery(ctx, tx, *a.DeliveryID)
+		return closeDelivery(ctx, tx, *a.DeliveryID)
 	})
 }
 
-// publish makes a version of an attempt's commit, or finds that there is
-// nothing to do. Its error says why it could not.
+// publish makes a version of an attempt's commit and sets the attempt's status.
+// An error means that it could not decide.
 func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	entry, err := s.Registry.Own(ctx, c.OrgID, c.EntryID)
 	if err != nil {
 		return err
 	}
-	repo, err := s.repo(ctx, c)
+	repo, err := s.repoOf(ctx, c)
 	if fault.Is(err, fault.Conflict) { // suspended or unbound meanwhile
-		a.Status, a.Message = Failed, shown(err)
+		a.Status, a.Message = Failed, userMessage(err)
 		return nil
 	}
 	if err != nil {
@@ -166,116 +164,107 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	if err != nil {
 		return err
 	}
-	s.announce(ctx, c, repo, *a)
+	s.postPending(ctx, c, repo, *a)
 	pkg, err := s.Host.Tree(ctx, repo, commit.SHA, c.SkillPath)
 	if err != nil {
-		return a.refuse(c, err)
+		if report, ok := lint.Refused(err); ok {
+			a.Findings = newFindings(c, report)
+		}
+		return err
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
 	if entry.Type == registry.TypeSkill {
-		if ok, err := s.check(ctx, c, pkg, a); err != nil || !ok {
+		if ok, err := lintSkill(ctx, c, pkg, a); err != nil || !ok {
 			return err
 		}
 	}
-	return s.handOver(ctx, c, a, commit, repo, pkg)
-}
-
-// refuse keeps what a rule says about a commit that could not be packed.
-func (a *Attempt) refuse(c Connection, err error) error {
-	if report, ok := lint.Refused(err); ok {
-		a.Findings = findings(c, report)
-	}
-	return err
-}
-
-// handOver hands the files of a commit to the registry.
-func (s *Service) handOver(ctx context.Context, c Connection, a *Attempt, commit host.Commit, repo host.Repo, pkg *skillpkg.Package) error {
-	p := registry.RepoPublication{
-		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.ref().version(commit.SHA),
-		ChangeSummary: subject(commit.Message), Source: registry.FromRepohost, SourceRef: a.SourceRef(), SourceRepo: c.RepoFullName,
-		Package: pkg, AnyVersion: a.Cause == BySync && a.RefKind == branch,
-	}
-	if a.Cause == BySync {
-		p.Source = registry.FromRepohostDirect
-	}
-	if a.RefKind == branch {
-		// Deliveries come in any order: an old commit does not become current.
-		head, err := s.Host.Resolve(ctx, repo, a.ref().full())
+	p := newPublication(c, *a, commit)
+	p.Package = pkg
+	if a.RefKind == refs.Branch {
+		// Webhooks arrive in any order: an old commit must not become current.
+		head, err := s.Host.Resolve(ctx, repo, a.ref().Full())
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 		p.Latest = head.SHA == commit.SHA
 	}
+	return s.publishVersion(ctx, a, p)
+}
+
+func newPublication(c Connection, a Attempt, commit host.Commit) registry.RepoPublication {
+	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
+	p := registry.RepoPublication{
+		OrgID: c.OrgID, UserID: c.CreatedBy, EntryID: c.EntryID, Version: a.ref().Version(commit.SHA),
+		ChangeSummary: text.Clean(subject), Source: registry.FromRepohost, SourceRef: a.SourceRef(),
+		SourceRepo: c.RepoFullName, AnyVersion: a.Cause == BySync && a.RefKind == refs.Branch,
+	}
+	if a.Cause == BySync {
+		p.Source = registry.FromRepohostDirect
+	}
+	return p
+}
+
+func (s *Service) publishVersion(ctx context.Context, a *Attempt, p registry.RepoPublication) error {
 	v, made, err := s.Registry.PublishRepo(ctx, p)
 	if err != nil {
 		return err
 	}
 	a.Version, a.PublishedAt = &v.Version, &v.PushedAt
-	a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", v.Version, short(a.SourceRef()))
-	if !made {
-		a.Status, a.Message = Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
+	a.Status, a.Message = Unchanged, fmt.Sprintf("Version %s has this content already", v.Version)
+	if made {
+		from := a.SourceRef()
+		if host.IsSHA(from) {
+			from = from[:7]
+		}
+		a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
 	}
 	return nil
 }
 
-// short is a commit's id as people write it, or a tag.
-func short(ref string) string {
-	if host.IsSHA(ref) {
-		return ref[:7]
-	}
-	return ref
-}
-
-// subject is the first line of a commit's message.
-func subject(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	return strings.ToValidUTF8(strings.ReplaceAll(line, "\x00", ""), "\ufffd")
-}
-
-// check reports whether a skill is in order, and keeps what was found.
-func (s *Service) check(ctx context.Context, c Connection, pkg *skillpkg.Package, a *Attempt) (bool, error) {
+// lintSkill validates a skill and keeps the findings for the check-run. It
+// reports whether the skill may be published.
+func lintSkill(ctx context.Context, c Connection, pkg *skillpkg.Package, a *Attempt) (ok bool, err error) {
 	if err := pkg.RequireSkill(); err != nil {
-		return false, fault.New(fault.Malformed, "No SKILL.md in %s of the repository", folderName(c.SkillPath)).Because(err)
+		folder := c.SkillPath
+		if folder == "." {
+			folder = "the root"
+		}
+		return false, fault.New(fault.Malformed, "No SKILL.md in %s of the repository", folder).Because(err)
 	}
 	report, err := lint.Check(ctx, pkg)
 	if err != nil {
 		return false, err
 	}
-	a.Findings = findings(c, report)
+	a.Findings = newFindings(c, report)
 	if report.Status() != lint.StatusFail {
 		return true, nil
 	}
-	a.Status, a.Message = Refused, refusal(report)
+	a.Status, a.Message = Refused, firstError(report)
 	return false, nil
 }
 
-func folderName(folder string) string {
-	if folder == "." {
-		return "the root"
-	}
-	return folder
-}
-
-// refusal names the first error of a report, and how many there are.
-func refusal(report lint.Report) string {
+// firstError describes the first error of a report and counts the others, e.g.
+// "SKILL.md: name is missing (and 2 more errors)".
+func firstError(report lint.Report) string {
 	errors := report.Counts().Error
 	for _, f := range report.Findings {
 		if f.Severity == "error" {
-			text := f.Message
+			message := f.Message
 			if f.Path != "" {
-				text = f.Path + ": " + text
+				message = f.Path + ": " + message
 			}
 			if errors > 1 {
-				text += fmt.Sprintf(" (and %d more errors)", errors-1)
+				message += fmt.Sprintf(" (and %d more errors)", errors-1)
 			}
-			return text
+			return message
 		}
 	}
 	return "The skill did not pass validation"
 }
 
-// findings are a report's, with paths as the repository knows them.
-func findings(c Connection, report lint.Report) []Finding {
+// newFindings returns a report's findings with paths relative to the
+// repository, where code hosts look for them.
+func newFindings(c Connection, report lint.Report) []Finding {
 	all := make([]Finding, len(report.Findings))
 	for i, f := range report.Findings {
 		file := f.Path

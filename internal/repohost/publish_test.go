@@ -226,13 +226,13 @@ func TestRefused(t *testing.T) {
 		path  string
 		want  string
 	}{
-		"bad SKILL.md":   {map[string]string{"SKILL.md": "no frontmatter"}, ".", "frontmatter"},
-		"no SKILL.md":    {map[string]string{"README.md": "x"}, ".", "No SKILL.md in the root"},
-		"missing folder": {map[string]string{"README.md": "x"}, "skills/deploy", "no folder skills/deploy"},
-		"submodule":      {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "sub": "submodule"}, ".", "submodule"},
-		"LFS pointer":    {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"}, ".", "LFS pointer"},
-		"too large":      {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.txt": strings.Repeat("0123456789\n", 1_000_000)}, ".", "larger than 10 MiB"},
-		"link out":       {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "passwd": "-> /etc/passwd"}, ".", "link"},
+		"bad SKILL.md":           {map[string]string{"SKILL.md": "no frontmatter"}, ".", "frontmatter"},
+		"no SKILL.md":            {map[string]string{"README.md": "x"}, ".", "No SKILL.md in the root"},
+		"missingAttempts folder": {map[string]string{"README.md": "x"}, "skills/deploy", "no folder skills/deploy"},
+		"submodule":              {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "sub": "submodule"}, ".", "submodule"},
+		"LFS pointer":            {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"}, ".", "LFS pointer"},
+		"too large":              {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.txt": strings.Repeat("0123456789\n", 1_000_000)}, ".", "larger than 10 MiB"},
+		"link out":               {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "passwd": "-> /etc/passwd"}, ".", "link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -355,7 +355,7 @@ func TestDeletedUnderWorker(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		if err := w.service.Next(t.Context(), repohost.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
+		if err := w.service.PublishNext(t.Context(), repohost.Attempt{ID: "gone", ConnectionID: "gone"}); err != nil {
 			t.Errorf("the worker fails: %v", err)
 		}
 	})

@@ -17,28 +17,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service keeps connections and publishes what is pushed to them.
+// Service keeps connections and publishes the commits that are pushed to them.
 type Service struct {
 	DB       *store.DB
 	Jobs     *jobs.Queue
 	Host     host.Host
 	Registry *registry.Service
 	Seal     *seal.Keyring
-	// OperatorClaims gives an account only to the organisation that the
-	// operator names; otherwise one that is nobody's goes to who binds it first.
+	// OperatorClaims lets only the operator assign accounts to organisations.
+	// Otherwise the first organisation that binds an unclaimed account gets it.
 	OperatorClaims bool
-	// Secrets sign the code host's deliveries: the first is in force, others
-	// are good during a rotation.
+	// Secrets verify the code host's webhooks. The first is current, others are
+	// accepted during a rotation.
 	Secrets []string
-	// Interval is how often branches and tags are compared with what was
-	// published.
+	// Interval is how often connections are reconciled with their repositories.
 	Interval time.Duration
 	// PublicURL is the base of the links on the code host.
 	PublicURL string
 	Log       *slog.Logger
 
-	pauses      []time.Duration // instead of the schedules, in tests
-	syncTimeout time.Duration   // instead of the constant, in tests
+	testBackoff []time.Duration // replaces defaultBackoff in tests
+	syncTimeout time.Duration   // replaces the constant in tests
 }
 
 // Mode returns the organisation's write-back mode.
@@ -48,6 +47,9 @@ func (s *Service) Mode(ctx context.Context, orgID string) (Mode, error) {
 
 // SetMode changes the organisation's write-back mode.
 func (s *Service) SetMode(ctx context.Context, orgID string, m Mode) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := upsertMode(ctx, tx, orgID, m); err != nil {
 			return err
@@ -59,35 +61,39 @@ func (s *Service) SetMode(ctx context.Context, orgID string, m Mode) error {
 	})
 }
 
-// Installations lists what the organisation has bound, oldest first.
+// Installations returns the organisation's installations, oldest first.
 func (s *Service) Installations(ctx context.Context, orgID string) ([]Installation, error) {
 	return installationsOfOrg(ctx, s.DB, orgID)
 }
 
-// Bind records an installation for its organisation, or changes what is known
-// of it. Its account must be the organisation's, or nobody's where the first to
-// bind an account gets it; the code host is asked whether the installation is
-// the account's. Anything else is a Conflict. A token of nil leaves the one that
-// was given for the same account, and "" removes it.
+// Bind stores an installation for its organisation, or updates it. The
+// organisation must hold the claim on the account, or get it as the first to
+// bind it, and the code host must confirm that the installation is the
+// account's. Anything else is a Conflict. A nil token keeps the one that was
+// stored for the same account, and "" removes it.
 func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation, err error) {
 	defer fault.Wrap(&err, "bind installation %d", i.InstallationID)
-	if err := s.checkBinding(i); err != nil {
-		return bound, err
+	issues := i.issues()
+	if i.Token != nil && *i.Token != "" && !s.TakesToken() {
+		issues = append(issues, fault.At("token", "token is for Gitea and Forgejo only; leave it out"))
 	}
-	if err := s.mayBind(ctx, i.OrgID, i.AccountLogin); err != nil {
+	if len(issues) > 0 {
+		return bound, fault.Issues(issues...)
+	}
+	if err := s.checkClaim(ctx, i.OrgID, i.AccountLogin); err != nil {
 		return bound, err
 	}
 	if err := s.Host.CheckAccount(ctx, i.host()); err != nil {
-		return bound, unreachable(err)
+		return bound, asGatewayError(err)
 	}
 	keepToken := i.Token == nil
 	i = s.sealed(i)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		i.ID, i.CreatedAt = store.NewID(), store.Now()
-		if err := s.claim(ctx, tx, i.OrgID, i.AccountLogin); err != nil {
+		if err := s.claimAccount(ctx, tx, i.OrgID, i.AccountLogin); err != nil {
 			return err
 		}
-		if err := deleteForeign(ctx, tx, i); err != nil {
+		if err := deleteUnclaimed(ctx, tx, i); err != nil {
 			return err
 		}
 		if err := upsertInstallation(ctx, tx, i, keepToken); err != nil {
@@ -96,7 +102,7 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 		if bound, err = installationOfOrg(ctx, tx, i.OrgID, i.InstallationID); err != nil {
 			return err
 		}
-		return bound.record(ctx, tx, "repohost.installation.bind")
+		return bound.recordAudit(ctx, tx, "repohost.installation.bind")
 	})
 	if fault.Is(err, fault.NotFound) {
 		return bound, fault.New(fault.Conflict, "This installation is bound by another organisation")
@@ -104,40 +110,21 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	return bound, err
 }
 
-// checkBinding looks at what a user may say of an installation.
-func (s *Service) checkBinding(i Installation) error {
-	var issues []fault.Issue
-	if host.CheckAccountLogin(i.AccountLogin) != nil {
-		issues = append(issues, fault.At("account_login", "account_login must be the name of an account on the code host"))
-	}
-	if i.Token != nil && *i.Token != "" {
-		if !s.TakesToken() {
-			issues = append(issues, fault.At("token", "token is for Gitea and Forgejo only; leave it out"))
-		} else if !goodToken(*i.Token) {
-			issues = append(issues, fault.At("token", "token must be an access token of at most %d characters", maxToken))
-		}
-	}
-	if len(issues) > 0 {
-		return fault.Issues(issues...)
-	}
-	return nil
-}
-
-// record writes down what was done to an installation.
-func (i Installation) record(ctx context.Context, tx *store.Tx, action string) error {
+func (i Installation) recordAudit(ctx context.Context, tx *store.Tx, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: i.OrgID, Action: action, Target: audit.Target{Kind: "installation", ID: i.ID, Name: i.AccountLogin},
 		Detail: audit.Detail{"installation_id": i.InstallationID, "suspended": i.Suspended, "token": i.Token != nil},
 	})
 }
 
-// A ListedRepository is a repository as a listing has it.
+// A ListedRepository is a repository that an installation can read.
 type ListedRepository struct {
 	host.Repository
-	ConnectedElsewhere bool
+	ConnectedElsewhere bool // by another organisation
 }
 
-// Repositories lists what an installation of the organisation can see.
+// Repositories returns the repositories that an installation of the
+// organisation can read.
 func (s *Service) Repositories(ctx context.Context, orgID string, installationID int64) (_ []ListedRepository, err error) {
 	defer fault.Wrap(&err, "repositories of installation %d", installationID)
 	i, err := s.installation(ctx, orgID, installationID)
@@ -146,7 +133,7 @@ func (s *Service) Repositories(ctx context.Context, orgID string, installationID
 	}
 	found, err := s.Host.Repositories(ctx, i.host())
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, asGatewayError(err)
 	}
 	keys := make([]string, len(found))
 	for n, r := range found {
@@ -160,9 +147,9 @@ func (s *Service) Repositories(ctx context.Context, orgID string, installationID
 	return listed, err
 }
 
-// unreachable makes the host's failures those of a gateway: its limits are not
-// the caller's, nor are its refusals.
-func unreachable(err error) error {
+// asGatewayError turns a rate limit or refusal of the code host into a
+// BadGateway: as 429 or 403 it would seem to be about the caller's own key.
+func asGatewayError(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if ok && (f.Kind == fault.Limited || f.Kind == fault.Denied) {
 		return fault.New(fault.BadGateway, "%s", f.Message).After(f.RetryAfter).Because(err)
@@ -170,9 +157,9 @@ func unreachable(err error) error {
 	return err
 }
 
-// installation finds one that the organisation has bound, that is not
-// suspended and whose account is the organisation's; another is a Conflict.
-// Everything that asks the code host comes through here.
+// installation returns a usable installation of the organisation, with its
+// token decrypted. One that is not bound, not claimed or suspended is a
+// Conflict. Every request to the code host gets its access here.
 func (s *Service) installation(ctx context.Context, orgID string, installationID int64) (Installation, error) {
 	i, err := installationOfOrg(ctx, s.DB, orgID, installationID)
 	switch {
@@ -180,20 +167,31 @@ func (s *Service) installation(ctx context.Context, orgID string, installationID
 		return i, fault.New(fault.Conflict, "Installation %d is not bound to this organisation", installationID)
 	case err != nil:
 		return i, err
-	case !i.Held:
-		return i, s.errForeign(i.AccountLogin)
+	case !i.Claimed:
+		return i, s.errNotClaimed(i.AccountLogin)
 	case i.Suspended:
 		return i, fault.New(fault.Conflict, "Installation %d is suspended", installationID)
+	case i.Token == nil:
+		return i, nil
 	}
-	return s.open(i)
+	plain, err := s.Seal.Open([]byte(*i.Token), i.tokenPlace())
+	token := string(plain)
+	i.Token = &token
+	return i, err
 }
 
-// Connect links a repository to an entry, and makes the host tell us of its
-// pushes where that can be done from here.
+// repoOf returns a connection's repository with the access of its installation.
+func (s *Service) repoOf(ctx context.Context, c Connection) (host.Repo, error) {
+	i, err := s.installation(ctx, c.OrgID, c.InstallationID)
+	return host.Repo{Installation: i.host(), FullName: c.RepoFullName}, err
+}
+
+// Connect links a repository to an entry, and installs the webhook where the
+// code host allows that.
 func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_ Connection, err error) {
 	defer fault.Wrap(&err, "connect %s", n.RepoFullName)
-	if issues := n.check(); len(issues) > 0 {
-		return n, fault.Issues(issues...)
+	if err := n.Check(); err != nil {
+		return n, err
 	}
 	entry, err := s.Registry.Own(ctx, c.OrgID, n.EntryID)
 	if err != nil {
@@ -206,7 +204,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	repo := host.Repo{Installation: i.host(), FullName: n.RepoFullName}
 	found, err := s.Host.Repository(ctx, repo)
 	if err != nil {
-		return n, unreachable(err)
+		return n, asGatewayError(err)
 	}
 	n.ID, n.OrgID, n.EntryName, n.CreatedBy = store.NewID(), c.OrgID, entry.Name, c.UserID
 	n.RepoID, n.RepoFullName = found.ID, found.FullName
@@ -216,7 +214,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 		if err := insertConnection(ctx, tx, n); err != nil {
 			return err
 		}
-		return n.record(ctx, tx, "repohost.connection.create")
+		return n.recordAudit(ctx, tx, "repohost.connection.create")
 	})
 	if store.IsDuplicate(err) {
 		return n, errConnected()
@@ -225,13 +223,12 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 		return n, err
 	}
 	if err := s.Host.Prepare(ctx, repo); err != nil {
-		return n, errors.Join(unreachable(err), s.Disconnect(context.WithoutCancel(ctx), n.OrgID, n.ID))
+		return n, errors.Join(asGatewayError(err), s.Disconnect(context.WithoutCancel(ctx), n.OrgID, n.ID))
 	}
 	return n, nil
 }
 
-// record writes down what was done to a connection.
-func (c Connection) record(ctx context.Context, tx *store.Tx, action string) error {
+func (c Connection) recordAudit(ctx context.Context, tx *store.Tx, action string) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: c.OrgID, Action: action, Target: audit.Target{Kind: "connection", ID: c.ID, Name: c.RepoFullName},
 		Detail: audit.Detail{
@@ -245,7 +242,7 @@ func errConnected() error {
 	return fault.New(fault.Conflict, "This folder of the repository is connected to the entry already")
 }
 
-// Change is what a patch changes; nil leaves a field as it is.
+// Change is an update of a connection; nil leaves a field as it is.
 type Change struct {
 	DefaultBranch    *string
 	SkillPath        *string
@@ -262,32 +259,28 @@ func (s *Service) Update(ctx context.Context, orgID, id string, change Change) (
 			return err
 		}
 		before := c
-		change.apply(&c)
-		if issues := c.check(); len(issues) > 0 {
-			return fault.Issues(issues...)
+		set(&c.DefaultBranch, change.DefaultBranch)
+		set(&c.SkillPath, change.SkillPath)
+		set(&c.AutoPublish, change.AutoPublish)
+		set(&c.WriteBackEnabled, change.WriteBackEnabled)
+		set(&c.TagPattern, change.TagPattern)
+		if err := c.Check(); err != nil {
+			return err
 		}
 		c.UpdatedAt = store.Now()
 		before.WriteBackEnabled, before.UpdatedAt = c.WriteBackEnabled, c.UpdatedAt
-		if c != before {
+		if c != before { // something that decides what is published
 			c.ConfiguredAt = c.UpdatedAt
 		}
 		if err := updateConnection(ctx, tx, c); err != nil {
 			return err
 		}
-		return c.record(ctx, tx, "repohost.connection.change")
+		return c.recordAudit(ctx, tx, "repohost.connection.change")
 	})
 	if store.IsDuplicate(err) {
 		return c, errConnected()
 	}
 	return c, err
-}
-
-func (change Change) apply(c *Connection) {
-	set(&c.DefaultBranch, change.DefaultBranch)
-	set(&c.SkillPath, change.SkillPath)
-	set(&c.AutoPublish, change.AutoPublish)
-	set(&c.WriteBackEnabled, change.WriteBackEnabled)
-	set(&c.TagPattern, change.TagPattern)
 }
 
 func set[T any](field, value *T) {
@@ -296,7 +289,7 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Disconnect removes a connection. What it published stays.
+// Disconnect removes a connection. The versions that it published stay.
 func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) {
 	defer fault.Wrap(&err, "disconnect %s", id)
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -307,15 +300,15 @@ func (s *Service) Disconnect(ctx context.Context, orgID, id string) (err error) 
 		if err := deleteConnection(ctx, tx, id); err != nil {
 			return err
 		}
-		if err := c.record(ctx, tx, "repohost.connection.delete"); err != nil {
+		if err := c.recordAudit(ctx, tx, "repohost.connection.delete"); err != nil {
 			return err
 		}
-		return settleDeliveries(ctx, tx, c.RepoFullName)
+		return closeOrphanedDeliveries(ctx, tx, c.RepoFullName)
 	})
 }
 
-// Connections lists the organisation's connections, oldest first, with the
-// last attempt of each that has one.
+// Connections returns the organisation's connections, oldest first, and the
+// last finished attempt of each, by connection id.
 func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, map[string]Attempt, error) {
 	all, err := connectionsOfOrg(ctx, s.DB, orgID)
 	if err != nil {
@@ -325,14 +318,16 @@ func (s *Service) Connections(ctx context.Context, orgID string) ([]Connection, 
 	return all, last, err
 }
 
-// Fetch reads a folder of a repository for the organisation that has bound the
-// installation: the commit that the ref stands for, and its files, which the
-// caller closes. An installation that is not bound is a Conflict.
-func (s *Service) Fetch(ctx context.Context, orgID string, installationID int64, repo, ref, path string) (commit string, _ *skillpkg.Package, err error) {
+// Fetch reads a folder of a repository through an installation of the
+// organisation. It returns the commit of the ref and its files, which the
+// caller closes. An installation that is not usable is a Conflict.
+func (s *Service) Fetch(
+	ctx context.Context, orgID string, installationID int64, repo, ref, path string,
+) (commit string, _ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "fetch %s", repo)
-	ctx, cancel := s.inTime(ctx)
+	ctx, cancel := s.withSyncTimeout(ctx)
 	defer cancel()
-	defer tooSlow(ctx, &err)
+	defer explainTimeout(ctx, &err)
 	folder, err := host.CleanPath(path)
 	if err != nil {
 		return "", nil, err
@@ -341,11 +336,11 @@ func (s *Service) Fetch(ctx context.Context, orgID string, installationID int64,
 	if err != nil {
 		return "", nil, err
 	}
-	at := host.Repo{Installation: i.host(), FullName: repo}
-	found, err := s.Host.Resolve(ctx, at, ref)
+	from := host.Repo{Installation: i.host(), FullName: repo}
+	found, err := s.Host.Resolve(ctx, from, ref)
 	if err != nil {
-		return "", nil, unreachable(err)
+		return "", nil, asGatewayError(err)
 	}
-	pkg, err := s.Host.Tree(ctx, at, found.SHA, folder)
-	return found.SHA, pkg, unreachable(err)
+	pkg, err := s.Host.Tree(ctx, from, found.SHA, folder)
+	return found.SHA, pkg, asGatewayError(err)
 }

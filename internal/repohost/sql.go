@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -27,16 +28,16 @@ func upsertMode(ctx context.Context, q store.Querier, orgID string, m Mode) erro
 }
 
 const installationColumns = `i.id, i.org_id, i.installation_id, i.account_login, i.account_type, i.suspended, i.token, i.created_at,
-	i.updated_at, ` + held
+	i.updated_at, ` + claims.Claimed
 
 func scanInstallation(row store.Row) (i Installation, err error) {
 	err = row.Scan(&i.ID, &i.OrgID, &i.InstallationID, &i.AccountLogin, &i.AccountType, &i.Suspended, &i.Token,
-		store.Time(&i.CreatedAt), store.Time(&i.UpdatedAt), &i.Held)
+		store.Time(&i.CreatedAt), store.Time(&i.UpdatedAt), &i.Claimed)
 	return i, err
 }
 
-// upsertInstallation writes nothing if another organisation has it. A token is
-// kept if there is none in place of it and the account stays the same.
+// upsertInstallation writes nothing if another organisation has bound it. With
+// keepToken the stored token stays, as long as the account is the same.
 func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepToken bool) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, token,
@@ -52,9 +53,9 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, i Installation, keepT
 	return err
 }
 
-// deleteForeign removes an installation by which other organisations had bound
-// an account that is not theirs.
-func deleteForeign(ctx context.Context, tx *store.Tx, i Installation) error {
+// deleteUnclaimed deletes the installation if another organisation has bound it
+// without a claim on its account.
+func deleteUnclaimed(ctx context.Context, tx *store.Tx, i Installation) error {
 	_, err := tx.Exec(ctx, `DELETE FROM repohost_installations WHERE installation_id = $1 AND account_key = $2 AND org_id <> $3`,
 		i.InstallationID, host.AccountKey(i.AccountLogin), i.OrgID)
 	return err
@@ -81,8 +82,9 @@ func updateToken(ctx context.Context, tx *store.Tx, id, sealed string) error {
 	return err
 }
 
-// suspend marks an installation, whoever bound it; the code host has said so.
-func suspend(ctx context.Context, tx *store.Tx, installationID int64, suspended bool) (Installation, error) {
+// setSuspended marks an installation of any organisation: the code host's
+// webhook names only its id.
+func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspended bool) (Installation, error) {
 	_, err := tx.Exec(ctx, `UPDATE repohost_installations SET suspended = $2, updated_at = $3 WHERE installation_id = $1`,
 		installationID, suspended, store.Micros(store.Now()))
 	if err != nil {
@@ -145,26 +147,27 @@ func connectionsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Con
 	return store.All(rows, err, scanConnection)
 }
 
-// usable are the connections, c, whose installation, i, is bound to their
-// organisation and not suspended, and whose account is the organisation's.
+// usable joins the connections c with their installation i, if that is bound to
+// their organisation, not suspended and claimed.
 const usable = `repohost_connections c
-	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id AND NOT i.suspended AND ` + held
+	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id AND NOT i.suspended AND ` + claims.Claimed
 
 func usableConnections(ctx context.Context, q store.Querier) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT c.id FROM `+usable+` ORDER BY c.id`)
 	return store.All(rows, err, store.Value[string])
 }
 
-// connectionsOfEvent finds the connections of a repository: by its id where
-// the host has one that outlives a name, by its names, and only those of the
-// installation if the host says which one is meant. The repository is, or was
-// until now, the installation's account's: what happens to one that has gone
-// elsewhere is no longer the organisation's business.
+// connectionsOfEvent returns the connections of an event's repository: by its id
+// where the host has one that survives renames, else by its old or new name, and
+// only those of the event's installation if it names one. The repository must
+// belong to the installation's account, or have belonged to it until this event:
+// an organisation must not learn what happens in a repository that has moved to
+// another account.
 func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event) ([]Connection, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+connectionColumns+` FROM `+usable+`
 		WHERE (c.repo_id = $1 AND $1 <> 0 OR c.repo_key = $2 OR c.repo_key = $3) AND (c.installation_id = $4 OR $4 = 0)
-			AND (`+ownedBy("c.repo_key", "i.account_key")+` OR `+ownedBy("$2", "i.account_key")+`)
+			AND (`+claims.OwnedBy("c.repo_key", "i.account_key")+` OR `+claims.OwnedBy("$2", "i.account_key")+`)
 		ORDER BY c.id`, e.Repository.ID, repoKey(e.Repository.FullName), repoKey(e.Repository.OldName), e.Installation)
 	return store.All(rows, err, scanConnection)
 }
@@ -174,8 +177,8 @@ func connectionsOfInstallation(ctx context.Context, q store.Querier, installatio
 	return store.All(rows, err, store.Value[string])
 }
 
-// connectedElsewhere tells which repositories other organisations are
-// connected to.
+// connectedElsewhere returns the keys of the repositories that other
+// organisations are connected to.
 func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys []string) (map[string]bool, error) {
 	in, list := q.Dialect().In("$2", keys)
 	rows, err := q.Query(ctx, `SELECT DISTINCT repo_key FROM repohost_connections WHERE org_id <> $1 AND repo_key`+in, orgID, list)
@@ -187,16 +190,16 @@ func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys
 	return elsewhere, err
 }
 
-// hold reserves a connection for one worker until a time; false if another
-// has it.
-func hold(ctx context.Context, q store.Querier, id string, until time.Time) (bool, error) {
+// acquireLease reserves a connection for one worker until a time. It reports
+// false if another worker's lease has not expired.
+func acquireLease(ctx context.Context, q store.Querier, id string, until time.Time) (bool, error) {
 	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1 AND held_until < $3`,
 		id, store.Micros(until), store.Micros(store.Now()))
 	return n == 1, err
 }
 
-// prolong moves the end of a hold; 0 ends it.
-func prolong(ctx context.Context, q store.Querier, id string, until int64) error {
+// setLease renews a lease until a time in microseconds; 0 releases it.
+func setLease(ctx context.Context, q store.Querier, id string, until int64) error {
 	_, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1`, id, until)
 	return err
 }

@@ -10,121 +10,120 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 const (
 	// inlineTags is how many tags a sync publishes before it answers; a job
-	// does the others.
+	// publishes the others.
 	inlineTags = 10
-	// syncPatience is how long a sync waits for a worker to end.
-	syncPatience = 15 * time.Second
-	// syncTimeout is how long somebody who asked waits for the code host; jobs
-	// have publishTimeout.
+	// leaseTimeout is how long a sync waits for the lease of a worker to end.
+	leaseTimeout = 15 * time.Second
+	// syncTimeout is how long a request waits for the code host. Jobs have
+	// publishTimeout.
 	syncTimeout = 2 * time.Minute
 )
 
-// Sync reads the repository of a connection again and publishes the head of
-// its branch and the matching tags that are missing, also those that
-// auto_publish leaves to it. The attempt that it returns is the one to tell
-// of: the head if that failed, else the last release that was published, else
-// the head. Only a host that cannot be reached, or not in good time, is an
-// error.
+// Sync reads the repository of a connection and publishes the head of its
+// branch and the matching tags that are missing, also those that auto_publish
+// leaves out. It returns the attempt to show: the head if that failed, else the
+// last release that was published, else the head. Only a code host that cannot
+// be reached in time is an error.
 func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ Attempt, err error) {
 	defer fault.Wrap(&err, "sync connection %s", id)
-	ctx, cancel := s.inTime(ctx)
+	ctx, cancel := s.withSyncTimeout(ctx)
 	defer cancel()
-	defer tooSlow(ctx, &err)
+	defer explainTimeout(ctx, &err)
 	c, err := connectionOfOrg(ctx, s.DB, orgID, id, "")
 	if err != nil {
 		return c, Attempt{}, err
 	}
-	refs, err := s.refs(ctx, c)
-	if err != nil && passing(err) {
-		return c, Attempt{}, unreachable(err)
+	var found host.Refs
+	repo, err := s.repoOf(ctx, c)
+	if err == nil {
+		found, err = s.Host.Refs(ctx, repo)
+	}
+	if err != nil && isTransient(err) {
+		return c, Attempt{}, asGatewayError(err)
 	}
 	if err != nil {
-		return c, s.untried(c, Failed, shown(err)), nil
+		return c, newSyncResult(c, Failed, userMessage(err)), nil
 	}
-	known, err := knownAttempts(ctx, s.DB, c)
+	known, err := settledAttempts(ctx, s.DB, c)
 	if err != nil {
 		return c, Attempt{}, err
 	}
-	if err := s.waitHold(ctx, id); err != nil {
+	if err := s.waitForLease(ctx, id); err != nil {
 		return c, Attempt{}, err
 	}
-	defer s.release(ctx, id)
-	a, err := s.syncRefs(ctx, c, refs, known)
+	defer s.releaseLease(ctx, id)
+	a, err := s.syncRefs(ctx, c, found, known)
 	return c, a, err
 }
 
-// inTime gives what a person waits for a deadline.
-func (s *Service) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *Service) withSyncTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(s.syncTimeout, syncTimeout))
 }
 
-// tooSlow says what to do when the deadline has passed.
-func tooSlow(ctx context.Context, err *error) {
+// explainTimeout replaces the error of an expired sync timeout with advice.
+func explainTimeout(ctx context.Context, err *error) {
 	if *err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		*err = fault.New(fault.Unavailable, "The repository could not be read in good time; name a smaller folder as skill_path, or try again later").Because(*err)
+		*err = fault.New(fault.Unavailable, "The repository could not be read in good time;"+
+			" name a smaller folder as skill_path, or try again later").Because(*err)
 	}
 }
 
-func (s *Service) refs(ctx context.Context, c Connection) (host.Refs, error) {
-	repo, err := s.repo(ctx, c)
-	if err != nil {
-		return host.Refs{}, err
-	}
-	return s.Host.Refs(ctx, repo)
-}
-
-// untried is the result of a sync that could not try anything.
-func (s *Service) untried(c Connection, status Status, message string) Attempt {
+// newSyncResult is the result of a sync that attempted nothing.
+func newSyncResult(c Connection, status Status, message string) Attempt {
 	return Attempt{
 		OrgID: c.OrgID, ConnectionID: c.ID, Cause: BySync, Status: status, Message: message,
 		AttemptedAt: store.Now(), WriteBack: Disabled,
 	}
 }
 
-// waitHold takes the connection, and waits for who has it.
-func (s *Service) waitHold(ctx context.Context, id string) error {
-	for end := time.Now().Add(syncPatience); ; {
-		held, err := hold(ctx, s.DB, id, store.Now().Add(holdTime))
-		if err != nil || held {
+// waitForLease acquires the lease on a connection, waiting for a worker that
+// has it.
+func (s *Service) waitForLease(ctx context.Context, id string) error {
+	for end := time.Now().Add(leaseTimeout); ; {
+		acquired, err := acquireLease(ctx, s.DB, id, store.Now().Add(leaseTime))
+		if err != nil || acquired {
 			return err
 		}
 		if time.Now().After(end) {
-			return fault.New(fault.Unavailable, "The connection is publishing; try again").After(waitEvery)
+			return fault.New(fault.Unavailable, "The connection is publishing; try again").After(leasePoll)
 		}
 		select {
-		case <-time.After(waitEvery):
+		case <-time.After(leasePoll):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (s *Service) syncRefs(ctx context.Context, c Connection, refs host.Refs, known map[refAt]Status) (Attempt, error) {
-	wanted, problem := c.tags()
-	tags := slices.DeleteFunc(wanted.of(refs), func(name string) bool {
-		status := known[refAt{ref{tag, name}, refs.Tags[name]}]
+// syncRefs publishes the head of the branch and the newest tags now, and queues
+// older tags for a job.
+func (s *Service) syncRefs(ctx context.Context, c Connection, found host.Refs, known map[refAt]Status) (Attempt, error) {
+	set, problem := c.tags()
+	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
+		status := known[refAt{refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name]}]
 		return status == Done || status == Unchanged
 	})
 	later := tags[:max(0, len(tags)-inlineTags)]
-	if err := s.syncLater(ctx, c, refs, later); err != nil {
+	if err := s.startSync(ctx, c, found, later); err != nil {
 		return Attempt{}, err
 	}
-	result := s.untried(c, Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish", c.DefaultBranch))
+	result := newSyncResult(c, Skipped, fmt.Sprintf("The repository has no branch %s and no tag to publish", c.DefaultBranch))
 	failed := 0
-	if head := refs.Heads[c.DefaultBranch]; head != "" {
-		a, err := s.syncOne(ctx, c, ref{branch, c.DefaultBranch}, head)
+	if head := found.Heads[c.DefaultBranch]; head != "" {
+		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Branch, Name: c.DefaultBranch}, head)
 		if err != nil {
 			return a, err
 		}
 		result = a
 	}
 	for _, name := range tags[len(later):] {
-		a, err := s.syncOne(ctx, c, ref{tag, name}, refs.Tags[name])
+		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
 		if err != nil {
 			return a, err
 		}
@@ -139,34 +138,30 @@ func (s *Service) syncRefs(ctx context.Context, c Connection, refs host.Refs, kn
 		result.Message += fmt.Sprintf("; %d tags could not be published", failed)
 	}
 	if problem != nil {
-		result.Message += "; no tag was looked at: " + shown(problem)
+		result.Message += "; tags were skipped: " + userMessage(problem)
 	}
 	return result, nil
 }
 
-// syncLater leaves the oldest of many tags to a job. It also records that
-// somebody asked for the sync.
-func (s *Service) syncLater(ctx context.Context, c Connection, refs host.Refs, tags []string) error {
+// startSync records the sync in the audit log and queues the tags that are left
+// to a job.
+func (s *Service) startSync(ctx context.Context, c Connection, found host.Refs, tags []string) error {
 	attempts := make([]Attempt, len(tags))
 	for i, name := range tags {
-		attempts[i] = syncAttempt(c, ref{tag, name}, refs.Tags[name])
+		attempts[i] = newAttempt(c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name], BySync)
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := c.record(ctx, tx, "repohost.connection.sync"); err != nil {
+		if err := c.recordAudit(ctx, tx, "repohost.connection.sync"); err != nil {
 			return err
 		}
-		return s.queue(ctx, tx, attempts)
+		return s.queueAttempts(ctx, tx, attempts)
 	})
 }
 
-func syncAttempt(c Connection, r ref, commit string) Attempt {
-	return Attempt{OrgID: c.OrgID, ConnectionID: c.ID, RefKind: r.kind, RefName: r.name, Commit: commit, Cause: BySync}
-}
-
 // syncOne publishes one ref now.
-func (s *Service) syncOne(ctx context.Context, c Connection, r ref, commit string) (a Attempt, err error) {
+func (s *Service) syncOne(ctx context.Context, c Connection, r refs.Ref, commit string) (a Attempt, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		id, err := s.queueOne(ctx, tx, syncAttempt(c, r, commit))
+		id, err := s.queueAttempt(ctx, tx, newAttempt(c, r, commit, BySync))
 		if err != nil {
 			return err
 		}
@@ -179,7 +174,7 @@ func (s *Service) syncOne(ctx context.Context, c Connection, r ref, commit strin
 	if c, err = connectionByID(ctx, s.DB, c.ID); err != nil {
 		return a, err
 	}
-	a, err = s.try(ctx, c, a, false)
+	a, err = s.tryPublish(ctx, c, a, false)
 	if err == nil && a.Status == Failed {
 		return a, fault.New(fault.BadGateway, "%s", a.Message)
 	}

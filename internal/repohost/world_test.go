@@ -95,7 +95,7 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 		DB: db, Jobs: w.queue, Host: h, Registry: w.registry, Secrets: []string{secret}, Interval: time.Hour,
 		PublicURL: "https://whetstone.example", Seal: keyring, Log: log,
 	}
-	w.service.SetPauses([]time.Duration{time.Millisecond, time.Millisecond, time.Millisecond})
+	w.service.SetBackoff([]time.Duration{time.Millisecond, time.Millisecond, time.Millisecond})
 	w.service.Register()
 	api := httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	w.registry.Mount(api)

@@ -11,9 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// writeBack tells the code host of an attempt: a commit status and a
-// check-run, each of which may be refused without the other. It never changes
-// what was published.
+// writeBack reports an attempt on its commit: with a commit status and a
+// check-run, each of which the code host may refuse without the other. It
+// retries with backoff and never changes what was published.
 func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	defer fault.Wrap(&err, "write back attempt %s", attemptID)
 	a, err := attemptByID(ctx, s.DB, attemptID)
@@ -30,29 +30,28 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 	if err != nil {
 		return err
 	}
-	parts, retry := s.post(ctx, c, &a)
+	parts, retry := s.postOutcome(ctx, c, &a)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	a.WriteBackTries++
-	a.WriteBack, a.WriteBackDetail = verdict(parts)
-	again := retry != nil && a.WriteBackTries <= len(s.waits())
-	if again {
+	a.WriteBack, a.WriteBackDetail = combine(parts)
+	mayRetry := retry != nil && a.WriteBackTries <= len(s.backoff())
+	if mayRetry {
 		a.WriteBack = Pending
 	}
 	if err := updateWriteBack(ctx, s.DB, a); err != nil {
 		return err
 	}
-	if again {
-		return retryLater(retry, s.pause(a.WriteBackTries))
+	if mayRetry {
+		return retryAfter(retry, s.backoffAfter(a.WriteBackTries))
 	}
 	return nil
 }
 
-// announce shows on the commit that an attempt has begun, before its first
-// try. Nothing depends on it: the outcome, which is told for certain, takes
-// its place.
-func (s *Service) announce(ctx context.Context, c Connection, repo host.Repo, a Attempt) {
+// postPending sets a pending status on the commit before the first try. It is
+// best effort: the final status replaces it.
+func (s *Service) postPending(ctx context.Context, c Connection, repo host.Repo, a Attempt) {
 	mode, err := modeOf(ctx, s.DB, c.OrgID)
 	if err == nil && mode != ModeOff && c.WriteBackEnabled && a.Tries == 1 {
 		err = s.Host.SetStatus(ctx, repo, a.Commit, host.Status{
@@ -64,16 +63,17 @@ func (s *Service) announce(ctx context.Context, c Connection, repo host.Repo, a 
 	}
 }
 
-// A part is what came of one kind of write-back.
+// A part is the outcome of one kind of write-back.
 type part struct {
 	name   string
 	status WriteBackStatus
 	reason string
 }
 
-// post posts what was not posted yet. The error is one that may be over later.
-func (s *Service) post(ctx context.Context, c Connection, a *Attempt) ([]part, error) {
-	repo, err := s.repo(ctx, c)
+// postOutcome sends the status and the check-run, as far as they were not sent
+// before. The error is a transient one, worth a retry.
+func (s *Service) postOutcome(ctx context.Context, c Connection, a *Attempt) ([]part, error) {
+	repo, err := s.repoOf(ctx, c)
 	if err != nil {
 		return []part{outcome("statuses", err), outcome("checks", err)}, nil
 	}
@@ -94,14 +94,14 @@ func (s *Service) post(ctx context.Context, c Connection, a *Attempt) ([]part, e
 	}
 	parts := []part{outcome("statuses", failures[0]), outcome("checks", failures[1])}
 	for _, err := range failures {
-		if err != nil && !errors.Is(err, host.ErrUnsupported) && passing(err) {
+		if err != nil && !errors.Is(err, host.ErrUnsupported) && isTransient(err) {
 			return parts, err
 		}
 	}
 	return parts, nil
 }
 
-// outcome says what an error of the host means for one part.
+// outcome turns an error of the code host into the outcome of one part.
 func outcome(name string, err error) part {
 	switch {
 	case err == nil:
@@ -109,29 +109,30 @@ func outcome(name string, err error) part {
 	case errors.Is(err, host.ErrUnsupported):
 		return part{name, Unsupported, "the code host has none"}
 	case fault.Is(err, fault.Denied), fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
-		return part{name, Unsupported, shown(err)}
+		return part{name, Unsupported, userMessage(err)}
 	}
-	return part{name, WriteFailed, shown(err)}
+	return part{name, WriteFailed, userMessage(err)}
 }
 
-// verdict is the worst of the parts, and what there is to say of each.
-func verdict(parts []part) (WriteBackStatus, string) {
+// combine returns the worst status of the parts and a detail of each, e.g.
+// "statuses: success; checks: unsupported (the code host has none)".
+func combine(parts []part) (WriteBackStatus, string) {
 	status := Success
-	var said []string
+	var details []string
 	for _, p := range parts {
 		text := fmt.Sprintf("%s: %s", p.name, p.status)
 		if p.reason != "" {
 			text += " (" + p.reason + ")"
 		}
-		said = append(said, text)
+		details = append(details, text)
 		if p.status == WriteFailed || p.status == Unsupported && status == Success {
 			status = p.status
 		}
 	}
-	return status, strings.Join(said, "; ")
+	return status, strings.Join(details, "; ")
 }
 
-// state is how a commit's line shows an attempt.
+// state is the commit status of an attempt.
 func (a Attempt) state() host.State {
 	switch a.Status {
 	case Done, Unchanged, Skipped:
@@ -164,7 +165,7 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 		})
 	}
 	if len(a.Findings) > 0 {
-		check.Summary += fmt.Sprintf("\n\n%d findings are shown beside the files.", len(a.Findings))
+		check.Summary += fmt.Sprintf("\n\n%d findings are userMessage beside the files.", len(a.Findings))
 	}
 	return check
 }

@@ -1,4 +1,4 @@
-package repohost
+package claims
 
 import (
 	"context"
@@ -8,17 +8,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// insertClaim gives an account to an organisation unless there is a claim.
-func insertClaim(ctx context.Context, tx *store.Tx, account, orgID string) error {
+// Insert assigns an account to an organisation, unless it is claimed. Of
+// concurrent claims the primary key lets one win.
+func Insert(ctx context.Context, tx *store.Tx, account, orgID string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ($1, $2, $3)
 		ON CONFLICT (account_key) DO NOTHING`, host.AccountKey(account), orgID, store.Micros(store.Now()))
 	return err
 }
 
-// holderOf returns whose an account is, "" for nobody's, and whether there is a
-// claim at all: a contested one is nobody's.
-func holderOf(ctx context.Context, q store.Querier, account string) (holder string, found bool, err error) {
+// Holder returns the organisation that has an account, and whether there is a
+// claim. A contested claim has no holder, "".
+func Holder(ctx context.Context, q store.Querier, account string) (holder string, found bool, err error) {
 	rows, err := q.Query(ctx, `SELECT COALESCE(org_id, '') FROM repohost_claims WHERE account_key = $1`, host.AccountKey(account))
 	holder, err = store.One(rows, err, "Claim", store.Value[string])
 	if fault.Is(err, fault.NotFound) {
@@ -27,26 +28,29 @@ func holderOf(ctx context.Context, q store.Querier, account string) (holder stri
 	return holder, err == nil, err
 }
 
-// setClaim moves an account from whose it is, "" for nobody, to an
-// organisation. It is a Conflict if somebody else got it meanwhile.
-func setClaim(ctx context.Context, tx *store.Tx, account, from, to string) error {
+// moveClaim assigns an account to an organisation. It is a Conflict if the
+// holder is no longer from, which is "" without one.
+func moveClaim(ctx context.Context, tx *store.Tx, account, from, to string) error {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO repohost_claims (account_key, org_id, claimed_at) VALUES ($1, $2, $3)
 		ON CONFLICT (account_key) DO UPDATE SET org_id = excluded.org_id, claimed_at = excluded.claimed_at
 		WHERE COALESCE(repohost_claims.org_id, '') = $4`, host.AccountKey(account), to, store.Micros(store.Now()), from)
 	if err == nil && n == 0 {
-		return fault.New(fault.Conflict, "Another organisation has just bound the account %s; look at `whetstone repohost claims`", account)
+		return fault.New(fault.Conflict,
+			"Another organisation has just bound the account %s; look at `whetstone repohost claims`", account)
 	}
 	return err
 }
 
-// deleteClaim returns whose the account was; "" for a contested one.
+// deleteClaim returns the former holder, "" for a contested account.
 func deleteClaim(ctx context.Context, tx *store.Tx, account string) (holder string, err error) {
-	rows, err := tx.Query(ctx, `DELETE FROM repohost_claims WHERE account_key = $1 RETURNING COALESCE(org_id, '')`, host.AccountKey(account))
+	rows, err := tx.Query(ctx, `
+		DELETE FROM repohost_claims WHERE account_key = $1 RETURNING COALESCE(org_id, '')`, host.AccountKey(account))
 	return store.One(rows, err, "Claim", store.Value[string])
 }
 
-func allClaims(ctx context.Context, q store.Querier) ([]Claim, error) {
+// All returns all claims by account.
+func All(ctx context.Context, q store.Querier) ([]Claim, error) {
 	rows, err := q.Query(ctx, `SELECT account_key, COALESCE(org_id, ''), claimed_at FROM repohost_claims ORDER BY account_key`)
 	all, err := store.All(rows, err, func(row store.Row) (c Claim, err error) {
 		err = row.Scan(&c.Account, &c.OrgID, store.Time(&c.ClaimedAt))
@@ -69,12 +73,13 @@ func allClaims(ctx context.Context, q store.Querier) ([]Claim, error) {
 	return all, err
 }
 
-// held is the condition on installations, i, whose account is their
-// organisation's.
-const held = `EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)`
+// Claimed is the SQL condition on installations i whose organisation holds the
+// claim on their account.
+const Claimed = `EXISTS (SELECT 1 FROM repohost_claims k WHERE k.account_key = i.account_key AND k.org_id = i.org_id)`
 
-// ownedBy is the condition that a repository's key is one of an account's. Only
-// the whole owner counts: LIKE would take _ for any character.
-func ownedBy(repoKey, accountKey string) string {
+// OwnedBy is the SQL condition that a repository's key, e.g. "acme/skills", belongs
+// to an account. It compares the whole owner; LIKE would match _ with any
+// character.
+func OwnedBy(repoKey, accountKey string) string {
 	return `substr(` + repoKey + `, 1, length(` + accountKey + `) + 1) = ` + accountKey + ` || '/'`
 }

@@ -1,0 +1,76 @@
+// Package claims assigns accounts of the code host to organisations. It owns the
+// table repohost_claims.
+package claims
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Claim assigns an account of the code host to one organisation, and with it
+// every repository, delivery and status of the account. It keeps organisations
+// from reading each other's private repositories through the server's own
+// access. Logins are compared with host.AccountKey. Claims are independent of
+// the provider: a server that moves to another code host keeps them.
+type Claim struct {
+	Account string // in lower case
+	// OrgID is "" for a contested account: several organisations had bound it
+	// before claims existed, and the operator has not decided yet.
+	OrgID     string
+	ClaimedAt time.Time
+	// BoundBy are the organisations that have bound the account.
+	BoundBy []string
+}
+
+// Allow assigns an account to an organisation, for the operator. An account of
+// another organisation is a Conflict, unless move is set: then the other's
+// installations of it become inactive.
+func Allow(ctx context.Context, db *store.DB, orgID, account string, move bool) (err error) {
+	defer fault.Wrap(&err, "allow %s", account)
+	if err := host.CheckAccountLogin(account); err != nil {
+		return err
+	}
+	return db.InTx(ctx, func(tx *store.Tx) error {
+		holder, _, err := Holder(ctx, tx, account)
+		if err != nil || holder == orgID {
+			return err
+		}
+		if holder != "" && !move {
+			return fault.New(fault.Conflict, "The account %s belongs to another organisation; `whetstone repohost claims` names it,"+
+				" and --move takes the account from it", account)
+		}
+		if err := moveClaim(ctx, tx, account, holder, orgID); err != nil {
+			return err
+		}
+		if holder != "" {
+			if err := recordAudit(ctx, tx, holder, account, "repohost.account.release"); err != nil {
+				return err
+			}
+		}
+		return recordAudit(ctx, tx, orgID, account, "repohost.account.allow")
+	})
+}
+
+// Release deletes the claim on an account, for the operator. The installations
+// of its organisation become inactive.
+func Release(ctx context.Context, db *store.DB, account string) (err error) {
+	defer fault.Wrap(&err, "release %s", account)
+	return db.InTx(ctx, func(tx *store.Tx) error {
+		holder, err := deleteClaim(ctx, tx, account)
+		if err != nil || holder == "" {
+			return err
+		}
+		return recordAudit(ctx, tx, holder, account, "repohost.account.release")
+	})
+}
+
+func recordAudit(ctx context.Context, tx *store.Tx, orgID, account, action string) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: orgID, Action: action, Target: audit.Target{Kind: "account", ID: host.AccountKey(account), Name: account},
+	})
+}

@@ -1,0 +1,127 @@
+// Package refs knows the branches and tags of a repository: which names are
+// valid, which tags a pattern selects, and which version a ref is published as.
+package refs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/glob"
+)
+
+// A Ref is a branch or tag that a push moves.
+type Ref struct {
+	Kind Kind
+	Name string
+}
+
+// A Kind says whether a ref is a branch or a tag.
+type Kind string
+
+// The kinds.
+const (
+	Branch Kind = "branch"
+	Tag    Kind = "tag"
+)
+
+// MaxName is the longest name of a ref that is looked at, in bytes: file
+// systems, and so git, do not take longer ones.
+const MaxName = 255
+
+// Full is the ref's name in git, e.g. "refs/tags/v1.2.3".
+func (r Ref) Full() string {
+	if r.Kind == Tag {
+		return "refs/tags/" + r.Name
+	}
+	return "refs/heads/" + r.Name
+}
+
+// Version is the version that the ref at a commit is published as.
+func (r Ref) Version(commit string) string {
+	if r.Kind == Tag {
+		return Release(r.Name)
+	}
+	return Prerelease(commit)
+}
+
+// Prerelease is the version of a commit on a branch, e.g.
+// "0.0.0-repohost.1a2b3c4".
+func Prerelease(commit string) string { return "0.0.0-repohost." + commit[:min(7, len(commit))] }
+
+// Release is the version of a tag: "v1.2.3", "name/v1.2.3" and "name@1.2.3"
+// give "1.2.3". A tag of another form is the version itself, with its slashes
+// replaced, which versions cannot have.
+func Release(tag string) string {
+	last := tag[strings.LastIndex(tag, "/")+1:]
+	for _, candidate := range []string{tag, last, last[strings.LastIndex(last, "@")+1:]} {
+		version := strings.TrimPrefix(candidate, "v")
+		if _, err := semver.StrictNewVersion(version); err == nil {
+			return version
+		}
+	}
+	return strings.ReplaceAll(tag, "/", "-")
+}
+
+// ByVersion sorts tags by SemVer, the latest release last. Tags of another form
+// come first.
+func ByVersion(tags []string) []string {
+	slices.SortFunc(tags, func(a, b string) int {
+		first, err1 := semver.StrictNewVersion(Release(a))
+		second, err2 := semver.StrictNewVersion(Release(b))
+		switch {
+		case err1 == nil && err2 == nil:
+			return cmp.Or(first.Compare(second), strings.Compare(a, b))
+		case err1 == nil:
+			return 1
+		case err2 == nil:
+			return -1
+		}
+		return strings.Compare(a, b)
+	})
+	return tags
+}
+
+// ValidBranch applies git's rules for names of branches (git check-ref-format).
+func ValidBranch(name string) bool {
+	bad := name == "" || len(name) > MaxName || strings.ContainsAny(name, " ~^:?*[\\\x7f") ||
+		strings.Contains(name, "..") || strings.Contains(name, "//") || strings.Contains(name, "@{") ||
+		strings.HasPrefix(name, "/") || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "refs/") ||
+		strings.HasSuffix(name, "/") || strings.HasSuffix(name, ".lock")
+	return !bad && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' })
+}
+
+// maxPattern is the longest tag pattern, in bytes.
+const maxPattern = 200
+
+// Tags is a set of tags, given by a pattern like "v*" or "{a,b}/v*", in which *
+// does not match a slash, and ** does.
+type Tags glob.Set
+
+// ParseTags compiles a pattern. An invalid one is Malformed.
+func ParseTags(pattern string) (Tags, error) {
+	set, err := glob.ParseSet(pattern)
+	if err != nil || len(pattern) > maxPattern || strings.ContainsRune(pattern, 0) {
+		return nil, fault.New(fault.Malformed, "tag_pattern must be a glob like v*, my-skill/v* or {a,b}/v* of at most %d characters,"+
+			" whose braces stand for at most %d patterns", maxPattern, glob.MaxAlternatives).Because(err)
+	}
+	return Tags(set), nil
+}
+
+// Match reports whether the set contains a tag.
+func (t Tags) Match(tag string) bool { return len(tag) <= MaxName && glob.Set(t).Match(tag) }
+
+// Select returns the tags of a repository, which maps them to commits, that are
+// in the set, by version.
+func (t Tags) Select(tags map[string]string) []string {
+	var names []string
+	for name := range tags {
+		if t.Match(name) {
+			names = append(names, name)
+		}
+	}
+	return ByVersion(names)
+}
