@@ -8,29 +8,51 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
+// Limits of a body.
 const (
-	maxWire     = 32 << 20
+	maxWire     = 32 << 20 // compressed
 	maxInflated = 64 << 20
 	// maxValues is how many JSON values a body may hold, that is some 300,000
 	// records; a full body of prompts has half as many.
 	maxValues = 2_000_000
-	// maxOTLPValues leaves it to maxMessages to bound objects; beside them are
-	// attributes and numbers.
+	// maxOTLPValues is higher, since maxMessages bounds the objects of OTLP;
+	// attributes and numbers come on top.
 	maxOTLPValues = 5_000_000
-	// maxRejections is how many refused records an answer lists.
+	// maxRejections is how many rejected records a response lists.
 	maxRejections = 1000
 )
 
-// Mount adds the routes of ingest.
+// Mount adds the routes of telemetry.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/push", Permission: access.TelemetryWrite, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues, Summary: "Push canonical records of sessions (schema 2.0)"})
+	httpapi.Add(a, s.handlePush, httpapi.Route{
+		Permission: access.TelemetryWrite, Method: "POST", Path: "/api/v1/push", Status: http.StatusCreated,
+		Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues,
+		Summary: "Push canonical records of sessions (schema 2.0)",
+	})
 	otlp := &receiver{Service: s}
-	httpapi.Add(a, otlp.logs, httpapi.Route{Method: "POST", Path: "/v1/logs", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues, Summary: "Take in OTLP logs, protobuf or JSON"})
-	httpapi.Add(a, otlp.traces, httpapi.Route{Method: "POST", Path: "/v1/traces", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues, Summary: "Take in OTLP spans, protobuf or JSON"})
-	httpapi.Add(a, otlp.metrics, httpapi.Route{Method: "POST", Path: "/v1/metrics", Permission: access.TelemetryWrite, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues, Summary: "Take in OTLP metrics, protobuf or JSON"})
-	httpapi.Add(a, s.getPush, httpapi.Route{Method: "GET", Path: "/api/v1/push/{push_id}", Permission: access.Read, Summary: "Ask whether a push has arrived"})
-	httpapi.Add(a, s.verify, httpapi.Route{Method: "GET", Path: "/api/v1/alpha/verify", Summary: "What this key has pushed so far"})
-	httpapi.Add(a, s.eraseMine, httpapi.Route{Method: "DELETE", Path: "/api/v1/me/data", Permission: access.Write, Status: http.StatusNoContent, Summary: "Erase the caller's raw telemetry"})
+	httpapi.Add(a, otlp.handleLogs, otlpRoute("/v1/logs", "Take in OTLP logs, protobuf or JSON"))
+	httpapi.Add(a, otlp.handleTraces, otlpRoute("/v1/traces", "Take in OTLP spans, protobuf or JSON"))
+	httpapi.Add(a, otlp.handleMetrics, otlpRoute("/v1/metrics", "Take in OTLP metrics, protobuf or JSON"))
+	httpapi.Add(a, s.handleGetPush, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/push/{push_id}",
+		Summary: "Ask whether a push has arrived",
+	})
+	httpapi.Add(a, s.handleVerify, httpapi.Route{
+		Method: "GET", Path: "/api/v1/alpha/verify",
+		Summary: "What this key has pushed so far",
+	})
+	httpapi.Add(a, s.handleErase, httpapi.Route{
+		Permission: access.Write, Method: "DELETE", Path: "/api/v1/me/data", Status: http.StatusNoContent,
+		Summary: "Erase the caller's raw telemetry",
+	})
+}
+
+func otlpRoute(path, summary string) httpapi.Route {
+	return httpapi.Route{
+		Permission: access.TelemetryWrite, Method: "POST", Path: path,
+		MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues,
+		Summary: summary,
+	}
 }
 
 type pushInput struct {
@@ -42,11 +64,11 @@ type pushOutput struct {
 	PushID       string      `json:"push_id" format:"uuid"`
 	Duplicate    bool        `json:"duplicate,omitempty" doc:"The push was there already"`
 	Accepted     int         `json:"accepted" doc:"Records taken"`
-	Unattributed int         `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
-	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be taken; the first 1000 of them"`
+	Unattributed int         `json:"unattributed" doc:"Records success whose skill is hidden by its producer"`
+	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be success; the first 1000 of them"`
 }
 
-// HTTPStatus is 200 for a push that was there already.
+// HTTPStatus is 200 for a duplicate.
 func (o pushOutput) HTTPStatus() int {
 	if o.Duplicate {
 		return http.StatusOK
@@ -54,7 +76,7 @@ func (o pushOutput) HTTPStatus() int {
 	return http.StatusCreated
 }
 
-func (s *Service) push(ctx context.Context, in pushInput) (pushOutput, error) {
+func (s *Service) handlePush(ctx context.Context, in pushInput) (pushOutput, error) {
 	r, err := s.Push(ctx, access.From(ctx), in.RawBody)
 	return pushOutput{
 		Status: "accepted", PushID: r.PushID, Duplicate: r.Duplicate, Accepted: r.Accepted,
@@ -74,8 +96,8 @@ type getPushOutput struct {
 	ReceivedAt httpapi.Time `json:"received_at"`
 }
 
-func (s *Service) getPush(ctx context.Context, in getPushInput) (getPushOutput, error) {
-	p, err := pushByID(ctx, s.DB, access.From(ctx).OrgID, cleanPushID(in.PushID))
+func (s *Service) handleGetPush(ctx context.Context, in getPushInput) (getPushOutput, error) {
+	p, err := pushByID(ctx, s.DB, access.From(ctx).OrgID, canonicalPushID(in.PushID))
 	return getPushOutput{"accepted", p.ID, p.Accepted, p.Rejected, httpapi.Time(p.ReceivedAt)}, err
 }
 
@@ -88,24 +110,24 @@ type verifyOutput struct {
 	LastPushStatus *string       `json:"last_push_status"`
 }
 
-func (s *Service) verify(ctx context.Context, _ struct{}) (out verifyOutput, err error) {
+func (s *Service) handleVerify(ctx context.Context, _ struct{}) (out verifyOutput, err error) {
 	c := access.From(ctx)
 	key, err := s.Auth.Key(ctx, c.OrgID, c.KeyID)
 	if err != nil {
 		return out, err
 	}
-	standing, err := standingOf(ctx, s.DB, c.UserID)
+	pushes, err := pushesOfUser(ctx, s.DB, c.UserID)
 	out = verifyOutput{
-		Enrolled: true, LastPushAt: httpapi.NullTime(standing.LastPushAt), KeyPrefix: key.Prefix,
-		KeyCreatedAt: httpapi.Time(key.CreatedAt), TotalPushes: standing.Pushes,
+		Enrolled: true, LastPushAt: httpapi.NullTime(pushes.LastAt), KeyPrefix: key.Prefix,
+		KeyCreatedAt: httpapi.Time(key.CreatedAt), TotalPushes: pushes.Count,
 	}
-	if standing.Pushes > 0 {
+	if pushes.Count > 0 {
 		accepted := "accepted"
 		out.LastPushStatus = &accepted
 	}
 	return out, err
 }
 
-func (s *Service) eraseMine(ctx context.Context, _ struct{}) (httpapi.None, error) {
+func (s *Service) handleErase(ctx context.Context, _ struct{}) (httpapi.None, error) {
 	return httpapi.None{}, s.Erase(ctx, access.From(ctx))
 }

@@ -16,7 +16,7 @@ type envelope struct {
 	Canonical map[string]json.RawMessage `json:"canonical"`
 }
 
-// decodeEnvelope reads the body of a push. Its error is a fault.
+// decodeEnvelope decodes the body of a push. Its error is a fault.Invalid.
 func decodeEnvelope(raw []byte, e *envelope) error {
 	err := fastjson.Unmarshal(raw, e)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
@@ -28,10 +28,10 @@ func decodeEnvelope(raw []byte, e *envelope) error {
 	return nil
 }
 
-// The records of a push, each with the fields that the service looks at. What
-// else a record says is kept with it, whatever it is.
+// The records of a push, each with the fields that the service reads. Unknown
+// fields are stored with the record.
 
-// base is what all records may have.
+// base has the fields of all records.
 type base struct {
 	SessionID    *string `json:"session_id"`
 	NormalizedAt *string `json:"normalized_at"`
@@ -73,7 +73,7 @@ type gradingRecord struct {
 	TotalCount  *float64 `json:"total_count"`
 }
 
-// decode reads a record. Its error says what is wrong with it.
+// decode decodes a record. Its error is the message of a rejection.
 func decode(item json.RawMessage, record any) error {
 	err := fastjson.Unmarshal(item, record)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
@@ -86,11 +86,11 @@ func decode(item json.RawMessage, record any) error {
 	return nil
 }
 
-// maxText bounds names and ids.
+// maxText bounds names and ids, in bytes.
 const maxText = 1024
 
-// need returns a required text.
-func need(field string, value *string) (string, error) {
+// required returns the value of a required field.
+func required(field string, value *string) (string, error) {
 	if value == nil || strings.TrimSpace(*value) == "" {
 		return "", fmt.Errorf("%s is required", field)
 	}
@@ -100,42 +100,45 @@ func need(field string, value *string) (string, error) {
 	return *value, nil
 }
 
-// deref returns an optional text. PostgreSQL keeps no NUL.
-func deref(value *string) string {
+// optional returns the value of an optional field, without NUL, which PostgreSQL
+// does not store.
+func optional(value *string) string {
 	if value == nil {
 		return ""
 	}
 	return strings.ReplaceAll(*value, "\x00", "\ufffd")
 }
 
-func checkShare(field string, share *float64) error {
+// validateShare accepts no NaN.
+func validateShare(field string, share *float64) error {
 	if share != nil && !(*share >= 0 && *share <= 1) {
 		return fmt.Errorf("%s must be between 0 and 1", field)
 	}
 	return nil
 }
 
-// passRate is the rate itself, else what the counts say; nil when neither does.
+// passRate returns the rate, else the ratio of the counts; nil if there is
+// neither.
 func (g gradingRecord) passRate() (*float64, error) {
-	if err := checkShare("pass_rate", g.PassRate); err != nil {
+	if err := validateShare("pass_rate", g.PassRate); err != nil {
 		return nil, err
 	}
 	if g.PassRate != nil || g.PassedCount == nil || g.TotalCount == nil || *g.TotalCount <= 0 {
 		return g.PassRate, nil
 	}
 	rate := *g.PassedCount / *g.TotalCount
-	return &rate, checkShare("passed_count / total_count", &rate)
+	return &rate, validateShare("passed_count / total_count", &rate)
 }
 
-// id returns the fact's id as text: 1 and "1" are the same.
+// id returns the id as text: 1 and "1" are the same.
 func (f factRecord) id() (string, error) {
 	var text string
 	if json.Unmarshal(f.ID, &text) == nil {
-		return need("execution_fact_id", &text)
+		return required("execution_fact_id", &text)
 	}
 	var number json.Number
 	if json.Unmarshal(f.ID, &number) == nil {
-		return need("execution_fact_id", (*string)(&number))
+		return required("execution_fact_id", (*string)(&number))
 	}
 	return "", errors.New("execution_fact_id must be a string or a number")
 }

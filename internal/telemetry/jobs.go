@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// eraseRaw is the job that removes the raw bodies of one user.
+// eraseRaw is the job that deletes the raw bodies of one user.
 type eraseRaw struct {
 	OrgID  string    `json:"org_id"`
 	UserID string    `json:"user_id"`
@@ -21,13 +21,14 @@ type eraseRaw struct {
 // Kind names the job.
 func (eraseRaw) Kind() string { return "telemetry.erase-raw" }
 
-// retain is the job that removes raw telemetry that is old enough.
+// retain is the job that enforces the retention: it deletes raw telemetry that
+// has expired.
 type retain struct{}
 
 // Kind names the job.
 func (retain) Kind() string { return "telemetry.retain" }
 
-// sweep is the job that removes raw bodies that no push stands behind.
+// sweep is the garbage collection of raw bodies whose push was never committed.
 type sweep struct{}
 
 // Kind names the job.
@@ -49,12 +50,13 @@ func (s *Service) Register() {
 	s.Jobs.Every(24*time.Hour, sweep{})
 }
 
-// retain removes what is older than the retention. The numbers stay.
+// retain deletes raw telemetry that is older than the retention. The numbers
+// derived from it stay.
 func (s *Service) retain(ctx context.Context) error {
 	before := store.Now().Add(-s.Retention)
 	cutoff := store.Micros(before)
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
-		orgs, err := orgsWithOlder(ctx, tx, cutoff)
+		orgs, err := orgsWithRawBefore(ctx, tx, cutoff)
 		if err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func (s *Service) retain(ctx context.Context) error {
 				return err
 			}
 		}
-		return erase(ctx, tx, "received_at < $1", cutoff)
+		return deleteRaw(ctx, tx, "received_at < $1", cutoff)
 	})
 	if err != nil {
 		return err
@@ -74,7 +76,8 @@ func (s *Service) retain(ctx context.Context) error {
 	return s.removeRaw(ctx, "received_at < $1", cutoff)
 }
 
-// removeRaw removes the raw bodies of pushes, a few at a time.
+// removeRaw deletes the raw bodies of the pushes that match a condition, in
+// batches. It may run twice: a key is cleared only after its blob is deleted.
 func (s *Service) removeRaw(ctx context.Context, condition string, args ...any) error {
 	for {
 		pushes, err := rawBodies(ctx, s.DB, condition, args)
@@ -88,19 +91,20 @@ func (s *Service) removeRaw(ctx context.Context, condition string, args ...any) 
 			}
 			ids[i] = p.pushID
 		}
-		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.uncount(ctx, tx, ids) }); err != nil {
+		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.releaseQuota(ctx, tx, ids) }); err != nil {
 			return err
 		}
 	}
 }
 
-// uncount notes that the raw bodies of pushes are gone.
-func (s *Service) uncount(ctx context.Context, tx *store.Tx, pushIDs []string) error {
-	freed, err := forgetRawBodies(ctx, tx, pushIDs)
+// releaseQuota records that the raw bodies of pushes are deleted, and gives their
+// bytes back to the organisations' quotas.
+func (s *Service) releaseQuota(ctx context.Context, tx *store.Tx, pushIDs []string) error {
+	freed, err := clearBlobKeys(ctx, tx, pushIDs)
 	if err != nil {
 		return err
 	}
-	for _, orgID := range sortedKeys(freed) { // all lock them in the same order
+	for _, orgID := range sortedKeys(freed) { // a fixed lock order avoids deadlocks
 		if err := s.Quota.Add(ctx, tx, orgID, quota.Telemetry, -freed[orgID]); err != nil {
 			return err
 		}
@@ -108,8 +112,8 @@ func (s *Service) uncount(ctx context.Context, tx *store.Tx, pushIDs []string) e
 	return nil
 }
 
-// removeOrphans removes raw bodies by their own age. No push stands behind a
-// body when the process died between the two.
+// removeOrphans deletes raw bodies by their own age: those of pushes that were
+// never committed have no row that removeRaw could find.
 func (s *Service) removeOrphans(ctx context.Context, prefix string, before time.Time) error {
 	for info, err := range s.Blobs.List(ctx, prefix) {
 		if err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// receiver takes in OTLP over HTTP.
+// A receiver ingests OTLP over HTTP.
 type receiver struct {
 	*Service
 
 	mu   sync.Mutex
-	salt []byte // keys the hashes of users' ids; read when first needed
+	salt []byte // key of the pseudonyms of users; loaded on first use
 }
 
 type otlpInput struct {
@@ -33,31 +33,31 @@ type otlpInput struct {
 	RawBody     []byte
 }
 
-// A signal is one of OTLP's three kinds of data.
+// A signal is one of OTLP's three kinds of data: logs, traces or metrics.
 type signal struct {
-	name     string // the last word of its route
-	rejected string // what JSON calls the count of what was not taken
+	name     string // the last segment of its route
+	rejected string // the name of partialSuccess's count in JSON
 	data     proto.Message
 	read     func(*normalizer)
 }
 
-func (r *receiver) logs(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
+func (r *receiver) handleLogs(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
 	data := &logs.LogsData{}
 	return r.receive(ctx, in, signal{"logs", "rejectedLogRecords", data, func(n *normalizer) { n.logs(data) }})
 }
 
-func (r *receiver) traces(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
+func (r *receiver) handleTraces(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
 	data := &trace.TracesData{}
 	return r.receive(ctx, in, signal{"traces", "rejectedSpans", data, func(n *normalizer) { n.traces(data) }})
 }
 
-func (r *receiver) metrics(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
+func (r *receiver) handleMetrics(ctx context.Context, in otlpInput) (httpapi.Stream, error) {
 	data := &metrics.MetricsData{}
 	return r.receive(ctx, in, signal{"metrics", "rejectedDataPoints", data, func(n *normalizer) { n.metrics(data) }})
 }
 
-// receive takes in a body. What is personal is dropped before anything is
-// kept; then the body is kept whatever the normalizer makes of it.
+// receive ingests a body. Personal data is redacted before anything is stored;
+// then the raw body is stored before it is normalized.
 func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpapi.Stream, err error) {
 	defer fault.Wrap(&err, "otlp %s", s.name)
 	e, err := encodingOf(in.ContentType)
@@ -66,35 +66,35 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	}
 	if err := e.decode(ctx, in.RawBody, s.data); err != nil {
 		if fault.Of(err) != fault.Internal || ctx.Err() != nil {
-			return nil, err // too large, or there is no room for it now
+			return nil, err // too large, over the memory budget, or cancelled
 		}
-		return e.malformed(fmt.Sprintf("the body is no valid %s: %s", s.data.ProtoReflect().Descriptor().Name(), err)), nil
+		return e.badRequest(fmt.Sprintf("the body is no valid %s: %s", s.data.ProtoReflect().Descriptor().Name(), err)), nil
 	}
 	c := access.From(ctx)
 	salt, err := r.userSalt(ctx)
 	if err != nil {
 		return nil, err
 	}
-	scrubber{orgID: c.OrgID, salt: salt}.message(s.data.ProtoReflect())
+	redactor{orgID: c.OrgID, salt: salt}.message(s.data.ProtoReflect())
 	raw, err := proto.Marshal(s.data)
 	if err != nil {
 		return nil, err
 	}
 	if len(raw) == 0 {
-		return e.taken(s, nil), nil
+		return e.success(s, nil), nil
 	}
 	pushID := store.NewID()
-	p, err := r.keepRaw(ctx, c, pushID, pushID+"."+s.name+".pb", raw)
+	p, err := r.storeRaw(ctx, c, pushID, pushID+"."+s.name+".pb", raw)
 	if err != nil {
 		return nil, err
 	}
 	n := newNormalizer(c, time.Now())
 	s.read(n)
-	rejected, err := r.takeIn(ctx, c, n.harvest, p)
-	return e.taken(s, rejected), err
+	rejected, err := r.ingestOTLP(ctx, c, n.otlpBatch, p)
+	return e.success(s, rejected), err
 }
 
-// userSalt is the installation's secret for the hashes of users' ids.
+// userSalt returns the installation's secret for the pseudonyms of users.
 func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,31 +108,34 @@ func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 	return r.salt, nil
 }
 
-// A harvest is what one body says. Some of it can only be understood beside
-// what was said before.
-type harvest struct {
+// An otlpBatch is a batch with reports and counter points, which become
+// observations only when they are compared with the stored state.
+type otlpBatch struct {
 	batch
-	sightings []sighting
-	counts    []count
+	reports []report
+	points  []counterPoint
 }
 
-// takeIn stores a harvest and counts it, all in one transaction. It returns
-// all that could not be taken.
-func (r *receiver) takeIn(ctx context.Context, c access.Caller, h harvest, p *pushRow) (rejected []rejection, err error) {
+// ingestOTLP stores a batch and its observations in one transaction, and returns
+// the rejected records. It needs no push_id to be idempotent: every record has
+// an id that is derived from its content, so a retry adds nothing.
+func (r *receiver) ingestOTLP(
+	ctx context.Context, c access.Caller, n otlpBatch, p *pushRow,
+) (rejected []rejection, err error) {
 	err = r.DB.InGroup(ctx, func(tx *store.Tx) error {
-		if err := upsertRecords(ctx, tx, c, h.records); err != nil {
+		if err := upsertRecords(ctx, tx, c, n.records); err != nil {
 			return err
 		}
-		paired, err := pair(ctx, tx, c, h.sightings)
+		activated, err := dedupActivations(ctx, tx, c, n.reports)
 		if err != nil {
 			return err
 		}
-		counted, refused, err := countUp(ctx, tx, c, h.counts)
+		counted, refused, err := countIncrements(ctx, tx, c, n.points)
 		if err != nil {
 			return err
 		}
-		b := h.batch
-		b.observations = slices.Concat(b.observations, paired, counted)
+		b := n.batch
+		b.observations = slices.Concat(b.observations, activated, counted)
 		b.rejected = slices.Concat(b.rejected, refused)
 		b.accepted -= len(refused)
 		rejected = b.rejected
@@ -147,8 +150,8 @@ func (r *receiver) takeIn(ctx context.Context, c access.Caller, h harvest, p *pu
 	return rejected, err
 }
 
-// summary tells a sender what was not taken: the first few, and how many.
-func summary(rejected []rejection) string {
+// summarize describes the rejected records: the first few, and how many more.
+func summarize(rejected []rejection) string {
 	const most = 5
 	var lines []string
 	for _, r := range rejected[:min(most, len(rejected))] {

@@ -7,42 +7,42 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 )
 
-// said is what a record says of itself, then what its surroundings say: the
-// first that has an attribute decides.
-type said [][]*common.KeyValue
+// attributes are those of a record, then of its scope and its resource. The
+// first list that has a key wins.
+type attributes [][]*common.KeyValue
 
-func (s said) value(key string) *common.AnyValue {
-	for _, attributes := range s {
-		for _, a := range attributes {
-			if a.GetKey() == key {
-				return a.GetValue()
+func (a attributes) value(key string) *common.AnyValue {
+	for _, list := range a {
+		for _, kv := range list {
+			if kv.GetKey() == key {
+				return kv.GetValue()
 			}
 		}
 	}
 	return nil
 }
 
-// text is the first of the attributes that has a text, a number or a truth
-// value; "" if none has.
-func (s said) text(keys ...string) string {
+// text returns the first attribute among keys that has a scalar value, as text;
+// "" if none has.
+func (a attributes) text(keys ...string) string {
 	for _, key := range keys {
-		if text := textOf(s.value(key)); text != "" {
+		if text := textOf(a.value(key)); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// float is an attribute that is a number, or a text that is one.
-func (s said) float(key string) (float64, bool) {
-	number, err := strconv.ParseFloat(s.text(key), 64)
+// float returns an attribute that is a number, or text that parses as one.
+func (a attributes) float(key string) (float64, bool) {
+	number, err := strconv.ParseFloat(a.text(key), 64)
 	return number, err == nil
 }
 
-// texts is an attribute that is a list of texts, or a text with such a list in
-// JSON.
-func (s said) texts(key string) (all []string) {
-	value := s.value(key)
+// texts returns an attribute that is a list of strings, or a string that holds
+// such a list as JSON.
+func (a attributes) texts(key string) (all []string) {
+	value := a.value(key)
 	for _, v := range value.GetArrayValue().GetValues() {
 		all = append(all, textOf(v))
 	}

@@ -7,25 +7,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// Claude Code tells of one activation up to four times: skill_activated, which
-// knows how it came about but not the tool call; tool_decision and
-// tool_result, which know the call but not how it came about; and the span
-// claude_code.tool. Those that know the call find each other by it;
-// skill_activated is paired with them by session, prompt and skill.
+// Claude Code reports one activation up to four times: by the event
+// skill_activated, which has its trigger but not the tool call; by the events
+// tool_decision and tool_result, which have the call but not the trigger; and by
+// the span claude_code.tool. Reports with the call are deduplicated by it;
+// skill_activated is matched with them by session, prompt and skill.
 
-// skillActivated reads the event of that name.
+// skillActivated reads a skill_activated event.
 func (n *normalizer) skillActivated(e event) error {
 	o, hidden, err := n.observation(e, e.text("skill.name"))
 	if err != nil || hidden {
 		return err
 	}
 	t := triggerOf(e.text("invocation_trigger"))
-	n.inPrompt(e, t.fired(o), faceEvent, t.byTool)
+	n.addInPrompt(e, t.fired(o), byEvent, t.byTool)
 	return nil
 }
 
-// toolResult reads the event of that name. A call of a skill that failed is a
-// check that did not fire.
+// toolResult reads a tool_result event. A failed call of a skill is a check that
+// did not fire.
 func (n *normalizer) toolResult(e event) error {
 	if e.text("tool_name") != "Skill" {
 		return nil
@@ -35,12 +35,12 @@ func (n *normalizer) toolResult(e event) error {
 		return err
 	}
 	o.Triggered = e.text("success") != "false"
-	n.inPrompt(e, o, faceResult, o.Triggered)
+	n.addInPrompt(e, o, byResult, o.Triggered)
 	return nil
 }
 
-// toolDecision reads the event of that name. A refused call is a check that
-// did not fire; of an allowed one its result will tell.
+// toolDecision reads a tool_decision event. A rejected call is a check that did
+// not fire; an accepted one is reported by its tool_result.
 func (n *normalizer) toolDecision(e event) error {
 	if e.text("tool_name") != "Skill" || e.text("decision") != "reject" {
 		return nil
@@ -49,29 +49,29 @@ func (n *normalizer) toolDecision(e event) error {
 	if err != nil || hidden {
 		return err
 	}
-	n.inPrompt(e, o, faceResult, false)
+	n.addInPrompt(e, o, byResult, false)
 	return nil
 }
 
-// inPrompt notes what a log event says, by its call if it knows that. Others
-// may tell of the same activation, if it is shared.
-func (n *normalizer) inPrompt(e event, o skills.Observation, f face, shared bool) {
+// addInPrompt adds what a log event reports, under its tool call if it has one.
+// If shared, other signals report the same activation.
+func (n *normalizer) addInPrompt(e event, o skills.Observation, by reporter, shared bool) {
 	prompt := e.text("prompt.id")
 	if call := e.call(); call != "" {
-		f, o = faceCall, n.called(o, call)
+		by, o = byCall, n.withCall(o, call)
 	} else {
-		o = weaker(o, lacksCall)
+		o = demote(o, lacksCall)
 		o.ID = n.id("otlp_event", e.session, prompt, e.number(), e.name, o.SkillName)
 	}
 	if !shared || prompt == "" {
 		n.observe(o)
 		return
 	}
-	n.see(o, f, e.session, prompt)
+	n.addReport(o, by, e.session, prompt)
 }
 
-// number tells a log event from the others of its prompt: its place in the
-// session, else its time. A session that is resumed begins to number anew.
+// number identifies a log event within its prompt: its sequence number in the
+// session, else its time. A resumed session starts again at 0.
 func (e event) number() string {
 	if sequence := e.text("event.sequence"); sequence != "" {
 		return sequence
@@ -79,9 +79,9 @@ func (e event) number() string {
 	return e.time()
 }
 
-// claudeTool reads the span of a tool. It yields to the events, which know
-// better what became of the call. A span without a call id cannot be told from
-// the events of the same use, and is not counted.
+// claudeTool reads the span of a tool. The events of the same call take
+// precedence, since they have its outcome. A span without a call id cannot be
+// deduplicated against the events, so it is not counted.
 func (n *normalizer) claudeTool(e event, fired bool) error {
 	call := e.call()
 	name := e.text("skill_name")
@@ -93,11 +93,11 @@ func (n *normalizer) claudeTool(e event, fired bool) error {
 		return err
 	}
 	o.Triggered = fired
-	n.observe(weaker(n.called(o, call), lacksOutcome))
+	n.observe(demote(n.withCall(o, call), lacksOutcome))
 	return nil
 }
 
-// skillOfTool is the skill that a call of the tool Skill asks for.
+// skillOfTool returns the skill that a call of the tool Skill names.
 func (e event) skillOfTool() string {
 	var parameters struct {
 		SkillName string `json:"skill_name"`

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// maxMessages bounds the memory of a decoded body: an empty message takes
-	// two bytes on the wire and messageCost here. A collector's largest batches
-	// have some hundred thousand.
+	// maxMessages bounds the memory of a decoded body (decompression bombs): an
+	// empty message takes two bytes on the wire and messageCost in memory. The
+	// largest batches of a collector have some hundred thousand.
 	maxMessages = 2_000_000
-	// messageCost is how many bytes of memory a message takes until it is stored.
+	// messageCost is the memory that a decoded message takes, in bytes.
 	messageCost = 280
 	// maxDepth bounds how deeply attributes may be nested.
 	maxDepth = 100
 )
 
-// encoding is how a body is written; its answer is written the same way.
+// An encoding is that of a request, and of its response.
 type encoding struct {
 	mediaType string
 }
@@ -41,19 +41,20 @@ var (
 )
 
 func encodingOf(contentType string) (encoding, error) {
-	media, _, _ := mime.ParseMediaType(contentType) // what it cannot read is unsupported
+	media, _, _ := mime.ParseMediaType(contentType) // "" is unsupported, too
 	for _, e := range []encoding{inProtobuf, inJSON} {
 		if media == e.mediaType {
 			return e, nil
 		}
 	}
-	return encoding{}, fault.New(fault.Unsupported, "Content-Type %q is not read here; send %s or %s", contentType, inProtobuf.mediaType, inJSON.mediaType)
+	return encoding{}, fault.New(fault.Unsupported, "Content-Type %q is not read here; send %s or %s",
+		contentType, inProtobuf.mediaType, inJSON.mediaType)
 }
 
 var errDeep = errors.New("it is nested too deeply")
 
-// decode reads a body into m. It refuses bodies that would grow too large in
-// memory, before they do.
+// decode reads a body into m. It rejects a body that would take too much memory
+// before it is decoded.
 func (e encoding) decode(ctx context.Context, raw []byte, m proto.Message) error {
 	if e == inJSON {
 		raw, messages := binaryIDs(raw)
@@ -62,7 +63,7 @@ func (e encoding) decode(ctx context.Context, raw []byte, m proto.Message) error
 		}
 		return protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}.Unmarshal(raw, m)
 	}
-	left, err := weigh(raw, m.ProtoReflect().Descriptor(), maxMessages, maxDepth)
+	left, err := spendBudget(raw, m.ProtoReflect().Descriptor(), maxMessages, maxDepth)
 	if err != nil {
 		return err
 	}
@@ -79,11 +80,11 @@ func tooManyMessages() error {
 	return fault.New(fault.TooLarge, "The body is over the limit of %d messages; send smaller batches", maxMessages)
 }
 
-// weigh takes what a message costs in memory off left, counted in messages,
-// and stops when that is below zero. Numbers of variable length count, too: in
-// a list they grow when they are read.
-func weigh(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, error) {
-	const numbers = 8 // so many weigh as much as a message
+// spendBudget subtracts the memory of a message from the budget left, counted in
+// messages, and stops when it is exceeded. Packed varints count, too: they take
+// more memory decoded than encoded.
+func spendBudget(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, error) {
+	const numbers = 8 // so many cost as much as a message
 	if depth == 0 {
 		return left, errDeep
 	}
@@ -103,7 +104,7 @@ func weigh(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, 
 			switch {
 			case field.Message() != nil:
 				var err error
-				if left, err = weigh(value, field.Message(), left, depth-1); err != nil {
+				if left, err = spendBudget(value, field.Message(), left, depth-1); err != nil {
 					return left, err
 				}
 			case field.Kind() == protoreflect.Uint64Kind:
@@ -117,12 +118,12 @@ func weigh(raw []byte, d protoreflect.MessageDescriptor, left, depth int) (int, 
 	return left, nil
 }
 
-// binaryIDs returns OTLP's JSON as the library reads it, and how many objects
-// it holds: OTLP writes the ids of traces and spans in hex, the library reads
-// all bytes as base64. What is no valid JSON stays so.
+// binaryIDs rewrites OTLP's JSON for protojson, and counts its objects: OTLP
+// encodes the ids of traces and spans in hex, protojson reads all bytes as
+// base64. Invalid JSON stays invalid.
 func binaryIDs(raw []byte) (out []byte, objects int) {
 	out = make([]byte, 0, len(raw))
-	isID := false // the value to come is an id
+	isID := false // the next value is an id
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; c {
 		case '"':
@@ -155,7 +156,7 @@ var idKeys = map[string]bool{
 	`"trace_id"`: true, `"span_id"`: true, `"parent_span_id"`: true,
 }
 
-// stringEnd is where the string that begins at start ends.
+// stringEnd returns the index after the string that begins at start.
 func stringEnd(raw []byte, start int) int {
 	for i := start + 1; i < len(raw); i++ {
 		switch raw[i] {
@@ -180,8 +181,8 @@ func isKey(rest []byte) bool {
 	return false
 }
 
-// base64ID turns a quoted id from hex into base64. What is no hex is left to
-// the library.
+// base64ID converts a quoted id from hex to base64. What is not hex is left for
+// protojson to reject.
 func base64ID(token []byte) []byte {
 	id, err := hex.DecodeString(string(token[1:max(1, len(token)-1)]))
 	if err != nil {
@@ -190,41 +191,42 @@ func base64ID(token []byte) []byte {
 	return []byte(`"` + base64.StdEncoding.EncodeToString(id) + `"`)
 }
 
-// taken answers a body that was read: empty, or what was not taken.
-func (e encoding) taken(s signal, rejected []rejection) httpapi.Stream {
+// success responds to a body that was ingested: empty, or a partialSuccess with
+// the rejected records.
+func (e encoding) success(s signal, rejected []rejection) httpapi.Stream {
 	if len(rejected) == 0 {
-		return e.answer(http.StatusOK, nil, struct{}{})
+		return e.respond(http.StatusOK, nil, struct{}{})
 	}
-	message := summary(rejected)
-	return e.answer(http.StatusOK,
-		protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), countAndMessage(len(rejected), message)),
+	message := summarize(rejected)
+	return e.respond(http.StatusOK,
+		protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), countAndMessage(uint64(len(rejected)), message)),
 		map[string]any{"partialSuccess": map[string]string{s.rejected: strconv.Itoa(len(rejected)), "errorMessage": message}})
 }
 
-// invalidArgument is the code that a google.rpc.Status has for a bad request.
+// invalidArgument is the code of a google.rpc.Status for a bad request.
 const invalidArgument = 3
 
-// malformed answers a body that could not be read, with a google.rpc.Status as
-// OTLP wants it.
-func (e encoding) malformed(message string) httpapi.Stream {
-	return e.answer(http.StatusBadRequest, countAndMessage(invalidArgument, message),
+// badRequest responds to a malformed body with a google.rpc.Status, as OTLP
+// requires.
+func (e encoding) badRequest(message string) httpapi.Stream {
+	return e.respond(http.StatusBadRequest, countAndMessage(invalidArgument, message),
 		map[string]any{"code": invalidArgument, "message": message})
 }
 
 // countAndMessage encodes a number as field 1 and a text as field 2.
-func countAndMessage(n int, message string) []byte {
-	raw := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(n)) //nolint:gosec // a count
+func countAndMessage(n uint64, message string) []byte {
+	raw := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), n)
 	return protowire.AppendString(protowire.AppendTag(raw, 2, protowire.BytesType), message)
 }
 
-func (e encoding) answer(status int, message []byte, object any) httpapi.Stream {
+func (e encoding) respond(status int, message []byte, object any) httpapi.Stream {
 	body := message
 	if e == inJSON {
-		body, _ = json.Marshal(object) // maps of texts and numbers always marshal
+		body, _ = json.Marshal(object) // maps of strings and numbers always marshal
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", e.mediaType)
 		w.WriteHeader(status)
-		_, _ = w.Write(body) // the sender is gone if this fails
+		_, _ = w.Write(body) // it fails only if the client is gone
 	}
 }

@@ -8,16 +8,15 @@ import (
 	"strconv"
 	"strings"
 
-	common "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// Codex counts the skills that it put before the model. Its counter knows no
-// session, so it adds to checks and triggers and to nothing else.
+// Codex counts the skills that it injected into the context. Its counter has no
+// session, so it adds to checks and triggers only.
 const skillInjected = "codex.skill.injected"
 
-// maxCount is the largest count that is believed.
+// maxCount is the largest plausible count.
 const maxCount = 1_000_000
 
 func (n *normalizer) metrics(data *metrics.MetricsData) {
@@ -29,7 +28,9 @@ func (n *normalizer) metrics(data *metrics.MetricsData) {
 					n.index += dataPoints(metric)
 					continue
 				}
-				n.injected(metric, said{resource.GetResource().GetAttributes(), scope.GetScope().GetAttributes()})
+				n.injected(metric, attributes{
+					resource.GetResource().GetAttributes(), scope.GetScope().GetAttributes(),
+				})
 			}
 		}
 	}
@@ -40,22 +41,24 @@ func dataPoints(m *metrics.Metric) int {
 		len(m.GetExponentialHistogram().GetDataPoints()) + len(m.GetSummary().GetDataPoints())
 }
 
-// injected reads the points of Codex's counter.
-func (n *normalizer) injected(metric *metrics.Metric, surroundings said) {
+// injected reads the data points of Codex's counter.
+func (n *normalizer) injected(metric *metrics.Metric, outer attributes) {
 	sum := metric.GetSum()
 	if !sum.GetIsMonotonic() {
 		for range dataPoints(metric) {
-			n.took("data point", fmt.Errorf("%s must be a monotonic sum", skillInjected))
+			n.tally("data point", fmt.Errorf("%s must be a monotonic sum", skillInjected))
 		}
 		return
 	}
 	for _, p := range sum.GetDataPoints() {
-		n.took("data point", n.injection(p, sum.GetAggregationTemporality(), surroundings))
+		n.tally("data point", n.injection(p, sum.GetAggregationTemporality(), outer))
 	}
 }
 
-func (n *normalizer) injection(p *metrics.NumberDataPoint, temporality metrics.AggregationTemporality, surroundings said) error {
-	e := event{said: said{p.GetAttributes()}, nanos: p.GetTimeUnixNano()}
+func (n *normalizer) injection(
+	p *metrics.NumberDataPoint, temporality metrics.AggregationTemporality, outer attributes,
+) error {
+	e := event{attributes: attributes{p.GetAttributes()}, nanos: p.GetTimeUnixNano()}
 	o, hidden, err := n.observation(e, e.text("skill"))
 	if err != nil || hidden {
 		return err
@@ -65,10 +68,11 @@ func (n *normalizer) injection(p *metrics.NumberDataPoint, temporality metrics.A
 	}
 	o = triggerOf(e.text("invoke_type")).fired(o)
 	o.Triggered = e.text("status") != "error"
-	series := n.id("otlp_series", seriesOf(append(surroundings, p.GetAttributes())), strconv.FormatUint(p.GetStartTimeUnixNano(), 10))
+	start := strconv.FormatUint(p.GetStartTimeUnixNano(), 10)
+	series := n.id("otlp_series", seriesOf(append(outer, p.GetAttributes())), start)
 	switch {
 	case temporality == metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE:
-		n.counts = append(n.counts, count{Observation: o, series: series, index: n.index})
+		n.points = append(n.points, counterPoint{Observation: o, series: series, index: n.index})
 	case temporality != metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA:
 		return fmt.Errorf("%s must be delta or cumulative", skillInjected)
 	case o.Weight > 0:
@@ -78,7 +82,7 @@ func (n *normalizer) injection(p *metrics.NumberDataPoint, temporality metrics.A
 	return nil
 }
 
-// countOf is the value of a point, which must be a whole number.
+// countOf returns the value of a point, which must be a whole number.
 func countOf(p *metrics.NumberDataPoint) (int64, error) {
 	value := float64(p.GetAsInt())
 	if d, ok := p.GetValue().(*metrics.NumberDataPoint_AsDouble); ok {
@@ -90,19 +94,15 @@ func countOf(p *metrics.NumberDataPoint) (int64, error) {
 	return int64(value), nil
 }
 
-// seriesOf names a stream of points by all its attributes, in any order.
-func seriesOf(s said) string {
-	var words []string
-	for i, attributes := range s {
-		for _, a := range attributes {
-			words = append(words, fmt.Sprintf("%d %q %x", i, a.GetKey(), encoded(a.GetValue())))
+// seriesOf identifies a time series by all its attributes, in any order.
+func seriesOf(a attributes) string {
+	var labels []string
+	for i, list := range a {
+		for _, kv := range list {
+			value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(kv.GetValue()) // it was unmarshalled before
+			labels = append(labels, fmt.Sprintf("%d %q %x", i, kv.GetKey(), value))
 		}
 	}
-	slices.Sort(words)
-	return strings.Join(words, "\n")
-}
-
-func encoded(v *common.AnyValue) []byte {
-	raw, _ := proto.MarshalOptions{Deterministic: true}.Marshal(v) // it was unmarshalled before
-	return raw
+	slices.Sort(labels)
+	return strings.Join(labels, "\n")
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// Copilot and others that follow the conventions for generative AI tell of one
-// activation by the span of the tool that loads the skill, and Copilot also by
-// an event on another span. The two are paired by trace and skill. Spans of
-// tools do not always name the conversation; the event's does.
+// Copilot and other agents that follow OpenTelemetry's conventions for generative
+// AI report an activation by the span of the tool that loads the skill, Copilot
+// also by an event on another span. The two are matched by trace and skill. Not
+// every span of a tool names the conversation; the span of the event does.
 
-// offered reads which skills an agent could choose from.
+// offered reads the list of skills that the agent showed to the model.
 func (n *normalizer) offered(e event) error {
 	var first error
 	for _, name := range e.texts("github.copilot.context.skills") {
@@ -31,7 +31,7 @@ func (n *normalizer) offered(e event) error {
 	return first
 }
 
-// skillInvoked reads Copilot's event.
+// skillInvoked reads a github.copilot.skill.invoked event.
 func (n *normalizer) skillInvoked(e event, span string) error {
 	o, hidden, err := n.observation(e, e.text("github.copilot.skill.name", "skill.name"))
 	if err != nil || hidden {
@@ -40,12 +40,12 @@ func (n *normalizer) skillInvoked(e event, span string) error {
 	t := triggerOf(e.text("github.copilot.skill.invocation_trigger"))
 	o = t.fired(o)
 	o.ID = n.id("otlp_event", e.trace, span, e.time(), e.name, o.SkillName)
-	n.inTrace(e, weaker(o, lacksCall), faceEvent, t)
+	n.addInTrace(e, demote(o, lacksCall), byEvent, t)
 	return nil
 }
 
-// executeTool reads the span of a tool that has to do with a skill. Reading a
-// file of the skill or running its command shows that it was loaded, once.
+// executeTool reads the span of a tool that names a skill. Reading a file of the
+// skill or running its command is evidence that it was loaded, once in a trace.
 func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	name := e.text("gen_ai.skill.name", "github.copilot.skill.name", "github.copilot.tool.parameters.skill_name")
 	if name == "" {
@@ -57,39 +57,40 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	}
 	if usesSkill(e) {
 		o.Triggered, o.ID = true, n.id("otlp_use", cmp.Or(e.trace, e.session), o.SkillName)
-		n.inTrace(e, weaker(o, lacksLoading), faceUse, trigger{byTool: true})
+		n.addInTrace(e, demote(o, lacksLoading), byUse, trigger{byTool: true})
 		return nil
 	}
 	t := triggerOf(e.text("github.copilot.skill.invocation_trigger"))
-	o, f := t.fired(o), faceCall
+	o, by := t.fired(o), byCall
 	if call := e.call(); call != "" {
-		o = n.called(o, call)
+		o = n.withCall(o, call)
 	} else {
-		f, o.ID = faceSpan, n.id("otlp_span", e.trace, span, o.SkillName)
-		o = weaker(o, lacksCall)
+		by, o.ID = bySpan, n.id("otlp_span", e.trace, span, o.SkillName)
+		o = demote(o, lacksCall)
 	}
 	if o.Triggered = fired; !fired {
 		n.observe(o)
 		return nil
 	}
-	n.inTrace(e, o, f, t)
+	n.addInTrace(e, o, by, t)
 	return nil
 }
 
-// usesSkill tells the use of a skill's files and commands from its loading.
+// usesSkill reports whether a tool used a file or command of a skill, rather than
+// loading it.
 func usesSkill(e event) bool {
 	resource := e.text("gen_ai.skill.resource.name")
 	return resource != "" && !strings.EqualFold(path.Base(resource), "SKILL.md") || e.text("process.executable.name") != ""
 }
 
-// inTrace notes an activation that others in the trace may tell of, too.
-func (n *normalizer) inTrace(e event, o skills.Observation, f face, t trigger) {
+// addInTrace adds an activation that other signals of the trace may report, too.
+func (n *normalizer) addInTrace(e event, o skills.Observation, by reporter, t trigger) {
 	if !e.named {
-		o = weaker(o, lacksSession)
+		o = demote(o, lacksSession)
 	}
 	if e.trace == "" || !t.byTool {
 		n.observe(o)
 		return
 	}
-	n.see(o, f, e.trace)
+	n.addReport(o, by, e.trace)
 }

@@ -7,16 +7,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// evaluationResult is the event by which any evaluator gives its verdict.
+// evaluationResult is the event of OpenTelemetry's conventions for the verdict of
+// an evaluator.
 const evaluationResult = "gen_ai.evaluation.result"
 
-// evaluation reads a verdict. Without a skill it says nothing of one.
+// evaluation reads a verdict. One without the name of a skill counts as
+// unattributed.
 func (n *normalizer) evaluation(e event) error {
 	name, hidden, err := n.skill(e.text("gen_ai.skill.name", "skill.name", "github.copilot.skill.name"))
 	if err != nil || hidden {
 		return err
 	}
-	at, err := n.when(e.nanos)
+	at, err := n.timeOf(e.nanos)
 	if err != nil {
 		return err
 	}
@@ -31,8 +33,8 @@ func (n *normalizer) evaluation(e event) error {
 	return nil
 }
 
-// verdict is the share of what was asked that passed: what the label says,
-// else a score from 0 to 1. A score on another scale decides nothing.
+// verdict returns the pass rate: that of the label, else a score from 0 to 1. It
+// is nil for a score on another scale.
 func verdict(e event) *float64 {
 	pass, fail := 1.0, 0.0
 	switch strings.ToLower(e.text("gen_ai.evaluation.score.label")) {
@@ -41,13 +43,13 @@ func verdict(e event) *float64 {
 	case "fail", "failed":
 		return &fail
 	}
-	if score, ok := e.float("gen_ai.evaluation.score.value"); ok && checkShare("score", &score) == nil {
+	if score, ok := e.float("gen_ai.evaluation.score.value"); ok && validateShare("score", &score) == nil {
 		return &score
 	}
 	return nil
 }
 
-// gradingBody is the verdict in the form in which a push brings one.
+// gradingBody encodes the verdict as a grading_result of a push.
 func gradingBody(e event, g skills.Grading) json.RawMessage {
 	return bodyOf(map[string]any{
 		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,

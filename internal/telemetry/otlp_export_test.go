@@ -37,18 +37,18 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 	if err := e.decode(context.Background(), raw, data); err != nil {
 		return skills.Report{}, nil, err
 	}
-	scrubber{orgID: "org", salt: []byte("salt")}.message(data.ProtoReflect())
+	redactor{orgID: "org", salt: []byte("salt")}.message(data.ProtoReflect())
 	kept, err := proto.Marshal(data)
 	if err != nil {
 		return skills.Report{}, nil, err
 	}
 	read()
 	all := n.observations
-	var groups slots
-	for _, s := range n.sightings {
-		all = append(all, groups.settle(s))
+	var groups activations
+	for _, s := range n.reports {
+		all = append(all, groups.resolve(s))
 	}
-	for _, c := range n.counts {
+	for _, c := range n.points {
 		all = append(all, c.Observation)
 	}
 	return skills.Report{Observations: all, Gradings: n.gradings}, kept, nil

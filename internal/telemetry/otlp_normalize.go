@@ -1,8 +1,10 @@
 package telemetry
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -14,36 +16,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// A normalizer makes a harvest of what OTLP brings, record by record. Of most
-// records it makes nothing: they are kept with the body.
+// A normalizer turns OTLP into a batch, record by record. Most records are not
+// about skills: they are only kept with the raw body.
 type normalizer struct {
 	caller access.Caller
 	now    time.Time
-	harvest
-	index int // of the record that is being read, among its kind
+	otlpBatch
+	index int // of the current record, among its kind
 }
 
 func newNormalizer(c access.Caller, now time.Time) *normalizer {
 	return &normalizer{caller: c, now: now}
 }
 
-// An event is what a log record, a span or an event of a span says.
+// An event is a log record, a span or an event of a span.
 type event struct {
-	said
+	attributes
 	name    string
 	session string // "" when unknown
-	// named is whether the session is the producer's; else it is the trace.
-	named bool
-	trace string // in hex; "" when there is none
-	nanos uint64 // when it happened; 0 when unknown
+	named   bool   // the producer named the session; else it is the trace
+	trace   string // in hex; "" when there is none
+	nanos   uint64 // its time; 0 when unknown
 }
 
 func (n *normalizer) logs(data *logs.LogsData) {
 	for _, resource := range data.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
 			for _, record := range scope.GetLogRecords() {
-				s := said{record.GetAttributes(), scope.GetScope().GetAttributes(), resource.GetResource().GetAttributes()}
-				n.took("log record", n.log(record, s))
+				n.tally("log record", n.log(record, attributes{
+					record.GetAttributes(), scope.GetScope().GetAttributes(), resource.GetResource().GetAttributes(),
+				}))
 			}
 		}
 	}
@@ -53,26 +55,28 @@ func (n *normalizer) traces(data *trace.TracesData) {
 	for _, resource := range data.GetResourceSpans() {
 		for _, scope := range resource.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
-				s := said{span.GetAttributes(), scope.GetScope().GetAttributes(), resource.GetResource().GetAttributes()}
-				n.took("span", n.span(span, s))
+				n.tally("span", n.span(span, attributes{
+					span.GetAttributes(), scope.GetScope().GetAttributes(), resource.GetResource().GetAttributes(),
+				}))
 			}
 		}
 	}
 }
 
-// took notes what became of a record.
-func (n *normalizer) took(kind string, err error) {
+// tally counts a record as accepted, or as rejected because of err.
+func (n *normalizer) tally(kind string, err error) {
 	if err != nil {
-		n.rejected = append(n.rejected, rejection{Kind: kind, Index: n.index, Message: strings.ReplaceAll(err.Error(), "\n", ", ")})
+		message := strings.ReplaceAll(err.Error(), "\n", ", ")
+		n.rejected = append(n.rejected, rejection{Kind: kind, Index: n.index, Message: message})
 	} else {
 		n.accepted++
 	}
 	n.index++
 }
 
-func (n *normalizer) log(record *logs.LogRecord, s said) error {
-	e := newEvent(s, record.GetTraceId())
-	e.name, e.nanos = eventName(record, s), record.GetTimeUnixNano()
+func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
+	e := newEvent(a, record.GetTraceId())
+	e.name, e.nanos = eventName(record, a), record.GetTimeUnixNano()
 	if e.nanos == 0 {
 		e.nanos = record.GetObservedTimeUnixNano()
 	}
@@ -89,51 +93,45 @@ func (n *normalizer) log(record *logs.LogRecord, s said) error {
 	return nil
 }
 
-// eventName is what a log record is called, without Claude Code's prefix:
-// that is on the body and not on the attribute.
-func eventName(record *logs.LogRecord, s said) string {
-	name := s.text("event.name")
-	if name == "" {
-		name = record.GetEventName()
-	}
-	if name == "" {
-		name = record.GetBody().GetStringValue()
-	}
+// eventName returns the name of a log record without Claude Code's prefix, which
+// the body has and the attribute has not.
+func eventName(record *logs.LogRecord, a attributes) string {
+	name := cmp.Or(a.text("event.name"), record.GetEventName(), record.GetBody().GetStringValue())
 	return strings.TrimPrefix(name, "claude_code.")
 }
 
-// span reads a span and its events. What one of them says wrong does not lose
-// the others.
-func (n *normalizer) span(span *trace.Span, s said) error {
-	e := newEvent(s, span.GetTraceId())
+// span reads a span and its events. An invalid one does not lose the others.
+func (n *normalizer) span(span *trace.Span, a attributes) error {
+	e := newEvent(a, span.GetTraceId())
 	e.name, e.nanos = span.GetName(), span.GetStartTimeUnixNano()
 	failed := span.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR
 	problems := []error{n.offered(e)}
 	switch {
 	case e.name == "claude_code.tool":
 		problems = append(problems, n.claudeTool(e, !failed))
-	case e.text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" || strings.HasPrefix(e.name, "execute_tool "):
+	case e.text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" ||
+		strings.HasPrefix(e.name, "execute_tool "):
 		problems = append(problems, n.executeTool(e, hex.EncodeToString(span.GetSpanId()), !failed))
 	}
 	for _, inner := range span.GetEvents() {
-		at := e
-		at.said = append(said{inner.GetAttributes()}, s...)
-		if at.name = inner.GetName(); inner.GetTimeUnixNano() != 0 {
-			at.nanos = inner.GetTimeUnixNano()
+		i := e
+		i.attributes = append(attributes{inner.GetAttributes()}, a...)
+		if i.name = inner.GetName(); inner.GetTimeUnixNano() != 0 {
+			i.nanos = inner.GetTimeUnixNano()
 		}
-		switch at.name {
+		switch i.name {
 		case "github.copilot.skill.invoked":
-			problems = append(problems, n.skillInvoked(at, hex.EncodeToString(span.GetSpanId())))
+			problems = append(problems, n.skillInvoked(i, hex.EncodeToString(span.GetSpanId())))
 		case evaluationResult:
-			problems = append(problems, n.evaluation(at))
+			problems = append(problems, n.evaluation(i))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// newEvent finds the session: the producer's, else the trace.
-func newEvent(s said, traceID []byte) event {
-	e := event{said: s, session: s.text("session.id", "gen_ai.conversation.id", "conversation.id")}
+// newEvent determines the session: the producer's, else the trace.
+func newEvent(a attributes, traceID []byte) event {
+	e := event{attributes: a, session: a.text("session.id", "gen_ai.conversation.id", "conversation.id")}
 	if len(traceID) == 16 && strings.Trim(string(traceID), "\x00") != "" {
 		e.trace = hex.EncodeToString(traceID)
 	}
@@ -143,27 +141,26 @@ func newEvent(s said, traceID []byte) event {
 	return e
 }
 
-// call is the id of the tool call, if the event knows it.
+// call returns the id of the tool call, or "".
 func (e event) call() string { return e.text("tool_use_id", "gen_ai.tool.call.id") }
 
-// time names the time of the event.
+// time returns the time of the event as text, for ids.
 func (e event) time() string { return strconv.FormatUint(e.nanos, 10) }
 
-// when is the time of the event. A far future would sit in every window for
-// ever.
-func (n *normalizer) when(nanos uint64) (time.Time, error) {
-	t := time.Unix(0, int64(nanos)).UTC() //nolint:gosec // what overflows is negative and refused
-	switch {
-	case nanos == 0:
-		return t, errors.New("it has no time")
-	case t.After(n.now.Add(maxAhead)) || t.Year() < 1970:
-		return t, errors.New("its time lies too far in the future or the past")
+// timeOf returns the time of an event. One in the far future is rejected: it
+// would stay in every window.
+func (n *normalizer) timeOf(nanos uint64) (time.Time, error) {
+	if nanos == 0 {
+		return time.Time{}, errors.New("it has no time")
 	}
-	return t, nil
+	if nanos > math.MaxInt64 || time.Unix(0, int64(nanos)).After(n.now.Add(maxAhead)) {
+		return time.Time{}, errors.New("its time lies too far in the future or the past")
+	}
+	return time.Unix(0, int64(nanos)).UTC(), nil
 }
 
-// skill cleans the name of a skill. One that its producer hides is counted and
-// goes no further.
+// skill cleans the name of a skill. One that its producer hides is counted as
+// unattributed.
 func (n *normalizer) skill(name string) (_ string, hidden bool, err error) {
 	if skills.Placeholder(name) {
 		n.unattributed++
@@ -173,14 +170,14 @@ func (n *normalizer) skill(name string) (_ string, hidden bool, err error) {
 	return name, false, err
 }
 
-// observation begins what an event says of a skill. Nothing is to be said if
-// the name is hidden.
+// observation returns the observation of an event, without id and outcome. If the
+// skill's name is hidden, there is none.
 func (n *normalizer) observation(e event, name string) (o skills.Observation, hidden bool, err error) {
 	name, hidden, err = n.skill(name)
 	if err != nil || hidden {
 		return o, hidden, err
 	}
-	at, err := n.when(e.nanos)
+	at, err := n.timeOf(e.nanos)
 	return skills.Observation{SkillName: name, Session: e.session, At: at, NormalizedAt: at}, false, err
 }
 
@@ -190,46 +187,47 @@ func (n *normalizer) id(kind string, natural ...string) string {
 
 func (n *normalizer) observe(o skills.Observation) { n.observations = append(n.observations, o) }
 
-// called names an observation by its tool call.
-func (n *normalizer) called(o skills.Observation, call string) skills.Observation {
+// withCall gives an observation the id and the alias of its tool call.
+func (n *normalizer) withCall(o skills.Observation, call string) skills.Observation {
 	o.ID = n.id("otlp_call", o.Session, call)
 	o.Aliases = []string{callAlias(n.caller, o.Session, call)}
 	return o
 }
 
-// see notes an activation that other signals tell of, too: those of the group.
-func (n *normalizer) see(o skills.Observation, f face, group ...string) {
-	n.sightings = append(n.sightings, sighting{
-		Observation: o, face: f, group: n.id("otlp_activation", append(group, o.SkillName)...),
+// addReport adds an activation that other signals of the group report, too.
+func (n *normalizer) addReport(o skills.Observation, by reporter, group ...string) {
+	n.reports = append(n.reports, report{
+		Observation: o, by: by, group: n.id("otlp_activation", append(group, o.SkillName)...),
 	})
 }
 
-// weaker dates a report back, so that it yields to the reports of the same
-// activation that know more of it. The order among its likes stays.
-func weaker(o skills.Observation, degree time.Duration) skills.Observation {
-	const generation = 10 * 365 * 24 * time.Hour
-	o.NormalizedAt = o.NormalizedAt.Add(-degree * generation)
+// demote lowers the precedence of an observation: skills merges observations of
+// one activation by NormalizedAt, newest first, so it is dated back by decades.
+// The order among observations of the same precedence stays.
+func demote(o skills.Observation, decades time.Duration) skills.Observation {
+	const decade = 10 * 365 * 24 * time.Hour
+	o.NormalizedAt = o.NormalizedAt.Add(-decades * decade)
 	return o
 }
 
-// What a report can lack, and how much weaker that makes it.
+// What a report may lack, and by how much that demotes it.
 const (
-	lacksOutcome = 1 // the span of a call that may still be refused
+	lacksOutcome = 1 // the span of a call that may still be rejected
 	lacksCall    = 1
-	lacksLoading = 3 // only the use of a skill was seen
-	lacksSession = 4 // the trace stands for it
+	lacksLoading = 3 // only a use of the skill was reported
+	lacksSession = 4 // the trace is used instead
 )
 
-// A trigger is how a skill came to be used.
+// A trigger is how a skill came to be activated.
 type trigger struct {
 	mode       string
 	confidence *float64
-	// byTool is whether the agent called a tool for it, of which other signals
-	// tell.
+	// byTool reports whether the agent called a tool for it, which other signals
+	// report, too.
 	byTool bool
 }
 
-// triggerOf reads the words that producers have for it.
+// triggerOf maps the producers' names of triggers.
 func triggerOf(word string) trigger {
 	explicit, inferred := 1.0, 0.6
 	switch word {
@@ -243,7 +241,7 @@ func triggerOf(word string) trigger {
 	return trigger{byTool: true}
 }
 
-// fired marks an observation as an activation that came about in this way.
+// fired marks an observation as an activation with this trigger.
 func (t trigger) fired(o skills.Observation) skills.Observation {
 	o.Triggered, o.Mode, o.Confidence = true, t.mode, t.confidence
 	return o

@@ -24,5 +24,5 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 	return Reading{skills.Report{Observations: b.observations, Gradings: b.gradings}, b.accepted, b.rejected}, nil
 }
 
-// CleanPushID reads the id of a push.
-var CleanPushID = cleanPushID
+// CanonicalPushID reads the id of a push.
+var CanonicalPushID = canonicalPushID

@@ -77,11 +77,11 @@ func FuzzPushID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		id := telemetry.CleanPushID(text)
+		id := telemetry.CanonicalPushID(text)
 		if id == "" {
 			return
 		}
-		if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id || telemetry.CleanPushID(id) != id {
+		if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id || telemetry.CanonicalPushID(id) != id {
 			t.Errorf("%q became %q", text, id)
 		}
 	})

@@ -11,13 +11,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// A reader makes a batch of a push, record by record.
+// A reader turns a push into a batch, record by record.
 type reader struct {
 	caller access.Caller
 	now    time.Time
 	batch  batch
-	// sessions that records name, and whether they have a record of their own:
-	// clients often leave that out.
+	// sessions maps those that records refer to, to whether they have a record
+	// of their own: clients often leave that out.
 	sessions map[string]bool
 }
 
@@ -25,7 +25,7 @@ func newReader(c access.Caller, now time.Time) *reader {
 	return &reader{caller: c, now: now, sessions: map[string]bool{}}
 }
 
-// A kind is one array of a push and the way its records are read.
+// A kind is one array of a push, and the function that reads it.
 type kind struct {
 	array, name string
 	read        func(r *reader, k kind, array json.RawMessage)
@@ -33,28 +33,29 @@ type kind struct {
 
 func recordKinds() []kind {
 	return []kind{
-		{"sessions", "session", as((*reader).session)},
-		{"prompts", "prompt", as((*reader).prompt)},
-		{"skill_invocations", "skill_invocation", as((*reader).invocation)},
-		{"execution_facts", "execution_fact", as((*reader).executionFact)},
-		{"normalization_runs", "normalization_run", as(other("normalization_run", "run_id"))},
-		{"evolution_evidence", "evolution_evidence", as(other("evolution_evidence", "evidence_id"))},
-		{"orchestrate_runs", "orchestrate_run", as(other("orchestrate_run", "run_id"))},
-		{"grading_results", "grading_result", as((*reader).grading)},
-		{"improvement_signals", "improvement_signal", as(other("improvement_signal", "signal_id"))},
+		{"sessions", "session", readAs((*reader).session)},
+		{"prompts", "prompt", readAs((*reader).prompt)},
+		{"skill_invocations", "skill_invocation", readAs((*reader).invocation)},
+		{"execution_facts", "execution_fact", readAs((*reader).executionFact)},
+		{"normalization_runs", "normalization_run", readAs(opaque("normalization_run", "run_id"))},
+		{"evolution_evidence", "evolution_evidence", readAs(opaque("evolution_evidence", "evidence_id"))},
+		{"orchestrate_runs", "orchestrate_run", readAs(opaque("orchestrate_run", "run_id"))},
+		{"grading_results", "grading_result", readAs((*reader).grading)},
+		{"improvement_signals", "improvement_signal", readAs(opaque("improvement_signal", "signal_id"))},
 	}
 }
 
-// as reads records of the type that fn takes.
-func as[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, json.RawMessage) {
+// readAs adapts a function that reads one record to a function that reads the
+// array.
+func readAs[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, json.RawMessage) {
 	return func(r *reader, k kind, array json.RawMessage) {
 		var items []json.RawMessage
 		if err := fastjson.Unmarshal(array, &items); err != nil {
 			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
 			return
 		}
-		// All at once takes half the time of one by one, which is needed only
-		// to tell which of them is wrong.
+		// Decoding all at once takes half the time of one by one, which is needed
+		// only to find the invalid record.
 		var records []*T
 		if fastjson.Unmarshal(array, &records) != nil {
 			records = make([]*T, len(items))
@@ -68,12 +69,12 @@ func as[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, j
 			if err == nil {
 				err = fn(r, *records[i], item)
 			}
-			r.count(k.name, i, err)
+			r.tally(k.name, i, err)
 		}
 	}
 }
 
-// read reads all records of the push.
+// read reads all records of a push.
 func (r *reader) read(e envelope) batch {
 	for _, k := range recordKinds() {
 		raw, ok := e.Canonical[k.array]
@@ -82,12 +83,12 @@ func (r *reader) read(e envelope) batch {
 		}
 		k.read(r, k, raw)
 	}
-	r.addSessions()
+	r.addMissingSessions()
 	return r.batch
 }
 
-// count counts a record as accepted, unless its error says why not.
-func (r *reader) count(kind string, index int, err error) {
+// tally counts a record as accepted, or as rejected because of err.
+func (r *reader) tally(kind string, index int, err error) {
 	if err != nil {
 		r.reject(kind, index, err)
 		return
@@ -99,12 +100,13 @@ func (r *reader) reject(kind string, index int, err error) {
 	r.batch.rejected = append(r.batch.rejected, rejection{Kind: kind, Index: index, Message: err.Error()})
 }
 
-// maxAhead is how far a client's clock may run ahead of ours.
+// maxAhead is how far a client's clock may be ahead of ours.
 const maxAhead = 24 * time.Hour
 
-// when reads a time. A far future would sit in every window for ever.
-func (r *reader) when(field string, value *string) (time.Time, error) {
-	text, err := need(field, value)
+// parseTime parses a required time. One in the far future is rejected: it would
+// stay in every window.
+func (r *reader) parseTime(field string, value *string) (time.Time, error) {
+	text, err := required(field, value)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -118,23 +120,24 @@ func (r *reader) when(field string, value *string) (time.Time, error) {
 	return t, nil
 }
 
-// normalizedAt orders reports; a record without one is as old as its time.
+// normalizedAt returns the version of a report, which orders the reports of one
+// record.
 func (r *reader) normalizedAt(b base, fallback time.Time) time.Time {
-	if t, err := r.when("normalized_at", b.NormalizedAt); err == nil {
+	if t, err := r.parseTime("normalized_at", b.NormalizedAt); err == nil {
 		return t
 	}
 	return fallback
 }
 
 func (r *reader) sessionOf(b base) (string, error) {
-	id, err := need("session_id", b.SessionID)
+	id, err := required("session_id", b.SessionID)
 	if err == nil {
-		r.nameSession(id)
+		r.noteSession(id)
 	}
 	return id, err
 }
 
-func (r *reader) nameSession(id string) {
+func (r *reader) noteSession(id string) {
 	if _, named := r.sessions[id]; !named {
 		r.sessions[id] = false
 	}
@@ -144,8 +147,8 @@ func (r *reader) id(kind, natural string) string {
 	return skills.ID(r.caller.OrgID, r.caller.UserID, kind, natural)
 }
 
-// keep stores a record as it came.
-func (r *reader) keep(kind, natural string, b base, item json.RawMessage) error {
+// addRecord adds a record to be stored unchanged.
+func (r *reader) addRecord(kind, natural string, b base, item json.RawMessage) error {
 	r.batch.records = append(r.batch.records, record{
 		id: r.id(kind, natural), kind: kind, body: item, normalizedAt: r.normalizedAt(b, time.Unix(0, 0)),
 	})
@@ -153,32 +156,34 @@ func (r *reader) keep(kind, natural string, b base, item json.RawMessage) error 
 }
 
 func (r *reader) session(b base, item json.RawMessage) error {
-	id, err := need("session_id", b.SessionID)
+	id, err := required("session_id", b.SessionID)
 	if err != nil {
 		return err
 	}
 	r.sessions[id] = true
-	return r.keep("session", id, b, item)
+	return r.addRecord("session", id, b, item)
 }
 
-// addSessions keeps a record for every session that others name.
-func (r *reader) addSessions() {
+// addMissingSessions adds a record for every session that only other records
+// refer to.
+func (r *reader) addMissingSessions() {
 	for id, hasRecord := range r.sessions {
 		if hasRecord {
 			continue
 		}
 		r.batch.records = append(r.batch.records, record{
-			id: r.id("session", id), kind: "session", normalizedAt: time.Unix(0, 0), body: bodyOf(map[string]string{"session_id": id}),
+			id: r.id("session", id), kind: "session", normalizedAt: time.Unix(0, 0),
+			body: bodyOf(map[string]string{"session_id": id}),
 		})
 	}
 }
 
 func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {
-	id, err := need("prompt_id", c.ID)
+	id, err := required("prompt_id", c.ID)
 	if err != nil {
 		return err
 	}
-	at, err := r.when("occurred_at", c.OccurredAt)
+	at, err := r.parseTime("occurred_at", c.OccurredAt)
 	if err != nil {
 		return err
 	}
@@ -186,24 +191,24 @@ func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {
 		return err
 	}
 	r.batch.prompts = append(r.batch.prompts, prompt{
-		id: id, kind: deref(c.Kind), text: deref(c.Text), at: at, normalizedAt: r.normalizedAt(c.base, at),
+		id: id, kind: optional(c.Kind), text: optional(c.Text), at: at, normalizedAt: r.normalizedAt(c.base, at),
 	})
 	return nil
 }
 
 func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
-	id, err := need("skill_invocation_id", c.ID)
+	id, err := required("skill_invocation_id", c.ID)
 	if err != nil {
 		return err
 	}
-	at, err := r.when("occurred_at", c.OccurredAt)
+	at, err := r.parseTime("occurred_at", c.OccurredAt)
 	if err != nil {
 		return err
 	}
 	if c.Triggered == nil {
 		return errors.New("triggered is required")
 	}
-	if err := checkShare("confidence", c.Confidence); err != nil {
+	if err := validateShare("confidence", c.Confidence); err != nil {
 		return err
 	}
 	name, hidden, err := skillOf(c.SkillName)
@@ -220,10 +225,10 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	}
 	o := skills.Observation{
 		ID: r.id("skill_invocation", id), SkillName: name, Session: session,
-		PromptID: deref(c.MatchedPromptID), VersionHash: deref(c.VersionHash), Mode: deref(c.Mode),
+		PromptID: optional(c.MatchedPromptID), VersionHash: optional(c.VersionHash), Mode: optional(c.Mode),
 		Triggered: *c.Triggered, Confidence: c.Confidence, At: at, NormalizedAt: r.normalizedAt(c.base, at),
 	}
-	if call := deref(c.ToolCallID); call != "" {
+	if call := optional(c.ToolCallID); call != "" {
 		o.Aliases = []string{callAlias(r.caller, session, call)}
 		o.Claim = r.id("tool_call_record", session+"\n"+call)
 	}
@@ -231,8 +236,7 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	return nil
 }
 
-// skillOf is the name of the skill that a record speaks of, unless its
-// producer hides it.
+// skillOf returns the name of a record's skill, unless its producer hides it.
 func skillOf(field *string) (name string, hidden bool, err error) {
 	if field == nil {
 		return "", false, errors.New("skill_name is required")
@@ -244,13 +248,13 @@ func skillOf(field *string) (name string, hidden bool, err error) {
 	return name, false, err
 }
 
-// callAlias names a tool call of a session: the key by which reports of one
-// activation from several producers find each other.
+// callAlias is the key of a tool call, by which reports of one activation from
+// several producers are deduplicated.
 func callAlias(c access.Caller, session, call string) string {
 	return skills.ID(c.OrgID, c.UserID, "tool_call", session+"\n"+call)
 }
 
-// executionFact takes the session into the natural id: clients number their
+// executionFact makes the session part of the natural key: clients number their
 // facts from 1 in every session.
 func (r *reader) executionFact(c factRecord, item json.RawMessage) error {
 	id, err := c.id()
@@ -261,15 +265,15 @@ func (r *reader) executionFact(c factRecord, item json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return r.keep("execution_fact", session+"\n"+id, c.base, item)
+	return r.addRecord("execution_fact", session+"\n"+id, c.base, item)
 }
 
 func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
-	id, err := need("grading_id", c.ID)
+	id, err := required("grading_id", c.ID)
 	if err != nil {
 		return err
 	}
-	at, err := r.when("graded_at", c.GradedAt)
+	at, err := r.parseTime("graded_at", c.GradedAt)
 	if err != nil {
 		return err
 	}
@@ -292,11 +296,11 @@ func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
 	r.batch.gradings = append(r.batch.gradings, skills.Grading{
 		ID: r.id("grading_result", id), SkillName: name, Session: session, PassRate: rate, At: at,
 	})
-	return r.keep("grading_result", id, c.base, item)
+	return r.addRecord("grading_result", id, c.base, item)
 }
 
-// other reads a record of a kind that the service keeps without looking inside.
-func other(kind, idField string) func(*reader, base, json.RawMessage) error {
+// opaque reads a record of a kind that the service stores without interpreting it.
+func opaque(kind, idField string) func(*reader, base, json.RawMessage) error {
 	return func(r *reader, b base, item json.RawMessage) error {
 		var fields map[string]json.RawMessage
 		if err := decode(item, &fields); err != nil {
@@ -307,8 +311,8 @@ func other(kind, idField string) func(*reader, base, json.RawMessage) error {
 			return fmt.Errorf("%s is required and must be a string", idField)
 		}
 		if b.SessionID != nil && *b.SessionID != "" {
-			r.nameSession(*b.SessionID)
+			r.noteSession(*b.SessionID)
 		}
-		return r.keep(kind, id, b, item)
+		return r.addRecord(kind, id, b, item)
 	}
 }

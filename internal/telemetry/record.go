@@ -1,8 +1,10 @@
-// Package telemetry takes in what agents report of their sessions, by the push
-// of command-line clients or by OTLP, and turns it into observations of
-// skills. The raw body is kept first; one bad record never loses the others.
-// It owns the tables telemetry_pushes, telemetry_records, telemetry_states and
-// telemetry_prompts.
+// Package telemetry ingests what agents report about their sessions, by the push
+// of command-line clients or by OTLP, and turns it into observations of skills.
+// Ingestion is idempotent: a push is deduplicated by its push_id, a record by
+// its id, and an activation by the tool call that several signals report. The
+// raw body is stored first, with personal data redacted from OTLP; an invalid
+// record is rejected alone. The package owns the tables telemetry_pushes,
+// telemetry_records, telemetry_states and telemetry_prompts.
 package telemetry
 
 import (
@@ -14,53 +16,54 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// A batch is what one body says, made uniform.
+// A batch is the normalized content of one body.
 type batch struct {
 	observations []skills.Observation
 	gradings     []skills.Grading
 	prompts      []prompt
 	records      []record
 	accepted     int
-	// unattributed counts what was said of skills whose names are hidden.
+	// unattributed counts records of skills whose names their producer hides.
 	unattributed int
 	rejected     []rejection
 }
 
-// A prompt is what a person asked an agent. Only its uploader may read it.
+// A prompt is what a user asked an agent. Only its uploader may read it; see
+// shareable for the exception.
 type prompt struct {
 	id           string
 	kind         string
 	text         string
 	at           time.Time
-	normalizedAt time.Time
+	normalizedAt time.Time // version of the report: the newest wins
 }
 
-// A record is anything else that was reported, kept as it came.
+// A record is anything else that was reported, stored unchanged.
 type record struct {
-	id           string // see skills.ID
+	id           string // hash of the natural key, see skills.ID
 	kind         string
 	body         json.RawMessage // an object
 	normalizedAt time.Time
 }
 
-// bodyOf makes the body of a record that nobody sent.
+// bodyOf encodes the body of a record that we derive.
 func bodyOf[V any](fields map[string]V) json.RawMessage {
 	body, err := json.Marshal(fields)
 	if err != nil {
-		panic(err) // texts, times, numbers from 0 to 1 and JSON always marshal
+		panic(err) // strings, times, numbers from 0 to 1 and JSON always marshal
 	}
 	return body
 }
 
-// A rejection says which record could not be taken, and why.
+// A rejection names an invalid record and the reason.
 type rejection struct {
 	Kind    string `json:"kind"`
 	Index   int    `json:"index" doc:"Position among the records of its kind"`
 	Message string `json:"message"`
 }
 
-// merge joins what is known of a prompt with one more report: what the newer
-// one says, and from the older what the newer leaves open.
+// merge adds one more report of a prompt: fields of the newer report win, and
+// those that it leaves empty come from the older one.
 func (p prompt) merge(report prompt) prompt {
 	newer, older := report, p
 	if newer.normalizedAt.Before(older.normalizedAt) {
@@ -71,8 +74,7 @@ func (p prompt) merge(report prompt) prompt {
 	return newer
 }
 
-// mergeRecords joins all reports of one record, in the order in which they
-// came.
+// mergeRecords merges all reports of one record, in order of arrival.
 func mergeRecords(reports []record) record {
 	merged := reports[0]
 	for _, report := range reports[1:] {
@@ -81,7 +83,7 @@ func mergeRecords(reports []record) record {
 	return merged
 }
 
-// merge joins what is known of a record with one more report, as with prompts.
+// merge adds one more report of a record, field by field as with prompts.
 func (r record) merge(report record) record {
 	newer, older := report, r
 	if newer.normalizedAt.Before(older.normalizedAt) {
@@ -89,7 +91,7 @@ func (r record) merge(report record) record {
 	}
 	body := older.fields()
 	for key, value := range newer.fields() {
-		if _, had := body[key]; !had || string(value) != "null" {
+		if _, known := body[key]; !known || string(value) != "null" {
 			body[key] = value
 		}
 	}
@@ -105,5 +107,5 @@ func (r record) fields() map[string]json.RawMessage {
 	return fields
 }
 
-// text is the body for the databases, which keep only good UTF-8.
+// text is the body as valid UTF-8, which PostgreSQL requires.
 func (r record) text() string { return strings.ToValidUTF8(string(r.body), "\ufffd") }

@@ -20,27 +20,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Watcher wants to know when the numbers of skills have changed.
+// A Watcher is the hook for capabilities that depend on the numbers of skills.
 type Watcher interface {
-	// Changed is called in the transaction that changed them.
+	// Changed is called in the transaction that changes them.
 	Changed(ctx context.Context, tx *store.Tx, orgID string) error
 }
 
-// Service takes in telemetry.
+// Service ingests telemetry.
 type Service struct {
 	DB      *store.DB
 	Blobs   blob.Bucket
 	Jobs    *jobs.Queue
 	Skills  *skills.Service
 	Auth    *auth.Service
-	Watcher Watcher // nil: nobody watches
-	// Retention is how long raw telemetry is kept.
+	Watcher Watcher // may be nil
+	// Retention is how long prompts, records and raw bodies are kept.
 	Retention time.Duration
 	Quota     *quota.Service
 	Log       *slog.Logger
 }
 
-// A Push is a body that was taken in.
+// A Push is a body that was ingested.
 type Push struct {
 	ID         string // the client's
 	Accepted   int
@@ -48,7 +48,7 @@ type Push struct {
 	ReceivedAt time.Time
 }
 
-// Result is what came of a push.
+// A Result is the outcome of a push.
 type Result struct {
 	PushID       string
 	Duplicate    bool
@@ -57,13 +57,13 @@ type Result struct {
 	Rejected     []rejection
 }
 
-// pushNamespace makes names for pushes that have none: the same body of the
-// same user gets the same name, so that its repetition is noticed.
+// pushNamespace is the UUIDv5 namespace of the idempotency keys of pushes without
+// a push_id: the same body of the same user gets the same key.
 var pushNamespace = uuid.MustParse("7d0a8c5e-3f55-4f2e-9a57-0f1f6f2b6a11")
 
-// Push takes in a body of canonical records. A push_id that is known is not
-// applied again. Records that are not valid are named in the result; the
-// others are taken.
+// Push ingests a body of canonical records. It is idempotent: push_id is the
+// idempotency key, and a known one is a duplicate that changes nothing. Invalid
+// records are listed in the result; the others are accepted.
 func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result Result, err error) {
 	defer fault.Wrap(&err, "push")
 	var e envelope
@@ -73,26 +73,27 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 	if e.Canonical == nil {
 		return result, fault.Invalid("canonical", "canonical is required: an object of arrays of records")
 	}
-	if e.PushID = cleanPushID(e.PushID); e.PushID == "" {
+	if e.PushID = canonicalPushID(e.PushID); e.PushID == "" {
 		e.PushID = uuid.NewSHA1(uuid.NewSHA1(pushNamespace, []byte(c.UserID)), raw).String()
 	}
-	known := Result{PushID: e.PushID, Duplicate: true}
+	duplicate := Result{PushID: e.PushID, Duplicate: true}
 	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); !fault.Is(err, fault.NotFound) {
-		return known, err
+		return duplicate, err
 	}
-	p, err := s.keepRaw(ctx, c, e.PushID, e.PushID, raw)
+	p, err := s.storeRaw(ctx, c, e.PushID, e.PushID, raw)
 	if err != nil {
 		return result, err
 	}
 	b := newReader(c, time.Now()).read(e)
-	if duplicate, err := s.ingest(ctx, c, b, p); err != nil || duplicate {
-		return known, err
+	if known, err := s.ingest(ctx, c, b, p); err != nil || known {
+		return duplicate, err
 	}
 	return Result{PushID: e.PushID, Accepted: b.accepted, Unattributed: b.unattributed, Rejected: b.rejected}, nil
 }
 
-// cleanPushID is a client's UUID as it is stored, or "" for any other text.
-func cleanPushID(text string) string {
+// canonicalPushID is a client's UUID as it is stored, in lower case, or "" for any
+// other text.
+func canonicalPushID(text string) string {
 	id, err := uuid.Parse(text)
 	if err != nil {
 		return ""
@@ -100,13 +101,18 @@ func cleanPushID(text string) string {
 	return id.String()
 }
 
-// rawPrefix begins the keys of all raw bodies.
+// rawPrefix begins the blob keys of all raw bodies:
+// telemetry/<organisation>/<user>/<push>.gz.
 const rawPrefix = "telemetry/"
 
-// keepRaw stores the body as it came, so that nothing is lost whatever the
-// reader makes of it, unless the organisation has no room for it.
-func (s *Service) keepRaw(ctx context.Context, c access.Caller, pushID, name string, raw []byte) (*pushRow, error) {
-	p := &pushRow{pushID: pushID, blobKey: rawPrefix + c.OrgID + "/" + c.UserID + "/" + name + ".gz", bytes: int64(len(raw))}
+// storeRaw stores the compressed body, before it is parsed and committed, so that
+// a bug in the reader loses no data. A body over the quota is refused. The blob
+// of a push that is not committed is deleted by the sweep.
+func (s *Service) storeRaw(
+	ctx context.Context, c access.Caller, pushID, name string, raw []byte,
+) (*pushRow, error) {
+	key := rawPrefix + c.OrgID + "/" + c.UserID + "/" + name + ".gz"
+	p := &pushRow{pushID: pushID, blobKey: key, bytes: int64(len(raw))}
 	if err := s.Quota.Room(ctx, c.OrgID, p.bytes); err != nil {
 		return nil, err
 	}
@@ -124,8 +130,8 @@ func (s *Service) keepRaw(ctx context.Context, c access.Caller, pushID, name str
 	return p, s.Blobs.Put(ctx, p.blobKey, bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 }
 
-// ingest stores a batch and counts it, all in one transaction. It reports
-// whether the push was there already, brought by somebody at the same time.
+// ingest stores a batch and its observations in one transaction. It reports a
+// duplicate if another request stored the same push meanwhile.
 func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushRow) (duplicate bool, err error) {
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		fresh, err := insertPush(ctx, tx, c, b, p)
@@ -146,7 +152,8 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 	return duplicate, err
 }
 
-// observe counts what a batch says, and tells who watches.
+// observe hands the observations to skills, which deduplicates them, and calls
+// the hook if they changed any number.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
 	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
 		OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
@@ -157,17 +164,11 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 	return s.Watcher.Changed(ctx, tx, c.OrgID)
 }
 
-// Standing is what a client wants to know of its own pushes.
-type Standing struct {
-	Pushes     int
-	LastPushAt *time.Time
-}
-
-// Erase removes the caller's raw telemetry: prompts, records and bodies. The
-// numbers that were made of it stay.
+// Erase deletes the caller's raw telemetry: prompts and records now, raw bodies
+// by a job. The numbers derived from it stay.
 func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if err := erase(ctx, tx, "user_id = $1", c.UserID); err != nil {
+		if err := deleteRaw(ctx, tx, "user_id = $1", c.UserID); err != nil {
 			return err
 		}
 		err := audit.Record(ctx, tx, audit.Entry{

@@ -13,14 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// pushRow names a push that is being stored.
+// pushRow is a push whose raw body is stored.
 type pushRow struct {
 	pushID  string
 	blobKey string
-	bytes   int64 // of the body, inflated
+	bytes   int64 // of the inflated body
 }
 
-// insertPush stores the push and reports whether it is new.
+// insertPush inserts a push and reports whether it is new. The unique index on
+// push_id decides between concurrent duplicates.
 func insertPush(ctx context.Context, tx *store.Tx, c access.Caller, b batch, p *pushRow) (bool, error) {
 	n, err := tx.Exec(ctx, `
 		INSERT INTO telemetry_pushes (id, org_id, user_id, push_id, blob_key, accepted, rejected, received_at, bytes)
@@ -39,16 +40,23 @@ func pushByID(ctx context.Context, q store.Querier, orgID, pushID string) (Push,
 	})
 }
 
-func standingOf(ctx context.Context, q store.Querier, userID string) (Standing, error) {
+// pushCount is how often a user has pushed, and when last.
+type pushCount struct {
+	Count  int
+	LastAt *time.Time
+}
+
+func pushesOfUser(ctx context.Context, q store.Querier, userID string) (pushCount, error) {
 	rows, err := q.Query(ctx, `SELECT COUNT(*), MAX(received_at) FROM telemetry_pushes WHERE user_id = $1`, userID)
-	return store.One(rows, err, "Standing", func(row store.Row) (s Standing, err error) {
-		err = row.Scan(&s.Pushes, store.NullTime(&s.LastPushAt))
-		return s, err
+	return store.One(rows, err, "Count", func(row store.Row) (p pushCount, err error) {
+		err = row.Scan(&p.Count, store.NullTime(&p.LastAt))
+		return p, err
 	})
 }
 
-// upsertPrompts stores prompts. The newer report of one wins; a text is never
-// replaced by none.
+// upsertPrompts stores prompts by the hash of their natural key. The newer report
+// wins, except that an empty text never replaces one: the same rule as
+// prompt.merge, in SQL.
 func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts []prompt) error {
 	byHash := map[string]prompt{}
 	for _, p := range prompts {
@@ -83,9 +91,11 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 			store.Col("received_at", received),
 		},
 		OnConflict: `ON CONFLICT (hash) DO UPDATE SET
-			kind = CASE WHEN telemetry_prompts.kind = '' OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.kind <> ''
+			kind = CASE WHEN telemetry_prompts.kind = ''
+				OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.kind <> ''
 				THEN excluded.kind ELSE telemetry_prompts.kind END,
-			prompt_text = CASE WHEN telemetry_prompts.prompt_text = '' OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.prompt_text <> ''
+			prompt_text = CASE WHEN telemetry_prompts.prompt_text = ''
+				OR excluded.normalized_at >= telemetry_prompts.normalized_at AND excluded.prompt_text <> ''
 				THEN excluded.prompt_text ELSE telemetry_prompts.prompt_text END,
 			occurred_at = CASE WHEN excluded.normalized_at >= telemetry_prompts.normalized_at
 				THEN excluded.occurred_at ELSE telemetry_prompts.occurred_at END,
@@ -94,8 +104,8 @@ func upsertPrompts(ctx context.Context, tx *store.Tx, c access.Caller, prompts [
 	return err
 }
 
-// upsertRecords stores records, merged with what was reported of them before.
-// What is new is inserted first, so that nobody else can insert it meanwhile.
+// upsertRecords stores records, merged with earlier reports. New ones are
+// inserted first, which locks their ids against concurrent transactions.
 func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records []record) error {
 	if len(records) == 0 {
 		return nil
@@ -124,7 +134,7 @@ func upsertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records [
 	}))
 }
 
-// insertRecords stores those that are new and returns their ids.
+// insertRecords inserts the records that are new and returns their ids.
 func insertRecords(ctx context.Context, tx *store.Tx, c access.Caller, records []record) ([]string, error) {
 	return store.Bulk{
 		Table: "telemetry_records",
@@ -153,7 +163,8 @@ func updateRecords(ctx context.Context, tx *store.Tx, records []record) error {
 	}.Run(ctx, tx)
 }
 
-// recordsByID reads records that nobody else may change meanwhile.
+// recordsByID reads and locks records, in the order of their ids to avoid
+// deadlocks.
 func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, error) {
 	in, list := tx.Dialect().In("$1", ids)
 	rows, err := tx.Query(ctx, `
@@ -169,28 +180,28 @@ func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, err
 	})
 }
 
-// shareable is the condition on prompts whose text may leave their owner's
-// hands: those that a person typed. One of the kind private is among the
-// others.
+// shareable selects the prompts whose text the organisation may read: those that
+// a user typed and did not mark as private.
 const shareable = `p.kind IN ('', 'user', 'unknown') AND p.prompt_text <> ''`
 
-// sharedTexts reads the texts of prompts by their hashes.
+// sharedTexts returns the texts of shareable prompts by their hashes.
 func sharedTexts(ctx context.Context, q store.Querier, orgID string, hashes []string) (map[string]string, error) {
 	in, list := q.Dialect().In("$2", hashes)
 	rows, err := q.Query(ctx, `
-		SELECT p.hash, p.prompt_text FROM telemetry_prompts p WHERE p.org_id = $1 AND p.hash`+in+` AND `+shareable, orgID, list)
+		SELECT p.hash, p.prompt_text FROM telemetry_prompts p
+		WHERE p.org_id = $1 AND p.hash`+in+` AND `+shareable, orgID, list)
 	texts := map[string]string{}
-	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
+	err = store.Each(rows, err, func(row store.Row) error {
 		var hash, text string
 		err := row.Scan(&hash, &text)
 		texts[hash] = text
-		return struct{}{}, err
+		return err
 	})
 	return texts, err
 }
 
-// erase removes prompts and records that the condition on $1 chooses.
-func erase(ctx context.Context, tx *store.Tx, condition string, arg any) error {
+// deleteRaw deletes the prompts and records that match a condition on $1.
+func deleteRaw(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM telemetry_prompts WHERE `+condition, arg); err != nil {
 		return err
 	}
@@ -198,9 +209,9 @@ func erase(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	return err
 }
 
-// orgsWithOlder lists the organisations that have raw telemetry from before a
-// time.
-func orgsWithOlder(ctx context.Context, tx *store.Tx, cutoff int64) ([]string, error) {
+// orgsWithRawBefore lists the organisations with prompts or records received
+// before the cutoff.
+func orgsWithRawBefore(ctx context.Context, tx *store.Tx, cutoff int64) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT org_id FROM telemetry_prompts WHERE received_at < $1
 		UNION SELECT org_id FROM telemetry_records WHERE received_at < $1`, cutoff)
@@ -216,6 +227,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
+// each maps a slice.
 func each[A, B any](items []A, value func(A) B) []B {
 	out := make([]B, len(items))
 	for i, item := range items {
@@ -224,7 +236,7 @@ func each[A, B any](items []A, value func(A) B) []B {
 	return out
 }
 
-// References hands the raw bodies that pushes name to fn.
+// References calls fn for every blob that a push refers to.
 func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	rows, err := q.Query(ctx, `SELECT blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL`)
 	return store.Each(rows, err, func(row store.Row) error {
@@ -236,16 +248,17 @@ func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.
 	})
 }
 
-// rawBody is the body of a push that is kept.
+// A rawBody is the blob of a push.
 type rawBody struct{ pushID, key string }
 
-// Stored says how the raw bodies of organisations are counted anew.
+// Stored recounts the bytes that the raw bodies of organisations use.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Telemetry, SQL: `
-		SELECT org_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM telemetry_pushes WHERE blob_key IS NOT NULL GROUP BY org_id`}
+		SELECT org_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM telemetry_pushes
+		WHERE blob_key IS NOT NULL GROUP BY org_id`}
 }
 
-// rawBodies reads some of those that a condition chooses.
+// rawBodies returns the next 100 raw bodies that match a condition.
 func rawBodies(ctx context.Context, q store.Querier, condition string, args []any) ([]rawBody, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, blob_key FROM telemetry_pushes WHERE blob_key IS NOT NULL AND `+condition+` LIMIT 100`, args...)
@@ -255,9 +268,9 @@ func rawBodies(ctx context.Context, q store.Querier, condition string, args []an
 	})
 }
 
-// forgetRawBodies notes that raw bodies are gone, and returns how many bytes
-// that frees for each organisation.
-func forgetRawBodies(ctx context.Context, tx *store.Tx, pushIDs []string) (map[string]int64, error) {
+// clearBlobKeys records that raw bodies are deleted, and returns the bytes that
+// this frees by organisation. A push whose key was cleared before frees none.
+func clearBlobKeys(ctx context.Context, tx *store.Tx, pushIDs []string) (map[string]int64, error) {
 	in, list := tx.Dialect().In("$1", pushIDs)
 	freed := map[string]int64{}
 	rows, err := tx.Query(ctx, `

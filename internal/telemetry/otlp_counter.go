@@ -13,19 +13,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A count is a point of a counter that never begins anew: its weight is how
-// many there have been since the series began.
-type count struct {
+// A counterPoint is a data point of a cumulative counter: its weight is the total
+// since the series began.
+type counterPoint struct {
 	skills.Observation
 	series string
 	index  int // among the data points of the body
 }
 
-// A counter is what is remembered of a series.
+// A counter is the stored state of a series.
 type counter struct {
-	// Points are those at which the value changed, in the order of their times.
+	// Points are those at which the value changed, by time.
 	Points []point `json:"points"`
-	// Revision grows whenever the points change.
+	// Revision increases whenever the points change.
 	Revision int64 `json:"revision"`
 }
 
@@ -34,13 +34,12 @@ type point struct {
 	Value  int64 `json:"v"`
 }
 
-// maxPoints bounds what is remembered of a series.
+// maxPoints bounds the stored state of a series.
 const maxPoints = 10_000
 
 var errManyPoints = errors.New("its series has changed too often; start a new one")
 
-// add puts a point in its place in time. It does not matter in which order
-// points come, or how often.
+// add inserts a point. It is idempotent, and points may arrive in any order.
 func (c *counter) add(p point) error {
 	i, found := slices.BinarySearchFunc(c.Points, p.Micros, func(known point, micros int64) int {
 		return cmp.Compare(known.Micros, micros)
@@ -55,7 +54,7 @@ func (c *counter) add(p point) error {
 	case p.Value == before:
 		return nil
 	case i < len(c.Points) && c.Points[i].Value == p.Value:
-		c.Points[i] = p // it changed earlier than we knew
+		c.Points[i] = p // the value changed earlier than was known
 	case len(c.Points) == maxPoints:
 		return errManyPoints
 	default:
@@ -65,9 +64,8 @@ func (c *counter) add(p point) error {
 	return nil
 }
 
-// increments are by how much the counter grew, and when. A value below the one
-// before means that it began anew at 0. One more point never makes fewer
-// increments.
+// increments returns by how much the counter grew, and when. A value below the
+// one before means a reset to 0. Another point never makes fewer increments.
 func (c *counter) increments() (all []point) {
 	before := int64(0)
 	for _, p := range c.Points {
@@ -82,33 +80,38 @@ func (c *counter) increments() (all []point) {
 	return all
 }
 
-// countUp turns counts into observations of what they add. It also returns
-// those that could not be taken.
-func countUp(ctx context.Context, tx *store.Tx, c access.Caller, counts []count) ([]skills.Observation, []rejection, error) {
-	counters, err := lockStates[counter](ctx, tx, c, each(counts, func(c count) string { return c.series }))
+// countIncrements turns the points of cumulative counters into observations of
+// their increments. It also returns the rejected points.
+func countIncrements(
+	ctx context.Context, tx *store.Tx, c access.Caller, points []counterPoint,
+) ([]skills.Observation, []rejection, error) {
+	counters, err := lockStates[counter](ctx, tx, c, each(points, func(p counterPoint) string { return p.series }))
 	if err != nil {
 		return nil, nil, err
 	}
-	var refused []rejection
+	var rejected []rejection
 	before, templates := map[string][]point{}, map[string]skills.Observation{}
-	for _, n := range counts {
+	for _, n := range points {
 		if _, ok := templates[n.series]; !ok {
 			templates[n.series], before[n.series] = n.Observation, counters[n.series].increments()
 		}
 		if err := counters[n.series].add(point{store.Micros(n.At), n.Weight}); err != nil {
-			refused = append(refused, rejection{Kind: "data point", Index: n.index, Message: err.Error()})
+			rejected = append(rejected, rejection{Kind: "data point", Index: n.index, Message: err.Error()})
 		}
 	}
 	var changed []skills.Observation
 	for series, o := range templates {
 		changed = append(changed, counters[series].changes(c, series, before[series], o)...)
 	}
-	return changed, refused, writeStates(ctx, tx, counters)
+	return changed, rejected, updateStates(ctx, tx, counters)
 }
 
-// changes are the increments that are not as they were before. They are named
-// by their place in the series, and the newest revision of each counts.
-func (c *counter) changes(caller access.Caller, series string, before []point, o skills.Observation) (all []skills.Observation) {
+// changes returns the increments that differ from those before. The id of an
+// increment is its index in the series, so that skills replaces it; the revision
+// is its version.
+func (c *counter) changes(
+	caller access.Caller, series string, before []point, o skills.Observation,
+) (all []skills.Observation) {
 	for i, now := range c.increments() {
 		if i < len(before) && before[i] == now {
 			continue

@@ -10,8 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// lockStates reads what is remembered under the ids; nothing of what is new.
-// Nobody else reads or writes it until the transaction ends.
+// lockStates reads and locks the states with the ids. It inserts the zero state
+// of unknown ids first, so that there is a row to lock.
 func lockStates[T any](ctx context.Context, tx *store.Tx, c access.Caller, ids []string) (map[string]*T, error) {
 	states := map[string]*T{}
 	if len(ids) == 0 {
@@ -34,20 +34,21 @@ func lockStates[T any](ctx context.Context, tx *store.Tx, c access.Caller, ids [
 		return nil, err
 	}
 	in, list := tx.Dialect().In("$1", ids)
-	rows, err := tx.Query(ctx, `SELECT id, state FROM telemetry_states WHERE id`+in+` ORDER BY id`+tx.Dialect().ForUpdate(), list)
-	_, err = store.All(rows, err, func(row store.Row) (state T, err error) {
+	rows, err := tx.Query(ctx, `
+		SELECT id, state FROM telemetry_states WHERE id`+in+` ORDER BY id`+tx.Dialect().ForUpdate(), list)
+	err = store.Each(rows, err, func(row store.Row) error {
 		var id, raw string
 		if err := row.Scan(&id, &raw); err != nil {
-			return state, err
+			return err
 		}
-		states[id] = &state
-		return state, json.Unmarshal([]byte(raw), &state)
+		states[id] = new(T)
+		return json.Unmarshal([]byte(raw), states[id])
 	})
 	return states, err
 }
 
-// writeStates remembers states that lockStates has locked.
-func writeStates[T any](ctx context.Context, tx *store.Tx, states map[string]*T) error {
+// updateStates stores states that lockStates has locked.
+func updateStates[T any](ctx context.Context, tx *store.Tx, states map[string]*T) error {
 	if len(states) == 0 {
 		return nil
 	}

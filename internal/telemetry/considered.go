@@ -7,24 +7,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Considered is a prompt that a skill was considered for, and what became
-// of it.
+// A Considered is a prompt that a skill was considered for, with the outcomes.
 type Considered struct {
-	Ref, Text    string
-	Checks       int // how often the skill was considered for it
-	Missed       int // of those, how often it did not fire
-	Graded       int // how often it fired in a session that was graded
-	Failed       int // of those, how often the session failed
+	Ref, Text    string // Ref is the hash that Texts takes
+	Checks       int    // how often the skill was considered for it
+	Missed       int    // of those, how often it did not fire
+	Graded       int    // how often it fired in a session that was graded
+	Failed       int    // of those, how often the session failed
 	LastMissedAt *time.Time
 	LastFailedAt *time.Time
 	Mode         string // how the skill was called, or ""
 }
 
-// maxConsidered is how many observations of a skill are looked at: the newest.
+// maxConsidered is how many of the newest observations of a skill are read.
 const maxConsidered = 20_000
 
-// Considered returns the prompts of the newest observations of a skill, as far
-// as others may read them.
+// Considered returns the prompts of the newest observations of a skill that the
+// organisation may read (see shareable).
 func (s *Service) Considered(ctx context.Context, q store.Querier, orgID, skillID string) ([]Considered, error) {
 	prompts, err := s.Skills.Prompted(ctx, q, orgID, skillID, maxConsidered)
 	if err != nil {
@@ -46,8 +45,8 @@ func (s *Service) Considered(ctx context.Context, q store.Querier, orgID, skillI
 	return considered, err
 }
 
-// Texts returns the texts of prompts by their Ref, as far as they are still
-// kept and others may read them.
+// Texts returns the texts of prompts by their Ref. It leaves out prompts that
+// were erased, have expired or may not be shared.
 func (s *Service) Texts(ctx context.Context, q store.Querier, orgID string, refs []string) (map[string]string, error) {
 	return sharedTexts(ctx, q, orgID, refs)
 }

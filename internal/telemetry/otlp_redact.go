@@ -12,16 +12,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A scrubber takes out of a message what nobody but its sender should know,
-// wherever in it that stands.
-type scrubber struct {
+// A redactor removes personal data (PII), conversations and credentials from a
+// message, at any depth. It runs before anything is stored.
+type redactor struct {
 	orgID string
 	salt  []byte
 }
 
-// forbidden are the attributes that are dropped: who the person is, and what
-// was said in the conversation.
-var forbidden = setOf(
+// redactedKeys are the attributes that are dropped: the identity of the user,
+// and the content of the conversation, prompts included.
+var redactedKeys = setOf(
 	"user.email", "user.account_uuid", "user.account_id", "user.name", "user.full_name", "user.groups", "organization.id",
 	"enduser.id", "enduser.role", "enduser.scope", "process.owner", "process.user.name",
 
@@ -32,9 +32,9 @@ var forbidden = setOf(
 	"github.copilot.message", "github.copilot.skill.content",
 )
 
-// pseudonyms are the attributes of which only a keyed hash is kept: enough to
-// count people, not to find them.
-var pseudonyms = setOf("user.id", "enduser.pseudo.id")
+// pseudonymizedKeys are the attributes that are replaced by a keyed hash: enough
+// to count users, not to identify them.
+var pseudonymizedKeys = setOf("user.id", "enduser.pseudo.id")
 
 func setOf(words ...string) map[string]bool {
 	set := make(map[string]bool, len(words))
@@ -44,71 +44,74 @@ func setOf(words ...string) map[string]bool {
 	return set
 }
 
-// message scrubs a message and all within it.
-func (s scrubber) message(m protoreflect.Message) {
-	if record, ok := m.Interface().(*logs.LogRecord); ok && isUtterance(record) {
+// message redacts a message and all messages within it.
+func (r redactor) message(m protoreflect.Message) {
+	if record, ok := m.Interface().(*logs.LogRecord); ok && isConversation(record) {
 		record.Body = nil
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
 		case field.IsList() && field.Message() != nil:
-			s.list(value.List())
+			r.list(value.List())
 		case field.IsList():
 		case field.Message() != nil:
-			s.message(value.Message())
+			r.message(value.Message())
 		case field.Kind() == protoreflect.StringKind:
-			if clean := scrubText(value.String()); clean != value.String() {
+			if clean := redactText(value.String()); clean != value.String() {
 				m.Set(field, protoreflect.ValueOfString(clean))
 			}
 		case field.Name() == "bytes_value":
-			m.Set(field, protoreflect.ValueOfBytes([]byte(scrubText(string(value.Bytes())))))
+			m.Set(field, protoreflect.ValueOfBytes([]byte(redactText(string(value.Bytes())))))
 		}
 		return true
 	})
 }
 
-// list scrubs messages. Attributes that are forbidden are taken out.
-func (s scrubber) list(list protoreflect.List) {
+// list redacts a list of messages and removes redacted attributes from it.
+func (r redactor) list(list protoreflect.List) {
 	kept := 0
 	for i := range list.Len() {
 		item := list.Get(i).Message()
 		if attribute, ok := item.Interface().(*common.KeyValue); ok {
 			key := strings.ToLower(attribute.Key)
-			if forbidden[key] {
+			if redactedKeys[key] {
 				continue
 			}
-			if pseudonyms[key] {
-				attribute.Value = stringValue(s.pseudonym(textOf(attribute.Value)))
+			if pseudonymizedKeys[key] {
+				attribute.Value = stringValue(r.pseudonym(textOf(attribute.Value)))
 			}
 		}
-		s.message(item)
+		r.message(item)
 		list.Set(kept, protoreflect.ValueOfMessage(item))
 		kept++
 	}
 	list.Truncate(kept)
 }
 
-func (s scrubber) pseudonym(id string) string {
-	mac := hmac.New(sha256.New, s.salt)
-	mac.Write([]byte(s.orgID + "\n" + id))
+// pseudonym is an HMAC, so that ids cannot be found by hashing guesses. The
+// organisation is part of it: two cannot compare their users.
+func (r redactor) pseudonym(id string) string {
+	mac := hmac.New(sha256.New, r.salt)
+	mac.Write([]byte(r.orgID + "\n" + id))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// isUtterance reports whether the body of a log record is part of the
+// isConversation reports whether the body of a log record is part of the
 // conversation: gen_ai.user.message, gen_ai.choice and the like.
-func isUtterance(record *logs.LogRecord) bool {
-	name := eventName(record, said{record.Attributes})
+func isConversation(record *logs.LogRecord) bool {
+	name := eventName(record, attributes{record.Attributes})
 	return strings.HasPrefix(name, "gen_ai.") && (strings.HasSuffix(name, ".message") || name == "gen_ai.choice")
 }
 
 var (
 	uriUser   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#\s"'<>]*@`)
-	uriSecret = regexp.MustCompile(`(?i)([?&#](?:[a-z0-9._-]*(?:token|secret|password|passwd|signature|credential)|(?:api_?|access_?)?key|sig|auth|code)=)[^&#\s"'<>]+`)
-	email     = regexp.MustCompile(`[\pL\pN._%+-]+(?:@|%40)[\pL\pN-]+(?:\.[\pL\pN-]+)*\.\pL{2,}`)
+	uriSecret = regexp.MustCompile(`(?i)([?&#](?:[a-z0-9._-]*(?:token|secret|password|passwd|signature|credential)` +
+		`|(?:api_?|access_?)?key|sig|auth|code)=)[^&#\s"'<>]+`)
+	email = regexp.MustCompile(`[\pL\pN._%+-]+(?:@|%40)[\pL\pN-]+(?:\.[\pL\pN-]+)*\.\pL{2,}`)
 )
 
-// scrubText takes credentials out of URIs and hides e-mail addresses.
-func scrubText(s string) string {
+// redactText removes credentials from URIs and replaces e-mail addresses.
+func redactText(s string) string {
 	if strings.Contains(s, "://") {
 		s = uriUser.ReplaceAllString(s, "$1")
 		s = uriSecret.ReplaceAllString(s, "${1}[dropped]")
