@@ -66,7 +66,7 @@ type App struct {
 	// closing is closed when the process begins to stop, for answers that
 	// would not end by themselves.
 	closing chan struct{}
-	parts   parts
+	parts   *parts
 }
 
 // New opens everything the service needs, migrates the database, makes the
@@ -93,10 +93,14 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, fmt.Errorf("addr: %w", err)
 	}
 	a.lock.Describe(datadir.Server{PID: os.Getpid(), Listen: a.ListenURL(), URL: a.URL()})
-	if a.parts, err = a.wire(ctx, db, o.Version); err != nil {
+	platform, err := a.openPlatform(ctx, db, o.Version)
+	if err != nil {
 		return nil, err
 	}
-	// Whoever starts the service is who makes the first organisation.
+	if a.parts, err = a.wire(platform); err != nil {
+		return nil, err
+	}
+	// The audit log names the command line as the one that made the first organisation.
 	if a.FirstKey, err = a.parts.auth.Bootstrap(audit.By(ctx, audit.CLI), o.Config.Plan, string(o.Config.BootstrapKey)); err != nil {
 		return nil, err
 	}

@@ -8,19 +8,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// Capabilities do not know each other. Where one needs another, it says so in
-// an interface with words of its own, and the types here translate.
+// watchers lets a hook with one place report to several capabilities.
+type watchers []telemetry.Watcher
 
-// A watcher is told, in the transaction, that an organisation's data changed.
-type watcher interface {
-	Changed(ctx context.Context, tx *store.Tx, orgID string) error
-}
-
-// watchers tells several.
-type watchers []watcher
-
+// Changed implements telemetry.Watcher.
 func (all watchers) Changed(ctx context.Context, tx *store.Tx, orgID string) error {
 	for _, w := range all {
 		if err := w.Changed(ctx, tx, orgID); err != nil {

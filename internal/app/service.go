@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -23,14 +22,14 @@ var servicePaths = []string{"/healthz", "/readyz", "/metrics"}
 
 // mountService adds what machines ask of a process: is it alive, can it work,
 // how does it do.
-func (p *parts) mountService(registry *prometheus.Registry, log *slog.Logger) {
+func (p *parts) mountService(log *slog.Logger) {
 	p.api.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]any{"status": "ok"})
 	}))
 	p.api.Handle("GET /readyz", httpapi.PublicLimit(), &readiness{check: p.check, log: log})
 	// A scrape counts rows; a pair of Prometheus servers makes 8 a minute.
 	scrapes := &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress, Local: true}
-	p.api.Handle("GET /metrics", scrapes, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	p.api.Handle("GET /metrics", scrapes, promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}))
 	if files, ok := p.blobs.(*blob.Files); ok {
 		// A fleet behind one address may install a shelf of skills at once.
 		downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}

@@ -1,0 +1,180 @@
+package app
+
+import (
+	"context"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/host/git"
+	"github.com/whetstone-dev/whetstone/internal/host/gitea"
+	"github.com/whetstone-dev/whetstone/internal/host/github"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/notify"
+	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/telemetry"
+)
+
+// platform is what the capabilities stand on: drivers chosen by the settings.
+type platform struct {
+	db           *store.DB
+	metrics      *prometheus.Registry
+	memory       budgets
+	auth         *auth.Service
+	audit        *audit.Service
+	blobs        blob.Bucket
+	queue        *jobs.Queue
+	quota        *quota.Service
+	api          *httpapi.API
+	sender       *notify.Sender
+	judge        *judge.Judge
+	sandbox      sandbox.Sandbox
+	packages     *taskpkg.Runner
+	host         host.Host
+	hookSecret   string // signs the code host's webhooks
+	contributors []byte // the secret of the pseudonyms of contributors
+}
+
+func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p platform, err error) {
+	c := a.config
+	p.db, p.memory, p.metrics = db, newBudgets(a.memory), prometheus.NewRegistry()
+	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.auth = &auth.Service{DB: db, PublicURL: a.URL(), Seal: a.keyring, Log: a.logFor("auth")}
+	p.audit = &audit.Service{DB: db, Retention: time.Duration(c.RetentionAudit)}
+	if p.blobs, err = a.openBlobs(ctx, p.auth); err != nil {
+		return p, err
+	}
+	if p.queue, err = jobs.New(jobs.Options{
+		DB: db, Log: a.logFor("jobs"), Metrics: p.metrics, Room: a.disk.HasRoom,
+		Workers: c.Workers, RunWorkers: c.RunWorkers, Drain: time.Duration(c.DrainTimeout),
+	}); err != nil {
+		return p, err
+	}
+	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: a.disk, log: a.log})
+	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
+	p.api = httpapi.New(httpapi.Options{
+		DB: db, Auth: p.auth, Metrics: p.metrics, Version: version, Log: a.logFor("httpapi"),
+		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
+		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
+	})
+	if p.sender, err = newSender(c); err != nil {
+		return p, err
+	}
+	if p.judge, err = judge.New(judge.Options{
+		API: c.JudgeAPI, URL: string(c.JudgeURL), Model: c.JudgeModel, Key: string(c.JudgeKey), Concurrency: c.JudgeConcurrency,
+	}); err != nil {
+		return p, err
+	}
+	if p.sandbox, err = newSandbox(c, a.logFor("sandbox")); err != nil {
+		return p, err
+	}
+	fetch, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets, MaxRedirects: 3})
+	if err != nil {
+		return p, err
+	}
+	p.packages = &taskpkg.Runner{Sandbox: p.sandbox, HTTP: fetch, Blobs: p.blobs, Dir: c.SandboxScratch, Log: a.logFor("runs")}
+	if p.hookSecret, err = webhookSecret(ctx, c, p.auth); err != nil {
+		return p, err
+	}
+	if p.host, err = a.newHost(p.hookSecret); err != nil {
+		return p, err
+	}
+	p.contributors, err = p.auth.Secret(ctx, "contributors")
+	return p, err
+}
+
+func (a *App) logFor(part string) *slog.Logger { return a.log.With("in", part) }
+
+// storedCounts are the recounts of everything that quotas limit.
+func storedCounts() []quota.Count {
+	return []quota.Count{registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored()}
+}
+
+func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {
+	// Nothing may be written to a bucket that a restore is filling.
+	if err := checkRestored(ctx, a.config); err != nil {
+		return nil, err
+	}
+	secret, err := secrets.Secret(ctx, "blob-urls")
+	if err != nil {
+		return nil, err
+	}
+	return blob.Open(ctx, blob.Options{
+		URL: string(a.config.BlobURL), Dir: filepath.Join(a.config.Data, "blobs"),
+		PublicURL: a.URL, Secret: secret, Log: a.logFor("blob"),
+	})
+}
+
+func newSender(c config.Config) (*notify.Sender, error) {
+	client, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets})
+	if err != nil {
+		return nil, err
+	}
+	return notify.New(notify.Options{HTTP: client, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom})
+}
+
+// newSandbox opens the sandbox that the settings name. Where the machine has
+// none, everything but task packages and commands works. A nil log discards.
+func newSandbox(c config.Config, log *slog.Logger) (sandbox.Sandbox, error) {
+	return sandbox.New(sandbox.Options{
+		Driver: sandbox.Driver(c.Sandbox), AllowNone: c.SandboxAllowNone, Image: c.SandboxImage, Log: log,
+	})
+}
+
+// webhookSecret is the setting, or a secret generated at the first start.
+func webhookSecret(ctx context.Context, c config.Config, secrets *auth.Service) (string, error) {
+	if c.RepohostWebhookSecret != "" {
+		return string(c.RepohostWebhookSecret), nil
+	}
+	secret, err := secrets.Secret(ctx, "repohost-webhook")
+	return hex.EncodeToString(secret), err
+}
+
+// newHost opens the code host that the settings name. Its address comes from
+// the operator, so it may be private.
+func (a *App) newHost(secret string) (host.Host, error) {
+	c := a.config
+	if c.Repohost == string(host.Git) {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		o := git.Options{Dir: git.Dir(c.Data, string(c.RepohostURL)), Program: program, URL: a.URL(), Secret: secret}
+		if !a.lock.Held() || !c.Has(config.Web) {
+			o.URL = "" // only the process that holds the data folder and serves HTTP installs hooks
+		}
+		return git.New(o)
+	}
+	client, err := outbound.New(outbound.Options{AllowPrivate: true, Timeout: time.Minute, MaxBody: host.MaxTarball})
+	if err != nil {
+		return nil, err
+	}
+	if c.Repohost == string(host.Gitea) {
+		return gitea.New(gitea.Options{URL: string(c.RepohostURL), Token: string(c.RepohostToken), HTTP: client})
+	}
+	key, err := c.RepohostPrivateKey.PEM()
+	if err != nil {
+		return nil, err
+	}
+	return github.New(github.Options{URL: string(c.RepohostURL), AppID: c.RepohostAppID, PrivateKey: key, HTTP: client})
+}
