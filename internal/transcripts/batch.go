@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// maxRecords is what a server takes in one push.
+	// maxRecords is how many records a push has at most.
 	maxRecords = 500
-	// maxBytes keeps a push far below what a server takes, and quick.
+	// maxBytes is far below the server's limit of 64 MiB, which keeps a push quick.
 	maxBytes = 4 << 20
 )
 
@@ -29,9 +29,7 @@ func (b *batch) add(kind string, raw json.RawMessage) {
 	b.bytes += len(raw)
 }
 
-func (b *batch) full() bool { return b.count >= maxRecords || b.bytes >= maxBytes }
-
-// canonical is the heart of a push; all of its arrays are there.
+// canonical is the payload of a push. Its arrays are never null.
 type canonical struct {
 	Sessions    []json.RawMessage `json:"sessions"`
 	Prompts     []json.RawMessage `json:"prompts"`
@@ -48,11 +46,12 @@ type envelope struct {
 	Canonical         json.RawMessage `json:"canonical"`
 }
 
-// pushNamespace makes the ids of pushes.
+// pushNamespace is the UUIDv5 namespace of push ids.
 var pushNamespace = uuid.MustParse("2f6d9a52-8c0e-4b1b-9f0c-5a64d6f2b8e3")
 
-// body makes a push. Its id comes from the content and its owner, so that a
-// push that is made again is known to be the same; another person's is not.
+// body encodes a push. Its push_id, the idempotency key, is derived from the
+// content and the owner: a retry is a duplicate, the same content of another
+// user is not.
 func (b *batch) body(owner, version string) ([]byte, error) {
 	of := func(kind string) []json.RawMessage { return append([]json.RawMessage{}, b.records[kind]...) }
 	content, err := json.Marshal(canonical{of(sessionKind), of(promptKind), of(invocationKind), of(factKind), of("")})

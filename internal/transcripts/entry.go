@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// An entry is what a line of a transcript says. The format is the agent's own
-// and changes: only what is read here has to be as it is read here.
+// An entry is a line of a transcript. The format is internal to the agent and
+// changes between versions, so only the fields that are used here must have
+// the expected types.
 type entry struct {
 	Type             string     `json:"type"`
 	UUID             string     `json:"uuid"`
@@ -31,8 +32,8 @@ type entry struct {
 	line int
 }
 
-// A forkPoint marks a line that was copied from another session when that was
-// branched. The other session's own transcript has it, too.
+// A forkPoint marks a line that was copied from another session when it was
+// branched. The transcript of that session has it, too.
 type forkPoint struct {
 	SessionID string `json:"sessionId"`
 }
@@ -44,7 +45,7 @@ type message struct {
 	Usage   usage   `json:"usage"`
 }
 
-// usage is what a message has cost. Each line of one message repeats it.
+// usage has the tokens of a message. Each line of a message repeats it.
 type usage struct {
 	Input         int64 `json:"input_tokens"`
 	Output        int64 `json:"output_tokens"`
@@ -52,7 +53,7 @@ type usage struct {
 	CacheRead     int64 `json:"cache_read_input_tokens"`
 }
 
-// content is a list of blocks; a text alone is short for one block of text.
+// content is a list of blocks. A string is short for one block of text.
 type content []block
 
 type block struct {
@@ -65,13 +66,13 @@ type block struct {
 	IsError   bool   `json:"is_error"`    // of tool_result
 }
 
-// input has the parameters of the tools that are looked at.
+// input has the parameters of the tools Skill and Read.
 type input struct {
 	Skill    string
 	FilePath string
 }
 
-// UnmarshalJSON takes a text or a list of blocks; anything else is empty.
+// UnmarshalJSON accepts a string or a list of blocks; anything else is empty.
 func (c *content) UnmarshalJSON(raw []byte) error {
 	switch raw[0] {
 	case '"':
@@ -88,15 +89,15 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON leaves alone what is not as expected: other people's tools
-// have parameters of the same names, and of other types.
+// UnmarshalJSON ignores parameters of unexpected types: other tools have
+// parameters with the same names.
 func (i *input) UnmarshalJSON(raw []byte) error {
 	var fields struct {
 		Skill    any `json:"skill"`
-		Command  any `json:"command"` // what the skill was called before
+		Command  any `json:"command"` // the name of "skill" in older versions
 		FilePath any `json:"file_path"`
 	}
-	_ = json.Unmarshal(raw, &fields) // then all of them are empty
+	_ = json.Unmarshal(raw, &fields) // on an error all are empty
 	i.FilePath, _ = fields.FilePath.(string)
 	name, ok := fields.Skill.(string)
 	if !ok {
@@ -106,24 +107,24 @@ func (i *input) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// errOther is no fault of the line: it is of a type that tells nothing here.
-var errOther = errors.New("another type of entry")
+// errIrrelevant means that a line is valid but has nothing to import.
+var errIrrelevant = errors.New("irrelevant type of entry")
 
-// parseEntry reads a line.
+// parseEntry parses a line.
 func parseEntry(l line) (e entry, err error) {
 	if l.long {
 		return e, fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
 	}
 	text := bytes.TrimSpace(l.text)
 	if len(text) == 0 {
-		return e, errOther
+		return e, errIrrelevant
 	}
 	err = json.Unmarshal(text, &e)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!ok || e.Type == "") {
 		return e, errors.New("the line is not a JSON object")
 	}
 	if e.Type != "user" && e.Type != "assistant" {
-		return e, errOther
+		return e, errIrrelevant
 	}
 	if err != nil {
 		return e, fmt.Errorf("the line is not as transcripts are: %w", err)
@@ -137,19 +138,18 @@ func parseEntry(l line) (e entry, err error) {
 	return e, nil
 }
 
-// text joins what was said in words, without what the agent's program has
-// added to them.
+// text joins the blocks of text, without those that the agent's program injected.
 func (c content) text() string {
-	var words []string
+	var texts []string
 	for _, b := range c {
 		if b.Type == "text" && !strings.HasPrefix(b.Text, "<system-reminder>") && !strings.HasPrefix(b.Text, "<ide_") {
-			words = append(words, b.Text)
+			texts = append(texts, b.Text)
 		}
 	}
-	return strings.TrimSpace(strings.Join(words, "\n"))
+	return strings.TrimSpace(strings.Join(texts, "\n"))
 }
 
-// hasResult reports whether it is an answer of a tool.
+// hasResult reports whether it is the result of a tool.
 func (c content) hasResult() bool {
 	return slices.ContainsFunc(c, func(b block) bool { return b.Type == "tool_result" })
 }

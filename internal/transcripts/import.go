@@ -11,35 +11,35 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// An Import sends what a folder of transcripts tells to a server.
+// An Import pushes the records of a folder of transcripts to a server.
 type Import struct {
-	// Dir is the folder; all transcripts in it and below are meant.
+	// Dir is the folder; subfolders are included.
 	Dir string
-	// Since leaves out transcripts that were not written to after it.
+	// Since skips transcripts that were last written before it.
 	Since time.Time
-	// Prompts says whether the texts of the prompts are sent.
+	// Prompts reports whether the texts of prompts are sent.
 	Prompts bool
-	// Owner names the server's user, in whatever form: the ids of pushes are
-	// made from it.
+	// Owner identifies the user at the server. It is part of the idempotency
+	// keys of pushes.
 	Owner string
 	// Version is that of the program.
 	Version string
-	// Push hands a body to the server, and returns when that has it. Without
-	// it the import is a rehearsal: all is read, and nothing is remembered.
+	// Push sends a body to the server. If it is nil, the import is a dry run: all
+	// is read, and no progress is saved.
 	Push func(ctx context.Context, body []byte) (Receipt, error)
-	// State remembers what was sent. Without Push it may be nil.
+	// State has the progress of earlier imports. It may be nil in a dry run.
 	State *State
-	// Progress, when set, is told how far the import has come.
+	// Progress, if not nil, is called after every file and push.
 	Progress func(s Summary)
 }
 
-// A Receipt is what the server made of a push.
+// A Receipt is the server's response to a push.
 type Receipt struct {
 	Duplicate bool
-	Rejected  []string // what is wrong with records that it did not take
+	Rejected  []string // the messages of rejected records
 }
 
-// A Summary is what came of an import.
+// A Summary is the outcome of an import.
 type Summary struct {
 	Files      int `json:"files"` // found in the folder
 	Read       int `json:"files_read"`
@@ -47,17 +47,17 @@ type Summary struct {
 	Old        int `json:"files_too_old"`
 	Unreadable int `json:"files_unreadable"`
 
-	Records    Counts `json:"records"` // that the server has got, or would get
+	Records    Counts `json:"records"` // pushed, or to be pushed in a dry run
 	Pushes     int    `json:"pushes"`
-	Duplicates int    `json:"duplicate_pushes"` // that the server had already
-	Rejected   int    `json:"rejected"`         // records that the server did not take
+	Duplicates int    `json:"duplicate_pushes"` // of those, known to the server
+	Rejected   int    `json:"rejected"`         // records, by the server
 
 	Malformed int `json:"malformed_lines"`
-	// Problems name the first of what could not be read or was rejected.
+	// Problems are the first files, lines and records that failed.
 	Problems []Problem `json:"problems"`
 }
 
-// Counts are numbers of records.
+// Counts are numbers of records by kind.
 type Counts struct {
 	Sessions    int `json:"sessions"`
 	Prompts     int `json:"prompts"`
@@ -65,7 +65,7 @@ type Counts struct {
 	Facts       int `json:"execution_facts"`
 }
 
-// Total is how many records that are.
+// Total is the number of all records.
 func (c Counts) Total() int { return c.Sessions + c.Prompts + c.Invocations + c.Facts }
 
 func (c *Counts) add(b batch) {
@@ -75,11 +75,11 @@ func (c *Counts) add(b batch) {
 	c.Facts += len(b.records[factKind])
 }
 
-// maxProblems bounds what is kept of a folder full of something else.
+// maxProblems bounds the list for a folder of other files.
 const maxProblems = 20
 
-// Run imports all that the state does not have yet. When it ends early, by an
-// error of Push or the end of ctx, what the server has is remembered.
+// Run imports what the state does not have yet. If it fails or is cancelled, the
+// progress so far is saved.
 func (i *Import) Run(ctx context.Context) (s Summary, err error) {
 	r := &run{Import: i, summary: Summary{Problems: []Problem{}}}
 	err = r.all(ctx)
@@ -89,17 +89,18 @@ func (i *Import) Run(ctx context.Context) (s Summary, err error) {
 	return r.summary, err
 }
 
-// A run is an Import on its way.
+// A run is an Import in progress.
 type run struct {
 	*Import
 	summary Summary
 	batch   batch
-	// complete are the files whose records are all in the batch or pushed.
+	// complete has the files whose records are all in the batch or pushed. Their
+	// progress is saved after the push.
 	complete map[string]progress
 }
 
 func (r *run) all(ctx context.Context) error {
-	root, err := resolve(r.Dir)
+	root, err := canonicalPath(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.NotFound, "%s does not exist; name the folder with the transcripts", r.Dir)
 	}
@@ -115,11 +116,11 @@ func (r *run) all(ctx context.Context) error {
 		r.unreadable(path, "cannot be read")
 	}
 	if r.Push != nil {
-		r.State.forget(root, files)
+		r.State.prune(root, files)
 	}
 	r.complete = map[string]progress{}
 	for _, f := range files {
-		if err := r.one(ctx, f); err != nil {
+		if err := r.importFile(ctx, f); err != nil {
 			return err
 		}
 		r.report()
@@ -144,19 +145,19 @@ func (r *run) note(p Problem) {
 	}
 }
 
-// one imports one file, unless there is nothing new in it.
-func (r *run) one(ctx context.Context, f found) error {
-	var from point
+// importFile imports a file, unless there is nothing new in it.
+func (r *run) importFile(ctx context.Context, f candidate) error {
+	var from checkpoint
 	switch {
 	case f.info.ModTime().Before(r.Since):
 		r.summary.Old++
 		return nil
 	case r.Push == nil:
-	case r.State.has(f, r.Prompts):
+	case r.State.upToDate(f, r.Prompts):
 		r.summary.Unchanged++
 		return nil
 	default:
-		from = r.State.from(f.path, r.Prompts)
+		from = r.State.checkpoint(f.path, r.Prompts)
 	}
 	content, err := os.Open(f.path)
 	if err != nil {
@@ -164,7 +165,7 @@ func (r *run) one(ctx context.Context, f found) error {
 		return nil
 	}
 	defer func() { _ = content.Close() }() // it was only read
-	p, err := r.read(ctx, f.path, content, from)
+	p, err := r.scan(ctx, f.path, content, from)
 	if e, ok := errors.AsType[unreadableError](err); ok {
 		r.unreadable(f.path, e.Error())
 		return nil
@@ -177,13 +178,13 @@ func (r *run) one(ctx context.Context, f found) error {
 	return nil
 }
 
-// read reads a file as it is now; it may grow meanwhile.
-func (r *run) read(ctx context.Context, path string, content *os.File, from point) (progress, error) {
+// scan reads a file up to its present size; the agent may append to it meanwhile.
+func (r *run) scan(ctx context.Context, path string, content *os.File, from checkpoint) (progress, error) {
 	info, err := content.Stat()
 	if err != nil {
 		return progress{}, err
 	}
-	reading := reading{
+	s := scanner{
 		file: newFile(path), withText: r.Prompts,
 		emit: func(record record) error { return r.add(ctx, record) },
 		problem: func(p Problem) {
@@ -191,11 +192,11 @@ func (r *run) read(ctx context.Context, path string, content *os.File, from poin
 			r.note(p)
 		},
 	}
-	next, err := reading.read(ctx, content, info.Size(), from)
-	return progress{Size: info.Size(), ModTime: info.ModTime(), Point: next, Prompts: r.Prompts}, err
+	next, err := s.scan(ctx, content, info.Size(), from)
+	return progress{Size: info.Size(), ModTime: info.ModTime(), Checkpoint: next, Prompts: r.Prompts}, err
 }
 
-// add puts a record into the batch, which is pushed when it is full.
+// add adds a record to the batch, and pushes the batch when it is full.
 func (r *run) add(ctx context.Context, record record) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -207,13 +208,14 @@ func (r *run) add(ctx context.Context, record record) error {
 		}
 	}
 	r.batch.add(record.kind(), raw)
-	if r.batch.full() {
+	if r.batch.count >= maxRecords || r.batch.bytes >= maxBytes {
 		return r.push(ctx)
 	}
 	return nil
 }
 
-// push sends the batch, and then remembers the files that are complete.
+// push sends the batch, then saves the progress of the complete files: a crash
+// in between repeats a push, which the server deduplicates.
 func (r *run) push(ctx context.Context) error {
 	if r.Push != nil && r.batch.count > 0 {
 		if err := r.send(ctx); err != nil {
@@ -230,7 +232,10 @@ func (r *run) push(ctx context.Context) error {
 	}
 	clear(r.complete)
 	r.report()
-	return r.State.saveSoon()
+	if time.Since(r.State.saved) < saveInterval {
+		return nil
+	}
+	return r.State.save()
 }
 
 func (r *run) send(ctx context.Context) error {

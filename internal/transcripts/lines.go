@@ -8,15 +8,15 @@ import (
 
 // A line is one line of a transcript.
 type line struct {
-	text   []byte // without the line break; good until the next line is read
+	text   []byte // without the line break; valid until the next line is read
 	number int    // counted from 1
 	offset int64  // of its first byte in the file
-	ended  bool   // it has its line break: nobody is still writing it
-	long   bool   // it is longer than the limit, and text is empty
+	ended  bool   // it has its line break; else it may still be being written
+	long   bool   // it is over the limit, and text is empty
 }
 
-// lineReader reads lines of any length, and skips those that would take too
-// much memory.
+// A lineReader reads lines of any length, but skips the text of those over the
+// limit, to bound its memory.
 type lineReader struct {
 	r      *bufio.Reader
 	limit  int
@@ -25,7 +25,8 @@ type lineReader struct {
 	offset int64
 }
 
-// newLineReader goes on after number lines and offset bytes of a file.
+// newLineReader returns a reader for the rest of a file, after number lines and
+// offset bytes.
 func newLineReader(r io.Reader, limit, number int, offset int64) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, number: number, offset: offset}
 }

@@ -8,56 +8,56 @@ import (
 	"io"
 )
 
-// maxLine is the longest line that is read. Longer ones hold what a tool gave
-// back, not what is looked for here.
+// maxLine is the longest line that is parsed. Longer ones are results of tools.
 const maxLine = 64 << 20
 
-// A point is the beginning of a turn in a transcript. Whatever comes before
-// it is not going to change any more.
-type point struct {
+// A checkpoint is the beginning of the last turn of a transcript, from which
+// reading resumes. What comes before it does not change any more: an append
+// extends the last turn or adds new ones.
+type checkpoint struct {
 	Offset int64  `json:"offset"`
 	Lines  int    `json:"lines"`
 	Turns  int    `json:"turns"`
-	Hash   string `json:"hash,omitempty"` // SHA-256 of all before
+	Hash   string `json:"hash,omitempty"` // SHA-256 of the file up to Offset
 }
 
-// A Problem is a line or a file that could not be read, or a record that the
-// server did not take.
+// A Problem is a file that could not be read, a malformed line or a rejected
+// record.
 type Problem struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
 }
 
-// An unreadableError is the fault of one file only.
+// An unreadableError concerns one file; the import goes on with the others.
 type unreadableError struct{ error }
 
-// A reading goes through one transcript.
-type reading struct {
+// A scanner reads one transcript.
+type scanner struct {
 	file     *file
 	withText bool
 	emit     func(record) error
 	problem  func(Problem)
 
 	turn     *turn
-	whole    bool // from the beginning
+	whole    bool // it reads from the beginning
 	sessions []*sessionRecord
-	last     point
+	last     checkpoint
 }
 
-// read reads a transcript from a point to its end as it is now, and returns
-// the point from which to go on when it has grown. If what comes before the
-// point has changed, it reads from the beginning.
-func (r *reading) read(ctx context.Context, content io.ReaderAt, size int64, from point) (point, error) {
-	if hash, err := hashOf(content, from.Offset, size); err != nil || hash != from.Hash {
-		from = point{}
+// scan reads a transcript from a checkpoint up to size, and returns the next
+// checkpoint. If the file has changed before the checkpoint, it is read from the
+// beginning.
+func (r *scanner) scan(ctx context.Context, content io.ReaderAt, size int64, from checkpoint) (checkpoint, error) {
+	if hash, err := prefixHash(content, from.Offset, size); err != nil || hash != from.Hash {
+		from = checkpoint{}
 	}
 	r.whole, r.last, r.turn = from.Offset == 0, from, newTurn(r.file, from.Turns)
 	lines := newLineReader(io.NewSectionReader(content, from.Offset, size-from.Offset), maxLine, from.Lines, from.Offset)
 	for ctx.Err() == nil {
 		l, err := lines.next()
 		if errors.Is(err, io.EOF) {
-			return r.end(content, size)
+			return r.finish(content, size)
 		}
 		if err != nil {
 			return from, unreadableError{err}
@@ -69,9 +69,9 @@ func (r *reading) read(ctx context.Context, content io.ReaderAt, size int64, fro
 	return from, ctx.Err()
 }
 
-// end hands over what is left when all lines are read.
-func (r *reading) end(content io.ReaderAt, size int64) (point, error) {
-	if err := r.closeTurn(); err != nil {
+// finish emits the last turn and the sessions when all lines are read.
+func (r *scanner) finish(content io.ReaderAt, size int64) (checkpoint, error) {
+	if err := r.flushTurn(); err != nil {
 		return r.last, err
 	}
 	for _, s := range r.sessions {
@@ -79,7 +79,7 @@ func (r *reading) end(content io.ReaderAt, size int64) (point, error) {
 			return r.last, err
 		}
 	}
-	hash, err := hashOf(content, r.last.Offset, size)
+	hash, err := prefixHash(content, r.last.Offset, size)
 	if err != nil {
 		return r.last, unreadableError{err}
 	}
@@ -87,8 +87,8 @@ func (r *reading) end(content io.ReaderAt, size int64) (point, error) {
 	return r.last, nil
 }
 
-// hashOf returns the hash of the first n bytes; that of none is empty.
-func hashOf(content io.ReaderAt, n, size int64) (string, error) {
+// prefixHash returns the hash of the first n bytes; "" if n is 0.
+func prefixHash(content io.ReaderAt, n, size int64) (string, error) {
 	if n == 0 {
 		return "", nil
 	}
@@ -100,13 +100,13 @@ func hashOf(content io.ReaderAt, n, size int64) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), err
 }
 
-func (r *reading) line(l line) error {
+func (r *scanner) line(l line) error {
 	e, err := parseEntry(l)
-	if errors.Is(err, errOther) {
+	if errors.Is(err, errIrrelevant) {
 		return nil
 	}
 	if err != nil {
-		if l.ended || l.long { // else somebody is still writing it
+		if l.ended || l.long { // else it may still be being written
 			r.problem(Problem{File: r.file.path, Line: l.number, Message: err.Error()})
 		}
 		return nil
@@ -115,32 +115,32 @@ func (r *reading) line(l line) error {
 		return nil
 	}
 	if s, ok := r.prompt(e); ok {
-		if err := r.closeTurn(); err != nil {
+		if err := r.flushTurn(); err != nil {
 			return err
 		}
 		r.last.Offset, r.last.Lines, r.last.Turns = l.offset, l.number-1, r.turn.number
 		r.turn = newTurn(r.file, r.turn.number+1)
 		r.turn.begin(e, s)
 	} else if e.Type == "assistant" {
-		r.turn.answer(e)
+		r.turn.addAnswer(e)
 	} else {
-		r.turn.result(e)
+		r.turn.addResult(e)
 	}
 	r.noteSession(e)
 	return nil
 }
 
-// prompt returns what a line asks, if that begins a turn. What a subagent is
-// asked begins one in its own transcript only: in that of its session it is
-// part of the turn there.
-func (r *reading) prompt(e entry) (said, bool) {
+// prompt returns the prompt of a line that begins a turn. The prompt of a subagent
+// begins one in its own transcript only: in that of its session it is part of a
+// turn.
+func (r *scanner) prompt(e entry) (userMessage, bool) {
 	if e.Type != "user" || e.IsSidechain && !r.file.agent || e.Message.Content.hasResult() {
-		return said{}, false
+		return userMessage{}, false
 	}
-	return listen(e.Message.Content.text())
+	return classify(e.Message.Content.text())
 }
 
-func (r *reading) closeTurn() error {
+func (r *scanner) flushTurn() error {
 	for _, record := range r.turn.records(r.withText) {
 		if err := r.emit(record); err != nil {
 			return err
@@ -149,9 +149,9 @@ func (r *reading) closeTurn() error {
 	return nil
 }
 
-// noteSession keeps what a line tells of its session. Those of subagents tell
-// of another model and another folder.
-func (r *reading) noteSession(e entry) {
+// noteSession updates the record of a line's session. Lines of subagents are
+// ignored: they have another model and folder.
+func (r *scanner) noteSession(e entry) {
 	if r.file.agent || e.IsSidechain {
 		return
 	}
@@ -159,7 +159,7 @@ func (r *reading) noteSession(e entry) {
 	if e.at.After(s.EndedAt) {
 		s.EndedAt = e.at
 	}
-	s.NormalizedAt = readAt(s.EndedAt, e.line)
+	s.NormalizedAt = versionAt(s.EndedAt, e.line)
 	if e.Version != "" {
 		s.AgentCLI = "claude-code/" + e.Version
 	}
@@ -174,7 +174,8 @@ func (r *reading) noteSession(e entry) {
 	}
 }
 
-func (r *reading) session(e entry) *sessionRecord {
+// session returns the record of a line's session, adding it if necessary.
+func (r *scanner) session(e entry) *sessionRecord {
 	id := r.file.sessionOf(e)
 	for _, s := range r.sessions {
 		if s.SessionID == id {

@@ -2,14 +2,14 @@ package transcripts
 
 import "time"
 
-// The versions that records carry. A new normalizerVersion makes everybody's
-// next import send everything again, under the new rules.
+// The versions in records. A new normalizerVersion invalidates every State: the
+// next import sends everything again, by the new rules.
 const (
 	schemaVersion     = "2.0"
 	normalizerVersion = "1"
 )
 
-// The record kinds of the push, and the arrays that they stand in.
+// The kinds of records.
 const (
 	sessionKind    = "session"
 	promptKind     = "prompt"
@@ -17,14 +17,14 @@ const (
 	factKind       = "execution_fact"
 )
 
-// base is what all records say.
+// base has the fields of all records.
 type base struct {
 	RecordKind        string `json:"record_kind"`
 	SchemaVersion     string `json:"schema_version"`
 	NormalizerVersion string `json:"normalizer_version"`
-	// NormalizedAt orders readings of one record: a later one knows more. It
-	// comes from the transcript, not from the clock: the same lines must give
-	// the same record whenever they are read.
+	// NormalizedAt is the version of a record: the server keeps the newest. It
+	// is derived from the transcript, not from the clock, so that the same lines
+	// always give the same record, and a retry the same push_id.
 	NormalizedAt      time.Time `json:"normalized_at"`
 	Platform          string    `json:"platform"`
 	CaptureMode       string    `json:"capture_mode"`
@@ -33,9 +33,9 @@ type base struct {
 	RawSourceRef      source    `json:"raw_source_ref"`
 }
 
-// source says where a record comes from.
+// source is the origin of a record.
 type source struct {
-	Path      string `json:"path"` // without folders, which tell of the machine
+	Path      string `json:"path"` // without folders, which would disclose names
 	Line      int    `json:"line,omitempty"`
 	EventType string `json:"event_type,omitempty"`
 	RawID     string `json:"raw_id,omitempty"`
@@ -48,13 +48,14 @@ func newBase(kind, session string, at time.Time, from source) base {
 	}
 }
 
-// kind is the record's place in a push.
+// kind selects the array of a push.
 func (b base) kind() string { return b.RecordKind }
 
 // A record is one of the types below.
 type record interface{ kind() string }
 
-// sessionRecord leaves open what its part of the transcript does not tell.
+// sessionRecord leaves out what its part of the transcript does not say; the
+// server merges it with earlier reports.
 type sessionRecord struct {
 	base
 	AgentCLI      string    `json:"agent_cli,omitempty"`
@@ -91,7 +92,7 @@ type invocationRecord struct {
 	AgentType         string    `json:"agent_type,omitempty"`
 }
 
-// factRecord is what one turn took.
+// factRecord has the cost of one turn: tool calls, tokens and time.
 type factRecord struct {
 	base
 	ExecutionFactID   string         `json:"execution_fact_id"`

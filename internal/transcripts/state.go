@@ -13,8 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/install"
 )
 
-// A State remembers which parts of which transcripts a server has. It may be
-// lost without harm: then everything is sent again, and the server notices.
+// A State is the progress of imports to one server, saved in a file. It may be
+// lost without harm: then everything is sent again, and the server deduplicates
+// it.
 type State struct {
 	path    string
 	content stateFile
@@ -27,16 +28,16 @@ type stateFile struct {
 	Files      map[string]progress `json:"files"` // by absolute path
 }
 
-// progress is how far one transcript has been sent.
+// progress is how far one transcript was sent.
 type progress struct {
-	Size    int64     `json:"size"`
-	ModTime time.Time `json:"modified_at"`
-	Point   point     `json:"point"`
-	Prompts bool      `json:"prompts"` // with the texts of the prompts
+	Size       int64      `json:"size"`
+	ModTime    time.Time  `json:"modified_at"`
+	Checkpoint checkpoint `json:"point"`
+	Prompts    bool       `json:"prompts"` // with the texts of the prompts
 }
 
-// OpenState reads the state in a file. One that is missing, broken or of
-// other rules than ours is empty.
+// OpenState reads the state from a file. A state that is missing, corrupt or of
+// another normalizerVersion is empty.
 func OpenState(path string) (*State, error) {
 	s := &State{path: path, content: stateFile{Normalizer: normalizerVersion, Files: map[string]progress{}}}
 	raw, err := os.ReadFile(path)
@@ -53,19 +54,20 @@ func OpenState(path string) (*State, error) {
 	return s, nil
 }
 
-// has reports whether the server has all of a file as it is now.
-func (s *State) has(f found, prompts bool) bool {
+// upToDate reports whether the server has all of a file: its size and
+// modification time are unchanged.
+func (s *State) upToDate(f candidate, prompts bool) bool {
 	p, ok := s.content.Files[f.path]
 	return ok && p.Size == f.info.Size() && p.ModTime.Equal(f.info.ModTime()) && (p.Prompts || !prompts)
 }
 
-// from returns where to go on in a file.
-func (s *State) from(path string, prompts bool) point {
+// checkpoint returns where to resume reading a file.
+func (s *State) checkpoint(path string, prompts bool) checkpoint {
 	p := s.content.Files[path]
 	if prompts && !p.Prompts {
-		return point{}
+		return checkpoint{}
 	}
-	return p.Point
+	return p.Checkpoint
 }
 
 func (s *State) set(path string, p progress) {
@@ -73,10 +75,10 @@ func (s *State) set(path string, p progress) {
 	s.changed = true
 }
 
-// forget drops the files below a folder that are not there any more.
-func (s *State) forget(dir string, there []found) {
+// prune removes the files below a folder that no longer exist.
+func (s *State) prune(dir string, present []candidate) {
 	exist := map[string]bool{}
-	for _, f := range there {
+	for _, f := range present {
 		exist[f.path] = true
 	}
 	for path := range s.content.Files {
@@ -87,22 +89,15 @@ func (s *State) forget(dir string, there []found) {
 	}
 }
 
-// saveEvery is how much of an import a crash of the machine may repeat.
-const saveEvery = time.Second
-
-// saveSoon saves the state unless that was done just now.
-func (s *State) saveSoon() error {
-	if time.Since(s.saved) < saveEvery {
-		return nil
-	}
-	return s.save()
-}
+// saveInterval throttles saves during an import. A crash repeats at most that
+// much of it.
+const saveInterval = time.Second
 
 func (s *State) save() (err error) {
 	if !s.changed {
 		return nil
 	}
-	defer fault.Wrap(&err, "remember what was imported")
+	defer fault.Wrap(&err, "save the progress of the import")
 	raw, err := json.Marshal(s.content)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
-// Package transcripts reads what Claude Code keeps of its sessions, and tells
-// a server what the skills did in them: records of the canonical schema, in
-// batches, each line's once however often it is read. It knows no server: who
-// uses it gives it a function that pushes.
+// Package transcripts parses the transcripts of Claude Code's sessions and pushes
+// what skills did in them: records of the canonical schema, in batches. It is
+// incremental, since a State remembers how far each file was read, and
+// idempotent, since ids depend on the transcripts only: the server deduplicates
+// what is sent twice. The package knows no server: its caller supplies the
+// function that pushes.
 package transcripts
 
 import (
@@ -14,7 +16,7 @@ import (
 // A file is a transcript on disk.
 type file struct {
 	path  string
-	stem  string // name without its ending
+	stem  string // name without its extension
 	agent bool   // the transcript of a subagent, beside that of its session
 }
 
@@ -24,8 +26,8 @@ func newFile(path string) *file {
 	return &file{path: path, stem: stem, agent: inFolder || strings.HasPrefix(stem, "agent-")}
 }
 
-// sessionOf returns the session of a line. Lines of a subagent name the
-// session that started it; the folder does so, too.
+// sessionOf returns the session of a line. Lines of a subagent name the session
+// that started it, and so does the folder, e.g. <session>/subagents/agent-1.jsonl.
 func (f *file) sessionOf(e entry) string {
 	switch {
 	case e.SessionID != "":
@@ -40,14 +42,15 @@ func (f *file) source(e entry) source {
 	return source{Path: f.stem + ".jsonl", Line: e.line, EventType: e.Type, RawID: e.UUID}
 }
 
-// found is a file that an import looks at.
-type found struct {
+// A candidate is a file that an import considers.
+type candidate struct {
 	path string
 	info fs.FileInfo
 }
 
-// resolve returns the one path by which a folder is known.
-func resolve(dir string) (string, error) {
+// canonicalPath returns the absolute path of a folder without symbolic links,
+// which is the key of the State.
+func canonicalPath(dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", err
@@ -55,8 +58,8 @@ func resolve(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// find lists the transcripts in a folder, and what could not be looked at.
-func find(root string) (all []found, unreadable []string, err error) {
+// find lists the transcripts in a folder, and the paths that cannot be read.
+func find(root string) (all []candidate, unreadable []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && (!d.Type().IsRegular() || filepath.Ext(path) != ".jsonl") {
 			return nil
@@ -67,7 +70,7 @@ func find(root string) (all []found, unreadable []string, err error) {
 		}
 		switch {
 		case err == nil:
-			all = append(all, found{path, info})
+			all = append(all, candidate{path, info})
 		case path == root:
 			return err
 		case !errors.Is(err, fs.ErrNotExist): // else it was removed meanwhile
