@@ -19,7 +19,7 @@ type route struct {
 	permission   access.Permission
 }
 
-// routes are all that name a source, with bodies that are good.
+// routes are all routes of a source, with valid bodies.
 func routes() []route {
 	suggestion := uuid.NewString()
 	applied := decision(object{"suite_id": uuid.NewString()})
@@ -38,9 +38,8 @@ func routes() []route {
 	}
 }
 
-// TestOthersSources checks on every route that another organisation's source
-// is forbidden, in whatever form its id comes, and one that is not there not
-// found.
+// TestOthersSources: on every route a source of another organisation is forbidden,
+// in either form of its id, and an unknown one is not found.
 func TestOthersSources(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -91,7 +90,7 @@ func TestPermissions(t *testing.T) {
 	})
 }
 
-// TestBothForms of an id name the same source.
+// TestBothForms: an id names the same source with and without prefix.
 func TestBothForms(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

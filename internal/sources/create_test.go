@@ -173,7 +173,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// TestDelete checks that nothing of a source stays, and all of the others.
+// TestDelete: nothing of a source remains, and all of the others.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -14,8 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
-// FuzzUpload: whatever a form holds, it is refused, or its files are a package
-// within the limits with paths that stay in it.
+// FuzzUpload: a form is either refused or becomes a package within the limits,
+// without path traversal.
 func FuzzUpload(f *testing.F) {
 	add := func(parts ...string) {
 		var b bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestPublicClient goes the way of a person through the public client.
+// TestPublicClient covers sources and suggestions through the public client.
 func TestPublicClient(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

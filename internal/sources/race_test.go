@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestUploadsAtOnce of one content are one snapshot.
+// TestUploadsAtOnce: concurrent uploads of one content are one snapshot.
 func TestUploadsAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -41,8 +41,8 @@ func TestUploadsAtOnce(t *testing.T) {
 	})
 }
 
-// wantNoOrphans checks that every snapshot has its bytes and its source, and
-// that there are no others.
+// wantNoOrphans checks that every snapshot has its blob and its source, and that
+// there are no other blobs.
 func wantNoOrphans(w *sourcestest.World) {
 	w.T.Helper()
 	rows, err := w.DB.Query(w.T.Context(), `SELECT DISTINCT source_id || '/' || content_hash FROM source_snapshots ORDER BY 1`)
@@ -70,7 +70,7 @@ func wantNoOrphans(w *sourcestest.World) {
 	}
 }
 
-// TestDeleteAgainstOthers deletes a source while others work on it.
+// TestDeleteAgainstOthers deletes a source during other requests.
 func TestDeleteAgainstOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestSnapshots is what runs ask for.
+// TestSnapshots covers the operations that runs use.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -29,7 +29,7 @@ func TestSnapshots(t *testing.T) {
 		if _, err := s.Snapshot(ctx, ada.Org.ID, id, ""); !fault.Is(err, fault.NotFound) {
 			t.Errorf("got %v, want that there is none yet", err)
 		}
-		// A name that a plain tar cannot hold is kept as well.
+		// A name that does not fit into a plain tar.
 		long := strings.Repeat("ä", 60) + ".md"
 		first := ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart(long, "x")).Want(http.StatusCreated).Object()
 		bad := ada.Upload(uploadPath, field("source_id", id), filePart("readme.md", "x")).Want(http.StatusCreated).Object()
@@ -86,7 +86,7 @@ func TestSnapshots(t *testing.T) {
 	})
 }
 
-// TestSweep removes what a process left that died before it committed.
+// TestSweep: blobs of a process that died before its commit are deleted.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

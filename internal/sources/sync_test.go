@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// unreachable is a code host whose answers do not come.
+// unreachable is a code host that is down.
 type unreachable struct{ host.Host }
 
 func (unreachable) Resolve(context.Context, host.Repo, string) (host.Commit, error) {

@@ -134,7 +134,7 @@ func TestUploadAgain(t *testing.T) {
 		if n := len(w.BlobKeys()); n != 2 {
 			t.Errorf("%d blobs for two contents", n)
 		}
-		// An empty source takes its first one in the same way; the label stays.
+		// So does an empty source; the label stays.
 		empty := ada.Made(object{"type": "upload", "label": "empty"})
 		filled := ada.Upload(uploadPath, field("source_id", empty), field("label", "other"), archivePart(a)).Want(http.StatusCreated).Object()
 		if text(filled, "label") != "empty" || text(filled, "id") != empty {
@@ -158,7 +158,8 @@ func TestDetailShowsNewestSnapshots(t *testing.T) {
 	})
 }
 
-// TestUploadFailedValidation checks that a person can see what is wrong.
+// TestUploadFailedValidation: a snapshot that fails validation is stored with its
+// report.
 func TestUploadFailedValidation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -260,7 +261,8 @@ func TestUploadTooLarge(t *testing.T) {
 	})
 }
 
-// TestUploadToRepohost is a conflict, and to another organisation forbidden.
+// TestUploadToOthers: uploading to a repohost source is a conflict, to another
+// organisation forbidden.
 func TestUploadToOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
-// brief is what a test compares of a suggestion.
+// brief returns the fields of a suggestion that tests compare.
 func brief(s object) string {
 	return fmt.Sprintf("%s|%v|%s|%s|%v", s["query"], s["shouldTrigger"], s["source"], s["provenance"], s["observedCount"])
 }
@@ -36,7 +36,7 @@ func wantPending(c *client, id string, want ...string) {
 	}
 }
 
-// TestSuggestionLife is the whole way of a miss into a suite.
+// TestSuggestionLife follows a missed query from the push into a suite.
 func TestSuggestionLife(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -67,20 +67,20 @@ func TestSuggestionLife(t *testing.T) {
 			t.Errorf("after a repetition: %v", found)
 		}
 
-		// Accepted to a draft it is pending no more, whatever comes.
+		// Accepted as a draft it is no longer pending, whatever is pushed.
 		ada.Review(id, object{"suggestion_id": suggestion}).Want(http.StatusOK)
 		wantPending(ada, id)
 		ada.Push(sourcestest.Prompt{Text: "read the table", Skill: "pdf"})
 		w.Derive(ada, id)
 		wantPending(ada, id)
 
-		// Cleared it is back, with all that came meanwhile.
+		// Cleared it is pending again, with what was pushed meanwhile.
 		ada.Clear(id, suggestion).Want(http.StatusNoContent)
 		ada.Clear(id, suggestion).WantError(http.StatusNotFound, "Review not found")
 		wantPending(ada, id, "read the table|true|linked_telemetry|missed_query|3")
 
-		// Applied it stands in the suite and does not come back, even if the
-		// review is cleared.
+		// Applied it is a case of the suite and is not suggested again, even if
+		// the review is cleared.
 		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
 		ada.Apply(id, suggestion, suite, nil).Want(http.StatusOK)
 		want := []object{{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger"}}
@@ -94,7 +94,7 @@ func TestSuggestionLife(t *testing.T) {
 	})
 }
 
-// TestSuggestionEvidence has every reason there is.
+// TestSuggestionEvidence covers every provenance.
 func TestSuggestionEvidence(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -146,7 +146,7 @@ func TestSuggestionEvidence(t *testing.T) {
 			t.Errorf("count %v, want 6", got)
 		}
 
-		// A case that stands in a suite is only told of if a run fails.
+		// A case of a suite is only suggested if a run fails on it.
 		w.Suites.Add(ada.Org.ID, id, "llm_judge", object{"query": "FAILED", "expectation": "should_trigger"},
 			object{"query": "regressed", "expectation": "should_trigger"}, object{"query": "missed once", "expectation": "should_not_trigger"})
 		w.Derive(ada, id)
@@ -159,15 +159,15 @@ func TestSuggestionEvidence(t *testing.T) {
 			t.Errorf("%d suggestions, want 5", n)
 		}
 
-		// Without its skill a source has the runs' only.
+		// Without its skill a source has suggestions of runs only.
 		ada.Do(http.MethodPatch, sourcePath(id), object{"skill_id": ""}).Want(http.StatusOK)
 		w.Derive(ada, id)
 		wantPending(ada, id, "fires wrongly|false|hosted_run|run_failure|3", "regressed|true|hosted_run|run_regression|1")
 	})
 }
 
-// TestSuggestionsFollowTelemetry checks that a text which is erased is gone
-// at once, from every table, and its suggestion with it.
+// TestSuggestionsFollowTelemetry: erasing a prompt removes its suggestion at once,
+// since no table has a copy of its text.
 func TestSuggestionsFollowTelemetry(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -199,7 +199,7 @@ func TestSuggestionsFollowTelemetry(t *testing.T) {
 	})
 }
 
-// TestSuggestionsOfAnOrganisation: what others ask stays theirs.
+// TestSuggestionsOfAnOrganisation: organisations are isolated.
 func TestSuggestionsOfAnOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -222,8 +222,8 @@ func TestSuggestionsOfAnOrganisation(t *testing.T) {
 	})
 }
 
-// TestChangedCoalesces: a burst of pushes is looked at once, and costs nothing
-// where no source has a skill.
+// TestChangedCoalesces: derivation is debounced, so that a burst of pushes causes
+// one job, and none where no source is linked to a skill.
 func TestChangedCoalesces(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

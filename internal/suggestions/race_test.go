@@ -15,8 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestReviewersAtOnce decide on one suggestion: one of them has the last word,
-// whole.
+// TestReviewersAtOnce: of concurrent decisions on one suggestion one wins, and no
+// fields of two are mixed.
 func TestReviewersAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -52,7 +52,7 @@ func TestReviewersAtOnce(t *testing.T) {
 		if n := len(w.Suites.CasesOf(suite)); n != 10 {
 			t.Errorf("%d cases of ten suggestions", n)
 		}
-		// Of two that clear, one comes too late.
+		// Of two concurrent clears one is too late.
 		ada.Review(id, nil).Want(http.StatusOK)
 		undo := func() answer { return ada.Clear(id, "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70") }
 		if diff := cmp.Diff([]int{204, 404}, statuses(sourcestest.Together(undo, undo))); diff != "" {
@@ -70,7 +70,7 @@ func statuses(answers []answer) []int {
 	return all
 }
 
-// TestApplyAgainstPatch loses neither case.
+// TestApplyAgainstPatch: applying a case while the suite is edited loses neither.
 func TestApplyAgainstPatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -40,7 +40,7 @@ func TestReview(t *testing.T) {
 			t.Errorf("in the detail (-review +detail):\n%s", diff)
 		}
 
-		// A second decision takes the place of the first.
+		// A second decision replaces the first.
 		full := bob.Review(id, object{
 			"suggestion_id": strings.ToUpper("0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"), "review_status": "rejected", "accept_target": "draft",
 			"rationale": "no", "observed_count": 3, "confidence": 0.25, "last_observed_at": "2026-01-02T05:04:05.678+02:00",
@@ -56,7 +56,7 @@ func TestReview(t *testing.T) {
 			t.Errorf("rejected (-want +got):\n%s", diff)
 		}
 
-		// The history is newest first, and a decision made anew is new.
+		// Reviews are listed newest first, by the last decision.
 		other := uuid.NewString()
 		ada.Review(id, object{"suggestion_id": other}).Want(http.StatusOK)
 		order := func() (ids []string) {
@@ -73,7 +73,7 @@ func TestReview(t *testing.T) {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
 
-		// A decision on another source is another decision.
+		// Decisions are independent between sources.
 		second := ada.Made(object{"type": "upload", "label": "x"})
 		ada.Clear(second, other).WantError(http.StatusNotFound, "Review not found")
 		ada.Clear(id, strings.ToUpper(other)).Want(http.StatusNoContent)
@@ -191,12 +191,12 @@ func TestApply(t *testing.T) {
 		if review["acceptTarget"] != nil || review["appliedSuiteId"] != nil || review["appliedToSuiteAt"] != nil {
 			t.Errorf("rejected: %v", review)
 		}
-		// A draft stays one, whatever suite is named.
+		// A draft ignores the suite.
 		review = ada.Review(id, object{"suggestion_id": second, "applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != "draft" || review["appliedSuiteId"] != nil {
 			t.Errorf("draft: %v", review)
 		}
-		// Another suite takes it as well.
+		// It can be applied to another suite as well.
 		other := w.Suites.Add(ada.Org.ID, id, "llm_judge")
 		review = ada.Apply(id, suggestion, other, nil).Want(http.StatusOK).Object()["review"].(object)
 		if review["appliedSuiteId"] != other || len(w.Suites.CasesOf(other)) != 1 {
@@ -230,7 +230,7 @@ func TestApply(t *testing.T) {
 	})
 }
 
-// TestUndo: a decision goes with what it did, or not at all.
+// TestUndo: a decision and its effect are undone together, or not at all.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// compare checks everything that the API says.
+// compare compares every response of the API with the model.
 func (s *stream) compare() {
 	for _, by := range []*client{s.pushers[0], s.pushers[3]} {
 		for {
@@ -61,7 +61,7 @@ func (s *stream) differences(by *client, today int) (all []string) {
 	return all
 }
 
-// qualities compares what the registry says of an entry.
+// qualities compares the quality figures of an entry's versions.
 func (s *stream) qualities(by *client, shelf *shelf, note func(what string, want, got any)) {
 	want, got := object{}, object{}
 	for _, v := range shelf.versions {
@@ -82,8 +82,8 @@ func (s *stream) qualities(by *client, shelf *shelf, note func(what string, want
 		any(object{"pass_rate": entry["pass_rate"], "eval_count": entry["eval_count"]}))
 }
 
-// nearly lets pass rates differ by less than a billionth, in which they are
-// kept: a third has no end. All else must be equal.
+// nearly tolerates a difference of less than a billionth, the unit in which pass
+// rates are stored. All else must be equal.
 func nearly() []cmp.Option {
 	return []cmp.Option{cmp.FilterPath(func(path cmp.Path) bool {
 		for _, step := range path {

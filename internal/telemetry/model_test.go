@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// model counts again, in the plainest way, what the service should answer. It
-// is written from the contract's definitions and shares no code with the
-// product: it keeps every accepted record and looks at all of them each time.
+// model is the test oracle: it computes in the simplest way what the service
+// should answer. It is written from the API's definitions and shares no code with
+// the product: it keeps every accepted record and scans all of them each time.
 type model struct {
 	named       map[skillKey]bool // skills that were ever spoken of
 	invocations map[recordKey]invocation
@@ -51,8 +51,8 @@ type grading struct {
 	version       string
 }
 
-// invoked takes in one report of an invocation: a newer one replaces what is
-// known, an older one fills what is open, and null never replaces a value.
+// invoked adds one report of an invocation: a newer one replaces fields, an older
+// one fills missing fields, and null never replaces a value.
 func (m *model) invoked(id string, r invocation) {
 	m.named[r.skill] = true
 	key := recordKey{r.user, id}
@@ -71,7 +71,7 @@ func (m *model) invoked(id string, r invocation) {
 	m.invocations[key] = r
 }
 
-// graded takes in one report of a grading; the newest grading time wins.
+// graded adds one report of a grading; the newest grading time wins.
 func (m *model) graded(id string, r grading) {
 	m.named[r.skill] = true
 	key := recordKey{r.user, id}
@@ -103,7 +103,8 @@ type current struct {
 	since time.Time
 }
 
-// version is the one whose content has the hash, else that which was current.
+// version returns the one whose content has the hash, else the one that was
+// current at the time.
 func (s *shelf) version(hash string, at time.Time) string {
 	if s == nil {
 		return ""
@@ -122,7 +123,7 @@ func (s *shelf) version(hash string, at time.Time) string {
 	return found.id
 }
 
-// selection is a part of the accepted records.
+// A selection is a subset of the accepted records.
 type selection struct {
 	invocations []invocation
 	gradings    []grading
@@ -143,7 +144,7 @@ func (m *model) ofVersion(id string) selection {
 	return m.selectBy(func(i invocation) bool { return i.version == id }, func(g grading) bool { return g.version == id })
 }
 
-// between keeps the invocations of the days from first to last.
+// between selects the invocations of the days from first to last.
 func (s selection) between(first, last int) []invocation {
 	return slices.DeleteFunc(slices.Clone(s.invocations), func(i invocation) bool { return dayOf(i.at) < first || dayOf(i.at) > last })
 }
@@ -220,8 +221,8 @@ func avgConfidence(all []invocation) any {
 	return float(mean(values))
 }
 
-// grades are the pass rates of the sessions whose newest verdict is of the days
-// from first to last.
+// grades returns the pass rates of the sessions whose newest verdict falls on the
+// days from first to last.
 func (s selection) grades(first, last int) (rates []*big.Rat) {
 	bySession := map[recordKey][]grading{}
 	for _, g := range s.gradings {
@@ -284,7 +285,7 @@ func status(now, before []*big.Rat) string {
 
 const window = 30
 
-// item is what the list should say of a skill, but for its id.
+// item is the expected element of the list, without its id.
 func (m *model) item(k skillKey, today int) object {
 	s := m.ofSkill(k)
 	start := today - window + 1
@@ -304,7 +305,7 @@ func (m *model) item(k skillKey, today int) object {
 	}
 }
 
-// seen is when the skill was first and last observed.
+// seen returns when the skill was first and last observed.
 func (s selection) seen() (first, last any) {
 	if len(s.invocations) == 0 {
 		return nil, nil
@@ -314,7 +315,7 @@ func (s selection) seen() (first, last any) {
 	return wire(byTime[0]), wire(byTime[len(byTime)-1])
 }
 
-// detail is the answer about one skill, but for its id.
+// detail is the expected detail of a skill, without its id.
 func (m *model) detail(k skillKey, today, days int) object {
 	s := m.ofSkill(k)
 	skill := m.item(k, today)
@@ -342,7 +343,7 @@ func (m *model) detail(k skillKey, today, days int) object {
 	return object{"skill": skill, "daily_stats": stats}
 }
 
-// quality is what the registry should say of a version.
+// quality is the expected quality of a version in the registry.
 func (m *model) quality(versionID string) object {
 	s := m.ofVersion(versionID)
 	return object{

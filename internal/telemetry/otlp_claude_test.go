@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestClaudeCodeSession is a session as Claude Code tells of it with
+// TestClaudeCodeSession sends a session as Claude Code reports it with
 // OTEL_LOG_TOOL_DETAILS=1, in every encoding.
 func TestClaudeCodeSession(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -80,12 +80,12 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 	})
 }
 
-// onTheWire is how the API writes a time.
+// onTheWire formats a time as the API does.
 const onTheWire = "2006-01-02T15:04:05.000Z"
 
-// TestClaudeCodeInAnyOrder: one prompt used a skill twice. Two activations come
-// out, in whatever order their signals come, alone or in one body, once or
-// repeated, and a client of the push tells of one of them, too.
+// TestClaudeCodeInAnyOrder: one prompt used a skill twice. Deduplication yields
+// two activations in whatever order their signals arrive, alone or in one body,
+// once or repeated, even if a push reports one of them, too.
 func TestClaudeCodeInAnyOrder(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")
@@ -126,8 +126,7 @@ func TestClaudeCodeInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestClaudeCodeAtOnce: signals of one prompt come in many requests at the same
-// time.
+// TestClaudeCodeAtOnce: signals of one prompt arrive in many concurrent requests.
 func TestClaudeCodeAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")
@@ -152,8 +151,8 @@ func TestClaudeCodeAtOnce(t *testing.T) {
 	})
 }
 
-// TestClaudeCodeSpans: the span of a call tells of it when nothing else does,
-// and yields to what the events say of it.
+// TestClaudeCodeSpans: the span of a call counts if no event reports the call;
+// otherwise the events take precedence.
 func TestClaudeCodeSpans(t *testing.T) {
 	fired := figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0)}
 	refused := figures{Sessions: 1, Checks: 1, TriggerRate: share(0)}
@@ -204,7 +203,7 @@ func TestClaudeCodeSpans(t *testing.T) {
 	})
 }
 
-// TestClaudeCodeWithoutJoinKeys: what lacks a key is told apart by the next
+// TestClaudeCodeWithoutJoinKeys: events without a key are identified by the next
 // best one, and a repetition still counts once.
 func TestClaudeCodeWithoutJoinKeys(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -240,8 +239,8 @@ func TestClaudeCodeWithoutJoinKeys(t *testing.T) {
 	})
 }
 
-// TestClaudeCodeNames: events are known by any of the places that producers
-// and collectors put the name.
+// TestClaudeCodeNames: the name of an event is found in every place where
+// producers and collectors put it.
 func TestClaudeCodeNames(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")

@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestCodex: the counter adds to checks and triggers. It knows no session, so
-// there is no trigger rate.
+// TestCodex: the counter adds to checks and triggers. It has no session, so there
+// is no trigger rate.
 func TestCodex(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -44,7 +44,7 @@ func TestCodex(t *testing.T) {
 	})
 }
 
-// checksByDay are the checks of a skill on the days that have some.
+// checksByDay returns the checks of a skill on the days that have some.
 func (c *client) checksByDay(skill string) map[string]int {
 	c.t.Helper()
 	days := map[string]int{}
@@ -57,8 +57,8 @@ func (c *client) checksByDay(skill string) map[string]int {
 	return days
 }
 
-// TestCodexCumulative: a point says how many there were since its series
-// began. What it adds counts on its day, in whatever order the points come.
+// TestCodexCumulative: a point is the total since its series began. Its increment
+// counts on its day, in whatever order the points arrive.
 func TestCodexCumulative(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")
@@ -104,8 +104,8 @@ func TestCodexCumulative(t *testing.T) {
 	})
 }
 
-// TestCodexSeries: streams that differ in anything are counted apart; a fall
-// of the value without a new start is a new beginning, too.
+// TestCodexSeries: series that differ in any attribute are counted separately. A
+// lower value without a new start time is a counter reset, too.
 func TestCodexSeries(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -150,8 +150,8 @@ func TestCodexSeries(t *testing.T) {
 	})
 }
 
-// TestCodexRestless: a counter that begins anew all the time is not remembered
-// without end.
+// TestCodexRestless: the stored state of a counter that resets all the time is
+// bounded.
 func TestCodexRestless(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	c := w.org("acme")
@@ -167,7 +167,7 @@ func TestCodexRestless(t *testing.T) {
 	}
 }
 
-// TestCodexRefuses: points that make no sense are not taken; the others are.
+// TestCodexRefuses: invalid points are rejected; the others are accepted.
 func TestCodexRefuses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)

@@ -20,7 +20,7 @@ func verdictOf(at time.Time, pairs ...any) *logs.LogRecord {
 	}
 }
 
-// TestEvaluation: what evaluators say becomes the pass rate of the session.
+// TestEvaluation: verdicts of evaluators become the pass rate of the session.
 func TestEvaluation(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -57,7 +57,7 @@ func TestEvaluation(t *testing.T) {
 }
 
 // TestEvaluationOfSpan: an event of a span is about the span's skill, or the
-// one that is active. Without a skill it is about none.
+// active one. Without either it is unattributed.
 func TestEvaluationOfSpan(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")

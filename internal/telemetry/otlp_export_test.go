@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// ReadOTLP reads a body of logs, traces or metrics as the receiver does, but
-// for what needs a database. It also returns the body as it would be kept.
+// ReadOTLP reads a body of logs, traces or metrics as the receiver does, except
+// for what needs a database. It also returns the redacted body.
 func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Report, []byte, error) {
 	e, err := encodingOf(contentType)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// FuzzOTLP: whatever is sent, nothing breaks, and what comes out of it can be
-// counted.
+// FuzzOTLP: no input panics, and every observation is valid.
 func FuzzOTLP(f *testing.F) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	s := &claude{session: "s", at: now}

@@ -27,7 +27,7 @@ import (
 
 var otlpPaths = []string{"/v1/logs", "/v1/traces", "/v1/metrics"}
 
-// fieldsOf reads a protobuf message of numbers and texts.
+// fieldsOf decodes a protobuf message of numbers and strings.
 func fieldsOf(t tester, raw []byte) map[int]any {
 	t.Helper()
 	fields := map[int]any{}
@@ -52,7 +52,7 @@ func fieldsOf(t tester, raw []byte) map[int]any {
 	return fields
 }
 
-// wantPartial sends a message of which some is not taken.
+// wantPartial sends a message of which some records are rejected.
 func (c *client) wantPartial(way otlpWay, m proto.Message, rejected int, message string) {
 	c.t.Helper()
 	a := c.export(way, m).want(http.StatusOK)
@@ -69,7 +69,7 @@ func (c *client) wantPartial(way otlpWay, m proto.Message, rejected int, message
 	}
 }
 
-// TestOTLPPartialSuccess: what cannot be taken is named; the rest is taken.
+// TestOTLPPartialSuccess: invalid records are listed; the rest is accepted.
 func TestOTLPPartialSuccess(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -115,8 +115,8 @@ func TestOTLPPartialSuccess(t *testing.T) {
 	})
 }
 
-// TestOTLPGarbage: what cannot be read is refused in OTLP's way, in the
-// encoding in which it came.
+// TestOTLPGarbage: a malformed body is answered as OTLP requires, in the encoding
+// of the request.
 func TestOTLPGarbage(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -174,7 +174,8 @@ func TestOTLPGarbage(t *testing.T) {
 	})
 }
 
-// TestOTLPGuards: who may send what. These answers are the service's own.
+// TestOTLPGuards checks authentication, permissions and media types. The bodies
+// are the service's own, not OTLP's.
 func TestOTLPGuards(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -198,7 +199,7 @@ func TestOTLPGuards(t *testing.T) {
 	})
 }
 
-// TestOTLPLimits: bodies that are too large, or would be.
+// TestOTLPLimits: bodies that are too large, or would be once decoded.
 func TestOTLPLimits(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	c := w.org("acme")
@@ -222,7 +223,8 @@ func TestOTLPLimits(t *testing.T) {
 	}
 }
 
-// TestOTLPPrivacy: who the sender is and what was said are kept nowhere.
+// TestOTLPPrivacy: the identity of the sender and the conversation are redacted
+// before anything is stored.
 func TestOTLPPrivacy(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -272,7 +274,7 @@ func TestOTLPPrivacy(t *testing.T) {
 	})
 }
 
-// everything is all that is kept: the rows of all tables of telemetry and
+// everything returns all that is stored: the rows of all tables of telemetry and
 // skills, and all blobs, inflated.
 func (w *world) everything() string {
 	w.t.Helper()
@@ -296,7 +298,7 @@ func (w *world) everything() string {
 	return all.String()
 }
 
-// inflated is the content of a blob.
+// inflated returns the decompressed content of a blob.
 func (w *world) inflated(key string) string {
 	w.t.Helper()
 	packed, _, err := w.blobs.Get(w.t.Context(), key)
@@ -315,7 +317,7 @@ func (w *world) inflated(key string) string {
 	return string(raw)
 }
 
-// TestOTLPKeepsBodies: the body is kept until its sender erases it; the
+// TestOTLPKeepsBodies: the raw body is stored until its sender erases it; the
 // numbers stay.
 func TestOTLPKeepsBodies(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -348,7 +350,7 @@ func TestOTLPKeepsBodies(t *testing.T) {
 	})
 }
 
-// TestDocumentedExamples runs what the documentation tells people to run.
+// TestDocumentedExamples runs the commands of the documentation.
 func TestDocumentedExamples(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("WHETSTONE_REQUIRE") != "all" {
 		t.Skip("curl is not installed; run `make setup`")

@@ -14,7 +14,7 @@ import (
 
 func failed() *trace.Status { return &trace.Status{Code: trace.Status_STATUS_CODE_ERROR} }
 
-// without returns attributes but for some.
+// without returns attributes except some.
 func without(all []*common.KeyValue, keys ...string) (rest []*common.KeyValue) {
 	drop := map[string]bool{}
 	for _, key := range keys {
@@ -35,8 +35,8 @@ type copilot struct {
 	at           time.Time
 }
 
-// agent is the span of the whole prompt. It names the skills that there are,
-// and has an event for each that was used.
+// agent is the span of the whole prompt. It lists the offered skills, and has an
+// event for each that was activated.
 func (c copilot) agent(installed []string, used ...string) *trace.Span {
 	span := &trace.Span{
 		TraceId: []byte(c.trace), SpanId: []byte("agent..."), Name: "invoke_agent", Kind: trace.Span_SPAN_KIND_CLIENT,
@@ -63,8 +63,8 @@ func (c copilot) tool(call string, pairs ...any) *trace.Span {
 	}
 }
 
-// TestCopilot: the event and the span of the tool tell of one activation; the
-// skills that were only offered lower the trigger rate.
+// TestCopilot: the event and the span of the tool report one activation; skills
+// that were only offered lower the trigger rate.
 func TestCopilot(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")
@@ -87,7 +87,7 @@ func TestCopilot(t *testing.T) {
 	})
 }
 
-// TestCopilotTriggers: a skill that the person chose is explicit.
+// TestCopilotTriggers: a skill that the user chose is explicit.
 func TestCopilotTriggers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -110,7 +110,7 @@ func TestCopilotTriggers(t *testing.T) {
 	})
 }
 
-// TestExecuteTool: any agent that follows the conventions.
+// TestExecuteTool covers any agent that follows the conventions.
 func TestExecuteTool(t *testing.T) {
 	fired := figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0)}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// An otlpWay is how a sender writes a body.
+// An otlpWay is the encoding and compression of a request.
 type otlpWay struct {
 	name string
 	json bool
@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// export sends a message the way its sender would.
+// export sends a message as its producer does.
 func (c *client) export(way otlpWay, m proto.Message) answer {
 	c.t.Helper()
 	path := map[string]string{
@@ -61,7 +61,7 @@ func (c *client) export(way otlpWay, m proto.Message) answer {
 	return c.do(http.MethodPost, path, raw, headers...)
 }
 
-// take sends a message and wants all of it to be taken.
+// take sends a message, all of which must be accepted.
 func (c *client) take(way otlpWay, m proto.Message) {
 	c.t.Helper()
 	a := c.export(way, m).want(http.StatusOK)
@@ -74,8 +74,8 @@ func (c *client) take(way otlpWay, m proto.Message) {
 	}
 }
 
-// otlpJSON writes a message in OTLP's JSON: as the library does, with the ids
-// in hex and enums as numbers.
+// otlpJSON encodes a message as OTLP's JSON: like protojson, but with ids in hex
+// and enums as numbers.
 func otlpJSON(m proto.Message) ([]byte, error) {
 	raw, err := protojson.MarshalOptions{UseEnumNumbers: true}.Marshal(m)
 	if err != nil {
@@ -166,7 +166,7 @@ type claude struct {
 	sequence int
 }
 
-// event is the next event, with what Claude Code says in every one.
+// event returns the next event, with the attributes that Claude Code always adds.
 func (c *claude) event(name, prompt string, pairs ...any) *logs.LogRecord {
 	c.sequence++
 	at := c.at.Add(time.Duration(c.sequence) * time.Second)
@@ -240,14 +240,14 @@ func injected(start, at time.Time, value int64, pairs ...any) *metrics.NumberDat
 	return p
 }
 
-// figures are what the performance API says of a skill, all days together.
+// figures are the numbers of a skill in the performance API, all days together.
 type figures struct {
 	Sessions, Checks, Triggers, Graded  int
 	TriggerRate, Confidence, Covered, P *float64
 	First, Last                         string
 }
 
-// figures reads the numbers of a skill. An unknown one has none.
+// figures reads the numbers of a skill; an unknown one has none.
 func (c *client) figures(skill string) (f figures) {
 	c.t.Helper()
 	a := c.get("/v1/skills/" + skill + "?days=7")
@@ -282,7 +282,7 @@ func (c *client) figures(skill string) (f figures) {
 	return f
 }
 
-// wantFigures compares the numbers of a skill, but for its times.
+// wantFigures compares the numbers of a skill, except for its times.
 func (c *client) wantFigures(skill string, want figures) {
 	c.t.Helper()
 	got := c.figures(skill)
@@ -292,7 +292,7 @@ func (c *client) wantFigures(skill string, want figures) {
 	}
 }
 
-// skillNames are the skills that the organisation has.
+// skillNames returns the skills of the organisation.
 func (c *client) skillNames() []string {
 	c.t.Helper()
 	names := []string{}
@@ -304,7 +304,7 @@ func (c *client) skillNames() []string {
 
 func share(f float64) *float64 { return &f }
 
-// anHourAgo is a time that the databases keep exactly.
+// anHourAgo is a time that the databases store exactly.
 func anHourAgo() time.Time { return time.Now().Add(-time.Hour).UTC().Truncate(time.Second) }
 
 // permutations calls fn with the numbers below n in every order.

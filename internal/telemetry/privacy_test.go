@@ -19,10 +19,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// secret is what a person asked an agent.
+// secret is the text of a prompt.
 const secret = "the-merger-is-on-friday"
 
-// asked is a session in which a person asked for something.
+// asked is a session with one prompt.
 func asked(text string) object {
 	now := stamp(time.Now().Truncate(24 * time.Hour)) // the same for all of a test
 	return object{
@@ -37,7 +37,7 @@ func asked(text string) object {
 	}
 }
 
-// tablesWith names the tables in which a text stands in any column.
+// tablesWith returns the tables that have a text in any column.
 func (w *world) tablesWith(text string) []string {
 	w.t.Helper()
 	found := []string{}
@@ -50,7 +50,7 @@ func (w *world) tablesWith(text string) []string {
 	return found
 }
 
-// tables maps every table to SQL for all that a row says.
+// tables maps every table to an SQL expression for all columns of a row.
 func (w *world) tables() map[string]string {
 	w.t.Helper()
 	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'`
@@ -74,8 +74,7 @@ func (w *world) tables() map[string]string {
 	return all
 }
 
-// TestPromptsStayPrivate: they are kept for their user alone; nobody gets to
-// see them, and no log does.
+// TestPromptsStayPrivate: no other user and no log gets to see a prompt.
 func TestPromptsStayPrivate(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -140,7 +139,7 @@ func TestErase(t *testing.T) {
 			t.Errorf("numbers (-before +after):\n%s", diff)
 		}
 
-		// The same again counts nothing twice.
+		// Pushing the same again counts nothing twice.
 		ada.push(pushed, asked(secret)).want(http.StatusOK)
 		ada.push(uuid.NewString(), asked(secret)).want(http.StatusCreated)
 		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
@@ -151,8 +150,8 @@ func TestErase(t *testing.T) {
 	})
 }
 
-// leaveOrphan makes a raw body that no push stands behind, as a crash does,
-// and returns its key.
+// leaveOrphan puts a raw body without a push, as a crash does, and returns its
+// key.
 func (w *world) leaveOrphan(c *client) string {
 	w.t.Helper()
 	known := w.keys()
@@ -226,7 +225,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestSweep removes raw bodies that no push stands behind, when they are old.
+// TestSweep: old raw bodies without a push are deleted.
 func TestSweep(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	w.work()

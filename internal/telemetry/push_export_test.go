@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// A Reading is what a push comes to before it meets the database.
+// A Reading is the content of a push before it is stored.
 type Reading struct {
 	skills.Report
 	Accepted int
@@ -24,5 +24,5 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 	return Reading{skills.Report{Observations: b.observations, Gradings: b.gradings}, b.accepted, b.rejected}, nil
 }
 
-// CanonicalPushID reads the id of a push.
+// CanonicalPushID parses a push_id.
 var CanonicalPushID = canonicalPushID

@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// FuzzPush: whatever is pushed, every record is taken or named as refused,
-// what is taken can be counted, and reading it again gives the same.
+// FuzzPush: every record is either accepted or listed as rejected, accepted ones
+// are valid, and reading a body twice gives the same.
 func FuzzPush(f *testing.F) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	const at = `"2026-05-30T10:00:00Z"`
@@ -71,7 +71,7 @@ func countRecords(raw []byte) (n int) {
 	return n
 }
 
-// FuzzPushID: an id is a UUID in its usual form, or none.
+// FuzzPushID: an id is a UUID in canonical form, or "".
 func FuzzPushID(f *testing.F) {
 	for _, seed := range []string{"", "01900000-0000-7000-8000-000000000000", "{01900000-0000-7000-8000-000000000000}", "urn:uuid:01900000-0000-7000-8000-00000000000A", "x"} {
 		f.Add(seed)

@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// stamp is a time as clients write it.
+// stamp formats a time as clients do.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // check is an invocation of the skill pdf that fired in the session s.
@@ -35,7 +35,7 @@ func check(id string, with object) object {
 
 func invocations(records ...object) object { return object{"skill_invocations": records} }
 
-// accepted is the answer to a push of which all was taken.
+// accepted is the response to a push without rejected records.
 func accepted(pushID string, n int) object {
 	return object{"status": "accepted", "push_id": pushID, "accepted": n, "unattributed": 0, "rejected": []any{}}
 }
@@ -44,7 +44,7 @@ func duplicate(pushID string) object {
 	return object{"status": "accepted", "push_id": pushID, "duplicate": true, "accepted": 0, "unattributed": 0, "rejected": []any{}}
 }
 
-// day is what the API says of a skill today.
+// day returns the numbers of a skill today.
 func (c *client) day(skill string) object {
 	c.t.Helper()
 	return c.get("/v1/skills/" + skill + "?days=1").want(http.StatusOK).object()["daily_stats"].([]any)[0].(object)
@@ -95,14 +95,14 @@ func TestPushWithoutID(t *testing.T) {
 			}
 			ada.pushBody(body).want(http.StatusOK).wantBody(duplicate(first))
 			ada.get("/api/v1/push/" + first).want(http.StatusOK)
-			// Another user's records are others, even if they look the same.
+			// The same records of another user are other records.
 			bob.pushBody(body).want(http.StatusCreated)
 		}
 		ada.wantChecks(8)
 	})
 }
 
-// TestOneBadRecord loses nobody else.
+// TestOneBadRecord: an invalid record does not lose the others.
 func TestOneBadRecord(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme")
@@ -159,7 +159,7 @@ func TestPushRefused(t *testing.T) {
 	})
 }
 
-// TestContentIsNeverRefused: clients do not send a refused batch again.
+// TestContentIsNeverRefused: clients do not retry a refused batch.
 func TestContentIsNeverRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -193,7 +193,7 @@ func TestWhoMayPush(t *testing.T) {
 		writer := w.member(ada.org, "writer", access.Member, access.Write)
 		nobody := *ada
 		nobody.key = "st_live_nobody"
-		// The key is looked at before the body.
+		// Authentication comes before the body is read.
 		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		nobody.do(http.MethodPost, "/api/v1/push", []byte(`{`)).want(http.StatusUnauthorized)
 		viewer.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
@@ -202,7 +202,7 @@ func TestWhoMayPush(t *testing.T) {
 		writer.get("/api/v1/push/"+id).wantError(http.StatusForbidden, "This needs the permission read")
 		viewer.get("/api/v1/push/" + id).want(http.StatusOK)
 
-		// A machine that reports can report, and not erase what it reported.
+		// A key with telemetry:write can report, but not erase.
 		machine := w.member(ada.org, "machine", access.Owner, access.TelemetryWrite)
 		machine.push(uuid.NewString(), object{}).want(http.StatusCreated)
 		machine.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
@@ -276,7 +276,7 @@ func zipped(t *testing.T, body []byte) []byte {
 	return b.Bytes()
 }
 
-// TestBodyLimits needs no more than one database.
+// TestBodyLimits needs only one database.
 func TestBodyLimits(t *testing.T) {
 	ada := newWorld(t, storetest.Open(t, "sqlite")).org("acme")
 	body, err := json.Marshal(object{"canonical": invocations(check("1", nil))})
@@ -298,7 +298,7 @@ func TestBodyLimits(t *testing.T) {
 	push(append(zippedSpaces(33), zipped(t, body)...), gz).want(http.StatusCreated) // more than may go over the wire as it is
 	ada.wantChecks(1)
 
-	// A body whose length nobody knows before.
+	// A body without Content-Length.
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/push", chunks{bytes.NewReader(body)})
 	req.Header.Set("Authorization", "Bearer "+ada.key)
 	if req.ContentLength != -1 {
@@ -307,10 +307,10 @@ func TestBodyLimits(t *testing.T) {
 	ada.send(req).want(http.StatusCreated)
 }
 
-// chunks hides how much there is to read.
+// chunks hides the length of a reader, so that the body is sent chunked.
 type chunks struct{ *bytes.Reader }
 
 func (c chunks) Read(p []byte) (int, error) { return c.Reader.Read(p[:min(len(p), 16)]) }
 
-// Len would tell.
+// Len would disclose it.
 func (chunks) Len(int) {}

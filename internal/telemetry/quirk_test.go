@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestSessionsAreDerived: clients often leave out the sessions that other
-// records name.
+// TestSessionsAreDerived: clients often leave out the sessions that other records
+// refer to.
 func TestSessionsAreDerived(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme")
@@ -55,7 +55,7 @@ func TestExecutionFacts(t *testing.T) {
 }
 
 // TestRecordsGrow: records repeat in later pushes with more fields. The newest
-// normalisation wins; what it leaves open stays.
+// normalization wins; fields that it leaves out stay.
 func TestRecordsGrow(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme")
@@ -106,7 +106,7 @@ func TestPromptsGrow(t *testing.T) {
 	})
 }
 
-// TestInvocationQuirks looks at what clients do, one by one.
+// TestInvocationQuirks covers deviations of real clients, one by one.
 func TestInvocationQuirks(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -213,8 +213,8 @@ func TestSameIDsOfTwoUsers(t *testing.T) {
 	})
 }
 
-// TestOddText: NUL and broken UTF-8 are kept as something, or rejected, and
-// never fail the push; nor does a second report of the same.
+// TestOddText: NUL and invalid UTF-8 are replaced or rejected, and never fail the
+// push; nor does a second report of the same record.
 func TestOddText(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme")

@@ -20,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// Put stores a blob and then lets the test know.
+// Put stores a blob and then calls the test.
 func (b *bucket) Put(ctx context.Context, key string, r io.Reader, size int64) error {
 	err := b.Bucket.Put(ctx, key, r, size)
 	if after := b.afterPut.Load(); after != nil {
@@ -29,7 +29,7 @@ func (b *bucket) Put(ctx context.Context, key string, r io.Reader, size int64) e
 	return err
 }
 
-// crash pushes, and breaks off between the raw body and the rest.
+// crash pushes and fails between the raw body and the transaction.
 func (w *world) crash(c *client, pushID string, canonical object) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -43,7 +43,7 @@ func (w *world) crash(c *client, pushID string, canonical object) {
 	c.send(req).want(http.StatusServiceUnavailable)
 }
 
-// TestCrash: a push that was broken off can be sent again, and then counts.
+// TestCrash: a push that failed can be retried, and then counts.
 func TestCrash(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -67,8 +67,8 @@ func TestCrash(t *testing.T) {
 }
 
 // TestPushersAtOnce lets eight pushers send overlapping records of the same
-// skills at the same time, also under other names. What they say agrees where
-// they speak of the same field, so that the order does not matter.
+// skills at the same time, also under aliases. Reports of one field agree, so that
+// the order does not matter.
 func TestPushersAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -106,8 +106,8 @@ func TestPushersAtOnce(t *testing.T) {
 	})
 }
 
-// overlapping makes a push of which others say the same or more, and tells the
-// model what it says in the end.
+// overlapping returns a push whose records others report, too, and adds the merged
+// records to the model.
 func overlapping(m *model, by *client, now time.Time, seed int) object {
 	var records, gradings []object
 	for i := range 12 {
@@ -142,7 +142,7 @@ func overlapping(m *model, by *client, now time.Time, seed int) object {
 	}
 }
 
-// TestSamePushAtOnce: of several that bring the same push one does.
+// TestSamePushAtOnce: of several requests with the same push_id one is applied.
 func TestSamePushAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -172,8 +172,7 @@ func TestSamePushAtOnce(t *testing.T) {
 	})
 }
 
-// TestRecordsAtOnce: reports of one record that come at the same time all
-// leave what they say.
+// TestRecordsAtOnce: concurrent reports of one record are all merged.
 func TestRecordsAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme")

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// records reads what is kept of a kind for a user, in no order.
+// records returns the stored records of a kind and user, in no order.
 func (c *client) records(kind string) []object {
 	c.t.Helper()
 	rows, err := c.w.db.Query(c.t.Context(), `SELECT body FROM telemetry_records WHERE user_id = $1 AND kind = $2`, c.user.ID, kind)
@@ -34,7 +34,7 @@ func (c *client) records(kind string) []object {
 	return all
 }
 
-// wantRecords compares what is kept of a kind.
+// wantRecords compares the stored records of a kind.
 func (c *client) wantRecords(kind string, want ...object) {
 	c.t.Helper()
 	if diff := cmp.Diff(plain(c.t, append([]object{}, want...)), plain(c.t, c.records(kind))); diff != "" {
@@ -51,7 +51,7 @@ func (c *client) mustPush(canonical object) {
 	}
 }
 
-// TestKinds takes one record of every kind, and keeps it whole.
+// TestKinds: a record of every kind is accepted and stored with all its fields.
 func TestKinds(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -91,7 +91,7 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// bad is a record that is not taken, and why.
+// bad is an invalid record, and the reason.
 type bad struct {
 	array   string
 	record  object
@@ -188,7 +188,7 @@ func TestBadRecords(t *testing.T) {
 	})
 }
 
-// TestPlaceholders: names that hide a skill are counted, and never become one.
+// TestPlaceholders: hidden names count as unattributed and never become skills.
 func TestPlaceholders(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)

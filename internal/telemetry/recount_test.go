@@ -22,7 +22,7 @@ import (
 
 // TestRecount sends random pushes of several users of two organisations, and
 // compares every figure with a recount of the accepted records.
-// -rapid.checks=1000 looks longer.
+// -rapid.checks=1000 runs longer.
 func TestRecount(t *testing.T) {
 	fewChecks(t, "20")
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -37,8 +37,7 @@ func TestRecount(t *testing.T) {
 	})
 }
 
-// fewChecks keeps the everyday run short, unless the command line asks for a
-// number of checks.
+// fewChecks keeps the usual run short, unless the command line sets a number.
 func fewChecks(t *testing.T, checks string) {
 	t.Helper()
 	asked := false
@@ -51,7 +50,7 @@ func fewChecks(t *testing.T, checks string) {
 	}
 }
 
-// stream is what comes in during one check.
+// stream is the input of one check.
 type stream struct {
 	*rapid.T
 	w       *world
@@ -87,7 +86,7 @@ func pick[T any](s *stream, label string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(s.T, label)
 }
 
-// step is one thing that happens.
+// step performs one random action.
 func (s *stream) step() {
 	switch what := rapid.IntRange(0, 9).Draw(s.T, "what"); {
 	case what < 6 || len(s.sent) == 0 && what < 8:
@@ -131,7 +130,7 @@ func (s *stream) push(p sentPush) {
 	s.sent = append(s.sent, p)
 }
 
-// newPush draws a push and what should come of it.
+// newPush draws a push and its expected result.
 func (s *stream) newPush() sentPush {
 	p := sentPush{by: pick(s, "by", s.pushers...), id: pick(s, "push_id", "", uuid.NewString()), canonical: object{}}
 	var effects []func()
@@ -166,14 +165,14 @@ func (s *stream) newPush() sentPush {
 	return p
 }
 
-// drawn is a record and what should come of it.
+// drawn is a record and its expected result.
 type drawn struct {
 	record         object
 	broken, hidden bool
 	apply          func()
 }
 
-// time draws one that is accepted: often at the edge of a window.
+// time draws a valid time, often at the edge of a window.
 func (s *stream) time(label string) time.Time {
 	if rapid.IntRange(0, 19).Draw(s.T, label+" ahead") == 0 {
 		return s.now.Add(23 * time.Hour)
@@ -183,7 +182,7 @@ func (s *stream) time(label string) time.Time {
 	return midnight.AddDate(0, 0, -days).Add(time.Duration(rapid.IntRange(0, 24*60-1).Draw(s.T, "minute")) * time.Minute)
 }
 
-// skill draws a name and the skill that it means; none when hidden.
+// skill draws a name and its skill; none if the name is hidden.
 func (s *stream) skill() (written, name string) {
 	written = pick(s, "skill", "pdf", "pdf", "pdf", "dir/sub skill", " pdf\n", "custom_skill", "third-party", "")
 	if name = strings.TrimSpace(written); name == "custom_skill" || name == "third-party" {
@@ -192,7 +191,7 @@ func (s *stream) skill() (written, name string) {
 	return written, name
 }
 
-// spoil breaks a record in one of many ways.
+// spoil makes a record invalid in one of many ways.
 func (s *stream) spoil(record object, ways ...func()) bool {
 	if rapid.IntRange(0, 11).Draw(s.T, "spoil") != 0 {
 		return false

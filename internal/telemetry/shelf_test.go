@@ -15,8 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// archive packs a skill with a description. The same one always gives the
-// same bytes.
+// archive packs a skill with a description, reproducibly.
 func archive(t tester, description string) []byte {
 	t.Helper()
 	text := "---\nname: pdf\ndescription: " + description + "\n---\n"
@@ -106,8 +105,8 @@ func (s *stream) rollBack(by *client, entry *shelf) {
 	s.current(entry, entry.versions[to-1].id)
 }
 
-// current moves what has just become current to another time: versions that
-// were current in the past make the difference.
+// current moves the time at which the current version became so: observations
+// are attributed to the version that was current at their time.
 func (s *stream) current(entry *shelf, versionID string) {
 	s.ticks++
 	since := s.time("since").Add(time.Duration(s.ticks) * time.Millisecond)

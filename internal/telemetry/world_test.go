@@ -30,7 +30,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// retention is how long the tests' raw telemetry is kept.
+// retention is that of the tests.
 const retention = 90 * 24 * time.Hour
 
 // world is the service as internal/app wires it.
@@ -76,13 +76,13 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	return w
 }
 
-// bucket is a real one that a test may disturb.
+// bucket is a real bucket with a hook for tests.
 type bucket struct {
 	blob.Bucket
 	afterPut atomic.Pointer[func()] // called when a blob has been stored
 }
 
-// keys lists what is kept.
+// keys lists the blobs.
 func (w *world) keys() []string {
 	w.t.Helper()
 	keys := []string{}
@@ -111,7 +111,7 @@ func (w *world) work() {
 	})
 }
 
-// settle waits until no job waits or runs.
+// settle waits until the queue is empty.
 func (w *world) settle() {
 	w.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -197,7 +197,7 @@ func (c *client) in(t tester) *client {
 	return &inside
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	t      tester
 	what   string
@@ -303,7 +303,7 @@ func (a answer) wantIssue(path, message string) {
 	a.want(http.StatusBadRequest).wantBody(object{"error": "Validation failed", "details": issue, "issues": []any{issue}})
 }
 
-// plain is a value as it comes out of JSON.
+// plain returns a value as it is decoded from JSON.
 func plain(t tester, v any) (out any) {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -316,7 +316,7 @@ func plain(t tester, v any) (out any) {
 	return out
 }
 
-// logBuffer keeps what is logged.
+// logBuffer collects the log.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// MaxLine is the longest line that is read.
+// MaxLine is the longest line that is parsed.
 const MaxLine = maxLine
 
-// A Line is a line as the reader saw it.
+// A Line is a line of a transcript.
 type Line struct {
 	Text        string
 	Number      int

@@ -59,12 +59,12 @@ func (s *script) raw(line string) *script {
 	return s
 }
 
-// user has somebody say something.
+// user writes a message of the user.
 func (s *script) user(text string) *script {
 	return s.add(object{"type": "user", "message": object{"role": "user", "content": text}})
 }
 
-// use has the agent call a tool, as message msg_N of the line.
+// use writes a tool call of the agent, as message msg_N of the line.
 func (s *script) use(id, tool string, input object) *script {
 	return s.assistant(fmt.Sprintf("msg_%d", len(s.lines)+1), object{"type": "tool_use", "id": id, "name": tool, "input": input})
 }
@@ -89,7 +89,7 @@ func (s *script) read(id, path string) *script  { return s.use(id, "Read", objec
 
 func (s *script) String() string { return strings.Join(s.lines, "\n") + "\n" }
 
-// A machine has transcripts on it, and remembers what was imported.
+// A machine has transcripts and the state of imports.
 type machine struct {
 	t   testing.TB
 	dir string
@@ -105,7 +105,7 @@ func (m machine) state() string    { return filepath.Join(m.dir, "cache", "impor
 
 func (m machine) path(name string) string { return filepath.Join(m.projects(), "-home-ada-shop", name) }
 
-// write puts a transcript there.
+// write writes a transcript.
 func (m machine) write(name, text string) {
 	m.t.Helper()
 	path := m.path(name)
@@ -127,7 +127,7 @@ func (m machine) newImport(s *server) *transcripts.Import {
 	return &transcripts.Import{Dir: m.projects(), Prompts: true, Owner: "ada", Version: "test", State: state, Push: s.push}
 }
 
-// run imports, which must go well.
+// run imports, which must succeed.
 func (m machine) run(s *server) transcripts.Summary {
 	m.t.Helper()
 	summary, err := m.newImport(s).Run(m.t.Context())
@@ -137,9 +137,9 @@ func (m machine) run(s *server) transcripts.Summary {
 	return summary
 }
 
-// A server keeps what is pushed the way the real one does: a push once, and
-// of each record the newest report, with what older ones tell besides. Of
-// reports of the same time it keeps the first, which is the harder case.
+// A server stores pushes as the real one does: it deduplicates them, and merges
+// the reports of a record, newest first. Of reports with the same version it keeps
+// the first, which is the harder case.
 type server struct {
 	pushes  []string
 	sizes   []int // in records

@@ -17,7 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/transcripts"
 )
 
-// talk is a transcript of so many turns, each of which uses a skill.
+// talk is a transcript of turns, each of which uses a skill.
 func talk(turns int) *script {
 	s := new(script)
 	for n := range turns {
@@ -47,7 +47,7 @@ func TestImportAgain(t *testing.T) {
 	}
 }
 
-// TestGrowth reads a transcript again from the beginning of its last turn.
+// TestGrowth: reading resumes at the last turn.
 func TestGrowth(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	whole := talk(10)
@@ -63,7 +63,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestRewritten reads a transcript from its beginning if that has changed.
+// TestRewritten: a transcript that changed before its checkpoint is read again.
 func TestRewritten(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	whole := talk(5)
@@ -80,7 +80,7 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// TestBeingWritten leaves a line alone that is not whole yet.
+// TestBeingWritten: an incomplete last line is not a problem.
 func TestBeingWritten(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	text := talk(2).String()
@@ -96,7 +96,7 @@ func TestBeingWritten(t *testing.T) {
 	}
 }
 
-// TestCrashBeforeStateIsWritten forgets that the server has acknowledged.
+// TestCrashBeforeStateIsWritten: what is pushed twice is deduplicated.
 func TestCrashBeforeStateIsWritten(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write(main, talk(400).String())
@@ -125,7 +125,7 @@ func TestStateThatIsBroken(t *testing.T) {
 	}
 }
 
-// TestServerGoesAway goes on after the last file that the server has all of.
+// TestServerGoesAway: the next import resumes after the last complete file.
 func TestServerGoesAway(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	for n := range 4 {
@@ -188,7 +188,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestOwner keeps the pushes of two people apart who have the same files.
+// TestOwner: the same files of two users are different pushes.
 func TestOwner(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write(main, talk(1).String())
@@ -221,7 +221,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestPromptsWithoutText sends texts later if somebody wants that.
+// TestPromptsWithoutText: texts can be sent by a later import.
 func TestPromptsWithoutText(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write(main, talk(2).String())
@@ -343,7 +343,7 @@ func TestWhereTranscriptsAre(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreGone does not let the state grow for ever.
+// TestFilesThatAreGone: the state forgets deleted files.
 func TestFilesThatAreGone(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write("a.jsonl", talk(1).String())

@@ -14,10 +14,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/transcripts"
 )
 
-// TestAnyWayOfImporting writes transcripts piece by piece, cut anywhere, and
-// imports them in any order, in between and again, with crashes after which
-// the state is an earlier one. What the server has in the end is what it has
-// after one import.
+// TestAnyWayOfImporting appends to transcripts in random pieces and imports them
+// in any order, in between and repeatedly, with crashes that lose the newest
+// state. The server ends up with the same records as after one import.
 func TestAnyWayOfImporting(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -76,8 +75,7 @@ func (m machine) importOne(rt *rapid.T, s *server, name string) {
 	}
 }
 
-// drawScript makes a transcript of whatever can stand in one. Several lines
-// may have the same time.
+// drawScript draws a transcript of all kinds of lines, some with the same time.
 func drawScript(rt *rapid.T, name string) *script {
 	s := new(script)
 	s.side = filepath.Base(name) == "agent-x.jsonl"
@@ -108,7 +106,7 @@ func drawScript(rt *rapid.T, name string) *script {
 	return s
 }
 
-// FuzzImport reads what is no transcript, or a broken one, to its end.
+// FuzzImport: any file is read to its end without a panic.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(talk(2).String()))
 	f.Add([]byte(new(script).user("<command-name>/pdf</command-name>").read("t", "/pdf/SKILL.md").result("t", true).String()))

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// imported returns what a server has got from a transcript.
+// imported returns the records that a server has after the import of a transcript.
 func imported(t *testing.T, name string, s *script) *server {
 	t.Helper()
 	m, srv := newMachine(t), newServer()
@@ -302,7 +302,7 @@ func TestSessionRecord(t *testing.T) {
 	}
 }
 
-// TestSubagent has the two places where transcripts of subagents stand.
+// TestSubagent covers both places of the transcripts of subagents.
 func TestSubagent(t *testing.T) {
 	for _, name := range []string{sessionID + "/subagents/agent-a1b2.jsonl", "agent-a1b2.jsonl"} {
 		t.Run(name, func(t *testing.T) {
