@@ -64,8 +64,8 @@ type pushOutput struct {
 	PushID       string      `json:"push_id" format:"uuid"`
 	Duplicate    bool        `json:"duplicate,omitempty" doc:"The push was there already"`
 	Accepted     int         `json:"accepted" doc:"Records taken"`
-	Unattributed int         `json:"unattributed" doc:"Records success whose skill is hidden by its producer"`
-	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be success; the first 1000 of them"`
+	Unattributed int         `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
+	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be taken; the first 1000 of them"`
 }
 
 // HTTPStatus is 200 for a duplicate.
