@@ -1,29 +1,26 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/postgrestest"
 )
 
-// postgres is a throw-away server of scripts/with-postgres, or the one that
-// the caller of the benchmarks named.
+// postgres is a throw-away server, or the one that WHETSTONE_TEST_POSTGRES
+// names.
 type postgres struct {
-	url  *url.URL
-	hold io.Closer // the server goes when this is closed, or this process dies
-	cmd  *exec.Cmd
-	made []string // databases
+	url    *url.URL
+	server *postgrestest.Server // nil if it is not ours
+	made   []string             // databases
 }
 
 // onBoth measures on SQLite and then on PostgreSQL. A measurement gets the name
@@ -36,7 +33,7 @@ func (l *lab) onBoth(ctx context.Context, measure func(context.Context, string, 
 	if err != nil {
 		return nil, err
 	}
-	server, err := l.startPostgres(ctx)
+	server, err := startPostgres()
 	if err != nil {
 		return rows, err
 	}
@@ -45,39 +42,21 @@ func (l *lab) onBoth(ctx context.Context, measure func(context.Context, string, 
 	return append(rows, more...), err
 }
 
-func (l *lab) startPostgres(ctx context.Context) (*postgres, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(l.root, "scripts", "with-postgres"),
-		"sh", "-c", `echo "$WHETSTONE_TEST_POSTGRES"; cat >/dev/null`)
-	cmd.Stderr = os.Stderr
-	hold, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+func startPostgres() (_ *postgres, err error) {
+	p := &postgres{}
+	raw := os.Getenv("WHETSTONE_TEST_POSTGRES")
+	if raw == "" {
+		p.server, err = postgrestest.New(postgrestest.Throwaway()...)
+		if errors.Is(err, postgrestest.ErrNotInstalled) {
+			return nil, fmt.Errorf("PostgreSQL is %w", errMissing)
+		}
+		if err != nil {
+			return nil, err
+		}
+		raw = p.server.URL
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &postgres{hold: hold, cmd: cmd}
-	if err := p.readURL(out); err != nil {
-		p.stop()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *postgres) readURL(out io.Reader) error {
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("start PostgreSQL: %w", errors.Join(err, p.cmd.Err))
-	}
-	if line == "\n" {
-		return fmt.Errorf("PostgreSQL is %w", errMissing)
-	}
-	p.url, err = url.Parse(strings.TrimSpace(line))
-	return err
+	p.url, err = url.Parse(raw)
+	return p, err
 }
 
 // database makes an empty database and returns its URL.
@@ -109,6 +88,7 @@ func (p *postgres) stop() {
 	for _, name := range p.made {
 		_ = p.exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)") // the server may be gone
 	}
-	_ = p.hold.Close()
-	_ = p.cmd.Wait() // it has done its work
+	if p.server != nil {
+		_ = p.server.Close()
+	}
 }

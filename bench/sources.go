@@ -30,7 +30,7 @@ func benchSource(ctx context.Context, l *lab) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := l.startPostgres(ctx)
+	server, err := startPostgres()
 	if err != nil {
 		return rows, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // TestTorturePostgres kills PostgreSQL itself, at random moments, under two
@@ -12,7 +13,7 @@ import (
 func TestTorturePostgres(t *testing.T) {
 	t.Parallel()
 	skipOn(t, "sqlite")
-	p := servertest.StartPostgres(t)
+	p := storetest.StartPostgres(t)
 	s := newSite(t, plan{Database: p.URL, S3: servertest.StartS3(t)})
 	s.start()
 	s.start()

@@ -3,23 +3,16 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/url"
 	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/postgrestest"
 )
 
-// server is the PostgreSQL server of this test process.
+// server is the PostgreSQL server that all tests of this process share.
 type server struct {
 	base        *url.URL
 	admin       *store.DB
@@ -27,55 +20,52 @@ type server struct {
 	templateErr error
 }
 
-var (
-	startOnce sync.Once
-	started   *server
-	startErr  error
-)
-
-// errNoBinaries says that PostgreSQL is not installed here.
-var errNoBinaries = errors.New("no PostgreSQL server binaries; run `make setup`, or set WHETSTONE_TEST_POSTGRES to a server's URL")
-
-// postgres returns the server: the one WHETSTONE_TEST_POSTGRES names, else one
-// started from the installed binaries. Without either the test is skipped, or
-// fails where WHETSTONE_REQUIRE=all.
-func postgres(t testing.TB) *server {
-	t.Helper()
-	startOnce.Do(func() { started, startErr = connect() })
-	if errors.Is(startErr, errNoBinaries) && os.Getenv("WHETSTONE_REQUIRE") != "all" {
-		t.Skip(startErr)
-	}
-	if startErr != nil {
-		t.Fatal(startErr)
-	}
-	return started
-}
-
-func connect() (*server, error) {
+// sharedServer is the server that WHETSTONE_TEST_POSTGRES names, else one
+// started from the installed binaries, which ends with this process.
+var sharedServer = sync.OnceValues(func() (*server, error) {
 	raw := os.Getenv("WHETSTONE_TEST_POSTGRES")
 	if raw == "" {
-		var err error
-		if raw, err = startServer(); err != nil {
+		s, err := postgrestest.New(postgrestest.Throwaway()...)
+		if err != nil {
 			return nil, err
 		}
+		raw = s.URL
 	}
 	base, err := url.Parse(raw)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for {
-		admin, err := store.Open(ctx, store.Options{URL: raw, MaxConns: 4})
-		if err == nil {
-			return &server{base: base, admin: admin}, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("the test's PostgreSQL server does not answer: %w", err)
-		case <-time.After(50 * time.Millisecond):
-		}
+	admin, err := store.Open(context.Background(), store.Options{URL: raw, MaxConns: 4})
+	return &server{base: base, admin: admin}, err
+})
+
+func postgres(t testing.TB) *server {
+	t.Helper()
+	s, err := sharedServer()
+	require(t, err)
+	return s
+}
+
+// require fails the test if a server could not be started, or skips it if none
+// is installed, unless WHETSTONE_REQUIRE=all.
+func require(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, postgrestest.ErrNotInstalled) && os.Getenv("WHETSTONE_REQUIRE") != "all" {
+		t.Skip(err)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// StartPostgres starts a server of the test's own, which it may kill and start
+// again. It keeps what it has acknowledged, and ends with the test.
+func StartPostgres(t testing.TB) *postgrestest.Server {
+	t.Helper()
+	s, err := postgrestest.New("synchronous_commit=on")
+	require(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 func (s *server) url(database string) string {
@@ -118,78 +108,4 @@ func (s *server) makeTemplate(name string) error {
 func postgresDialect(t testing.TB) store.Dialect {
 	t.Helper()
 	return postgres(t).admin.Dialect()
-}
-
-// startServer starts a server that ends with this process and returns its URL.
-func startServer() (string, error) {
-	bins, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil || len(bins) == 0 {
-		return "", errNoBinaries
-	}
-	bin := bins[len(bins)-1]
-	dir, err := os.MkdirTemp("", "whetstone-postgres")
-	if err != nil {
-		return "", err
-	}
-	attr, err := unprivileged(dir)
-	if err != nil {
-		return "", err
-	}
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "whetstone", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = attr, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	port, err := freePort()
-	if err != nil {
-		return "", err
-	}
-	// The shell removes the folder when the server has ended: nothing else
-	// outlives a test process that is killed.
-	run := exec.Command("sh", "-c", `"$0" "$@"; rm -rf "$DIR"`, filepath.Join(bin, "postgres"), "-D", data,
-		"-p", strconv.Itoa(port), "-k", dir, "-c", "listen_addresses=127.0.0.1",
-		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=300")
-	run.Env = append(os.Environ(), "DIR="+dir)
-	run.SysProcAttr, run.Dir = attr, dir
-	if err := run.Start(); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("postgres://whetstone@127.0.0.1:%d/postgres?sslmode=disable", port), stopWithProcess(data)
-}
-
-// unprivileged makes the server run as the user postgres when this process is
-// root: PostgreSQL refuses to run as root.
-func unprivileged(dir string) (*syscall.SysProcAttr, error) {
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	if os.Getuid() != 0 {
-		return attr, nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		return nil, err
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids fit
-	return attr, os.Chown(dir, uid, gid)
-}
-
-// stopWithProcess starts a watcher that stops the server when this process is
-// gone, however it went.
-func stopWithProcess(data string) error {
-	const script = `while kill -0 "$PARENT" 2>/dev/null; do sleep 0.5; done; kill -INT "$(head -n 1 "$DATA/postmaster.pid")"`
-	watch := exec.Command("sh", "-c", script)
-	watch.Env = append(os.Environ(), "PARENT="+strconv.Itoa(os.Getpid()), "DATA="+data)
-	watch.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return watch.Start()
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -1,0 +1,59 @@
+// Command with-postgres runs a command with a throw-away PostgreSQL server,
+// whose URL the command finds in WHETSTONE_TEST_POSTGRES. See
+// scripts/with-postgres.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/whetstone-dev/whetstone/internal/store/postgrestest"
+)
+
+func main() {
+	code, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "with-postgres:", err)
+	}
+	os.Exit(code)
+}
+
+func run(args []string) (code int, err error) {
+	if len(args) == 0 {
+		return 2, errors.New("which command? usage: scripts/with-postgres COMMAND [ARGUMENT...]")
+	}
+	server, err := postgrestest.New(postgrestest.Throwaway()...)
+	if errors.Is(err, postgrestest.ErrNotInstalled) && os.Getenv("WHETSTONE_REQUIRE") != "all" {
+		fmt.Fprintln(os.Stderr, "with-postgres: PostgreSQL is not installed: tests on it are SKIPPED; run `make setup`")
+	} else if err != nil {
+		return 1, err
+	} else {
+		defer server.Close()
+		os.Setenv("WHETSTONE_TEST_POSTGRES", server.URL)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// Ctrl-C goes to the whole process group; the command decides what it means.
+	// Other signals are passed on to it.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if err := cmd.Start(); err != nil {
+		return 1, err
+	}
+	go func() {
+		for s := range signals {
+			if s != syscall.SIGINT {
+				_ = cmd.Process.Signal(s)
+			}
+		}
+	}()
+	err = cmd.Wait()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return max(failed.ExitCode(), 1), nil
+	}
+	return 0, err
+}
