@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -70,7 +69,7 @@ func (l Limit) period() string {
 // counted together: each would wait for the commit of the one before.
 type limiter struct {
 	db     *store.DB
-	groups *batch.Groups[window, *int]
+	groups *store.GroupCommit[window, *int]
 	// full are windows whose limit was reached: nothing more is written for them.
 	full *lru.Cache[window, struct{}]
 }
@@ -87,7 +86,7 @@ const (
 )
 
 func newLimiter(db *store.DB) limiter {
-	count := func(w window, calls []*batch.Call[*int]) {
+	count := func(w window, calls []*store.GroupCall[*int]) {
 		// The first may have gone, but not the others.
 		now, err := countRequests(context.WithoutCancel(calls[0].Ctx), db, w, len(calls))
 		for i, c := range calls {
@@ -96,7 +95,7 @@ func newLimiter(db *store.DB) limiter {
 		}
 	}
 	return limiter{
-		db: db, groups: &batch.Groups[window, *int]{Run: count, Max: maxCounted},
+		db: db, groups: &store.GroupCommit[window, *int]{Commit: count, MaxSize: maxCounted},
 		full: lru.New[window, struct{}](maxFull),
 	}
 }

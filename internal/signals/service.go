@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/lru"
@@ -45,7 +44,7 @@ type Service struct {
 	shares     *lru.Cache[string, bool] // ids of signal_contributors that are stored
 
 	bodiesOnce sync.Once
-	groups     *batch.Groups[string, *bodySignals] // by organisation
+	groups     *store.GroupCommit[string, *bodySignals] // by organisation
 }
 
 func (s *Service) k() int { return cmp.Or(s.MinContributors, DefaultMinContributors) }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -24,16 +23,16 @@ const maxBodies = 16
 // They count in the same cells, so one after the other would wait for the
 // commit of the one before. Two go on at once: while one counts, the other can
 // store.
-func (s *Service) bodies() *batch.Groups[string, *bodySignals] {
+func (s *Service) bodies() *store.GroupCommit[string, *bodySignals] {
 	s.bodiesOnce.Do(func() {
-		s.groups = &batch.Groups[string, *bodySignals]{Run: s.storeBodies, Max: maxBodies, Leaders: 2}
+		s.groups = &store.GroupCommit[string, *bodySignals]{Commit: s.storeBodies, MaxSize: maxBodies, Leaders: 2}
 	})
 	return s.groups
 }
 
 // storeBodies stores bodies together. If that fails each is stored by itself:
 // a failure is rare and must not be the others' failure.
-func (s *Service) storeBodies(orgID string, calls []*batch.Call[*bodySignals]) {
+func (s *Service) storeBodies(orgID string, calls []*store.GroupCall[*bodySignals]) {
 	if len(calls) > 1 {
 		var all []*bodySignals
 		for _, c := range calls {

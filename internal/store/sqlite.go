@@ -14,7 +14,6 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/whetstone-dev/whetstone/internal/batch"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -30,7 +29,7 @@ type sqliteEngine struct {
 	closed  chan struct{}
 
 	closeOnce func() error
-	group     batch.Groups[struct{}, func(*Tx) error]
+	group     GroupCommit[struct{}, func(*Tx) error]
 
 	mu         sync.Mutex
 	statements map[string]*sql.Stmt // of readers
@@ -51,7 +50,7 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 		return nil, err
 	}
 	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
-	e.group.Run, e.group.Max, e.group.MaxWaiting = e.runGroup, maxGroup, maxWaiting
+	e.group.Commit, e.group.MaxSize, e.group.MaxWaiting = e.commitGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
 	if e.writers, err = sql.Open("sqlite", sqliteDSN(path, writerPragmas()...)); err != nil {
 		return nil, err
@@ -190,19 +189,19 @@ const (
 
 func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
 	err := e.group.Do(ctx, struct{}{}, fn)
-	if errors.Is(err, batch.ErrFull) {
+	if errors.Is(err, ErrGroupFull) {
 		return fault.New(fault.Unavailable, "The database cannot keep up; try again").After(time.Second)
 	}
 	return err
 }
 
 // A groupCall is a function that shares a transaction.
-type groupCall = batch.Call[func(*Tx) error]
+type groupCall = GroupCall[func(*Tx) error]
 
-// runGroup runs several functions in one transaction. If one fails, nothing
+// commitGroup runs several functions in one transaction. If one fails, nothing
 // of the shared transaction stays, and each runs in a transaction of its own:
 // a failure is rare and must not be the others' failure.
-func (e *sqliteEngine) runGroup(_ struct{}, calls []*groupCall) {
+func (e *sqliteEngine) commitGroup(_ struct{}, calls []*groupCall) {
 	if len(calls) > 1 {
 		err := e.inTx(context.Background(), func(tx *Tx) error {
 			for _, c := range calls {

@@ -1,4 +1,4 @@
-package batch_test
+package store_test
 
 import (
 	"context"
@@ -10,17 +10,17 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/whetstone-dev/whetstone/internal/batch"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// TestCallsShareARun lets calls of two keys come while the first of each runs.
-func TestCallsShareARun(t *testing.T) {
+// TestGroupCommit lets calls of two keys come while the first of each runs.
+func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
 		var mu sync.Mutex
 		runs := map[string][][]int{}
-		g := batch.Groups[string, int]{Max: 3, Run: func(key string, calls []*batch.Call[int]) {
+		g := store.GroupCommit[string, int]{MaxSize: 3, Commit: func(key string, calls []*store.GroupCall[int]) {
 			<-open
 			var values []int
 			for _, c := range calls {
@@ -52,10 +52,10 @@ func TestCallsShareARun(t *testing.T) {
 	})
 }
 
-func TestEachCallHasItsAnswer(t *testing.T) {
+func TestGroupCommitAnswers(t *testing.T) {
 	t.Parallel()
 	odd := errors.New("odd")
-	g := batch.Groups[struct{}, int]{Max: 10, Run: func(_ struct{}, calls []*batch.Call[int]) {
+	g := store.GroupCommit[struct{}, int]{MaxSize: 10, Commit: func(_ struct{}, calls []*store.GroupCall[int]) {
 		for _, c := range calls {
 			switch {
 			case c.Value == 4:
@@ -68,26 +68,26 @@ func TestEachCallHasItsAnswer(t *testing.T) {
 			}
 		}
 	}}
-	for value, want := range []string{"", "odd", "", "odd", "panic in a shared run: four", "odd", "", "odd", "the call was not answered"} {
+	for value, want := range []string{"", "odd", "", "odd", "panic in a group commit: four", "odd", "", "odd", "the call was not answered"} {
 		err := g.Do(t.Context(), struct{}{}, value)
-		if got := text(err); !strings.Contains(got, want) || (want == "") != (err == nil) {
+		if got := errorText(err); !strings.Contains(got, want) || (want == "") != (err == nil) {
 			t.Errorf("%d was answered %q, want %q", value, got, want)
 		}
 	}
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-func TestTooManyWait(t *testing.T) {
+func TestGroupCommitFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
-		g := batch.Groups[int, int]{Max: 1, MaxWaiting: 2, Run: func(_ int, calls []*batch.Call[int]) {
+		g := store.GroupCommit[int, int]{MaxSize: 1, MaxWaiting: 2, Commit: func(_ int, calls []*store.GroupCall[int]) {
 			<-open
 			calls[0].Answer(nil)
 		}}
@@ -100,8 +100,8 @@ func TestTooManyWait(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if err := g.Do(t.Context(), 1, 0); !errors.Is(err, batch.ErrFull) {
-			t.Errorf("the fourth got %v, want ErrFull", err)
+		if err := g.Do(t.Context(), 1, 0); !errors.Is(err, store.ErrGroupFull) {
+			t.Errorf("the fourth got %v, want ErrGroupFull", err)
 		}
 		close(open)
 		wg.Wait()
@@ -111,13 +111,13 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestTwoLead lets two runs of a key go on at once, and no third.
-func TestTwoLead(t *testing.T) {
+// TestGroupCommitLeaders lets two runs of a key go on at once, and no third.
+func TestGroupCommitLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
 		var running, served atomic.Int32
-		g := batch.Groups[int, int]{Max: 2, Leaders: 2, Run: func(_ int, calls []*batch.Call[int]) {
+		g := store.GroupCommit[int, int]{MaxSize: 2, Leaders: 2, Commit: func(_ int, calls []*store.GroupCall[int]) {
 			running.Add(1)
 			<-open
 			running.Add(-1)
