@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxPerFile and maxPerRule keep a report readable, whatever somebody
-	// uploads. What they leave out is counted in a finding of its own.
+	// maxPerFile and maxPerRule limit the size of a report. The omitted
+	// findings are counted in a finding of its own.
 	maxPerFile = 10
 	maxPerRule = 100
-	// maxRaw bounds what is kept of the text at fault, in bytes: a word may be
-	// as long as its file.
+	// maxRaw limits the text at fault, in bytes: a word may be as long as its
+	// file.
 	maxRaw = 4 << 10
 	// maxEvidence and maxMessage are in characters.
 	maxEvidence = 160
 	maxMessage  = 300
 )
 
-// A remark is a finding in the making: what is not set comes from the rule.
+// A remark becomes a finding: fields that are not set come from the rule.
 type remark struct {
 	code     string
 	path     string
@@ -30,14 +30,14 @@ type remark struct {
 	message  string
 	evidence string
 	severity Severity
-	// lower is by how many steps the severity is lowered: where something is
-	// only talked about, it matters less. Below info nothing is reported.
+	// lower is the number of steps by which the severity is lowered, where
+	// something is only mentioned. Below info nothing is reported.
 	lower int
 }
 
 // A collector gathers findings.
 type collector struct {
-	findings []Finding // not fit to be shown yet
+	findings []Finding // not redacted yet
 	files    map[spot]*tally
 	seen     map[sighting]bool
 }
@@ -50,13 +50,13 @@ type sighting struct {
 	evidence string
 }
 
-// A tally is how often a rule was broken in a file.
+// A tally counts the findings of a rule in a file.
 type tally struct {
 	shown, hidden int
 	worst         Severity // of the hidden ones
 }
 
-// add takes in a remark, unless the same was said about the file before.
+// add adds a remark, and deduplicates those with the same evidence in a file.
 func (c *collector) add(r remark) {
 	rule, _ := ruleOf(r.code)
 	severity, ok := cmp.Or(r.severity, rule.Severity).lowered(r.lower)
@@ -74,10 +74,10 @@ func (c *collector) add(r remark) {
 	}
 	if count.shown >= maxPerFile {
 		count.hidden++
-		count.worst = worse(count.worst, severity)
+		count.worst = worseOf(count.worst, severity)
 		return
 	}
-	r.evidence = strings.ToValidUTF8(r.evidence[:min(len(r.evidence), maxRaw)], "")
+	r.evidence = text.Truncate(r.evidence, maxRaw)
 	if r.evidence != "" && c.seen[sighting{at, r.evidence}] {
 		return
 	}
@@ -89,8 +89,7 @@ func (c *collector) add(r remark) {
 	})
 }
 
-// report sorts the findings, says what was left out, and takes out what must
-// not be shown.
+// report sorts the findings, counts the omitted ones, and redacts secrets.
 func (c *collector) report() Report {
 	all := slices.Clone(c.findings)
 	for at, count := range c.files {
@@ -112,7 +111,7 @@ func (c *collector) report() Report {
 			rest[f.Code] = &tally{}
 		}
 		rest[f.Code].hidden++
-		rest[f.Code].worst = worse(rest[f.Code].worst, f.Severity)
+		rest[f.Code].worst = worseOf(rest[f.Code].worst, f.Severity)
 	}
 	for code, count := range rest {
 		message := fmt.Sprintf("%d more findings of this rule in other files are not listed.", count.hidden)
@@ -144,7 +143,7 @@ func compare(a, b Finding) int {
 // severities are sorted from the worst.
 var severities = [...]Severity{Error, Warning, Info}
 
-// lowered goes down by so many steps; ok is false if nothing remains.
+// lowered lowers the severity by some steps; ok is false below info.
 func (s Severity) lowered(steps int) (_ Severity, ok bool) {
 	at := slices.Index(severities[:], s) + steps
 	if at >= len(severities) {
@@ -153,8 +152,8 @@ func (s Severity) lowered(steps int) (_ Severity, ok bool) {
 	return severities[at], true
 }
 
-// worse returns the worse of two severities, of which the first may be "".
-func worse(a, b Severity) Severity {
+// worseOf returns the worse of two severities, of which the first may be "".
+func worseOf(a, b Severity) Severity {
 	if a != "" && slices.Index(severities[:], a) < slices.Index(severities[:], b) {
 		return a
 	}

@@ -18,7 +18,7 @@ const (
 	otherCode
 )
 
-// languages tells the language of a file by the end of its name.
+// languages returns the language of a file by its extension.
 func languages(extension string) lang {
 	switch extension {
 	case ".sh", ".bash", ".zsh", ".ksh":
@@ -27,13 +27,14 @@ func languages(extension string) lang {
 		return python
 	case ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx":
 		return script
-	case ".rb", ".pl", ".ps1", ".psm1", ".bat", ".cmd", ".php", ".lua", ".go", ".rs", ".java", ".c", ".cpp", ".cs", ".swift", ".kt", ".r":
+	case ".rb", ".pl", ".ps1", ".psm1", ".bat", ".cmd", ".php", ".lua", ".go", ".rs", ".java", ".c", ".cpp",
+		".cs", ".swift", ".kt", ".r":
 		return otherCode
 	}
 	return noLang
 }
 
-// fenceLang tells the language of a fenced block by its info string.
+// fenceLang returns the language of a fenced block by its info string.
 func fenceLang(info string) lang {
 	word, _, _ := strings.Cut(strings.ToLower(strings.Trim(info, " {}.")), " ")
 	switch word {
@@ -53,7 +54,7 @@ type document struct {
 	text     string
 	lang     lang
 	markdown bool
-	// lower is by how many steps findings about its content are lowered.
+	// lower is the number of steps by which the severity of findings is lowered.
 	lower int
 }
 
@@ -76,7 +77,7 @@ func isMarkdown(extension string) bool {
 	return slices.Contains([]string{".md", ".markdown", ".mdx"}, extension)
 }
 
-// languageByContent looks at the first line, and knows a few names.
+// languageByContent returns the language by the shebang, or by a few file names.
 func languageByContent(base string, content []byte) lang {
 	if base == "Makefile" || base == "Dockerfile" || base == "Justfile" {
 		return shell
@@ -96,8 +97,8 @@ func languageByContent(base string, content []byte) lang {
 	return otherCode
 }
 
-// isExample reports whether the file shows or tests something, rather than
-// being part of what the skill does. Code is none for lying in references/.
+// isExample reports whether the file is documentation, an example or a test, and
+// not part of what the skill does. Code in references/ is not an example.
 func (d document) isExample() bool {
 	for folder := range strings.SplitSeq(path.Dir(d.path), "/") {
 		switch strings.ToLower(folder) {
@@ -110,14 +111,14 @@ func (d document) isExample() bool {
 	return false
 }
 
-// A line is one line of a document and what is known about where it stands.
+// A line is one line of a document with its context.
 type line struct {
 	number int
 	text   string
 	lang   lang
-	// fenced says that it stands in a fenced block of Markdown.
+	// fenced reports that it is in a fenced block of Markdown.
 	fenced bool
-	// commented says that an HTML comment is open where the line begins.
+	// commented reports that an HTML comment is open where the line begins.
 	commented bool
 	// intro is the last line of prose before the fenced block.
 	intro string
@@ -125,11 +126,11 @@ type line struct {
 	next string
 }
 
-// isCode reports whether the line is there to be run.
+// isCode reports whether the line is code.
 func (l line) isCode() bool { return l.lang != noLang }
 
-// isRemark reports whether the whole line is a comment of its language.
-func (l line) isRemark() bool {
+// isComment reports whether the whole line is a comment of its language.
+func (l line) isComment() bool {
 	text := strings.TrimSpace(l.text)
 	switch l.lang {
 	case noLang:
@@ -141,17 +142,17 @@ func (l line) isRemark() bool {
 	}
 }
 
-// A tracker tells for each line of a document where it stands.
+// A tracker follows the context of the lines of a document.
 type tracker struct {
 	document  document
 	number    int
-	fence     string // what opened the block, or ""
+	fence     string // the opening fence of the block, or ""
 	lang      lang
 	commented bool
 	intro     string
 }
 
-// step takes the next line.
+// step returns the next line with its context.
 func (t *tracker) step(text string) line {
 	t.number++
 	l := line{number: t.number, text: text, lang: t.document.lang}
@@ -178,8 +179,8 @@ func (t *tracker) step(text string) line {
 	return l
 }
 
-// fenceMark returns the marks that open or close a fenced block, and what
-// follows them; mark is "" if the line is no fence.
+// fenceMark returns the marks of a fence, e.g. "```", and its info string; mark is
+// "" if the line is not a fence.
 func fenceMark(text string) (mark, info string) {
 	text = strings.TrimLeft(text, " \t>-*+0123456789.")
 	if !strings.HasPrefix(text, "```") && !strings.HasPrefix(text, "~~~") {

@@ -7,26 +7,17 @@ import (
 	"strings"
 )
 
-// minTriggerQueries is how many queries there should be in each direction.
+// minTriggerQueries is the recommended number of queries that should, and that
+// should not trigger the skill.
 const minTriggerQueries = 8
 
-func (c *check) checkEvalsPresent() {
-	if !c.files["evals"] {
-		c.found.add(remark{code: "qual.evals.missing"})
-	}
-}
-
-// An evalCase is a case in one of the two forms in use; what it holds beyond
-// its checks does not matter here.
+// An evalCase is a case in one of the two formats in use, with the fields that
+// say what to expect.
 type evalCase struct {
 	Expectations     []any `json:"expectations"`
 	Assertions       []any `json:"assertions"`
 	ExpectedBehavior []any `json:"expected_behavior"`
 	GroundTruth      any   `json:"ground_truth"`
-}
-
-func (e evalCase) checks() bool {
-	return len(e.Expectations)+len(e.Assertions)+len(e.ExpectedBehavior) > 0 || e.GroundTruth != nil && e.GroundTruth != ""
 }
 
 type evalFile struct {
@@ -39,8 +30,8 @@ type triggerQuery struct {
 	ShouldTrigger *bool  `json:"should_trigger"`
 }
 
-// checkEvalFile looks at the JSON files of evals/ itself; what lies deeper is
-// material for the cases.
+// checkEvalFile checks the JSON files in evals/ itself; files in its subfolders
+// are material for the cases.
 func (c *check) checkEvalFile(name string, content []byte) {
 	if path.Dir(name) != "evals" || path.Ext(name) != ".json" {
 		return
@@ -48,7 +39,10 @@ func (c *check) checkEvalFile(name string, content []byte) {
 	if !json.Valid(content) {
 		var value any
 		err := json.Unmarshal(content, &value)
-		c.found.add(remark{code: "qual.evals.unparseable", path: name, message: fmt.Sprintf("The eval file is not valid JSON: %s.", err)})
+		c.found.add(remark{
+			code: "qual.evals.unparseable", path: name,
+			message: fmt.Sprintf("The eval file is not valid JSON: %s.", err),
+		})
 		return
 	}
 	if strings.HasPrefix(strings.TrimSpace(string(content)), "[") {
@@ -60,8 +54,12 @@ func (c *check) checkEvalFile(name string, content []byte) {
 		return // another kind of file, such as results
 	}
 	for i, e := range append(file.Evals, file.Cases...) {
-		if !e.checks() {
-			c.found.add(remark{code: "qual.evals.no_checks", path: name, message: fmt.Sprintf("Eval case %d says nothing about what to expect.", i+1)})
+		lists := len(e.Expectations) + len(e.Assertions) + len(e.ExpectedBehavior)
+		if lists == 0 && (e.GroundTruth == nil || e.GroundTruth == "") {
+			c.found.add(remark{
+				code: "qual.evals.no_checks", path: name,
+				message: fmt.Sprintf("Eval case %d says nothing about what to expect.", i+1),
+			})
 		}
 	}
 }
@@ -85,7 +83,8 @@ func (c *check) checkTriggers(name string, content []byte) {
 	if positive < minTriggerQueries || negative < minTriggerQueries {
 		c.found.add(remark{
 			code: "qual.trigger_evals.unbalanced", path: name,
-			message: fmt.Sprintf("%d queries should trigger the skill and %d should not; %d of each are wanted.", positive, negative, minTriggerQueries),
+			message: fmt.Sprintf("%d queries should trigger the skill and %d should not; %d of each are wanted.",
+				positive, negative, minTriggerQueries),
 		})
 	}
 }

@@ -11,7 +11,8 @@ const (
 	// interpreters run standard input only if no other argument follows.
 	interpreters = `(?:\S*/)?(?:python[0-9.]*|node|perl|ruby)\s*-?\s*(?:$|[;&|)"'` + "`" + `])`
 
-	fetchText = `(?i)\b` + fetchers + `\b[^\n|]*\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?:` + shells + `|` + interpreters + `|iex\b|invoke-expression\b)` +
+	fetchText = `(?i)\b` + fetchers + `\b[^\n|]*\|\s*(?:sudo\s+(?:-\S+\s+)*)?` +
+		`(?:` + shells + `|` + interpreters + `|iex\b|invoke-expression\b)` +
 		`|\b(?:sh|bash|zsh|eval|source|python[0-9.]*)\s+(?:-c\s+)?["']?(?:<\(|\$\(|` + "`" + `)\s*` + fetchers + `\b` +
 		`|\b(?:iex|invoke-expression)\s*["&$(][^\n]*?(?:\b` + fetchers + `\b|downloadstring)`
 
@@ -20,45 +21,57 @@ const (
 		`|(?:\beval|\bexec|new Function)\s*\([^\n]*?(?:b64decode|a2b_base64|fromhex|unhexlify|decompress|\batob\(|base64)` +
 		`|\bpowershell\b[^\n]*\s-e(?:nc|ncodedcommand)?\s+[A-Za-z0-9+/=]{20,}`
 
-	// A variable in quotes that turns out empty deletes nothing, one that is
-	// followed by a slash deletes everything.
-	destroyText = `(?i)\brm\s+(?:-[a-z-]+\s+)*-[a-z]*r[a-z]*\s+(?:-\S+\s+)*["']?(?:/\*?|~/?\*?|\$\{?HOME\}?/?\*?|\$\{?[a-z_]\w*\}?/["']?\*?)["']?(?:[\s;&|)` + "`" + `]|$)` +
+	// A quoted variable that is empty deletes nothing; one that is followed by
+	// a slash deletes everything.
+	destroyText = `(?i)\brm\s+(?:-[a-z-]+\s+)*-[a-z]*r[a-z]*\s+(?:-\S+\s+)*` +
+		`["']?(?:/\*?|~/?\*?|\$\{?HOME\}?/?\*?|\$\{?[a-z_]\w*\}?/["']?\*?)["']?(?:[\s;&|)` + "`" + `]|$)` +
 		`|\brm\s+(?:-[a-z-]+\s+)*-[a-z]*r[a-z]*\s+(?:-\S+\s+)*\$\{?[a-z_]\w*\}?(?:[\s;&|)` + "`" + `]|$)` +
 		`|\bmkfs(?:\.\w+)?\s+\S*/dev/|\bdd\s[^\n]*\bof=/dev/(?:sd|nvme|hd|disk)|\bformat\s+[cd]:(?:\s|$)` +
-		`|:\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:|\brmtree\(\s*(?:["']/["']|["']~|os\.path\.expanduser\(["']~["']\)|Path\.home\(\)\s*[,)])`
+		`|:\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:|\brmtree\(\s*(?:["']/["']|["']~|os\.path\.expanduser\(["']~["']\)` +
+		`|Path\.home\(\)\s*[,)])`
 
-	tlsText = `\bverify\s*=\s*False\b|\bcurl\b[^\n|;]*\s(?:-[a-zA-Z]*k[a-zA-Z]*|--insecure)(?:\s|$)|\bwget\b[^\n|;]*--no-check-certificate` +
+	tlsText = `\bverify\s*=\s*False\b|\bcurl\b[^\n|;]*\s(?:-[a-zA-Z]*k[a-zA-Z]*|--insecure)(?:\s|$)` +
+		`|\bwget\b[^\n|;]*--no-check-certificate` +
 		`|NODE_TLS_REJECT_UNAUTHORIZED["'\]]*\s*=\s*["']?0|rejectUnauthorized["']?\s*:\s*false|InsecureSkipVerify:\s*true` +
 		`|sslVerify[ =]+false|GIT_SSL_NO_VERIFY=(?:1|true)|_create_unverified_context|-SkipCertificateCheck`
 
-	installText = `\b(?:pip3?|uv pip|pipx)\s+install\s[^\n;&|` + "`" + `)]*|\b(?:npm\s+(?:install|i|add)|yarn(?:\s+global)?\s+add|pnpm\s+(?:add|install))\s[^\n;&|` + "`" + `)]*|\b(?:npx|uvx|bunx)\s[^\n;&|` + "`" + `)]*`
+	installText = `\b(?:pip3?|uv pip|pipx)\s+install\s[^\n;&|` + "`" + `)]*` +
+		`|\b(?:npm\s+(?:install|i|add)|yarn(?:\s+global)?\s+add|pnpm\s+(?:add|install))\s[^\n;&|` + "`" + `)]*` +
+		`|\b(?:npx|uvx|bunx)\s[^\n;&|` + "`" + `)]*`
 )
 
 func execPatterns() []pattern {
-	fetch := run("sec.exec.fetch_pipe_shell", fetchText, "curl", "wget", "iwr ", " irm ", "(irm ", "invoke-webrequest", "invoke-restmethod", "downloadstring")
+	fetch := run("sec.exec.fetch_pipe_shell", fetchText, "curl", "wget", "iwr ", " irm ", "(irm ",
+		"invoke-webrequest", "invoke-restmethod", "downloadstring")
 	fetch.also = []string{"|", "$(", "<(", "`", "iex", "invoke-expression"}
 	fetch.weigh = knownInstaller
-	install := run("sec.supply.unpinned_install", installText, "pip install", "pip3 install", "pipx install", "npm install", "npm i ", "npm add", "yarn add",
+	install := run("sec.supply.unpinned_install", installText, "pip install", "pip3 install", "pipx install",
+		"npm install", "npm i ", "npm add", "yarn add",
 		"yarn global add", "pnpm add", "npx ", "uvx ", "bunx ")
 	install.accept = isUnpinned
 	return []pattern{
-		run("sec.exec.decode_and_run", decodeText, "base64", "xxd -r", "b64", "fromhex", "unhexlify", "decompress", "atob", "powershell"),
+		run("sec.exec.decode_and_run", decodeText, "base64", "xxd -r", "b64", "fromhex", "unhexlify", "decompress",
+			"atob", "powershell"),
 		fetch,
 		runIn(python, "sec.exec.eval", `(?:^|[^\w.])(?:eval|exec)\s*\(\s*(?:[^)\s]|$)`, "eval", "exec"),
-		runIn(script, "sec.exec.eval", `(?:^|[^\w.$])eval\s*\(\s*(?:[^)\s]|$)|\b(?:window|globalThis)\.eval\s*\(|\bnew Function\s*\(`, "eval", "new function"),
+		runIn(script, "sec.exec.eval", `(?:^|[^\w.$])eval\s*\(\s*(?:[^)\s]|$)|\b(?:window|globalThis)\.eval\s*\(`+
+			`|\bnew Function\s*\(`, "eval", "new function"),
 		runIn(shell, "sec.exec.eval", `(?:^|[\s;&|])eval\s+[^\n]*\$\{?[1-9@*]`, "eval "),
 		runIn(python, "sec.exec.os_system", `\bos\.(?:system|popen)\s*\(`, "os.system", "os.popen"),
-		runIn(script, "sec.exec.os_system", `\bchild_process["')]*\.exec(?:Sync)?\s*\(|\bexecSync\s*\(`, "child_process", "execsync"),
+		runIn(script, "sec.exec.os_system", `\bchild_process["')]*\.exec(?:Sync)?\s*\(|\bexecSync\s*\(`,
+			"child_process", "execsync"),
 		runIn(python, "sec.exec.shell_true", `\bshell\s*=\s*True\b`, "shell=", "shell ="),
-		run("sec.exec.destructive", destroyText, "rm -", "mkfs", "of=/dev", "format c:", "format d:", ":()", ":|:", "rmtree"),
-		run("sec.net.tls_disabled", tlsText, "verify=", "verify =", "verify false", "no_verify", "curl", "no-check-certificate", "rejectunauthorized", "reject_unauthorized",
+		run("sec.exec.destructive", destroyText, "rm -", "mkfs", "of=/dev", "format c:", "format d:", ":()", ":|:",
+			"rmtree"),
+		run("sec.net.tls_disabled", tlsText, "verify=", "verify =", "verify false", "no_verify", "curl",
+			"no-check-certificate", "rejectunauthorized", "reject_unauthorized",
 			"insecureskip", "unverified", "skipcert"),
 		install,
 	}
 }
 
-// run makes a pattern for what does harm when it is run. It counts in prose,
-// too: agents run what they are told to.
+// run makes a pattern for commands that do harm. They count in prose, too:
+// agents run commands that the text asks for.
 func run(code, expression string, keywords ...string) pattern {
 	return pattern{code: code, family: familyExec, keywords: keywords, expression: regexp.MustCompile(expression), inCode: true}
 }
@@ -69,10 +82,12 @@ func runIn(langs lang, code, expression string, keywords ...string) pattern {
 	return p
 }
 
-// installers are hosts whose documented way of installing is a pipe to a shell.
-var installers = regexp.MustCompile(`https://(?:sh\.rustup\.rs|astral\.sh|get\.docker\.com|bun\.(?:sh|com)|deno\.land|install\.python-poetry\.org|get\.pnpm\.io|ollama\.com|starship\.rs|get\.sdkman\.io|mise\.run|raw\.githubusercontent\.com/(?:Homebrew/install|nvm-sh/nvm))(?:[/\s"'|)]|$)`)
+// installers are hosts whose documentation says to pipe a script to a shell.
+var installers = regexp.MustCompile(`https://(?:sh\.rustup\.rs|astral\.sh|get\.docker\.com|bun\.(?:sh|com)` +
+	`|deno\.land|install\.python-poetry\.org|get\.pnpm\.io|ollama\.com|starship\.rs|get\.sdkman\.io|mise\.run` +
+	`|raw\.githubusercontent\.com/(?:Homebrew/install|nvm-sh/nvm))(?:[/\s"'|)]|$)`)
 
-// knownInstaller makes a finding mere information.
+// knownInstaller lowers a finding about such a host to info.
 func knownInstaller(r *remark, m match) {
 	if installers.MatchString(m.line.text[m.start:m.end]) {
 		r.severity = Info
@@ -80,7 +95,8 @@ func knownInstaller(r *remark, m match) {
 }
 
 // isUnpinned reports whether a command installs a package without a version.
-// In prose, the words that follow could be anything.
+// Prose outside of inline code is ignored: the words after the command may not
+// be arguments.
 func isUnpinned(m match) bool {
 	if !m.isCode() && !m.fenced && strings.Count(m.line.text[m.start:m.from], "`")%2 == 0 {
 		return false
@@ -93,8 +109,8 @@ func isUnpinned(m match) bool {
 		case takesValue(words[i]):
 			i++
 		case strings.HasPrefix(word, "-"):
-		case !isPackage(word):
-			return false
+		case !packageName.MatchString(word) || strings.HasSuffix(word, ".whl") || strings.HasSuffix(word, ".tgz"):
+			return false // a path, a URL or prose
 		case strings.ContainsAny(word[1:], "@=<>~"):
 			if runner {
 				return false
@@ -106,7 +122,7 @@ func isUnpinned(m match) bool {
 	return false
 }
 
-// verbLength is how many words name the command.
+// verbLength is the number of words of the command itself: "npm install" has 2.
 func verbLength(words []string) int {
 	for i, w := range words {
 		switch w {
@@ -117,18 +133,15 @@ func verbLength(words []string) int {
 	return len(words)
 }
 
-// takesValue reports whether a flag is followed by something that is no package.
+// takesValue reports whether a flag is followed by a value, which is not a
+// package.
 func takesValue(flag string) bool {
 	switch flag {
-	case "-r", "--requirement", "-c", "--constraint", "-e", "--editable", "-i", "--index-url", "--extra-index-url", "-t", "--target", "--prefix", "--registry", "--python":
+	case "-r", "--requirement", "-c", "--constraint", "-e", "--editable", "-i", "--index-url",
+		"--extra-index-url", "-t", "--target", "--prefix", "--registry", "--python":
 		return true
 	}
 	return false
 }
 
 var packageName = regexp.MustCompile(`^(?:@[a-z0-9][\w.-]*/)?[A-Za-z][\w.-]*(?:\[[\w,-]*\])?(?:[@=<>~!].*)?$`)
-
-// isPackage tells the name of a package from a path, an address or a sentence.
-func isPackage(word string) bool {
-	return packageName.MatchString(word) && !strings.HasSuffix(word, ".whl") && !strings.HasSuffix(word, ".tgz")
-}

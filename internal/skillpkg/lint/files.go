@@ -14,20 +14,17 @@ import (
 const (
 	largeFile = 5_000_000
 	manyFiles = 100
-	// headBytes is how much of a file is looked at to tell what it is.
+	// headBytes is how much of a file is read to detect its type.
 	headBytes = 8 << 10
 )
 
-func (c *check) checkCount() {
-	if n := len(c.pkg.Files); n > manyFiles {
-		c.found.add(remark{code: "sec.file.too_many", message: fmt.Sprintf("The skill has %d files; %d are plenty.", n, manyFiles)})
-	}
-}
-
-// checkFile looks at one file: at its form, and at its text if it has any.
+// checkFile checks the type of a file, and its text if it has any.
 func (c *check) checkFile(ctx context.Context, f skillpkg.File, content []byte) error {
 	if f.Size > largeFile {
-		c.found.add(remark{code: "sec.file.oversized", path: f.Path, message: fmt.Sprintf("The file has %.1f MB.", float64(f.Size)/1e6)})
+		c.found.add(remark{
+			code: "sec.file.oversized", path: f.Path,
+			message: fmt.Sprintf("The file has %.1f MB.", float64(f.Size)/1e6),
+		})
 	}
 	extension := strings.ToLower(path.Ext(f.Path))
 	if !c.checkForm(f.Path, extension, content) {
@@ -46,23 +43,26 @@ func (c *check) checkFile(ctx context.Context, f skillpkg.File, content []byte) 
 	return c.scanText(ctx, d)
 }
 
-// checkForm says what a file that is not text is, and reports whether it is
-// worth reading as text.
+// checkForm reports findings about a file's type, and returns whether to read it
+// as text.
 func (c *check) checkForm(name, extension string, content []byte) bool {
 	head := content[:min(len(content), headBytes)]
 	binary := bytes.IndexByte(head, 0) >= 0
 	what := program(extension, head, binary)
 	switch {
 	case what != "":
-		c.found.add(remark{code: "sec.file.executable_binary", path: name, message: fmt.Sprintf("The file is %s, which nobody can review.", what)})
+		c.found.add(remark{code: "sec.file.executable_binary",
+			path: name, message: fmt.Sprintf("The file is %s, which nobody can review.", what)})
 		return false
 	case isArchive(extension, head):
 		c.found.add(remark{code: "sec.file.nested_archive", path: name})
 		return false
 	case !fits(extension, head):
-		c.found.add(remark{code: "sec.file.magic_mismatch", path: name, message: fmt.Sprintf("The file ends in %s but its content does not begin like one.", extension)})
+		c.found.add(remark{code: "sec.file.magic_mismatch",
+			path: name, message: fmt.Sprintf("The file ends in %s but its content does not begin like one.", extension)})
 	case binary && isTextName(extension) && name != c.pkg.SkillPath:
-		c.found.add(remark{code: "sec.file.magic_mismatch", path: name, message: fmt.Sprintf("The file ends in %s but holds binary data.", extension)})
+		c.found.add(remark{code: "sec.file.magic_mismatch",
+			path: name, message: fmt.Sprintf("The file ends in %s but holds binary data.", extension)})
 	}
 	return !binary || isTextName(extension)
 }
@@ -92,8 +92,8 @@ func program(extension string, head []byte, binary bool) string {
 	return ""
 }
 
-// isArchive reports whether a file packs others. The formats of office
-// programs are archives, too, but nobody takes them for code.
+// isArchive reports whether a file is an archive. Office documents are archives,
+// too, but do not contain code for agents.
 func isArchive(extension string, head []byte) bool {
 	switch extension {
 	case ".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst", ".jar", ".whl", ".skill":
@@ -110,7 +110,7 @@ func isArchive(extension string, head []byte) bool {
 	return len(head) > 262 && string(head[257:262]) == "ustar"
 }
 
-// fits reports whether the content begins as files of that name do.
+// fits reports whether the content has the magic bytes of its extension.
 func fits(extension string, head []byte) bool {
 	var magics []string
 	switch extension {
@@ -139,20 +139,22 @@ func fits(extension string, head []byte) bool {
 	return len(magics) == 0 || len(head) == 0
 }
 
-// isTextName reports whether files of that name are read as text, whatever
-// they hold: a zero byte must not hide a script.
+// isTextName reports whether files with the extension are read as text, whatever
+// they contain: a NUL byte must not hide a script.
 func isTextName(extension string) bool {
 	if languages(extension) != noLang || isMarkdown(extension) {
 		return true
 	}
 	switch extension {
-	case ".txt", ".rst", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".xml", ".html", ".htm", ".css", ".svg", ".sql":
+	case ".txt", ".rst", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".xml",
+		".html", ".htm", ".css", ".svg", ".sql":
 		return true
 	}
 	return false
 }
 
-// settingsFile is code by its name and settings by its use.
+// settingsFile matches configuration that is code by its extension, e.g.
+// ".eslintrc.js".
 var settingsFile = regexp.MustCompile(`^\.\w+rc\.[cm]?js$`)
 
 func isHidden(name string) bool {

@@ -5,50 +5,71 @@ import (
 	"strings"
 )
 
-// The expressions are about English: most attacks are written in it.
+// Prompt injection. The expressions cover English: most attacks are written in
+// it.
 const (
-	overrideText = `(?i)\b(?:ignore|disregard|forget|do not follow|don't follow|stop following)\b[^.\n]*?\b(?:previous|prior|earlier|above|preceding|system|developer|original|initial|safety|existing)\b[^.\n]*?\b(?:instructions?|prompts?|directives?|guidelines?|system messages?)\b` +
-		`|\b(?:ignore|disregard|forget) (?:all|any|everything)(?: of)?(?: the| your)? (?:instructions|guidelines|above|you (?:were|have been|know))\b` +
-		`|\b(?:override|bypass|outrank)s?\b[^.\n]*?\b(?:previous|prior|earlier|safety|system)\b[^.\n]*?\b(?:instructions?|guidelines?|directives?|safeguards?)\b` +
-		`|\btakes? (?:precedence|priority) over\b[^.\n]*?\b(?:system|previous|prior|earlier|safety)\b[^.\n]*?\b(?:instructions?|prompts?|rules?|guidelines?|messages?)\b`
+	overrideText = `(?i)\b(?:ignore|disregard|forget|do not follow|don't follow` +
+		`|stop following)\b[^.\n]*?\b(?:previous|prior|earlier|above|preceding|system|developer|original|initial` +
+		`|safety|existing)\b[^.\n]*?\b(?:instructions?|prompts?|directives?|guidelines?|system messages?)\b` +
+		`|\b(?:ignore|disregard|forget) (?:all|any|everything)(?: of)?(?: the| your)? (?:instructions|guidelines` +
+		`|above|you (?:were|have been|know))\b` +
+		`|\b(?:override|bypass|outrank)s?\b[^.\n]*?\b(?:previous|prior|earlier|safety` +
+		`|system)\b[^.\n]*?\b(?:instructions?|guidelines?|directives?|safeguards?)\b` +
+		`|\btakes? (?:precedence|priority) over\b[^.\n]*?\b(?:system|previous|prior|earlier` +
+		`|safety)\b[^.\n]*?\b(?:instructions?|prompts?|rules?|guidelines?|messages?)\b`
 
-	modeText = `(?i)\byou(?: are|'re) (?:now )?(?:in|entering|running in|operating in) [^.\n]*?\b(?:developer|admin|administrator|god|debug|root|maintenance) mode\b` +
+	modeText = `(?i)\byou(?: are|'re) (?:now )?(?:in|entering|running in|operating in) [^.\n]*?\b(?:developer` +
+		`|admin|administrator|god|debug|root|maintenance) mode\b` +
 		`|\b(?:unrestricted|unfiltered|jailbreak|jailbroken|god|DAN) mode\b` +
 		`|\b(?:disable|turn off|switch off|deactivate|bypass|drop)\b[^.\n]*?\byour (?:safety|content|ethical|security)\b` +
-		`|\b(?:disable|turn off|switch off|deactivate|bypass)\b[^.\n]*?\b(?:safety|content|ethical) (?:filters?|guardrails?|guidelines?)\b` +
+		`|\b(?:disable|turn off|switch off|deactivate|bypass)\b[^.\n]*?\b(?:safety|content|ethical) (?:filters?` +
+		`|guardrails?|guidelines?)\b` +
 		`|\byou (?:have no|are free of(?: all)?|are no longer bound by(?: any)?) (?:restrictions|limits|rules|guidelines)\b`
 
 	whom        = `(?:the |your |any )?(?:users?|humans?|operator|anyone|anybody)\b`
-	concealText = `(?i)\b(?:do not|don't|never|must not) (?:(?:tell|inform|notify|alert) ` + whom + ` (?:about|of) (?:this|these|it|what|any|your|the)\b` +
-		`|let ` + whom + ` (?:know|see|notice|find out)\b|(?:mention|reveal|disclose) (?:this|these|it|any of this|the)\b[a-z ]*? to ` + whom + `)` +
+	concealText = `(?i)\b(?:do not|don't|never|must not) ` +
+		`(?:(?:tell|inform|notify|alert) ` + whom + ` (?:about|of) (?:this|these|it|what|any|your|the)\b` +
+		`|let ` + whom + ` (?:know|see|notice|find out)\b|(?:mention|reveal|disclose) (?:this|these|it|any of this` +
+		`|the)\b[a-z ]*? to ` + whom + `)` +
 		`|\b(?:keep|hide|conceal) (?:this|these|it|the)\b[a-z ]*? from ` + whom +
 		`|\b(?:secretly|covertly) [a-z]|\bsilently (?:send|upload|post|forward|transmit|exfiltrate|collect)\b` +
 		`|\bwithout (?:the |your )?(?:user|human)(?:'s)? (?:knowing|noticing|knowledge|being aware)\b` +
 		`|\bwithout (?:telling|informing|notifying|alerting) ` + whom
 
-	revealText = `(?i)\b(?:reveal|show|print|output|repeat|display|dump|leak|send|tell|give|what is|what are)\b[^.\n]*?\byour (?:[a-z]+ ){0,2}(?:system prompt|system message|developer message|hidden instructions?|hidden configuration|hidden prompt|initial instructions)\b` +
-		`|\b(?:reveal|repeat|dump|leak)\b[^.\n]*?\bthe (?:[a-z]+ ){0,2}(?:system prompt|hidden instructions?|hidden configuration)\b`
+	revealText = `(?i)\b(?:reveal|show|print|output|repeat|display|dump|leak|send|tell|give|what is` +
+		`|what are)\b[^.\n]*?\byour (?:[a-z]+ ){0,2}(?:system prompt|system message|developer message` +
+		`|hidden instructions?|hidden configuration|hidden prompt|initial instructions)\b` +
+		`|\b(?:reveal|repeat|dump|leak)\b[^.\n]*?\bthe (?:[a-z]+ ){0,2}(?:system prompt|hidden instructions?` +
+		`|hidden configuration)\b`
 
-	// addressText speaks to a model; it is an attack only where a reader does
-	// not see it.
-	addressText = `(?i)\b(?:assistants?|claude|chatgpt|gpt|llms?|agents?|ai|model)\b[^\n]*?\b(?:must|should|shall|will|run|execute|send|fetch|upload|download|install|forward|delete|call)\b` +
+	// addressText addresses a model. It is an attack only where it is hidden
+	// from a reader.
+	addressText = `(?i)\b(?:assistants?|claude|chatgpt|gpt|llms?|agents?|ai|model)\b[^\n]*?\b(?:must|should|shall` +
+		`|will|run|execute|send|fetch|upload|download|install|forward|delete|call)\b` +
 		`|\byou (?:must|will|shall)\b[^\n]*?\b(?:send|upload|exfiltrate|forward|reveal|delete|execute|fetch|ignore)\b`
 )
 
 func injectionPatterns() []pattern {
-	override := injection("override", overrideText, "ignore", "disregard", "forget", "follow", "override", "bypass", "outrank", "precedence", "priority")
-	override.also = []string{"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard", "above", "you were", "you have been", "you know"}
-	mode := injection("mode_switch", modeText, " mode", "safety", "content", "ethical", "security", "restrictions", "limits", "rules", "guidelines")
-	mode.also = []string{"you are", "you're", "you have no", "unrestricted", "unfiltered", "jailbr", "god mode", "dan mode", "disable", "turn off", "switch off", "deactivate", "bypass", "drop"}
-	conceal := injection("concealment", concealText, "do not ", "don't ", "never ", "must not ", "keep ", "hide ", "conceal ", "secretly ", "covertly ", "silently ", "without ")
+	override := injection("override", overrideText, "ignore", "disregard", "forget", "follow", "override",
+		"bypass", "outrank", "precedence", "priority")
+	override.also = []string{"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard",
+		"above", "you were", "you have been", "you know"}
+	mode := injection("mode_switch", modeText, " mode", "safety", "content", "ethical", "security",
+		"restrictions", "limits", "rules", "guidelines")
+	mode.also = []string{"you are", "you're", "you have no", "unrestricted", "unfiltered", "jailbr", "god mode",
+		"dan mode", "disable", "turn off", "switch off", "deactivate", "bypass", "drop"}
+	conceal := injection("concealment", concealText, "do not ", "don't ", "never ", "must not ", "keep ", "hide ",
+		"conceal ", "secretly ", "covertly ", "silently ", "without ")
 	conceal.also = []string{"user", "human", "operator", "anyone", "anybody", "secretly ", "covertly ", "silently "}
-	conceal.accept = func(m match) bool { return len(m.text) <= maxPhrase && isNotWarned(m) }
-	reveal := injection("reveal_prompt", revealText, "system prompt", "system message", "developer message", "hidden instruction", "hidden config", "hidden prompt", "initial instruction")
+	conceal.accept = func(m match) bool { return len(m.text) <= maxPhrase && isConcealment(m) }
+	reveal := injection("reveal_prompt", revealText, "system prompt", "system message", "developer message",
+		"hidden instruction", "hidden config", "hidden prompt", "initial instruction")
 	reveal.also = []string{"your", "reveal", "repeat", "dump", "leak"}
-	hidden := injection("hidden_markup", addressText, "assistant", "claude", "gpt", "llm", "agent", "ai ", "ai:", "model", "you must", "you will", "you shall")
-	hidden.when = mayHide
+	hidden := injection("hidden_markup", addressText, "assistant", "claude", "gpt", "llm", "agent", "ai ", "ai:",
+		"model", "you must", "you will", "you shall")
+	hidden.when = mayBeHidden
 	hidden.accept = func(m match) bool {
-		return len(m.text) <= maxPhrase && m.isUnseen() && !strings.Contains(m.text, "-->")
+		return len(m.text) <= maxPhrase && m.isHiddenFromReader() && !strings.Contains(m.text, "-->")
 	}
 	return []pattern{override, mode, conceal, reveal, hidden}
 }
@@ -64,53 +85,58 @@ func injection(name, expression string, keywords ...string) pattern {
 	}
 }
 
-// mayHide reports whether something in the line may be invisible.
-func mayHide(e excerpt) bool {
+// mayBeHidden reports whether something in the line may be invisible when it is
+// rendered.
+func mayBeHidden(e excerpt) bool {
 	return e.commented || strings.Contains(e.text, "<") || strings.Contains(e.text, "](")
 }
 
 var negation = regexp.MustCompile(`(?i)\b(?:never|not|don't|avoid|no)\b`)
 
-// isNotWarned refuses "never delete anything without telling the user", which
-// is the opposite of concealment.
-func isNotWarned(m match) bool {
+// isConcealment excludes "never delete anything without telling the user", which
+// is the opposite.
+func isConcealment(m match) bool {
 	lower := strings.ToLower(m.text)
-	if !strings.HasPrefix(lower, "without") && !strings.HasPrefix(lower, "secretly") && !strings.HasPrefix(lower, "covertly") && !strings.HasPrefix(lower, "silently") {
-		return true
+	for _, adverb := range []string{"without", "secretly", "covertly", "silently"} {
+		if strings.HasPrefix(lower, adverb) {
+			return !negation.MatchString(m.before())
+		}
 	}
-	return !negation.MatchString(m.before())
+	return true
 }
 
-// judgeInjection finds out whether a reader sees the text, and whether it is
-// quoted or spoken about.
+// judgeInjection raises a finding about text that is hidden from a reader, and
+// lowers one about text that is quoted or only mentioned.
 func (s *scan) judgeInjection(r *remark, m match) {
-	if s.markdown && m.isUnseen() {
+	if s.markdown && m.isHiddenFromReader() {
 		r.code = "sec.injection.hidden_markup"
 		return
 	}
 	if m.fenced || m.isQuoted() {
 		r.lower++
 	}
-	if m.isTalk() {
+	if m.isMention() {
 		r.lower++
 	}
 }
 
 var (
-	unseenStyle = regexp.MustCompile(`(?i)<[a-z][^>]*\bstyle\s*=\s*["'][^"']*(?:display:\s*none|visibility:\s*hidden|font-size:\s*0|opacity:\s*0\s*[;"']|color:\s*(?:white|#fff\b|#ffffff|transparent))|<[a-z]+\s(?:[^>]*\s)?hidden[\s>]`)
-	linkTitle   = regexp.MustCompile(`\]\([^)\s]*\s+["']([^"']*)["']\s*\)`)
+	hiddenStyle = regexp.MustCompile(`(?i)<[a-z][^>]*\bstyle\s*=\s*["'][^"']*(?:display:\s*none` +
+		`|visibility:\s*hidden|font-size:\s*0|opacity:\s*0\s*[;"']|color:\s*(?:white|#fff\b|#ffffff|transparent))` +
+		`|<[a-z]+\s(?:[^>]*\s)?hidden[\s>]`)
+	linkTitle = regexp.MustCompile(`\]\([^)\s]*\s+["']([^"']*)["']\s*\)`)
 )
 
-// isUnseen reports whether a reader of the rendered text does not see the
-// match: in a comment, in an invisible element, in the title of a link.
-func (m match) isUnseen() bool {
+// isHiddenFromReader reports whether the match is invisible when the text is
+// rendered: in a comment, in an invisible element, in the title of a link.
+func (m match) isHiddenFromReader() bool {
 	if m.fenced || m.isCode() {
 		return false
 	}
 	if commentedAt(m.line.text[m.start:], m.commented && m.start == 0, m.from-m.start) {
 		return true
 	}
-	if style := unseenStyle.FindStringIndex(m.line.text[m.start:m.end]); style != nil && m.start+style[0] < m.from {
+	if style := hiddenStyle.FindStringIndex(m.line.text[m.start:m.end]); style != nil && m.start+style[0] < m.from {
 		return true
 	}
 	for _, title := range linkTitle.FindAllStringSubmatchIndex(m.line.text[m.start:m.end], -1) {
@@ -121,8 +147,8 @@ func (m match) isUnseen() bool {
 	return false
 }
 
-// isQuoted reports whether the match stands in quotes, in inline code or in a
-// quotation.
+// isQuoted reports whether the match is in quotes, in inline code or in a block
+// quote.
 func (m match) isQuoted() bool {
 	before, after := m.line.text[m.start:m.from], m.after()
 	if strings.HasPrefix(strings.TrimSpace(before), ">") {

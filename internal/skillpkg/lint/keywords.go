@@ -1,15 +1,15 @@
 package lint
 
-// A matcher finds which of many keywords stand in a line, in one pass over its
-// bytes (Aho and Corasick). Only patterns whose keywords stand there are tried:
-// a hundred regular expressions on every line would take seconds.
+// A matcher finds which of many keywords occur in a line, in one pass over its
+// bytes (Aho-Corasick). Only patterns whose keywords occur are tried: a hundred
+// regular expressions on every line would take seconds.
 type matcher struct {
 	// class maps a byte to its column of next; bytes in no keyword share one.
 	class   [256]uint8
 	classes int
 	// next is the state after a byte, by state and class.
 	next []uint16
-	// hits tells by state which lists have a keyword that ends there.
+	// hits are, by state, the lists with a keyword that ends there.
 	hits []set
 }
 
@@ -38,7 +38,7 @@ func newMatcher(keywords [][]string) *matcher {
 	return m
 }
 
-// classify gives the bytes of a keyword classes of their own, whatever the case.
+// classify assigns classes to the bytes of a keyword, ignoring case.
 func (m *matcher) classify(word string) {
 	for i := range len(word) {
 		b := word[i]
@@ -59,7 +59,7 @@ func (m *matcher) addState() uint16 {
 	return uint16(len(m.hits) - 1) //nolint:gosec // keywords are few
 }
 
-// insert adds a keyword to the tree and returns its last state.
+// insert adds a keyword to the trie and returns its last state.
 func (m *matcher) insert(word string) uint16 {
 	at := uint16(0)
 	for i := range len(word) {
@@ -73,8 +73,8 @@ func (m *matcher) insert(word string) uint16 {
 	return at
 }
 
-// connect turns the tree into an automaton: where a keyword cannot go on, the
-// longest end of what was read that begins another one does.
+// connect adds the failure links, which turn the trie into an automaton: where a
+// keyword cannot continue, the longest suffix that begins another one does.
 func (m *matcher) connect() {
 	fallback := make([]uint16, len(m.hits))
 	queue := []uint16{0}

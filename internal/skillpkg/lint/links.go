@@ -24,8 +24,8 @@ var (
 	drive      = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
-// checkMarkdown looks at the links of a document, and for a list of contents
-// in a long one.
+// checkMarkdown checks the links of a document, and whether a long one has a
+// table of contents.
 func (c *check) checkMarkdown(d document) {
 	t := tracker{document: d}
 	jumps, listed := 0, false
@@ -48,7 +48,10 @@ func (c *check) checkMarkdown(d document) {
 		}
 	}
 	if strings.HasPrefix(d.path, "references/") && t.number > longReference && !listed && jumps < minContents {
-		c.found.add(remark{code: "qual.reference.no_toc", path: d.path, message: fmt.Sprintf("The reference has %d lines and no list of contents.", t.number)})
+		c.found.add(remark{
+			code: "qual.reference.no_toc", path: d.path,
+			message: fmt.Sprintf("The reference has %d lines and no list of contents.", t.number),
+		})
 	}
 }
 
@@ -73,8 +76,8 @@ func targets(text string) []string {
 	return all
 }
 
-// checkLink judges a link that leads to a file. Agents resolve it from the
-// root of the skill, renderers from the folder of the document: both will do.
+// checkLink checks a link to a file. Agents resolve it relative to the root of
+// the skill, renderers relative to the folder of the document: both are accepted.
 func (c *check) checkLink(d document, number int, target string) {
 	name, ok := linkedFile(target)
 	r := remark{path: d.path, line: number, evidence: target}
@@ -108,8 +111,7 @@ func (c *check) checkLink(d document, number int, target string) {
 
 func leaves(name string) bool { return name == ".." || strings.HasPrefix(name, "../") }
 
-// linkedFile returns the path that a link names; ok is false if it leads
-// elsewhere or is a placeholder.
+// linkedFile returns the path in a link; ok is false for a URL or a placeholder.
 func linkedFile(target string) (_ string, ok bool) {
 	if scheme.MatchString(target) || strings.HasPrefix(target, "//") || strings.ContainsAny(target, "{}$*<>|") {
 		return "", false

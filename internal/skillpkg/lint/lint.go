@@ -1,12 +1,13 @@
-// Package lint tells the author of a skill what is wrong with it: where it
-// breaks the specification, where it will work badly, and where it could do
-// harm. It only reads, never runs anything, and the same files give the same
-// report. It owns no tables.
+// Package lint is a static analysis of skills: it reports violations of the
+// specification, quality problems and security risks, such as prompt injection,
+// secrets and data exfiltration. It never runs anything, and is deterministic:
+// the same files give the same report. It owns no tables.
 package lint
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// What a report says about its maker. The version changes whenever the same
-// files may get another report.
+// The name and version of the linter in reports. The version changes whenever
+// the same files may get another report.
 const (
 	EngineName    = "whetstone-lint"
 	EngineVersion = "1.0.0"
@@ -26,14 +27,14 @@ const (
 // A Category is the family of a rule.
 type Category string
 
-// The families: the format, how well the skill will work, what harm it could do.
+// The categories: the format, how well the skill will work, what harm it could do.
 const (
 	Spec     Category = "spec"
 	Quality  Category = "quality"
 	Security Category = "security"
 )
 
-// A Severity says how bad a finding is.
+// A Severity is the severity of a finding.
 type Severity string
 
 // The severities. An error makes a report fail.
@@ -43,7 +44,7 @@ const (
 	Info    Severity = "info"
 )
 
-// A Finding is one thing that somebody should look at.
+// A Finding is one violation of a rule.
 type Finding struct {
 	Code     string   `json:"code"`
 	Category Category `json:"category"`
@@ -53,7 +54,7 @@ type Finding struct {
 	// Line counts from 1; 0 means the whole file.
 	Line    int    `json:"line,omitempty"`
 	Message string `json:"message"`
-	// Evidence is the text at fault, shortened. It never shows a secret.
+	// Evidence is the text at fault, truncated. Secrets in it are redacted.
 	Evidence    string `json:"evidence,omitempty"`
 	Remediation string `json:"remediation,omitempty"`
 }
@@ -104,12 +105,17 @@ func (r Report) Counts() Counts {
 	return n
 }
 
-// Check looks at every file of a package. A skill with faults is no error:
-// an error means that the package could not be read or that ctx ended. The
-// name is compared with p.Folder, which a caller who knows the folder may set.
+// Check checks every file of a package. A skill with findings is not an error:
+// an error means that the package could not be read or that ctx ended. The name
+// of the skill is compared with p.Folder, which the caller may set.
 func Check(ctx context.Context, p *skillpkg.Package) (_ Report, err error) {
 	defer fault.Wrap(&err, "validate")
-	c := &check{pkg: p, files: filesOf(p), budget: matchBudget, pieces: theKit()}
+	c := &check{pkg: p, files: map[string]bool{}, budget: matchBudget, compiled: compiledPatterns()}
+	for _, f := range p.Installed() {
+		for at := f.Path; at != "." && !c.files[at]; at = path.Dir(at) {
+			c.files[at] = true
+		}
+	}
 	if err := c.readSkill(); err != nil {
 		return Report{}, err
 	}
@@ -118,7 +124,9 @@ func Check(ctx context.Context, p *skillpkg.Package) (_ Report, err error) {
 		c.checkBody()
 		c.checkDescription()
 	}
-	c.checkCount()
+	if n := len(p.Files); n > manyFiles {
+		c.found.add(remark{code: "sec.file.too_many", message: fmt.Sprintf("The skill has %d files; %d are plenty.", n, manyFiles)})
+	}
 	err = p.Walk(ctx, func(f skillpkg.File, r io.Reader) error {
 		content := make([]byte, f.Size)
 		if _, err := io.ReadFull(r, content); err != nil {
@@ -133,15 +141,17 @@ func Check(ctx context.Context, p *skillpkg.Package) (_ Report, err error) {
 		c.found.add(remark{code: "sec.file.not_scanned"})
 	}
 	if c.skill != nil {
-		c.checkEvalsPresent()
+		if !c.files["evals"] {
+			c.found.add(remark{code: "qual.evals.missing"})
+		}
 		c.checkTools()
 	}
 	return c.found.report(), nil
 }
 
-// Refused returns the report of a skill that could not be packed or read
-// because err names a trick that a rule is about. Other errors, such as those
-// about limits, have no report: ok is false.
+// Refused returns the report of a skill that could not be packed or read because
+// of something that is also a rule, e.g. a symbolic link out of its folder. For
+// other errors, such as exceeded limits, ok is false.
 func Refused(err error) (_ Report, ok bool) {
 	refusal, ok := errors.AsType[*skillpkg.Error](err)
 	if !ok {
@@ -162,32 +172,22 @@ func NotFolder() Report {
 	return found.report()
 }
 
-// A check is the work on one package.
+// A check is the state of Check.
 type check struct {
 	pkg *skillpkg.Package
 	// skill is nil if there is no SKILL.md that can be read.
 	skill *skillpkg.Skill
-	// files holds the paths of the installed files and of their folders.
+	// files are the paths of the installed files and of their folders.
 	files map[string]bool
 	found collector
-	// budget is how many bytes may still be matched against patterns.
-	budget int
-	pieces *kit
-	// powers are what scripts do that a skill has to declare.
+	// budget is the number of bytes that may still be matched against patterns.
+	budget   int
+	compiled *patternSet
+	// powers are the places where scripts need a tool that a skill has to declare.
 	powers []power
 }
 
-func filesOf(p *skillpkg.Package) map[string]bool {
-	files := map[string]bool{}
-	for _, f := range p.Installed() {
-		for at := f.Path; at != "." && !files[at]; at = path.Dir(at) {
-			files[at] = true
-		}
-	}
-	return files
-}
-
-// sentence is the message of a refusal, fit to stand alone.
+// sentence is the message of an error as a sentence.
 func sentence(e *skillpkg.Error) string {
 	message := e.Error()
 	if inner, ok := errors.AsType[*fault.Error](e); ok {

@@ -6,26 +6,27 @@ import (
 	"sync"
 )
 
-// A pattern is something that is looked for in single lines.
+// A pattern is searched in single lines.
 type pattern struct {
-	// code is the rule that a match breaks, or "" if it only leaves a mark.
+	// code is the rule that a match breaks, or "" if it only sets a mark.
 	code string
 	mark mark
-	// family keeps two patterns from reporting the same text.
+	// Of overlapping matches in a family only the first is reported.
 	family string
-	// keywords and also are in lower case: one of each stands in every match,
-	// the second maybe in the next line of prose. An empty also wants nothing.
+	// keywords and also are in lower case: every match contains one of each,
+	// the second possibly in the next line of prose. An empty also requires
+	// nothing. Lines without them are skipped, which saves the regexp.
 	keywords, also []string
 	expression     *regexp.Regexp
-	// langs are the languages of the lines to look at; noLang means all lines.
+	// langs are the languages of the lines to search; noLang means all lines.
 	langs lang
-	// inCode says that comments of the code do not count: they are not run.
+	// inCode skips comments of code: they are not run.
 	inCode bool
-	// prose says that a match may go on in the next line of text.
+	// prose lets a match continue in the next line of text.
 	prose bool
-	// when, if set, tells the lines that are worth looking at.
+	// when, if set, selects the lines to search.
 	when func(excerpt) bool
-	// accept, if set, refuses matches that are harmless.
+	// accept, if set, drops harmless matches.
 	accept func(match) bool
 	// weigh, if set, changes the remark about a match.
 	weigh func(*remark, match)
@@ -37,7 +38,7 @@ const (
 	familyExec      = "exec"
 )
 
-// A mark is something about a file that matters together with other things.
+// A mark is a property of a file that matters in combination with others.
 type mark int
 
 const (
@@ -46,35 +47,36 @@ const (
 	marksPower      // needs a shell or the network
 )
 
-// maxPatterns is how many patterns a set of keywords can tell apart.
+// maxPatterns is the number of bits for patterns in a set of keywords.
 const maxPatterns = 64
 
-// A kit is what scanning needs. It never changes.
-type kit struct {
+// A patternSet is all compiled patterns. It is read only.
+type patternSet struct {
 	patterns []pattern
 	keywords *matcher
 	send     pattern
-	// undemanding are the patterns for which one keyword is enough.
-	undemanding uint64
+	// oneKeyword are the patterns, as bits, for which one keyword is enough.
+	oneKeyword uint64
 }
 
-// theKit is made when it is first needed: compiling the expressions would
-// slow down the start of every command.
-var theKit = sync.OnceValue(func() *kit {
-	k := &kit{patterns: slices.Concat(secretPatterns(), injectionPatterns(), execPatterns(), exfilPatterns(), powerPatterns()), send: sendPattern()}
+// compiledPatterns is compiled on first use: it would slow down the start of
+// every command.
+var compiledPatterns = sync.OnceValue(func() *patternSet {
+	k := &patternSet{send: sendPattern()}
+	k.patterns = slices.Concat(secretPatterns(), injectionPatterns(), execPatterns(), exfilPatterns(), powerPatterns())
 	keywords := make([][]string, 2*maxPatterns)
 	for i, p := range k.patterns {
 		keywords[i], keywords[maxPatterns+i] = p.keywords, p.also
 		if len(p.also) == 0 {
-			k.undemanding |= 1 << i
+			k.oneKeyword |= 1 << i
 		}
 	}
 	k.keywords = newMatcher(keywords)
 	return k
 })
 
-// candidates returns, as bits, the patterns that are worth trying on a text.
-func (k *kit) candidates(text, next string) uint64 {
+// candidates returns, as bits, the patterns whose keywords occur in a text.
+func (k *patternSet) candidates(text, next string) uint64 {
 	found := k.keywords.find(text)
 	if found[0] == 0 {
 		return 0
@@ -82,26 +84,29 @@ func (k *kit) candidates(text, next string) uint64 {
 	if next != "" {
 		found[1] |= k.keywords.find(next)[1]
 	}
-	return found[0] & (found[1] | k.undemanding)
+	return found[0] & (found[1] | k.oneKeyword)
 }
 
-// talk is what people write before something that one should not do.
-var talk = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:never|don't|do not|must not|avoid|instead of|rather than|attack\w*|inject(?:ion|ed|s)\w*|malicious|suspicious|detects?|dangerous|unsafe|insecure|bad|wrong|vulnerab\w*|refuse|reject|flags?|antipattern|anti-pattern|such as|e\.g\.|re\.(?:compile|search|match|findall)|regexp?|grep|pattern)\b|❌|🚫`)
+// mention matches what people write before something that should not be done.
+var mention = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:never|don't|do not|must not|avoid|instead of|rather than|attack\w*` +
+		`|inject(?:ion|ed|s)\w*|malicious|suspicious|detects?|dangerous|unsafe|insecure|bad|wrong|vulnerab\w*` +
+		`|refuse|reject|flags?|antipattern|anti-pattern|such as|e\.g\.|re\.(?:compile|search|match|findall)` +
+		`|regexp?|grep|pattern)\b|❌|🚫`)
 })
 
-// isTalk reports whether the text before a match, or the line that introduces
-// its block, shows that it is spoken about rather than meant.
-func (m match) isTalk() bool {
-	return talk().MatchString(m.before()) || m.fenced && talk().MatchString(m.intro)
+// isMention reports whether the text before a match, or the line that introduces
+// its block, shows that the match is only mentioned.
+func (m match) isMention() bool {
+	return mention().MatchString(m.before()) || m.fenced && mention().MatchString(m.intro)
 }
 
-// suits reports whether the pattern is meant for such a line.
+// suits reports whether the pattern applies to a line.
 func (p *pattern) suits(e excerpt) bool {
 	switch {
 	case p.langs != noLang && p.langs&e.lang == 0:
 		return false
-	case p.inCode && e.isRemark():
+	case p.inCode && e.isComment():
 		return false
 	}
 	return p.when == nil || p.when(e)

@@ -13,7 +13,7 @@ const (
 	runesPerToken       = 4
 	minDescription      = 20
 	maxDescriptionWords = 200
-	// minContentWords is how many words of a description must name something.
+	// minContentWords is the least number of words that are not stop words.
 	minContentWords = 2
 )
 
@@ -25,20 +25,24 @@ func (c *check) checkBody() {
 	}
 	lines := c.skill.BodyLine - 1 + strings.Count(strings.TrimRight(body, "\n"), "\n") + 1
 	if lines > maxLines {
-		c.spec("qual.body.too_many_lines", maxLines+1, "SKILL.md has %d lines; %d are recommended at most.", lines, maxLines)
+		c.spec("qual.body.too_many_lines", maxLines+1, "SKILL.md has %d lines; %d are recommended at most.",
+			lines, maxLines)
 	}
 	if tokens := utf8.RuneCountInString(body) / runesPerToken; tokens > maxTokens {
-		c.spec("qual.body.too_many_tokens", 0, "The body has about %d tokens; %d are recommended at most.", tokens, maxTokens)
+		c.spec("qual.body.too_many_tokens", 0, "The body has about %d tokens; %d are recommended at most.",
+			tokens, maxTokens)
 	}
 }
 
-// whenCue is what descriptions say that tell when to use the skill.
-var whenCue = regexp.MustCompile(`(?i)\b(?:when|whenever|if (?:the user|you|asked)|use (?:this|it|for|to|before|after|in|on|with|proactively)|used? (?:for|to|by)|useful|for (?:tasks|requests|questions|working)|asks? (?:for|to|about)|asked|needs? to|wants? to|trigger)`)
+// whenCue matches descriptions that say when to use the skill.
+var whenCue = regexp.MustCompile(`(?i)\b(?:when|whenever|if (?:the user|you|asked)|use (?:this|it|for|to|before` +
+	`|after|in|on|with|proactively)|used? (?:for|to|by)|useful|for (?:tasks|requests|questions|working)` +
+	`|asks? (?:for|to|about)|asked|needs? to|wants? to|trigger)`)
 
 func (c *check) checkDescription() {
 	description := c.skill.Description
 	if description == "" {
-		return // the spec family has said so
+		return // reported by the spec rules
 	}
 	line := c.field("description").Line
 	if n := utf8.RuneCountInString(description); n < minDescription {
@@ -49,7 +53,7 @@ func (c *check) checkDescription() {
 		c.spec("qual.description.too_wordy", line, "The description has %d words; %d are plenty.", n, maxDescriptionWords)
 	}
 	if !mostlyLatin(description) {
-		return // the other rules know English only
+		return // the other rules are for English only
 	}
 	if len(contentWords(description)) < minContentWords {
 		c.spec("qual.description.too_generic", line, "")
@@ -73,18 +77,20 @@ func mostlyLatin(s string) bool {
 	return latin*2 > letters
 }
 
-// emptyWords are those that fit any skill.
-const emptyWords = ` a about agent ai all also an and any anything are as ask asks assist assistant assists at be best better by can
+// emptyWords are stop words: they fit any skill.
+const emptyWords = ` a about agent ai all also an and any anything are as ask asks assist assistant assists at be best
+	better by can
 	different do does everything for from general good great help helpful helps how i if improve improves in into is it its
 	kind kinds like lot make makes many more most need needed needs of on or other our please problem problems provide provides
 	question questions request requests skill so some something stuff such task tasks that the their them these they thing
 	things this to tool tools use used useful user users uses using variety various want wants was we what when whenever
 	which will with work works you your `
 
-// contentWords returns the distinct words that name something, in lower case.
+// contentWords returns the distinct words without stop words, in lower case.
 func contentWords(s string) map[string]bool {
 	words := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), notInWord) {
 		words[w] = true
 	}
 	for _, w := range strings.Fields(emptyWords) {

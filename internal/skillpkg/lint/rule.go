@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// A Rule is one thing that Check looks for.
+// A Rule is one kind of finding.
 type Rule struct {
 	Code     string
 	Category Category
-	// Severity is the usual one: a finding may be less severe where something
-	// is only talked about, and two rules about hidden text can be more severe.
+	// Severity is the default: a finding may be less severe where something is
+	// only mentioned, and two rules about hidden text can be more severe.
 	Severity Severity
 	// Title says what is wrong, Help what to do about it.
 	Title, Help string

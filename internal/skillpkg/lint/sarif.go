@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A Log is a report in the form of SARIF 2.1.0, which code hosts and editors
-// read. It is made to be written as JSON.
+// A Log is a report in the format SARIF 2.1.0, which code hosts and editors
+// read. It is encoded as JSON.
 type Log struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
@@ -61,7 +61,7 @@ type sarifResult struct {
 	Level     string          `json:"level"`
 	Message   sarifText       `json:"message"`
 	Locations []sarifLocation `json:"locations"`
-	// Fingerprints let a reader know the same finding again after lines moved.
+	// Fingerprints identify the same finding after lines moved.
 	Fingerprints map[string]string `json:"partialFingerprints"`
 }
 
@@ -91,13 +91,13 @@ type sarifSnippet struct {
 const (
 	sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
 	sarifHome   = "https://github.com/whetstone-dev/whetstone/blob/main/docs/validation.md"
-	// skillFile is where findings about the skill as a whole are shown, since
-	// readers want a file.
+	// skillFile is the location of findings about the skill as a whole, since
+	// readers need a file.
 	skillFile = "SKILL.md"
 )
 
-// SARIF returns a report as a SARIF log. The folder is where the skill stands
-// in its repository, or "" for the root: paths in the log begin with it.
+// SARIF returns a report as a SARIF log. The folder is the skill's in its
+// repository, or "" for the root: paths in the log begin with it.
 func SARIF(r Report, folder string) Log {
 	run := sarifRun{
 		Tool: sarifTool{sarifDriver{

@@ -2,34 +2,35 @@ package lint
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"math/bits"
 	"strings"
 )
 
 const (
-	// window is how much of a long line is matched at once. Neighbouring ones
-	// share a quarter, so that nothing is cut in two.
+	// window is how much of a long line is matched at once. Adjacent windows
+	// overlap by a quarter, so that no match is split.
 	window  = 2048
 	overlap = window / 4
-	// matchBudget bounds the bytes that are matched against patterns in one
-	// package: expressions take linear time, but somebody could write
+	// matchBudget limits the bytes that are matched against patterns in one
+	// package: expressions take linear time, but a skill could consist of
 	// megabytes of keywords.
 	matchBudget = 2 << 20
 )
 
-// A scan is the work on one document.
+// A scan is the state of the check of one document.
 type scan struct {
 	*check
 	document
 	hidden hiddenText
-	// reads is the first line that reads something secret, or 0.
+	// reads is the first line that reads credentials, or 0.
 	reads int
-	// powerful says that a line needs a shell or the network.
+	// powerful reports that a line needs a shell or the network.
 	powerful bool
 }
 
-// scanText looks for everything that hides in lines of text.
+// scanText matches all patterns against the lines of a document.
 func (c *check) scanText(ctx context.Context, d document) error {
 	s := &scan{check: c, document: d}
 	t := tracker{document: d}
@@ -50,25 +51,25 @@ func (c *check) scanText(ctx context.Context, d document) error {
 			s.checkUnicode(l)
 			l.text = stripInvisible(l.text)
 		}
-		s.matchLine(l)
+		for e := range l.excerpts() {
+			next := ""
+			if e.last {
+				next = l.next
+			}
+			if found := s.compiled.candidates(l.text[e.start:e.end], next); found != 0 {
+				s.matchWindow(e, found)
+			}
+		}
 	}
-	s.checkHiddenText()
+	if s.hidden.count > manyZeroWidth {
+		s.found.add(remark{
+			code: "sec.unicode.zero_width", path: s.path, line: s.hidden.line, lower: s.lower,
+			message: fmt.Sprintf("%d invisible characters stand inside words.", s.hidden.count),
+		})
+	}
 	s.checkKeys()
 	s.checkReadAndSend()
 	return nil
-}
-
-// matchLine tries the patterns on a line, window by window.
-func (s *scan) matchLine(l line) {
-	for e := range l.excerpts() {
-		next := ""
-		if e.last {
-			next = l.next
-		}
-		if found := s.pieces.candidates(l.text[e.start:e.end], next); found != 0 {
-			s.matchWindow(e, found)
-		}
-	}
 }
 
 // An excerpt is the part of a line that is matched at once.
@@ -111,8 +112,8 @@ func (m match) after() string {
 func (s *scan) matchWindow(e excerpt, found uint64) {
 	taken := map[string][][2]int{}
 	for ; found != 0; found &= found - 1 {
-		p := &s.pieces.patterns[bits.TrailingZeros64(found)]
-		if !p.suits(e) || p.code == "" && s.knows(p.mark) {
+		p := &s.compiled.patterns[bits.TrailingZeros64(found)]
+		if !p.suits(e) || p.code == "" && s.hasMark(p.mark) {
 			continue
 		}
 		for _, m := range s.find(p, e) {
@@ -122,7 +123,7 @@ func (s *scan) matchWindow(e excerpt, found uint64) {
 			if p.family != "" {
 				taken[p.family] = append(taken[p.family], [2]int{m.from, m.to})
 			}
-			s.take(p, m)
+			s.record(p, m)
 		}
 	}
 }
@@ -144,7 +145,7 @@ func (s *scan) find(p *pattern, e excerpt) []match {
 	var all []match
 	for _, at := range p.expression.FindAllStringSubmatchIndex(text, -1) {
 		if s.budget -= len(text); s.budget < 0 || at[0] >= limit && limit > 0 {
-			break // judging a match costs as much as finding it
+			break // handling a match costs as much as finding it
 		}
 		m := match{excerpt: e, from: e.start + at[0], to: e.start + at[1], text: text[at[0]:at[1]]}
 		for i := 2; i < len(at); i += 2 {
@@ -166,10 +167,9 @@ func overlaps(taken [][2]int, m match) bool {
 	return false
 }
 
-// take notes a match: as a finding, as something to be weighed at the end of
-// the file, or both.
-func (s *scan) take(p *pattern, m match) {
-	s.note(p.mark, m.number)
+// record records a match as a finding, as a mark of the file, or both.
+func (s *scan) record(p *pattern, m match) {
+	s.setMark(p.mark, m.number)
 	if p.code == "" {
 		return
 	}
@@ -180,7 +180,7 @@ func (s *scan) take(p *pattern, m match) {
 	case familyInjection:
 		s.judgeInjection(&r, m)
 	default:
-		if m.isTalk() {
+		if m.isMention() {
 			r.lower++
 		}
 	}
@@ -190,8 +190,8 @@ func (s *scan) take(p *pattern, m match) {
 	s.found.add(r)
 }
 
-// note remembers what a file does.
-func (s *scan) note(mark mark, number int) {
+// setMark sets a mark of the file.
+func (s *scan) setMark(mark mark, number int) {
 	switch mark {
 	case marksRead:
 		s.reads = firstLine(s.reads, number)
@@ -202,8 +202,8 @@ func (s *scan) note(mark mark, number int) {
 	}
 }
 
-// knows reports whether a mark was left before: a second one adds nothing.
-func (s *scan) knows(mark mark) bool {
+// hasMark reports whether a mark is set already: a second one adds nothing.
+func (s *scan) hasMark(mark mark) bool {
 	return mark == marksRead && s.reads > 0 || mark == marksPower && s.powerful
 }
 
@@ -214,8 +214,8 @@ func firstLine(known, number int) int {
 	return known
 }
 
-// checkReadAndSend looks for a line that sends something, if another one reads
-// what should not be sent.
+// checkReadAndSend reports data exfiltration: a line that sends data, in a file
+// that reads credentials.
 func (s *scan) checkReadAndSend() {
 	if s.reads == 0 {
 		return
@@ -223,24 +223,17 @@ func (s *scan) checkReadAndSend() {
 	t := tracker{document: s.document}
 	for text := range strings.SplitSeq(s.text, "\n") {
 		l := t.step(text)
-		if s.sends(l) {
-			s.found.add(remark{code: "sec.exfil.read_and_send", path: s.path, line: l.number, lower: s.lower})
-			return
+		for e := range l.excerpts() {
+			if s.compiled.send.suits(e) && len(s.find(&s.compiled.send, e)) > 0 {
+				s.found.add(remark{code: "sec.exfil.read_and_send", path: s.path, line: l.number, lower: s.lower})
+				return
+			}
 		}
 	}
 }
 
-func (s *scan) sends(l line) bool {
-	for e := range l.excerpts() {
-		if s.pieces.send.suits(e) && len(s.find(&s.pieces.send, e)) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// evidence is the match with a little of what stands around it, cut between
-// words: half a secret could not be told from other text.
+// evidence is the match with a little context, truncated between words: a part
+// of a secret would not be recognised and redacted.
 func (m match) evidence() string {
 	const around, most = 40, 200
 	text := m.line.text

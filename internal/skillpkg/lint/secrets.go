@@ -6,10 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
 )
 
-// minEntropy is in bits per character: words stay below it, random ones don't.
+// minEntropy is in bits per character: words stay below it, random keys do not.
 const minEntropy = 3.5
 
 func secretPatterns() []pattern {
@@ -21,19 +20,24 @@ func secretPatterns() []pattern {
 		secret("aws_key_id", `\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`, "akia", "asia"),
 		secret("repohost_token", `\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{82}|\bglpat-[A-Za-z0-9_-]{20,}`,
 			"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
-		secret("slack", `\bxox[bpars]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/T[A-Za-z0-9_]+/B[A-Za-z0-9_]+/[A-Za-z0-9_]{16,}`,
+		secret("slack", `\bxox[bpars]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`+
+			`|hooks\.slack\.com/services/T[A-Za-z0-9_]+/B[A-Za-z0-9_]+/[A-Za-z0-9_]{16,}`,
 			"xox", "xapp-", "hooks.slack.com"),
 		secret("discord", `discord(?:app)?\.com/api/webhooks/[0-9]{15,}/[A-Za-z0-9_-]{30,}`, "/api/webhooks/"),
 		secret("stripe", `\b(?:sk_live|rk_live|sk_test)_[A-Za-z0-9]{24,}`, "sk_live_", "rk_live_", "sk_test_"),
 		secret("google", `\bAIza[A-Za-z0-9_-]{35}|\bGOCSPX-[A-Za-z0-9_-]{20,}`, "aiza", "gocspx-"),
-		secret("llm_provider", `\bsk-(?:ant|proj|svcacct)-[A-Za-z0-9_-]{32,}|\bhf_[A-Za-z0-9]{30,}`, "sk-ant-", "sk-proj-", "sk-svcacct-", "hf_"),
+		secret("llm_provider", `\bsk-(?:ant|proj|svcacct)-[A-Za-z0-9_-]{32,}|\bhf_[A-Za-z0-9]{30,}`, "sk-ant-",
+			"sk-proj-", "sk-svcacct-", "hf_"),
 		secret("package_registry", `\bnpm_[A-Za-z0-9]{36}\b|\bpypi-AgE[A-Za-z0-9_-]{40,}`, "npm_", "pypi-age"),
 		secret("mail_sms", `\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}|\bSK[0-9a-f]{32}\b`, twilio...),
 		secret("jwt", `\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,}`, "eyj"),
 		secret("connection_string", `\bAccountKey=([A-Za-z0-9+/]{40,}={0,2})`, "accountkey="),
-		secret("connection_string", `\b[A-Za-z][A-Za-z0-9+]+://[^\s:/@'"<>]*:([^\s@/'"<>]{3,})@[A-Za-z0-9\[][A-Za-z0-9.:\]-]*`, "://"),
-		secret("assigned", `(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|credential)[a-z0-9_-]*\\?["']?\s*(?::=|=>|[:=])\s*\\?["']([^"'\s\\]{16,})\\?["']`,
-			"password", "passwd", "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "credential"),
+		secret("connection_string",
+			`\b[A-Za-z][A-Za-z0-9+]+://[^\s:/@'"<>]*:([^\s@/'"<>]{3,})@[A-Za-z0-9\[][A-Za-z0-9.:\]-]*`, "://"),
+		secret("assigned", `(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key`+
+			`|credential)[a-z0-9_-]*\\?["']?\s*(?::=|=>|[:=])\s*\\?["']([^"'\s\\]{16,})\\?["']`,
+			"password", "passwd", "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key",
+			"accesskey", "credential"),
 	}
 	for i := range all {
 		switch all[i].code {
@@ -47,8 +51,7 @@ func secretPatterns() []pattern {
 	return all
 }
 
-// secret makes a pattern. What is secret is the group of the expression, or
-// all of it.
+// secret makes a pattern. The secret is the group of the expression, or all of it.
 func secret(name, expression string, keywords ...string) pattern {
 	return pattern{
 		code: "sec.secret." + name, family: familySecret, keywords: keywords,
@@ -56,14 +59,14 @@ func secret(name, expression string, keywords ...string) pattern {
 	}
 }
 
-// wellKnown are values that stand in the documentation of their vendors.
+// wellKnown are values from the documentation of vendors.
 const wellKnown = `
 	sk_test_4eC39HqLyjWDarjtT1zdp7dc sk_test_BQokikJOvBiI2HlWgH4olfQ2 sk_test_26PHem9AhJZvU623DfE1x4sd
 	Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==
 	C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==
 	SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c`
 
-// placeholders are in lower case and stand in values that somebody made up.
+// placeholders are in lower case and occur in values that are not real.
 var placeholders = []string{
 	"example", "placeholder", "changeme", "change-me", "change_me", "your-", "your_", "xxxx", "....", "****", "…",
 	"<", "${", "$(", "{{", "dummy", "redacted", "not-a-real", "insert", "123456789", "abcdefgh", "fake", "sample",
@@ -100,20 +103,22 @@ func isPlaceholder(value string) bool {
 	return strings.Count(tail, tail[:1]) == len(tail) // AKIA and sixteen times the same letter
 }
 
-// localHost is where a password that stands in a file opens nothing.
-var localHost = regexp.MustCompile(`@(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|host|hostname|server|db|[\w.-]*\.?example(?:\.\w+)?)(?::|$)`)
+// localHost matches hosts for which a password in a file is not a secret.
+var localHost = regexp.MustCompile(`@(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|host|hostname|server|db` +
+	`|[\w.-]*\.?example(?:\.\w+)?)(?::|$)`)
 
-// realPassword is realSecret for connection strings, where people write
-// passwords that are none.
+// realPassword is realSecret for connection strings, which often have dummy
+// passwords.
 func realPassword(m match) bool {
 	switch strings.ToLower(m.values[0]) {
-	case "password", "passwd", "pass", "pwd", "secret", "user", "username", "postgres", "mysql", "root", "admin", "guest", "test", "token":
+	case "password", "passwd", "pass", "pwd", "secret", "user", "username", "postgres", "mysql", "root", "admin",
+		"guest", "test", "token":
 		return false
 	}
 	return realSecret(m) && !localHost.MatchString(m.text) && !strings.ContainsAny(m.values[0], "{}$*")
 }
 
-// isRandom tells keys from words, paths and names.
+// isRandom distinguishes keys from words, paths and names.
 func isRandom(value string) bool {
 	if strings.Contains(value, "://") || strings.Count(value, "/") > 2 || !strings.ContainsAny(value, "0123456789") {
 		return false
@@ -141,9 +146,9 @@ const (
 	keyBegin = "-----BEGIN "
 	keyEnd   = "-----END "
 	keyWord  = "PRIVATE KEY"
-	// maxKey bounds the longest private key in text.
+	// maxKey is the longest private key, in bytes of text.
 	maxKey = 16 << 10
-	// minKey is the shortest; less is documentation.
+	// minKey is the shortest; anything shorter is documentation.
 	minKey = 64
 )
 
@@ -167,7 +172,8 @@ func (s *scan) checkKeys() {
 			continue
 		}
 		header, body, _ := strings.Cut(s.text[from+begin+len(keyBegin):end], "-----")
-		if !strings.HasSuffix(header, keyWord) || len(keyCharacters(body)) < minKey || isPlaceholder(body) {
+		encoded := lineEnds.Replace(body)
+		if !strings.HasSuffix(header, keyWord) || len(encoded) < minKey || isPlaceholder(body) {
 			continue
 		}
 		number += strings.Count(s.text[counted:from+begin], "\n")
@@ -179,16 +185,14 @@ func (s *scan) checkKeys() {
 	}
 }
 
-// keyCharacters is the base64 of a key without line ends, escaped or not.
-func keyCharacters(body string) string {
-	return strings.NewReplacer(`\n`, "", "\n", "", "\r", "", " ", "", `"`, "").Replace(body)
-}
+// lineEnds removes what separates the lines of a key, escaped or not.
+var lineEnds = strings.NewReplacer(`\n`, "", "\n", "", "\r", "", " ", "", `"`, "")
 
-// maskers are the expressions of everything that may be secret. They catch
-// more than the rules: nobody misses what was masked for nothing.
+// maskers are the expressions of everything that may be secret. They match more
+// than the rules report: masking too much does no harm.
 var maskers = sync.OnceValue(func() []*regexp.Regexp {
 	var all []*regexp.Regexp
-	for _, p := range theKit().patterns {
+	for _, p := range compiledPatterns().patterns {
 		if p.family == familySecret {
 			all = append(all, p.expression)
 		}
@@ -196,30 +200,26 @@ var maskers = sync.OnceValue(func() []*regexp.Regexp {
 	return all
 })
 
-// longToken may be part of a key or a key of a vendor we do not know.
+// longToken may be part of a key, or a key of an unknown vendor.
 var longToken = regexp.MustCompile(`[A-Za-z0-9+/_=-]{32,}`)
 
-// redact masks what may be secret in a text that is going to be shown.
+// redact masks everything in a text that may be secret.
 func redact(s string) string {
 	for _, expression := range maskers() {
 		s = maskAll(expression, s)
 	}
 	return longToken.ReplaceAllStringFunc(s, func(token string) string {
-		if countDigits(token) < 4 { // a path, more likely
+		digits := 0
+		for _, r := range token {
+			if '0' <= r && r <= '9' {
+				digits++
+			}
+		}
+		if digits < 4 { // more likely a path
 			return token
 		}
 		return mask(token)
 	})
-}
-
-func countDigits(s string) int {
-	n := 0
-	for _, r := range s {
-		if unicode.IsDigit(r) {
-			n++
-		}
-	}
-	return n
 }
 
 // maskAll masks the first group of an expression, or all of it.
@@ -239,8 +239,8 @@ func maskAll(expression *regexp.Regexp, s string) string {
 	return b.String()
 }
 
-// minMasked is how long a secret must be for its beginning to be shown: of a
-// shorter one, four characters tell too much.
+// minMasked is the length from which the first four characters of a secret are
+// shown: of a shorter one they would reveal too much.
 const minMasked = 16
 
 func mask(secret string) string {

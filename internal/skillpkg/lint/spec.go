@@ -20,9 +20,9 @@ const (
 	maxCompatibility = 500
 )
 
-// readSkill parses SKILL.md and turns what the parser says into findings. If
-// it cannot be read, c.skill stays nil and the families that need it are left
-// out: one fault should not look like many.
+// readSkill parses SKILL.md and turns the parser's notes into findings. If it
+// cannot be parsed, c.skill stays nil and the checks that need it are skipped:
+// one fault should not be reported several times.
 func (c *check) readSkill() error {
 	if len(c.pkg.Files) == 0 {
 		c.found.add(remark{code: "spec.root.missing"})
@@ -40,7 +40,7 @@ func (c *check) readSkill() error {
 	if refusal, ok := errors.AsType[*skillpkg.Error](err); ok {
 		r := remark{code: string(refusal.Code), path: c.pkg.SkillPath, line: refusal.Line}
 		if refusal.Code == skillpkg.CodeYAMLInvalid {
-			r.message = sentence(refusal) // it tells the detail
+			r.message = sentence(refusal) // with the parser's detail
 		}
 		c.found.add(r)
 		return nil
@@ -75,7 +75,12 @@ func (c *check) checkFrontmatter() {
 	case c.skill.Description == "":
 		c.spec("spec.description.empty", f.Line, "")
 	default:
-		c.checkDescriptionForm(f.Line)
+		if n := utf8.RuneCountInString(c.skill.Description); n > maxDescription {
+			c.spec("spec.description.too_long", f.Line, "The description has %d characters; the limit is %d.", n, maxDescription)
+		}
+		if strings.ContainsAny(c.skill.Description, "<>") {
+			c.spec("port.description.angle_brackets", f.Line, "")
+		}
 	}
 	if f := c.field("compatibility"); f.Key != "" {
 		c.checkCompatibility(f)
@@ -110,22 +115,16 @@ func (c *check) checkName(line int) {
 	if strings.Contains(name, "--") {
 		c.spec("spec.name.double_hyphen", line, "")
 	}
-	if i := strings.IndexFunc(name, badInName); i >= 0 {
+	bad := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '-' }
+	if i := strings.IndexFunc(name, bad); i >= 0 {
 		bad, _ := utf8.DecodeRuneInString(name[i:])
 		c.spec("spec.name.bad_character", line, "The name holds the character %s.", strconv.QuoteRune(bad))
 	}
 	folder := norm.NFKC.String(c.pkg.Folder)
 	if folder != "" && folder != name {
-		c.spec("spec.name.directory_mismatch", line, "The folder is %s and the name is %s.", strconv.Quote(folder), strconv.Quote(name))
+		c.spec("spec.name.directory_mismatch", line, "The folder is %s and the name is %s.",
+			strconv.Quote(folder), strconv.Quote(name))
 	}
-	c.checkNamePortable(name, line)
-}
-
-func badInName(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '-' }
-
-var reservedWord = regexp.MustCompile(`(^|-)(anthropic|claude)(-|$)`)
-
-func (c *check) checkNamePortable(name string, line int) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
 		c.spec("port.name.non_ascii", line, "")
 	}
@@ -134,17 +133,10 @@ func (c *check) checkNamePortable(name string, line int) {
 	}
 }
 
-func (c *check) checkDescriptionForm(line int) {
-	description := c.skill.Description
-	if n := utf8.RuneCountInString(description); n > maxDescription {
-		c.spec("spec.description.too_long", line, "The description has %d characters; the limit is %d.", n, maxDescription)
-	}
-	if strings.ContainsAny(description, "<>") {
-		c.spec("port.description.angle_brackets", line, "")
-	}
-}
+var reservedWord = regexp.MustCompile(`(^|-)(anthropic|claude)(-|$)`)
 
-// checkCompatibility leaves a value that is no text to the note about it.
+// checkCompatibility ignores a value that is not text: the parser has a note on
+// it.
 func (c *check) checkCompatibility(f skillpkg.Field) {
 	if _, isText := f.Value.(string); !isText {
 		return

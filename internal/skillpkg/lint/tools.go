@@ -11,7 +11,7 @@ type power struct {
 	line int
 }
 
-// addPower remembers the first such place of a script; examples do not count.
+// addPower records the first such place of a script; examples do not count.
 func (s *scan) addPower(name string, number int) {
 	if n := len(s.powers); s.markdown || s.lower > 0 || n > 0 && s.powers[n-1].path == name {
 		return
@@ -19,8 +19,8 @@ func (s *scan) addPower(name string, number int) {
 	s.powers = append(s.powers, power{name, number})
 }
 
-// checkTools compares what scripts do with what the skill says it needs. A
-// skill that declares nothing restricts nothing.
+// checkTools compares what scripts need with what the skill declares. A skill
+// that declares nothing restricts nothing.
 func (c *check) checkTools() {
 	tools := splitTools(c.skill.AllowedTools)
 	if len(tools) == 0 {

@@ -13,13 +13,13 @@ const (
 	tagFirst  = 0xE0000
 	tagLast   = 0xE007F
 
-	// manyZeroWidth is how many invisible characters inside words are more
-	// than an accident of copying.
+	// manyZeroWidth is the number of invisible characters inside words that
+	// copied text may have by accident.
 	manyZeroWidth = 50
-	// longRun is how many invisible characters in a row mean nothing to a
-	// reader, and may mean something to a model.
+	// longRun is the length of a run of invisible characters that may be hidden
+	// text for a model.
 	longRun = 8
-	// minHomoglyphWord keeps units and formulas out.
+	// minHomoglyphWord excludes units and formulas.
 	minHomoglyphWord = 3
 )
 
@@ -43,7 +43,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// stripInvisible lets patterns see what a model sees.
+// stripInvisible removes invisible characters, so that they cannot hide words
+// from patterns.
 func stripInvisible(s string) string {
 	if !strings.ContainsFunc(s, isInvisible) {
 		return s
@@ -56,7 +57,7 @@ func stripInvisible(s string) string {
 	}, s)
 }
 
-// visible writes characters that nobody sees as their numbers.
+// visible escapes invisible characters: "\u{200b}".
 func visible(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || isInvisible(r) }) {
 		return s
@@ -118,8 +119,8 @@ func decodeTags(run []rune) string {
 	return b.String()
 }
 
-// checkBidi wants no turned text where code is run or the model is instructed;
-// elsewhere languages that are written from right to left may need it.
+// checkBidi reports bidirectional overrides ("Trojan Source"). Outside of code
+// and SKILL.md it is less severe: right-to-left languages may need them.
 func (s *scan) checkBidi(l line, runes []rune) {
 	for _, r := range runes {
 		if !isBidi(r) {
@@ -129,7 +130,10 @@ func (s *scan) checkBidi(l line, runes []rune) {
 		if !l.isCode() && s.path != s.pkg.SkillPath {
 			lower = 1
 		}
-		s.found.add(remark{code: "sec.unicode.bidi_override", path: s.path, line: l.number, lower: lower, evidence: l.text[:min(len(l.text), window)]})
+		s.found.add(remark{
+			code: "sec.unicode.bidi_override", path: s.path, line: l.number, lower: lower,
+			evidence: l.text[:min(len(l.text), window)],
+		})
 		return
 	}
 }
@@ -145,17 +149,8 @@ func (s *scan) countZeroWidth(l line, runes []rune) {
 	}
 }
 
-func (s *scan) checkHiddenText() {
-	if s.hidden.count > manyZeroWidth {
-		s.found.add(remark{
-			code: "sec.unicode.zero_width", path: s.path, line: s.hidden.line, lower: s.lower,
-			message: fmt.Sprintf("%d invisible characters stand inside words.", s.hidden.count),
-		})
-	}
-}
-
-// checkRuns reports long runs of one kind of invisible character, and what
-// they say if they say something.
+// checkRuns reports long runs of one kind of invisible character, with the text
+// that they encode, if any.
 func (s *scan) checkRuns(l line, runes []rune, kind func(rune) bool, decode func([]rune) string) {
 	for i := 0; i < len(runes); i++ {
 		start := i
@@ -254,7 +249,8 @@ func (s *scan) checkHomoglyphs(l line) {
 	}
 }
 
-// isAddress looks at the beginning of a token only, for a line may be one.
+// isAddress reports whether a token is a URL or a host name. It looks at its
+// beginning only, since a token may be as long as its line.
 func (s *scan) isAddress(token string) bool {
 	token = strings.Trim(token[:min(len(token), overlap)], `<>()[]"'`+"`")
 	s.budget -= len(token)
