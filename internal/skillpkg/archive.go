@@ -1,6 +1,7 @@
-// Package skillpkg is the only reader of foreign archives. It opens a tar.gz
-// or zip of an agent skill without trusting a byte of it, tells what is
-// inside, and writes canonical archives and folders from it. It owns no tables.
+// Package skillpkg reads untrusted archives of agent skills, and is the only
+// package that does. It validates a tar.gz or zip (path traversal, symbolic
+// links, decompression bombs, names that differ between file systems), lists its
+// files, and writes canonical archives and folders from it. It owns no tables.
 package skillpkg
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
-// A Format is a form of archive.
+// A Format is an archive format.
 type Format string
 
 // The formats that are read and written.
@@ -24,7 +25,7 @@ const (
 	Zip   Format = "zip"
 )
 
-// A Kind says what a member of a package is.
+// A Kind is the kind of a member of a package.
 type Kind string
 
 // The kinds. Folders are not listed: they follow from the paths.
@@ -48,21 +49,21 @@ type File struct {
 	Target string
 }
 
-// A Package is an archive that was read and found harmless. Its contents are
-// kept in memory while they are small and in a temporary file otherwise, so
-// that many packages can be open at once; Close gives both back. A Package
-// may be read by several goroutines.
+// A Package is an archive that was read and validated. Its contents are kept in
+// memory if they are small and in a temporary file otherwise, so that many
+// packages can be open at once; Close frees both. A Package is safe for
+// concurrent reads.
 type Package struct {
 	// Files are the regular files and links, sorted by path.
 	Files []File
-	// Folders are those that the archive names, sorted by path. They matter
-	// where an empty one is needed: Unpack makes only those that hold files.
+	// Folders are those that the archive lists, sorted by path. They matter
+	// where an empty one is needed: Unpack creates only those with files.
 	Folders []string
-	// Folder is the name of the folder that wrapped the skill in the archive,
-	// or "" if the skill stood at the archive's root.
+	// Folder is the name of the wrapper folder of the skill in the archive, or
+	// "" if the skill is at the archive's root.
 	Folder string
 	// SkillPath is SKILL.md, or skill.md if only that exists, or "" if
-	// RequireSkill would complain.
+	// RequireSkill returns an error.
 	SkillPath string
 	Format    Format
 	// PackedSize is the size of the archive, UnpackedSize that of the regular
@@ -73,11 +74,11 @@ type Package struct {
 	noSkill   *Error
 	tar       *maphash.Hash // nil if the archive cannot be canonical
 	contents  *spool.Spool
-	// offsets tells by digest where in contents a file begins.
+	// offsets are, by digest, where a file begins in contents.
 	offsets map[string]int64
 }
 
-// Read reads an archive of unknown length, holding the packed bytes in memory
+// Read reads an archive of unknown length. It has the packed bytes in memory
 // until it returns. See Open.
 func Read(ctx context.Context, r io.Reader, limits Limits) (*Package, error) {
 	packed, err := io.ReadAll(io.LimitReader(r, limits.Packed+1))
@@ -87,10 +88,10 @@ func Read(ctx context.Context, r io.Reader, limits Limits) (*Package, error) {
 	return Open(ctx, bytes.NewReader(packed), int64(len(packed)), limits)
 }
 
-// Open reads the archive in the first size bytes of r, which is not needed any
-// more when Open returns. The form is told by the first bytes. An archive that
-// is over a limit, damaged or unsafe gives an *Error; whether a skill must be
-// in it is asked of RequireSkill. The caller must Close the package.
+// Open reads the archive in the first size bytes of r, which is not used after
+// Open returns. The format is detected by the first bytes. An archive that is
+// over a limit, damaged or unsafe is an *Error. Whether it contains a skill is
+// checked by RequireSkill. The caller must Close the package.
 func Open(ctx context.Context, r io.ReaderAt, size int64, limits Limits) (_ *Package, err error) {
 	if err := limits.checkPacked(size); err != nil {
 		return nil, err
@@ -98,8 +99,8 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, limits Limits) (_ *Pac
 	s := newScan(ctx, &source{ctx: ctx, r: r}, size, limits)
 	defer func() {
 		if err != nil {
-			err = s.explain(err)
-			_ = s.contents.Close() // the first error tells more
+			err = s.blame(err)
+			_ = s.contents.Close() // the first error is the cause
 		}
 	}()
 	format, err := s.format()
@@ -121,7 +122,7 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, limits Limits) (_ *Pac
 	return p, nil
 }
 
-// finish finds the root of the skill and makes the package of what is in it.
+// finish finds the root of the skill and makes a package of its files.
 func (s *scan) finish() (*Package, error) {
 	found := locate(s.tree.root)
 	root := found.root
@@ -136,7 +137,7 @@ func (s *scan) finish() (*Package, error) {
 		contents:   s.contents,
 		offsets:    s.offsets,
 	}
-	if s.bare {
+	if s.plainGzip {
 		p.tar = &s.tar
 	}
 	for _, f := range p.Files {
@@ -154,11 +155,11 @@ func (s *scan) finish() (*Package, error) {
 	return p, nil
 }
 
-// Close frees what the package holds. The lists and names stay usable.
+// Close frees the contents. The lists and names stay usable.
 func (p *Package) Close() error { return p.contents.Close() }
 
-// RequireSkill returns an *Error if the package has no SKILL.md at its root,
-// or if it is unclear which one is meant. Only entries of type skill need one.
+// RequireSkill returns an *Error if the package has no SKILL.md at its root, or
+// if it is ambiguous. Only entries of type skill need one.
 func (p *Package) RequireSkill() error {
 	if p.noSkill != nil {
 		return p.noSkill
@@ -166,8 +167,8 @@ func (p *Package) RequireSkill() error {
 	return nil
 }
 
-// Skill parses the package's SKILL.md. A package without one gives the error
-// of RequireSkill.
+// Skill parses the package's SKILL.md. Without one it returns the error of
+// RequireSkill.
 func (p *Package) Skill() (Skill, error) {
 	if err := p.RequireSkill(); err != nil {
 		return Skill{}, err
@@ -179,8 +180,8 @@ func (p *Package) Skill() (Skill, error) {
 	return ParseSkill(raw)
 }
 
-// Installed returns the regular files as they stand after an installation,
-// sorted by path: links are replaced by copies of what they point at.
+// Installed returns the regular files of an installation, sorted by path: links
+// are replaced by copies of their targets.
 func (p *Package) Installed() []File { return p.installed }
 
 // Open returns the content of one of the Installed files.

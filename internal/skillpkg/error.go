@@ -4,10 +4,11 @@ import (
 	"strconv"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Code names a reason to refuse an archive or to remark on a SKILL.md, for
-// programs.
+// A Code is a machine-readable reason to refuse an archive, or for a note on a
+// SKILL.md.
 type Code string
 
 // The limits.
@@ -21,13 +22,13 @@ const (
 	CodePathTooLong        Code = "arc.path_too_long"
 )
 
-// Where SKILL.md stands.
+// The place of SKILL.md.
 const (
 	CodeSkillMissing   Code = "arc.skill_md.missing"
 	CodeSkillAmbiguous Code = "arc.skill_md.ambiguous"
 )
 
-// The form of the archive.
+// The format of the archive.
 const (
 	CodeFormatUnknown Code = "arc.format_unknown"    // neither gzip nor zip
 	CodeMalformed     Code = "arc.malformed"         // breaks its own format, or a checksum is wrong
@@ -51,7 +52,7 @@ const (
 	CodePathEmpty     Code = "arc.path_empty"      // no name, empty or "." segment
 	CodePathReserved  Code = "arc.path_reserved"   // name that Windows reserves or changes
 	CodePathDuplicate Code = "arc.path_duplicate"  // the same name twice
-	CodePathCollision Code = "arc.path_collision"  // names that some file systems take for one
+	CodePathCollision Code = "arc.path_collision"  // names that are equal on some file systems
 	CodePathConflict  Code = "arc.path_conflict"   // a file that is also a folder
 	CodeSymlink       Code = "sec.file.symlink"    // symbolic link that leaves the root or leads nowhere
 	CodeHardLink      Code = "sec.file.hardlink"   // hard link to anything but an earlier file
@@ -59,10 +60,10 @@ const (
 	CodeSpecialMode   Code = "sec.file.setuid"     // setuid, setgid or sticky bit
 	CodeMemberType    Code = "arc.member_type"     // any other kind of member
 	CodeChanged       Code = "arc.file_changed"    // file that changed while it was packed
-	CodeIgnoreFile    Code = "arc.ignore_file_bad" // .skillignore that cannot be understood
+	CodeIgnoreFile    Code = "arc.ignore_file_bad" // invalid .skillignore
 )
 
-// What is wrong with, or remarkable about, a SKILL.md.
+// Faults of, and notes on, a SKILL.md.
 const (
 	CodeNotUTF8            Code = "spec.skill_md.not_utf8"
 	CodeBOM                Code = "spec.skill_md.bom"
@@ -79,12 +80,12 @@ const (
 	CodeCompatNotString    Code = "spec.compatibility.not_string"
 )
 
-// An Error says why an archive or a SKILL.md is refused. It unwraps to a
-// *fault.Error: TooLarge if a size limit was passed, Malformed on the field
+// An Error is the reason why an archive or a SKILL.md is refused. It unwraps to
+// a *fault.Error: TooLarge if a size limit was exceeded, Malformed on the field
 // "archive" otherwise.
 type Error struct {
 	Code Code
-	// Path is the quoted and shortened name of the member at fault, or "".
+	// Path is the quoted and truncated name of the member at fault, or "".
 	Path string
 	// Line is the line of SKILL.md at fault, or 0.
 	Line int
@@ -126,12 +127,11 @@ func (e *Error) because(cause error) *Error {
 	return e
 }
 
-// quote makes a foreign name fit to be shown: no control characters, and not
-// so long that it hides the message.
+// quote escapes and truncates an untrusted name for a message.
 func quote(path string) string {
 	const most = 120
 	if len(path) > most {
-		path = path[:most] + "..."
+		path = text.Truncate(path, most) + "..."
 	}
 	return strconv.Quote(path)
 }

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxNodes and maxNesting bound what aliases and brackets can make of a
-	// short block.
+	// maxNodes and maxNesting limit what aliases and brackets can expand to (a
+	// "billion laughs" attack).
 	maxNodes   = 10_000
 	maxNesting = 32
 )
 
-// parseBlock reads the text between the fences into s.Fields. A value with an
-// unquoted colon, the commonest mistake, is read as if it had been quoted.
+// parseBlock parses the text between the fences into s.Fields. A value with an
+// unquoted colon, the most common mistake, is repaired.
 func (s *Skill) parseBlock(block string) error {
 	root, err := parseYAML(block)
 	if err != nil {
@@ -47,9 +47,9 @@ func (s *Skill) parseBlock(block string) error {
 	return nil
 }
 
-// parseYAML returns the root of the one document in a block; of an empty one
-// it is the zero Node. The line of the opening fence is put back so that lines are counted
-// as in the file.
+// parseYAML returns the root of the one document in a block, or the zero Node if
+// it is empty. A line is added for the opening fence, so that line numbers are
+// those of the file.
 func parseYAML(block string) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(strings.NewReader("\n" + block))
 	var document, next yaml.Node
@@ -69,8 +69,8 @@ func parseYAML(block string) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// yamlError says what the YAML reader said, and where. The reader's line may
-// be the one before.
+// yamlError returns the parser's error with its line, which may be the one
+// before.
 func yamlError(err error) *Error {
 	detail := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -80,19 +80,18 @@ func yamlError(err error) *Error {
 	return skillError(CodeYAMLInvalid, line, "the frontmatter of SKILL.md is not valid YAML: %s", detail)
 }
 
-// plainPair is a line with a key and a value that is neither quoted nor
-// anything but text.
+// plainPair matches a line with a key and a plain value: text without quotes.
 var plainPair = regexp.MustCompile(`^( *[A-Za-z0-9_.-]+:[ \t]+)([^\s"'\[{|>&*!#%@` + "`" + `].*)$`)
 
-// blockHead is a line after which deeper lines are text, not YAML.
+// blockHead matches the head of a block scalar: deeper lines are text, not YAML.
 var blockHead = regexp.MustCompile(`:[ \t]+[|>][-+0-9]*[ \t]*(#.*)?$`)
 
-// quoteColons puts quotes around the values of a block that hold a colon, and
-// returns the line in the file of the first one, or 0 if there is none.
+// quoteColons quotes the values of a block that contain a colon, and returns the
+// line in the file of the first one, or 0 if there is none.
 func quoteColons(block string) (string, int) {
 	lines := strings.Split(block, "\n")
 	first := 0
-	text := -1 // indentation of the key whose text we are in, or -1
+	text := -1 // indentation of the current block scalar's key, or -1
 	for i, line := range lines {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if text >= 0 && (indent > text || strings.TrimSpace(line) == "") {
@@ -122,7 +121,7 @@ type converter struct {
 }
 
 func (c *converter) fields(mapping *yaml.Node) ([]Field, error) {
-	c.look(mapping)
+	c.noteFeature(mapping)
 	var fields []Field
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
@@ -141,21 +140,23 @@ func (c *converter) fields(mapping *yaml.Node) ([]Field, error) {
 
 // key returns the text of a mapping's key, which must be new to seen.
 func (c *converter) key(n *yaml.Node, seen map[string]bool) (string, error) {
-	c.look(n)
+	c.noteFeature(n)
 	if n.Kind != yaml.ScalarNode {
 		return "", skillError(CodeYAMLInvalid, n.Line, "a key of the frontmatter is not text; write key: value")
 	}
 	if seen[n.Value] {
-		return "", skillError(CodeYAMLInvalid, n.Line, "the frontmatter of SKILL.md has the key %s twice; keep one", quote(n.Value))
+		return "", skillError(CodeYAMLInvalid, n.Line,
+			"the frontmatter of SKILL.md has the key %s twice; keep one", quote(n.Value))
 	}
 	seen[n.Value] = true
 	return n.Value, nil
 }
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
-	c.look(n)
+	c.noteFeature(n)
 	if c.nodes++; c.nodes > maxNodes || depth > maxNesting {
-		return nil, skillError(CodeYAMLInvalid, n.Line, "the frontmatter of SKILL.md is nested too deeply or repeats itself; simplify it")
+		return nil, skillError(CodeYAMLInvalid, n.Line,
+			"the frontmatter of SKILL.md is nested too deeply or repeats itself; simplify it")
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -175,7 +176,8 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 	case yaml.MappingNode:
 		return c.mapping(n, depth)
 	}
-	return nil, skillError(CodeYAMLInvalid, n.Line, "the frontmatter of SKILL.md cannot be understood; write key: value lines")
+	return nil, skillError(CodeYAMLInvalid, n.Line,
+		"the frontmatter of SKILL.md cannot be understood; write key: value lines")
 }
 
 func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
@@ -193,15 +195,15 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 	return values, nil
 }
 
-// look remembers the first use of what strict readers refuse.
-func (c *converter) look(n *yaml.Node) {
+// noteFeature records the first use of a feature that strict parsers refuse.
+func (c *converter) noteFeature(n *yaml.Node) {
 	fancy := n.Anchor != "" || n.Kind == yaml.AliasNode || n.Style&(yaml.TaggedStyle|yaml.FlowStyle) != 0
 	if fancy && c.feature == 0 {
 		c.feature = n.Line
 	}
 }
 
-// asJSON writes a nested value as text.
+// asJSON encodes a nested value as text.
 func asJSON(value any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

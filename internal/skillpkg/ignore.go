@@ -10,10 +10,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/glob"
 )
 
-// ignoreFile names the file of a skill's folder that says what not to pack.
+// ignoreFile lists patterns of files that are not packed, with the rules of
+// .gitignore.
 const ignoreFile = ".skillignore"
 
-// The bounds of an ignore file are far more than anyone writes by hand. Every
+// The limits of an ignore file are far above files that people write. Every
 // pattern is tried on every path.
 const (
 	maxIgnoreFile  = 64 << 10
@@ -27,18 +28,18 @@ type rule struct {
 	folderOnly bool // the line ended in "/"
 }
 
-// defaultIgnores are never worth shipping, or secret. A line of .skillignore
-// that begins with "!" brings one back.
+// defaultIgnores are files that are useless or secret. A line of .skillignore
+// that begins with "!" includes one again.
 func defaultIgnores() []rule {
 	var rules []rule
 	for _, name := range []string{".git", "node_modules", ".env*", ".DS_Store", "__pycache__", "__MACOSX"} {
-		pattern, _ := glob.Parse("**/" + name) // they are good
+		pattern, _ := glob.Parse("**/" + name) // valid patterns
 		rules = append(rules, rule{pattern: pattern})
 	}
 	return rules
 }
 
-// readIgnores returns the rules for packing a folder, the deciding ones last.
+// readIgnores returns the rules for packing a folder. The last match decides.
 func readIgnores(fsys fs.FS) (_ []rule, err error) {
 	rules := defaultIgnores()
 	f, err := fsys.Open(ignoreFile)
@@ -53,7 +54,8 @@ func readIgnores(fsys fs.FS) (_ []rule, err error) {
 	read := 0
 	for lines.Scan() {
 		if read += len(lines.Bytes()) + 1; read > maxIgnoreFile {
-			return nil, refuse(CodeIgnoreFile, ignoreFile, "the file is longer than %d bytes; use fewer patterns", maxIgnoreFile)
+			return nil, refuse(CodeIgnoreFile, ignoreFile,
+				"the file is longer than %d bytes; use fewer patterns", maxIgnoreFile)
 		}
 		r, ok, err := parseRule(lines.Text())
 		if err != nil {
@@ -63,7 +65,8 @@ func readIgnores(fsys fs.FS) (_ []rule, err error) {
 			rules = append(rules, r)
 		}
 		if len(rules) > maxIgnoreRules {
-			return nil, refuse(CodeIgnoreFile, ignoreFile, "the file holds more than %d patterns; use fewer", maxIgnoreRules)
+			return nil, refuse(CodeIgnoreFile, ignoreFile,
+				"the file holds more than %d patterns; use fewer", maxIgnoreRules)
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
@@ -72,7 +75,7 @@ func readIgnores(fsys fs.FS) (_ []rule, err error) {
 	return rules, lines.Err()
 }
 
-// parseRule reads one line; ok is false if it holds no pattern.
+// parseRule parses one line; ok is false if it contains no pattern.
 func parseRule(line string) (_ rule, ok bool, _ error) {
 	pattern := strings.TrimRight(line, " \t\r")
 	if pattern == "" || pattern[0] == '#' {
@@ -86,14 +89,14 @@ func parseRule(line string) (_ rule, ok bool, _ error) {
 	}
 	parsed, err := glob.Parse(strings.TrimPrefix(pattern, "/"))
 	if err != nil {
-		return rule{}, false, refuse(CodeIgnoreFile, ignoreFile, "the pattern %s is not valid; see the documentation of patterns", quote(line))
+		return rule{}, false, refuse(CodeIgnoreFile, ignoreFile,
+			"the pattern %s is not valid; see the documentation of patterns", quote(line))
 	}
 	r.pattern = parsed
 	return r, true, nil
 }
 
-// ignored reports whether the rules leave out a path; the last that matches
-// decides.
+// ignored reports whether the rules exclude a path; the last match decides.
 func ignored(rules []rule, p string, folder bool) bool {
 	out := false
 	for _, r := range rules {

@@ -1,20 +1,18 @@
 package skillpkg
 
-import (
-	"strings"
-)
+import "strings"
 
-// A location is where the skill stands in an archive.
+// A location is the place of the skill in an archive.
 type location struct {
-	// root is the folder that is the skill.
+	// root is the folder of the skill.
 	root *node
-	// path is the name of its SKILL.md, or "" if missing says why there is none.
+	// path is the name of its SKILL.md, or "" with the reason in missing.
 	path    string
 	missing *Error
 }
 
-// locate finds the skill: at the root of the archive, or in the one folder
-// that holds everything.
+// locate finds the skill: at the root of the archive, or in a wrapper folder
+// that contains everything.
 func locate(root *node) location {
 	if name := skillFile(root); name != "" {
 		return location{root: root, path: name}
@@ -37,7 +35,8 @@ func locate(root *node) location {
 		return location{root: tops[0], path: skillFile(tops[0])}
 	case len(candidates) == 1:
 		return location{root: root, missing: refuse(CodeSkillMissing, "",
-			"no SKILL.md at the root of the archive, only in %s beside other files; pack that folder alone", quote(candidates[0].name))}
+			"no SKILL.md at the root of the archive, only in %s beside other files; pack that folder alone",
+			quote(candidates[0].name))}
 	}
 	return location{root: root, missing: refuse(CodeSkillMissing, "",
 		"no SKILL.md at the root of the archive; pack the folder that holds it")}
@@ -53,13 +52,13 @@ func skillFile(folder *node) string {
 	return ""
 }
 
-// isJunk reports whether tools and systems leave files of this name lying
-// around: they do not count when the skill's folder is looked for.
+// isJunk reports whether files of this name are left by tools and operating
+// systems: they are ignored in the search for the skill's folder.
 func isJunk(name string) bool {
 	switch name {
 	case "__MACOSX", ".DS_Store", ".git", "node_modules", "__pycache__":
 		return true
 	}
-	// macOS puts what its file system knows beyond the bytes beside each file.
+	// macOS stores extended attributes in "._" files (AppleDouble).
 	return strings.HasPrefix(name, "._")
 }

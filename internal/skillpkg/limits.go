@@ -4,12 +4,12 @@ import "fmt"
 
 const (
 	kib = 1 << 10
-	// ratioFloor is how much may unpack before the ratio matters: a small
-	// file of one repeated letter is no bomb.
+	// ratioFloor is the unpacked size below which the ratio is not checked: a
+	// small file of one repeated letter is not a decompression bomb.
 	ratioFloor = 1 << 20
 )
 
-// Limits bound what reading an archive may cost. Every number must be set.
+// Limits limit the cost of reading an archive. Every number must be set.
 type Limits struct {
 	Packed     int64 // bytes of the archive
 	Unpacked   int64 // bytes of all files together
@@ -18,12 +18,12 @@ type Limits struct {
 	Depth      int   // segments of a path
 	PathLength int   // bytes of a path
 	Ratio      int64 // unpacked to packed
-	// AnyNames lets in names with invisible characters. It is for archives that
-	// were stored before those were refused.
+	// AnyNames allows names with invisible characters, for archives that were
+	// stored before those were refused.
 	AnyNames bool
 }
 
-// DefaultLimits returns the limits that the service promises.
+// DefaultLimits returns the limits of uploads.
 func DefaultLimits() Limits {
 	return Limits{
 		Packed:     10 << 20,
@@ -36,24 +36,25 @@ func DefaultLimits() Limits {
 	}
 }
 
-// StoredLimits are those for an archive that was taken under DefaultLimits, by
-// this version of the service or an earlier one.
+// StoredLimits are the limits of an archive that was accepted under
+// DefaultLimits, by this version of the service or an earlier one.
 func StoredLimits() Limits {
 	l := DefaultLimits()
 	l.AnyNames = true
 	return l
 }
 
-// members bounds the entries of an archive, folders and headers included.
+// members limits the entries of an archive, including folders and headers.
 func (l Limits) members() int { return 2 * l.Files }
 
-// stream bounds the bytes of a tar, headers and padding included.
+// stream limits the bytes of a tar, including headers and padding.
 func (l Limits) stream() int64 { return l.Unpacked + 8*kib*int64(l.members()) }
 
-// checkPacked refuses an archive that is too large as it is.
+// checkPacked refuses an archive that is too large.
 func (l Limits) checkPacked(size int64) error {
 	if size > l.Packed {
-		return tooLarge(CodeCompressedTooLarge, "", "the archive is larger than %s; leave out what the skill does not need", mib(l.Packed))
+		return tooLarge(CodeCompressedTooLarge, "",
+			"the archive is larger than %s; leave out what the skill does not need", mib(l.Packed))
 	}
 	return nil
 }
@@ -61,7 +62,8 @@ func (l Limits) checkPacked(size int64) error {
 // checkFiles refuses more files than the limit allows.
 func (l Limits) checkFiles(n int) error {
 	if n > l.Files {
-		return tooLarge(CodeTooManyFiles, "", "the archive holds more than %d files; leave out what the skill does not need", l.Files)
+		return tooLarge(CodeTooManyFiles, "",
+			"the archive holds more than %d files; leave out what the skill does not need", l.Files)
 	}
 	return nil
 }
@@ -69,7 +71,8 @@ func (l Limits) checkFiles(n int) error {
 // checkFile refuses a file that is too large on its own.
 func (l Limits) checkFile(path string, size int64) error {
 	if size > l.File {
-		return tooLarge(CodeFileTooLarge, path, "the file is larger than %s; leave it out or fetch it when it is needed", mib(l.File))
+		return tooLarge(CodeFileTooLarge, path,
+			"the file is larger than %s; leave it out or fetch it when it is needed", mib(l.File))
 	}
 	return nil
 }
@@ -77,15 +80,17 @@ func (l Limits) checkFile(path string, size int64) error {
 // checkUnpacked refuses more bytes than all files together may have.
 func (l Limits) checkUnpacked(size int64) error {
 	if size > l.Unpacked {
-		return tooLarge(CodeUnpackedTooLarge, "", "the archive unpacks to more than %s; leave out what the skill does not need", mib(l.Unpacked))
+		return tooLarge(CodeUnpackedTooLarge, "",
+			"the archive unpacks to more than %s; leave out what the skill does not need", mib(l.Unpacked))
 	}
 	return nil
 }
 
-// checkRatio refuses what unpacks to suspiciously much.
+// checkRatio refuses a decompression bomb.
 func (l Limits) checkRatio(unpacked, packed int64) error {
 	if unpacked > ratioFloor && unpacked > l.Ratio*packed {
-		return tooLarge(CodeRatioTooHigh, "", "the archive unpacks to more than %d times its size; leave out the files that are mostly padding", l.Ratio)
+		return tooLarge(CodeRatioTooHigh, "",
+			"the archive unpacks to more than %d times its size; leave out the files that are mostly padding", l.Ratio)
 	}
 	return nil
 }

@@ -7,45 +7,47 @@ import (
 	"strings"
 )
 
-// maxHops is how many links may be followed to find what one points at; it is
-// the usual limit of operating systems.
+// maxHops is how many links are followed to resolve one; it is the usual limit
+// of operating systems.
 const maxHops = 40
 
-// A placed file is a regular file under the path it has once links have been
-// replaced by copies.
+// A placed file is a regular file with its path once links are replaced by
+// copies.
 type placed struct {
 	path string
 	node *node
 }
 
-// checkTarget refuses what no link below a root may point at, whatever the
-// tree holds.
+// checkTarget validates the target of a link, independent of the tree.
 func checkTarget(link, target string, limits Limits) error {
 	switch {
 	case target == "":
 		return refuse(CodeSymlink, link, "the link points nowhere; remove it")
 	case len(target) > limits.PathLength:
-		return refuse(CodeSymlink, link, "the link's target is longer than %d bytes; use shorter names", limits.PathLength)
+		return refuse(CodeSymlink, link,
+			"the link's target is longer than %d bytes; use shorter names", limits.PathLength)
 	case checkCharacters(target) != nil:
 		return refuse(CodeSymlink, link, "the link's target holds characters that are not allowed; rename it")
 	case strings.HasPrefix(target, "/") || len(target) >= 2 && target[1] == ':' && isLetter(target[0]):
-		return refuse(CodeSymlink, link, "the link is absolute; point it at a file of the skill, or put the file in its place")
+		return refuse(CodeSymlink, link,
+			"the link is absolute; point it at a file of the skill, or put the file in its place")
 	}
 	return nil
 }
 
-// resolve returns the file or folder that a link leads to, the way a file
-// system would find it, with n's topmost parent as the root.
+// resolve returns the file or folder that a link points to, resolved as a file
+// system does, with the topmost parent as the root.
 func resolve(link *node) (*node, error) {
 	hops := 0
 	var follow func(from *node, target string) (*node, error)
 	follow = func(from *node, target string) (*node, error) {
 		if hops++; hops > maxHops {
-			return nil, refuse(CodeSymlink, link.path(), "the link leads through too many links or back to itself; point it at a file")
+			return nil, refuse(CodeSymlink, link.path(),
+				"the link leads through too many links or back to itself; point it at a file")
 		}
 		at := from
 		for name := range strings.SplitSeq(target, "/") {
-			next, err := step(link, at, name)
+			next, err := followSegment(link, at, name)
 			if err != nil {
 				return nil, err
 			}
@@ -61,8 +63,8 @@ func resolve(link *node) (*node, error) {
 	return follow(link.parent, link.file.Target)
 }
 
-// step goes one segment further on the way to a link's target.
-func step(link, at *node, name string) (*node, error) {
+// followSegment resolves one segment of a link's target.
+func followSegment(link, at *node, name string) (*node, error) {
 	if !at.isFolder() {
 		return nil, refuse(CodeSymlink, link.path(), "the link points at nothing in the archive; remove it")
 	}
@@ -82,9 +84,9 @@ func step(link, at *node, name string) (*node, error) {
 	return next, nil
 }
 
-// expand lists the regular files below root, sorted by path, with links
-// replaced by what they lead to. The result is within the limits, or refused:
-// links must not be a way to make a small archive large.
+// expand lists the regular files below root, sorted by path, with links replaced
+// by their targets. The limits apply to the result, since links could make a
+// small archive large.
 func expand(root *node, limits Limits) ([]placed, error) {
 	e := &expansion{limits: limits}
 	if err := e.walk(root, ""); err != nil {
@@ -99,7 +101,7 @@ type expansion struct {
 	files  []placed
 	size   int64
 	steps  int
-	// open are the folders that are being walked, outermost first.
+	// open are the folders on the current path of the walk, outermost first.
 	open []*node
 }
 
@@ -115,7 +117,7 @@ func (e *expansion) walk(folder *node, at string) error {
 }
 
 func (e *expansion) visit(n *node, at string) error {
-	// Empty folders cost time too, once links repeat them.
+	// Folders without files cost time, too, when links multiply them.
 	if e.steps++; e.steps > e.limits.members()*e.limits.Depth {
 		return refuse(CodeSymlink, at, "the links of the archive multiply its folders; remove some")
 	}
@@ -141,7 +143,8 @@ func (e *expansion) place(n *node, at string) error {
 		return e.walk(n, at)
 	}
 	if len(at) > e.limits.PathLength {
-		return refuse(CodePathTooLong, at, "the path is longer than %d bytes once links are followed; use shorter names", e.limits.PathLength)
+		return refuse(CodePathTooLong, at,
+			"the path is longer than %d bytes once links are followed; use shorter names", e.limits.PathLength)
 	}
 	if err := checkSegments(at, e.limits); err != nil {
 		return err

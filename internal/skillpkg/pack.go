@@ -11,15 +11,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// PackOptions say how to pack a folder. Both must be set.
+// PackOptions configure Pack. Both must be set.
 type PackOptions struct {
 	Format Format
 	Limits Limits
 }
 
-// A Packed tells what Pack wrote.
+// Packed is the result of Pack.
 type Packed struct {
-	// Files are what was packed, sorted by path; links became copies.
+	// Files are the packed files, sorted by path; links became copies.
 	Files []File
 	// LeftOut are the paths that were not packed; a folder ends in a slash.
 	LeftOut []string
@@ -29,10 +29,10 @@ type Packed struct {
 }
 
 // Pack writes an archive of a folder to w. The same files give the same bytes.
-// It leaves out what is never worth shipping (.git, node_modules, .env*,
-// .DS_Store, __pycache__, __MACOSX) and what the folder's .skillignore names,
-// and refuses what Open would refuse. Pass the FS of an os.Root: it is the one
-// that keeps links from leaving the folder.
+// It leaves out files that are useless or secret (.git, node_modules, .env*,
+// .DS_Store, __pycache__, __MACOSX) or listed in the folder's .skillignore, and
+// refuses what Open would refuse. fsys should be the FS of an os.Root, which
+// keeps symbolic links from leaving the folder.
 func Pack(ctx context.Context, fsys fs.FS, w io.Writer, options PackOptions) (_ *Packed, err error) {
 	defer fault.Wrap(&err, "pack")
 	f := &folder{fsys: fsys, limits: options.Limits, tree: newTree()}
@@ -65,25 +65,21 @@ func Pack(ctx context.Context, fsys fs.FS, w io.Writer, options PackOptions) (_ 
 	}
 	result.ContentHash = hex.EncodeToString(digest.Sum(nil))
 	result.Size = counted.n
-	if err := result.check(options.Limits); err != nil {
+	// The client refuses an archive that the server would refuse.
+	if err := options.Limits.checkPacked(result.Size); err != nil {
+		return nil, err
+	}
+	unpacked := int64(0)
+	for _, f := range result.Files {
+		unpacked += f.Size
+	}
+	if err := options.Limits.checkRatio(unpacked, result.Size); err != nil {
 		return nil, err
 	}
 	return result, nil
 }
 
-// check says before the server does that the archive is too large.
-func (p *Packed) check(limits Limits) error {
-	if err := limits.checkPacked(p.Size); err != nil {
-		return err
-	}
-	unpacked := int64(0)
-	for _, f := range p.Files {
-		unpacked += f.Size
-	}
-	return limits.checkRatio(unpacked, p.Size)
-}
-
-// A folder is what is being packed.
+// A folder is the state of Pack.
 type folder struct {
 	fsys    fs.FS
 	limits  Limits
@@ -109,7 +105,7 @@ func (f *folder) read(ctx context.Context) error {
 			return nil
 		}
 		if !ignored(rules, p, d.IsDir()) {
-			return f.take(p, d)
+			return f.addMember(p, d)
 		}
 		if d.IsDir() {
 			f.leftOut = append(f.leftOut, p+"/")
@@ -120,8 +116,8 @@ func (f *folder) read(ctx context.Context) error {
 	})
 }
 
-// take enters one member into the tree.
-func (f *folder) take(p string, d fs.DirEntry) error {
+// addMember adds one member to the tree.
+func (f *folder) addMember(p string, d fs.DirEntry) error {
 	if _, err := cleanPath(p, d.IsDir(), f.limits); err != nil {
 		return err
 	}
@@ -136,7 +132,7 @@ func (f *folder) take(p string, d fs.DirEntry) error {
 		if err := checkTarget(p, target, f.limits); err != nil {
 			return err
 		}
-		return f.enter(p, File{Mode: 0o644, Kind: Link, Target: target})
+		return f.addLeaf(p, File{Mode: 0o644, Kind: Link, Target: target})
 	case 0:
 		info, err := d.Info()
 		if err != nil {
@@ -145,12 +141,12 @@ func (f *folder) take(p string, d fs.DirEntry) error {
 		if err := f.limits.checkFile(p, info.Size()); err != nil {
 			return err
 		}
-		return f.enter(p, File{Size: info.Size(), Mode: plainMode(info.Mode()), Kind: Regular})
+		return f.addLeaf(p, File{Size: info.Size(), Mode: plainMode(info.Mode()), Kind: Regular})
 	}
 	return refuse(CodeDevice, p, "devices, FIFOs and sockets cannot be packed; remove it or name it in %s", ignoreFile)
 }
 
-func (f *folder) enter(p string, file File) error {
+func (f *folder) addLeaf(p string, file File) error {
 	f.files++
 	if err := f.limits.checkFiles(f.files); err != nil {
 		return err

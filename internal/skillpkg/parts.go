@@ -8,17 +8,17 @@ import (
 	"io/fs"
 )
 
-// A Part is a file that came by itself, with the path that it shall have.
+// A Part is a file of a multipart upload, with its path in the package.
 type Part struct {
 	Path string
 	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
-// FromParts makes a package of files that came one by one. They are held to
-// the rules of Open, and all of them together to the size of an archive. A
-// part has no mode: one that begins with #! is taken to be executable. The
-// package has no Format. The caller must Close it.
+// FromParts makes a package of single files. The rules of Open apply to them, and
+// the size limit of an archive to all of them together. A part has no mode: one
+// that begins with #! is executable. The package has no Format. The caller must
+// Close it.
 func FromParts(ctx context.Context, parts []Part, limits Limits) (_ *Package, err error) {
 	size := int64(0)
 	for _, p := range parts {
@@ -30,8 +30,8 @@ func FromParts(ctx context.Context, parts []Part, limits Limits) (_ *Package, er
 	s := newScan(ctx, &source{ctx: ctx}, size, limits)
 	defer func() {
 		if err != nil {
-			err = s.explain(err)
-			_ = s.contents.Close() // the first error tells more
+			err = s.blame(err)
+			_ = s.contents.Close() // the first error is the cause
 		}
 	}()
 	for _, p := range parts {
@@ -54,13 +54,13 @@ func (s *scan) addPart(p Part) error {
 	defer body.Close()
 	content := bufio.NewReader(&partReader{r: body, source: s.source})
 	mode := fs.FileMode(0o644)
-	if begin, _ := content.Peek(2); string(begin) == "#!" { // a failure comes again with the first read
+	if begin, _ := content.Peek(2); string(begin) == "#!" { // the next read returns the same error
 		mode = 0o755
 	}
 	return s.addFile(p.Path, mode, content)
 }
 
-// A partReader remembers a failure to read, which is not the part's fault.
+// A partReader records a read error, which is not the part's fault.
 type partReader struct {
 	r      io.Reader
 	source *source

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// cleanPath checks the name of a member and returns it relative to the root of
-// the archive, without "./". The root itself comes back as "".
+// cleanPath validates the name of a member (path traversal, control characters,
+// length, depth) and returns it relative to the root of the archive, without
+// "./". The root itself is "".
 func cleanPath(name string, folder bool, limits Limits) (string, error) {
 	if len(name) > limits.PathLength {
 		return "", refuse(CodePathTooLong, name, "the path is longer than %d bytes; use shorter names", limits.PathLength)
@@ -17,7 +18,7 @@ func cleanPath(name string, folder bool, limits Limits) (string, error) {
 	if err := checkCharacters(name); err != nil {
 		return "", err
 	}
-	if r, found := misleading(name); found && !limits.AnyNames {
+	if r, found := invisibleRune(name); found && !limits.AnyNames {
 		return "", refuse(CodePathControl, name, "the name holds %U, an invisible character; rename the file", r)
 	}
 	path := name
@@ -39,7 +40,7 @@ func cleanPath(name string, folder bool, limits Limits) (string, error) {
 	return path, checkSegments(path, limits)
 }
 
-// checkCharacters refuses names that mean different files to different systems.
+// checkCharacters refuses names that are different files on different systems.
 func checkCharacters(name string) error {
 	switch {
 	case strings.ContainsRune(name, 0):
@@ -54,12 +55,13 @@ func checkCharacters(name string) error {
 	return nil
 }
 
-// misleading finds a character that makes a name look like another one: format
-// characters, such as those that turn the direction of writing, spaces and
-// separators beyond ASCII, and letters that are never seen.
-func misleading(name string) (r rune, found bool) {
+// invisibleRune finds a character that makes a name look like another one:
+// format characters such as bidirectional overrides, spaces and separators beyond
+// ASCII, and letters that are not rendered.
+func invisibleRune(name string) (r rune, found bool) {
 	at := strings.IndexFunc(name, func(r rune) bool {
-		return r != ' ' && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point)
+		return r != ' ' && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs,
+			unicode.Other_Default_Ignorable_Code_Point)
 	})
 	if at < 0 {
 		return 0, false
@@ -94,7 +96,7 @@ func checkSegment(path, segment string) error {
 		return refuse(CodePathTraversal, path, "the path names a drive; pack the folder with relative names")
 	case strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " "):
 		return refuse(CodePathReserved, path, "a name ends in a dot or a space, which Windows drops; rename it")
-	case reserved(segment):
+	case isWindowsDevice(segment):
 		return refuse(CodePathReserved, path, "the name is reserved on Windows; rename it")
 	}
 	return nil
@@ -102,9 +104,9 @@ func checkSegment(path, segment string) error {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// reserved reports whether Windows takes the name for a device, which it does
-// whatever the extension.
-func reserved(segment string) bool {
+// isWindowsDevice reports whether the name is a device on Windows, whatever its
+// extension.
+func isWindowsDevice(segment string) bool {
 	base, _, _ := strings.Cut(segment, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))
 	switch base {
@@ -119,8 +121,8 @@ func reserved(segment string) bool {
 	return found && size == len(digit) && strings.ContainsRune("0123456789¹²³", r)
 }
 
-// fold returns the same text for all names that a file system may take for
-// one: those that differ in case or in Unicode normalisation only.
+// fold returns the same key for all names that may be equal on a file system:
+// those that differ only in case or in Unicode normalisation.
 func fold(name string) string {
 	return norm.NFC.String(strings.Map(foldRune, norm.NFC.String(name)))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
-// A Choice says what Pick does with the next file.
+// A Choice is what Pick does with the next file.
 type Choice int
 
 // The choices.
@@ -29,11 +29,14 @@ const (
 )
 
 // Pick reads single files of an archive without unpacking the rest. It is for
-// an archive that Open has accepted before: names and modes are not looked at
-// again, and a file is known by its digest. Pick asks choose about each regular
-// file, in the order of the archive, and hands got the content of those that are
-// taken.
-func Pick(ctx context.Context, r io.Reader, limits Limits, choose func(size int64) Choice, got func(sum string, content []byte)) (err error) {
+// archives that Open has accepted before: names and modes are not validated
+// again, and files are identified by their digest. Pick calls choose for each
+// regular file, in the order of the archive, and got with the content of those
+// that are taken.
+func Pick(
+	ctx context.Context, r io.Reader, limits Limits,
+	choose func(size int64) Choice, got func(sum string, content []byte),
+) (err error) {
 	defer fault.Wrap(&err, "pick files")
 	p := &picker{ctx: ctx, limits: limits, choose: choose, got: got}
 	packed := bufio.NewReaderSize(r, 64*kib)
@@ -78,8 +81,8 @@ func (p *picker) pickTarGz(packed io.Reader) error {
 	}
 }
 
-// pickZip needs all of the archive, since a zip's directory is at its end: the
-// unread stream if it can seek, a copy of it otherwise.
+// pickZip needs random access, since a zip's directory is at its end: to the
+// stream itself if it can seek, to a copy of it otherwise.
 func (p *picker) pickZip(packed, source io.Reader) error {
 	at, size, err := seekable(source)
 	if err != nil {
@@ -106,7 +109,7 @@ func (p *picker) pickZip(packed, source io.Reader) error {
 			return err
 		}
 		more, err := p.file(int64(f.UncompressedSize64), body) //nolint:gosec // compared with a limit before use
-		_ = body.Close()                                       // it only gives back a decompressor
+		_ = body.Close()                                       // it only frees a decompressor
 		if err != nil || !more {
 			return err
 		}
@@ -114,7 +117,7 @@ func (p *picker) pickZip(packed, source io.Reader) error {
 	return nil
 }
 
-// file offers one file, and reports whether to go on.
+// file handles one file, and reports whether to continue.
 func (p *picker) file(size int64, body io.Reader) (more bool, err error) {
 	if err := p.ctx.Err(); err != nil {
 		return false, err
@@ -137,8 +140,8 @@ func (p *picker) file(size int64, body io.Reader) (more bool, err error) {
 	return true, nil
 }
 
-// seekable returns a stream that can seek as one that reads anywhere, and its
-// size; nil if it cannot.
+// seekable returns a stream as an io.ReaderAt, with its size, or nil if it cannot
+// seek.
 func seekable(r io.Reader) (io.ReaderAt, int64, error) {
 	s, ok := r.(io.ReadSeeker)
 	if !ok {
@@ -151,7 +154,7 @@ func seekable(r io.Reader) (io.ReaderAt, int64, error) {
 	return seekReader{s}, size, nil
 }
 
-// A seekReader reads anywhere in a stream that can seek, for one goroutine.
+// A seekReader is an io.ReaderAt for one goroutine.
 type seekReader struct{ io.ReadSeeker }
 
 // ReadAt implements io.ReaderAt.

@@ -18,8 +18,8 @@ import (
 // specialBits are the mode bits that no file of a skill needs.
 const specialBits = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// A scan is one pass over an archive. It counts what comes out of it and
-// never what a header promises.
+// A scan is one pass over an archive. It counts the bytes that are unpacked, and
+// never trusts the sizes in headers.
 type scan struct {
 	ctx      context.Context
 	source   *source
@@ -31,10 +31,10 @@ type scan struct {
 	members  int
 	files    int
 	unpacked int64
-	// tar is the hash of the unpacked tar, which Canonical compares, and bare
-	// whether the gzip header says nothing.
-	tar  maphash.Hash
-	bare bool
+	// tar is the hash of the unpacked tar, which Canonical compares, and
+	// plainGzip whether the gzip header has no optional fields.
+	tar       maphash.Hash
+	plainGzip bool
 	// at is the member whose content is being read, or "".
 	at string
 }
@@ -51,7 +51,7 @@ func newScan(ctx context.Context, src *source, size int64, limits Limits) *scan 
 	}
 }
 
-// format tells the form of the archive by its first bytes.
+// format detects the format of the archive by its magic bytes.
 func (s *scan) format() (Format, error) {
 	magic := make([]byte, 4)
 	n, err := s.source.ReadAt(magic, 0)
@@ -68,13 +68,15 @@ func (s *scan) format() (Format, error) {
 	return "", refuse(CodeFormatUnknown, "", "neither a gzip nor a zip archive; pack the folder as tar.gz or zip")
 }
 
-// count is called for every member, whatever it is.
+// count is called for every member of any kind.
 func (s *scan) count() error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
 	if s.members++; s.members > s.limits.members() {
-		return tooLarge(CodeTooManyFiles, "", "the archive has more than %d members for at most %d files; leave out folders", s.limits.members(), s.limits.Files)
+		return tooLarge(CodeTooManyFiles, "",
+			"the archive has more than %d members for at most %d files; leave out folders",
+			s.limits.members(), s.limits.Files)
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func (s *scan) addFolder(name string, mode fs.FileMode) error {
 	return s.tree.addFolder(path)
 }
 
-// addFile takes in a regular file with its content.
+// addFile adds a regular file with its content.
 func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	n, path, err := s.addLeaf(name)
 	if err != nil {
@@ -105,7 +107,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	s.at = path
 	offset := s.contents.Size()
 	digest := sha256.New()
-	size, err := chunk.Copy(io.MultiWriter(s.contents, digest), &meter{scan: s, path: path, r: body})
+	size, err := chunk.Copy(io.MultiWriter(s.contents, digest), &limitedContent{scan: s, path: path, r: body})
 	if err != nil {
 		return err
 	}
@@ -116,8 +118,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	return nil
 }
 
-// addLink takes in a symbolic link. Where it leads is looked at when the
-// whole tree is known.
+// addLink adds a symbolic link. It is resolved when the whole tree is known.
 func (s *scan) addLink(name, target string) error {
 	n, path, err := s.addLeaf(name)
 	if err != nil {
@@ -130,15 +131,17 @@ func (s *scan) addLink(name, target string) error {
 	return nil
 }
 
-// addHardLink takes in a second name of an earlier file, as a copy.
+// addHardLink adds a hard link to an earlier file, as a copy.
 func (s *scan) addHardLink(name, target string) error {
 	source, err := cleanPath(target, false, s.limits)
 	if err != nil {
-		return refuse(CodeHardLink, name, "the hard link does not point at a file of the archive; put the file in its place").because(err)
+		return refuse(CodeHardLink, name,
+			"the hard link does not point at a file of the archive; put the file in its place").because(err)
 	}
 	first := s.tree.find(source)
 	if first == nil || first.file.Kind != Regular {
-		return refuse(CodeHardLink, name, "the hard link does not point at an earlier file of the archive; put the file in its place")
+		return refuse(CodeHardLink, name,
+			"the hard link does not point at an earlier file of the archive; put the file in its place")
 	}
 	n, _, err := s.addLeaf(name)
 	if err != nil {
@@ -169,10 +172,9 @@ func (s *scan) checkSizes() error {
 	return s.limits.checkRatio(s.unpacked, s.size)
 }
 
-// explain tells the archive's faults from ours: what the readers of the
-// formats complain about is the archive's, what the disk or the caller's
-// context says is not.
-func (s *scan) explain(err error) error {
+// blame distinguishes faults of the archive from ours: errors of the readers of
+// the formats are the archive's, errors of the disk or the context are not.
+func (s *scan) blame(err error) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
@@ -196,7 +198,7 @@ func checkMode(path string, mode fs.FileMode) error {
 	return nil
 }
 
-// plainMode keeps of a mode only whether the file may be executed.
+// plainMode reduces a mode to 0644 or 0755.
 func plainMode(mode fs.FileMode) fs.FileMode {
 	if mode&0o111 != 0 {
 		return 0o755
@@ -204,16 +206,16 @@ func plainMode(mode fs.FileMode) fs.FileMode {
 	return 0o644
 }
 
-// A meter passes on the content of one file and stops when it, or the archive
-// as a whole, becomes too large.
-type meter struct {
+// A limitedContent reads the content of one file, and fails when it or the whole
+// archive becomes too large.
+type limitedContent struct {
 	scan *scan
 	path string
 	r    io.Reader
 	size int64
 }
 
-func (m *meter) Read(p []byte) (int, error) {
+func (m *limitedContent) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	m.size += int64(n)
 	m.scan.unpacked += int64(n)
@@ -226,8 +228,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A source is the packed bytes. It stops when the context ends, and remembers
-// a failure to read, which is not the archive's fault.
+// A source reads the packed bytes. It fails when the context ends, and records a
+// read error, which is not the archive's fault.
 type source struct {
 	ctx context.Context
 	r   io.ReaderAt

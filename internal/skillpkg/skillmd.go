@@ -7,12 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxFrontmatter bounds the block between the fences. All fields of the
-// specification together stay far below it.
+// maxFrontmatter is the size limit of the block between the fences. All fields
+// of the specification together stay far below it.
 const maxFrontmatter = 64 << 10
 
-// A Skill is what a SKILL.md says. Nothing is judged here: a name may be
-// missing or bad.
+// A Skill is a parsed SKILL.md. It is not validated: the name may be missing or
+// invalid.
 type Skill struct {
 	Name          string // trimmed and in normal form NFKC
 	Description   string
@@ -20,7 +20,7 @@ type Skill struct {
 	Compatibility string
 	// AllowedTools is separated by spaces, also if the file has a list.
 	AllowedTools string
-	// Metadata has every value as text; what is nested is JSON.
+	// Metadata has every value as text; nested values are JSON.
 	Metadata map[string]string
 	// Fields are all fields of the frontmatter as written, in their order.
 	Fields []Field
@@ -28,7 +28,7 @@ type Skill struct {
 	Body string
 	// BodyLine is the line of the file that Body begins on.
 	BodyLine int
-	// Notes are what a stricter reader would not accept.
+	// Notes are about what a stricter parser would not accept.
 	Notes []Note
 }
 
@@ -40,15 +40,15 @@ type Field struct {
 	Line  int
 }
 
-// A Note is something remarkable that did not keep a SKILL.md from being read.
+// A Note is about a problem with which a SKILL.md can still be parsed.
 type Note struct {
 	Code   Code
 	Line   int
 	Detail string
 }
 
-// ParseSkill reads a SKILL.md leniently. It returns an *Error if the file is
-// not UTF-8, or has no frontmatter that can be understood.
+// ParseSkill parses a SKILL.md leniently. It returns an *Error if the file is
+// not UTF-8, or has no valid frontmatter.
 func ParseSkill(raw []byte) (Skill, error) {
 	var s Skill
 	if !utf8.Valid(raw) {
@@ -65,7 +65,7 @@ func ParseSkill(raw []byte) (Skill, error) {
 	}
 	s.Body = body
 	s.BodyLine = strings.Count(text[:len(text)-len(body)], "\n") + 1
-	if fenceInside(text, block) {
+	if hasFenceInside(text, block) {
 		s.note(CodeAmbiguousFence, 1, "--- inside a value; some readers stop there")
 	}
 	if err := s.parseBlock(block); err != nil {
@@ -75,7 +75,7 @@ func ParseSkill(raw []byte) (Skill, error) {
 	return s, nil
 }
 
-// Extra returns the fields that the specification does not know.
+// Extra returns the fields that are not in the specification.
 func (s *Skill) Extra() []Field {
 	var extra []Field
 	for _, f := range s.Fields {
@@ -92,41 +92,38 @@ func (s *Skill) note(code Code, line int, detail string) {
 	s.Notes = append(s.Notes, Note{Code: code, Line: line, Detail: detail})
 }
 
-// splitFences returns what stands between the fences and after them.
+// splitFences returns the text between the fences and after them.
 func splitFences(text string) (block, body string, _ error) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if !isFence(first) {
-		return "", "", skillError(CodeNoFrontmatter, 1, "SKILL.md does not begin with a line ---; add a frontmatter block")
+		return "", "", skillError(CodeNoFrontmatter, 1,
+			"SKILL.md does not begin with a line ---; add a frontmatter block")
 	}
 	start := 0
 	for start < len(rest) {
 		line, _, _ := strings.Cut(rest[start:], "\n")
 		if isFence(line) {
-			block, body = rest[:start], rest[start+len(line):]
-			return checkLength(block, strings.TrimPrefix(body, "\n"))
+			if start > maxFrontmatter {
+				return "", "", skillError(CodeFrontmatterTooLong, 1,
+					"the frontmatter of SKILL.md is longer than 64 KiB; move text to the body")
+			}
+			return rest[:start], strings.TrimPrefix(rest[start+len(line):], "\n"), nil
 		}
 		start += len(line) + 1
 	}
 	return "", "", skillError(CodeUnclosed, 1, "the frontmatter of SKILL.md is never closed; add a line ---")
 }
 
-func checkLength(block, body string) (string, string, error) {
-	if len(block) > maxFrontmatter {
-		return "", "", skillError(CodeFrontmatterTooLong, 1, "the frontmatter of SKILL.md is longer than 64 KiB; move text to the body")
-	}
-	return block, body, nil
-}
-
 func isFence(line string) bool { return strings.TrimRight(line, " \t") == "---" }
 
-// fenceInside reports whether a reader that splits at any "---" would end the
-// frontmatter elsewhere than at its closing line.
-func fenceInside(text, block string) bool {
+// hasFenceInside reports whether a parser that splits at any "---" would end the
+// frontmatter before its closing line.
+func hasFenceInside(text, block string) bool {
 	first, _, _ := strings.Cut(text, "\n")
 	return strings.Contains(first[3:]+"\n"+block, "---")
 }
 
-// assign sets the fields that the specification knows.
+// assign sets the fields of the specification.
 func (s *Skill) assign() {
 	for _, f := range s.Fields {
 		value, isText := f.Value.(string)

@@ -14,25 +14,25 @@ import (
 
 const tarBlock = 512
 
-// gzipReaders spares the large windows that every new one would allocate.
+// gzipReaders saves the allocation of large windows for every new reader.
 var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// readTarGz takes in the members of a tar.gz.
+// readTarGz adds the members of a tar.gz.
 func (s *scan) readTarGz() error {
 	gz := gzipReaders.Get().(*gzip.Reader)
 	defer gzipReaders.Put(gz)
 	if err := gz.Reset(io.NewSectionReader(s.source, 0, s.size)); err != nil {
 		return err
 	}
-	s.bare = gz.Name == "" && gz.Comment == "" && len(gz.Extra) == 0
-	tape := &tape{r: gz, limits: s.limits, seen: &s.tar}
-	members := tar.NewReader(tape)
+	s.plainGzip = gz.Name == "" && gz.Comment == "" && len(gz.Extra) == 0
+	tarStream := &tarStream{r: gz, limits: s.limits, seen: &s.tar}
+	members := tar.NewReader(tarStream)
 	// end is where the last member's content ends and the end marker must be.
 	end := int64(0)
 	for {
 		header, err := members.Next()
 		if errors.Is(err, io.EOF) {
-			return tape.finish(end)
+			return tarStream.finish(end)
 		}
 		if errors.Is(err, tar.ErrFieldTooLong) {
 			return refuse(CodeHeaderTooLong, "", "a header of the archive is too long; pack the folder again").because(err)
@@ -46,7 +46,7 @@ func (s *scan) readTarGz() error {
 		if err := s.addTarMember(header, members); err != nil {
 			return err
 		}
-		end = (tape.offset + tarBlock - 1) / tarBlock * tarBlock
+		end = (tarStream.offset + tarBlock - 1) / tarBlock * tarBlock
 	}
 }
 
@@ -75,11 +75,12 @@ func (s *scan) addTarMember(h *tar.Header, body io.Reader) error {
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		return refuse(CodeDevice, h.Name, "devices, FIFOs and sockets are not allowed; remove it")
 	}
-	return refuse(CodeMemberType, h.Name, "the archive holds a member of type %q; only files, folders and links are allowed", h.Typeflag)
+	return refuse(CodeMemberType, h.Name,
+		"the archive holds a member of type %q; only files, folders and links are allowed", h.Typeflag)
 }
 
-// checkRecords refuses extensions that make other readers see another archive
-// than we do: sparse files, and names or sizes for all members at once.
+// checkRecords refuses extensions with which other readers would see another
+// archive than we do: sparse files, and names or sizes for all members at once.
 func checkRecords(h *tar.Header) error {
 	if h.Typeflag == tar.TypeGNUSparse {
 		return refuse(CodeSparse, h.Name, "sparse files are not allowed; pack without --sparse")
@@ -99,17 +100,17 @@ func checkRecords(h *tar.Header) error {
 	return nil
 }
 
-// A tape passes on the unpacked tar and watches its end.
-type tape struct {
+// A tarStream reads the unpacked tar and checks its end.
+type tarStream struct {
 	r      io.Reader
 	limits Limits
 	seen   *maphash.Hash
 	offset int64
-	// data is where the last byte that is not zero ends.
+	// data is the offset after the last byte that is not zero.
 	data int64
 }
 
-func (t *tape) Read(p []byte) (int, error) {
+func (t *tarStream) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
 	for i := n; i > 0; i-- {
 		if p[i-1] != 0 {
@@ -120,7 +121,8 @@ func (t *tape) Read(p []byte) (int, error) {
 	t.offset += int64(n)
 	_, _ = t.seen.Write(p[:n]) // never fails
 	if t.offset > t.limits.stream() {
-		return n, tooLarge(CodeUnpackedTooLarge, "", "the archive unpacks to more than %s; leave out what the skill does not need", mib(t.limits.Unpacked))
+		return n, tooLarge(CodeUnpackedTooLarge, "",
+			"the archive unpacks to more than %s; leave out what the skill does not need", mib(t.limits.Unpacked))
 	}
 	if errors.Is(err, gzip.ErrHeader) {
 		return n, refuse(CodeTrailingData, "", "something follows the end of the gzip stream; pack the folder again")
@@ -131,9 +133,9 @@ func (t *tape) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish reads what follows the members, whose last one ended at end: two
-// blocks of zeros and then nothing but zeros.
-func (t *tape) finish(end int64) error {
+// finish checks what follows the members, the last of which ended at end: at
+// least two blocks of zeros, and nothing but zeros.
+func (t *tarStream) finish(end int64) error {
 	if _, err := io.Copy(io.Discard, t); err != nil {
 		return err
 	}

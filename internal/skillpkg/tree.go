@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A tree holds the members of an archive by name, so that no two of them can
-// be the same file on any file system.
+// A tree has the members of an archive by name, and makes sure that no two of
+// them are the same file on any file system.
 type tree struct{ root *node }
 
 // A node is a folder, or a leaf: a regular file or a link.
@@ -17,9 +17,9 @@ type node struct {
 	parent *node
 	// children are the members of a folder by folded name; nil in a leaf.
 	children map[string]*node
-	// listed says that the archive names the folder itself.
+	// listed reports that the archive lists the folder itself.
 	listed bool
-	// file is what a leaf is. Its Path is set when the tree is listed.
+	// file describes a leaf. Its Path is set when the tree is listed.
 	file File
 }
 
@@ -31,7 +31,7 @@ func newFolder(name string, parent *node) *node {
 
 func (n *node) isFolder() bool { return n.children != nil }
 
-// child returns the member of the folder that has exactly this name, or nil.
+// child returns the member of the folder with exactly this name, or nil.
 func (n *node) child(name string) *node {
 	c := n.children[fold(name)]
 	if c == nil || c.name != name {
@@ -50,7 +50,7 @@ func (n *node) sorted() []*node {
 	return members
 }
 
-// path returns the name of the node relative to the root it hangs from.
+// path returns the path of the node relative to its root.
 func (n *node) path() string {
 	if n.parent == nil {
 		return ""
@@ -58,7 +58,7 @@ func (n *node) path() string {
 	return path.Join(n.parent.path(), n.name)
 }
 
-// addFolder enters a folder that the archive names.
+// addFolder adds a folder that the archive lists.
 func (t *tree) addFolder(p string) error {
 	n, err := t.enter(p, p)
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *tree) addFolder(p string) error {
 	return nil
 }
 
-// addFile enters a regular file or a link and returns its node.
+// addFile adds a regular file or a link and returns its node.
 func (t *tree) addFile(p string) (*node, error) {
 	dir, name := path.Split(p)
 	parent, err := t.enter(strings.TrimSuffix(dir, "/"), p)
@@ -79,19 +79,18 @@ func (t *tree) addFile(p string) (*node, error) {
 		return nil, err
 	}
 	key := fold(name)
-	if there := parent.children[key]; there != nil {
-		if there.name == name && there.isFolder() {
+	if existing := parent.children[key]; existing != nil {
+		if existing.name == name && existing.isFolder() {
 			return nil, refuse(CodePathConflict, p, "a file and a folder have this name; rename one")
 		}
-		return nil, clash(there, name, p)
+		return nil, nameConflict(existing, name, p)
 	}
 	n := &node{name: name, parent: parent}
 	parent.children[key] = n
 	return n, nil
 }
 
-// enter returns the folder of that name and makes it where it is missing. The
-// member for whose sake it is done is named in errors.
+// enter finds or creates a folder. Errors name the member that needs it.
 func (t *tree) enter(folder, member string) (*node, error) {
 	n := t.root
 	if folder == "" {
@@ -105,16 +104,17 @@ func (t *tree) enter(folder, member string) (*node, error) {
 			next = newFolder(name, n)
 			n.children[key] = next
 		case next.name != name:
-			return nil, clash(next, name, member)
+			return nil, nameConflict(next, name, member)
 		case !next.isFolder():
-			return nil, refuse(CodePathConflict, member, "%s is a file or a link and a folder at once; rename one", quote(next.path()))
+			return nil, refuse(CodePathConflict, member,
+				"%s is a file or a link and a folder at once; rename one", quote(next.path()))
 		}
 		n = next
 	}
 	return n, nil
 }
 
-// find returns the node of that name, or nil.
+// find returns the node at a path, or nil.
 func (t *tree) find(p string) *node {
 	n := t.root
 	for name := range strings.SplitSeq(p, "/") {
@@ -125,12 +125,14 @@ func (t *tree) find(p string) *node {
 	return n
 }
 
-// clash says why a second member may not have a name like that of the first.
-func clash(there *node, name, member string) error {
-	if there.name == name {
+// nameConflict is the error for a member whose name is equal to that of another
+// one, on this or on other file systems.
+func nameConflict(existing *node, name, member string) error {
+	if existing.name == name {
 		return refuse(CodePathDuplicate, member, "the name is in the archive twice; pack it once")
 	}
-	return refuse(CodePathCollision, member, "the name differs from %s only in case or accents' encoding; rename one", quote(there.path()))
+	return refuse(CodePathCollision, member,
+		"the name differs from %s only in case or accents' encoding; rename one", quote(existing.path()))
 }
 
 // list returns the leaves below the folder, sorted by path.
@@ -153,7 +155,7 @@ func (n *node) list() []File {
 	return files
 }
 
-// folders lists the folders below n that the archive names, by path.
+// folders returns the folders below n that the archive lists, by path.
 func (n *node) folders() (all []string) {
 	for _, c := range n.sorted() {
 		if !c.isFolder() {

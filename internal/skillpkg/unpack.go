@@ -12,10 +12,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// Unpack writes the Installed files of a package below dst, with modes 0644
-// and 0755. It writes over nothing: a file that is already there is a
-// Conflict. After an error some files may have been written, so dst should be
-// a fresh folder that takes its place when all went well.
+// Unpack writes the Installed files of a package below dst, with modes 0644 and
+// 0755. It overwrites nothing: an existing file is a Conflict. After an error
+// some files may have been written, so dst should be a new folder that is renamed
+// once Unpack has succeeded.
 func Unpack(ctx context.Context, p *Package, dst *os.Root) (err error) {
 	defer fault.Wrap(&err, "unpack")
 	for _, f := range p.installed {
@@ -44,6 +44,6 @@ func writeFile(dst *os.Root, f File, content io.Reader) (err error) {
 	if _, err := chunk.Copy(out, content); err != nil {
 		return err
 	}
-	// The process may have a mask that took bits away.
+	// The umask of the process may have removed bits.
 	return out.Chmod(f.Mode)
 }

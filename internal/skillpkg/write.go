@@ -19,14 +19,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// packTime is the time of every file we pack: the first that a zip can tell.
+// packTime is the time of every packed file, so that archives are reproducible:
+// the first that a zip can represent.
 func packTime() time.Time { return time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // Repack writes a canonical archive of the Installed files: the skill at its
 // root, sorted names, no links, folders, owners or times. The same files give
-// the same bytes for as long as the compression library stays the same. The
-// tar has plain ustar headers, since not every installer reads others: a name
-// that does not fit is an *Error, and the zip is the way out.
+// the same bytes as long as the compression library stays the same. The tar has
+// plain ustar headers, since not every installer reads others: a name that does
+// not fit is an *Error, and the caller can use a zip.
 func (p *Package) Repack(ctx context.Context, w io.Writer, format Format) (err error) {
 	defer fault.Wrap(&err, "repack")
 	if format == TarGz {
@@ -57,8 +58,8 @@ func (p *Package) writeTo(ctx context.Context, out writer) error {
 	return out.Close()
 }
 
-// Canonical reports whether the archive already holds the very tar that Repack
-// would write, however it is compressed: what our own client packs does.
+// Canonical reports whether the archive contains the same tar that Repack would
+// write, whatever its compression, as archives of our own client do.
 func (p *Package) Canonical(ctx context.Context) (_ bool, err error) {
 	defer fault.Wrap(&err, "compare with the canonical archive")
 	if p.tar == nil || checkPlainNames(p.installed) != nil {
@@ -72,27 +73,28 @@ func (p *Package) Canonical(ctx context.Context) (_ bool, err error) {
 	return wanted.Sum64() == p.tar.Sum64(), nil
 }
 
-// checkPlainNames refuses names that a ustar header cannot hold, before
+// checkPlainNames refuses names that do not fit into a ustar header, before
 // anything is written.
 func checkPlainNames(files []File) error {
 	headers := tar.NewWriter(io.Discard)
 	for _, f := range files {
 		err := headers.WriteHeader(&tar.Header{Name: f.Path, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR})
 		if err != nil {
-			return refuse(CodeNotPortable, f.Path, "the name does not fit into a plain tar header; use the zip, or a shorter name in ASCII").because(err)
+			return refuse(CodeNotPortable, f.Path,
+				"the name does not fit into a plain tar header; use the zip, or a shorter name in ASCII").because(err)
 		}
 	}
 	return nil
 }
 
-// A writer writes one form of archive.
+// A writer writes an archive.
 type writer interface {
-	// add begins a file, whose content of exactly its size must follow.
+	// add begins a file. Content of exactly its size must follow.
 	add(File) (io.Writer, error)
 	io.Closer
 }
 
-// gzipWriters spares the large tables that every new one would allocate.
+// gzipWriters saves the allocation of large tables for every new writer.
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
 
 // newWriter returns a writer whose tar headers are of the format given.
@@ -101,7 +103,7 @@ func newWriter(w io.Writer, format Format, headers tar.Format) (writer, error) {
 	case TarGz:
 		packed := gzipWriters.Get().(*gzip.Writer)
 		packed.Reset(w)
-		packed.ModTime = time.Unix(0, 0) // which is how gzip says that there is none
+		packed.ModTime = time.Unix(0, 0) // "no time stamp" in gzip
 		return &tarWriter{packed: packed, members: tar.NewWriter(packed), headers: headers}, nil
 	case Zip:
 		members := zip.NewWriter(w)
@@ -125,7 +127,7 @@ func addContent(out writer, f File, content io.Reader) (string, error) {
 		return "", err
 	}
 	if n == f.Size {
-		// One byte more would be a file that has grown.
+		// One more byte means that the file has grown.
 		extra, err := io.CopyN(io.Discard, content, 1)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", err

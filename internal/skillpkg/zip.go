@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// readZip takes in the members of a zip.
+// readZip adds the members of a zip.
 func (s *scan) readZip() error {
 	entries, directory, err := s.readZipDirectory()
 	if err != nil {
@@ -68,17 +68,17 @@ func (s *scan) addZipFile(f *zip.File, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // it only gives back a decompressor
+	defer func() { _ = body.Close() }() // it only frees a decompressor
 	return s.addFile(f.Name, mode, body)
 }
 
-// addZipLink takes in a link, whose target is the member's content.
+// addZipLink adds a link, whose target is the member's content.
 func (s *scan) addZipLink(f *zip.File) error {
 	body, err := f.Open()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // it only gives back a decompressor
+	defer func() { _ = body.Close() }() // it only frees a decompressor
 	var target strings.Builder
 	if _, err := io.Copy(&target, io.LimitReader(body, int64(s.limits.PathLength)+1)); err != nil {
 		return err

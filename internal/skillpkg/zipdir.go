@@ -19,8 +19,8 @@ const (
 	zipEncrypted = 1<<0 | 1<<6 | 1<<13
 )
 
-// A zipEntry is what the directory of a zip says about where a member stands.
-// archive/zip keeps this to itself.
+// A zipEntry is an entry of a zip's central directory, with the positions that
+// archive/zip does not export.
 type zipEntry struct {
 	name   string
 	flags  uint16
@@ -28,8 +28,8 @@ type zipEntry struct {
 	end    int64 // of the content
 }
 
-// readZipDirectory walks the directory of a zip before archive/zip does: it
-// bounds the number of entries, and finds what lets two readers see two
+// readZipDirectory reads the central directory of a zip before archive/zip does:
+// it limits the number of entries, and refuses what would let two readers see two
 // different archives. It also returns where the directory begins.
 func (s *scan) readZipDirectory() (_ []zipEntry, start int64, _ error) {
 	start, size, records, err := s.zipEnd()
@@ -52,13 +52,14 @@ func (s *scan) readZipDirectory() (_ []zipEntry, start int64, _ error) {
 		entries = append(entries, e)
 	}
 	if len(entries) != records {
-		return nil, 0, refuse(CodeMalformed, "", "the zip lists %d members and holds %d; pack the folder again", records, len(entries))
+		return nil, 0, refuse(CodeMalformed, "",
+			"the zip lists %d members and holds %d; pack the folder again", records, len(entries))
 	}
 	return entries, start, nil
 }
 
-// zipEnd finds the record at the end of a zip and returns where the directory
-// is and how many entries it has.
+// zipEnd reads the end of central directory record, and returns where the
+// directory is and how many entries it has.
 func (s *scan) zipEnd() (start, size int64, records int, err error) {
 	tail := make([]byte, min(s.size, zipEndSize+1<<16-1))
 	if _, err := s.source.ReadAt(tail, s.size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
@@ -74,7 +75,8 @@ func (s *scan) zipEnd() (start, size int64, records int, err error) {
 		return 0, 0, 0, refuse(CodeTrailingData, "", "something follows the end of the zip; pack the folder again")
 	}
 	if at >= zipLocatorSize && bytes.HasPrefix(tail[at-zipLocatorSize:], []byte("PK\x06\x07")) {
-		return 0, 0, 0, refuse(CodeExtension, "", "the zip uses zip64, which an archive of this size does not need; pack it without")
+		return 0, 0, 0, refuse(CodeExtension, "",
+			"the zip uses zip64, which an archive of this size does not need; pack it without")
 	}
 	records = int(binary.LittleEndian.Uint16(end[10:]))
 	size = int64(binary.LittleEndian.Uint32(end[12:]))
@@ -85,7 +87,7 @@ func (s *scan) zipEnd() (start, size int64, records int, err error) {
 	return start, size, records, nil
 }
 
-// readZipEntry reads one entry of the directory; io.EOF says there is none.
+// readZipEntry reads one entry of the directory, or returns io.EOF.
 func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 	head := make([]byte, zipEntrySize)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -109,9 +111,8 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 	}, nil
 }
 
-// readLocal reads the second header of a member, the one before its content,
-// and checks that it tells the same as the directory. packed is the size of
-// the content.
+// readLocal reads the local header of a member, before its content, and checks
+// that it agrees with the directory. packed is the size of the content.
 func (s *scan) readLocal(e *zipEntry, packed uint64) error {
 	head := make([]byte, zipLocalSize)
 	if n, err := s.source.ReadAt(head, e.offset); n < len(head) {
@@ -122,7 +123,8 @@ func (s *scan) readLocal(e *zipEntry, packed uint64) error {
 		return cmp.Or(err, io.ErrUnexpectedEOF)
 	}
 	if !bytes.HasPrefix(head, []byte("PK\x03\x04")) || string(name) != e.name {
-		return refuse(CodeMalformed, e.name, "the zip's directory and the member itself disagree about the name; pack the folder again")
+		return refuse(CodeMalformed, e.name,
+			"the zip's directory and the member itself disagree about the name; pack the folder again")
 	}
 	if packed > uint64(s.size) {
 		return refuse(CodeMalformed, e.name, "the member claims to be larger than the archive; pack the folder again")
@@ -134,7 +136,8 @@ func (s *scan) readLocal(e *zipEntry, packed uint64) error {
 }
 
 // checkOverlap refuses members that share bytes with each other or with the
-// directory: that is how a small zip unpacks to a very large tree.
+// directory: with those a small zip unpacks to a very large tree (a zip bomb
+// without nesting).
 func checkOverlap(entries []zipEntry, directory int64) error {
 	byOffset := slices.Clone(entries)
 	slices.SortFunc(byOffset, func(a, b zipEntry) int { return cmp.Compare(a.offset, b.offset) })

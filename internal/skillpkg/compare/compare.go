@@ -1,5 +1,5 @@
-// Package compare shows what changed between two packages of a skill. It owns no
-// tables.
+// Package compare makes unified diffs between two packages of a skill, within
+// limits on time and memory. It owns no tables.
 package compare
 
 import (
@@ -8,25 +8,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// What a diff shows at most. Files beyond are named.
+// Limits of a diff. Files beyond them are listed without their changes.
 const (
 	maxFile  = 1 << 20 // bytes of a file
 	maxRead  = 8 << 20 // bytes of all files together, before and after
 	maxLines = 50_000  // lines of a file, before and after together
 	maxDiff  = 2 << 20 // bytes of the changes of all files together
-	// MaxMemory is what making a diff takes at most, as measured at these limits.
+	// MaxMemory is the most memory that a diff takes, measured at these limits.
 	MaxMemory = 48 << 20
 )
 
-// A Plan knows which files differ between two packages, and which of them must
-// be read to say how.
+// A Plan lists the files that differ between two packages, and which of them
+// must be read for the diff.
 type Plan struct {
 	// Before and After are the files to read of each package: the size of each
 	// by its digest.
@@ -35,11 +35,10 @@ type Plan struct {
 	changes []change
 }
 
-// A change is a file that is not the same in both packages; nil stands for one
-// that is not there.
+// A change is a file that differs between the packages.
 type change struct {
 	path     string
-	old, now *skillpkg.ManifestEntry
+	old, now *skillpkg.ManifestEntry // nil if the file is missing
 	read     bool
 }
 
@@ -71,7 +70,7 @@ func sizeOf(f *skillpkg.ManifestEntry) int64 {
 	return f.Size
 }
 
-// changes lists the files that are not the same in both packages, by path.
+// changes lists the files that differ, by path.
 func changes(before, after []skillpkg.ManifestEntry) []change {
 	byPath := map[string]*change{}
 	for i := range before {
@@ -98,8 +97,8 @@ func changes(before, after []skillpkg.ManifestEntry) []change {
 }
 
 // Diff returns the unified diff, file by file, given the contents of the files to
-// read by digest. Of files that are no text or over 1 MiB, and of those that pass
-// a limit of all files together, it says only that they differ.
+// read by digest. Of binary files, files over 1 MiB and files beyond the limits
+// it says only that they differ.
 func (p *Plan) Diff(ctx context.Context, contents map[string][]byte) ([]byte, error) {
 	var b bytes.Buffer
 	shown := 0
@@ -107,12 +106,12 @@ func (p *Plan) Diff(ctx context.Context, contents map[string][]byte) ([]byte, er
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		text := c.diff(contents)
-		if shown+len(text) > maxDiff {
-			text = c.named("Files")
+		changed := c.diff(contents)
+		if shown+len(changed) > maxDiff {
+			changed = c.named("Files")
 		}
-		shown += len(text)
-		b.Write(text)
+		shown += len(changed)
+		b.Write(changed)
 	}
 	return b.Bytes(), nil
 }
@@ -127,26 +126,23 @@ func (c change) diff(contents map[string][]byte) []byte {
 		return c.named("Binary files")
 	case bytes.Count(old, []byte("\n"))+bytes.Count(now, []byte("\n")) > maxLines:
 		return c.named("Files")
-	case bytes.Equal(old, now): // an empty file came or went
+	case bytes.Equal(old, now): // an empty file was added or removed
 		return fmt.Appendf(nil, "diff %s %s\n", c.oldName(), c.newName())
 	}
 	return diff.Diff(c.oldName(), old, c.newName(), now)
 }
 
-// content is that of one side, and whether it is text. A file that was not read
-// is none.
-func (c change) content(f *skillpkg.ManifestEntry, contents map[string][]byte) (content []byte, text bool) {
-	if f == nil {
-		return nil, true
-	}
-	if f.Size == 0 {
+// content returns the content of one side, and whether it is text. A file that
+// was not read is not.
+func (c change) content(f *skillpkg.ManifestEntry, contents map[string][]byte) (content []byte, isText bool) {
+	if f == nil || f.Size == 0 {
 		return nil, true
 	}
 	content, read := contents[f.Hash]
-	return content, c.read && read && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
+	return content, c.read && read && text.ValidBytes(content)
 }
 
-// named says that a file differs and not how: "Binary files a/x and b/x differ".
+// named reports a file without its changes: "Binary files a/x and b/x differ".
 func (c change) named(what string) []byte {
 	return fmt.Appendf(nil, "%s %s and %s differ\n", what, c.oldName(), c.newName())
 }
@@ -154,7 +150,7 @@ func (c change) named(what string) []byte {
 func (c change) oldName() string { return nameInDiff("a/", c.path, c.old) }
 func (c change) newName() string { return nameInDiff("b/", c.path, c.now) }
 
-// nameInDiff is /dev/null for a file that is not there, as patch expects.
+// nameInDiff is /dev/null for a missing file, as patch expects.
 func nameInDiff(prefix, path string, f *skillpkg.ManifestEntry) string {
 	if f == nil {
 		return "/dev/null"
@@ -162,7 +158,7 @@ func nameInDiff(prefix, path string, f *skillpkg.ManifestEntry) string {
 	return prefix + path
 }
 
-// Texts returns the unified diff between two texts, which it calls by a name.
+// Texts returns the unified diff between two versions of a text.
 func Texts(name, before, after string) []byte {
 	return diff.Diff("a/"+name, []byte(before), "b/"+name, []byte(after))
 }

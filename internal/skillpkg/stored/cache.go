@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// small is the size up to which a file's memory is not counted while it is
+// smallFile is the size up to which a file's memory is not counted while it is
 // being sent.
-const small = 256 << 10
+const smallFile = 256 << 10
 
-// A cache keeps files by their digest, those used last. A large file that is
-// being sent stays in it, so that its bytes are there once for all requests, and
-// large files together never take more than the limit.
+// A cache is an LRU cache of files by their digest. A large file that is being
+// sent is pinned, so that its bytes are in memory once for all requests, and
+// pinned files together never exceed the limit.
 type cache struct {
 	limit int64
 
 	mu     sync.Mutex
 	files  map[string]*file
-	idle   list.List     // of *file that may be dropped, the last used first
-	used   int64         // bytes kept or reserved
+	idle   list.List     // of *file that may be evicted, the most recently used first
+	used   int64         // bytes cached or reserved
 	pinned int64         // of those, bytes reserved or of large files that are being sent
 	freed  chan struct{} // closed when bytes are no longer pinned
 }
@@ -27,7 +27,7 @@ type cache struct {
 type file struct {
 	sum     string
 	content []byte
-	users   int           // requests that send it, of a large one
+	refs    int           // reference count: requests that send it, if it is large
 	at      *list.Element // in idle
 }
 
@@ -35,7 +35,7 @@ func newCache(limit int64) *cache {
 	return &cache{limit: limit, files: map[string]*file{}, freed: make(chan struct{})}
 }
 
-// get returns a file that is kept; a large one until ctx is done at least.
+// get returns a cached file. A large one stays pinned until ctx is done.
 func (c *cache) get(ctx context.Context, sum string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,37 +43,37 @@ func (c *cache) get(ctx context.Context, sum string) ([]byte, bool) {
 	if f == nil {
 		return nil, false
 	}
-	if len(f.content) > small {
-		c.use(ctx, f)
+	if len(f.content) > smallFile {
+		c.pin(ctx, f)
 	} else {
 		c.idle.MoveToFront(f.at)
 	}
 	return f.content, true
 }
 
-// use keeps a large file until ctx is done. The lock is held.
-func (c *cache) use(ctx context.Context, f *file) {
+// pin keeps a large file until ctx is done. The caller holds the lock.
+func (c *cache) pin(ctx context.Context, f *file) {
 	if f.at != nil {
 		c.idle.Remove(f.at)
 		f.at = nil
 		c.pinned += int64(len(f.content))
 	}
-	f.users++
+	f.refs++
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if f.users--; f.users == 0 {
+		if f.refs--; f.refs == 0 {
 			f.at = c.idle.PushFront(f)
 			c.unpin(int64(len(f.content)))
 		}
 	})
 }
 
-// put keeps a small file, if there is room for it.
+// put caches a small file, if there is room for it.
 func (c *cache) put(sum string, content []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.files[sum] != nil || !c.take(int64(len(content))) {
+	if c.files[sum] != nil || !c.makeRoom(int64(len(content))) {
 		return
 	}
 	f := &file{sum: sum, content: content}
@@ -81,8 +81,8 @@ func (c *cache) put(sum string, content []byte) {
 	c.files[sum] = f
 }
 
-// putReserved keeps a large file for which its reader has reserved the memory,
-// and returns the bytes that are kept: if two read it at once, those of the first.
+// putReserved caches a large file whose memory was reserved, and returns the
+// cached bytes: if two requests read it at once, those of the first.
 func (c *cache) putReserved(ctx context.Context, sum string, content []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,17 +94,17 @@ func (c *cache) putReserved(ctx context.Context, sum string, content []byte) []b
 		c.used -= int64(len(content))
 		c.unpin(int64(len(content)))
 	}
-	c.use(ctx, f)
+	c.pin(ctx, f)
 	return f.content
 }
 
 // reserve waits for memory for a large file.
 func (c *cache) reserve(ctx context.Context, size int64) error {
-	wait, cancel := context.WithTimeout(ctx, patience)
+	wait, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	for {
 		c.mu.Lock()
-		done, freed := c.take(size), c.freed
+		done, freed := c.makeRoom(size), c.freed
 		if done {
 			c.pinned += size
 		}
@@ -115,12 +115,12 @@ func (c *cache) reserve(ctx context.Context, size int64) error {
 		select {
 		case <-freed:
 		case <-wait.Done():
-			return busy(ctx, wait.Err())
+			return busyError(ctx, wait.Err())
 		}
 	}
 }
 
-// release gives back memory that was reserved in vain.
+// release frees memory that was reserved and not used.
 func (c *cache) release(size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,9 +128,9 @@ func (c *cache) release(size int64) {
 	c.unpin(size)
 }
 
-// take counts bytes as used, and drops for them what was not used for longest.
-// It reports false if there is no room. The lock is held.
-func (c *cache) take(size int64) bool {
+// makeRoom counts bytes as used, and evicts the least recently used files for
+// them. It reports false if there is no room. The caller holds the lock.
+func (c *cache) makeRoom(size int64) bool {
 	if c.pinned+size > c.limit {
 		return false
 	}
@@ -143,8 +143,8 @@ func (c *cache) take(size int64) bool {
 	return true
 }
 
-// unpin lets others have the bytes, and wakes those who wait for some. The lock
-// is held.
+// unpin frees pinned bytes and wakes waiting calls of reserve. The caller holds
+// the lock.
 func (c *cache) unpin(size int64) {
 	c.pinned -= size
 	close(c.freed)

@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
 )
 
-// A Tree is an archive with the list of its files. The zero Tree has none.
+// A Tree is an archive with its manifest. The zero Tree is empty.
 type Tree struct {
 	Archive
 	Manifest []skillpkg.ManifestEntry
@@ -29,12 +29,12 @@ func (f *Files) Diff(ctx context.Context, before, after Tree) ([]byte, error) {
 		return nil, err
 	}
 	defer release()
-	leave, err := f.enter(ctx)
+	done, err := f.acquireRead(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if known, ok := f.diffs.Get(key); ok { // made meanwhile, for somebody else
+	defer done()
+	if known, ok := f.diffs.Get(key); ok { // made meanwhile by another request
 		return known, nil
 	}
 	plan := compare.NewPlan(before.Manifest, after.Manifest)
@@ -52,8 +52,8 @@ func (f *Files) Diff(ctx context.Context, before, after Tree) ([]byte, error) {
 	return diff, err
 }
 
-// readInto adds the wanted files to contents, both by digest. Of the wanted ones
-// the sizes are known.
+// readInto reads the wanted files into contents, both by digest. Files of other
+// sizes are skipped.
 func (a Archive) readInto(ctx context.Context, contents map[string][]byte, wanted map[string]int64) error {
 	if len(wanted) == 0 {
 		return nil

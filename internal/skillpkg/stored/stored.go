@@ -1,7 +1,7 @@
-// Package stored serves single files of archives that are kept in a bucket, and
-// what changed between two of them, at a cost that does not grow with the number
-// of requests: what was read is cached by its digest, few archives are read at
-// once, and none is unpacked to a disk. It owns no tables.
+// Package stored serves single files of archives in a bucket, and diffs between
+// two archives, with bounded memory and CPU however many requests there are:
+// files are cached by their digest, few archives are read at once, and none is
+// unpacked to disk. It owns no tables.
 package stored
 
 import (
@@ -20,21 +20,20 @@ import (
 )
 
 const (
-	// maxReads is how many archives are read at once. Reading one takes up to
-	// 100 ms of a core.
+	// maxReads limits concurrent reads of archives. One takes up to 100 ms of a
+	// core.
 	maxReads = 2
-	// patience is how long a request waits for its turn, or for memory.
-	patience = 5 * time.Second
-	// readAhead is how many bytes of small files are cached beside the one that
-	// was asked for, and how far beyond it the archive is read for them: an
-	// installer asks for all of them, one by one.
+	// waitTimeout is how long a request waits for a read, or for memory.
+	waitTimeout = 5 * time.Second
+	// readAhead is how many bytes of small files are cached in addition to the
+	// requested one, and how far beyond it the archive is read for them: an
+	// installer requests all of them, one by one.
 	readAhead = 4 << 20
-	maxFiles  = 32 << 20 // bytes of files that are cached
-	maxDiffs  = 16 << 20 // bytes of diffs that are cached
+	maxFiles  = 32 << 20 // bytes of cached files
+	maxDiffs  = 16 << 20 // bytes of cached diffs
 )
 
-// Files reads files of stored archives. Its methods may be called from many
-// goroutines.
+// Files reads files of stored archives. It is safe for concurrent use.
 type Files struct {
 	reads  *semaphore.Weighted
 	memory *httpapi.Budget
@@ -42,7 +41,7 @@ type Files struct {
 	diffs  *lru.Cache[diffKey, []byte]
 }
 
-// New returns Files that take what a diff needs from a budget of memory.
+// New returns Files that reserve the memory of diffs from a budget.
 func New(memory *httpapi.Budget) *Files {
 	return &Files{
 		reads: semaphore.NewWeighted(maxReads), memory: memory, cache: newCache(maxFiles),
@@ -50,7 +49,7 @@ func New(memory *httpapi.Budget) *Files {
 	}
 }
 
-// An Archive is one that was checked before it was stored.
+// An Archive is an archive that was validated before it was stored.
 type Archive struct {
 	// Hash is the digest of the archive.
 	Hash   string
@@ -58,13 +57,13 @@ type Archive struct {
 	Limits skillpkg.Limits
 }
 
-// A File names the content of a file of an archive.
+// A File identifies a file of an archive.
 type File struct {
 	SHA256 string
 	Size   int64
 }
 
-// Cached returns the content of a file if it is at hand. The memory of a large
+// Cached returns the content of a file if it is cached. The memory of a large
 // one counts as used until ctx is done.
 func (f *Files) Cached(ctx context.Context, sum string) ([]byte, bool) { return f.cache.get(ctx, sum) }
 
@@ -72,8 +71,8 @@ func (f *Files) Cached(ctx context.Context, sum string) ([]byte, bool) { return 
 func (f *Files) Keep(sum string, content []byte) { f.cache.put(sum, content) }
 
 // File returns the content of a file. The memory of a large one counts as used
-// until ctx is done. When too many archives or large files are being read, it
-// waits, and fails in the end with fault.Unavailable.
+// until ctx is done. If too many archives or large files are being read, it
+// waits, and fails with fault.Unavailable after a timeout.
 func (f *Files) File(ctx context.Context, a Archive, want File) (_ []byte, err error) {
 	if want.Size == 0 {
 		return []byte{}, nil
@@ -81,7 +80,7 @@ func (f *Files) File(ctx context.Context, a Archive, want File) (_ []byte, err e
 	if content, ok := f.cache.get(ctx, want.SHA256); ok {
 		return content, nil
 	}
-	if want.Size > small {
+	if want.Size > smallFile {
 		if err := f.cache.reserve(ctx, want.Size); err != nil {
 			return nil, err
 		}
@@ -91,13 +90,13 @@ func (f *Files) File(ctx context.Context, a Archive, want File) (_ []byte, err e
 			}
 		}()
 	}
-	leave, err := f.enter(ctx)
+	release, err := f.acquireRead(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if content, ok := f.cache.get(ctx, want.SHA256); ok { // read meanwhile, for somebody else
-		if want.Size > small {
+	defer release()
+	if content, ok := f.cache.get(ctx, want.SHA256); ok { // read meanwhile by another request
+		if want.Size > smallFile {
 			f.cache.release(want.Size)
 		}
 		return content, nil
@@ -106,32 +105,32 @@ func (f *Files) File(ctx context.Context, a Archive, want File) (_ []byte, err e
 	if err != nil {
 		return nil, err
 	}
-	if want.Size > small {
+	if want.Size > smallFile {
 		content = f.cache.putReserved(ctx, want.SHA256, content)
 	}
 	return content, nil
 }
 
-// enter waits for a turn to read archives.
-func (f *Files) enter(ctx context.Context) (leave func(), err error) {
-	wait, cancel := context.WithTimeout(ctx, patience)
+// acquireRead waits until an archive may be read.
+func (f *Files) acquireRead(ctx context.Context) (release func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	if err := f.reads.Acquire(wait, 1); err != nil {
-		return nil, busy(ctx, err)
+		return nil, busyError(ctx, err)
 	}
 	return func() { f.reads.Release(1) }, nil
 }
 
-// busy says why a wait ended: the caller has left, or its patience is over.
-func busy(ctx context.Context, err error) error {
+// busyError is the error of a wait: the context's, or that of a timeout.
+func busyError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fault.New(fault.Unavailable, "The server is busy; try again").After(patience).Because(err)
+	return fault.New(fault.Unavailable, "The server is busy; try again").After(waitTimeout).Because(err)
 }
 
-// read finds one file in an archive, and caches the small ones on the way and a
-// few after it.
+// read reads one file of an archive, and caches the small ones before and a few
+// after it.
 func (f *Files) read(ctx context.Context, a Archive, want File) (content []byte, err error) {
 	cached, beyond := int64(0), int64(0)
 	choose := func(size int64) skillpkg.Choice {
@@ -141,7 +140,7 @@ func (f *Files) read(ctx context.Context, a Archive, want File) (content []byte,
 		switch {
 		case beyond > readAhead:
 			return skillpkg.Stop
-		case content == nil && size == want.Size, size <= small && cached+size <= readAhead:
+		case content == nil && size == want.Size, size <= smallFile && cached+size <= readAhead:
 			return skillpkg.Take
 		}
 		return skillpkg.Skip
@@ -150,7 +149,7 @@ func (f *Files) read(ctx context.Context, a Archive, want File) (content []byte,
 		if sum == want.SHA256 {
 			content = found
 		}
-		if len(found) <= small {
+		if len(found) <= smallFile {
 			cached += int64(len(found))
 			f.cache.put(sum, found)
 		}
@@ -173,7 +172,7 @@ func (a Archive) pick(ctx context.Context, choose func(int64) skillpkg.Choice, g
 	return skillpkg.Pick(ctx, body, a.Limits, choose, got)
 }
 
-// unreadable is about an archive that was fine when it was stored.
+// unreadable is the error for an archive that was valid when it was stored.
 func unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
