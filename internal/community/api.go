@@ -93,7 +93,7 @@ func (s *Service) handleOverview(ctx context.Context, _ struct{}) (overviewOutpu
 	return out, err
 }
 
-// Source says whose answer it is, and from when.
+// Source says what a response is based on.
 type Source struct {
 	Source      string       `json:"source" enum:"community_bundle"`
 	CreatorID   string       `json:"creator_id" format:"uuid" doc:"The user behind the key"`

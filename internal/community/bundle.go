@@ -1,5 +1,6 @@
-// Package community takes in what contributors share about a skill, and tells
-// its creator what has come. It owns the table community_bundles.
+// Package community stores the contribution bundles that users of a skill send
+// to its creator, and reports them to the creator. It owns the table
+// community_bundles.
 package community
 
 import (
@@ -9,8 +10,13 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Submission is a bundle that a contributor has sent to a creator.
@@ -19,14 +25,14 @@ type Submission struct {
 	OrgID           string // of the sender
 	CreatorID       string
 	SkillName       string
-	Digest          string
+	Digest          string // of creator, skill and bundle: for dedup
 	ContributorHash string
 	Summary         Summary
-	Bundle          string
+	Bundle          string // JSON
 	SubmittedAt     time.Time
 }
 
-// A Summary is what can be asked about without reading bundles.
+// A Summary is the part of a bundle that is stored in columns, for queries.
 type Summary struct {
 	SchemaVersion     string
 	ToolVersion       *string
@@ -41,7 +47,7 @@ type Summary struct {
 	CreatedAt         time.Time
 }
 
-// wireBundle is what is taken out of a bundle that the schema has accepted.
+// wireBundle is the part of a validated bundle that the summary is made of.
 type wireBundle struct {
 	SchemaVersion     string    `json:"schema_version"`
 	ContributorID     string    `json:"contributor_id"`
@@ -63,17 +69,7 @@ type wireBundle struct {
 	} `json:"evolution_summary"`
 }
 
-func (w wireBundle) summary() Summary {
-	return Summary{
-		SchemaVersion: w.SchemaVersion, ToolVersion: w.ToolVersion, AgentType: w.AgentType, SanitizationLevel: w.SanitizationLevel,
-		PositiveQueries: int64(len(w.PositiveQueries)), EvalEntries: int64(len(w.EvalEntries)),
-		TotalSessions: int64(w.SessionMetrics.TotalSessions), GradedSessions: int64(w.GradingSummary.GradedSessions),
-		AveragePassRate: w.GradingSummary.AveragePassRate, DeployedProposals: int64(w.EvolutionSummary.DeployedProposals),
-		CreatedAt: w.CreatedAt.UTC(),
-	}
-}
-
-// New describes a submission to be made.
+// New describes a submission to be stored.
 type New struct {
 	OrgID     string
 	CreatorID string
@@ -81,17 +77,35 @@ type New struct {
 	Bundle    json.RawMessage
 }
 
-// read checks a submission and takes its summary out of the bundle.
-func (n New) read(secret []byte) (s Submission, err error) {
-	name := strings.TrimSpace(n.SkillName)
-	if name == "" {
-		return s, fault.Invalid("skill_name", "skill_name must not be blank")
+// maxSkillName is the longest name of a skill, in characters.
+const maxSkillName = skills.MaxName
+
+// Check validates the fields around the bundle; Submit validates the bundle
+// itself with its JSON Schema.
+func (n New) Check() error {
+	var issues []fault.Issue
+	if uuid.Validate(n.CreatorID) != nil {
+		issues = append(issues, fault.At("creator_id", "creator_id must be a UUID"))
 	}
-	document, err := check(n.Bundle)
+	if strings.TrimSpace(n.SkillName) == "" {
+		issues = append(issues, fault.At("skill_name", "skill_name must not be blank"))
+	} else if utf8.RuneCountInString(n.SkillName) > maxSkillName {
+		issues = append(issues, fault.At("skill_name", "skill_name must have at most %d characters", maxSkillName))
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+// read validates the bundle and extracts its summary.
+func (n New) read(secret []byte) (s Submission, err error) {
+	document, err := decodeBundle(n.Bundle)
 	if err != nil {
 		return s, err
 	}
-	// Encoding again sorts the keys: the same bundle is the same text.
+	// Marshalling sorts the keys and drops white space, which makes the digest
+	// independent of both.
 	canonical, err := json.Marshal(document)
 	if err != nil {
 		return s, err
@@ -100,39 +114,42 @@ func (n New) read(secret []byte) (s Submission, err error) {
 	if err := json.Unmarshal(canonical, &w); err != nil {
 		return s, err
 	}
-	cutQueries(document)
-	kept, err := json.Marshal(document)
-	creator := strings.ToLower(n.CreatorID)
+	truncateQueries(document)
+	truncated, err := json.Marshal(document)
+	creator, name := strings.ToLower(n.CreatorID), strings.TrimSpace(n.SkillName)
+	digest := sha256.Sum256([]byte(strings.Join([]string{creator, name, string(canonical)}, "\x00")))
 	return Submission{
-		OrgID: n.OrgID, CreatorID: creator, SkillName: name, Digest: digest(creator, name, string(canonical)),
-		ContributorHash: contributorHash(secret, w.ContributorID), Summary: w.summary(), Bundle: string(kept),
+		OrgID: n.OrgID, CreatorID: creator, SkillName: name, Digest: hex.EncodeToString(digest[:]),
+		ContributorHash: contributorHash(secret, w.ContributorID), Bundle: string(truncated),
+		Summary: Summary{
+			SchemaVersion: w.SchemaVersion, ToolVersion: w.ToolVersion, AgentType: w.AgentType,
+			SanitizationLevel: w.SanitizationLevel, PositiveQueries: int64(len(w.PositiveQueries)),
+			EvalEntries: int64(len(w.EvalEntries)), TotalSessions: int64(w.SessionMetrics.TotalSessions),
+			GradedSessions: int64(w.GradingSummary.GradedSessions), AveragePassRate: w.GradingSummary.AveragePassRate,
+			DeployedProposals: int64(w.EvolutionSummary.DeployedProposals), CreatedAt: w.CreatedAt.UTC(),
+		},
 	}, err
 }
 
-func digest(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:])
-}
-
-// contributorHash is how creators see a contributor.
+// contributorHash is the pseudonym by which a creator sees a contributor: an
+// HMAC, so that it cannot be matched with a list of ids.
 func contributorHash(secret []byte, id string) string {
 	mac := hmac.New(sha256.New, secret)
 	_, _ = mac.Write([]byte(strings.ToLower(id))) // never fails
 	return hex.EncodeToString(mac.Sum(nil))[:12]
 }
 
-// maxQuery is how much of a query is kept, in characters.
+// maxQuery is how much of a user's query is stored, in characters.
 const maxQuery = 500
 
-// cutQueries shortens the queries of a bundle that the schema has accepted.
-func cutQueries(document map[string]any) {
+// truncateQueries truncates the queries of a validated bundle.
+func truncateQueries(document map[string]any) {
 	for _, field := range []string{"positive_queries", "eval_entries", "unmatched_queries"} {
 		list, _ := document[field].([]any)
 		for _, element := range list {
 			entry, _ := element.(map[string]any)
-			query, _ := entry["query"].(string)
-			if runes := []rune(query); len(runes) > maxQuery {
-				entry["query"] = string(runes[:maxQuery])
+			if query, ok := entry["query"].(string); ok {
+				entry["query"] = text.TruncateRunes(query, maxQuery)
 			}
 		}
 	}

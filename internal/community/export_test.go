@@ -1,4 +1,4 @@
 package community
 
-// Read checks a submission and takes its summary out of the bundle.
+// Read validates a bundle and extracts its summary.
 func (n New) Read(secret []byte) (Submission, error) { return n.read(secret) }

@@ -10,8 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// FuzzBundle: a bundle is refused with the places of what is wrong with it, or
-// it can be stored, is the same however it is spaced, and its queries are cut.
+// FuzzBundle checks that a bundle is either refused with the paths of its
+// mistakes, or can be stored, with a digest that does not depend on white space.
 func FuzzBundle(f *testing.F) {
 	for _, seed := range []string{
 		`{"schema_version":"1.2","skill_name":"pdf","contributor_id":"01900000-0000-7000-8000-000000000000","created_at":"2026-01-02T03:04:05Z","tool_version":"1","agent_type":"x","sanitization_level":"conservative","positive_queries":[{"query":"q","invocation_type":"implicit","source":"s"}],"eval_entries":[{"query":"q","should_trigger":true}],"grading_summary":{"total_sessions":1,"graded_sessions":1,"average_pass_rate":0.5,"expectation_count":1},"evolution_summary":null,"session_metrics":{"total_sessions":1,"avg_assistant_turns":1,"avg_tool_calls":1,"avg_errors":0,"top_tools":[{"tool":"x","count":1}]}}`,
@@ -22,7 +22,7 @@ func FuzzBundle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !json.Valid(raw) {
-			return // the frame has decoded it before
+			return // httpapi has decoded it before
 		}
 		n := community.New{OrgID: "org", CreatorID: "user", SkillName: "pdf", Bundle: raw}
 		got, err := n.Read([]byte("secret"))

@@ -29,7 +29,7 @@ var compiledSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is fetched, from a file neither
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // loads nothing, neither files nor URLs
 	c.AssertFormat()
 	c.RegisterFormat(&jsonschema.Format{Name: "date-time", Validate: checkTime})
 	if err := c.AddResource(name, document); err != nil {
@@ -38,29 +38,29 @@ var compiledSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(name)
 })
 
-// checkTime accepts the times that we can read. The schema's own rule knows
-// more: a 61st second, and lower-case letters.
+// checkTime accepts the times that time.Time can hold. JSON Schema's own
+// "date-time" allows more: leap seconds (":60") and lower-case letters.
 func checkTime(value any) error {
 	text, ok := value.(string)
 	if !ok {
-		return nil // the type is another rule
+		return nil // the schema's type rule reports it
 	}
 	_, err := time.Parse(time.RFC3339Nano, text)
 	return err
 }
 
-// maxIssues bounds the answer to a bundle that is wrong all over.
+// maxIssues bounds the answer to a bundle with many mistakes.
 const maxIssues = 100
 
-// check decodes a bundle and holds it against the schema.
-func check(raw []byte) (map[string]any, error) {
+// decodeBundle decodes a bundle and validates it with the schema.
+func decodeBundle(raw []byte) (map[string]any, error) {
 	schema, err := compiledSchema()
 	if err != nil {
 		return nil, err
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, err // the frame has decoded it before
+		return nil, err // httpapi has decoded it before
 	}
 	err = schema.Validate(value)
 	if invalid, is := errors.AsType[*jsonschema.ValidationError](err); is {
@@ -68,11 +68,11 @@ func check(raw []byte) (map[string]any, error) {
 		slices.SortStableFunc(issues, func(a, b fault.Issue) int { return slices.Compare(a.Path, b.Path) })
 		return nil, fault.Issues(issues[:min(len(issues), maxIssues)]...)
 	}
-	document, _ := value.(map[string]any) // the schema wants one
+	document, _ := value.(map[string]any) // the schema requires an object
 	return document, err
 }
 
-// issuesOf lists the innermost errors of a validation.
+// issuesOf returns the innermost errors of a validation.
 func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
 	path := append([]string{"bundle"}, e.InstanceLocation...)
 	if required, is := e.ErrorKind.(*kind.Required); is {
@@ -83,7 +83,7 @@ func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
 		return issues
 	}
 	if len(e.Causes) == 0 {
-		return []fault.Issue{{Path: path, Message: name(path) + " " + wanted(e.ErrorKind)}}
+		return []fault.Issue{{Path: path, Message: fieldName(path) + " " + requirement(e.ErrorKind)}}
 	}
 	var issues []fault.Issue
 	for _, cause := range e.Causes {
@@ -92,8 +92,9 @@ func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
 	return issues
 }
 
-// name is how a message calls a field; an element needs the name of its list.
-func name(path []string) string {
+// fieldName is the last element of a path, e.g. "query", with the name of the
+// list before an index, e.g. "eval_entries.3".
+func fieldName(path []string) string {
 	last := len(path) - 1
 	if _, err := strconv.Atoi(path[last]); err == nil {
 		return path[last-1] + "." + path[last]
@@ -101,13 +102,13 @@ func name(path []string) string {
 	return path[last]
 }
 
-// typeNames are what JSON's types are called.
+// typeNames are the types of JSON in messages.
 var typeNames = map[string]string{
 	"object": "an object", "array": "an array", "string": "text", "number": "a number", "boolean": "true or false", "null": "null",
 }
 
-// wanted says what a value must be, after the name of its field.
-func wanted(k jsonschema.ErrorKind) string {
+// requirement says what a value must be, e.g. "must be text or null".
+func requirement(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		names := make([]string, len(k.Want))

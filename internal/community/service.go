@@ -10,19 +10,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service keeps bundles. What it tells is for the creator alone, whoever sent
-// the bundles: its queries name a creator where others name an organisation.
+// Service stores bundles. Only the creator may read them, whichever
+// organisation sent them, so its queries name a creator where those of other
+// capabilities name an organisation.
 type Service struct {
 	DB    *store.DB
 	Quota *quota.Service
-	// Secret is the installation's own: contributors are shown as its hashes.
+	// Secret keys the hashes that contributors are shown as.
 	Secret []byte
 }
 
-// Submit takes in a bundle and returns the id of the submission. The same
-// bundle again, also at the same time, is the same submission.
+// Submit stores a bundle and returns the id of the submission. It is
+// idempotent: the same bundle again, also concurrently, is the same submission.
 func (s *Service) Submit(ctx context.Context, n New) (id string, err error) {
 	defer fault.Wrap(&err, "submit bundle")
+	if err := n.Check(); err != nil {
+		return "", err
+	}
 	sub, err := n.read(s.Secret)
 	if err != nil {
 		return "", err
@@ -43,7 +47,7 @@ func (s *Service) Submit(ctx context.Context, n New) (id string, err error) {
 	return id, err
 }
 
-// A SkillCount is what has come for one skill.
+// A SkillCount is the number of submissions for one skill.
 type SkillCount struct {
 	SkillName    string
 	Submissions  int
@@ -51,14 +55,14 @@ type SkillCount struct {
 	Latest       time.Time
 }
 
-// An Overview is what has come for a creator.
+// An Overview is the number of submissions for a creator.
 type Overview struct {
 	Submissions  int
 	Contributors int
 	Skills       []SkillCount
 }
 
-// Overview counts what has come for a creator.
+// Overview counts the submissions for a creator.
 func (s *Service) Overview(ctx context.Context, creatorID string) (o Overview, err error) {
 	if o.Skills, err = skillCounts(ctx, s.DB, creatorID); err != nil {
 		return o, err
@@ -67,25 +71,26 @@ func (s *Service) Overview(ctx context.Context, creatorID string) (o Overview, e
 	return o, err
 }
 
-// A SkillReport is what the bundles of one skill say together.
+// A SkillReport is the aggregate of the bundles of one skill.
 type SkillReport struct {
 	SkillCount
 	TotalSessions  int64
 	GradedSessions int64
-	// PassRate is the mean of all, weighted by graded sessions; nil without any.
+	// PassRate is the mean weighted by graded sessions, nil without any.
 	PassRate *float64
-	// Trend compares the later half of the bundles with the earlier one.
+	// Trend compares the later half of the bundles with the earlier one: "up",
+	// "down" or "flat".
 	Trend *string
 }
 
-// deadBand is the difference of two pass rates that means nothing.
+// deadBand is the largest difference of two pass rates that counts as flat.
 const deadBand = 0.01
 
 // recentOfSkill is how many submissions are listed with a skill.
 const recentOfSkill = 20
 
-// Skill tells what has come for one skill of a creator, and the newest of it.
-// The report is nil when nothing has come.
+// Skill returns the report on one skill of a creator, and its newest submissions.
+// Without submissions the report is nil.
 func (s *Service) Skill(ctx context.Context, creatorID, name string) (*SkillReport, []Submission, error) {
 	recent, err := recentSubmissions(ctx, s.DB, creatorID, name, recentOfSkill)
 	if err != nil || len(recent) == 0 {
@@ -97,23 +102,18 @@ func (s *Service) Skill(ctx context.Context, creatorID, name string) (*SkillRepo
 	}
 	earlier, later, err := halves(ctx, s.DB, creatorID, name)
 	if earlier != nil && later != nil {
-		trend := trendOf(*later - *earlier)
+		trend := "flat"
+		if change := *later - *earlier; change > deadBand {
+			trend = "up"
+		} else if change < -deadBand {
+			trend = "down"
+		}
 		r.Trend = &trend
 	}
 	return &r, recent, err
 }
 
-func trendOf(change float64) string {
-	switch {
-	case change > deadBand:
-		return "up"
-	case change < -deadBand:
-		return "down"
-	}
-	return "flat"
-}
-
-// Recent lists the newest submissions for a creator.
+// Recent returns the newest submissions for a creator.
 func (s *Service) Recent(ctx context.Context, creatorID string, limit int) ([]Submission, error) {
 	return recentSubmissions(ctx, s.DB, creatorID, "", limit)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// insertSubmission stores a submission, unless the same bundle is there, and
-// returns the id of the one that is there then.
+// insertSubmission stores a submission, deduplicated by its digest, and returns
+// its id or that of the stored duplicate.
 func insertSubmission(ctx context.Context, tx *store.Tx, s Submission) (string, error) {
 	m := s.Summary
 	_, err := tx.Exec(ctx, `
@@ -27,7 +27,7 @@ func insertSubmission(ctx context.Context, tx *store.Tx, s Submission) (string, 
 	return store.One(rows, err, "Submission", store.Value[string])
 }
 
-// Stored says how the bundles of organisations are counted anew.
+// Stored returns the query that recounts the bytes of organisations' bundles.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Community, SQL: `
 		SELECT org_id, CAST(SUM(octet_length(bundle)) AS BIGINT) AS bytes FROM community_bundles GROUP BY org_id`}
@@ -57,16 +57,18 @@ func skillReport(ctx context.Context, q store.Querier, creatorID, name string) (
 	rows, err := q.Query(ctx, `
 		SELECT skill_name, COUNT(*), COUNT(DISTINCT contributor_hash), MAX(submitted_at),
 			CAST(SUM(total_sessions) AS BIGINT), CAST(SUM(graded_sessions) AS BIGINT),
-			SUM(average_pass_rate * graded_sessions) / NULLIF(SUM(CASE WHEN average_pass_rate IS NULL THEN 0 ELSE graded_sessions END), 0)
+			SUM(average_pass_rate * graded_sessions)
+				/ NULLIF(SUM(CASE WHEN average_pass_rate IS NULL THEN 0 ELSE graded_sessions END), 0)
 		FROM community_bundles WHERE creator_id = $1 AND skill_name = $2 GROUP BY skill_name`, creatorID, name)
 	return store.One(rows, err, "Skill", func(row store.Row) (r SkillReport, err error) {
-		err = row.Scan(&r.SkillName, &r.Submissions, &r.Contributors, store.Time(&r.Latest), &r.TotalSessions, &r.GradedSessions, &r.PassRate)
+		err = row.Scan(&r.SkillName, &r.Submissions, &r.Contributors, store.Time(&r.Latest), &r.TotalSessions,
+			&r.GradedSessions, &r.PassRate)
 		return r, err
 	})
 }
 
-// halves are the pass rates of the earlier and the later half of the graded
-// bundles of a skill; nil if a half is empty.
+// halves returns the pass rates of the earlier and the later half of the graded
+// bundles of a skill, nil for an empty half.
 func halves(ctx context.Context, q store.Querier, creatorID, name string) (earlier, later *float64, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT half, SUM(average_pass_rate * graded_sessions) / SUM(graded_sessions) FROM (
@@ -87,7 +89,7 @@ func halves(ctx context.Context, q store.Querier, creatorID, name string) (earli
 	return earlier, later, err
 }
 
-// recentSubmissions lists the newest submissions, of one skill or, if that is
+// recentSubmissions returns the newest submissions, of one skill or, if that is
 // "", of all.
 func recentSubmissions(ctx context.Context, q store.Querier, creatorID, skill string, limit int) ([]Submission, error) {
 	rows, err := q.Query(ctx, `

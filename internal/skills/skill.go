@@ -8,14 +8,14 @@ package skills
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// maxName is the longest name of a skill, in bytes.
-const maxName = 200
+// MaxName is the longest name of a skill, in bytes.
+const MaxName = 200
 
 // Placeholder reports whether a producer uses the name to hide the real one.
 // Such a name never becomes a skill.
@@ -31,8 +31,8 @@ func Placeholder(name string) bool {
 // it cannot be a skill's.
 func CleanName(name string) (string, error) {
 	name = strings.TrimSpace(name)
-	if Placeholder(name) || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
-		return "", fault.Invalid("skill_name", "skill_name must be a skill's own name of 1 to %d bytes", maxName)
+	if Placeholder(name) || len(name) > MaxName || !text.Valid(name) {
+		return "", fault.Invalid("skill_name", "skill_name must be a skill's own name of 1 to %d bytes", MaxName)
 	}
 	return name, nil
 }

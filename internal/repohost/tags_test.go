@@ -1,0 +1,15 @@
+package repohost
+
+import (
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/httpapi/tagtest"
+)
+
+// TestTags compares the schema's limits with those of Check.
+func TestTags(t *testing.T) {
+	tagtest.Want(t, bindInput{}, "Body.InstallationID", "minimum", 1)
+	tagtest.Want(t, bindInput{}, "Body.InstallationID", "maximum", MaxInstallationID)
+	tagtest.Want(t, bindInput{}, "Body.AccountLogin", "maxLength", MaxAccountLogin)
+	tagtest.Want(t, SettingsBody{}, "WriteBackMode", "enum", []Mode{ModeOff, ModeChecks, ModePRs})
+}
