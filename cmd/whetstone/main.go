@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 // version is set by the linker.
@@ -27,8 +28,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	program := &cli.Program{Version: version, Stdout: os.Stdout, Stderr: os.Stderr}
-	code := program.Run(ctx, os.Args[1:])
+	program := &term.Program{Version: version, Stdout: os.Stdout, Stderr: os.Stderr}
+	code := cli.Run(ctx, program, os.Args[1:])
 	stop()
 	os.Exit(code)
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
-// withAuth opens the database, migrated, for one command of administration.
-// The server may run meanwhile.
+// withAuth opens and migrates the database for an administration command. The
+// server may be running.
 func withAuth(ctx context.Context, d config.Database, do func(ctx context.Context, s *auth.Service) error) error {
 	db, err := app.OpenDatabase(ctx, d)
 	if err != nil {
@@ -28,7 +29,10 @@ func withAuth(ctx context.Context, d config.Database, do func(ctx context.Contex
 }
 
 // withOrg is withAuth for a command about one organisation.
-func withOrg(ctx context.Context, d config.Database, name string, do func(ctx context.Context, s *auth.Service, o auth.Organisation) error) error {
+func withOrg(
+	ctx context.Context, d config.Database, name string,
+	do func(ctx context.Context, s *auth.Service, o auth.Organisation) error,
+) error {
 	return withAuth(ctx, d, func(ctx context.Context, s *auth.Service) error {
 		o, err := s.OrgByName(ctx, name)
 		if err != nil {
@@ -39,7 +43,7 @@ func withOrg(ctx context.Context, d config.Database, name string, do func(ctx co
 }
 
 type orgCommands struct {
-	Create  orgCreate  `cmd:"" help:"Make an organisation."`
+	Create  orgCreate  `cmd:"" help:"Create an organisation."`
 	List    orgList    `cmd:"" help:"List all organisations."`
 	SetPlan orgSetPlan `cmd:"" help:"Change the plan of an organisation."`
 }
@@ -55,14 +59,14 @@ func newOrgOutput(o auth.Organisation) orgOutput {
 	return orgOutput{o.ID, o.Name, o.Plan, httpapi.Time(o.CreatedAt)}
 }
 
-// listedOrg is an organisation and how much it stores.
+// listedOrg is an organisation with its storage use.
 type listedOrg struct {
 	orgOutput
 	BytesUsed int64 `json:"bytes_used"`
 }
 
-func (p *Program) printOrg(o auth.Organisation) error {
-	return p.print(newOrgOutput(o), func(w io.Writer) {
+func printOrg(p *term.Program, o auth.Organisation) error {
+	return p.Print(newOrgOutput(o), func(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", o.ID, o.Name, o.Plan)
 	})
 }
@@ -73,14 +77,14 @@ type orgCreate struct {
 	Plan            access.Plan `env:"-" default:"team" enum:"free,pro,team,enterprise" help:"Its plan: ${enum}."`
 }
 
-// Run makes an organisation.
-func (c *orgCreate) Run(ctx context.Context, p *Program) error {
+// Run creates an organisation.
+func (c *orgCreate) Run(ctx context.Context, p *term.Program) error {
 	return withAuth(ctx, c.Database, func(ctx context.Context, s *auth.Service) error {
 		o, err := s.CreateOrg(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err
 		}
-		return p.printOrg(o)
+		return printOrg(p, o)
 	})
 }
 
@@ -89,7 +93,7 @@ type orgList struct {
 }
 
 // Run lists all organisations.
-func (c *orgList) Run(ctx context.Context, p *Program) error {
+func (c *orgList) Run(ctx context.Context, p *term.Program) error {
 	return withAuth(ctx, c.Database, func(ctx context.Context, s *auth.Service) error {
 		orgs, err := s.Orgs(ctx)
 		if err != nil {
@@ -103,7 +107,7 @@ func (c *orgList) Run(ctx context.Context, p *Program) error {
 		for i, o := range orgs {
 			out[i] = listedOrg{newOrgOutput(o), used[o.ID]}
 		}
-		return p.print(out, func(w io.Writer) {
+		return p.Print(out, func(w io.Writer) {
 			for _, o := range out {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", o.ID, o.Name, o.Plan, quota.Bytes(o.BytesUsed).Short())
 			}
@@ -118,19 +122,19 @@ type orgSetPlan struct {
 }
 
 // Run changes a plan.
-func (c *orgSetPlan) Run(ctx context.Context, p *Program) error {
+func (c *orgSetPlan) Run(ctx context.Context, p *term.Program) error {
 	return withAuth(ctx, c.Database, func(ctx context.Context, s *auth.Service) error {
 		o, err := s.SetPlan(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err
 		}
-		return p.printOrg(o)
+		return printOrg(p, o)
 	})
 }
 
 type userCommands struct {
-	Create userCreate `cmd:"" help:"Add a person to an organisation."`
-	List   userList   `cmd:"" help:"List the people of an organisation."`
+	Create userCreate `cmd:"" help:"Add a user to an organisation."`
+	List   userList   `cmd:"" help:"List the users of an organisation."`
 }
 
 type userOutput struct {
@@ -149,19 +153,19 @@ func newUserOutput(u auth.User) userOutput {
 type userCreate struct {
 	config.Database `embed:""`
 	Org             string      `env:"-" default:"default" help:"Name of the organisation."`
-	Email           string      `env:"-" required:"" help:"Address of the person."`
-	Name            string      `env:"-" help:"Name of the person."`
+	Email           string      `env:"-" required:"" help:"Email address of the user."`
+	Name            string      `env:"-" help:"Name of the user."`
 	Role            access.Role `env:"-" default:"member" enum:"viewer,member,admin,owner" help:"Role: ${enum}."`
 }
 
-// Run adds a person.
-func (c *userCreate) Run(ctx context.Context, p *Program) error {
+// Run adds a user.
+func (c *userCreate) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		u, err := s.CreateUser(ctx, auth.NewUser{OrgID: o.ID, Email: c.Email, Name: c.Name, Role: c.Role})
 		if err != nil {
 			return err
 		}
-		return p.print(newUserOutput(u), func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\t%s\n", u.ID, u.Email, u.Role) })
+		return p.Print(newUserOutput(u), func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\t%s\n", u.ID, u.Email, u.Role) })
 	})
 }
 
@@ -170,8 +174,8 @@ type userList struct {
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
 }
 
-// Run lists the people of an organisation.
-func (c *userList) Run(ctx context.Context, p *Program) error {
+// Run lists the users of an organisation.
+func (c *userList) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		users, err := s.Users(ctx, o.ID)
 		if err != nil {
@@ -181,7 +185,7 @@ func (c *userList) Run(ctx context.Context, p *Program) error {
 		for i, u := range users {
 			out[i] = newUserOutput(u)
 		}
-		return p.print(out, func(w io.Writer) {
+		return p.Print(out, func(w io.Writer) {
 			for _, u := range users {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", u.ID, u.Email, u.Role)
 			}
@@ -190,34 +194,36 @@ func (c *userList) Run(ctx context.Context, p *Program) error {
 }
 
 type deviceCommands struct {
-	Approve deviceApprove `cmd:"" help:"Let a program in that shows this code."`
-	Deny    deviceDeny    `cmd:"" help:"Turn a program away that shows this code."`
+	Approve deviceApprove `cmd:"" help:"Approve the login of a program that shows this code."`
+	Deny    deviceDeny    `cmd:"" help:"Deny the login of a program that shows this code."`
 }
 
 type deviceApprove struct {
 	deviceDecision `embed:""`
 }
 
-// Run lets the program in.
-func (c *deviceApprove) Run(ctx context.Context, p *Program) error { return c.decide(ctx, p, true) }
+// Run approves the login.
+func (c *deviceApprove) Run(ctx context.Context, p *term.Program) error {
+	return c.decide(ctx, p, true)
+}
 
 type deviceDeny struct {
 	deviceDecision `embed:""`
 }
 
-// Run turns the program away.
-func (c *deviceDeny) Run(ctx context.Context, p *Program) error { return c.decide(ctx, p, false) }
+// Run denies the login.
+func (c *deviceDeny) Run(ctx context.Context, p *term.Program) error { return c.decide(ctx, p, false) }
 
 type deviceDecision struct {
 	config.Database `embed:""`
 	Code            string `arg:"" help:"The code that the program shows."`
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
-	User            string `env:"-" help:"Address of the person on whose behalf; the organisation's first owner when empty."`
+	User            string `env:"-" help:"Email address of the user to log in as; the organisation's first owner when empty."`
 }
 
-func (c *deviceDecision) decide(ctx context.Context, p *Program, approve bool) error {
+func (c *deviceDecision) decide(ctx context.Context, p *term.Program, approve bool) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
-		u, err := personOf(ctx, s, o, c.User)
+		u, err := userOrOwner(ctx, s, o, c.User)
 		if err != nil {
 			return err
 		}
@@ -225,14 +231,14 @@ func (c *deviceDecision) decide(ctx context.Context, p *Program, approve bool) e
 			return err
 		}
 		decision := map[bool]string{true: "approved", false: "denied"}[approve]
-		return p.print(map[string]string{"status": decision, "user_id": u.ID}, func(w io.Writer) {
+		return p.Print(map[string]string{"status": decision, "user_id": u.ID}, func(w io.Writer) {
 			fmt.Fprintf(w, "The login was %s for %s.\n", decision, u.Email)
 		})
 	})
 }
 
-// personOf finds the person by address, or the organisation's first owner.
-func personOf(ctx context.Context, s *auth.Service, o auth.Organisation, email string) (auth.User, error) {
+// userOrOwner finds a user by email address, or the organisation's first owner.
+func userOrOwner(ctx context.Context, s *auth.Service, o auth.Organisation, email string) (auth.User, error) {
 	if email != "" {
 		return s.UserByEmail(ctx, o.ID, email)
 	}
@@ -245,5 +251,21 @@ func personOf(ctx context.Context, s *auth.Service, o auth.Organisation, email s
 			return u, nil
 		}
 	}
-	return auth.User{}, fault.New(fault.NotFound, "The organisation %s has no owner; name a person with --user", o.Name)
+	return auth.User{}, fault.New(fault.NotFound, "The organisation %s has no owner; name a user with --user", o.Name)
+}
+
+type rekeyCommand struct {
+	config.Database `embed:""`
+	SecretKey       config.Secret `placeholder:"KEY,..." help:"The keys: the first encrypts, all decrypt; secret.key in --data when empty."`
+}
+
+// Run encrypts all secrets of the database with the first key.
+func (c *rekeyCommand) Run(ctx context.Context, p *term.Program) error {
+	count, err := app.Rekey(ctx, c.Database, c.SecretKey)
+	if err != nil {
+		return err
+	}
+	return p.Print(map[string]int{"resealed": count}, func(w io.Writer) {
+		fmt.Fprintf(w, "Re-encrypted %s; all secrets are now encrypted with the first key.\n", term.Count(count, "value"))
+	})
 }

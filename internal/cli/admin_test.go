@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 )
 
@@ -200,7 +200,7 @@ func TestKeyRevokeCascade(t *testing.T) {
 	}
 	id := stolen["id"].(string)
 	r := i.run(t, "key", "revoke", id, "--org", "acme")
-	if !strings.Contains(r.stdout, "Keys that were made with it and still work: 1.") || !strings.Contains(r.stdout, left.ID) ||
+	if !strings.Contains(r.stdout, "1 key created with it and still active.") || !strings.Contains(r.stdout, left.ID) ||
 		!strings.Contains(r.stdout, "--cascade") {
 		t.Errorf("for people %q", r.stdout)
 	}
@@ -227,25 +227,25 @@ func TestAdminRefused(t *testing.T) {
 		code          int
 		message       string
 	}{
-		{"organisation twice", "org create acme", cli.ExitFailed, "An organisation named acme exists"},
-		{"organisation without a fit name", "org create /", cli.ExitUsage, "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit"},
-		{"plan of an unknown organisation", "org set-plan none pro", cli.ExitFailed, "Organisation none not found"},
-		{"person twice", "user create --org acme --email ADA@example.org", cli.ExitFailed, "A user with the address ada@example.org exists in this organisation"},
-		{"person without an address", "user create --org acme --email ada", cli.ExitUsage, "email must be one address, like ada@example.org"},
-		{"person of an unknown organisation", "user create --org none --email a@b.example", cli.ExitFailed, "Organisation none not found"},
-		{"people of an unknown organisation", "user list --org none", cli.ExitFailed, "Organisation none not found"},
-		{"key of an unknown organisation", "key create --org none", cli.ExitFailed, "Organisation none not found"},
-		{"keys of an unknown organisation", "key list --org none", cli.ExitFailed, "Organisation none not found"},
-		{"no default organisation", "key list", cli.ExitFailed, "Organisation default not found"},
-		{"unknown role", "key create --org acme --role cook", cli.ExitUsage, "role must be viewer, member, admin or owner"},
-		{"another role", "key create --org acme --user ada@example.org --role owner", cli.ExitFailed, "ada@example.org has the role member, not owner; leave --role out, or name another person"},
-		{"permission beyond the role", "key create --org acme --user ada@example.org --permissions registry:delete", cli.ExitUsage, "the role member does not have the permission registry:delete"},
-		{"unknown permission", "key create --org acme --permissions fly", cli.ExitUsage, `unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`},
-		{"unknown key", "key revoke --org acme " + unknownID, cli.ExitFailed, "Key not found"},
-		{"key that is no id", "key revoke --org acme x", cli.ExitFailed, "Key not found"},
-		{"unknown login", "device approve --org acme BCDF-GHJK --user ada@example.org", cli.ExitFailed, "No login waits for this code; start the login again"},
-		{"login without an owner", "device approve --org empty BCDF-GHJK", cli.ExitFailed, "The organisation empty has no owner; name a person with --user"},
-		{"login of an unknown person", "device deny --org acme BCDF-GHJK --user eve@example.org", cli.ExitFailed, "User eve@example.org not found"},
+		{"organisation twice", "org create acme", term.ExitFailed, "An organisation named acme exists"},
+		{"organisation without a fit name", "org create /", term.ExitUsage, "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit"},
+		{"plan of an unknown organisation", "org set-plan none pro", term.ExitFailed, "Organisation none not found"},
+		{"person twice", "user create --org acme --email ADA@example.org", term.ExitFailed, "A user with the address ada@example.org exists in this organisation"},
+		{"person without an address", "user create --org acme --email ada", term.ExitUsage, "email must be one address, like ada@example.org"},
+		{"person of an unknown organisation", "user create --org none --email a@b.example", term.ExitFailed, "Organisation none not found"},
+		{"people of an unknown organisation", "user list --org none", term.ExitFailed, "Organisation none not found"},
+		{"key of an unknown organisation", "key create --org none", term.ExitFailed, "Organisation none not found"},
+		{"keys of an unknown organisation", "key list --org none", term.ExitFailed, "Organisation none not found"},
+		{"no default organisation", "key list", term.ExitFailed, "Organisation default not found"},
+		{"unknown role", "key create --org acme --role cook", term.ExitUsage, "role must be viewer, member, admin or owner"},
+		{"another role", "key create --org acme --user ada@example.org --role owner", term.ExitFailed, "ada@example.org has the role member, not owner; leave --role out, or name another person"},
+		{"permission beyond the role", "key create --org acme --user ada@example.org --permissions registry:delete", term.ExitUsage, "the role member does not have the permission registry:delete"},
+		{"unknown permission", "key create --org acme --permissions fly", term.ExitUsage, `unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`},
+		{"unknown key", "key revoke --org acme " + unknownID, term.ExitFailed, "Key not found"},
+		{"key that is no id", "key revoke --org acme x", term.ExitFailed, "Key not found"},
+		{"unknown login", "device approve --org acme BCDF-GHJK --user ada@example.org", term.ExitFailed, "No login waits for this code; start the login again"},
+		{"login without an owner", "device approve --org empty BCDF-GHJK", term.ExitFailed, "The organisation empty has no owner; name a user with --user"},
+		{"login of an unknown person", "device deny --org acme BCDF-GHJK --user eve@example.org", term.ExitFailed, "User eve@example.org not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i.run(t, strings.Fields(c.command)...).wantFailure(t, c.code, c.message)
@@ -253,7 +253,7 @@ func TestAdminRefused(t *testing.T) {
 	}
 	t.Run("key that never lives", func(t *testing.T) {
 		r := i.run(t, "key", "create", "--org", "acme", "--expires", "0s")
-		if r.code != cli.ExitUsage || !strings.Contains(r.stderr, `"0s" is not a duration like`) {
+		if r.code != term.ExitUsage || !strings.Contains(r.stderr, `"0s" is not a duration like`) {
 			t.Errorf("got %+v, want exit code 2", r)
 		}
 	})
@@ -286,7 +286,7 @@ func TestDevice(t *testing.T) {
 				t.Errorf("poll: %+v, %v", result, err)
 			}
 			r := i.run(t, "device", c.command, login.UserCode, "--org", "acme")
-			r.wantFailure(t, cli.ExitFailed, "No login waits for this code; start the login again")
+			r.wantFailure(t, term.ExitFailed, "No login waits for this code; start the login again")
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 // checkedFolder makes a folder named pdf with a good skill, and changes it.
@@ -35,18 +35,18 @@ func TestCheck(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"good", nil, nil, cli.ExitOK, "0 errors, 0 warnings, 0 notes: pass\n"},
-		{"left out", map[string]string{".env": "x", "drafts/a.py": failed, ".skillignore": "drafts/\n"}, nil, cli.ExitOK, "0 errors, 0 warnings, 0 notes: pass\n"},
-		{"warning", map[string]string{"notes.md": warned}, nil, cli.ExitOK, "notes.md:1  warning  qual.link.broken  The link leads to no file of the skill.\n" +
+		{"good", nil, nil, term.ExitOK, "0 errors, 0 warnings, 0 notes: pass\n"},
+		{"left out", map[string]string{".env": "x", "drafts/a.py": failed, ".skillignore": "drafts/\n"}, nil, term.ExitOK, "0 errors, 0 warnings, 0 notes: pass\n"},
+		{"warning", map[string]string{"notes.md": warned}, nil, term.ExitOK, "notes.md:1  warning  qual.link.broken  The link leads to no file of the skill.\n" +
 			"    | guide.md\n    Mend the link, or add the file.\n0 errors, 1 warning, 0 notes: warn\n"},
-		{"strict", map[string]string{"notes.md": warned}, []string{"--strict"}, cli.ExitFailed, ""},
-		{"strict and good", nil, []string{"--strict"}, cli.ExitOK, ""},
-		{"error", map[string]string{"scripts/a.py": failed}, nil, cli.ExitFailed, "scripts/a.py:1  error  sec.exec.os_system  A command is built as text and given to a shell.\n" +
+		{"strict", map[string]string{"notes.md": warned}, []string{"--strict"}, term.ExitFailed, ""},
+		{"strict and good", nil, []string{"--strict"}, term.ExitOK, ""},
+		{"error", map[string]string{"scripts/a.py": failed}, nil, term.ExitFailed, "scripts/a.py:1  error  sec.exec.os_system  A command is built as text and given to a shell.\n" +
 			"    | os.system(command)\n    Start the program with a list of arguments.\n1 error, 0 warnings, 0 notes: fail\n"},
 		{
 			"other folder",
 			map[string]string{"SKILL.md": "---\nname: word\ndescription: Extracts tables from PDF files. Use when the user asks for tables.\n---\n\nRun it.\n"},
-			nil, cli.ExitOK,
+			nil, term.ExitOK,
 			"SKILL.md:2  warning  spec.name.directory_mismatch  The folder is \"pdf\" and the name is \"word\".\n    Give the folder the name of the skill.\n0 errors, 1 warning, 0 notes: warn\n",
 		},
 	} {
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckHere(t *testing.T) {
 	t.Chdir(checkedFolder(t, nil))
-	if r := run(t, "check"); r.code != cli.ExitOK {
+	if r := run(t, "check"); r.code != term.ExitOK {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -76,7 +76,7 @@ func TestCheckJSON(t *testing.T) {
 	wantKeys(t, got, "engine", "status", "counts", "findings")
 	wantKeys(t, got["counts"].(map[string]any), "error", "warning", "info")
 	wantKeys(t, got["findings"].([]any)[0].(map[string]any), "code", "category", "severity", "path", "line", "message", "evidence", "remediation")
-	if r.code != cli.ExitFailed || got["status"] != "fail" {
+	if r.code != term.ExitFailed || got["status"] != "fail" {
 		t.Errorf("exit code %d and status %v, want 1 and fail", r.code, got["status"])
 	}
 }
@@ -87,7 +87,7 @@ func TestCheckSARIF(t *testing.T) {
 	r := run(t, "check", "pdf", "--sarif")
 	var log struct{ Version string }
 	r.decode(t, &log)
-	if r.code != cli.ExitFailed || log.Version != "2.1.0" || !strings.Contains(r.stdout, `"uri": "pdf/scripts/a.py"`) {
+	if r.code != term.ExitFailed || log.Version != "2.1.0" || !strings.Contains(r.stdout, `"uri": "pdf/scripts/a.py"`) {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -98,16 +98,16 @@ func TestCheckRefused(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "users")); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, "check", dir); r.code != cli.ExitFailed || !strings.Contains(r.stdout, "  error  sec.file.symlink  ") {
+	if r := run(t, "check", dir); r.code != term.ExitFailed || !strings.Contains(r.stdout, "  error  sec.file.symlink  ") {
 		t.Errorf("got %+v, want the link to be named", r)
 	}
-	if r := run(t, "check", filepath.Join(dir, "SKILL.md")); r.code != cli.ExitFailed || !strings.Contains(r.stdout, "spec.root.not_directory") {
+	if r := run(t, "check", filepath.Join(dir, "SKILL.md")); r.code != term.ExitFailed || !strings.Contains(r.stdout, "spec.root.not_directory") {
 		t.Errorf("got %+v, want that a file is no folder", r)
 	}
-	run(t, "check", filepath.Join(dir, "nothing")).want(t, cli.ExitUsage, "whetstone: dir: ")
+	run(t, "check", filepath.Join(dir, "nothing")).want(t, term.ExitUsage, "whetstone: dir: ")
 	put(t, dir, ".skillignore", "[\n")
 	if err := os.Remove(filepath.Join(dir, "users")); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "check", dir).want(t, cli.ExitUsage, ".skillignore")
+	run(t, "check", dir).want(t, term.ExitUsage, ".skillignore")
 }

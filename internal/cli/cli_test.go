@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -38,8 +39,8 @@ type result struct {
 func run(t *testing.T, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	program := &cli.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr}
-	code := program.Run(t.Context(), args)
+	program := &term.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr}
+	code := cli.Run(t.Context(), program, args)
 	return result{code, stdout.String(), stderr.String()}
 }
 
@@ -62,7 +63,7 @@ func (i installation) must(t *testing.T, args ...string) map[string]any {
 func (i installation) mustInto(t *testing.T, value any, args ...string) {
 	t.Helper()
 	r := i.run(t, append(args, "--json")...)
-	if r.code != cli.ExitOK {
+	if r.code != term.ExitOK {
 		t.Fatalf("%q: exit code %d: %s", args, r.code, r.stderr)
 	}
 	r.decode(t, value)
@@ -129,7 +130,7 @@ func TestUsage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run(t, c.args...)
-			if r.code != cli.ExitUsage || !strings.Contains(r.stderr, c.want) || r.stdout != "" {
+			if r.code != term.ExitUsage || !strings.Contains(r.stderr, c.want) || r.stdout != "" {
 				t.Errorf("got %+v, want exit code 2 and %q on standard error", r, c.want)
 			}
 			if !strings.HasPrefix(r.stderr, "whetstone: ") || !strings.HasSuffix(r.stderr, "\nRun `whetstone --help` for the commands.\n") {
@@ -143,7 +144,7 @@ func TestSettingsRefused(t *testing.T) {
 	for _, command := range []string{"serve", "doctor"} {
 		t.Run(command, func(t *testing.T) {
 			r := run(t, command, "--data", t.TempDir(), "--addr", "nowhere", "--workers", "0", "--bootstrap-key", "hunter2")
-			r.wantFailure(t, cli.ExitUsage, strings.Join([]string{
+			r.wantFailure(t, term.ExitUsage, strings.Join([]string{
 				"addr must be HOST:PORT, like 127.0.0.1:8080",
 				"whetstone: bootstrap-key must be st_live_ or st_test_ and 43 letters and digits",
 				"whetstone: workers must lie between 1 and 1000",
@@ -152,7 +153,7 @@ func TestSettingsRefused(t *testing.T) {
 	}
 	t.Run("database of an unknown kind", func(t *testing.T) {
 		r := run(t, "org", "list", "--database-url", "mysql://ada:hunter2@db.example/w")
-		r.wantFailure(t, cli.ExitUsage, "database-url must be sqlite:PATH or postgres://...")
+		r.wantFailure(t, term.ExitUsage, "database-url must be sqlite:PATH or postgres://...")
 	})
 }
 
@@ -163,7 +164,7 @@ func TestHelp(t *testing.T) {
 		"key create", "key list", "key revoke", "device approve", "device deny",
 	}
 	r := run(t, "--help")
-	if r.code != cli.ExitOK || r.stderr != "" {
+	if r.code != term.ExitOK || r.stderr != "" {
 		t.Errorf("exit code %d, standard error %q; want 0 and nothing", r.code, r.stderr)
 	}
 	for _, command := range commands {
@@ -176,12 +177,12 @@ func TestHelp(t *testing.T) {
 	}
 	t.Run("of a command", func(t *testing.T) {
 		r := run(t, "key", "create", "--help")
-		if r.code != cli.ExitOK || !strings.Contains(r.stdout, "--permissions") || !strings.Contains(r.stdout, "Make an API key") {
+		if r.code != term.ExitOK || !strings.Contains(r.stdout, "--permissions") || !strings.Contains(r.stdout, "Create an API key") {
 			t.Errorf("got %+v, want the flags of key create", r)
 		}
 	})
 	t.Run("of a command that lacks a flag", func(t *testing.T) {
-		if r := run(t, "user", "create", "--help"); r.code != cli.ExitOK || r.stderr != "" {
+		if r := run(t, "user", "create", "--help"); r.code != term.ExitOK || r.stderr != "" {
 			t.Errorf("got %+v, want help and no complaint", r)
 		}
 	})
@@ -189,7 +190,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	r := run(t, "version")
-	if r.code != cli.ExitOK || !regexp.MustCompile(`^whetstone 1\.2\.3 \(go1\.\S+, \w+/\w+\)\n$`).MatchString(r.stdout) {
+	if r.code != term.ExitOK || !regexp.MustCompile(`^whetstone 1\.2\.3 \(go1\.\S+, \w+/\w+\)\n$`).MatchString(r.stdout) {
 		t.Errorf("got %+v", r)
 	}
 	var got map[string]any
@@ -208,7 +209,7 @@ func TestConfig(t *testing.T) {
 	}
 	args := []string{"config", "--config", file, "--database-url", "postgres://ada:hunter2@db.example/w"}
 	r := run(t, args...)
-	if r.code != cli.ExitOK || strings.Contains(r.stdout+r.stderr, "hunter2") {
+	if r.code != term.ExitOK || strings.Contains(r.stdout+r.stderr, "hunter2") {
 		t.Fatalf("got %+v, want no secret", r)
 	}
 	for _, line := range []string{
@@ -232,7 +233,7 @@ func TestConfig(t *testing.T) {
 
 func TestConfigShowsWhatItRefuses(t *testing.T) {
 	r := run(t, "config", "--addr", "nowhere")
-	if r.code != cli.ExitUsage || !strings.Contains(r.stdout, `= "nowhere"`) || r.stderr != "whetstone: addr must be HOST:PORT, like 127.0.0.1:8080\n" {
+	if r.code != term.ExitUsage || !strings.Contains(r.stdout, `= "nowhere"`) || r.stderr != "whetstone: addr must be HOST:PORT, like 127.0.0.1:8080\n" {
 		t.Errorf("got %+v, want the settings and what is wrong with them", r)
 	}
 }
@@ -243,9 +244,9 @@ func TestConfigFileRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, "config", "--config", file)
-	r.wantFailure(t, cli.ExitUsage, "config: "+file+": no setting is called adr\nwhetstone: config: "+file+": no setting is called what")
+	r.wantFailure(t, term.ExitUsage, "config: "+file+": no setting is called adr\nwhetstone: config: "+file+": no setting is called what")
 	r = run(t, "config", "--config", file+".none")
-	r.wantFailure(t, cli.ExitUsage, "config: "+file+".none: open "+file+".none: no such file or directory")
+	r.wantFailure(t, term.ExitUsage, "config: "+file+".none: open "+file+".none: no such file or directory")
 }
 
 // watched is a buffer that tells when a word has been written to it.
@@ -282,10 +283,10 @@ func TestServe(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		out, log := &watched{word: "\x00"}, &watched{word: "listening on http://127.0.0.1:", seen: make(chan struct{})}
-		program := &cli.Program{Version: "1.2.3", Stdout: out, Stderr: log}
+		program := &term.Program{Version: "1.2.3", Stdout: out, Stderr: log}
 		code := make(chan int, 1)
 		go func() {
-			code <- program.Run(ctx, append([]string{"serve", "--data", data, "--addr", "127.0.0.1:0", "--log-level", "debug"}, more...))
+			code <- cli.Run(ctx, program, append([]string{"serve", "--data", data, "--addr", "127.0.0.1:0", "--log-level", "debug"}, more...))
 		}()
 		select {
 		case <-log.seen:
@@ -293,7 +294,7 @@ func TestServe(t *testing.T) {
 			t.Fatalf("ended with %d: %s", c, log)
 		}
 		cancel()
-		if c := <-code; c != cli.ExitOK {
+		if c := <-code; c != term.ExitOK {
 			t.Errorf("exit code %d: %s", c, log)
 		}
 		return out.String(), log.String()
@@ -314,7 +315,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("the second start prints a key:\n%s%s", stdout, stderr)
 	}
 	stdout, stderr = serve("--data", t.TempDir(), "--bootstrap-key", given)
-	if strings.Contains(stdout+stderr, given) || !strings.Contains(stdout, "the one that was given as --bootstrap-key\n") {
+	if strings.Contains(stdout+stderr, given) || !strings.Contains(stdout, "the one given as --bootstrap-key\n") {
 		t.Errorf("a key that was given:\n%s%s", stdout, stderr)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 )
 
@@ -21,28 +21,28 @@ func TestDoctor(t *testing.T) {
 		says    string                 // in a message
 	}{
 		{
-			"healthy", func(*testing.T, installation) {}, cli.ExitOK,
+			"healthy", func(*testing.T, installation) {}, term.ExitOK,
 			map[string]exam.Status{"secret key": exam.Advice}, // the first start makes it
 			"sqlite answers",
 		},
 		{
-			"open to others", func(t *testing.T, i installation) { chmod(t, i.data, 0o755) }, cli.ExitOK,
+			"open to others", func(t *testing.T, i installation) { chmod(t, i.data, 0o755) }, term.ExitOK,
 			map[string]exam.Status{"data": exam.Advice, "secret key": exam.Advice},
 			"chmod 700",
 		},
 		{
-			"no folder", func(t *testing.T, i installation) { remove(t, i.data) }, cli.ExitOK,
+			"no folder", func(t *testing.T, i installation) { remove(t, i.data) }, term.ExitOK,
 			map[string]exam.Status{"data": exam.Advice, "database": exam.Advice},
 			"`whetstone serve` makes it",
 		},
 		{
-			"empty folder", func(t *testing.T, i installation) { empty(t, i.data) }, cli.ExitOK,
+			"empty folder", func(t *testing.T, i installation) { empty(t, i.data) }, term.ExitOK,
 			map[string]exam.Status{"database": exam.Advice},
 			"whetstone.db does not exist yet",
 		},
 		{
 			"file in place of the folder",
-			func(t *testing.T, i installation) { remove(t, i.data); write(t, i.data, "x") }, cli.ExitFailed,
+			func(t *testing.T, i installation) { remove(t, i.data); write(t, i.data, "x") }, term.ExitFailed,
 			map[string]exam.Status{"data": exam.Broken, "database": exam.Broken},
 			"is not a folder; set --data",
 		},
@@ -52,13 +52,13 @@ func TestDoctor(t *testing.T) {
 				empty(t, i.data)
 				write(t, filepath.Join(i.data, "whetstone.db"), strings.Repeat("no database ", 1000))
 			},
-			cli.ExitFailed,
+			term.ExitFailed,
 			map[string]exam.Status{"database": exam.Broken},
 			"check --database-url and --data",
 		},
 		{
 			"blobs in the way",
-			func(t *testing.T, i installation) { write(t, filepath.Join(i.data, "blobs"), "x") }, cli.ExitFailed,
+			func(t *testing.T, i installation) { write(t, filepath.Join(i.data, "blobs"), "x") }, term.ExitFailed,
 			map[string]exam.Status{"blobs": exam.Broken, "secret key": exam.Advice},
 			"check --blob-url",
 		},
@@ -98,7 +98,7 @@ func TestDoctor(t *testing.T) {
 
 func TestDoctorWithoutAnswer(t *testing.T) {
 	r := installation{t.TempDir()}.run(t, "doctor", "--database-url", "postgres://ada:hunter2@127.0.0.1:1/w")
-	if r.code != cli.ExitFailed || !strings.Contains(r.stdout, "cannot be opened") {
+	if r.code != term.ExitFailed || !strings.Contains(r.stdout, "cannot be opened") {
 		t.Errorf("got %+v, want a broken database", r)
 	}
 	if strings.Contains(r.stdout+r.stderr, "hunter2") {

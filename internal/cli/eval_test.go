@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/client"
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -46,7 +46,7 @@ func (m evalMachine) imported(t *testing.T, file string) client.EvalSuite {
 	write(t, path, file)
 	var out client.EvalImported
 	r := m.eval(t, "import", path, "--json")
-	if r.code != cli.ExitOK {
+	if r.code != term.ExitOK {
 		t.Fatalf("exit code %d: %s", r.code, r.stderr)
 	}
 	r.decode(t, &out)
@@ -59,7 +59,7 @@ const checks = `{"name":"Checks","source_kind":"manual","verifier_kind":"determi
 
 func TestEvalImportAndExport(t *testing.T) {
 	m := startEvals(t)
-	if r := m.eval(t, "list"); r.code != cli.ExitOK || r.stdout != "No suites.\n" {
+	if r := m.eval(t, "list"); r.code != term.ExitOK || r.stdout != "No suites.\n" {
 		t.Errorf("an empty list: %d %q %s", r.code, r.stdout, r.stderr)
 	}
 	file := filepath.Join(t.TempDir(), "pdf triggers.json")
@@ -82,14 +82,14 @@ func TestEvalImportAndExport(t *testing.T) {
 		t.Errorf("export (-want +got):\n%s", diff)
 	}
 	out := filepath.Join(t.TempDir(), "out.json")
-	m.eval(t, "export", "pdf triggers", "-o", out).want(t, cli.ExitOK, "")
+	m.eval(t, "export", "pdf triggers", "-o", out).want(t, term.ExitOK, "")
 	if content, err := os.ReadFile(out); err != nil || !json.Valid(content) {
 		t.Errorf("%s: %v", content, err)
 	}
-	m.eval(t, "export", "pdf triggers", "--format", "evals.json").want(t, cli.ExitFailed, "holds only")
-	m.eval(t, "show", "nothing").want(t, cli.ExitFailed, "No suite is named nothing")
-	m.eval(t, "import", file, "--name", "pdf triggers").want(t, cli.ExitOK, "")
-	m.eval(t, "show", "pdf triggers").want(t, cli.ExitFailed, "2 suites are named")
+	m.eval(t, "export", "pdf triggers", "--format", "evals.json").want(t, term.ExitFailed, "holds only")
+	m.eval(t, "show", "nothing").want(t, term.ExitFailed, "No suite is named nothing")
+	m.eval(t, "import", file, "--name", "pdf triggers").want(t, term.ExitOK, "")
+	m.eval(t, "show", "pdf triggers").want(t, term.ExitFailed, "2 suites are named")
 }
 
 func TestEvalImportFolder(t *testing.T) {
@@ -111,11 +111,11 @@ func TestEvalImportFolder(t *testing.T) {
 			t.Errorf("no %q in %q %s", part, r.stdout, r.stderr)
 		}
 	}
-	m.eval(t, "import", t.TempDir()).want(t, cli.ExitUsage, "neither a task.toml nor evals/evals.json")
-	m.eval(t, "import", filepath.Join(t.TempDir(), "missing")).want(t, cli.ExitUsage, "path:")
+	m.eval(t, "import", t.TempDir()).want(t, term.ExitUsage, "neither a task.toml nor evals/evals.json")
+	m.eval(t, "import", filepath.Join(t.TempDir(), "missing")).want(t, term.ExitUsage, "path:")
 	archive := filepath.Join(t.TempDir(), "only.tar.gz")
 	writeTar(t, archive, "task.toml", "[")
-	m.eval(t, "import", archive).want(t, cli.ExitUsage, "only: its task.toml cannot be read")
+	m.eval(t, "import", archive).want(t, term.ExitUsage, "only: its task.toml cannot be read")
 }
 
 func writeTar(t *testing.T, path, name, content string) {
@@ -145,7 +145,7 @@ func TestEvalRun(t *testing.T) {
 	m := startEvals(t)
 	m.imported(t, checks)
 	r := m.eval(t, "run", "Checks", "--source", m.source, "--wait")
-	if r.code != cli.ExitFailed || r.stderr != "" {
+	if r.code != term.ExitFailed || r.stderr != "" {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 	for _, part := range []string{"one     exact_match  pass", "Second  exact_match  fail     -         first difference", "1 passed, 1 failed, 0 errors, 0 skipped", "50% (9% to 91%)"} {
@@ -161,7 +161,7 @@ func TestEvalRun(t *testing.T) {
 	var run client.EvalRun
 	r = m.eval(t, "run", good.ID, "--source", m.source, "--wait", "--trials", "2", "--json")
 	r.decode(t, &run)
-	if r.code != cli.ExitOK || run.Status != "succeeded" || len(run.Cases) != 2 || len(run.Cases[0].Trials) != 2 || *run.PassRate != 1 {
+	if r.code != term.ExitOK || run.Status != "succeeded" || len(run.Cases) != 2 || len(run.Cases[0].Trials) != 2 || *run.PassRate != 1 {
 		t.Errorf("exit code %d, run %+v", r.code, run)
 	}
 	if r := m.eval(t, "show", good.ID); !strings.Contains(r.stdout, run.ID+"  succeeded  100%") {
@@ -192,22 +192,22 @@ func TestEvalWatch(t *testing.T) {
 	r := m.eval(t, "run", "Checks", "--source", m.source)
 	_, rest, _ := strings.Cut(r.stdout, "eval watch ")
 	id, _, _ := strings.Cut(rest, "`")
-	if r.code != cli.ExitOK || id == "" {
+	if r.code != term.ExitOK || id == "" {
 		t.Fatalf("%d %q %s", r.code, r.stdout, r.stderr)
 	}
 	for range 2 { // also when it is over
-		if r := m.eval(t, "watch", id); r.code != cli.ExitFailed || !strings.Contains(r.stdout, "1 passed, 1 failed") {
+		if r := m.eval(t, "watch", id); r.code != term.ExitFailed || !strings.Contains(r.stdout, "1 passed, 1 failed") {
 			t.Errorf("%d %q %s", r.code, r.stdout, r.stderr)
 		}
 	}
-	m.eval(t, "watch", m.source[4:]).want(t, cli.ExitFailed, "not found")
-	if r := m.eval(t, "cancel", id); r.code == cli.ExitOK && !strings.Contains(r.stdout, "succeeded") {
+	m.eval(t, "watch", m.source[4:]).want(t, term.ExitFailed, "not found")
+	if r := m.eval(t, "cancel", id); r.code == term.ExitOK && !strings.Contains(r.stdout, "succeeded") {
 		t.Errorf("%d %q %s", r.code, r.stdout, r.stderr)
 	}
-	m.eval(t, "run", "Checks").want(t, cli.ExitUsage, "--entry or --source")
-	m.eval(t, "run", "Checks", "--source", m.source, "--trials", "31").want(t, cli.ExitUsage, "")
+	m.eval(t, "run", "Checks").want(t, term.ExitUsage, "--entry or --source")
+	m.eval(t, "run", "Checks", "--source", m.source, "--trials", "31").want(t, term.ExitUsage, "")
 	m.imported(t, `[{"query":"a"}]`)
-	m.eval(t, "run", "suite", "--source", m.source).want(t, cli.ExitFailed, "expectation")
+	m.eval(t, "run", "suite", "--source", m.source).want(t, term.ExitFailed, "expectation")
 }
 
 // invoices are queries in words that the skill's description lacks.
@@ -220,7 +220,7 @@ func TestEvalImprove(t *testing.T) {
 	m.present = true
 	suite := m.imported(t, invoices)
 	r := m.eval(t, "improve", "suite", "--source", m.source, "--iterations", "2")
-	if r.code != cli.ExitOK || strings.Contains(r.stderr, "error") {
+	if r.code != term.ExitOK || strings.Contains(r.stderr, "error") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 	for _, part := range []string{
@@ -236,18 +236,18 @@ func TestEvalImprove(t *testing.T) {
 	if run.Status != "queued" || run.MaxIterations != 3 || run.Holdout != 0.4 {
 		t.Errorf("started %+v", run)
 	}
-	if r := m.eval(t, "watch", run.ID); r.code != cli.ExitOK || !strings.Contains(r.stdout, run.ID+": succeeded") {
+	if r := m.eval(t, "watch", run.ID); r.code != term.ExitOK || !strings.Contains(r.stdout, run.ID+": succeeded") {
 		t.Errorf("watch: %d %s%s", r.code, r.stdout, r.stderr)
 	}
-	m.eval(t, "cancel", run.ID).want(t, cli.ExitFailed, "already over")
+	m.eval(t, "cancel", run.ID).want(t, term.ExitFailed, "already over")
 	good := m.imported(t, strings.ReplaceAll(invoices, "supplier invoice", "PDF files"))
 	r = m.eval(t, "improve", good.ID, "--source", m.source, "--json")
 	r.decode(t, &run)
-	if r.code != cli.ExitFailed || run.Status != "no_winner" || run.Winner != nil {
+	if r.code != term.ExitFailed || run.Status != "no_winner" || run.Winner != nil {
 		t.Errorf("exit code %d, run %+v", r.code, run)
 	}
-	m.eval(t, "improve", suite.ID).want(t, cli.ExitUsage, "--entry or --source")
-	m.eval(t, "improve", suite.ID, "--source", m.source, "--holdout", "0").want(t, cli.ExitUsage, "above 0")
+	m.eval(t, "improve", suite.ID).want(t, term.ExitUsage, "--entry or --source")
+	m.eval(t, "improve", suite.ID, "--source", m.source, "--holdout", "0").want(t, term.ExitUsage, "above 0")
 	few := m.imported(t, `[{"query":"a","should_trigger":true}]`)
-	m.eval(t, "improve", few.ID, "--source", m.source).want(t, cli.ExitFailed, "at least 4")
+	m.eval(t, "improve", few.ID, "--source", m.source).want(t, term.ExitFailed, "at least 4")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 // importing is a machine with a login, and with the transcripts of so many
@@ -136,11 +137,11 @@ func TestImportDryRun(t *testing.T) {
 func TestImportRefused(t *testing.T) {
 	s := startService(t)
 	m := s.importing(t, 1)
-	m.run(t, "import", "/nowhere").want(t, cli.ExitFailed, "whetstone: /nowhere does not exist; name the folder with the transcripts\n")
-	m.run(t, "import", "--api-key", "st_live_wrong").want(t, cli.ExitDenied, "refuses the key")
-	m.run(t, "import", "--since", "soon").want(t, cli.ExitUsage, "soon")
+	m.run(t, "import", "/nowhere").want(t, term.ExitFailed, "whetstone: /nowhere does not exist; name the folder with the transcripts\n")
+	m.run(t, "import", "--api-key", "st_live_wrong").want(t, term.ExitDenied, "rejected the key")
+	m.run(t, "import", "--since", "soon").want(t, term.ExitUsage, "soon")
 	key := s.must(t, "key", "create", "--role", "viewer")["api_key"].(string)
-	m.run(t, "import", "--api-key", key).want(t, cli.ExitDenied, "This needs the permission telemetry:write")
+	m.run(t, "import", "--api-key", key).want(t, term.ExitDenied, "This needs the permission telemetry:write")
 	key = s.must(t, "key", "create", "--permissions", "telemetry:write")["api_key"].(string)
 	if got := m.must(t, "import", "--api-key", key); !strings.Contains(got, "Sent ") {
 		t.Errorf("a key that can only report: %q", got)
@@ -226,11 +227,11 @@ func TestImportGoesOn(t *testing.T) {
 			})
 			m := s.importing(t, 100) // 700 records
 			var stdout, stderr bytes.Buffer
-			program := &cli.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr, Stdin: m.stdin, Interactive: true}
-			code := program.Run(ctx, []string{"import"})
+			program := &term.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr, Stdin: m.stdin, Interactive: true}
+			code := cli.Run(ctx, program, []string{"import"})
 			text := stderr.String()
-			if code != cli.ExitFailed || !strings.HasSuffix(text, c.want) ||
-				!strings.Contains(text, "whetstone: 500 records sent and remembered; the next import goes on from there\n") {
+			if code != term.ExitFailed || !strings.HasSuffix(text, c.want) ||
+				!strings.Contains(text, "whetstone: 500 records sent; the next import continues from there\n") {
 				t.Errorf("exit code %d and %q", code, text)
 			}
 			if !strings.Contains(text, "\r[====") || !strings.Contains(text, "of 100 files, 500 records") {
@@ -284,9 +285,9 @@ func TestSkills(t *testing.T) {
 			t.Errorf("%s: %v, want %d", filter, list, want)
 		}
 	}
-	m.run(t, "skills", "xlsx").want(t, cli.ExitFailed, "whetstone: Skill not found\n")
-	m.run(t, "skills", "--status", "ill").want(t, cli.ExitUsage, "ill")
-	m.run(t, "skills", "--sort", "smell").want(t, cli.ExitUsage, "sort")
+	m.run(t, "skills", "xlsx").want(t, term.ExitFailed, "whetstone: Skill not found\n")
+	m.run(t, "skills", "--status", "ill").want(t, term.ExitUsage, "ill")
+	m.run(t, "skills", "--sort", "smell").want(t, term.ExitUsage, "sort")
 }
 
 // grade pushes the verdict that a session went well.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 func TestInstall(t *testing.T) {
@@ -44,7 +45,7 @@ func TestInstall(t *testing.T) {
 		author.answers(t, &entries, "list", "pdf")
 		user.must(t, "install", entries[0]["id"].(string)+"@1.0.0")
 		user.must(t, "install", entries[0]["id"].(string))
-		user.run(t, "install", "00000000-0000-7000-8000-000000000000").want(t, cli.ExitFailed, "No entry is named 00000000")
+		user.run(t, "install", "00000000-0000-7000-8000-000000000000").want(t, term.ExitFailed, "No entry is named 00000000")
 	})
 	t.Run("recorded", func(t *testing.T) {
 		var entries []map[string]any
@@ -54,8 +55,8 @@ func TestInstall(t *testing.T) {
 		}
 	})
 	t.Run("not there", func(t *testing.T) {
-		user.run(t, "install", "pdf@9").want(t, cli.ExitFailed, "whetstone: pdf has no version 9; `whetstone history pdf` lists them\n")
-		user.run(t, "install", "none").want(t, cli.ExitFailed, "whetstone: No entry is named none; `whetstone list` lists them\n")
+		user.run(t, "install", "pdf@9").want(t, term.ExitFailed, "whetstone: pdf has no version 9; `whetstone history pdf` lists them\n")
+		user.run(t, "install", "none").want(t, term.ExitFailed, "whetstone: No entry is named none; `whetstone list` lists them\n")
 	})
 	t.Run("in a project", func(t *testing.T) {
 		project := t.TempDir()
@@ -70,7 +71,7 @@ func TestInstall(t *testing.T) {
 	})
 	t.Run("name that is no folder", func(t *testing.T) {
 		author.push(t, dir, "--name", "..")
-		user.run(t, "install", "..").want(t, cli.ExitUsage, `".." cannot be the name of a folder on every system`)
+		user.run(t, "install", "..").want(t, term.ExitUsage, `".." cannot be the name of a folder on every system`)
 	})
 }
 
@@ -79,7 +80,7 @@ func TestInstallOverEdits(t *testing.T) {
 	s := startService(t)
 	m := s.loggedIn(t)
 	m.push(t, skillFolder(t, "pdf", "one"))
-	const question = "pdf was edited since it was installed: SKILL.md changed, notes.md added. Replace it, and keep a copy? [y/N] "
+	const question = "pdf was edited since it was installed: SKILL.md changed, notes.md added. Replace it and keep a copy? [y/N] "
 	edit := func(t *testing.T) {
 		m.must(t, "install", "pdf", "--force")
 		put(t, m.skills(), "pdf/SKILL.md", "mine")
@@ -119,12 +120,12 @@ func TestInstallOverEdits(t *testing.T) {
 				t.Errorf("standard error %q, want the question", r.stderr)
 			}
 			if c.replaced {
-				if r.code != cli.ExitOK || m.file(t, "pdf/SKILL.md") == "mine" || backups(t) != before+1 || !strings.Contains(r.stdout, "What was there is in "+m.skills()) {
+				if r.code != term.ExitOK || m.file(t, "pdf/SKILL.md") == "mine" || backups(t) != before+1 || !strings.Contains(r.stdout, "The previous folder is in "+m.skills()) {
 					t.Errorf("got %+v, want it replaced and kept", r)
 				}
 				return
 			}
-			r.want(t, cli.ExitEdited, "whetstone: pdf was edited since it was installed: SKILL.md changed, notes.md added; --force replaces it and keeps a copy\n")
+			r.want(t, term.ExitEdited, "whetstone: pdf was edited since it was installed: SKILL.md changed, notes.md added; --force replaces it and keeps a copy\n")
 			if m.file(t, "pdf/SKILL.md") != "mine" || backups(t) != before || r.stdout != "" {
 				t.Errorf("got %+v, want it left alone", r)
 			}
@@ -136,19 +137,19 @@ func TestInstallOverEdits(t *testing.T) {
 		stdin, never := io.Pipe()
 		defer never.Close()
 		stderr := &watched{word: "[y/N]", seen: make(chan struct{})}
-		program := &cli.Program{Version: "1.2.3", Stdout: io.Discard, Stderr: stderr, Stdin: stdin, Interactive: true}
+		program := &term.Program{Version: "1.2.3", Stdout: io.Discard, Stderr: stderr, Stdin: stdin, Interactive: true}
 		exit := make(chan int)
-		go func() { exit <- program.Run(ctx, []string{"install", "pdf"}) }()
+		go func() { exit <- cli.Run(ctx, program, []string{"install", "pdf"}) }()
 		<-stderr.seen
 		cancel()
-		if code := <-exit; code != cli.ExitEdited || m.file(t, "pdf/SKILL.md") != "mine" {
+		if code := <-exit; code != term.ExitEdited || m.file(t, "pdf/SKILL.md") != "mine" {
 			t.Errorf("exit code %d, want the edits left alone", code)
 		}
 	})
 	t.Run("folder of somebody else", func(t *testing.T) {
 		other := newMachine(t)
 		put(t, other.skills(), "pdf/SKILL.md", "mine")
-		other.run(t, "install", "pdf", "--server", s.url, "--api-key", s.key).want(t, cli.ExitEdited, "whetstone: pdf is there already and was not installed by whetstone; --force replaces it and keeps a copy\n")
+		other.run(t, "install", "pdf", "--server", s.url, "--api-key", s.key).want(t, term.ExitEdited, "whetstone: pdf is there already and was not installed by whetstone; --force replaces it and keeps a copy\n")
 	})
 }
 
@@ -167,7 +168,7 @@ func TestInstallTampered(t *testing.T) {
 		_, _ = w.Write(body)
 	})
 	m := evil.loggedIn(t)
-	m.run(t, "install", "pdf").want(t, cli.ExitFailed, "The download was changed or cut on the way: its SHA-256 is not that of the version; nothing was installed")
+	m.run(t, "install", "pdf").want(t, term.ExitFailed, "The download was changed or truncated on the way: its SHA-256 is not that of the version; nothing was installed")
 	if _, err := os.Stat(filepath.Join(m.skills(), "pdf")); err == nil {
 		t.Error("it was installed")
 	}
@@ -185,12 +186,12 @@ func TestInstallOfOthers(t *testing.T) {
 		return member.loggedIn(t)
 	}
 	m := memberOf("acme", "free")
-	m.run(t, "install", "default/pdf").want(t, cli.ExitOK, "pdf is installed, but the server has no record of it: ")
-	m.run(t, "install", "hidden").want(t, cli.ExitFailed, "No entry is named hidden")
-	m.run(t, "push", skillFolder(t, "mine", "x")).want(t, cli.ExitDenied, "pro")
+	m.run(t, "install", "default/pdf").want(t, term.ExitOK, "pdf is installed, but the server has no record of it: ")
+	m.run(t, "install", "hidden").want(t, term.ExitFailed, "No entry is named hidden")
+	m.run(t, "push", skillFolder(t, "mine", "x")).want(t, term.ExitDenied, "pro")
 	m.must(t, "history", "pdf")
 	m.must(t, "history", "default/pdf")
-	m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "pro")
+	m.run(t, "rollback", "pdf").want(t, term.ExitDenied, "pro")
 	m.must(t, "status")
 	m.must(t, "sync")
 
@@ -198,13 +199,13 @@ func TestInstallOfOthers(t *testing.T) {
 		viewer := s
 		viewer.key = s.must(t, "key", "create", "--role", "viewer")["api_key"].(string)
 		m := viewer.loggedIn(t)
-		m.run(t, "install", "pdf").want(t, cli.ExitOK, "registry:install")
-		m.run(t, "push", skillFolder(t, "pdf", "new")).want(t, cli.ExitDenied, "registry:push")
-		m.run(t, "rollback", "pdf").want(t, cli.ExitDenied, "registry:rollback")
+		m.run(t, "install", "pdf").want(t, term.ExitOK, "registry:install")
+		m.run(t, "push", skillFolder(t, "pdf", "new")).want(t, term.ExitDenied, "registry:push")
+		m.run(t, "rollback", "pdf").want(t, term.ExitDenied, "registry:rollback")
 	})
 	t.Run("only by its full name", func(t *testing.T) {
 		const refusal = "whetstone: pdf is an entry of the organisation default, not of yours; to install it, name it default/pdf\n"
-		const question = "Your organisation has no entry named pdf. Install that of the organisation default? [y/N] "
+		const question = "Your organisation has no entry named pdf. Install the one of the organisation default? [y/N] "
 		id := entryNamed(t, s.loggedIn(t), "pdf")
 		for _, c := range []struct {
 			name, stdin string
@@ -234,18 +235,18 @@ func TestInstallOfOthers(t *testing.T) {
 					t.Errorf("it is installed: %t, want %t", there, c.installed)
 				}
 				if !c.installed {
-					r.want(t, cli.ExitFailed, refusal)
+					r.want(t, term.ExitFailed, refusal)
 				} else if want := "Installed pdf 1.0.0 of default in "; !strings.HasPrefix(r.stdout, want) {
 					t.Errorf("standard output %q, want %q", r.stdout, want)
 				}
 			})
 		}
-		m.run(t, "install", "nobody/pdf").want(t, cli.ExitFailed, "No entry is named nobody/pdf")
+		m.run(t, "install", "nobody/pdf").want(t, term.ExitFailed, "No entry is named nobody/pdf")
 	})
 	t.Run("several with one name", func(t *testing.T) {
 		second := memberOf("second", "pro")
 		second.push(t, skillFolder(t, "pdf", "of second"), "--visibility", "public")
-		m.run(t, "install", "pdf").want(t, cli.ExitFailed, "Several organisations have a public pdf; name one: default/pdf, second/pdf")
+		m.run(t, "install", "pdf").want(t, term.ExitFailed, "Several organisations have a public pdf; name one: default/pdf, second/pdf")
 		second.must(t, "install", "pdf") // one's own comes first
 		if got := second.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "of second\n") {
 			t.Errorf("SKILL.md %q", got)

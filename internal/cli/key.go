@@ -8,12 +8,13 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 type keyCommands struct {
-	Create keyCreate `cmd:"" help:"Make an API key; it is printed once."`
+	Create keyCreate `cmd:"" help:"Create an API key; it is printed once."`
 	List   keyList   `cmd:"" help:"List the API keys of an organisation."`
 	Revoke keyRevoke `cmd:"" help:"Revoke an API key."`
 }
@@ -21,12 +22,12 @@ type keyCommands struct {
 type keyCreate struct {
 	config.Database `embed:""`
 	Org             string              `env:"-" default:"default" help:"Name of the organisation."`
-	User            string              `env:"-" help:"Address of the holder; made as a member when new. Empty: a holder for machines with the role."`
+	User            string              `env:"-" help:"Email address of the holder, who is created as a member if new; a machine user when empty."`
 	Role            access.Role         `env:"-" help:"Role of the holder: viewer, member, admin or owner."`
-	Permissions     []access.Permission `env:"-" help:"Permissions that the key is narrowed to, e.g. telemetry:write for a machine that reports sessions."`
+	Permissions     []access.Permission `env:"-" help:"Limit the key to these permissions, e.g. telemetry:write for a machine that reports sessions."`
 	Name            string              `env:"-" default:"command line" help:"What the key is for."`
-	Expires         config.Duration     `env:"-" placeholder:"30d" help:"How long the key lives; for ever when empty."`
-	Relay           bool                `env:"-" help:"For a server that passes on contributors' signals: the key may name them (user_cohort)."`
+	Expires         config.Duration     `env:"-" placeholder:"30d" help:"Lifetime of the key; it does not expire when empty."`
+	Relay           bool                `env:"-" help:"For a server that relays contributors' signals: the key may name the contributors (user_cohort)."`
 }
 
 type keyCreateOutput struct {
@@ -40,8 +41,8 @@ type keyCreateOutput struct {
 	Relay       bool                `json:"relay,omitempty"`
 }
 
-// Run makes a key.
-func (c *keyCreate) Run(ctx context.Context, p *Program) error {
+// Run creates a key.
+func (c *keyCreate) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		n := auth.NewKey{OrgID: o.ID, Name: c.Name, Permissions: c.Permissions, Relay: c.Relay}
 		if c.Expires > 0 {
@@ -56,7 +57,7 @@ func (c *keyCreate) Run(ctx context.Context, p *Program) error {
 		if out.Permissions == nil {
 			out.Permissions = u.Role.Permissions()
 		}
-		return p.print(out, func(w io.Writer) { fmt.Fprintln(w, raw) })
+		return p.Print(out, func(w io.Writer) { fmt.Fprintln(w, raw) })
 	})
 }
 
@@ -80,12 +81,11 @@ type keyOutput struct {
 	Relay       bool                `json:"relay,omitempty"`
 }
 
-// maxListed bounds a listing; an organisation with more keys has a problem
-// that a longer list does not solve.
+// maxListed limits the list of keys; no organisation is expected to have more.
 const maxListed = 10_000
 
 // Run lists keys.
-func (c *keyList) Run(ctx context.Context, p *Program) error {
+func (c *keyList) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		keys, _, err := s.Keys(ctx, o.ID, maxListed, 0)
 		if err != nil {
@@ -99,7 +99,7 @@ func (c *keyList) Run(ctx context.Context, p *Program) error {
 				k.Relay,
 			}
 		}
-		return p.print(out, func(w io.Writer) {
+		return p.Print(out, func(w io.Writer) {
 			for _, k := range keys {
 				fmt.Fprintf(w, "%s\t%s...\t%s\t%s\n", k.ID, k.Prefix, k.Name, k.State())
 			}
@@ -111,17 +111,17 @@ type keyRevoke struct {
 	config.Database `embed:""`
 	ID              string `arg:"" help:"Id of the key."`
 	Org             string `env:"-" default:"default" help:"Name of the organisation."`
-	Cascade         bool   `env:"-" help:"Also revoke the keys that were made with it, and those made with these: for a key that was stolen."`
+	Cascade         bool   `env:"-" help:"Also revoke the keys that were created with it, directly or indirectly: for a stolen key."`
 }
 
 type keyRevokeOutput struct {
 	ID     string   `json:"id"`
 	Status string   `json:"status"`
-	Left   []string `json:"made_keys_left"` // ids of active keys that were made with it
+	Left   []string `json:"made_keys_left"` // ids of active keys that were created with it
 }
 
-// Run revokes a key. The operator may revoke any.
-func (c *keyRevoke) Run(ctx context.Context, p *Program) error {
+// Run revokes a key. The operator may revoke any key, whoever created it.
+func (c *keyRevoke) Run(ctx context.Context, p *term.Program) error {
 	return withOrg(ctx, c.Database, c.Org, func(ctx context.Context, s *auth.Service, o auth.Organisation) error {
 		revoke := s.RevokeKey
 		if c.Cascade {
@@ -138,11 +138,11 @@ func (c *keyRevoke) Run(ctx context.Context, p *Program) error {
 		for _, k := range made[c.ID] {
 			out.Left = append(out.Left, k.ID)
 		}
-		return p.print(out, func(w io.Writer) {
+		return p.Print(out, func(w io.Writer) {
 			fmt.Fprintln(w, "Revoked; a running server refuses the key within five seconds.")
 			if len(out.Left) > 0 {
-				fmt.Fprintf(w, "Keys that were made with it and still work: %d. "+
-					"If it was stolen, revoke them, too, with --cascade:\n", len(out.Left))
+				fmt.Fprintf(w, "%s created with it and still active. "+
+					"If the key was stolen, revoke them, too, with --cascade:\n", term.Count(len(out.Left), "key"))
 			}
 			for _, k := range made[c.ID] {
 				fmt.Fprintf(w, "%s\t%s...\t%s\n", k.ID, k.Prefix, k.Name)

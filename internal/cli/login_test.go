@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 func TestLoginWithKey(t *testing.T) {
 	s := startService(t)
 	m := newMachine(t)
-	m.run(t, "list").want(t, cli.ExitDenied, "No API key for http://127.0.0.1:8080; run `whetstone login --server http://127.0.0.1:8080`, or set WHETSTONE_API_KEY")
-	m.run(t, "login", "--server", s.url, "--api-key", "st_live_wrong").want(t, cli.ExitDenied, s.url+" refuses the key: ")
+	m.run(t, "list").want(t, term.ExitDenied, "No API key for http://127.0.0.1:8080; run `whetstone login --server http://127.0.0.1:8080`, or set WHETSTONE_API_KEY")
+	m.run(t, "login", "--server", s.url, "--api-key", "st_live_wrong").want(t, term.ExitDenied, s.url+" rejected the key: ")
 	if _, err := os.Stat(filepath.Join(m.home, ".config", "whetstone", "credentials.json")); err == nil {
 		t.Error("a bad key was stored")
 	}
@@ -44,7 +45,7 @@ func TestLoginWithKey(t *testing.T) {
 
 	t.Run("the environment beats the login", func(t *testing.T) {
 		t.Setenv("WHETSTONE_API_KEY", "st_live_other")
-		m.run(t, "list").want(t, cli.ExitDenied, "refuses the key")
+		m.run(t, "list").want(t, term.ExitDenied, "rejected the key")
 	})
 	t.Run("no home", func(t *testing.T) {
 		t.Setenv("WHETSTONE_API_KEY", s.key)
@@ -53,7 +54,7 @@ func TestLoginWithKey(t *testing.T) {
 		if got := homeless.must(t, "list"); got != "No entries.\n" {
 			t.Errorf("list %q", got)
 		}
-		homeless.run(t, "login").want(t, cli.ExitFailed, "There is no place for the login")
+		homeless.run(t, "login").want(t, term.ExitFailed, "There is no folder to store the login in")
 	})
 	t.Run("logout", func(t *testing.T) {
 		if got := m.must(t, "logout"); !strings.HasPrefix(got, "Logged out of "+s.url) {
@@ -65,22 +66,22 @@ func TestLoginWithKey(t *testing.T) {
 		if got := m.must(t, "logout", "--server", s.url); got != "There was no login at "+s.url+".\n" {
 			t.Errorf("got %q", got)
 		}
-		m.run(t, "list", "--server", s.url).want(t, cli.ExitDenied, "No API key for "+s.url)
+		m.run(t, "list", "--server", s.url).want(t, term.ExitDenied, "No API key for "+s.url)
 	})
 	t.Run("spoilt", func(t *testing.T) {
 		write(t, path, "{")
-		m.run(t, "list").want(t, cli.ExitFailed, path+" cannot be understood; remove it and log in again")
+		m.run(t, "list").want(t, term.ExitFailed, path+" is not valid; remove it and log in again")
 	})
 }
 
 func TestServerAddress(t *testing.T) {
 	m := newMachine(t)
 	for _, server := range []string{"whetstone.example", "ftp://whetstone.example", "http://", "http://ada:pw@whetstone.example", "http://w.example?x=1"} {
-		m.run(t, "list", "--server", server, "--api-key", "x").want(t, cli.ExitUsage, "whetstone: server must be an address like https://whetstone.example\n")
+		m.run(t, "list", "--server", server, "--api-key", "x").want(t, term.ExitUsage, "whetstone: server must be an address like https://whetstone.example\n")
 	}
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	m.run(t, "list", "--server", closed.URL, "--api-key", "x").want(t, cli.ExitFailed, "whetstone: Cannot reach "+closed.URL+": connection refused\n")
+	m.run(t, "list", "--server", closed.URL, "--api-key", "x").want(t, term.ExitFailed, "whetstone: Cannot reach "+closed.URL+": connection refused\n")
 }
 
 // TestDeviceLogin has a person who approves, denies, or does nothing.
@@ -106,10 +107,10 @@ func TestDeviceLogin(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var stdout bytes.Buffer
-		stderr := &watched{word: "gives up.\n", seen: make(chan struct{})}
-		program := &cli.Program{Version: "1.2.3", Stdout: &stdout, Stderr: stderr, Stdin: strings.NewReader("")}
+		stderr := &watched{word: "to cancel.\n", seen: make(chan struct{})}
+		program := &term.Program{Version: "1.2.3", Stdout: &stdout, Stderr: stderr, Stdin: strings.NewReader("")}
 		exit := make(chan int)
-		go func() { exit <- program.Run(ctx, []string{"login", "--server", s.url}) }()
+		go func() { exit <- cli.Run(ctx, program, []string{"login", "--server", s.url}) }()
 		<-stderr.seen
 		then(code.FindStringSubmatch(stderr.String())[1], cancel)
 		return result{<-exit, stdout.String(), stderr.String()}
@@ -117,8 +118,8 @@ func TestDeviceLogin(t *testing.T) {
 	t.Run("approved", func(t *testing.T) {
 		m := newMachine(t)
 		r := login(t, m, func(code string, _ func()) { actual.must(t, "device", "approve", code) })
-		r.want(t, cli.ExitOK, "Open "+actual.url+"/device and enter the code ")
-		if r.stdout != "Logged in at "+s.url+" as owner@localhost (owner of default, plan team).\n" {
+		r.want(t, term.ExitOK, "Open "+actual.url+"/device and enter the code ")
+		if r.stdout != "Logged in to "+s.url+" as owner@localhost (owner of default, plan team).\n" {
 			t.Errorf("got %q", r.stdout)
 		}
 		m.must(t, "list")
@@ -131,14 +132,14 @@ func TestDeviceLogin(t *testing.T) {
 	})
 	t.Run("denied", func(t *testing.T) {
 		r := login(t, newMachine(t), func(code string, _ func()) { actual.must(t, "device", "deny", code) })
-		r.want(t, cli.ExitDenied, "whetstone: The login was denied\n")
+		r.want(t, term.ExitDenied, "whetstone: The login was denied\n")
 	})
-	t.Run("given up", func(t *testing.T) {
+	t.Run("cancelled", func(t *testing.T) {
 		r := login(t, newMachine(t), func(_ string, cancel func()) { cancel() })
-		r.want(t, cli.ExitFailed, "whetstone: The login was given up\n")
+		r.want(t, term.ExitFailed, "whetstone: The login was cancelled\n")
 	})
 	t.Run("expired", func(t *testing.T) {
 		r := login(t, newMachine(t), func(string, func()) { expired.Store(true) })
-		r.want(t, cli.ExitDenied, "Nobody approved the login in time")
+		r.want(t, term.ExitDenied, "The login was not approved in time")
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 type pushed struct {
@@ -31,7 +31,7 @@ func (m machine) push(t *testing.T, args ...string) (out pushed) {
 	for _, path := range raw["left_out"].([]any) {
 		out.LeftOut = append(out.LeftOut, path.(string))
 	}
-	if r.code != cli.ExitOK {
+	if r.code != term.ExitOK {
 		t.Fatalf("push %q: %+v", args, r)
 	}
 	return out
@@ -62,7 +62,7 @@ func TestPush(t *testing.T) {
 		if got := m.push(t, other); got.Status != "unchanged" || got.Version != "1.0.0" || got.ContentHash != first {
 			t.Errorf("got %+v, want it unchanged", got)
 		}
-		if got := m.must(t, "push", other); !strings.HasPrefix(got, "Unchanged: pdf 1.0.0 has this content (1 file, ") {
+		if got := m.must(t, "push", other); !strings.HasPrefix(got, "Unchanged: pdf 1.0.0 already has this content (1 file, ") {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -85,7 +85,7 @@ func TestPush(t *testing.T) {
 	})
 	t.Run("other content under the same version", func(t *testing.T) {
 		writeSkill(t, dir, "pdf", "three")
-		m.run(t, "push", dir, "--version", "2.0.0").want(t, cli.ExitFailed, "whetstone: Version 2.0.0 exists with other content")
+		m.run(t, "push", dir, "--version", "2.0.0").want(t, term.ExitFailed, "whetstone: Version 2.0.0 exists with other content")
 	})
 	t.Run("version of the SKILL.md", func(t *testing.T) {
 		put(t, dir, "SKILL.md", "---\nname: pdf\ndescription: d\nversion: 3.1\n---\n")
@@ -102,7 +102,7 @@ func TestPush(t *testing.T) {
 		if got := m.push(t, dir); got.Status != "exists" || got.IsCurrent {
 			t.Errorf("got %+v, want that it exists", got)
 		}
-		if got := m.must(t, "push", dir); !strings.Contains(got, "pdf 3.2.0 was there with this content, but another version is current") {
+		if got := m.must(t, "push", dir); !strings.Contains(got, "pdf 3.2.0 already has this content, but another version is current") {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -164,8 +164,8 @@ func TestPushRefused(t *testing.T) {
 		}, nil, `"passwd"`},
 		{"no folder", func(t *testing.T, dir string) { remove(t, dir) }, nil, "no such file or directory"},
 		{"agent without a name", func(t *testing.T, dir string) { put(t, dir, "AGENT.md", "x") }, []string{"--type", "agent"}, "name must be given with --name"},
-		{"another type", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--type", "agent"}, "pdf is there as a skill; say so with --type skill, or take another --name"},
-		{"another visibility", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--visibility", "public"}, "pdf is there with the visibility org, which a push does not change"},
+		{"another type", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--type", "agent"}, "pdf already exists as a skill; use --type skill or another --name"},
+		{"another visibility", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--visibility", "public"}, "pdf already exists with the visibility org, which a push does not change"},
 		{"bad version", func(t *testing.T, dir string) { writeSkill(t, dir, "pdf", "x") }, []string{"--version", "1/2"}, "version must be 1 to 128 printable characters without /"},
 		{"bad repository", func(t *testing.T, dir string) { writeSkill(t, dir, "new", "x") }, []string{"--source-repo", "skills"}, "source_repo must be owner/repo"},
 	} {
@@ -173,10 +173,10 @@ func TestPushRefused(t *testing.T) {
 			dir := t.TempDir()
 			c.prepare(t, dir)
 			r := m.run(t, append([]string{"push", dir}, c.args...)...)
-			if !strings.Contains(r.stderr, c.message) || r.stdout != "" || r.code == cli.ExitOK {
+			if !strings.Contains(r.stderr, c.message) || r.stdout != "" || r.code == term.ExitOK {
 				t.Errorf("got %+v, want %q", r, c.message)
 			}
-			if c.name != "large file" && r.code != cli.ExitUsage {
+			if c.name != "large file" && r.code != term.ExitUsage {
 				t.Errorf("exit code %d", r.code)
 			}
 		})
@@ -206,7 +206,7 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("got %v", out)
 	}
 	put(t, dir, "SKILL.md", "no frontmatter")
-	m.run(t, "push", dir, "--dry-run").want(t, cli.ExitUsage, "SKILL.md does not begin with a line ---")
+	m.run(t, "push", dir, "--dry-run").want(t, term.ExitUsage, "SKILL.md does not begin with a line ---")
 }
 
 func TestPushElse(t *testing.T) {
@@ -216,12 +216,12 @@ func TestPushElse(t *testing.T) {
 	if got := m.push(t, dir, "--type", "agent", "--name", "reviewer"); got.Status != "created" {
 		t.Errorf("got %+v", got)
 	}
-	m.run(t, "install", "reviewer").want(t, cli.ExitUsage, "reviewer is an agent, not a skill; say with --dir where it goes")
+	m.run(t, "install", "reviewer").want(t, term.ExitUsage, "reviewer is an agent, not a skill; name its folder with --dir")
 	agents := t.TempDir()
 	m.must(t, "install", "reviewer", "--dir", agents)
 	if content, err := os.ReadFile(filepath.Join(agents, "reviewer", "AGENT.md")); err != nil || string(content) != "You review code." {
 		t.Errorf("got %q, %v", content, err)
 	}
 	renamed := skillFolder(t, "pdf", "one")
-	m.run(t, "push", renamed, "--name", "tables").want(t, cli.ExitOK, "SKILL.md calls the skill pdf; agents expect it to have the name of its folder, which will be tables")
+	m.run(t, "push", renamed, "--name", "tables").want(t, term.ExitOK, "SKILL.md names the skill pdf; agents expect the name of its folder, which will be tables")
 }

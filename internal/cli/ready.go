@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 )
 
-// readyCommand is for the health checks of containers, which have no other
-// program to ask with.
+// readyCommand is the health check of containers: the image has no curl.
 type readyCommand struct {
 	config.Config `embed:""`
 }
 
-// readyPatience is less than a health check usually waits.
-const readyPatience = 4 * time.Second
+// readyTimeout is shorter than the usual timeout of a health check, 5 seconds.
+const readyTimeout = 4 * time.Second
 
-// Run fails unless the process that listens at the address can work.
-func (c *readyCommand) Run(ctx context.Context, p *Program) error {
+// Run fails unless the process that listens at the address reports ready.
+func (c *readyCommand) Run(ctx context.Context, p *term.Program) error {
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err != nil {
 		return c.Check()
@@ -29,10 +29,10 @@ func (c *readyCommand) Run(ctx context.Context, p *Program) error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := client.New(client.Options{Server: "http://" + net.JoinHostPort(host, port)}).Ready(ctx); err != nil {
 		return err
 	}
-	return p.print(map[string]string{"status": "ready"}, func(w io.Writer) { fmt.Fprintln(w, "ready") })
+	return p.Print(map[string]string{"status": "ready"}, func(w io.Writer) { fmt.Fprintln(w, "ready") })
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/app"
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -98,8 +99,8 @@ func (m machine) run(t *testing.T, args ...string) result {
 	t.Setenv("HOME", m.home)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	var stdout, stderr bytes.Buffer
-	program := &cli.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr, Stdin: m.stdin, Interactive: m.present}
-	code := program.Run(t.Context(), args)
+	program := &term.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr, Stdin: m.stdin, Interactive: m.present}
+	code := cli.Run(t.Context(), program, args)
 	return result{code, stdout.String(), stderr.String()}
 }
 
@@ -107,7 +108,7 @@ func (m machine) run(t *testing.T, args ...string) result {
 func (m machine) must(t *testing.T, args ...string) string {
 	t.Helper()
 	r := m.run(t, args...)
-	if r.code != cli.ExitOK {
+	if r.code != term.ExitOK {
 		t.Fatalf("%q: exit code %d: %s", args, r.code, r.stderr)
 	}
 	return r.stdout

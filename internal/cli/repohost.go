@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -19,22 +20,22 @@ import (
 )
 
 type repohostCommands struct {
-	InitRepo repohostInitRepo `cmd:"" help:"Make a bare repository that can be connected to an entry."`
-	Allow    repohostAllow    `cmd:"" help:"Give an account of the code host to an organisation."`
-	Release  repohostRelease  `cmd:"" help:"Take an account of the code host from the organisation that has it."`
-	Claims   repohostClaims   `cmd:"" help:"List which organisation has which account of the code host."`
-	Hook     repohostHook     `cmd:"" hidden:"" help:"Tell the server of a push; repositories run this."`
+	InitRepo repohostInitRepo `cmd:"" help:"Create a bare repository that can be connected to an entry."`
+	Allow    repohostAllow    `cmd:"" help:"Assign an account of the code host to an organisation."`
+	Release  repohostRelease  `cmd:"" help:"Remove an account of the code host from its organisation."`
+	Claims   repohostClaims   `cmd:"" help:"List the accounts of the code host and their organisations."`
+	Hook     repohostHook     `cmd:"" hidden:"" help:"Report a push to the server; the hook of a repository runs this."`
 }
 
 type repohostInitRepo struct {
 	config.Database `embed:""`
 	RepohostURL     config.URL `placeholder:"DIR" help:"Folder of the bare repositories; repos in --data when empty."`
-	Org             string     `env:"-" help:"Organisation that gets the owner's account, as with repohost allow."`
+	Org             string     `env:"-" help:"Organisation to assign the owner's account to, as with repohost allow."`
 	FullName        string     `arg:"" name:"owner/name" help:"Name of the repository."`
 }
 
-// Run makes a repository below the folder of the server, with its hook.
-func (c *repohostInitRepo) Run(ctx context.Context, p *Program) error {
+// Run creates a repository with its post-receive hook in the server's folder.
+func (c *repohostInitRepo) Run(ctx context.Context, p *term.Program) error {
 	if err := host.CheckFullName(c.FullName); err != nil {
 		return fault.Invalid("owner/name", "the name of a repository must be OWNER/NAME")
 	}
@@ -60,32 +61,32 @@ func (c *repohostInitRepo) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	out := map[string]string{"full_name": c.FullName, "path": path}
-	return p.print(out, func(w io.Writer) {
-		fmt.Fprintf(w, "Made %s\nPush to it with: git push %s HEAD:main\n", c.FullName, path)
+	return p.Print(out, func(w io.Writer) {
+		fmt.Fprintf(w, "Created %s\nPush to it with: git push %s HEAD:main\n", c.FullName, path)
 	})
 }
 
 type repohostHook struct {
-	Config string `arg:"" help:"File that says where the server is."`
+	Config string `arg:"" help:"File with the address of the server."`
 }
 
-// hookTimeout is how long who pushes waits for the server.
+// hookTimeout limits how long a git push waits for the server.
 const hookTimeout = 10 * time.Second
 
-// Run reads what git says on standard input of a push, in the repository that
-// was pushed to, and hands it to the server.
-func (c *repohostHook) Run(ctx context.Context, p *Program) error {
+// Run reads the updated refs that git writes to standard input, in the pushed
+// repository as working directory, and sends them to the server as a webhook.
+func (c *repohostHook) Run(ctx context.Context, p *term.Program) error {
 	lines, err := io.ReadAll(p.Stdin)
 	if err != nil {
 		return err
 	}
-	if err := tellServer(ctx, c.Config, string(lines), "whetstone/"+p.Version); err != nil {
-		return fmt.Errorf("the push is done, but the server does not know of it yet and will find it later: %w", err)
+	if err := sendHook(ctx, c.Config, string(lines), "whetstone/"+p.Version); err != nil {
+		return fmt.Errorf("the push succeeded, but the server was not notified; it will find the push later: %w", err)
 	}
 	return nil
 }
 
-func tellServer(ctx context.Context, configPath, lines, agent string) error {
+func sendHook(ctx context.Context, configPath, lines, agent string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
 	settings, err := git.ReadHookConfig(configPath)

@@ -8,15 +8,19 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 )
 
-// withClaims opens the database for one command about accounts. The server may
-// run meanwhile.
-func withClaims(ctx context.Context, d config.Database, do func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error) error {
+// withClaims opens the database for a command about accounts. The server may be
+// running.
+func withClaims(
+	ctx context.Context, d config.Database,
+	do func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error,
+) error {
 	return withAuth(ctx, d, func(ctx context.Context, s *auth.Service) error {
 		return do(ctx, &repohost.Service{DB: s.DB}, s)
 	})
@@ -29,13 +33,13 @@ type repohostAllow struct {
 	Move            bool   `env:"-" help:"Take it from the organisation that has it."`
 }
 
-// Run gives an account to an organisation.
-func (c *repohostAllow) Run(ctx context.Context, p *Program) error {
+// Run assigns an account to an organisation.
+func (c *repohostAllow) Run(ctx context.Context, p *term.Program) error {
 	if err := allowAccount(ctx, c.Database, c.Org, c.Account, c.Move); err != nil {
 		return err
 	}
-	return p.print(map[string]string{"account": host.AccountKey(c.Account), "organisation": c.Org}, func(w io.Writer) {
-		fmt.Fprintf(w, "The account %s belongs to %s.\n", c.Account, c.Org)
+	return p.Print(map[string]string{"account": host.AccountKey(c.Account), "organisation": c.Org}, func(w io.Writer) {
+		fmt.Fprintf(w, "The account %s is assigned to %s.\n", c.Account, c.Org)
 	})
 }
 
@@ -54,14 +58,14 @@ type repohostRelease struct {
 	Account         string `arg:"" help:"Login of the account on the code host."`
 }
 
-// Run takes an account from its organisation.
-func (c *repohostRelease) Run(ctx context.Context, p *Program) error {
+// Run removes an account from its organisation.
+func (c *repohostRelease) Run(ctx context.Context, p *term.Program) error {
 	return withClaims(ctx, c.Database, func(ctx context.Context, s *repohost.Service, _ *auth.Service) error {
 		if err := s.Release(ctx, c.Account); err != nil {
 			return err
 		}
-		return p.print(map[string]string{"account": host.AccountKey(c.Account)}, func(w io.Writer) {
-			fmt.Fprintf(w, "The account %s belongs to nobody.\n", c.Account)
+		return p.Print(map[string]string{"account": host.AccountKey(c.Account)}, func(w io.Writer) {
+			fmt.Fprintf(w, "The account %s is no longer assigned to an organisation.\n", c.Account)
 		})
 	})
 }
@@ -77,8 +81,8 @@ type claimOutput struct {
 	ClaimedAt    httpapi.Time `json:"claimed_at"`
 }
 
-// Run lists who has which account.
-func (c *repohostClaims) Run(ctx context.Context, p *Program) error {
+// Run lists the accounts.
+func (c *repohostClaims) Run(ctx context.Context, p *term.Program) error {
 	return withClaims(ctx, c.Database, func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error {
 		all, err := s.Claims(ctx)
 		if err != nil {
@@ -99,13 +103,11 @@ func (c *repohostClaims) Run(ctx context.Context, p *Program) error {
 				out[i].BoundBy = append(out[i].BoundBy, names[id])
 			}
 		}
-		return p.print(out, func(w io.Writer) {
+		return p.Print(out, func(w io.Writer) {
 			for _, o := range out {
-				owner := o.Organisation
-				if owner == "" {
-					owner = "contested: allow it to one of them"
-				}
-				fmt.Fprintf(w, "%s\t%s\tbound by %s\n", o.Account, owner, cmp.Or(strings.Join(o.BoundBy, ", "), "nobody"))
+				fmt.Fprintf(w, "%s\t%s\tbound by %s\n", o.Account,
+					cmp.Or(o.Organisation, "contested: assign it with `repohost allow`"),
+					cmp.Or(strings.Join(o.BoundBy, ", "), "none"))
 			}
 		})
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
@@ -31,14 +32,14 @@ func TestRepohost(t *testing.T) {
 	defer server.Close()
 	data := t.TempDir()
 	var out bytes.Buffer
-	p := &cli.Program{Version: "test", Stdout: &out, Stderr: &out}
-	if err := p.RunInitRepo(t.Context(), data, "acme/deploy"); err != nil || !strings.Contains(out.String(), "git push") {
+	p := &term.Program{Version: "test", Stdout: &out, Stderr: &out}
+	if err := cli.RunInitRepo(t.Context(), p, data, "acme/deploy"); err != nil || !strings.Contains(out.String(), "git push") {
 		t.Fatalf("got %v, %s", err, &out)
 	}
-	if err := p.RunInitRepo(t.Context(), data, "acme/deploy"); !fault.Is(err, fault.Conflict) {
+	if err := cli.RunInitRepo(t.Context(), p, data, "acme/deploy"); !fault.Is(err, fault.Conflict) {
 		t.Errorf("again: got %v, want a conflict", err)
 	}
-	if err := p.RunInitRepo(t.Context(), data, "../deploy"); !fault.Is(err, fault.Malformed) {
+	if err := cli.RunInitRepo(t.Context(), p, data, "../deploy"); !fault.Is(err, fault.Malformed) {
 		t.Errorf("traversal: got %v, want Malformed", err)
 	}
 	repos := git.Dir(data, "")
@@ -46,7 +47,7 @@ func TestRepohost(t *testing.T) {
 	after := strings.Repeat("a", 40)
 	hook := func() error {
 		p.Stdin = strings.NewReader(strings.Repeat("0", 40) + " " + after + " refs/heads/main\n")
-		return p.RunHook(t.Context(), git.HookConfigPath(repos))
+		return cli.RunHook(t.Context(), p, git.HookConfigPath(repos))
 	}
 	if err := hook(); err == nil || !strings.Contains(err.Error(), "start the server once") {
 		t.Errorf("before the first start: got %v", err)
@@ -99,7 +100,7 @@ func TestRepohostClaims(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	i.must(t, "repohost", "release", "Acme-Labs")
-	if r := i.run(t, "repohost", "claims"); r.code != 0 || r.stdout != "tools  other  bound by nobody\n" {
+	if r := i.run(t, "repohost", "claims"); r.code != 0 || r.stdout != "tools  other  bound by none\n" {
 		t.Errorf("claims for people: %d %q", r.code, r.stdout)
 	}
 }

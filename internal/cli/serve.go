@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 )
@@ -15,11 +17,12 @@ import (
 type serveCommand struct {
 	config.Config `embed:""`
 
-	Demo bool `help:"Fill an empty database with an organisation to look at."`
+	Demo bool `help:"Fill an empty database with example data."`
 }
 
-// Run starts the service and returns when ctx is done and all is drained.
-func (c *serveCommand) Run(ctx context.Context, p *Program) error {
+// Run starts the service. It returns after ctx is done and requests and jobs
+// are drained.
+func (c *serveCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -29,13 +32,13 @@ func (c *serveCommand) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	// A key that was made goes to standard output and nowhere else: logs are kept
-	// and read by others. One that was given is known, and standard output may be
-	// a log, too.
+	// A generated key goes to standard output only, because logs are kept and read
+	// by others. A given key is not printed at all: the operator has it, and
+	// standard output may be logged, too.
 	switch {
 	case a.FirstKey == "":
 	case c.BootstrapKey != "":
-		fmt.Fprintln(p.Stdout, `API key of the organisation "default": the one that was given as --bootstrap-key`)
+		fmt.Fprintln(p.Stdout, `API key of the organisation "default": the one given as --bootstrap-key`)
 	default:
 		fmt.Fprintf(p.Stdout, "API key of the organisation \"default\", shown this once: %s\n", a.FirstKey)
 	}
@@ -53,15 +56,15 @@ type migrateCommand struct {
 	config.Database `embed:""`
 }
 
-// Run brings the schema up.
-func (c *migrateCommand) Run(ctx context.Context, p *Program) error {
+// Run migrates the schema.
+func (c *migrateCommand) Run(ctx context.Context, p *term.Program) error {
 	db, err := app.OpenDatabase(ctx, c.Database)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	return p.print(map[string]string{"status": "migrated", "database": db.Dialect().Name()}, func(w io.Writer) {
-		fmt.Fprintf(w, "The %s database is at this version's schema.\n", db.Dialect().Name())
+	return p.Print(map[string]string{"status": "migrated", "database": db.Dialect().Name()}, func(w io.Writer) {
+		fmt.Fprintf(w, "The %s database has the schema of this version.\n", db.Dialect().Name())
 	})
 }
 
@@ -70,9 +73,9 @@ type configCommand struct {
 }
 
 // Run prints the settings in force.
-func (c *configCommand) Run(p *Program) error {
+func (c *configCommand) Run(p *term.Program) error {
 	settings := c.Settings()
-	err := p.print(settings, func(w io.Writer) {
+	err := p.Print(settings, func(w io.Writer) {
 		for _, s := range settings {
 			fmt.Fprintf(w, "%s\t= %q\n", s.Name, s.Value)
 		}
@@ -90,16 +93,17 @@ type doctorCommand struct {
 }
 
 // Run checks the installation and fails if something is broken.
-func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
+func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	tell, done := p.doctorMeter()
+	progress := p.Progress()
 	doctor := app.NewDoctor(c.Config)
-	doctor.Quick, doctor.Progress = c.Quick, tell
+	doctor.Quick = c.Quick
+	doctor.Progress = func(blobs, bytes int64) { progress.Show("reading blobs  %d  %s", blobs, term.Size(bytes)) }
 	findings := doctor.Examine(ctx)
-	done()
-	err := p.print(findings, func(w io.Writer) {
+	progress.Clear()
+	err := p.Print(findings, func(w io.Writer) {
 		for _, f := range findings {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Check, f.Message)
 		}
@@ -109,40 +113,35 @@ func (c *doctorCommand) Run(ctx context.Context, p *Program) error {
 	}
 	for _, f := range findings {
 		if f.Status == exam.Broken {
-			return errSaid
+			return term.ErrPrinted
 		}
 	}
 	return nil
 }
 
-// doctorMeter shows on a terminal how many blobs were read.
-func (p *Program) doctorMeter() (tell func(blobs, bytes int64), done func()) {
-	if !p.Interactive || p.json {
-		return nil, func() {}
-	}
-	m := p.lineMeter()
-	return func(blobs, bytes int64) { m.show("reading blobs  %d  %s", blobs, size(bytes)) }, m.clear
-}
-
 type versionCommand struct{}
 
 // Run prints the version.
-func (versionCommand) Run(p *Program) error {
-	v := map[string]string{"version": p.Version, "go": runtime.Version(), "commit": commit()}
-	return p.print(v, func(w io.Writer) {
+func (versionCommand) Run(p *term.Program) error {
+	v := map[string]string{"version": p.Version, "go": runtime.Version(), "commit": ""}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v["commit"] = s.Value
+			}
+		}
+	}
+	return p.Print(v, func(w io.Writer) {
 		fmt.Fprintf(w, "whetstone %s (%s, %s/%s)\n", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	})
 }
 
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
+func newLog(w io.Writer, format, level string) *slog.Logger {
+	var lowest slog.Level
+	_ = lowest.UnmarshalText([]byte(level)) // the flag allows only levels
+	options := &slog.HandlerOptions{Level: lowest}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
+	return slog.New(slog.NewTextHandler(w, options))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
 // missed is a push in which a skill did not fire.
@@ -48,7 +48,7 @@ func TestSource(t *testing.T) {
 	if out := m.must(t, "source", "list", "--type", "upload"); !strings.Contains(out, taken.ID) || !strings.Contains(out, "tables") {
 		t.Errorf("list: %s", out)
 	}
-	m.run(t, "source", "sync", taken.ID).want(t, cli.ExitFailed, "no repository")
+	m.run(t, "source", "sync", taken.ID).want(t, term.ExitFailed, "no repository")
 
 	suggestion := m.suggestion(t, taken.ID)
 	if out := m.must(t, "source", "show", taken.ID); !strings.Contains(out, suggestion) || !strings.Contains(out, "Validation") {
@@ -57,11 +57,11 @@ func TestSource(t *testing.T) {
 	if out := m.must(t, "source", "review", taken.ID, suggestion, "--reject"); !strings.Contains(out, "rejected: Read the table") {
 		t.Errorf("review: %s", out)
 	}
-	m.run(t, "source", "review", taken.ID, suggestion, "--accept").want(t, cli.ExitFailed, "No suggestion")
+	m.run(t, "source", "review", taken.ID, suggestion, "--accept").want(t, term.ExitFailed, "No suggestion")
 	m.must(t, "source", "review", taken.ID, suggestion, "--clear")
 	m.must(t, "source", "review", taken.ID, suggestion, "--accept")
-	m.run(t, "source", "review", taken.ID, suggestion, "--clear", "--accept").want(t, cli.ExitUsage, "")
-	m.run(t, "source", "show", "unknown").want(t, cli.ExitFailed, "Cloud source not found")
+	m.run(t, "source", "review", taken.ID, suggestion, "--clear", "--accept").want(t, term.ExitUsage, "")
+	m.run(t, "source", "show", "unknown").want(t, term.ExitFailed, "Cloud source not found")
 }
 
 // suggestion waits for the suggestion of a source.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/cli"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
-// standings asks status and returns each skill's.
-func (m machine) standings(t *testing.T, code int, args ...string) map[string]string {
+// drift runs status and returns the drift of each skill.
+func (m machine) drift(t *testing.T, code int, args ...string) map[string]string {
 	t.Helper()
 	var all []map[string]any
 	if r := m.answers(t, &all, append([]string{"status"}, args...)...); r.code != code {
@@ -31,9 +31,9 @@ func (m machine) standings(t *testing.T, code int, args ...string) map[string]st
 	return out
 }
 
-func (m machine) wantStandings(t *testing.T, code int, want map[string]string) {
+func (m machine) wantDrift(t *testing.T, code int, want map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(want, m.standings(t, code)); diff != "" {
+	if diff := cmp.Diff(want, m.drift(t, code)); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
@@ -57,11 +57,11 @@ func TestSync(t *testing.T) {
 	}
 	user.must(t, "install", "pdf")
 	user.must(t, "install", "csv")
-	user.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.0 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
+	user.wantDrift(t, term.ExitOK, map[string]string{"pdf": "up_to_date 1.0.0 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
 
 	writeSkill(t, pdf, "pdf", "two")
 	author.push(t, pdf)
-	user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "behind 1.0.0 1.0.1", "csv": "up_to_date 1.0.0 1.0.0"})
+	user.wantDrift(t, term.ExitOutdated, map[string]string{"pdf": "behind 1.0.0 1.0.1", "csv": "up_to_date 1.0.0 1.0.0"})
 	if got, want := user.must(t, "sync", "--dry-run"), "csv  1.0.0           up to date\npdf  1.0.0 -> 1.0.1  would update\n2 skills: 1 would update, 1 up to date\n"; got != want {
 		t.Errorf("sync --dry-run:\n%s", got)
 	}
@@ -76,7 +76,7 @@ func TestSync(t *testing.T) {
 		if got := author.must(t, "rollback", "pdf", "--reason", "it fails"); got != "Rolled back pdf from 1.0.1 to 1.0.0; installations follow with their next sync.\n" {
 			t.Errorf("rollback %q", got)
 		}
-		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "behind 1.0.1 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
+		user.wantDrift(t, term.ExitOutdated, map[string]string{"pdf": "behind 1.0.1 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
 		user.must(t, "sync", "pdf")
 		if got := user.file(t, "pdf/SKILL.md"); !strings.HasSuffix(got, "one\n") {
 			t.Errorf("SKILL.md %q", got)
@@ -87,17 +87,17 @@ func TestSync(t *testing.T) {
 				t.Errorf("history has %q, want %q", what, want)
 			}
 		}
-		author.run(t, "rollback", "pdf").want(t, cli.ExitFailed, "Nothing to roll back to: 1.0.0 is the first version")
-		author.run(t, "rollback", "pdf", "9").want(t, cli.ExitFailed, "whetstone: Version 9 not found\n")
+		author.run(t, "rollback", "pdf").want(t, term.ExitFailed, "Nothing to roll back to: 1.0.0 is the first version")
+		author.run(t, "rollback", "pdf", "9").want(t, term.ExitFailed, "whetstone: Version 9 not found\n")
 	})
 	t.Run("edits stay", func(t *testing.T) {
 		put(t, user.skills(), "pdf/SKILL.md", "mine")
-		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "modified 1.0.0 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
+		user.wantDrift(t, term.ExitOutdated, map[string]string{"pdf": "modified 1.0.0 1.0.0", "csv": "up_to_date 1.0.0 1.0.0"})
 		writeSkill(t, pdf, "pdf", "three")
 		author.push(t, pdf)
 		r := user.run(t, "sync")
-		r.want(t, cli.ExitEdited, "")
-		if want := "pdf  1.0.0  modified: SKILL.md changed; left alone, --force replaces it and keeps a copy\n2 skills: 1 up to date, 1 modified\n"; !strings.HasSuffix(r.stdout, want) {
+		r.want(t, term.ExitEdited, "")
+		if want := "pdf  1.0.0  modified: SKILL.md changed; kept, --force replaces it and keeps a copy\n2 skills: 1 up to date, 1 modified\n"; !strings.HasSuffix(r.stdout, want) {
 			t.Errorf("sync %q, want %q", r.stdout, want)
 		}
 		if user.file(t, "pdf/SKILL.md") != "mine" {
@@ -127,21 +127,21 @@ func TestSync(t *testing.T) {
 	})
 	t.Run("missing folder", func(t *testing.T) {
 		remove(t, filepath.Join(user.skills(), "pdf"))
-		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "missing 1.0.2 1.0.2", "csv": "up_to_date 1.0.0 1.0.0"})
+		user.wantDrift(t, term.ExitOutdated, map[string]string{"pdf": "missing 1.0.2 1.0.2", "csv": "up_to_date 1.0.0 1.0.0"})
 		user.must(t, "sync")
 		user.file(t, "pdf/SKILL.md")
 	})
 	t.Run("not installed", func(t *testing.T) {
 		for _, command := range []string{"sync", "status"} {
-			user.run(t, command, "none").want(t, cli.ExitFailed, "whetstone: none is not installed in "+user.skills()+"\n")
+			user.run(t, command, "none").want(t, term.ExitFailed, "whetstone: none is not installed in "+user.skills()+"\n")
 		}
 	})
 	t.Run("gone from the registry", func(t *testing.T) {
 		var entries []map[string]any
 		author.answers(t, &entries, "list", "csv")
 		request(t, s, http.MethodDelete, "/api/v1/registry/"+entries[0]["id"].(string))
-		user.wantStandings(t, cli.ExitOutdated, map[string]string{"pdf": "up_to_date 1.0.2 1.0.2", "csv": "gone 1.0.0 "})
-		if got := user.must(t, "sync"); !strings.Contains(got, "csv  1.0.0  gone from the registry, left alone\n") {
+		user.wantDrift(t, term.ExitOutdated, map[string]string{"pdf": "up_to_date 1.0.2 1.0.2", "csv": "gone 1.0.0 "})
+		if got := user.must(t, "sync"); !strings.Contains(got, "csv  1.0.0  gone from the registry, kept\n") {
 			t.Errorf("sync %q", got)
 		}
 		user.file(t, "csv/SKILL.md")
@@ -187,7 +187,7 @@ func TestSyncPinned(t *testing.T) {
 	writeSkill(t, dir, "pdf", "two")
 	m.push(t, dir)
 	m.must(t, "install", "pdf@1.0.0")
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "pinned 1.0.0 1.0.1"})
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "pinned 1.0.0 1.0.1"})
 	if got := m.must(t, "sync"); got != "pdf  1.0.0  pinned, latest is 1.0.1\n1 skill: 1 pinned\n" {
 		t.Errorf("sync %q", got)
 	}
@@ -198,18 +198,18 @@ func TestSyncPinned(t *testing.T) {
 	}
 	put(t, m.skills(), "pdf/SKILL.md", "mine")
 	m.must(t, "sync", "--force")
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "pinned 1.0.0 1.0.1"})
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "pinned 1.0.0 1.0.1"})
 	if got := m.must(t, "sync", "--unpin"); !strings.HasPrefix(got, "pdf  1.0.0 -> 1.0.1  updated\n") {
 		t.Errorf("sync --unpin %q", got)
 	}
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
 	m.must(t, "install", "pdf@1.0.1")
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "pinned 1.0.1 1.0.1"})
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "pinned 1.0.1 1.0.1"})
 	m.must(t, "sync", "--unpin")
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
 	m.must(t, "install", "pdf@1.0.0")
 	m.must(t, "install", "pdf")
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "up_to_date 1.0.1 1.0.1"})
 }
 
 // TestSyncManyAtOnce has one download that fails, and others that do not mind.
@@ -241,7 +241,7 @@ func TestSyncManyAtOnce(t *testing.T) {
 	remove(t, filepath.Join(m.skills(), "g"))
 	spoil.Store(true)
 	r := m.run(t, "sync")
-	r.want(t, cli.ExitFailed, "")
+	r.want(t, term.ExitFailed, "")
 	if !strings.Contains(r.stdout, "g  1.0.1           failed: the server answered 500 Internal Server Error\n7 skills: 6 updated, 1 failed\n") {
 		t.Errorf("sync:\n%s", r.stdout)
 	}
@@ -291,11 +291,11 @@ func TestOtherServer(t *testing.T) {
 	m.must(t, "login", "--server", second.url, "--api-key", second.key)
 	m.push(t, skillFolder(t, "csv", "one"))
 	m.must(t, "install", "csv")
-	m.wantStandings(t, cli.ExitOK, map[string]string{"pdf": "other_server 1.0.0 ", "csv": "up_to_date 1.0.0 1.0.0"})
-	if got := m.must(t, "sync"); !strings.Contains(got, "pdf  1.0.0  of another server, left alone\n") {
+	m.wantDrift(t, term.ExitOK, map[string]string{"pdf": "other_server 1.0.0 ", "csv": "up_to_date 1.0.0 1.0.0"})
+	if got := m.must(t, "sync"); !strings.Contains(got, "pdf  1.0.0  from another server, kept\n") {
 		t.Errorf("sync %q", got)
 	}
-	if got := m.must(t, "status", "--server", first.url); !strings.Contains(got, "pdf   1.0.0      1.0.0   up to date\n") || !strings.Contains(got, "of "+second.url+"\n") {
+	if got := m.must(t, "status", "--server", first.url); !strings.Contains(got, "pdf   1.0.0      1.0.0   up to date\n") || !strings.Contains(got, "from "+second.url+"\n") {
 		t.Errorf("status %q", got)
 	}
 }
@@ -314,5 +314,5 @@ func TestLockFileOfSomebody(t *testing.T) {
 		t.Error("the stranger's server was asked")
 	}
 	put(t, m.skills(), ".whetstone-lock.json", `{"version":1,"skills":{"../evil":{}}}`)
-	m.run(t, "sync").want(t, cli.ExitFailed, `has a skill "../evil", which cannot be a folder; remove it there`)
+	m.run(t, "sync").want(t, term.ExitFailed, `has a skill "../evil", which cannot be a folder; remove it there`)
 }

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -9,33 +9,33 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/install"
 )
 
-// A standing is how an installed skill relates to the registry.
-type standing string
+// A drift is the difference between an installed skill and the registry.
+type drift string
 
-// The standings.
 const (
-	upToDate    standing = "up_to_date"
-	behind      standing = "behind" // also of a version that was rolled back
-	modified    standing = "modified"
-	missing     standing = "missing" // the lock file has it, the folder does not
-	pinned      standing = "pinned"
-	gone        standing = "gone" // no longer in the registry, or not for this key
-	otherServer standing = "other_server"
+	upToDate    drift = "up_to_date"
+	behind      drift = "behind"   // also if the installed version was rolled back
+	modified    drift = "modified" // local edits
+	missing     drift = "missing"  // in the lock file, but not in the folder
+	pinned      drift = "pinned"
+	gone        drift = "gone" // no longer in the registry, or not visible with this key
+	otherServer drift = "other_server"
 )
 
-// An installed is a skill of the lock file, as it was found.
-type installed struct {
+// An installedSkill is a skill of the lock file, its folder, and its entry.
+type installedSkill struct {
 	name   string
 	record install.Record
 	state  install.State
 	latest *client.SyncEntry // nil if the server has none
 }
 
-func (i installed) standing(server string) standing {
+func (i installedSkill) drift(server string) drift {
 	switch {
 	case i.record.Server != server:
 		return otherServer
@@ -53,9 +53,9 @@ func (i installed) standing(server string) standing {
 	return behind
 }
 
-// hash is what the server is told of the folder. One that was edited has the
-// hash of no version.
-func (i installed) hash() string {
+// hash is the content hash that the server gets. An edited folder has its own,
+// which is that of no version, so the server counts it as drift.
+func (i installedSkill) hash() string {
 	switch i.state.Condition {
 	case install.Missing:
 		return client.NoHash
@@ -66,37 +66,40 @@ func (i installed) hash() string {
 	return i.record.ContentHash
 }
 
-func (i installed) latestVersion() string {
+func (i installedSkill) latestVersion() string {
 	if i.latest == nil {
 		return ""
 	}
 	return i.latest.LatestVersion
 }
 
-// survey looks at the skills of a lock file, all or those named, and asks the
-// server for the latest versions of its own. It tells the server what is
-// there.
-func (s *session) survey(ctx context.Context, dir string, skills map[string]install.Record, names []string) ([]installed, error) {
+// compare reads the folders of the lock file's skills, all or the named ones,
+// and asks the server for the latest versions of its own. The request also
+// reports what is installed.
+func (s *session) compare(
+	ctx context.Context, dir string, skills map[string]install.Record, names []string,
+) ([]installedSkill, error) {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(skills))
 	}
 	device := deviceID()
-	var all []installed
+	var all []installedSkill
 	var items []client.SyncItem
 	for _, name := range names {
 		record, ok := skills[name]
 		if !ok {
-			return nil, fault.New(fault.NotFound, "%s is not installed in %s", plain(name), dir)
+			return nil, fault.New(fault.NotFound, "%s is not installed in %s", term.Plain(name), dir)
 		}
 		state, err := install.Inspect(dir, name, record)
 		if err != nil {
 			return nil, err
 		}
-		found := installed{name: name, record: record, state: state}
-		all = append(all, found)
+		skill := installedSkill{name: name, record: record, state: state}
+		all = append(all, skill)
 		if record.Server == s.server {
 			items = append(items, client.SyncItem{
-				EntryID: record.EntryID, CurrentVersionHash: found.hash(), DeviceID: device, InstallPath: filepath.Join(dir, name),
+				EntryID: record.EntryID, CurrentVersionHash: skill.hash(),
+				DeviceID: device, InstallPath: filepath.Join(dir, name),
 			})
 		}
 	}
@@ -120,14 +123,14 @@ func (s *session) survey(ctx context.Context, dir string, skills map[string]inst
 }
 
 type statusCommand struct {
-	remote     `embed:""`
-	folderFlag `embed:""`
-	Names      []string `arg:"" optional:"" name:"name" help:"Skills to ask about; all when empty."`
+	serverFlags `embed:""`
+	folderFlag  `embed:""`
+	Names       []string `arg:"" optional:"" name:"name" help:"Skills to check; all when empty."`
 }
 
 type statusOutput struct {
 	Name          string         `json:"name"`
-	Status        standing       `json:"status"`
+	Status        drift          `json:"status"`
 	Version       string         `json:"version"`
 	LatestVersion string         `json:"latest_version"`
 	Pinned        bool           `json:"pinned"`
@@ -137,8 +140,8 @@ type statusOutput struct {
 	Edits         []install.Edit `json:"edits"`
 }
 
-// Run tells how the installed skills relate to the registry.
-func (c *statusCommand) Run(ctx context.Context, p *Program) error {
+// Run compares the installed skills with the registry.
+func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	dir, err := c.path()
 	if err != nil {
 		return err
@@ -149,10 +152,15 @@ func (c *statusCommand) Run(ctx context.Context, p *Program) error {
 	}
 	out := []statusOutput{}
 	if len(skills) > 0 || len(c.Names) > 0 {
-		err = c.with(p, func(s *session) error {
-			all, err := s.survey(ctx, dir, skills, c.Names)
-			for _, found := range all {
-				out = append(out, newStatusOutput(found, s.server, dir))
+		err = c.withSession(p, func(s *session) error {
+			all, err := s.compare(ctx, dir, skills, c.Names)
+			for _, skill := range all {
+				out = append(out, statusOutput{
+					Name: skill.name, Status: skill.drift(s.server),
+					Version: skill.record.Version, LatestVersion: skill.latestVersion(), Pinned: skill.record.Pinned,
+					Server: skill.record.Server, EntryID: skill.record.EntryID, Path: filepath.Join(dir, skill.name),
+					Edits: append([]install.Edit{}, skill.state.Edits...),
+				})
 			}
 			return err
 		})
@@ -160,25 +168,15 @@ func (c *statusCommand) Run(ctx context.Context, p *Program) error {
 			return err
 		}
 	}
-	if err := p.print(out, func(w io.Writer) { printStatus(w, dir, out) }); err != nil {
+	if err := p.Print(out, func(w io.Writer) { printStatus(w, dir, out) }); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(out, statusOutput.outdated) {
-		return exitCode(ExitOutdated)
+	for _, o := range out {
+		if o.Status != upToDate && o.Status != pinned && o.Status != otherServer {
+			return term.ExitCode(term.ExitOutdated)
+		}
 	}
 	return nil
-}
-
-func newStatusOutput(found installed, server, dir string) statusOutput {
-	return statusOutput{
-		Name: found.name, Status: found.standing(server), Version: found.record.Version, LatestVersion: found.latestVersion(),
-		Pinned: found.record.Pinned, Server: found.record.Server, EntryID: found.record.EntryID,
-		Path: filepath.Join(dir, found.name), Edits: append([]install.Edit{}, found.state.Edits...),
-	}
-}
-
-func (o statusOutput) outdated() bool {
-	return o.Status != upToDate && o.Status != pinned && o.Status != otherServer
 }
 
 func printStatus(w io.Writer, dir string, out []statusOutput) {
@@ -188,11 +186,12 @@ func printStatus(w io.Writer, dir string, out []statusOutput) {
 	}
 	fmt.Fprintln(w, "NAME\tINSTALLED\tLATEST\tSTATUS")
 	for _, o := range out {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plain(o.Name), plain(o.Version), plain(o.LatestVersion), o.words())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n",
+			term.Plain(o.Name), term.Plain(o.Version), term.Plain(o.LatestVersion), o.statusText())
 	}
 }
 
-func (o statusOutput) words() string {
+func (o statusOutput) statusText() string {
 	switch o.Status {
 	case upToDate:
 		return "up to date"
@@ -201,7 +200,7 @@ func (o statusOutput) words() string {
 	case gone:
 		return "gone from the registry"
 	case otherServer:
-		return "of " + plain(o.Server)
+		return "from " + term.Plain(o.Server)
 	default:
 		return string(o.Status)
 	}

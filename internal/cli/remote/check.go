@@ -1,20 +1,21 @@
-package cli
+package remote
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 )
 
 type checkCommand struct {
-	Dir    string `arg:"" optional:"" default:"." help:"Folder of the skill; this one when empty."`
-	Strict bool   `env:"-" help:"Fail for warnings, too."`
+	Dir    string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Strict bool   `env:"-" help:"Fail on warnings, too."`
 	SARIF  bool   `env:"-" name:"sarif" help:"Print SARIF 2.1.0, for code hosts and editors."`
 }
 
@@ -23,8 +24,8 @@ func (checkCommand) Help() string {
 	return `Exit codes: 0 the status is pass or warn; 1 it is fail, or warn with --strict; 2 the folder cannot be read or packed.`
 }
 
-// Run packs a folder as push does and says what is wrong with the skill in it.
-func (c *checkCommand) Run(ctx context.Context, p *Program) error {
+// Run packs a folder as push does and lints the skill in it. It needs no server.
+func (c *checkCommand) Run(ctx context.Context, p *term.Program) error {
 	report, err := c.check(ctx)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c *checkCommand) Run(ctx context.Context, p *Program) error {
 	}
 	status := report.Status()
 	if status == lint.StatusFail || c.Strict && status == lint.StatusWarn {
-		return errSaid
+		return term.ErrPrinted
 	}
 	return nil
 }
@@ -70,42 +71,33 @@ type checkOutput struct {
 	lint.Report
 }
 
-func (c *checkCommand) print(p *Program, r lint.Report) error {
+func (c *checkCommand) print(p *term.Program, r lint.Report) error {
 	if c.SARIF {
-		enc := json.NewEncoder(p.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(lint.SARIF(r, filepath.ToSlash(relative(c.Dir))))
+		base := "" // code hosts want paths relative to where the command runs
+		if filepath.IsLocal(c.Dir) {
+			base = filepath.ToSlash(c.Dir)
+		}
+		return p.PrintJSON(lint.SARIF(r, base))
 	}
 	out := checkOutput{lint.Engine, r.Status(), r.Counts(), r}
-	return p.print(out, func(w io.Writer) {
+	return p.Print(out, func(w io.Writer) {
 		for _, f := range r.Findings {
 			printFinding(w, f)
 		}
 		n := out.Counts
-		fmt.Fprintf(w, "%s, %s, %s: %s\n", count(n.Error, "error"), count(n.Warning, "warning"), count(n.Info, "note"), out.Status)
+		fmt.Fprintf(w, "%s, %s, %s: %s\n", term.Count(n.Error, "error"), term.Count(n.Warning, "warning"),
+			term.Count(n.Info, "note"), out.Status)
 	})
 }
 
-// relative is the folder as code hosts want it: below where the command runs,
-// or "" if it is not.
-func relative(dir string) string {
-	if filepath.IsLocal(dir) {
-		return dir
-	}
-	return ""
-}
-
 func printFinding(w io.Writer, f lint.Finding) {
-	at := f.Path
-	if at == "" {
-		at = "."
-	}
+	location := cmp.Or(f.Path, ".")
 	if f.Line > 0 {
-		at = fmt.Sprintf("%s:%d", at, f.Line)
+		location = fmt.Sprintf("%s:%d", location, f.Line)
 	}
-	fmt.Fprintf(w, "%s  %s  %s  %s\n", plain(at), f.Severity, f.Code, plain(f.Message))
+	fmt.Fprintf(w, "%s  %s  %s  %s\n", term.Plain(location), f.Severity, f.Code, term.Plain(f.Message))
 	if f.Evidence != "" {
-		fmt.Fprintf(w, "    | %s\n", plain(f.Evidence))
+		fmt.Fprintf(w, "    | %s\n", term.Plain(f.Evidence))
 	}
-	fmt.Fprintf(w, "    %s\n", plain(f.Remediation))
+	fmt.Fprintf(w, "    %s\n", term.Plain(f.Remediation))
 }

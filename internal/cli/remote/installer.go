@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/install"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
@@ -16,42 +17,43 @@ import (
 // A target is a version of an entry that is to be installed.
 type target struct {
 	name         string // of the entry, and of its folder
-	organisation string // that owns the entry
-	foreign      bool   // which is not the caller's
+	organisation string // the owner of the entry
+	foreign      bool   // the owner is not the caller's organisation
 	entryID      string
 	version      string
 	hash         string
 	pinned       bool
-	link         string // where it can be downloaded without a key, or ""
+	link         string // signed download URL, or ""
 }
 
-// An installer puts versions into a folder of skills, and tells the server.
-// It may do several at once.
+// An installer downloads versions into a folder of skills and records the
+// installations on the server. Its methods may be called concurrently.
 type installer struct {
 	*session
-	program *Program
+	program *term.Program
 	dir     string
 	device  string
 
 	mu      sync.Mutex // guards what follows
 	folder  *install.Folder
-	refused bool // the server does not take records from this key
+	refused bool // the key may not record installations
 }
 
-// newInstaller takes the folder, for this process alone.
-func (p *Program) newInstaller(ctx context.Context, s *session, dir string) (*installer, error) {
-	folder, err := install.Open(ctx, dir, func() { p.note("waiting for another whetstone to be done with %s", dir) })
+// newInstaller locks the folder for this process, and waits for other processes
+// that use it.
+func newInstaller(ctx context.Context, p *term.Program, s *session, dir string) (*installer, error) {
+	folder, err := install.Open(ctx, dir, func() { p.Note("waiting for another whetstone to be done with %s", dir) })
 	if err != nil {
 		return nil, err
 	}
 	return &installer{session: s, program: p, dir: dir, device: deviceID(), folder: folder}, nil
 }
 
-func (i *installer) close() { _ = i.folder.Close() } // everything is written by then
+func (i *installer) close() { _ = i.folder.Close() } // everything is already on disk
 
 func (i *installer) pathOf(name string) string { return filepath.Join(i.dir, name) }
 
-// fetch downloads the archive and checks that it is the one.
+// fetch downloads the archive and verifies its hash.
 func (i *installer) fetch(ctx context.Context, t target, progress func(done, of int64)) ([]byte, error) {
 	wanted := client.Wanted{ContentHash: t.hash, Progress: progress}
 	if t.link != "" {
@@ -59,13 +61,13 @@ func (i *installer) fetch(ctx context.Context, t target, progress func(done, of 
 		if client.Status(err) != http.StatusForbidden {
 			return archive, err
 		}
-		// The link has expired while others were downloaded.
+		// The link expired while other skills were downloaded.
 	}
 	return i.DownloadVersion(ctx, t.entryID, t.version, wanted)
 }
 
-// put installs an archive that fetch has checked.
-func (i *installer) put(ctx context.Context, t target, archive []byte, force bool) (backup string, err error) {
+// unpack installs an archive that fetch returned.
+func (i *installer) unpack(ctx context.Context, t target, archive []byte, force bool) (backup string, err error) {
 	pkg, err := skillpkg.Open(ctx, bytes.NewReader(archive), int64(len(archive)), skillpkg.StoredLimits())
 	if err != nil {
 		return "", err
@@ -80,8 +82,9 @@ func (i *installer) put(ctx context.Context, t target, archive []byte, force boo
 	return i.folder.Install(ctx, t.name, pkg, r, force)
 }
 
-// record tells the server what is installed where, and reports whether it
-// took it. The skill is installed either way, so a failure is only noted.
+// record reports the installation to the server, and returns whether the server
+// recorded it. The skill is installed either way, so a failure is only a note,
+// and a key without the permission gets it once.
 func (i *installer) record(ctx context.Context, t target) bool {
 	i.mu.Lock()
 	refused := i.refused
@@ -98,7 +101,7 @@ func (i *installer) record(ctx context.Context, t target) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.refused {
-		i.program.note("%s is installed, but the server has no record of it: %s", t.name, message(asFault(err, i.server)))
+		i.program.Note("%s is installed, but the server has no record of it: %s", t.name, term.Message(asFault(err, i.server)))
 	}
 	i.refused = client.Status(err) == http.StatusForbidden
 	return false

@@ -3,15 +3,16 @@ package cli
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 )
 
 // RunHook runs the command of a repository's hook.
-func (p *Program) RunHook(ctx context.Context, configPath string) error {
+func RunHook(ctx context.Context, p *term.Program, configPath string) error {
 	return (&repohostHook{Config: configPath}).Run(ctx, p)
 }
 
-// RunInitRepo runs the command that makes a repository.
-func (p *Program) RunInitRepo(ctx context.Context, data, fullName string) error {
+// RunInitRepo runs the command that creates a repository.
+func RunInitRepo(ctx context.Context, p *term.Program, data, fullName string) error {
 	return (&repohostInitRepo{Database: config.Database{Data: data}, FullName: fullName}).Run(ctx, p)
 }

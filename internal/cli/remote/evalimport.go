@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"bytes"
@@ -12,57 +12,60 @@ import (
 	"path/filepath"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 type evalImportCommand struct {
-	remote `embed:""`
-	Path   string `arg:"" help:"File, or a folder: of a skill with evals/evals.json, of a Harbor task, or of several."`
-	Name   string `env:"-" help:"Name of the suite; told from the file when empty."`
-	Source string `env:"-" placeholder:"ID" help:"Cloud source that the suite is for."`
-	Oracle bool   `env:"-" help:"Let task packages run their solution before their verifier."`
+	serverFlags `embed:""`
+	Path        string `arg:"" help:"File, or a folder: of a skill with evals/evals.json, of a Harbor task, or of several."`
+	Name        string `env:"-" help:"Name of the suite; taken from the file when empty."`
+	Source      string `env:"-" placeholder:"ID" help:"Cloud source that the suite belongs to."`
+	Oracle      bool   `env:"-" help:"Let task packages run their solution before their verifier."`
 }
 
-// Run makes a suite of a file or a folder.
-func (c *evalImportCommand) Run(ctx context.Context, p *Program) error {
+// Run creates a suite from a file or a folder.
+func (c *evalImportCommand) Run(ctx context.Context, p *term.Program) error {
 	name, content, err := c.read(ctx, p)
 	if err != nil {
 		return err
 	}
-	return c.with(p, func(s *session) error {
-		bar := p.meter("Sending "+plain(name), 1)
-		progress := bar.part()
+	return c.withSession(p, func(s *session) error {
+		bar := p.Transfer("Sending "+term.Plain(name), 1)
+		progress := bar.Item()
 		out, err := s.ImportEvalSuite(ctx, client.EvalImport{
-			Name: c.Name, SourceID: c.Source, Oracle: c.Oracle, Filename: name, Content: bytes.NewReader(content), Size: int64(len(content)),
+			Name: c.Name, SourceID: c.Source, Oracle: c.Oracle,
+			Filename: name, Content: bytes.NewReader(content), Size: int64(len(content)),
 			Progress: func(sent int64) { progress(sent, int64(len(content))) },
 		})
-		bar.clear()
+		bar.Clear()
 		if err != nil {
 			return err
 		}
-		return p.print(out, func(w io.Writer) { printImported(w, out) })
+		return p.Print(out, func(w io.Writer) { printImported(w, out) })
 	})
 }
 
 func printImported(w io.Writer, out client.EvalImported) {
-	fmt.Fprintf(w, "Imported %s into the suite %s (%s).\n", count(out.Suite.CaseCount, "case"), plain(out.Suite.Name), out.Suite.ID)
+	fmt.Fprintf(w, "Imported %s into the suite %s (%s).\n", term.Count(out.Suite.CaseCount, "case"),
+		term.Plain(out.Suite.Name), out.Suite.ID)
 	for _, r := range out.Refused {
 		for _, reason := range r.Reasons {
-			fmt.Fprintf(w, "Left out %s: %s\n", plain(r.Task), plain(reason))
+			fmt.Fprintf(w, "Left out %s: %s\n", term.Plain(r.Task), term.Plain(reason))
 		}
 	}
 	for _, warning := range out.Warnings {
-		fmt.Fprintf(w, "Note: %s\n", plain(warning))
+		fmt.Fprintf(w, "Note: %s\n", term.Plain(warning))
 	}
 	for _, issue := range out.Suite.RunnabilityIssues {
-		fmt.Fprintf(w, "Not runnable yet: %s\n", plain(issue.Message))
+		fmt.Fprintf(w, "Not runnable yet: %s\n", term.Plain(issue.Message))
 	}
 }
 
-// read returns the file to send: of a folder its evals.json, or an archive of
-// its tasks.
-func (c *evalImportCommand) read(ctx context.Context, p *Program) (name string, content []byte, err error) {
+// read returns the file to send. From a folder it is its evals.json, or an
+// archive of its task packages.
+func (c *evalImportCommand) read(ctx context.Context, p *term.Program) (name string, content []byte, err error) {
 	info, err := os.Stat(c.Path)
 	if err != nil {
 		return "", nil, fault.Invalid("path", "path: %s", err)
@@ -79,7 +82,7 @@ func (c *evalImportCommand) read(ctx context.Context, p *Program) (name string, 
 	if err != nil {
 		return "", nil, fault.Invalid("path", "path: %s", err)
 	}
-	defer func() { _ = root.Close() }() // it was only read
+	defer func() { _ = root.Close() }() // opened for reading only
 	tasks, err := hasTask(root.FS())
 	if err != nil {
 		return "", nil, err
@@ -92,7 +95,7 @@ func (c *evalImportCommand) read(ctx context.Context, p *Program) (name string, 
 	return filepath.Base(full) + ".json", content, err
 }
 
-// hasTask reports whether the folder is one of tasks.
+// hasTask reports whether there is a task package anywhere in the folder.
 func hasTask(fsys fs.FS) (found bool, err error) {
 	err = fs.WalkDir(fsys, ".", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil && path.Base(name) == "task.toml" {
@@ -104,14 +107,15 @@ func hasTask(fsys fs.FS) (found bool, err error) {
 	return found, err
 }
 
-func packTasks(ctx context.Context, p *Program, fsys fs.FS) ([]byte, error) {
+func packTasks(ctx context.Context, p *term.Program, fsys fs.FS) ([]byte, error) {
 	var archive bytes.Buffer
-	packed, err := skillpkg.Pack(ctx, fsys, &archive, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()})
+	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}
+	packed, err := skillpkg.Pack(ctx, fsys, &archive, options)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range packed.LeftOut {
-		p.note("%s is left out", name)
+		p.Note("%s is left out", name)
 	}
 	return archive.Bytes(), nil
 }

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 type loginCommand struct {
-	remote `embed:""`
+	serverFlags `embed:""`
 }
 
 type loginOutput struct {
@@ -24,8 +25,9 @@ type loginOutput struct {
 	Permissions  []string `json:"permissions"`
 }
 
-// Run stores a key that works: the one given, or one that a person approves.
-func (c *loginCommand) Run(ctx context.Context, p *Program) error {
+// Run stores a key after trying it: the given one, or one from a device login
+// that a person approves in a browser.
+func (c *loginCommand) Run(ctx context.Context, p *term.Program) error {
 	stored, err := loadCredentials()
 	if err != nil {
 		return err
@@ -36,15 +38,15 @@ func (c *loginCommand) Run(ctx context.Context, p *Program) error {
 	}
 	key := string(c.APIKey)
 	if key == "" {
-		if key, err = p.approvedKey(ctx, server); err != nil {
+		if key, err = deviceLogin(ctx, p, server); err != nil {
 			return asFault(err, server)
 		}
-		// The machine may have got its name meanwhile.
+		// deviceLogin may have stored a device id.
 		if stored, err = loadCredentials(); err != nil {
 			return err
 		}
 	}
-	me, err := p.session(server, key).Me(ctx)
+	me, err := newSession(p, server, key).Me(ctx)
 	if err != nil {
 		return asFault(err, server)
 	}
@@ -54,20 +56,22 @@ func (c *loginCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	out := loginOutput{server, me.User.Email, me.Organisation.Name, me.Plan, me.Role, me.Permissions}
-	return p.print(out, func(w io.Writer) {
-		fmt.Fprintf(w, "Logged in at %s as %s (%s of %s, plan %s).\n", server, plain(out.Email), out.Role, plain(out.Organisation), out.Plan)
+	return p.Print(out, func(w io.Writer) {
+		fmt.Fprintf(w, "Logged in to %s as %s (%s of %s, plan %s).\n", server, term.Plain(out.Email), out.Role,
+			term.Plain(out.Organisation), out.Plan)
 	})
 }
 
-// approvedKey asks a person to approve this machine, and waits.
-func (p *Program) approvedKey(ctx context.Context, server string) (string, error) {
-	s := p.session(server, "")
+// deviceLogin prints a code, and polls until a person has approved it in a
+// browser (the flow of RFC 8628).
+func deviceLogin(ctx context.Context, p *term.Program, server string) (key string, err error) {
+	s := newSession(p, server, "")
 	start, err := s.StartDeviceLogin(ctx, "whetstone on "+deviceID())
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(p.Stderr, "Open %s and enter the code %s\n", plain(start.VerificationURL), plain(start.UserCode))
-	fmt.Fprintf(p.Stderr, "Waiting for up to %s; Ctrl-C gives up.\n", start.ExpiresIn)
+	fmt.Fprintf(p.Stderr, "Open %s and enter the code %s\n", term.Plain(start.VerificationURL), term.Plain(start.UserCode))
+	fmt.Fprintf(p.Stderr, "Waiting for up to %s; press Ctrl-C to cancel.\n", start.ExpiresIn)
 	ctx, cancel := context.WithTimeout(ctx, start.ExpiresIn+start.Interval)
 	defer cancel()
 	ticks := time.NewTicker(max(start.Interval, time.Second))
@@ -75,12 +79,13 @@ func (p *Program) approvedKey(ctx context.Context, server string) (string, error
 	for {
 		select {
 		case <-ctx.Done():
-			return "", fault.New(fault.Unavailable, "The login was given up").Because(ctx.Err())
+			return "", fault.New(fault.Unavailable, "The login was cancelled").Because(ctx.Err())
 		case <-ticks.C:
 		}
 		poll, err := s.PollDeviceLogin(ctx, start.DeviceCode)
-		if err != nil && !passing(err) {
-			return "", err
+		if status := client.Status(err); err != nil && status != 0 &&
+			status != http.StatusTooManyRequests && status < http.StatusInternalServerError {
+			return "", err // any other error may be gone at the next poll
 		}
 		switch poll.Status {
 		case client.DeviceApproved:
@@ -88,29 +93,23 @@ func (p *Program) approvedKey(ctx context.Context, server string) (string, error
 		case client.DeviceDenied:
 			return "", fault.New(fault.Denied, "The login was denied")
 		case client.DeviceExpired:
-			return "", fault.New(fault.Denied, "Nobody approved the login in time; run `whetstone login` again")
+			return "", fault.New(fault.Denied, "The login was not approved in time; run `whetstone login` again")
 		case client.DevicePending:
 		}
 	}
-}
-
-// passing reports whether the next poll may go better.
-func passing(err error) bool {
-	status := client.Status(err)
-	return status == 0 || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
 type logoutCommand struct {
 	Server string `placeholder:"URL" help:"Address of the server; that of the last login when empty."`
 }
 
-// Run forgets a login. The key itself stays good until somebody revokes it.
-func (c *logoutCommand) Run(p *Program) error {
+// Run deletes a stored login. The key itself is valid until it is revoked.
+func (c *logoutCommand) Run(p *term.Program) error {
 	stored, err := loadCredentials()
 	if err != nil {
 		return err
 	}
-	server, err := (&remote{Server: c.Server}).address(stored)
+	server, err := (&serverFlags{Server: c.Server}).address(stored)
 	if err != nil {
 		return err
 	}
@@ -125,9 +124,9 @@ func (c *logoutCommand) Run(p *Program) error {
 		}
 	}
 	out := map[string]any{"server": server, "was_logged_in": known}
-	return p.print(out, func(w io.Writer) {
+	return p.Print(out, func(w io.Writer) {
 		if known {
-			fmt.Fprintf(w, "Logged out of %s; the key stays good until it is revoked.\n", server)
+			fmt.Fprintf(w, "Logged out of %s; the key remains valid until it is revoked.\n", server)
 		} else {
 			fmt.Fprintf(w, "There was no login at %s.\n", server)
 		}

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"crypto/rand"
@@ -9,21 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/install"
 )
 
-// credentials are what the client remembers on this machine, in a file that
-// only its user can read.
+// credentials are stored on this machine, in a file that only its user can read.
 type credentials struct {
-	// DeviceID tells this machine from others of the same user.
+	// DeviceID distinguishes this machine from others of the same user.
 	DeviceID string `json:"device_id,omitempty"`
 	// Default is the server of the last login.
 	Default string           `json:"default,omitempty"`
 	Servers map[string]login `json:"servers,omitempty"`
 }
 
-// A login is what is kept for one server.
+// A login is the stored key of one server.
 type login struct {
 	APIKey       string `json:"api_key"`
 	Email        string `json:"email"`
@@ -33,19 +33,19 @@ type login struct {
 func credentialsPath() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fault.New(fault.Unavailable, "There is no place for the login: %s", err)
+		return "", fault.New(fault.Unavailable, "There is no folder to store the login in: %s", err)
 	}
 	return filepath.Join(dir, "whetstone", "credentials.json"), nil
 }
 
-// loadCredentials returns none if nothing was stored yet, or if there is no
-// place where it could have been: a program without a home has a key in its
-// environment.
+// loadCredentials returns empty credentials if none were stored, or if there is
+// no folder for them: a process without a home, e.g. in a container, gets its
+// key from the environment.
 func loadCredentials() (credentials, error) {
 	none := credentials{Servers: map[string]login{}}
 	path, err := credentialsPath()
 	if err != nil {
-		return none, nil //nolint:nilerr // as the comment says
+		return none, nil //nolint:nilerr // see the comment above
 	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,7 @@ func loadCredentials() (credentials, error) {
 	}
 	found := none
 	if err := json.Unmarshal(raw, &found); err != nil {
-		return none, fault.New(fault.Conflict, "%s cannot be understood; remove it and log in again", path)
+		return none, fault.New(fault.Conflict, "%s is not valid; remove it and log in again", path)
 	}
 	return found, nil
 }
@@ -76,15 +76,15 @@ func (c credentials) save() error {
 	return install.ReplaceFile(path, append(content, '\n'), 0o600)
 }
 
-// deviceID names this machine: its host name for people, and a random part
-// that stays when the name changes. Where it cannot be kept, the host name
-// has to do.
+// deviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for
+// people, with a random suffix. It is stored, so that it survives a change of
+// the host name; where it cannot be stored it is the host name alone.
 func deviceID() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "unknown"
 	}
-	host = shorten(host)
+	host = term.Cell(host)
 	stored, err := loadCredentials()
 	if err != nil {
 		return host

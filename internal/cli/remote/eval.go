@@ -1,0 +1,180 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type evalCommands struct {
+	List    evalListCommand    `cmd:"" help:"List the eval suites."`
+	Show    evalShowCommand    `cmd:"" help:"Show a suite, its cases and its latest runs."`
+	Import  evalImportCommand  `cmd:"" help:"Create a suite from evals.json, trigger queries, an exported suite or Harbor task folders."`
+	Export  evalExportCommand  `cmd:"" help:"Write a suite to a file."`
+	Run     evalRunCommand     `cmd:"" help:"Run a suite against a skill."`
+	Watch   evalWatchCommand   `cmd:"" help:"Follow a run or an improve run to its end."`
+	Cancel  evalCancelCommand  `cmd:"" help:"Cancel a run or an improve run."`
+	Improve evalImproveCommand `cmd:"" help:"Search for a better description with a suite's trigger queries."`
+}
+
+type suiteArg struct {
+	Suite string `arg:"" help:"Name or id of the suite."`
+}
+
+// suiteID resolves a suite's name to its id; an id stays as it is.
+func (s *session) suiteID(ctx context.Context, name string) (string, error) {
+	if uuidPattern.MatchString(name) {
+		return name, nil
+	}
+	suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{})
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, suite := range suites {
+		if suite.Name == name {
+			ids = append(ids, suite.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", fault.New(fault.NotFound, "No suite is named %s", term.Plain(name))
+	case 1:
+		return ids[0], nil
+	}
+	return "", fault.New(fault.Conflict, "%d suites are named %s; use one of the ids %s", len(ids), term.Plain(name),
+		strings.Join(ids, ", "))
+}
+
+type evalListCommand struct {
+	serverFlags `embed:""`
+	Source      string `env:"-" placeholder:"ID" help:"Only suites of this cloud source."`
+	Verifier    string `env:"-" placeholder:"KIND" enum:",llm_judge,deterministic,structured_rubric" default:"" help:"Only suites with this verifier: llm_judge, deterministic or structured_rubric."`
+}
+
+// Run lists suites.
+func (c *evalListCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		suites, err := s.EvalSuites(ctx, client.EvalSuiteFilter{SourceID: c.Source, VerifierKind: c.Verifier})
+		if err != nil {
+			return err
+		}
+		return p.Print(suites, func(w io.Writer) {
+			if len(suites) == 0 {
+				fmt.Fprintln(w, "No suites.")
+				return
+			}
+			fmt.Fprintln(w, "NAME\tVERIFIER\tCASES\tRUNNABLE\tID")
+			for _, suite := range suites {
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", term.Cell(suite.Name), suite.VerifierKind, suite.CaseCount,
+					term.YesNo(suite.Runnable), suite.ID)
+			}
+		})
+	})
+}
+
+type evalShowCommand struct {
+	serverFlags `embed:""`
+	suiteArg    `embed:""`
+}
+
+type shownSuite struct {
+	client.EvalSuite
+	Runs []client.EvalRun `json:"runs"`
+}
+
+// Run shows a suite.
+func (c *evalShowCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		id, err := s.suiteID(ctx, c.Suite)
+		if err != nil {
+			return err
+		}
+		suite, err := s.EvalSuite(ctx, id)
+		if err != nil {
+			return err
+		}
+		runs, err := s.EvalRuns(ctx, id)
+		if err != nil {
+			return err
+		}
+		return p.Print(shownSuite{suite, runs}, func(w io.Writer) { printSuite(w, suite, runs) })
+	})
+}
+
+func printSuite(w io.Writer, suite client.EvalSuite, runs []client.EvalRun) {
+	fmt.Fprintf(w, "Suite\t%s\n", term.Plain(suite.Name))
+	fmt.Fprintf(w, "Id\t%s\n", suite.ID)
+	fmt.Fprintf(w, "Verifier\t%s\n", suite.VerifierKind)
+	fmt.Fprintf(w, "Runnable\t%s\n", term.YesNo(suite.Runnable))
+	for _, issue := range suite.RunnabilityIssues {
+		fmt.Fprintf(w, "\t%s: %s\n", term.Plain(strings.Join(issue.Path, ".")), term.Plain(issue.Message))
+	}
+	fmt.Fprintln(w, "\nCASE\tKIND\tASKS")
+	for _, raw := range suite.Cases {
+		fmt.Fprintln(w, caseRow(raw))
+	}
+	if len(runs) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nRUN\tSTATUS\tPASS RATE\tSTARTED")
+	for _, r := range runs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Status, runPassRate(r), r.CreatedAt.Local().Format("2006-01-02 15:04"))
+	}
+}
+
+// caseRow formats a case as one row of the table. It decodes leniently, because
+// a suite may hold drafts of cases.
+func caseRow(raw json.RawMessage) string {
+	var fields map[string]any
+	_ = json.Unmarshal(raw, &fields) // the server sends objects
+	first := func(names ...string) string {
+		for _, name := range names {
+			if value := fields[name]; value != nil {
+				return term.Cell(fmt.Sprint(value))
+			}
+		}
+		return ""
+	}
+	asks := first("query", "prompt", "input", "command", "output", "instruction", "environment_ref")
+	return cmp.Or(first("name"), first("id")) + "\t" + first("case_kind") + "\t" + asks
+}
+
+type evalExportCommand struct {
+	serverFlags `embed:""`
+	suiteArg    `embed:""`
+	Format      string `env:"-" enum:"suite,evals.json,trigger" default:"suite" help:"suite (everything), evals.json (rubric cases) or trigger (trigger queries)."`
+	Output      string `env:"-" short:"o" placeholder:"FILE" help:"File to write; standard output when empty."`
+}
+
+// Run writes a suite to a file or to standard output, as JSON with or without
+// --json.
+func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		id, err := s.suiteID(ctx, c.Suite)
+		if err != nil {
+			return err
+		}
+		file, err := s.ExportEvalSuite(ctx, id, c.Format)
+		if err != nil {
+			return err
+		}
+		file = append(file, '\n')
+		if c.Output == "" {
+			_, err = p.Stdout.Write(file)
+			return err
+		}
+		if err := os.WriteFile(c.Output, file, 0o644); err != nil { //nolint:gosec // meant to be shared
+			return fault.Invalid("output", "output: %s", err)
+		}
+		return nil
+	})
+}

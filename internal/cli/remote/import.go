@@ -1,0 +1,146 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/transcripts"
+)
+
+type importCommand struct {
+	serverFlags `embed:""`
+	Dir         string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
+	Since       config.Duration `env:"-" placeholder:"30d" help:"Only transcripts that changed in this time."`
+	Prompts     bool            `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
+	DryRun      bool            `env:"-" help:"Read everything, but send and store nothing; needs no server."`
+}
+
+type importOutput struct {
+	DryRun bool `json:"dry_run"`
+	transcripts.Summary
+	StateFile string `json:"state_file,omitempty"`
+}
+
+// Run reads the transcripts and sends what was not sent before.
+func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
+	dir := c.Dir
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return fault.Invalid("dir", "dir must be given: %s", err)
+		}
+		dir = filepath.Join(home, ".claude", "projects")
+	}
+	i := &transcripts.Import{Dir: dir, Prompts: c.Prompts, Version: p.Version}
+	if c.Since > 0 {
+		i.Since = time.Now().Add(-time.Duration(c.Since))
+	}
+	if c.DryRun {
+		return runImport(ctx, p, i, "")
+	}
+	return c.withSession(p, func(s *session) error {
+		state, err := s.prepareImport(ctx, i)
+		if err != nil {
+			return err
+		}
+		return runImport(ctx, p, i, state)
+	})
+}
+
+// prepareImport sets where the import sends to, and opens its state file: what
+// was sent before. The file belongs to the server's user, not to its address,
+// since one server may have several.
+func (s *session) prepareImport(ctx context.Context, i *transcripts.Import) (statePath string, err error) {
+	me, err := s.Me(ctx)
+	if err != nil {
+		return "", err
+	}
+	i.Owner = me.Organisation.ID + " " + me.User.ID
+	i.Push = func(ctx context.Context, body []byte) (transcripts.Receipt, error) {
+		out, err := s.Push(ctx, body)
+		receipt := transcripts.Receipt{Duplicate: out.Duplicate}
+		for _, r := range out.Rejected {
+			receipt.Rejected = append(receipt.Rejected, r.Kind+": "+r.Message)
+		}
+		return receipt, err
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "There is no folder for the state of the import: %s", err)
+	}
+	hash := sha256.Sum256([]byte(i.Owner))
+	statePath = filepath.Join(dir, "whetstone", "import-"+hex.EncodeToString(hash[:8])+".json")
+	i.State, err = transcripts.OpenState(statePath)
+	return statePath, err
+}
+
+func runImport(ctx context.Context, p *term.Program, i *transcripts.Import, state string) error {
+	progress := p.Progress()
+	i.Progress = func(s transcripts.Summary) {
+		if s.Files == 0 {
+			return
+		}
+		done := s.Read + s.Unchanged + s.Old + s.Unreadable
+		progress.Show("%s  %d of %s, %s", term.Bar(int64(done), int64(s.Files)), done, term.Count(s.Files, "file"),
+			term.Count(s.Records.Total(), "record"))
+	}
+	summary, err := i.Run(ctx)
+	progress.Clear()
+	for _, problem := range summary.Problems {
+		p.Note("%s", describeProblem(problem))
+	}
+	if err != nil && summary.Pushes > 0 {
+		p.Note("%s sent; the next import continues from there", term.Count(summary.Records.Total(), "record"))
+	}
+	if ctx.Err() != nil {
+		return fault.New(fault.Unavailable, "The import was interrupted").Because(err)
+	}
+	if err != nil {
+		return err
+	}
+	out := importOutput{DryRun: i.Push == nil, Summary: summary, StateFile: state}
+	return p.Print(out, func(w io.Writer) { out.print(w) })
+}
+
+func describeProblem(p transcripts.Problem) string {
+	switch {
+	case p.File == "":
+		return "the server rejected a record: " + p.Message
+	case p.Line == 0:
+		return fmt.Sprintf("%s: %s", p.File, p.Message)
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+}
+
+func (o importOutput) print(w io.Writer) {
+	fmt.Fprintf(w, "Read %d of %s", o.Read, term.Count(o.Files, "transcript"))
+	for _, left := range []struct {
+		n    int
+		what string
+	}{{o.Unchanged, "imported before"}, {o.Old, "too old"}, {o.Unreadable, "unreadable"}} {
+		if left.n > 0 {
+			fmt.Fprintf(w, ", %d %s", left.n, left.what)
+		}
+	}
+	if o.Malformed > 0 {
+		fmt.Fprintf(w, "; skipped %s", term.Count(o.Malformed, "malformed line"))
+	}
+	r, verb := o.Records, "Sent"
+	if o.DryRun {
+		verb = "Would send"
+	}
+	fmt.Fprintf(w, ".\n%s %s: %s, %s, %s, %s.\n", verb, term.Count(r.Total(), "record"), term.Count(r.Sessions, "session"),
+		term.Count(r.Prompts, "prompt"), term.Count(r.Invocations, "skill invocation"), term.Count(r.Facts, "execution fact"))
+	if o.Rejected > 0 {
+		fmt.Fprintf(w, "The server rejected %s.\n", term.Count(o.Rejected, "record"))
+	}
+}

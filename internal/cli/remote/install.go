@@ -1,0 +1,209 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/install"
+)
+
+type installCommand struct {
+	serverFlags `embed:""`
+	folderFlag  `embed:""`
+	Name        string `arg:"" help:"Name or id of the entry, or ORG/NAME for another organisation's; NAME@VERSION pins that version."`
+	Force       bool   `env:"-" help:"Replace a folder that was edited or installed by other means; a copy is kept."`
+}
+
+type installOutput struct {
+	Name         string `json:"name"`
+	Organisation string `json:"organisation"`
+	Version      string `json:"version"`
+	ContentHash  string `json:"content_hash"`
+	Path         string `json:"path"`
+	Pinned       bool   `json:"pinned"`
+	Recorded     bool   `json:"recorded"`         // the server has a record of the installation
+	Backup       string `json:"backup,omitempty"` // the copy of the replaced folder
+}
+
+// Run installs a version of an entry into the folder of skills.
+func (c *installCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		t, err := c.resolve(ctx, p, s)
+		if err != nil {
+			return err
+		}
+		dir, err := c.path()
+		if err != nil {
+			return err
+		}
+		i, err := newInstaller(ctx, p, s, dir)
+		if err != nil {
+			return err
+		}
+		defer i.close()
+		bar := p.Transfer("Downloading "+term.Plain(t.name), 1)
+		archive, err := i.fetch(ctx, t, bar.Item())
+		bar.Clear()
+		if err != nil {
+			return err
+		}
+		backup, err := c.unpack(ctx, i, t, archive)
+		if err != nil {
+			return err
+		}
+		out := installOutput{
+			Name: t.name, Organisation: t.organisation, Version: t.version, ContentHash: t.hash, Path: i.pathOf(t.name),
+			Pinned: t.pinned, Recorded: i.record(ctx, t), Backup: backup,
+		}
+		return p.Print(out, func(w io.Writer) {
+			from := ""
+			if t.foreign {
+				from = " of " + term.Plain(out.Organisation)
+			}
+			fmt.Fprintf(w, "Installed %s %s%s in %s\n", term.Plain(out.Name), term.Plain(out.Version), from, out.Path)
+			if out.Backup != "" {
+				fmt.Fprintf(w, "The previous folder is in %s\n", out.Backup)
+			}
+		})
+	})
+}
+
+// unpack installs the archive. A folder with local edits is replaced only with
+// --force or after a confirmation.
+func (c *installCommand) unpack(ctx context.Context, i *installer, t target, archive []byte) (backup string, err error) {
+	backup, err = i.unpack(ctx, t, archive, c.Force)
+	edited, ok := errors.AsType[*install.EditedError](err)
+	if !ok {
+		return backup, err
+	}
+	reason := edited.Error()
+	if !edited.Foreign {
+		reason += ": " + editList(edited.Edits)
+	}
+	if i.program.Confirm(ctx, reason+". Replace it and keep a copy?") {
+		return i.unpack(ctx, t, archive, true)
+	}
+	i.program.Note("%s; --force replaces it and keeps a copy", reason)
+	return "", term.ExitCode(term.ExitEdited)
+}
+
+// maxEdits is how many edits a message lists.
+const maxEdits = 5
+
+func editList(edits []install.Edit) string {
+	var words []string
+	for _, e := range edits[:min(len(edits), maxEdits)] {
+		words = append(words, term.Plain(e.Path)+" "+string(e.Change))
+	}
+	if more := len(edits) - maxEdits; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// resolve finds the version to install. A public entry of another organisation
+// must be named with its organisation or by its id, or be confirmed: otherwise
+// anyone could publish under a name that this organisation does not use yet
+// (name squatting) and have it installed.
+func (c *installCommand) resolve(ctx context.Context, p *term.Program, s *session) (target, error) {
+	name, version, pinned := c.Name, "", false
+	if at := strings.LastIndex(c.Name, "@"); at > 0 {
+		name, version, pinned = c.Name[:at], c.Name[at+1:], true
+	}
+	f, err := s.findEntry(ctx, name)
+	if err != nil {
+		return target{}, err
+	}
+	e := f.Entry
+	if f.foreign && !f.explicit {
+		question := fmt.Sprintf("Your organisation has no entry named %s. Install the one of the organisation %s?",
+			e.Name, e.Organisation)
+		if !p.Confirm(ctx, question) {
+			return target{}, fault.New(fault.Conflict,
+				"%s is an entry of the organisation %s, not of yours; to install it, name it %s",
+				term.Plain(e.Name), term.Plain(e.Organisation), term.Plain(fullName(e)))
+		}
+	}
+	if e.EntryType != "skill" && c.Dir == "" {
+		return target{}, fault.Invalid("dir", "%s is %s %s, not a skill; name its folder with --dir",
+			e.Name, article(e.EntryType), e.EntryType)
+	}
+	for _, v := range f.Versions {
+		if pinned && v.Version == version || !pinned && v.IsCurrent {
+			return target{
+				name: e.Name, organisation: e.Organisation, foreign: f.foreign,
+				entryID: e.ID, version: v.Version, hash: v.ContentHash, pinned: pinned,
+			}, nil
+		}
+	}
+	return target{}, fault.New(fault.NotFound, "%s has no version %s; `whetstone history %s` lists them",
+		term.Plain(e.Name), term.Plain(version), term.Plain(name))
+}
+
+var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// A foundEntry is an entry, and how it was found.
+type foundEntry struct {
+	client.EntryDetail
+	foreign  bool // not known to belong to the caller's organisation
+	explicit bool // named with its organisation, or by its id
+}
+
+// findEntry looks an entry up by its id, as ORG/NAME, or by its name: first in
+// the caller's organisation, then among the public ones of others.
+func (s *session) findEntry(ctx context.Context, name string) (foundEntry, error) {
+	if uuidPattern.MatchString(name) {
+		detail, err := s.Entry(ctx, name)
+		if err == nil {
+			own, err := s.ListEntries(ctx, client.Filter{Name: detail.Entry.Name})
+			foreign := !slices.ContainsFunc(own, func(e client.ListedEntry) bool { return e.ID == name })
+			return foundEntry{detail, foreign, true}, err
+		}
+		if client.Status(err) != http.StatusNotFound { // else it may be a name that looks like an id
+			return foundEntry{}, err
+		}
+	}
+	organisation, bare := "", name
+	if slash := strings.LastIndex(name, "/"); slash > 0 {
+		organisation, bare = name[:slash], name[slash+1:]
+	}
+	for _, public := range []bool{false, true} {
+		entries, err := s.ListEntries(ctx, client.Filter{Name: bare, Public: public})
+		if err != nil {
+			return foundEntry{}, err
+		}
+		if organisation != "" {
+			entries = slices.DeleteFunc(entries, func(e client.ListedEntry) bool { return e.Organisation != organisation })
+		}
+		if len(entries) > 1 {
+			var names []string
+			for _, e := range entries {
+				names = append(names, term.Plain(fullName(e.Entry)))
+			}
+			return foundEntry{}, fault.New(fault.Conflict, "Several organisations have a public %s; name one: %s",
+				term.Plain(bare), strings.Join(names, ", "))
+		}
+		if len(entries) == 1 {
+			detail, err := s.Entry(ctx, entries[0].ID)
+			return foundEntry{detail, public, organisation != ""}, err
+		}
+	}
+	return foundEntry{}, fault.New(fault.NotFound, "No entry is named %s; `whetstone list` lists them", term.Plain(name))
+}
+
+// fullName is ORG/NAME, which every organisation can install an entry by.
+func fullName(e client.Entry) string {
+	if e.Organisation == "" { // an older server does not send it
+		return e.ID
+	}
+	return e.Organisation + "/" + e.Name
+}

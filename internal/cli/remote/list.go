@@ -1,0 +1,123 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+)
+
+type listCommand struct {
+	serverFlags `embed:""`
+	Query       string `arg:"" optional:"" help:"Text to find in name or description."`
+	Public      bool   `env:"-" help:"List the public entries of all organisations."`
+}
+
+// Run lists entries.
+func (c *listCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		entries, err := s.ListEntries(ctx, client.Filter{Query: c.Query, Public: c.Public})
+		if err != nil {
+			return err
+		}
+		return p.Print(entries, func(w io.Writer) {
+			if len(entries) == 0 {
+				fmt.Fprintln(w, "No entries.")
+				return
+			}
+			fmt.Fprintln(w, "NAME\tVERSION\tTYPE\tVISIBILITY\tINSTALLED\tDESCRIPTION")
+			for _, e := range entries {
+				version := ""
+				if e.CurrentVersion != nil {
+					version = e.CurrentVersion.Version
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(e.Name), term.Plain(version), e.EntryType, e.Visibility,
+					e.InstallationCount, term.Cell(e.Description))
+			}
+		})
+	})
+}
+
+type historyCommand struct {
+	serverFlags `embed:""`
+	Name        string `arg:"" help:"Name or id of the entry."`
+}
+
+// Run lists the versions and rollbacks of an entry, newest first.
+func (c *historyCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		entry, err := s.findEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		return p.Print(entry.EntryDetail, func(w io.Writer) {
+			for _, e := range historyOf(entry.EntryDetail) {
+				fmt.Fprintf(w, "%s\t%s%s\n", e.at.Local().Format("2006-01-02 15:04"), e.what, e.reason)
+			}
+		})
+	})
+}
+
+// An event is one line of an entry's history.
+type event struct {
+	at     time.Time
+	what   string
+	reason string // starts with a tab, as a column of its own; or ""
+}
+
+// historyOf returns the versions and rollbacks of an entry, newest first.
+func historyOf(detail client.EntryDetail) []event {
+	var all []event
+	for _, v := range detail.Versions {
+		e := event{at: v.PushedAt, what: fmt.Sprintf("%s pushed by %s", term.Plain(v.Version), v.Source)}
+		if v.ChangeSummary != nil {
+			e.reason = "\t" + term.Cell(*v.ChangeSummary)
+		}
+		if v.IsCurrent {
+			e.what += ", current"
+		}
+		if v.RolledBack {
+			e.what += ", rolled back"
+		}
+		all = append(all, e)
+	}
+	for _, r := range detail.Rollbacks {
+		what := fmt.Sprintf("rolled back from %s to %s", term.Plain(r.FromVersion), term.Plain(r.ToVersion))
+		e := event{at: r.RolledBackAt, what: what}
+		if r.Reason != nil {
+			e.reason = "\t" + term.Cell(*r.Reason)
+		}
+		all = append(all, e)
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return b.at.Compare(a.at) })
+	return all
+}
+
+type rollbackCommand struct {
+	serverFlags `embed:""`
+	Name        string `arg:"" help:"Name or id of the entry."`
+	Version     string `arg:"" optional:"" help:"Version to go back to; the one before the current when empty."`
+	Reason      string `env:"-" help:"Reason, for the history."`
+}
+
+// Run makes another version current.
+func (c *rollbackCommand) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		entry, err := s.findEntry(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		out, err := s.Rollback(ctx, entry.Entry.ID, c.Version, c.Reason)
+		if err != nil {
+			return err
+		}
+		return p.Print(out, func(w io.Writer) {
+			fmt.Fprintf(w, "Rolled back %s from %s to %s; installations follow with their next sync.\n",
+				term.Plain(out.Entry.Name), term.Plain(out.RolledBackFrom), term.Plain(out.Version.Version))
+		})
+	})
+}

@@ -1,0 +1,211 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+type sourceCommands struct {
+	List   sourceList   `cmd:"" help:"List the cloud sources."`
+	Show   sourceShow   `cmd:"" help:"Show the validation findings of a cloud source and the suggested test cases."`
+	Upload sourceUpload `cmd:"" help:"Upload the skill in a folder."`
+	Sync   sourceSync   `cmd:"" help:"Read the repository of a cloud source."`
+	Review sourceReview `cmd:"" help:"Accept or reject a suggested test case."`
+}
+
+type sourceList struct {
+	serverFlags `embed:""`
+	Type        string `env:"-" enum:",upload,repohost" default:"" placeholder:"TYPE" help:"Only upload or repohost sources."`
+}
+
+// Run lists sources.
+func (c *sourceList) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		sources, err := s.Sources(ctx, c.Type)
+		if err != nil {
+			return err
+		}
+		return p.Print(sources, func(w io.Writer) {
+			if len(sources) == 0 {
+				fmt.Fprintln(w, "No cloud sources.")
+				return
+			}
+			fmt.Fprintln(w, "SOURCE\tLABEL\tTYPE\tCREATED")
+			for _, source := range sources {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", source.ID, term.Plain(source.Label), source.SourceType, term.Day(&source.CreatedAt))
+			}
+		})
+	})
+}
+
+type sourceShow struct {
+	serverFlags `embed:""`
+	ID          string `arg:"" help:"Id of the cloud source."`
+}
+
+// Run shows a source.
+func (c *sourceShow) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		detail, err := s.Source(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.Print(detail, func(w io.Writer) { printSource(w, detail) })
+	})
+}
+
+func printSource(w io.Writer, d client.SourceDetail) {
+	fmt.Fprintf(w, "Source\t%s\n", term.Plain(d.Label))
+	if d.RepoFullName != "" {
+		fmt.Fprintf(w, "Repository\t%s, %s, %s\n", term.Plain(d.RepoFullName), term.Plain(d.DefaultBranch), term.Plain(d.SkillPath))
+	}
+	if d.CurrentSnapshot == nil {
+		fmt.Fprintln(w, "Snapshot\tnone yet")
+		return
+	}
+	printSnapshot(w, *d.CurrentSnapshot, d.Reports)
+	fmt.Fprintf(w, "Suggestions\t%d pending, %d reviewed\n", d.SuggestionCount, d.ReviewCount)
+	if len(d.Suggestions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "SUGGESTION\tCONFIDENCE\tSEEN\tWHY\tQUERY")
+	for _, s := range d.Suggestions {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.ID, term.Percent(&s.Confidence), s.ObservedCount, s.Provenance, term.Cell(s.Query))
+	}
+}
+
+func printSnapshot(w io.Writer, s client.Snapshot, reports []client.ValidationReport) {
+	fmt.Fprintf(w, "Snapshot\t%s, %s, SHA-256 %s\n", term.Count(s.FileCount, "file"), term.Size(s.TotalBytes), s.ContentHash)
+	for _, r := range reports {
+		fmt.Fprintf(w, "Validation\t%s: %s, %s\n", r.Status, term.Count(r.Counts.Error, "error"),
+			term.Count(r.Counts.Warning, "warning"))
+		for _, f := range r.Findings {
+			if f.Severity == "info" {
+				continue
+			}
+			location := ""
+			switch {
+			case f.Path != "" && f.Line > 0:
+				location = fmt.Sprintf("%s:%d: ", f.Path, f.Line)
+			case f.Path != "":
+				location = f.Path + ": "
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Severity, f.Code, term.Plain(location+f.Message))
+		}
+	}
+}
+
+type sourceUpload struct {
+	serverFlags `embed:""`
+	Dir         string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
+	Source      string `env:"-" placeholder:"ID" help:"Cloud source to add a snapshot to; a new one when empty."`
+	Label       string `env:"-" help:"Label of a new source; the name of the folder when empty."`
+	SkillID     string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source."`
+}
+
+// Run packs a folder and uploads it.
+func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
+	folder, err := packFolder(ctx, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer folder.close()
+	u := client.SourceUpload{SourceID: c.Source, SkillID: c.SkillID, Archive: folder.archive}
+	if c.Source == "" {
+		path, err := filepath.Abs(c.Dir)
+		if err != nil {
+			return err
+		}
+		u.Label = cmp.Or(c.Label, filepath.Base(path))
+	}
+	return c.withSession(p, func(s *session) error {
+		taken, err := s.UploadSource(ctx, u)
+		if err != nil {
+			return err
+		}
+		return p.Print(taken, func(w io.Writer) {
+			fmt.Fprintf(w, "Source\t%s\n", taken.ID)
+			printSnapshot(w, taken.Snapshot, taken.Reports)
+		})
+	})
+}
+
+type sourceSync struct {
+	serverFlags `embed:""`
+	ID          string `arg:"" help:"Id of the cloud source."`
+}
+
+// Run makes a snapshot of a repository.
+func (c *sourceSync) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		taken, err := s.SyncSource(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		out := struct {
+			Snapshot client.Snapshot           `json:"snapshot"`
+			Reports  []client.ValidationReport `json:"validationReports"`
+		}{taken.Snapshot, taken.Reports}
+		return p.Print(out, func(w io.Writer) { printSnapshot(w, taken.Snapshot, taken.Reports) })
+	})
+}
+
+type sourceReview struct {
+	serverFlags `embed:""`
+	ID          string `arg:"" help:"Id of the cloud source."`
+	Suggestion  string `arg:"" help:"Id of the suggestion."`
+	Accept      bool   `env:"-" xor:"verdict" required:"" help:"Accept it as a draft."`
+	Reject      bool   `env:"-" xor:"verdict" required:"" help:"Reject it."`
+	Suite       string `env:"-" xor:"verdict" required:"" placeholder:"ID" help:"Accept it and append it to this suite."`
+	Clear       bool   `env:"-" xor:"verdict" required:"" help:"Undo the decision."`
+}
+
+// Run records a decision.
+func (c *sourceReview) Run(ctx context.Context, p *term.Program) error {
+	return c.withSession(p, func(s *session) error {
+		if c.Clear {
+			if err := s.ClearReview(ctx, c.ID, c.Suggestion); err != nil {
+				return err
+			}
+			return p.Print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "Pending again.") })
+		}
+		review, err := c.decide(ctx, s)
+		if err != nil {
+			return err
+		}
+		return p.Print(review, func(w io.Writer) {
+			fmt.Fprintf(w, "%s: %s\n", review.ReviewStatus, term.Cell(review.Query))
+		})
+	})
+}
+
+func (c *sourceReview) decide(ctx context.Context, s *session) (client.Review, error) {
+	detail, err := s.Source(ctx, c.ID)
+	if err != nil {
+		return client.Review{}, err
+	}
+	i := slices.IndexFunc(detail.Suggestions, func(one client.Suggestion) bool { return one.ID == c.Suggestion })
+	if i < 0 {
+		return client.Review{}, fault.New(fault.NotFound,
+			"No suggestion %s is pending; `whetstone source show` lists them", c.Suggestion)
+	}
+	suggestion := detail.Suggestions[i]
+	if c.Suite != "" {
+		_, review, err := s.ApplySuggestion(ctx, c.ID, suggestion, c.Suite)
+		return review, err
+	}
+	status := "rejected"
+	if c.Accept {
+		status = "accepted"
+	}
+	return s.ReviewSuggestion(ctx, c.ID, suggestion, status)
+}

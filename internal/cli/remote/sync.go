@@ -1,0 +1,230 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/install"
+)
+
+type syncCommand struct {
+	serverFlags `embed:""`
+	folderFlag  `embed:""`
+	Names       []string `arg:"" optional:"" name:"name" help:"Skills to update; all when empty."`
+	Force       bool     `env:"-" help:"Also replace skills that were edited; copies are kept."`
+	Unpin       bool     `env:"-" help:"Also update skills that were installed as NAME@VERSION, now and in the future."`
+	DryRun      bool     `env:"-" help:"Print what would be done, and do nothing."`
+}
+
+// The results of an update; a skill that was not updated keeps its drift.
+const (
+	updated     drift = "updated"
+	wouldUpdate drift = "would_update"
+	failed      drift = "failed"
+)
+
+type syncOutput struct {
+	Name            string         `json:"name"`
+	Status          drift          `json:"status"`
+	Version         string         `json:"version"` // installed now
+	PreviousVersion string         `json:"previous_version,omitempty"`
+	LatestVersion   string         `json:"latest_version"`
+	Edits           []install.Edit `json:"edits"`
+	Backup          string         `json:"backup,omitempty"`
+	Error           string         `json:"error,omitempty"`
+}
+
+// Run installs the current versions of a folder's skills: newer ones or, after a
+// rollback, older ones.
+func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
+	dir, err := c.path()
+	if err != nil {
+		return err
+	}
+	skills, err := install.ReadLock(dir)
+	if err != nil {
+		return err
+	}
+	if len(skills) == 0 && len(c.Names) == 0 {
+		return printSync(p, dir, []syncOutput{})
+	}
+	return c.withSession(p, func(s *session) error {
+		if c.DryRun {
+			all, err := s.compare(ctx, dir, skills, c.Names)
+			if err != nil {
+				return err
+			}
+			out := make([]syncOutput, len(all))
+			for n, skill := range all {
+				out[n] = newSyncOutput(skill, s.server)
+				if t, ok := c.updateFor(skill, s.server); ok {
+					out[n].Status, out[n].PreviousVersion, out[n].Version = wouldUpdate, skill.record.Version, t.version
+				}
+			}
+			return p.Print(out, func(w io.Writer) { writeSync(w, dir, out) })
+		}
+		i, err := newInstaller(ctx, p, s, dir)
+		if err != nil {
+			return err
+		}
+		defer i.close()
+		all, err := s.compare(ctx, dir, i.folder.Skills(), c.Names)
+		if err != nil {
+			return err
+		}
+		return printSync(p, dir, c.update(ctx, i, all))
+	})
+}
+
+func newSyncOutput(skill installedSkill, server string) syncOutput {
+	return syncOutput{
+		Name: skill.name, Status: skill.drift(server), Version: skill.record.Version,
+		LatestVersion: skill.latestVersion(), Edits: append([]install.Edit{}, skill.state.Edits...),
+	}
+}
+
+// updateFor returns the version to install in place of a skill, if any.
+func (c *syncCommand) updateFor(skill installedSkill, server string) (t target, ok bool) {
+	switch skill.drift(server) {
+	case behind, missing:
+		ok = true
+	case modified:
+		ok = c.Force
+	case pinned:
+		ok = c.Unpin
+	default: // up to date, or not available from this server
+	}
+	if !ok {
+		return target{}, false
+	}
+	t = target{name: skill.name, entryID: skill.record.EntryID}
+	if skill.record.Pinned && !c.Unpin {
+		t.version, t.hash, t.pinned = skill.record.Version, skill.record.ContentHash, true
+		return t, true
+	}
+	t.version, t.hash, t.link = skill.latest.LatestVersion, skill.latest.LatestContentHash, skill.latest.DownloadURL
+	return t, true
+}
+
+// parallelDownloads limits how many skills are downloaded at the same time.
+const parallelDownloads = 4
+
+// update installs the versions that updateFor selects. A failure of one skill
+// does not affect the others.
+func (c *syncCommand) update(ctx context.Context, i *installer, all []installedSkill) []syncOutput {
+	out := make([]syncOutput, len(all))
+	targets := map[int]target{}
+	for n, skill := range all {
+		out[n] = newSyncOutput(skill, i.server)
+		if t, ok := c.updateFor(skill, i.server); ok {
+			targets[n] = t
+		}
+	}
+	bar := i.program.Transfer("Downloading", len(targets))
+	defer bar.Clear()
+	var g errgroup.Group
+	g.SetLimit(parallelDownloads)
+	for n, t := range targets {
+		g.Go(func() error {
+			defer bar.Finish()
+			archive, err := i.fetch(ctx, t, bar.Item())
+			if err == nil {
+				out[n].Backup, err = i.unpack(ctx, t, archive, c.Force)
+			}
+			if err == nil {
+				i.record(ctx, t)
+			}
+			out[n].setResult(t, asFault(err, i.server))
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in out
+	return out
+}
+
+func (o *syncOutput) setResult(t target, err error) {
+	edited, ok := errors.AsType[*install.EditedError](err)
+	switch {
+	case err == nil:
+		o.Status, o.PreviousVersion, o.Version = updated, o.Version, t.version
+	case ok: // edited since compare
+		o.Status, o.Edits = modified, edited.Edits
+	default:
+		o.Status, o.Error = failed, term.Message(err)
+	}
+}
+
+// printSync prints the results and sets the exit code: a failure outweighs local
+// edits.
+func printSync(p *term.Program, dir string, out []syncOutput) error {
+	if err := p.Print(out, func(w io.Writer) { writeSync(w, dir, out) }); err != nil {
+		return err
+	}
+	code := term.ExitOK
+	for _, o := range out {
+		switch {
+		case o.Status == failed:
+			code = term.ExitFailed
+		case o.Status == modified && code == term.ExitOK:
+			code = term.ExitEdited
+		}
+	}
+	if code != term.ExitOK {
+		return term.ExitCode(code)
+	}
+	return nil
+}
+
+func writeSync(w io.Writer, dir string, out []syncOutput) {
+	if len(out) == 0 {
+		fmt.Fprintf(w, "Nothing is installed in %s\n", dir)
+		return
+	}
+	counts := map[drift]int{}
+	for _, o := range out {
+		counts[o.Status]++
+		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Plain(o.Name), term.Plain(o.versions()), o.statusText())
+	}
+	var parts []string
+	for _, s := range []drift{updated, wouldUpdate, upToDate, pinned, modified, gone, otherServer, failed} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], strings.ReplaceAll(string(s), "_", " ")))
+		}
+	}
+	fmt.Fprintf(w, "%s: %s\n", term.Count(len(out), "skill"), strings.Join(parts, ", "))
+}
+
+func (o syncOutput) versions() string {
+	if o.PreviousVersion != "" && o.PreviousVersion != o.Version {
+		return o.PreviousVersion + " -> " + o.Version
+	}
+	return o.Version
+}
+
+func (o syncOutput) statusText() string {
+	switch o.Status {
+	case modified:
+		return "modified: " + editList(o.Edits) + "; kept, --force replaces it and keeps a copy"
+	case pinned:
+		return "pinned, latest is " + term.Plain(o.LatestVersion)
+	case gone:
+		return "gone from the registry, kept"
+	case otherServer:
+		return "from another server, kept"
+	case failed:
+		return "failed: " + term.Plain(o.Error)
+	case updated:
+		if o.Backup != "" {
+			return "updated, the edited copy is in " + o.Backup
+		}
+		return "updated"
+	default:
+		return strings.ReplaceAll(string(o.Status), "_", " ")
+	}
+}

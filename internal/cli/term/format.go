@@ -1,0 +1,95 @@
+package term
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// Plain replaces unprintable characters, terminal escape sequences among them,
+// with spaces: names and descriptions come from other people and must neither
+// move the cursor nor break a table.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+// maxCell is the width of a text in a table.
+const maxCell = 60
+
+// Cell truncates a text to one line that fits into a table.
+func Cell(s string) string {
+	line := text.OneLine(Plain(s))
+	if short := text.TruncateRunes(line, maxCell); short == line {
+		return line
+	}
+	return text.TruncateRunes(line, maxCell-3) + "..." // ASCII, for every terminal
+}
+
+// OrDash is Cell's counterpart for a text that may be missing.
+func OrDash(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return Plain(*s)
+}
+
+// Size formats a number of bytes, e.g. "1.5 MiB".
+func Size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// Count formats a number of things: "1 file", "2 files".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Percent formats a share; one that is not known is a dash.
+func Percent(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", math.Round(100**share))
+}
+
+// Rate is Percent with the share's confidence interval, which shows how little
+// a few observations prove: "80% (38% to 96%)".
+func Rate(share *float64, interval *[2]float64) string {
+	if share == nil || interval == nil {
+		return Percent(share)
+	}
+	return fmt.Sprintf("%s (%s to %s)", Percent(share), Percent(&interval[0]), Percent(&interval[1]))
+}
+
+// Day formats a time as its date in UTC; a missing one is a dash.
+func Day(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.DateOnly)
+}
+
+// YesNo formats a boolean.
+func YesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

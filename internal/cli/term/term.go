@@ -1,0 +1,138 @@
+// Package term is what the commands share at the terminal: results as a table
+// or as JSON, notes, questions, progress, and the exit codes.
+package term
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	xterm "golang.org/x/term"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// The exit codes.
+const (
+	ExitOK       = 0
+	ExitFailed   = 1
+	ExitUsage    = 2 // an invalid flag, setting or skill
+	ExitEdited   = 3 // local edits are in the way
+	ExitOutdated = 4 // status: not everything is up to date
+	ExitDenied   = 5 // no key or an invalid one, or the plan or a permission forbids it
+)
+
+// An ExitCode is the error of a command that has already printed what is wrong.
+type ExitCode int
+
+func (ExitCode) Error() string { return "the command has printed what is wrong" }
+
+// ErrPrinted ends a command with ExitFailed, without another message.
+const ErrPrinted = ExitCode(ExitFailed)
+
+// A Program is one run of the command line: its version, its streams, and how
+// it prints.
+type Program struct {
+	Version        string
+	Stdout, Stderr io.Writer
+	// Stdin is where answers to questions are read; nil is that of the process.
+	Stdin io.Reader
+	// Interactive permits questions and progress. It is detected when Stdin is nil.
+	Interactive bool
+	// JSON prints results for scripts. It also silences questions and progress.
+	JSON bool
+}
+
+// UseProcess reads from the process's standard input, unless the program has
+// another one, and detects whether a person is at the terminal.
+func (p *Program) UseProcess() {
+	if p.Stdin == nil {
+		p.Stdin, p.Interactive = os.Stdin, isTerminal(os.Stdin) && isTerminal(p.Stderr)
+	}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && xterm.IsTerminal(int(f.Fd())) //nolint:gosec // descriptors are small
+}
+
+// Print writes value as JSON for scripts, or lets table write it for people:
+// columns are separated by tabs.
+func (p *Program) Print(value any, table func(w io.Writer)) error {
+	if p.JSON {
+		return p.PrintJSON(value)
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	table(w)
+	return w.Flush()
+}
+
+// PrintJSON writes value as JSON.
+func (p *Program) PrintJSON(value any) error {
+	enc := json.NewEncoder(p.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}
+
+// Note prints to standard error what is neither the result nor a failure.
+func (p *Program) Note(format string, args ...any) {
+	fmt.Fprintf(p.Stderr, "whetstone: %s\n", Plain(fmt.Sprintf(format, args...)))
+}
+
+// Fail prints an error in a form that a person can act on, and returns the exit
+// code for it.
+func (p *Program) Fail(err error) int {
+	if code, ok := errors.AsType[ExitCode](err); ok {
+		return int(code)
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok && len(e.Issues) > 0 {
+		for _, issue := range e.Issues {
+			fmt.Fprintf(p.Stderr, "whetstone: %s\n", issue.Message)
+		}
+		return ExitUsage
+	}
+	fmt.Fprintf(p.Stderr, "whetstone: %s\n", Message(err))
+	if fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Denied) {
+		return ExitDenied
+	}
+	return ExitFailed
+}
+
+// Message returns the text of an error for people: for an error with a kind its
+// message alone, because the cause behind it is for logs.
+func Message(err error) string {
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind != fault.Internal {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// Confirm asks a yes-or-no question. Without a person at the terminal, and when
+// ctx ends first, the answer is no.
+func (p *Program) Confirm(ctx context.Context, question string) bool {
+	if !p.Interactive || p.JSON {
+		return false
+	}
+	fmt.Fprintf(p.Stderr, "%s [y/N] ", Plain(question))
+	// A read from a terminal cannot be cancelled: after ctx is done this goroutine
+	// lives until the process exits, which is soon.
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(p.Stdin).ReadString('\n') // no answer is a no
+		answers <- answer
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(p.Stderr)
+		return false
+	case answer := <-answers:
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		return answer == "y" || answer == "yes"
+	}
+}
