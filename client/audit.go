@@ -3,13 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 )
 
-// An AuditEntry says who changed what, and when.
+// An AuditEntry is one change in the audit log: who changed what, and when.
 type AuditEntry struct {
 	ID     string      `json:"id"`
 	At     time.Time   `json:"at"`
@@ -25,7 +23,7 @@ type AuditEntry struct {
 // An AuditActor is who changed something.
 type AuditActor struct {
 	Kind   string  `json:"kind"` // user, key, system or command
-	Name   string  `json:"name"` // the person's address at that time, or ""
+	Name   string  `json:"name"` // the user's email address at that time, or ""
 	UserID *string `json:"user_id"`
 	KeyID  *string `json:"key_id"`
 }
@@ -37,40 +35,38 @@ type AuditTarget struct {
 	Name string `json:"name"`
 }
 
-// An AuditFilter chooses entries; a zero field chooses all.
+// An AuditFilter selects entries; a zero field selects all.
 type AuditFilter struct {
-	Actor  string // a user's or key's id, a person's address, or a kind of actor
-	Action string // what the action begins with, like "registry."
+	Actor  string // the id of a user or key, an email address, or a kind of actor
+	Action string // a prefix of the action, e.g. "registry."
 	Target string // an id or a name
-	Since  string // an RFC 3339 time or a day
-	Until  string // likewise
+	Since  string // an RFC 3339 time, or a day
+	Until  string // likewise, exclusive
 	Limit  int    // 0: all
 }
 
-// auditPage is how many entries the server is asked for at once.
-const auditPage = 200
+// maxAuditPage is the most entries that the server returns at once.
+const maxAuditPage = 200
 
-// Audit lists the organisation's audit entries, newest first. It needs the
-// permission admin.
+// Audit lists the organisation's audit log, newest first. It needs the permission
+// admin. Unlike the lists of listAll the log has a cursor, since it grows while
+// it is read.
 func (c *Client) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{"actor": f.Actor, "action": f.Action, "target": f.Target, "since": f.Since, "until": f.Until} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	query := newQuery(map[string]string{
+		"actor": f.Actor, "action": f.Action, "target": f.Target, "since": f.Since, "until": f.Until,
+	})
 	all := []AuditEntry{}
 	for {
-		wanted := auditPage
+		limit := maxAuditPage
 		if f.Limit > 0 {
-			wanted = min(auditPage, f.Limit-len(all))
+			limit = min(maxAuditPage, f.Limit-len(all))
 		}
-		query.Set("limit", strconv.Itoa(wanted))
+		query.Set("limit", strconv.Itoa(limit))
 		var page struct {
 			Entries    []AuditEntry `json:"entries"`
 			NextCursor *string      `json:"next_cursor"`
 		}
-		if _, err := c.do(ctx, call{method: http.MethodGet, path: "/api/v1/audit", query: query, repeatable: true}, &page); err != nil {
+		if err := c.get(ctx, "/api/v1/audit", query, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Entries...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,22 +15,23 @@ import (
 )
 
 const (
-	// callTimeout bounds one try of a call, transferTimeout one that moves an
-	// archive: 10 MiB on a slow line.
+	// callTimeout limits one try of a call, transferTimeout one that sends or
+	// receives an archive: 10 MiB over a slow connection.
 	callTimeout     = time.Minute
 	transferTimeout = 10 * time.Minute
-	// maxAnswer is more than any answer of the API has.
+	// maxAnswer is larger than any answer of the API.
 	maxAnswer = 64 << 20
 )
 
-// A call is a request to the API that may have to be made several times.
+// A call is a request to the API that may be retried.
 type call struct {
 	method string
-	path   string // already escaped
+	path   string // escaped
 	query  url.Values
+	header http.Header
 	body   body
-	// repeatable says that making the call twice is the same as making it once.
-	repeatable bool
+	// idempotent permits a retry after a try that may have had an effect.
+	idempotent bool
 	timeout    time.Duration // 0: callTimeout
 }
 
@@ -38,14 +40,15 @@ type body interface {
 	open() (content io.Reader, size int64, mediaType string)
 }
 
-// jsonBody is a body that is small enough to be kept.
+// jsonBody is an encoded JSON value.
 type jsonBody []byte
 
 func (b jsonBody) open() (io.Reader, int64, string) {
 	return bytes.NewReader(b), int64(len(b)), "application/json"
 }
 
-// encode makes a body of one of our own types, which can be encoded.
+// encode returns the body of a value of this package's types, which can always
+// be encoded.
 func encode(value any) jsonBody {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -54,10 +57,16 @@ func encode(value any) jsonBody {
 	return raw
 }
 
-// do makes a call and decodes the answer into out, unless that is nil. It
-// returns the status of the answer.
+// get is do for a GET request, which is always idempotent.
+func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+	_, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, idempotent: true}, out)
+	return err
+}
+
+// do makes a call, with retries, and decodes the answer into out unless that is
+// nil. It returns the HTTP status of the answer.
 func (c *Client) do(ctx context.Context, in call, out any) (status int, err error) {
-	err = retry(ctx, in.repeatable, func() error {
+	err = retry(ctx, in.idempotent, func() error {
 		status, err = c.try(ctx, in, out)
 		return err
 	})
@@ -89,17 +98,13 @@ func (c *Client) try(ctx context.Context, in call, out any) (int, error) {
 	if out == nil {
 		return resp.StatusCode, nil
 	}
-	return resp.StatusCode, decode(resp.Body, out)
-}
-
-func decode(r io.Reader, out any) error {
-	err := json.NewDecoder(io.LimitReader(r, maxAnswer)).Decode(out)
+	err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out)
 	_, notJSON := errors.AsType[*json.SyntaxError](err)
-	_, notOurs := errors.AsType[*json.UnmarshalTypeError](err)
-	if notJSON || notOurs {
-		return permanent{fmt.Errorf("the answer cannot be understood; is this a Whetstone server? %w", err)}
+	_, otherShape := errors.AsType[*json.UnmarshalTypeError](err)
+	if notJSON || otherShape {
+		err = permanent{fmt.Errorf("the answer is not valid; is this a Whetstone server? %w", err)}
 	}
-	return err
+	return resp.StatusCode, err
 }
 
 func (c *Client) request(ctx context.Context, in call) (*http.Request, error) {
@@ -114,6 +119,7 @@ func (c *Client) request(ctx context.Context, in call) (*http.Request, error) {
 	if !strings.HasPrefix(c.server, "http://") && !strings.HasPrefix(c.server, "https://") {
 		return nil, permanent{fmt.Errorf("the server's address %q must begin with http:// or https://", c.server)}
 	}
+	maps.Copy(req.Header, in.header)
 	if in.body != nil {
 		setBody(req, in.body)
 	}
@@ -136,13 +142,13 @@ func setBody(req *http.Request, b body) {
 	}
 	req.Header.Set("Content-Type", mediaType)
 	if _, small := b.(jsonBody); !small {
-		// A refusal can come before the archive is sent.
+		// The server can reject the request before the archive is sent.
 		req.Header.Set("Expect", "100-continue")
 	}
 }
 
-// unwrapURL takes the URL out of an error: a signed one is a secret, and
-// the caller names the call anyway.
+// unwrapURL removes the URL from an error: a signed URL is a secret, and the
+// caller adds the path of the call.
 func unwrapURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

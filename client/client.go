@@ -1,13 +1,12 @@
 // Package client talks to a Whetstone server: it publishes skills to the
-// registry, finds and downloads them, and tells the server what is installed
-// where.
+// registry, finds and downloads them, reports sessions and installations, and
+// runs evals.
 //
-// A call waits and tries again when the server cannot be reached, is not
-// ready or asks for patience, for as long as its context allows and a few
-// times at most. Calls that change something each time they are made
-// (CreateEntry, Rollback, StartDeviceLogin) are made again only if the first
-// try cannot have had an effect. An error that the server answered is an
-// *Error.
+// A call is retried with backoff when the server cannot be reached, is not ready
+// or limits the rate, a few times and for as long as its context allows. Calls
+// that are not idempotent (CreateEntry, Rollback, StartDeviceLogin) are retried
+// only if the first try cannot have had an effect. An error response of the
+// server is an *Error.
 package client
 
 import (
@@ -17,34 +16,39 @@ import (
 	"time"
 )
 
-// Options say which server to talk to, and as whom.
+// Options select the server and the caller.
 type Options struct {
-	// Server is the address of the server, like https://whetstone.example.
+	// Server is the address of the server, e.g. https://whetstone.example.
 	Server string
-	// APIKey is sent to the server, and nowhere else. It may be empty for the
-	// login.
+	// APIKey is sent to this server only. It may be empty for the login.
 	APIKey string
-	// HTTPClient makes the requests; nil stands for one with timeouts. Its
-	// CheckRedirect is not used: the key must not follow a redirect.
+	// HTTPClient makes the requests; nil means one with timeouts. Its CheckRedirect
+	// is not used, because the key must not follow a redirect to another host.
 	HTTPClient *http.Client
-	// UserAgent names the program that calls.
+	// UserAgent names the calling program.
 	UserAgent string
 }
 
-// A Client makes calls to one server. Several goroutines may use it.
+// A Client makes calls to one server. It may be used by several goroutines.
 type Client struct {
 	server string
 	key    string
 	agent  string
-	// api follows no redirects, files does: it never has the key.
+	// api does not follow redirects. files does, and is never given the key.
 	api, files *http.Client
 }
 
-// New returns a client. An address that is none shows with the first call.
+// New returns a client. An invalid address is reported by the first call.
 func New(o Options) *Client {
 	base := o.HTTPClient
 	if base == nil {
-		base = defaultHTTPClient()
+		base = &http.Client{}
+		// A program that has replaced the default transport keeps its own.
+		if transport, ok := http.DefaultTransport.(*http.Transport); ok {
+			transport = transport.Clone()
+			transport.ResponseHeaderTimeout = time.Minute
+			base.Transport = transport
+		}
 	}
 	api, files := *base, *base
 	api.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -55,18 +59,9 @@ func New(o Options) *Client {
 	}
 }
 
-func defaultHTTPClient() *http.Client {
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // somebody has put another one there, and means it
-		return &http.Client{}
-	}
-	transport = transport.Clone()
-	transport.ResponseHeaderTimeout = time.Minute
-	return &http.Client{Transport: transport}
-}
-
-// Ready asks whether the server can work: its database, schema and storage
-// answer. One that cannot is an *Error with the status 503. It needs no key.
+// Ready checks that the server is ready: its database, schema and storage
+// respond. Otherwise the error is an *Error with the status 503, which is not
+// retried: a health check wants the state right now. It needs no key.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, nil)
 	return err

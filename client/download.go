@@ -11,25 +11,25 @@ import (
 	"net/url"
 )
 
-// maxArchive is the largest archive that the registry takes.
+// maxArchive is the largest archive that the registry accepts.
 const maxArchive = 10 << 20
 
-// A Wanted is a download and what it must be.
+// A Wanted describes a download.
 type Wanted struct {
-	// ContentHash is the SHA-256 that the registry has for the version. What
-	// has another one is not returned.
+	// ContentHash is the SHA-256 of the version in the registry. A download with
+	// another one is an ErrHash.
 	ContentHash string
-	// Progress, when set, is told how much has come, and of how much; of -1 if
-	// the server does not say. It starts again with every try.
+	// Progress, when set, is called with the number of bytes received and the total,
+	// which is -1 if the server does not send it. It starts at 0 again with every
+	// retry.
 	Progress func(done, of int64)
 }
 
-// Download fetches the archive behind the download URL of a SyncEntry. The
-// URL authorises itself: the key is not sent. An expired one is an *Error
-// with the status 403.
+// Download fetches the archive from the download URL of a SyncEntry. The URL is
+// signed, so the key is not sent. An expired one is an *Error with the status 403.
 func (c *Client) Download(ctx context.Context, link string, w Wanted) (archive []byte, err error) {
 	err = retry(ctx, true, func() error {
-		req, err := http.NewRequest(http.MethodGet, link, nil) //nolint:noctx // fetch sets it
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
 		if err != nil {
 			return permanent{unwrapURL(err)}
 		}
@@ -72,9 +72,9 @@ func (w Wanted) fetch(ctx context.Context, h *http.Client, req *http.Request) ([
 	if resp.StatusCode != http.StatusOK {
 		return nil, newError(resp)
 	}
-	content, of := io.LimitReader(resp.Body, maxArchive+1), resp.ContentLength
+	content, total := io.LimitReader(resp.Body, maxArchive+1), resp.ContentLength
 	if w.Progress != nil {
-		content = &meter{r: content, report: func(done int64) { w.Progress(done, of) }}
+		content = &progressReader{r: content, report: func(done int64) { w.Progress(done, total) }}
 	}
 	var archive bytes.Buffer
 	digest := sha256.New()

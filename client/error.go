@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// An Error is what the server answered instead of what was asked for.
+// An Error is an error response of the server.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Message says what is wrong, for people.
+	// Message is for people.
 	Message string
-	// Issues are all problems of a request that is not valid.
+	// Issues are all problems of an invalid request.
 	Issues []Issue
-	// RequestID names the request in the server's log.
+	// RequestID identifies the request in the server's log.
 	RequestID string
-	// RetryAfter is how long the server wants to be left alone, or 0.
+	// RetryAfter is the server's Retry-After header, or 0.
 	RetryAfter time.Duration
 }
 
 // An Issue is one problem of a request.
 type Issue struct {
-	// Path leads to the field, one element a level.
+	// Path leads to the field, e.g. ["cases", "0", "query"].
 	Path    []string `json:"path"`
 	Message string   `json:"message"`
 }
@@ -51,33 +51,34 @@ func Status(err error) int {
 	return 0
 }
 
-// ErrHash says that a download is not what the registry has: it was changed
-// or cut on the way, and must not be used.
+// ErrHash means that a download is not the content of the version: it was changed
+// or truncated on the way, and must not be used.
 var ErrHash = errors.New("the SHA-256 of the download is not that of the version")
 
-// maxErrorBody is more than any error of ours has.
+// maxErrorBody is larger than any error of the API.
 const maxErrorBody = 1 << 20
 
-// newError reads either body that the interface has for errors; an answer of
-// something else on the way has neither.
+// newError decodes an error response. The API has two shapes of error bodies; a
+// response of a proxy on the way has neither.
 func newError(resp *http.Response) *Error {
 	e := &Error{
 		Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"),
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 	}
 	if resp.StatusCode < http.StatusBadRequest {
-		e.Message = fmt.Sprintf("the server answers %d and points to %s; is its address right?", resp.StatusCode, resp.Header.Get("Location"))
+		e.Message = fmt.Sprintf("the server redirects (%d) to %s; is its address correct?",
+			resp.StatusCode, resp.Header.Get("Location"))
 		return e
 	}
-	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // the status says enough if this fails
-	e.read(raw)
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // without a body the status remains
+	e.decode(raw)
 	if e.Message == "" {
 		e.Message = fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return e
 }
 
-func (e *Error) read(raw []byte) {
+func (e *Error) decode(raw []byte) {
 	var structured struct {
 		Error struct {
 			Message string `json:"message"`
@@ -101,7 +102,7 @@ func (e *Error) read(raw []byte) {
 	}
 }
 
-// retryAfter reads the header, which has seconds or a time.
+// retryAfter parses the header Retry-After: a number of seconds, or a time.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second //nolint:gosec // 31 bits of seconds fit

@@ -25,7 +25,7 @@ type EvalRun struct {
 	Progress         EvalProgress  `json:"progress"`
 	Totals           EvalTotals    `json:"totals"`
 	TrialErrors      int           `json:"trial_errors"` // trials without a verdict
-	Reliable         bool          `json:"reliable"`     // few enough of them for the rates to be believed
+	Reliable         bool          `json:"reliable"`     // few enough trial errors for the rates to mean something
 	PassRate         *float64      `json:"pass_rate"`
 	PassRateInterval *[2]float64   `json:"pass_rate_interval"`
 	PassK            *float64      `json:"pass_k"`
@@ -37,7 +37,7 @@ type EvalRun struct {
 	Cases            []EvalCase    `json:"cases,omitempty"` // lists and events have none
 }
 
-// Over reports whether nothing more comes of the run.
+// Over reports whether the run has ended.
 func (r EvalRun) Over() bool {
 	return r.Status == "succeeded" || r.Status == "failed" || r.Status == "cancelled"
 }
@@ -49,11 +49,11 @@ type EvalSubject struct {
 	SnapshotID string `json:"snapshot_id,omitempty"`
 	EntryID    string `json:"entry_id,omitempty"`
 	Version    string `json:"version,omitempty"` // of the entry; its current one when empty
-	Name       string `json:"name,omitempty"`    // what was found
-	Label      string `json:"label,omitempty"`   // the version that was found
+	Name       string `json:"name,omitempty"`    // of the skill, in answers
+	Label      string `json:"label,omitempty"`   // of the version or snapshot, in answers
 }
 
-// EvalJudge is who judged.
+// EvalJudge is the model that judged.
 type EvalJudge struct {
 	API           string `json:"api"`
 	Model         string `json:"model"`
@@ -75,7 +75,7 @@ type EvalTotals struct {
 	Skipped int `json:"skipped"`
 }
 
-// EvalBaseline is how the baseline did.
+// EvalBaseline is the result of the baseline.
 type EvalBaseline struct {
 	PassRate       float64 `json:"pass_rate"`
 	Delta          float64 `json:"delta"`
@@ -105,7 +105,7 @@ type EvalTrial struct {
 	Error      *string         `json:"error"`
 }
 
-// A NewEvalRun is a run to be started.
+// A NewEvalRun describes a run to start.
 type NewEvalRun struct {
 	Subject  EvalSubject `json:"subject"`
 	Trials   int         `json:"trials,omitempty"`   // of each case; 1 when 0
@@ -118,7 +118,7 @@ type runAnswer struct {
 
 func runPath(id string) string { return "/api/v1/eval-runs/" + url.PathEscape(id) }
 
-// StartEvalRun starts a run of a suite. One that cannot be run is an *Error
+// StartEvalRun starts a run of a suite. A suite that is not runnable is an *Error
 // with the status 409.
 func (c *Client) StartEvalRun(ctx context.Context, suiteID string, n NewEvalRun) (EvalRun, error) {
 	var out runAnswer
@@ -129,7 +129,7 @@ func (c *Client) StartEvalRun(ctx context.Context, suiteID string, n NewEvalRun)
 // EvalRun returns a run with its cases.
 func (c *Client) EvalRun(ctx context.Context, id string) (EvalRun, error) {
 	var out runAnswer
-	_, err := c.do(ctx, call{method: http.MethodGet, path: runPath(id), repeatable: true}, &out)
+	err := c.get(ctx, runPath(id), nil, &out)
 	return out.Run, err
 }
 
@@ -138,19 +138,19 @@ func (c *Client) EvalRuns(ctx context.Context, suiteID string) ([]EvalRun, error
 	var out struct {
 		Runs []EvalRun `json:"runs"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: suitePath(suiteID) + "/runs", repeatable: true}, &out)
+	err := c.get(ctx, suitePath(suiteID)+"/runs", nil, &out)
 	return out.Runs, err
 }
 
-// CancelEvalRun ends a run; trials that were made are kept.
+// CancelEvalRun cancels a run; finished trials are kept.
 func (c *Client) CancelEvalRun(ctx context.Context, id string) (EvalRun, error) {
 	var out runAnswer
-	_, err := c.do(ctx, call{method: http.MethodPost, path: runPath(id) + "/cancel", repeatable: true}, &out)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: runPath(id) + "/cancel", idempotent: true}, &out)
 	return out.Run, err
 }
 
-// An EvalEvent is news of a run. Of its fields the one that its name says is
-// set: Case and Progress of a case, Progress of progress, Run of status.
+// An EvalEvent is a change of a run. Which fields are set depends on Name: Case
+// and Progress for "case", Progress for "progress", Run for "status".
 type EvalEvent struct {
 	ID       string
 	Name     string // case, progress or status
@@ -159,14 +159,16 @@ type EvalEvent struct {
 	Run      *EvalRun
 }
 
-// WatchEvalRun tells the news of a run, all from its beginning, until it is
-// over, and returns it with its cases. It goes on where it was when the
-// connection breaks.
-func (c *Client) WatchEvalRun(ctx context.Context, id string, tell func(EvalEvent)) (EvalRun, error) {
-	w := &watch{client: c, path: runPath(id) + "/events", tell: tell}
+// WatchEvalRun calls handle with every event of a run, from its beginning to its
+// end, and returns the run with its cases. A broken connection is resumed after
+// the last event (Last-Event-ID).
+func (c *Client) WatchEvalRun(ctx context.Context, id string, handle func(EvalEvent)) (EvalRun, error) {
+	w := &eventStream{client: c, path: runPath(id) + "/events", handle: handle}
 	for !w.over {
 		seen := w.last
 		err := retry(ctx, true, func() error { return w.follow(ctx) })
+		// A connection that delivered something before it broke starts a new count of
+		// retries.
 		if err != nil && (w.last == seen || ctx.Err() != nil) {
 			return EvalRun{}, fmt.Errorf("watch run %s: %w", id, err)
 		}
@@ -174,17 +176,17 @@ func (c *Client) WatchEvalRun(ctx context.Context, id string, tell func(EvalEven
 	return c.EvalRun(ctx, id)
 }
 
-// A watch is a stream of events that may break off and be taken up again.
-type watch struct {
+// An eventStream is a stream of server-sent events (SSE) that can be resumed.
+type eventStream struct {
 	client *Client
 	path   string
-	tell   func(EvalEvent)
+	handle func(EvalEvent)
 	last   string // id of the last event
 	over   bool
 }
 
 // follow reads events until the stream ends.
-func (w *watch) follow(ctx context.Context) error {
+func (w *eventStream) follow(ctx context.Context) error {
 	req, err := w.client.request(ctx, call{method: http.MethodGet, path: w.path})
 	if err != nil {
 		return err
@@ -199,7 +201,7 @@ func (w *watch) follow(ctx context.Context) error {
 	}
 	defer resp.Body.Close()
 	switch {
-	case resp.StatusCode == http.StatusNoContent: // all were seen
+	case resp.StatusCode == http.StatusNoContent: // no event after the last one
 		w.over = true
 		return nil
 	case resp.StatusCode != http.StatusOK:
@@ -211,10 +213,10 @@ func (w *watch) follow(ctx context.Context) error {
 	return io.ErrUnexpectedEOF
 }
 
-// maxEvent is more than any event has.
+// maxEvent is larger than any event.
 const maxEvent = 4 << 20
 
-func (w *watch) read(r io.Reader) error {
+func (w *eventStream) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
 	var event EvalEvent
@@ -231,9 +233,9 @@ func (w *watch) read(r io.Reader) error {
 			data = value
 		case "":
 			if lines.Text() != "" || data == "" {
-				continue // a comment, or nothing before it
+				continue // a comment, or an empty line without an event before it
 			}
-			if err := w.news(event, data); err != nil {
+			if err := w.dispatch(event, data); err != nil {
 				return err
 			}
 			event, data = EvalEvent{}, ""
@@ -242,26 +244,26 @@ func (w *watch) read(r io.Reader) error {
 	return lines.Err()
 }
 
-func (w *watch) news(e EvalEvent, data string) error {
+func (w *eventStream) dispatch(e EvalEvent, data string) error {
 	var err error
 	switch e.Name {
 	case "case":
-		var told struct {
+		var payload struct {
 			EvalCase
 			Progress EvalProgress `json:"progress"`
 		}
-		err = json.Unmarshal([]byte(data), &told)
-		e.Case, e.Progress = &told.EvalCase, &told.Progress
+		err = json.Unmarshal([]byte(data), &payload)
+		e.Case, e.Progress = &payload.EvalCase, &payload.Progress
 	case "progress":
 		err = json.Unmarshal([]byte(data), &e.Progress)
 	case "status":
 		err = json.Unmarshal([]byte(data), &e.Run)
 	}
 	if err != nil {
-		return permanent{fmt.Errorf("the event %s cannot be understood: %w", e.ID, err)}
+		return permanent{fmt.Errorf("the event %s is not valid: %w", e.ID, err)}
 	}
 	w.last = e.ID
 	w.over = e.Run != nil && e.Run.Over()
-	w.tell(e)
+	w.handle(e)
 	return nil
 }

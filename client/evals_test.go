@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -98,7 +99,7 @@ func eventLine(e client.EvalEvent) string {
 func TestWatchEvalRunFails(t *testing.T) {
 	t.Parallel()
 	c, _ := eventsServer(t, "id: 1\nevent: progress\ndata: {\n\n")
-	if _, err := c.WatchEvalRun(t.Context(), someRun, func(client.EvalEvent) {}); err == nil || !strings.Contains(err.Error(), "cannot be understood") {
+	if _, err := c.WatchEvalRun(t.Context(), someRun, func(client.EvalEvent) {}); err == nil || !strings.Contains(err.Error(), "is not valid") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -117,5 +118,25 @@ func TestImproveRuns(t *testing.T) {
 	runs, err := c.ImproveRuns(t.Context(), client.ImproveRunFilter{SuiteID: "x", Status: "no_winner"})
 	if err != nil || len(runs) != 1 || runs[0].ID != someRun || !runs[0].Over() || runs[0].Iterations[0].Description != nil {
 		t.Errorf("got %+v, %v", runs, err)
+	}
+}
+
+// TestDeleteEvalSuite deletes a suite of the real service. A second time it is
+// gone.
+func TestDeleteEvalSuite(t *testing.T) {
+	t.Parallel()
+	c := startService(t).client()
+	suite, err := c.CreateEvalSuite(t.Context(), client.NewEvalSuite{
+		Name: "Checks", SourceKind: "manual", VerifierKind: "deterministic", Cases: []json.RawMessage{json.RawMessage(`{"id":"one","case_kind":"exact_match"}`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DeleteEvalSuite(t.Context(), suite.ID); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, c.DeleteEvalSuite(t.Context(), suite.ID), http.StatusNotFound, "")
+	if suites, err := c.EvalSuites(t.Context(), client.EvalSuiteFilter{}); err != nil || len(suites) != 0 {
+		t.Errorf("got %+v, %v, want no suites", suites, err)
 	}
 }

@@ -123,11 +123,11 @@ func TestKeyStaysHome(t *testing.T) {
 	c := client.New(client.Options{Server: home.URL, APIKey: "st_live_secret"})
 
 	_, err := c.Me(t.Context())
-	wantStatus(t, err, 307, "points to "+stranger.URL)
+	wantStatus(t, err, 307, "redirects (307) to "+stranger.URL)
 	_, err = c.CreateEntry(t.Context(), upload(t, "pdf", "1.0.0", "one"))
-	wantStatus(t, err, 307, "is its address right?")
+	wantStatus(t, err, 307, "is its address correct?")
 	_, err = c.DownloadVersion(t.Context(), "id", "1.0.0", client.Wanted{})
-	wantStatus(t, err, 307, "points to")
+	wantStatus(t, err, 307, "redirects (307) to")
 	if len(seen) > 0 {
 		t.Fatalf("%d requests followed a redirect", len(seen))
 	}

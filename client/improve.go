@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// An ImproveRun looks for a better description of a skill.
+// An ImproveRun searches for a better description of a skill.
 type ImproveRun struct {
-	ID            string             `json:"id"`
-	SuiteID       string             `json:"suite_id"`
-	Subject       EvalSubject        `json:"subject"`
-	Status        string             `json:"status"` // queued, running, succeeded, no_winner, failed_transient, failed_terminal or cancelled
+	ID      string      `json:"id"`
+	SuiteID string      `json:"suite_id"`
+	Subject EvalSubject `json:"subject"`
+	// Status is queued, running, succeeded, no_winner, failed_transient,
+	// failed_terminal or cancelled.
+	Status        string             `json:"status"`
 	MaxIterations int                `json:"max_iterations"`
 	Holdout       float64            `json:"holdout"`
 	Seed          int64              `json:"seed"`
@@ -30,7 +32,7 @@ type ImproveRun struct {
 	FinishedAt    *time.Time         `json:"finished_at"`
 }
 
-// Over reports whether nothing more comes of the run.
+// Over reports whether the run has ended.
 func (r ImproveRun) Over() bool { return r.Status != "queued" && r.Status != "running" }
 
 // ImproveCases counts the cases of the suite.
@@ -40,7 +42,7 @@ type ImproveCases struct {
 	LeftOut int `json:"left_out"`
 }
 
-// An ImproveScore is how a description did on one side of the split.
+// An ImproveScore is the score of a description on one side of the split.
 type ImproveScore struct {
 	Passed   int         `json:"passed"`
 	Cases    int         `json:"cases"` // those with a verdict
@@ -48,8 +50,8 @@ type ImproveScore struct {
 	Interval *[2]float64 `json:"interval,omitempty"` // of held-out queries
 }
 
-// ImproveCurrent is how the skill's own description did; scores are nil until
-// there are some.
+// ImproveCurrent is the skill's current description with its scores, which are nil
+// until they are known.
 type ImproveCurrent struct {
 	Description string        `json:"description"`
 	Train       *ImproveScore `json:"train"`
@@ -57,10 +59,10 @@ type ImproveCurrent struct {
 	Errors      int           `json:"errors"`
 }
 
-// An ImproveIteration is a description that was tried.
+// An ImproveIteration is one candidate description.
 type ImproveIteration struct {
 	N           int           `json:"n"`
-	Description *string       `json:"description"` // nil if nothing usable was written
+	Description *string       `json:"description"` // nil if the model wrote nothing usable
 	Reason      string        `json:"reason"`
 	Train       *ImproveScore `json:"train"`
 	Holdout     *ImproveScore `json:"holdout"`
@@ -68,7 +70,7 @@ type ImproveIteration struct {
 	Problem     *string       `json:"problem"` // why it cannot win
 }
 
-// An ImproveWinner is the description that is better.
+// An ImproveWinner is the description that beat the current one.
 type ImproveWinner struct {
 	N                int         `json:"n"`
 	Description      string      `json:"description"`
@@ -76,8 +78,8 @@ type ImproveWinner struct {
 	PassRateInterval *[2]float64 `json:"pass_rate_interval"`
 }
 
-// A NewImproveRun is an improve run to be started, of exactly one of SourceID
-// and EntryID.
+// A NewImproveRun describes an improve run to start. Exactly one of SourceID and
+// EntryID is required.
 type NewImproveRun struct {
 	SourceID      string  `json:"source_id,omitempty"`
 	EntryID       string  `json:"entry_id,omitempty"`
@@ -92,8 +94,8 @@ type improveAnswer struct {
 
 const improvePath = "/api/v1/improve-runs"
 
-// StartImproveRun starts an improve run. A suite that has not the queries for
-// it is an *Error with the status 409.
+// StartImproveRun starts an improve run. A suite with too few trigger queries is
+// an *Error with the status 409.
 func (c *Client) StartImproveRun(ctx context.Context, n NewImproveRun) (ImproveRun, error) {
 	var out improveAnswer
 	_, err := c.do(ctx, call{method: http.MethodPost, path: improvePath, body: encode(n)}, &out)
@@ -103,11 +105,11 @@ func (c *Client) StartImproveRun(ctx context.Context, n NewImproveRun) (ImproveR
 // ImproveRun returns an improve run.
 func (c *Client) ImproveRun(ctx context.Context, id string) (ImproveRun, error) {
 	var out improveAnswer
-	_, err := c.do(ctx, call{method: http.MethodGet, path: improvePath + "/" + url.PathEscape(id), repeatable: true}, &out)
+	err := c.get(ctx, improvePath+"/"+url.PathEscape(id), nil, &out)
 	return out.Run, err
 }
 
-// An ImproveRunFilter chooses improve runs; empty fields choose all.
+// An ImproveRunFilter selects improve runs; an empty field selects all.
 type ImproveRunFilter struct {
 	SuiteID string
 	Status  string
@@ -118,34 +120,29 @@ func (c *Client) ImproveRuns(ctx context.Context, f ImproveRunFilter) ([]Improve
 	var out struct {
 		Runs []ImproveRun `json:"improve_runs"`
 	}
-	query := url.Values{}
-	if f.SuiteID != "" {
-		query.Set("suite_id", f.SuiteID)
-	}
-	if f.Status != "" {
-		query.Set("status", f.Status)
-	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: improvePath, query: query, repeatable: true}, &out)
+	err := c.get(ctx, improvePath, newQuery(map[string]string{"suite_id": f.SuiteID, "status": f.Status}), &out)
 	return out.Runs, err
 }
 
-// CancelImproveRun ends an improve run; what it has found is kept.
+// CancelImproveRun cancels an improve run; finished iterations are kept.
 func (c *Client) CancelImproveRun(ctx context.Context, id string) (ImproveRun, error) {
 	var out improveAnswer
-	_, err := c.do(ctx, call{method: http.MethodPost, path: improvePath + "/" + url.PathEscape(id) + "/cancel", repeatable: true}, &out)
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: improvePath + "/" + url.PathEscape(id) + "/cancel", idempotent: true,
+	}, &out)
 	return out.Run, err
 }
 
-// The waits between two looks at an improve run.
+// The waits between two polls of an improve run.
 const (
-	firstLook   = 100 * time.Millisecond
-	longestLook = 2 * time.Second
+	firstPollWait = 100 * time.Millisecond
+	maxPollWait   = 2 * time.Second
 )
 
-// WatchImproveRun tells how an improve run gets on until it is over, and
-// returns it.
-func (c *Client) WatchImproveRun(ctx context.Context, id string, tell func(ImproveRun)) (ImproveRun, error) {
-	for wait := firstLook; ; wait = min(2*wait, longestLook) {
+// WatchImproveRun polls an improve run until it has ended, calls handle with every
+// state before that, and returns the run.
+func (c *Client) WatchImproveRun(ctx context.Context, id string, handle func(ImproveRun)) (ImproveRun, error) {
+	for wait := firstPollWait; ; wait = min(2*wait, maxPollWait) {
 		run, err := c.ImproveRun(ctx, id)
 		if err != nil {
 			return run, fmt.Errorf("watch improve run %s: %w", id, err)
@@ -153,7 +150,7 @@ func (c *Client) WatchImproveRun(ctx context.Context, id string, tell func(Impro
 		if run.Over() {
 			return run, nil
 		}
-		tell(run)
+		handle(run)
 		select {
 		case <-ctx.Done():
 			return run, ctx.Err()

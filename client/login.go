@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Me tells whose key the client has, and what it may do.
+// Me is the holder of the client's key, and what the key permits.
 type Me struct {
 	User         User         `json:"user"`
 	Organisation Organisation `json:"organisation"`
@@ -15,7 +15,7 @@ type Me struct {
 	Permissions  []string     `json:"permissions"`
 }
 
-// A User is a person of an organisation.
+// A User is a member of an organisation.
 type User struct {
 	ID    string `json:"id"`
 	Email string `json:"email"`
@@ -28,13 +28,15 @@ type Organisation struct {
 	Name string `json:"name"`
 }
 
-// Me asks whose key the client has. A bad key is an *Error with the status 401.
+// Me returns the holder of the client's key. An invalid key is an *Error with the
+// status 401.
 func (c *Client) Me(ctx context.Context) (out Me, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: "/api/v1/me", repeatable: true}, &out)
+	err = c.get(ctx, "/api/v1/me", nil, &out)
 	return out, err
 }
 
-// A DeviceLogin waits for a person to enter UserCode at VerificationURL.
+// A DeviceLogin waits for a person to enter UserCode at VerificationURL, like the
+// device authorization grant of RFC 8628.
 type DeviceLogin struct {
 	DeviceCode      string // the program's secret
 	UserCode        string
@@ -43,8 +45,7 @@ type DeviceLogin struct {
 	Interval        time.Duration // between two polls
 }
 
-// StartDeviceLogin begins a login for the program that calls itself clientID.
-// It needs no key.
+// StartDeviceLogin begins a login for the program named clientID. It needs no key.
 func (c *Client) StartDeviceLogin(ctx context.Context, clientID string) (DeviceLogin, error) {
 	in := struct {
 		ClientID string `json:"client_id"`
@@ -63,10 +64,10 @@ func (c *Client) StartDeviceLogin(ctx context.Context, clientID string) (DeviceL
 	}, err
 }
 
-// A DeviceStatus is where a login stands.
+// A DeviceStatus is the state of a login.
 type DeviceStatus string
 
-// Where a login stands.
+// The states of a login.
 const (
 	DevicePending  DeviceStatus = "pending"
 	DeviceApproved DeviceStatus = "approved"
@@ -82,8 +83,8 @@ type DevicePoll struct {
 	OrgID  string       `json:"org_id"`        // when approved
 }
 
-// PollDeviceLogin asks once where the login stands. The answer that has the
-// key comes once: a poll is not repeated when it may have been lost.
+// PollDeviceLogin returns the state of the login. The key is sent only once, so a
+// poll whose answer may have been lost is not retried.
 func (c *Client) PollDeviceLogin(ctx context.Context, deviceCode string) (out DevicePoll, err error) {
 	in := struct {
 		DeviceCode string `json:"device_code"`

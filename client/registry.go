@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 )
 
-// An Entry is one skill, or something like it, under a name of its own.
+// An Entry is a skill, agent, command, hook or bundle in the registry. Its name
+// is unique within its organisation.
 type Entry struct {
 	ID          string  `json:"id"`
 	Name        string  `json:"name"`
@@ -18,13 +18,13 @@ type Entry struct {
 	Visibility  string  `json:"visibility"` // public, org or unlisted
 	SourceRepo  *string `json:"source_repo"`
 	SkillID     *string `json:"skill_id"`
-	// Organisation owns the entry. Answers to a push leave it out.
+	// Organisation is the owner. Answers to a push omit it.
 	Organisation string    `json:"organisation"`
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
-// A ListedEntry is an entry as lists have it.
+// A ListedEntry is an entry in a list.
 type ListedEntry struct {
 	Entry
 	CurrentVersion    *CurrentVersion `json:"current_version"`
@@ -40,7 +40,7 @@ type CurrentVersion struct {
 	ContentHash string `json:"content_hash"`
 }
 
-// A Version is one archive of an entry. It never changes.
+// A Version is one archive of an entry. It is immutable.
 type Version struct {
 	ID                   string    `json:"id"`
 	Version              string    `json:"version"`
@@ -75,7 +75,7 @@ type EntryDetail struct {
 	Rollbacks         []Rollback `json:"rollbacks"` // newest first
 }
 
-// A Rollback is the record of one return to another version.
+// A Rollback records that another version was made current.
 type Rollback struct {
 	FromVersion  string    `json:"from_version"`
 	ToVersion    string    `json:"to_version"`
@@ -84,50 +84,26 @@ type Rollback struct {
 	RolledBackAt time.Time `json:"rolled_back_at"`
 }
 
-// A Filter chooses entries.
+// A Filter selects entries.
 type Filter struct {
 	Name   string // exactly this name, when not empty
 	Query  string // text in name or description, when not empty
-	Public bool   // the public entries of all organisations, not one's own
+	Public bool   // the public entries of all organisations instead of the caller's
 }
 
-const pageSize = 1000
-
-// ListEntries lists the entries of the caller's organisation, or the public
-// ones of all, by name.
+// ListEntries lists the entries of the caller's organisation, or the public ones
+// of all organisations, by name.
 func (c *Client) ListEntries(ctx context.Context, f Filter) ([]ListedEntry, error) {
 	path := "/api/v1/registry"
 	if f.Public {
 		path += "/public"
 	}
-	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
-	if f.Name != "" {
-		query.Set("name", f.Name)
-	}
-	if f.Query != "" {
-		query.Set("q", f.Query)
-	}
-	all := []ListedEntry{}
-	for page := 1; ; page++ {
-		query.Set("page", strconv.Itoa(page))
-		var out struct {
-			Entries    []ListedEntry `json:"entries"`
-			Pagination struct {
-				Total int `json:"total"`
-			} `json:"pagination"`
-		}
-		if _, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, repeatable: true}, &out); err != nil {
-			return nil, err
-		}
-		all = append(all, out.Entries...)
-		if len(out.Entries) == 0 || len(all) >= out.Pagination.Total {
-			return all, nil
-		}
-	}
+	query := newQuery(map[string]string{"per_page": "1000", "name": f.Name, "q": f.Query})
+	return listAll[ListedEntry](ctx, c, path, "entries", query)
 }
 
-// EntryByName returns the entry of the caller's organisation that has the
-// name. None is an *Error with the status 404.
+// EntryByName returns the entry of the caller's organisation with the name. An
+// unknown one is an *Error with the status 404.
 func (c *Client) EntryByName(ctx context.Context, name string) (ListedEntry, error) {
 	entries, err := c.ListEntries(ctx, Filter{Name: name})
 	if err != nil {
@@ -141,7 +117,7 @@ func (c *Client) EntryByName(ctx context.Context, name string) (ListedEntry, err
 
 // Entry returns an entry that the caller may see, with its history.
 func (c *Client) Entry(ctx context.Context, id string) (out EntryDetail, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: entryPath(id), repeatable: true}, &out)
+	err = c.get(ctx, entryPath(id), nil, &out)
 	return out, err
 }
 
@@ -150,18 +126,18 @@ func (c *Client) Versions(ctx context.Context, id string) ([]Version, error) {
 	var out struct {
 		Versions []Version `json:"versions"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: entryPath(id) + "/versions", repeatable: true}, &out)
+	err := c.get(ctx, entryPath(id)+"/versions", nil, &out)
 	return out.Versions, err
 }
 
-// DeleteEntry removes an entry with all its versions. When an answer is lost
-// and the call is made again, the entry may be gone: then it is a 404.
+// DeleteEntry deletes an entry with all its versions. If an answer is lost, the
+// retry may be an *Error with the status 404.
 func (c *Client) DeleteEntry(ctx context.Context, id string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: entryPath(id), repeatable: true}, nil)
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: entryPath(id), idempotent: true}, nil)
 	return err
 }
 
-// RollbackResult tells what came of a rollback.
+// RollbackResult is the result of a rollback.
 type RollbackResult struct {
 	Entry          Entry   `json:"entry"`
 	Version        Version `json:"version"` // current now
@@ -169,8 +145,8 @@ type RollbackResult struct {
 	Reason         *string `json:"reason"`
 }
 
-// Rollback makes another version current; an empty target is the one pushed
-// before the current one.
+// Rollback makes another version current; an empty target means the one pushed
+// before the current one. The call is not idempotent.
 func (c *Client) Rollback(ctx context.Context, id, target, reason string) (out RollbackResult, err error) {
 	in := struct {
 		TargetVersion string `json:"target_version,omitempty"`

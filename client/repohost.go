@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,20 +14,20 @@ type RepoInstallation struct {
 	InstallationID int64     `json:"installation_id"`
 	AccountLogin   string    `json:"account_login"`
 	AccountType    string    `json:"account_type"` // User or Organization
-	Suspended      bool      `json:"suspended"`    // also while the account is not the organisation's
+	Suspended      bool      `json:"suspended"`    // also while the account belongs to another organisation
 	HasToken       bool      `json:"has_token"`
 	CreatedAt      time.Time `json:"created_at"`
 	UpdatedAt      time.Time `json:"updated_at"`
 }
 
-// NewRepoInstallation describes an installation to be bound.
+// NewRepoInstallation describes an installation to bind.
 type NewRepoInstallation struct {
 	InstallationID int64  `json:"installation_id"`
 	AccountLogin   string `json:"account_login"`
 	AccountType    string `json:"account_type"`
 	Suspended      bool   `json:"suspended"`
-	// Token is the account's own, for Gitea and Forgejo. An empty one leaves
-	// what was given before.
+	// Token is the account's access token, for Gitea and Forgejo. An empty one keeps
+	// the stored token.
 	Token string `json:"token,omitempty"`
 }
 
@@ -66,7 +65,7 @@ type Connection struct {
 	LastAttempt      *PublishAttempt `json:"last_attempt"`
 }
 
-// A PublishAttempt tells what came of a push.
+// A PublishAttempt is the result of a push.
 type PublishAttempt struct {
 	Status          string    `json:"status"`  // published, unchanged, skipped or failed
 	Trigger         string    `json:"trigger"` // push, tag, sync or reconcile
@@ -77,8 +76,8 @@ type PublishAttempt struct {
 	AttemptedAt     time.Time `json:"attempted_at"`
 }
 
-// NewConnection describes a connection to be made; empty fields get the
-// server's defaults.
+// NewConnection describes a connection to create; empty fields get the server's
+// defaults.
 type NewConnection struct {
 	EntryID          string `json:"entry_id"`
 	InstallationID   int64  `json:"installation_id"`
@@ -90,7 +89,7 @@ type NewConnection struct {
 	TagPattern       string `json:"tag_pattern,omitempty"`
 }
 
-// ConnectionSync tells what came of reading a repository again.
+// ConnectionSync is the result of a sync of a connection.
 type ConnectionSync struct {
 	ConnectionID    string     `json:"connection_id"`
 	Status          string     `json:"status"`
@@ -105,10 +104,11 @@ type ConnectionSync struct {
 
 const repohostPath = "/api/v1/repohost"
 
-// BindInstallation records an installation for the organisation, or changes
-// what is known of it.
+// BindInstallation records an installation for the organisation, or updates it.
 func (c *Client) BindInstallation(ctx context.Context, n NewRepoInstallation) (out RepoInstallation, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: repohostPath + "/installations", body: encode(n), repeatable: true}, &out)
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: repohostPath + "/installations", body: encode(n), idempotent: true,
+	}, &out)
 	return out, err
 }
 
@@ -117,17 +117,17 @@ func (c *Client) Installations(ctx context.Context) ([]RepoInstallation, error) 
 	var out struct {
 		Installations []RepoInstallation `json:"installations"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: repohostPath + "/installations", repeatable: true}, &out)
+	err := c.get(ctx, repohostPath+"/installations", nil, &out)
 	return out.Installations, err
 }
 
-// Repositories lists what an installation can see.
+// Repositories lists the repositories that an installation can see.
 func (c *Client) Repositories(ctx context.Context, installationID int64) ([]Repository, error) {
 	var out struct {
 		Repos []Repository `json:"repos"`
 	}
 	query := url.Values{"installation_id": {strconv.FormatInt(installationID, 10)}}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: repohostPath + "/repos", query: query, repeatable: true}, &out)
+	err := c.get(ctx, repohostPath+"/repos", query, &out)
 	return out.Repos, err
 }
 
@@ -142,26 +142,29 @@ func (c *Client) Connections(ctx context.Context) ([]Connection, error) {
 	var out struct {
 		Connections []Connection `json:"connections"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: repohostPath + "/connections", repeatable: true}, &out)
+	err := c.get(ctx, repohostPath+"/connections", nil, &out)
 	return out.Connections, err
 }
 
-// Disconnect removes a connection; what it published stays.
+// Disconnect deletes a connection; published versions remain.
 func (c *Client) Disconnect(ctx context.Context, id string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: connectionPath(id), repeatable: true}, nil)
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: connectionPath(id), idempotent: true}, nil)
 	return err
 }
 
-// SyncConnection reads the repository again and publishes what is missing.
+// SyncConnection compares the repository with the registry and publishes what is
+// missing.
 func (c *Client) SyncConnection(ctx context.Context, id string) (out ConnectionSync, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: connectionPath(id) + "/sync", repeatable: true, timeout: transferTimeout}, &out)
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: connectionPath(id) + "/sync", idempotent: true, timeout: transferTimeout,
+	}, &out)
 	return out, err
 }
 
 func connectionPath(id string) string { return repohostPath + "/connections/" + url.PathEscape(id) }
 
-// A Delivery is a signed message that something was pushed. Its id makes it
-// count once, however often it is sent.
+// A Delivery is a signed webhook of the code host. The server deduplicates by its
+// id.
 type Delivery struct {
 	ID        string
 	Event     string
@@ -169,29 +172,15 @@ type Delivery struct {
 	Body      []byte // JSON
 }
 
-// SendDelivery hands a delivery to the server. It needs no API key.
+// SendDelivery sends a delivery to the server. It needs no API key.
 func (c *Client) SendDelivery(ctx context.Context, d Delivery) error {
-	const path = repohostPath + "/webhook"
-	err := retry(ctx, true, func() error {
-		req, err := c.request(ctx, call{method: http.MethodPost, path: path, body: jsonBody(d.Body)})
-		if err != nil {
-			return err
-		}
-		req.Header.Set("X-GitHub-Event", d.Event)
-		req.Header.Set("X-GitHub-Delivery", d.ID)
-		req.Header.Set("X-Hub-Signature-256", d.Signature)
-		resp, err := c.api.Do(req)
-		if err != nil {
-			return unwrapURL(err)
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode >= http.StatusMultipleChoices {
-			return newError(resp)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", http.MethodPost, path, err)
-	}
-	return nil
+	header := http.Header{}
+	header.Set("X-GitHub-Event", d.Event)
+	header.Set("X-GitHub-Delivery", d.ID)
+	header.Set("X-Hub-Signature-256", d.Signature)
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: repohostPath + "/webhook", header: header,
+		body: jsonBody(d.Body), idempotent: true,
+	}, nil)
+	return err
 }

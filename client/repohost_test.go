@@ -32,3 +32,18 @@ func TestSendDelivery(t *testing.T) {
 	}
 	server.Close()
 }
+
+func TestSyncConnection(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/repohost/connections/one/sync" {
+			t.Errorf("got %s %s", r.Method, r.URL)
+		}
+		_, _ = io.WriteString(w, `{"connection_id":"one","status":"published","version":"1.2.0"}`)
+	}))
+	t.Cleanup(server.Close)
+	got, err := client.New(client.Options{Server: server.URL}).SyncConnection(t.Context(), "one")
+	if err != nil || got.ConnectionID != "one" || got.Status != "published" || got.Version == nil || *got.Version != "1.2.0" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

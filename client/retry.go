@@ -13,25 +13,29 @@ import (
 const (
 	maxTries  = 4
 	firstWait = 300 * time.Millisecond
-	// maxRetryAfter is the longest that we wait because the server wants it; a
-	// longer wait is the caller's decision.
+	// maxRetryAfter is the longest Retry-After that is obeyed; a longer wait is the
+	// caller's decision.
 	maxRetryAfter = time.Minute
 )
 
-// permanent marks an error that another try would meet again.
+// permanent marks an error that a retry would not fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// retry calls try until it succeeds, another try makes no sense, or ctx ends.
-func retry(ctx context.Context, repeatable bool, try func() error) error {
+// retry calls try until it succeeds, a retry would be pointless or unsafe, or ctx
+// ends.
+func retry(ctx context.Context, idempotent bool, try func() error) error {
 	for n := 0; ; n++ {
 		err := try()
 		if err == nil {
 			return nil
 		}
 		wait := backoff(n, err)
-		if n == maxTries-1 || ctx.Err() != nil || !worthwhile(err, repeatable) || !enough(ctx, wait) {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+			return err
+		}
+		if n == maxTries-1 || ctx.Err() != nil || !retryable(err, idempotent) {
 			return err
 		}
 		select {
@@ -42,14 +46,14 @@ func retry(ctx context.Context, repeatable bool, try func() error) error {
 	}
 }
 
-// worthwhile reports whether another try may help, and does no harm.
-func worthwhile(err error, repeatable bool) bool {
+// retryable reports whether another try may help and does no harm.
+func retryable(err error, idempotent bool) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		switch e.Status {
-		case http.StatusTooManyRequests: // nothing was done yet
+		case http.StatusTooManyRequests: // the request had no effect
 			return e.RetryAfter <= maxRetryAfter
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-			return repeatable && e.RetryAfter <= maxRetryAfter
+			return idempotent && e.RetryAfter <= maxRetryAfter
 		}
 		return false
 	}
@@ -57,9 +61,9 @@ func worthwhile(err error, repeatable bool) bool {
 		return false
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
-		return true // nobody has heard of the request
+		return true // the request was not sent
 	}
-	return repeatable
+	return idempotent
 }
 
 func isPermanent(err error) bool {
@@ -73,8 +77,8 @@ func isPermanent(err error) bool {
 	return untrusted
 }
 
-// backoff doubles with each try; the random part keeps clients that failed
-// together from coming back together.
+// backoff doubles with each try. The jitter keeps clients that failed together
+// from retrying together.
 func backoff(n int, err error) time.Duration {
 	wait := firstWait << n
 	wait = wait/2 + rand.N(wait/2)
@@ -82,10 +86,4 @@ func backoff(n int, err error) time.Duration {
 		wait = max(wait, e.RetryAfter)
 	}
 	return wait
-}
-
-// enough reports whether ctx lasts longer than the wait.
-func enough(ctx context.Context, wait time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return !ok || time.Until(deadline) > wait
 }

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// A Signal is one thing that a tool noticed about a skill.
+// A Signal is one observation of a contributor's tool about a skill.
 type Signal struct {
 	SkillName  string  `json:"skill_name"`
 	SignalType string  `json:"signal_type"`
 	Confidence float64 `json:"confidence"`
-	// SourceKey names the signal: one that the organisation has sent before
-	// counts no second time.
+	// SourceKey identifies the signal: the server deduplicates by it within the
+	// organisation.
 	SourceKey string `json:"source_key"`
-	// UserCohort is the contributor, if the caller's key is a relay's; else the
+	// UserCohort is the contributor, if the key is that of a relay; otherwise the
 	// contributor is the caller.
 	UserCohort string `json:"user_cohort,omitempty"`
 }
 
-// A SignalsResult is what became of a batch.
+// A SignalsResult is the result of a batch.
 type SignalsResult struct {
 	Accepted   int `json:"accepted"`
 	Duplicates int `json:"duplicates"`
 }
 
-// SendSignals sends a batch of 1 to 1000 signals. It may be made again: the
-// server knows the source keys.
+// SendSignals sends a batch of 1 to 1000 signals. It is idempotent: the server
+// deduplicates by the source keys.
 func (c *Client) SendSignals(ctx context.Context, signals []Signal) (out SignalsResult, err error) {
 	body := encode(map[string]any{"signals": signals})
-	_, err = c.do(ctx, call{method: http.MethodPost, path: "/api/v1/signals", body: body, repeatable: true}, &out)
+	_, err = c.do(ctx, call{method: http.MethodPost, path: "/api/v1/signals", body: body, idempotent: true}, &out)
 	return out, err
 }
 
-// A SkillSignals is what contributors' signals say about a skill. Figures are
-// nil that would tell of too few contributors.
+// A SkillSignals summarises the contributors' signals about a skill. Figures of
+// too few contributors are suppressed (k-anonymity): they are nil.
 type SkillSignals struct {
 	SkillName    string    `json:"skill_name"`
 	Signals      *int64    `json:"signal_count"`
@@ -48,7 +48,7 @@ type SkillSignals struct {
 	Reason       string    `json:"suppressed_reason"`
 }
 
-// A SignalsOverview is what contributors' signals say about all skills.
+// A SignalsOverview summarises the contributors' signals about all skills.
 type SignalsOverview struct {
 	Signals          *int64         `json:"total_signals"`
 	Contributors     *int           `json:"total_contributors"`
@@ -59,14 +59,14 @@ type SignalsOverview struct {
 	Reason           string         `json:"suppressed_reason"`
 }
 
-// SignalsOverview tells what contributors' signals say about all skills of the
-// organisation.
+// SignalsOverview returns the summary of the contributors' signals about the
+// organisation's skills.
 func (c *Client) SignalsOverview(ctx context.Context) (out SignalsOverview, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: "/api/v1/creator-signals/overview", repeatable: true}, &out)
+	err = c.get(ctx, "/api/v1/creator-signals/overview", nil, &out)
 	return out, err
 }
 
-// A Proposal says what should change about a skill.
+// A Proposal is a proposed change of a skill.
 type Proposal struct {
 	ID            string    `json:"id"`
 	SkillName     string    `json:"skill_name"`
@@ -80,19 +80,20 @@ type Proposal struct {
 	CreatedAt     time.Time `json:"created_at"`
 }
 
-// Proposal returns a proposal. None is an *Error with the status 404.
+// Proposal returns a proposal. An unknown one is an *Error with the status 404.
 func (c *Client) Proposal(ctx context.Context, id string) (Proposal, error) {
 	var out struct{ Proposal Proposal }
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "/api/v1/proposals/" + url.PathEscape(id), repeatable: true}, &out)
+	err := c.get(ctx, "/api/v1/proposals/"+url.PathEscape(id), nil, &out)
 	return out.Proposal, err
 }
 
 // SetProposalStatus approves or rejects a proposal, or marks it as applied.
-// A step that is not allowed is an *Error with the status 409.
+// A transition that is not allowed is an *Error with the status 409.
 func (c *Client) SetProposalStatus(ctx context.Context, id, status string) (Proposal, error) {
 	var out struct{ Proposal Proposal }
 	_, err := c.do(ctx, call{
-		method: http.MethodPatch, path: "/api/v1/proposals/" + url.PathEscape(id), body: encode(map[string]string{"status": status}), repeatable: true,
+		method: http.MethodPatch, path: "/api/v1/proposals/" + url.PathEscape(id),
+		body: encode(map[string]string{"status": status}), idempotent: true,
 	}, &out)
 	return out.Proposal, err
 }

@@ -3,29 +3,27 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"io"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"time"
 )
 
-// A Source is where a skill's author keeps the skill.
+// A Source is a cloud source: a skill as its author uploads it or keeps it in a
+// repository.
 type Source struct {
 	ID         string    `json:"id"`
 	Label      string    `json:"label"`
 	SourceType string    `json:"sourceType"` // upload or repohost
 	SkillID    *string   `json:"skillId"`
 	CreatedAt  time.Time `json:"createdAt"`
-	// What follows is of a repohost source.
+	// The following fields are set for a repohost source.
 	RepoFullName   string `json:"repoFullName,omitempty"`
 	InstallationID int64  `json:"installationId,omitempty"`
 	DefaultBranch  string `json:"defaultBranch,omitempty"`
 	SkillPath      string `json:"skillPath,omitempty"`
 }
 
-// A Snapshot is the files of a source at one time. It never changes.
+// A Snapshot is the files of a source at one time. It is immutable.
 type Snapshot struct {
 	ID          string         `json:"id"`
 	SourceID    string         `json:"sourceId"`
@@ -49,7 +47,7 @@ type SnapshotFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A ValidationReport is what was found wrong with a snapshot.
+// A ValidationReport has the findings about a snapshot.
 type ValidationReport struct {
 	ID         string    `json:"id"`
 	SnapshotID string    `json:"snapshotId"`
@@ -64,7 +62,7 @@ type ValidationReport struct {
 	Findings []Finding `json:"findings"`
 }
 
-// A Finding is one thing that somebody should look at.
+// A Finding is one problem that the linter found.
 type Finding struct {
 	Code        string `json:"code"`
 	Category    string `json:"category"` // spec, quality or security
@@ -76,7 +74,7 @@ type Finding struct {
 	Remediation string `json:"remediation,omitempty"`
 }
 
-// A Suggestion is a test case that something which happened suggests.
+// A Suggestion is a test case that was derived from sessions or runs.
 type Suggestion struct {
 	ID             string    `json:"id"`
 	Query          string    `json:"query"`
@@ -114,7 +112,7 @@ type SourceSuite struct {
 	VerifierKind string `json:"verifierKind,omitempty"`
 }
 
-// SourceDetail is a source with what belongs to it.
+// SourceDetail is a source with its snapshots, reports, suggestions and suites.
 type SourceDetail struct {
 	Source
 	CurrentSnapshot *Snapshot          `json:"currentSnapshot"`
@@ -131,108 +129,82 @@ const sourcesPath = "/api/v1/cloud-sources"
 
 func sourcePath(id string) string { return sourcesPath + "/" + url.PathEscape(id) }
 
-// Sources lists the sources of the caller's organisation, newest first; only
-// those of a type (upload or repohost), unless it is "".
+// Sources lists the sources of the caller's organisation, newest first. A
+// sourceType of upload or repohost selects those; "" selects all.
 func (c *Client) Sources(ctx context.Context, sourceType string) (out []Source, err error) {
-	query := url.Values{}
-	if sourceType != "" {
-		query.Set("type", sourceType)
-	}
-	_, err = c.do(ctx, call{method: http.MethodGet, path: sourcesPath, query: query, repeatable: true}, &out)
+	err = c.get(ctx, sourcesPath, newQuery(map[string]string{"type": sourceType}), &out)
 	return out, err
 }
 
 // Source returns a source by its id.
 func (c *Client) Source(ctx context.Context, id string) (out SourceDetail, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: sourcePath(id), repeatable: true}, &out)
+	err = c.get(ctx, sourcePath(id), nil, &out)
 	return out, err
 }
 
-// NewSource says what source to make.
+// NewSource describes a source to create.
 type NewSource struct {
 	Type    string `json:"type"` // upload or repohost
 	Label   string `json:"label"`
 	SkillID string `json:"skill_id,omitempty"`
-	// What follows is for repohost, the first two required.
+	// The following fields are for repohost; the first two are required.
 	InstallationID int64  `json:"installation_id,omitempty"`
 	RepoFullName   string `json:"repo_full_name,omitempty"`
 	DefaultBranch  string `json:"default_branch,omitempty"`
 	SkillPath      string `json:"skill_path,omitempty"`
 }
 
-// CreateSource makes a source without a snapshot.
+// CreateSource creates a source without a snapshot.
 func (c *Client) CreateSource(ctx context.Context, n NewSource) (out Source, err error) {
 	_, err = c.do(ctx, call{method: http.MethodPost, path: sourcesPath, body: encode(n)}, &out)
 	return out, err
 }
 
-// DeleteSource removes a source with all its snapshots.
+// DeleteSource deletes a source with all its snapshots.
 func (c *Client) DeleteSource(ctx context.Context, id string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: sourcePath(id), repeatable: true}, nil)
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: sourcePath(id), idempotent: true}, nil)
 	return err
 }
 
-// SourceUpload is an archive to become a snapshot.
+// SourceUpload is the archive of a new snapshot.
 type SourceUpload struct {
-	SourceID string // "" makes a new source
+	SourceID string // "" creates a new source
 	Label    string // of a new source
 	SkillID  string // of a new source, if any
 	Archive  []byte // a zip or tar.gz
 }
 
-// A TakenSnapshot is a snapshot as a source has it now, with its reports.
+// A TakenSnapshot is the current snapshot of a source, with its reports.
 type TakenSnapshot struct {
 	Source
 	Snapshot Snapshot           `json:"snapshot"`
 	Reports  []ValidationReport `json:"validationReports"`
 }
 
-// UploadSource makes a snapshot of an archive. One with the content of the
-// current one is not stored again: that one is returned.
+// UploadSource creates a snapshot from an archive. If the content is that of the
+// current snapshot, that one is returned instead, so the call is idempotent for an
+// existing source.
 func (c *Client) UploadSource(ctx context.Context, u SourceUpload) (out TakenSnapshot, err error) {
+	fields := map[string]string{"source_id": u.SourceID, "label": u.Label, "skill_id": u.SkillID}
 	_, err = c.do(ctx, call{
-		method: http.MethodPost, path: sourcesPath + "/upload", body: newSourceForm(u), timeout: transferTimeout,
-		repeatable: u.SourceID != "",
+		method: http.MethodPost, path: sourcesPath + "/upload", timeout: transferTimeout, idempotent: u.SourceID != "",
+		body: newForm(fields, formFile{
+			field: "file", name: "skill.tar.gz", content: bytes.NewReader(u.Archive), size: int64(len(u.Archive)),
+		}),
 	}, &out)
 	return out, err
 }
 
-// SyncSource makes a snapshot of what the repository of a source holds now.
-// The source itself is not in the answer.
+// SyncSource creates a snapshot from the current state of a source's repository.
+// The answer does not include the source itself.
 func (c *Client) SyncSource(ctx context.Context, id string) (out TakenSnapshot, err error) {
 	_, err = c.do(ctx, call{
-		method: http.MethodPost, path: sourcePath(id) + "/repohost-sync", timeout: transferTimeout, repeatable: true,
+		method: http.MethodPost, path: sourcePath(id) + "/repohost-sync", timeout: transferTimeout, idempotent: true,
 	}, &out)
 	return out, err
 }
 
-// sourceForm is an upload as a multipart body.
-type sourceForm struct {
-	content   []byte
-	mediaType string
-}
-
-func newSourceForm(u SourceUpload) *sourceForm {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	// A boundary of our own cannot be refused, and a buffer takes everything.
-	_ = w.SetBoundary(rand.Text() + rand.Text())
-	for name, value := range map[string]string{"source_id": u.SourceID, "label": u.Label, "skill_id": u.SkillID} {
-		if value != "" {
-			_ = w.WriteField(name, value)
-		}
-	}
-	part, _ := w.CreateFormFile("file", "skill.tar.gz")
-	_, _ = part.Write(u.Archive)
-	_ = w.Close()
-	return &sourceForm{b.Bytes(), w.FormDataContentType()}
-}
-
-func (f *sourceForm) open() (io.Reader, int64, string) {
-	return bytes.NewReader(f.content), int64(len(f.content)), f.mediaType
-}
-
-// reviewBody is what a review and an application say of a case.
+// reviewBody is the request of a review and of an application to a suite.
 type reviewBody struct {
 	SuggestionID   string    `json:"suggestion_id,omitempty"`
 	ReviewStatus   string    `json:"review_status,omitempty"`
@@ -250,13 +222,14 @@ type reviewBody struct {
 
 func newReviewBody(s Suggestion) reviewBody {
 	return reviewBody{
-		Query: s.Query, ShouldTrigger: s.ShouldTrigger, Source: s.Source, Provenance: s.Provenance, Rationale: s.Rationale,
-		ObservedCount: s.ObservedCount, Confidence: s.Confidence, LastObservedAt: s.LastObservedAt, InvocationType: s.InvocationType,
+		Query: s.Query, ShouldTrigger: s.ShouldTrigger, Source: s.Source, Provenance: s.Provenance,
+		Rationale: s.Rationale, ObservedCount: s.ObservedCount, Confidence: s.Confidence,
+		LastObservedAt: s.LastObservedAt, InvocationType: s.InvocationType,
 	}
 }
 
-// ReviewSuggestion records a decision, accepted or rejected, on a suggestion.
-// What is accepted is kept as a draft.
+// ReviewSuggestion records a decision on a suggestion: accepted, which keeps it as
+// a draft, or rejected.
 func (c *Client) ReviewSuggestion(ctx context.Context, sourceID string, s Suggestion, status string) (Review, error) {
 	body := newReviewBody(s)
 	body.SuggestionID, body.ReviewStatus = s.ID, status
@@ -264,13 +237,13 @@ func (c *Client) ReviewSuggestion(ctx context.Context, sourceID string, s Sugges
 		Review Review `json:"review"`
 	}
 	_, err := c.do(ctx, call{
-		method: http.MethodPost, path: sourcePath(sourceID) + "/eval-suggestions/review", body: encode(body), repeatable: true,
+		method: http.MethodPost, path: sourcePath(sourceID) + "/eval-suggestions/review", body: encode(body), idempotent: true,
 	}, &out)
 	return out.Review, err
 }
 
-// ClearReview makes a suggestion pending again. Without a review it is an
-// *Error with the status 404.
+// ClearReview makes a suggestion pending again. A suggestion without a review is
+// an *Error with the status 404.
 func (c *Client) ClearReview(ctx context.Context, sourceID, suggestionID string) error {
 	path := sourcePath(sourceID) + "/eval-suggestions/" + url.PathEscape(suggestionID) + "/review"
 	_, err := c.do(ctx, call{method: http.MethodDelete, path: path}, nil)
@@ -278,8 +251,10 @@ func (c *Client) ClearReview(ctx context.Context, sourceID, suggestionID string)
 }
 
 // ApplySuggestion accepts a suggestion and appends its case to a suite of the
-// source. Doing so again changes nothing.
-func (c *Client) ApplySuggestion(ctx context.Context, sourceID string, s Suggestion, suiteID string) (SourceSuite, Review, error) {
+// source. It is idempotent.
+func (c *Client) ApplySuggestion(
+	ctx context.Context, sourceID string, s Suggestion, suiteID string,
+) (SourceSuite, Review, error) {
 	body := newReviewBody(s)
 	body.SuiteID = suiteID
 	var out struct {
@@ -287,6 +262,6 @@ func (c *Client) ApplySuggestion(ctx context.Context, sourceID string, s Suggest
 		Review Review      `json:"review"`
 	}
 	path := sourcePath(sourceID) + "/eval-suggestions/" + url.PathEscape(s.ID) + "/apply-to-suite"
-	_, err := c.do(ctx, call{method: http.MethodPost, path: path, body: encode(body), repeatable: true}, &out)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: path, body: encode(body), idempotent: true}, &out)
 	return out.Suite, out.Review, err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Installation is an entry on somebody's machine, as last heard of.
+// An Installation is an entry on a user's device, as of the last report.
 type Installation struct {
 	ID          string    `json:"id"`
 	EntryID     string    `json:"entry_id"`
@@ -20,71 +20,72 @@ type Installation struct {
 	LastSeenAt  time.Time `json:"last_seen_at"`
 }
 
-// NewInstallation says what was installed where.
+// NewInstallation describes an installation to record.
 type NewInstallation struct {
 	InstallPath string `json:"install_path,omitempty"`
 	DeviceID    string `json:"device_id,omitempty"`
 	ContentHash string `json:"content_hash,omitempty"` // the current version's when empty
 }
 
-// RecordInstall tells the server that the caller installed an entry. The same
-// path on the same device again replaces the record.
+// RecordInstall records that the caller installed an entry. It replaces the record
+// of the same path on the same device.
 func (c *Client) RecordInstall(ctx context.Context, entryID string, n NewInstallation) (Installation, error) {
 	var out struct {
 		Installation Installation `json:"installation"`
 	}
 	_, err := c.do(ctx, call{
-		method: http.MethodPost, path: entryPath(entryID) + "/install", body: encode(n), repeatable: true,
+		method: http.MethodPost, path: entryPath(entryID) + "/install", body: encode(n), idempotent: true,
 	}, &out)
 	return out.Installation, err
 }
 
-// An InstalledEntry is an installation of the caller, with what it could be.
+// An InstalledEntry is an installation of the caller, with the latest version.
 type InstalledEntry struct {
 	Installation
 	Name          string `json:"name"`
 	LatestVersion string `json:"latest_version"`
 }
 
-// Installed lists what the caller has on record.
+// Installed lists the recorded installations of the caller.
 func (c *Client) Installed(ctx context.Context) ([]InstalledEntry, error) {
 	var out struct {
 		Installations []InstalledEntry `json:"installations"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "/api/v1/registry/installed", repeatable: true}, &out)
+	err := c.get(ctx, "/api/v1/registry/installed", nil, &out)
 	return out.Installations, err
 }
 
-// NoHash is what a SyncItem has when nothing is installed yet.
+// NoHash is the hash of a SyncItem that is not installed yet.
 const NoHash = "none"
 
-// A SyncItem is what the caller has of an entry.
+// A SyncItem is what the caller has installed of an entry.
 type SyncItem struct {
 	EntryID            string `json:"entry_id"`
 	CurrentVersionHash string `json:"current_version_hash"`
-	// DeviceID and InstallPath tell installations of one entry apart.
+	// DeviceID and InstallPath distinguish installations of one entry.
 	DeviceID    string `json:"device_id,omitempty"`
 	InstallPath string `json:"install_path,omitempty"`
 }
 
-// A SyncEntry says whether there is an update for the caller.
+// A SyncEntry is an entry's latest version, and whether it is an update for the
+// caller.
 type SyncEntry struct {
 	EntryID           string     `json:"entry_id"`
 	Name              string     `json:"name"`
 	HasUpdate         bool       `json:"has_update"`
-	CurrentVersion    *string    `json:"current_version"` // nil: the hash is that of no version
+	CurrentVersion    *string    `json:"current_version"` // nil if no version has the hash
 	LatestVersion     string     `json:"latest_version"`
 	LatestContentHash string     `json:"latest_content_hash"`
 	DownloadURL       string     `json:"download_url"` // with an update only
 	ExpiresAt         *time.Time `json:"expires_at"`
 }
 
-// maxSync is how many items one request may have.
+// maxSync is the API's limit of items per request.
 const maxSync = 1000
 
-// Sync asks which of the items have updates, and refreshes the caller's
-// installation records. Entries that are gone, or that the caller may not
-// see, are left out of the answer.
+// Sync returns which of the items have updates, and refreshes the caller's
+// installation records. Entries that were deleted, or that the caller may not see,
+// are missing from the answer.
 func (c *Client) Sync(ctx context.Context, items []SyncItem) ([]SyncEntry, error) {
 	all := []SyncEntry{}
 	for chunk := range slices.Chunk(items, maxSync) {
@@ -95,7 +96,7 @@ func (c *Client) Sync(ctx context.Context, items []SyncItem) ([]SyncEntry, error
 			Entries []SyncEntry `json:"entries"`
 		}
 		_, err := c.do(ctx, call{
-			method: http.MethodPost, path: "/api/v1/registry/sync", body: encode(in), repeatable: true,
+			method: http.MethodPost, path: "/api/v1/registry/sync", body: encode(in), idempotent: true,
 		}, &out)
 		if err != nil {
 			return nil, err
@@ -105,11 +106,12 @@ func (c *Client) Sync(ctx context.Context, items []SyncItem) ([]SyncEntry, error
 	return all, nil
 }
 
-// SyncCheck is Sync for what the caller has on record, and changes nothing.
+// SyncCheck is Sync for the recorded installations of the caller. It changes
+// nothing.
 func (c *Client) SyncCheck(ctx context.Context) ([]SyncEntry, error) {
 	var out struct {
 		Entries []SyncEntry `json:"entries"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "/api/v1/registry/sync/check", repeatable: true}, &out)
+	err := c.get(ctx, "/api/v1/registry/sync/check", nil, &out)
 	return out.Entries, err
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A PushResult is what became of a push.
+// A PushResult is the result of a push.
 type PushResult struct {
 	PushID       string      `json:"push_id"`
-	Duplicate    bool        `json:"duplicate"` // it was there already, and nothing was done
+	Duplicate    bool        `json:"duplicate"` // the push_id is known, so the push was ignored
 	Accepted     int         `json:"accepted"`
-	Unattributed int         `json:"unattributed"` // accepted, of a skill whose name is hidden
+	Unattributed int         `json:"unattributed"` // accepted, of a skill whose name is redacted
 	Rejected     []Rejection `json:"rejected"`
 }
 
-// A Rejection is a record of a push that was not taken.
+// A Rejection is a rejected record of a push.
 type Rejection struct {
 	Kind    string `json:"kind"`
 	Index   int    `json:"index"` // among the records of its kind
@@ -25,13 +25,13 @@ type Rejection struct {
 }
 
 // Push reports sessions: body is a push of the canonical schema 2.0, with a
-// push_id of its own. It may be made again: the server knows the id.
+// unique push_id. It is idempotent: the server deduplicates by the push_id.
 func (c *Client) Push(ctx context.Context, body []byte) (out PushResult, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: "/api/v1/push", body: jsonBody(body), repeatable: true}, &out)
+	_, err = c.do(ctx, call{method: http.MethodPost, path: "/api/v1/push", body: jsonBody(body), idempotent: true}, &out)
 	return out, err
 }
 
-// A ListedSkill is how a skill does. The shares are nil while nothing is known.
+// A ListedSkill is the health of a skill. Rates are nil while nothing is known.
 type ListedSkill struct {
 	ID                 string     `json:"skill_id"`
 	Name               string     `json:"name"`
@@ -43,18 +43,19 @@ type ListedSkill struct {
 	ConfidenceCoverage *float64   `json:"confidence_coverage"`
 	PassRate           *float64   `json:"pass_rate"`
 	LastSeenAt         *time.Time `json:"last_seen_at"`
-	// PassRateInterval is that of 95 %. A server may leave it out of a list.
+	// PassRateInterval is the 95 % confidence interval. A server may omit it from
+	// lists.
 	PassRateInterval *[2]float64 `json:"pass_rate_interval,omitempty"`
 }
 
-// A Skill is all that is known of how a skill does.
+// A Skill is the health of a skill in detail.
 type Skill struct {
 	ListedSkill
 	FirstSeenAt    *time.Time `json:"first_seen_at"`
 	GradedSessions int64      `json:"graded_sessions"`
 }
 
-// A SkillDay is what a skill did on one day, UTC.
+// A SkillDay has the figures of one day, in UTC.
 type SkillDay struct {
 	Date           string   `json:"date"`
 	Sessions       int64    `json:"sessions"`
@@ -72,50 +73,27 @@ type SkillDetail struct {
 	Days  []SkillDay `json:"daily_stats"`
 }
 
-// A SkillFilter chooses and orders skills; its zero value is all, by name.
+// A SkillFilter selects and orders skills; its zero value is all, by name.
 type SkillFilter struct {
 	Query  string // text in the name
 	Status string
-	Sort   string // a field, with a leading - for the other way round
+	Sort   string // a field; a leading - reverses the order, e.g. "-pass_rate"
 }
-
-const skillPageSize = 100
 
 // Skills lists the skills of the caller's organisation.
 func (c *Client) Skills(ctx context.Context, f SkillFilter) ([]ListedSkill, error) {
-	query := url.Values{"per_page": {strconv.Itoa(skillPageSize)}}
-	for name, value := range map[string]string{"q": f.Query, "status": f.Status, "sort": f.Sort} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	all := []ListedSkill{}
-	for page := 1; ; page++ {
-		query.Set("page", strconv.Itoa(page))
-		var out struct {
-			Skills     []ListedSkill `json:"skills"`
-			Pagination struct {
-				Total int `json:"total"`
-			} `json:"pagination"`
-		}
-		if _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/skills", query: query, repeatable: true}, &out); err != nil {
-			return nil, err
-		}
-		all = append(all, out.Skills...)
-		if len(out.Skills) == 0 || len(all) >= out.Pagination.Total {
-			return all, nil
-		}
-	}
+	query := newQuery(map[string]string{"per_page": "100", "q": f.Query, "status": f.Status, "sort": f.Sort})
+	return listAll[ListedSkill](ctx, c, "/v1/skills", "skills", query)
 }
 
-// Skill returns a skill by its id or name, with its last days: 30 when days
-// is 0. None is an *Error with the status 404.
+// Skill returns a skill by its id or name, with its last days: 30 when days is 0.
+// An unknown one is an *Error with the status 404.
 func (c *Client) Skill(ctx context.Context, idOrName string, days int) (out SkillDetail, err error) {
 	query := url.Values{}
 	if days > 0 {
 		query.Set("days", strconv.Itoa(days))
 	}
 	path := "/v1/skills/" + url.PathEscape(idOrName)
-	_, err = c.do(ctx, call{method: http.MethodGet, path: path, query: query, repeatable: true}, &out)
+	err = c.get(ctx, path, query, &out)
 	return out, err
 }
