@@ -14,7 +14,7 @@ type sessionView struct {
 	Current     bool
 }
 
-func (s *Service) account(v *visit) (answer, error) {
+func (s *Service) handleAccount(v *visit) (answer, error) {
 	var view accountView
 	var err error
 	if view.Key, err = s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID); err != nil {
@@ -35,7 +35,7 @@ func (s *Service) account(v *visit) (answer, error) {
 	return show("account", "Account", view), nil
 }
 
-func (s *Service) endSession(v *visit) (answer, error) {
+func (s *Service) handleEndSession(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	if err := s.Auth.EndSession(v.Context(), v.Caller, id); err != nil {
 		return answer{}, err

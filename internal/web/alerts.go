@@ -33,7 +33,7 @@ const (
 	eventsShown = 20
 )
 
-func (s *Service) alerts(v *visit) (answer, error) {
+func (s *Service) handleAlerts(v *visit) (answer, error) {
 	rules, total, err := s.Alerts.Rules(v.Context(), v.Caller.OrgID, rulesShown, v.offset(rulesShown))
 	if err != nil {
 		return answer{}, err
@@ -111,7 +111,7 @@ var channelChoices = []channelChoice{
 	{notify.Email, "E-mail"},
 }
 
-func (s *Service) alertNew(v *visit) (answer, error) {
+func (s *Service) handleAlertNew(v *visit) (answer, error) {
 	form := newAlertForm()
 	form.SkillID = v.URL.Query().Get("skill_id")
 	return s.alertPage(v, form)
@@ -130,9 +130,9 @@ func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	return show("alert_new", "New alert", view), err
 }
 
-func (s *Service) previewAlert(v *visit) (answer, error) { return s.alertPage(v, v.alertForm()) }
+func (s *Service) handlePreviewAlert(v *visit) (answer, error) { return s.alertPage(v, v.alertForm()) }
 
-func (s *Service) createAlert(v *visit) (answer, error) {
+func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 	form := v.alertForm()
 	n, err := form.newRule()
 	var made alerts.Rule
@@ -175,7 +175,7 @@ type alertView struct {
 	PerPage    int
 }
 
-func (s *Service) alert(v *visit) (answer, error) {
+func (s *Service) handleAlert(v *visit) (answer, error) {
 	view, err := s.loadAlert(v)
 	return show("alert", "Alert", view), err
 }
@@ -200,7 +200,7 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 	return view, err
 }
 
-func (s *Service) changeAlert(v *visit) (answer, error) {
+func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 	r, err := s.Alerts.Rule(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -226,7 +226,7 @@ func (s *Service) changeAlert(v *visit) (answer, error) {
 	return redirect(pathTo("alerts", r.ID), "The alert was changed."), nil
 }
 
-func (s *Service) enableAlert(v *visit) (answer, error) {
+func (s *Service) handleEnableAlert(v *visit) (answer, error) {
 	enabled := v.FormValue("enabled") == "true"
 	r, _, err := s.Alerts.Update(v.Context(), v.Caller, v.PathValue("id"), alerts.Change{Enabled: &enabled})
 	if err != nil {
@@ -239,9 +239,9 @@ func (s *Service) enableAlert(v *visit) (answer, error) {
 	return redirect(pathTo("alerts", r.ID), message), nil
 }
 
-// testAlert tells of a notice that did not arrive where the alert can be
+// handleTestAlert tells of a notice that did not arrive where the alert can be
 // changed.
-func (s *Service) testAlert(v *visit) (answer, error) {
+func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	d, err := s.Alerts.Test(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -263,7 +263,7 @@ func (s *Service) testAlert(v *visit) (answer, error) {
 	return show("alert", "Alert", view).refused(fault.New(fault.Conflict, "The test notice did not arrive.%s", outcome))
 }
 
-func (s *Service) rotateAlert(v *visit) (answer, error) {
+func (s *Service) handleRotateAlert(v *visit) (answer, error) {
 	r, err := s.Alerts.RotateSecret(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -271,7 +271,7 @@ func (s *Service) rotateAlert(v *visit) (answer, error) {
 	return showSecret(r, "The old secret signs, too, until "+r.OldSecretUntil.UTC().Format("2006-01-02 15:04 UTC")+"."), nil
 }
 
-func (s *Service) deleteAlert(v *visit) (answer, error) {
+func (s *Service) handleDeleteAlert(v *visit) (answer, error) {
 	if err := s.Alerts.Delete(v.Context(), v.Caller, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}

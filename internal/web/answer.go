@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,22 +26,22 @@ type answer struct {
 	send     func(http.ResponseWriter) error
 }
 
-// show is a page.
+// show returns a page.
 func show(template, title string, data any) answer {
 	return answer{status: http.StatusOK, template: template, title: title, data: data}
 }
 
-// redirect ends a change: the browser asks for the path, where the message is
-// shown once.
+// redirect ends a change (post/redirect/get): the browser requests the path, and
+// that page shows the message once (a flash message).
 func redirect(path, message string) answer {
 	return answer{status: http.StatusSeeOther, location: path, flash: message}
 }
 
-// raw lets fn write the answer itself: a download, a stream of events. An
-// error after the first byte can only be logged.
+// raw lets fn write the response: a download, or an event stream. An error after
+// the first byte can only be logged.
 func raw(fn func(http.ResponseWriter) error) answer { return answer{send: fn} }
 
-// stream answers as an operation of the API does.
+// stream writes the response of an operation that the API has, too.
 func stream(v *visit, s httpapi.Stream) answer {
 	return raw(func(w http.ResponseWriter) error {
 		s(w, v.Request)
@@ -50,29 +49,30 @@ func stream(v *visit, s httpapi.Stream) answer {
 	})
 }
 
-// refused shows the form again with what is wrong with it. An error that the
-// person cannot mend in the form is given back.
+// refused shows the form again with what is wrong with it. An error that cannot
+// be corrected in the form is returned.
 func (a answer) refused(err error) (answer, error) {
 	e, ok := errors.AsType[*fault.Error](err)
-	if !ok || !slices.Contains(mendable, e.Kind) {
+	if !ok || !slices.Contains(correctable, e.Kind) {
 		return answer{}, err
 	}
 	a.problem, a.status = e, httpapi.Status(e.Kind)
 	return a, nil
 }
 
-// mendable are the kinds of error about which a person can do something in the
-// form.
-var mendable = []fault.Kind{fault.Malformed, fault.Conflict, fault.NotFound, fault.TooLarge, fault.Unauthorized, fault.Denied}
+// correctable are the kinds of errors that a person can correct in the form.
+var correctable = []fault.Kind{
+	fault.Malformed, fault.Conflict, fault.NotFound, fault.TooLarge, fault.Unauthorized, fault.Denied,
+}
 
-// A frame is what a template sees.
+// A frame is the data of a template: the page's own, and what all pages have.
 type frame struct {
 	Title     string
 	Data      any
 	Caller    access.Caller
 	SignedIn  bool
 	Flash     string
-	Theme     string // light, dark, or "" for what the system says
+	Theme     string // light, dark, or "" for the system's setting
 	Path      string
 	PublicURL string
 	Nav       []navItem
@@ -87,7 +87,7 @@ func (f frame) May(permission string) bool { return f.Caller.May(access.Permissi
 // Plan reports whether the organisation's plan includes another.
 func (f frame) Plan(plan string) bool { return f.Caller.Plan.Includes(access.Plan(plan)) }
 
-// Problems lists what is wrong with a form, in a person's words.
+// Problems lists what is wrong with a form.
 func (f frame) Problems() []string {
 	if f.problem == nil {
 		return nil
@@ -119,7 +119,7 @@ func (a answer) write(s *Service, v *visit) {
 	switch {
 	case a.send != nil:
 		if err := a.send(v.w); err != nil {
-			s.Log.Warn("a page was cut off", "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
+			s.Log.Warn("response truncated", "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
 		}
 	case a.location != "":
 		s.setFlash(v, a.flash)
@@ -129,34 +129,31 @@ func (a answer) write(s *Service, v *visit) {
 	}
 }
 
-// render makes the whole page before it sends any of it, so that a template's
-// error is not half a page.
+// render executes the template into a buffer, so that an error in it does not
+// leave half a page.
 func (a answer) render(s *Service, v *visit) {
 	f := frame{
 		Title: a.title, Data: a.data, Caller: v.Caller, SignedIn: v.sessionID != "", Theme: v.theme(),
 		Path: v.URL.Path, PublicURL: s.PublicURL, problem: a.problem, query: v.URL.Query(),
 	}
 	if f.SignedIn {
-		f.Nav = navFor(v.Caller, v.URL.Path)
+		f.Nav = s.navFor(v.Caller, v.URL.Path)
 	}
 	f.Flash = s.takeFlash(v)
 	var page bytes.Buffer
-	if err := s.execute(&page, a.template, f); err != nil {
-		s.Log.Error("page not rendered", "page", a.template, "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
-		http.Error(v.w, "This page could not be made; request "+v.w.Header().Get("X-Request-Id"), http.StatusInternalServerError)
+	t, err := s.templates[a.template]()
+	if err == nil {
+		err = t.ExecuteTemplate(&page, "layout", f)
+	}
+	if err != nil {
+		id := v.w.Header().Get("X-Request-Id")
+		s.Log.Error("page not rendered", "page", a.template, "request_id", id, "error", err)
+		http.Error(v.w, "This page could not be rendered; request "+id, http.StatusInternalServerError)
 		return
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(a.status)
-	_, _ = page.WriteTo(v.w) // the browser is gone if this fails
-}
-
-func (s *Service) execute(w io.Writer, page string, f frame) error {
-	t, err := s.templates[page]()
-	if err != nil {
-		return err
-	}
-	return t.ExecuteTemplate(w, "layout", f)
+	_, _ = page.WriteTo(v.w) // fails if the browser has disconnected
 }
 
 func (s *Service) setFlash(v *visit, message string) {
@@ -166,7 +163,7 @@ func (s *Service) setFlash(v *visit, message string) {
 	s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(message)), 60)
 }
 
-// takeFlash returns the message of the change before, once.
+// takeFlash returns the flash message of the previous request and clears it.
 func (s *Service) takeFlash(v *visit) string {
 	value := s.cookie(v, flashCookie)
 	if value == "" {

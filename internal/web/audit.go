@@ -3,13 +3,11 @@ package web
 import (
 	"cmp"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 )
 
@@ -38,8 +36,8 @@ type auditRow struct {
 // auditShown is how many entries a page lists.
 const auditShown = 50
 
-// audit shows who changed what, newest first.
-func (s *Service) audit(v *visit) (answer, error) {
+// handleAudit shows who changed what, newest first.
+func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := auditForm{Actor: trimmed(q, "actor"), Action: trimmed(q, "action"), Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until")}
 	view := auditView{Form: form, Filtered: form != auditForm{}, Areas: auditAreas}
@@ -100,7 +98,7 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 	if err != nil {
 		return nil, err
 	}
-	l := linker{stands, visible(v.Caller)}
+	l := linker{stands, s.visiblePages(v.Caller)}
 	rows := make([]auditRow, len(entries))
 	for i, e := range entries {
 		rows[i] = newAuditRow(e, l, names)
@@ -147,17 +145,6 @@ func (l linker) link(kind, id string) string {
 		return path[:strings.LastIndex(path, "/")] + pathTo(id)
 	}
 	return ""
-}
-
-// visible are the paths of the pages that a caller may ask for.
-func visible(c access.Caller) map[string]bool {
-	paths := map[string]bool{}
-	for _, r := range routes() {
-		if r.method == http.MethodGet && r.check(c) == nil {
-			paths[r.path] = true
-		}
-	}
-	return paths
 }
 
 // Known reports whether the filter of actions offers the one that is in force.

@@ -16,8 +16,8 @@ type communityView struct {
 // submissionsShown is how many submissions a page lists.
 const submissionsShown = 20
 
-// community shows bundles of all skills of the caller, or of one of them.
-func (s *Service) community(v *visit) (answer, error) {
+// handleCommunity shows bundles of all skills of the caller, or of one of them.
+func (s *Service) handleCommunity(v *visit) (answer, error) {
 	var view communityView
 	var err error
 	if view.Overview, err = s.Community.Overview(v.Context(), v.Caller.UserID); err != nil {
@@ -31,7 +31,7 @@ func (s *Service) community(v *visit) (answer, error) {
 	return show("community", "Community", view), err
 }
 
-func (s *Service) signals(v *visit) (answer, error) {
+func (s *Service) handleSignals(v *visit) (answer, error) {
 	o, err := s.Signals.Overview(v.Context(), v.Caller.OrgID)
 	view := signalsView{Overview: o}
 	if o.Suppressed {
@@ -60,7 +60,7 @@ type namedCount struct {
 	Count *int64 // nil: withheld
 }
 
-func (s *Service) signalsSkill(v *visit) (answer, error) {
+func (s *Service) handleSignalsSkill(v *visit) (answer, error) {
 	name := v.PathValue("skill")
 	d, err := s.Signals.Skill(v.Context(), v.Caller.OrgID, name)
 	view := signalsSkillView{

@@ -39,7 +39,7 @@ const (
 
 var changeOrder = []string{broken, fixed, unclear, added, removed, same}
 
-func (s *Service) compare(v *visit) (answer, error) {
+func (s *Service) handleCompare(v *visit) (answer, error) {
 	org := v.Caller.OrgID
 	after, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), "")
 	if err != nil {
@@ -115,8 +115,8 @@ func (c *compareView) count(rows []compareRow) {
 // Significant reports whether chance is a poor explanation of the change.
 func (c compareView) Significant() bool { return c.P < 0.05 }
 
-// compareChosen leads from a suite's list of runs to the two that were chosen.
-func (s *Service) compareChosen(v *visit) (answer, error) {
+// handleCompareChosen leads from a suite's list of runs to the two that were chosen.
+func (s *Service) handleCompareChosen(v *visit) (answer, error) {
 	run, with := v.URL.Query().Get("run"), v.URL.Query().Get("with")
 	if run == "" || with == "" {
 		return redirect(pathTo("suites", v.PathValue("id")), "Choose two runs."), nil

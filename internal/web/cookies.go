@@ -2,15 +2,15 @@ package web
 
 import "net/http"
 
-// The cookies that only the server reads and writes.
+// The cookies that only the server reads and writes (HttpOnly).
 const (
 	sessionCookie = "whetstone_session"
 	deviceCookie  = "whetstone_device"
 	flashCookie   = "whetstone_flash"
 )
 
-// cookieName has the prefix that keeps other hosts of a domain from planting
-// the cookie, where the connection is safe.
+// cookieName adds the prefix __Host-, which keeps other hosts of the same domain
+// from setting the cookie. Browsers accept it over HTTPS only.
 func (s *Service) cookieName(name string) string {
 	if s.secure {
 		return "__Host-" + name
@@ -18,8 +18,8 @@ func (s *Service) cookieName(name string) string {
 	return name
 }
 
-// setCookie keeps a value with the browser for as many seconds, or takes it away
-// if they are negative.
+// setCookie stores a value in the browser for some seconds; a negative number
+// deletes it.
 func (s *Service) setCookie(v *visit, name, value string, seconds int) {
 	http.SetCookie(v.w, &http.Cookie{
 		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: seconds,
@@ -29,7 +29,7 @@ func (s *Service) setCookie(v *visit, name, value string, seconds int) {
 
 func (s *Service) clearCookie(v *visit, name string) { s.setCookie(v, name, "", -1) }
 
-// cookie is the value that the browser has, or "".
+// cookie returns the value of a cookie, or "".
 func (s *Service) cookie(v *visit, name string) string {
 	if c, err := v.Cookie(s.cookieName(name)); err == nil {
 		return c.Value
@@ -42,7 +42,7 @@ const (
 	themeMaxAge = 365 * 24 * 60 * 60
 )
 
-// theme is what the person chose; "" follows the system.
+// theme is the chosen theme; "" follows the system.
 func (v *visit) theme() string {
 	c, err := v.Cookie(themeCookie)
 	if err != nil || c.Value != "dark" && c.Value != "light" {
@@ -51,11 +51,13 @@ func (v *visit) theme() string {
 	return c.Value
 }
 
-// setTheme keeps the choice in a cookie that the script may write, too: then
-// the first byte of every page has the right colours. Whoever plants it changes
-// those, so it goes without the prefix.
-func (s *Service) setTheme(v *visit) (answer, error) {
-	c := &http.Cookie{Name: themeCookie, Path: "/", MaxAge: themeMaxAge, Secure: s.secure, SameSite: http.SameSiteLaxMode}
+// handleSetTheme stores the choice in a cookie that the script may write, too, so
+// that pages arrive with the right colours. The cookie needs no protection: it
+// changes nothing but colours.
+func (s *Service) handleSetTheme(v *visit) (answer, error) {
+	c := &http.Cookie{
+		Name: themeCookie, Path: "/", MaxAge: themeMaxAge, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+	}
 	switch theme := v.FormValue("theme"); theme {
 	case "dark", "light":
 		c.Value = theme

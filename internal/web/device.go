@@ -15,8 +15,8 @@ type deviceView struct {
 	Until      *time.Time // when the caller's key expires, and with it the login
 }
 
-// device asks for a code, or shows who asks to be let in with it.
-func (s *Service) device(v *visit) (answer, error) {
+// handleDevice asks for a code, or shows who asks to be let in with it.
+func (s *Service) handleDevice(v *visit) (answer, error) {
 	view := deviceView{Code: v.URL.Query().Get("code"), MayApprove: auth.MayApprove(v.Caller)}
 	page := show("device", "Approve a login", view)
 	if view.Code == "" {
@@ -34,7 +34,7 @@ func (s *Service) device(v *visit) (answer, error) {
 	return show("device", "Approve a login", view), nil
 }
 
-func (s *Service) answerDevice(v *visit) (answer, error) {
+func (s *Service) handleAnswerDevice(v *visit) (answer, error) {
 	code := v.FormValue("code")
 	approve := v.FormValue("answer") == "approve"
 	if !approve && v.FormValue("answer") != "deny" {

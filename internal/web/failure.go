@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// failureView says what went wrong, and what to do.
+// failureView is the data of an error page.
 type failureView struct {
 	Status  int
 	Message string
@@ -22,20 +22,20 @@ type failureView struct {
 
 // titles are the headings of error pages.
 var titles = map[int]string{
-	http.StatusBadRequest:            "That did not work",
+	http.StatusBadRequest:            "Invalid request",
 	http.StatusUnauthorized:          "Please sign in",
-	http.StatusForbidden:             "You may not do this",
+	http.StatusForbidden:             "Access denied",
 	http.StatusNotFound:              "Not found",
-	http.StatusConflict:              "Not as things stand",
+	http.StatusConflict:              "Conflict",
 	http.StatusRequestEntityTooLarge: "Too large",
 	http.StatusTooManyRequests:       "Too many attempts",
-	http.StatusInternalServerError:   "Something went wrong here",
-	http.StatusServiceUnavailable:    "Not ready",
+	http.StatusInternalServerError:   "Something went wrong",
+	http.StatusServiceUnavailable:    "Service unavailable",
 	http.StatusBadGateway:            "Another server failed",
 }
 
-// failure turns an error into its page. Who is not signed in is asked to, and
-// comes back afterwards.
+// failure returns the page of an error. Without a session it redirects to the
+// login page, which leads back afterwards.
 func (s *Service) failure(v *visit, err error) answer {
 	kind := fault.Of(err)
 	if kind == fault.Unauthorized && (v.Method == http.MethodGet || v.Method == http.MethodHead) {
@@ -53,7 +53,7 @@ func (s *Service) failure(v *visit, err error) answer {
 		}
 	}
 	if view.Status >= http.StatusInternalServerError && v.Context().Err() == nil {
-		level := slog.LevelWarn // busy, or another server's fault
+		level := slog.LevelWarn // overloaded, or another server's fault
 		if kind == fault.Internal {
 			level = slog.LevelError
 		}
@@ -68,7 +68,7 @@ func (s *Service) failure(v *visit, err error) answer {
 	return a
 }
 
-// missing is the page for paths that are nobody's.
-func (s *Service) missing(v *visit) (answer, error) {
+// handleMissing is the page for unknown paths.
+func (s *Service) handleMissing(v *visit) (answer, error) {
 	return answer{}, fault.New(fault.NotFound, "There is no page at %s", v.URL.Path)
 }

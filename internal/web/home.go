@@ -43,7 +43,7 @@ const (
 	allSkills = 100_000
 )
 
-func (s *Service) home(v *visit) (answer, error) {
+func (s *Service) handleHome(v *visit) (answer, error) {
 	view, err := s.health(v)
 	if err != nil {
 		return answer{}, err

@@ -79,7 +79,7 @@ type improveRunsView struct {
 	Total, PerPage     int
 }
 
-func (s *Service) improveRuns(v *visit) (answer, error) {
+func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -89,8 +89,8 @@ func (s *Service) improveRuns(v *visit) (answer, error) {
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 
-// startImprove starts an improve run and leads to it.
-func (s *Service) startImprove(v *visit) (answer, error) {
+// handleStartImprove starts an improve run and leads to it.
+func (s *Service) handleStartImprove(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	form := improveForm{v.FormValue("subject"), v.FormValue("iterations"), v.FormValue("holdout")}
 	n, err := form.run(id)
@@ -143,7 +143,7 @@ type candidate struct {
 	Won  bool
 }
 
-func (s *Service) improveRun(v *visit) (answer, error) {
+func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	r, err := s.Improve.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -189,13 +189,13 @@ func scoreText(s improve.Score) string {
 	return fmt.Sprintf("%d of %d", s.Passed, s.Cases)
 }
 
-// improveEvents streams how far an improve run has come.
-func (s *Service) improveEvents(v *visit) (answer, error) {
+// handleImproveEvents streams how far an improve run has come.
+func (s *Service) handleImproveEvents(v *visit) (answer, error) {
 	events, err := s.Improve.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
 }
 
-func (s *Service) cancelImprove(v *visit) (answer, error) {
+func (s *Service) handleCancelImprove(v *visit) (answer, error) {
 	r, err := s.Improve.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err

@@ -49,7 +49,7 @@ const (
 	maxKeyDays = 3650
 )
 
-func (s *Service) keys(v *visit) (answer, error) {
+func (s *Service) handleKeys(v *visit) (answer, error) {
 	view, err := s.keyList(v)
 	return show("settings_keys", "Keys", view), err
 }
@@ -89,9 +89,9 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 	return view, err
 }
 
-// createKey answers with the page itself: a redirect would have to carry the
+// handleCreateKey answers with the page itself: a redirect would have to carry the
 // key.
-func (s *Service) createKey(v *visit) (answer, error) {
+func (s *Service) handleCreateKey(v *visit) (answer, error) {
 	form := v.keyForm()
 	raw, problem := s.makeKey(v, form)
 	view, err := s.keyList(v)
@@ -145,7 +145,7 @@ func (f keyForm) key(now time.Time) (auth.NewKey, error) {
 // Narrowed reports whether the form narrows the key to a permission.
 func (f keyForm) Narrowed(p access.Permission) bool { return slices.Contains(f.Permissions, p) }
 
-func (s *Service) revokeKey(v *visit) (answer, error) {
+func (s *Service) handleRevokeKey(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	if id == v.Caller.KeyID {
 		return answer{}, fault.New(fault.Conflict, "You are signed in with this key; sign in with another one to revoke it")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A pager leads through the pages of a list and keeps its filters.
+// A pager links the pages of a list and keeps its filters.
 type pager struct {
 	Page, Pages, Total int
 	Previous, Next     string // "" where there is none
@@ -24,7 +24,7 @@ func newPager(f frame, total, perPage int) pager {
 	return p
 }
 
-// with is the page's address with one parameter changed.
+// with returns the page's URL with one query parameter changed.
 func (f frame) with(name, value string) string {
 	query := maps.Clone(f.query)
 	if query == nil {
@@ -34,17 +34,17 @@ func (f frame) with(name, value string) string {
 	return f.Path + "?" + query.Encode()
 }
 
-// Query is a parameter of the page's address.
+// Query returns a query parameter of the page.
 func (f frame) Query(name string) string { return f.query.Get(name) }
 
-// A sortLink is the head of a column by which a list can be sorted.
+// A sortLink is the heading of a column that the list can be sorted by.
 type sortLink struct {
 	Label, URL string
 	Order      string // ascending, descending or none, for aria-sort
 }
 
-// newSortLink leads to the list sorted by a field, or the other way round if it
-// is. A field with a leading - begins with the largest.
+// newSortLink links to the list sorted by a field, or in reverse if it already is.
+// A field with a leading - starts with the largest, e.g. "-pass_rate".
 func newSortLink(f frame, field, label string) sortLink {
 	name := strings.TrimPrefix(field, "-")
 	link := sortLink{Label: label, Order: "none"}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 // loginView is the form by which people sign in.
@@ -13,7 +14,7 @@ type loginView struct {
 	Next string
 }
 
-func (s *Service) login(v *visit) (answer, error) {
+func (s *Service) handleLogin(v *visit) (answer, error) {
 	next := localPath(v.URL.Query().Get("next"))
 	if v.sessionID != "" {
 		return redirect(next, ""), nil
@@ -21,8 +22,8 @@ func (s *Service) login(v *visit) (answer, error) {
 	return show("login", "Sign in", loginView{Next: next}), nil
 }
 
-// signIn exchanges an API key for a session.
-func (s *Service) signIn(v *visit) (answer, error) {
+// handleSignIn exchanges an API key for a session.
+func (s *Service) handleSignIn(v *visit) (answer, error) {
 	next := localPath(v.FormValue("next"))
 	if err := s.startSession(v, strings.TrimSpace(v.FormValue("api_key"))); err != nil {
 		return show("login", "Sign in", loginView{Next: next}).refused(err)
@@ -32,7 +33,7 @@ func (s *Service) signIn(v *visit) (answer, error) {
 
 func (s *Service) startSession(v *visit, rawKey string) error {
 	_, token, err := s.Auth.SignIn(v.Context(), auth.NewSession{
-		RawKey: rawKey, Browser: v.UserAgent(), Address: v.address(), Replaces: s.cookie(v, sessionCookie),
+		RawKey: rawKey, Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(), Replaces: s.cookie(v, sessionCookie),
 	})
 	if err != nil {
 		return err
@@ -41,9 +42,9 @@ func (s *Service) startSession(v *visit, rawKey string) error {
 	return nil
 }
 
-// signOut ends the session on the server, too: a copied cookie is worth
+// handleSignOut ends the session on the server, too: a copied cookie is worth
 // nothing afterwards.
-func (s *Service) signOut(v *visit) (answer, error) {
+func (s *Service) handleSignOut(v *visit) (answer, error) {
 	if err := s.Auth.SignOut(v.Context(), s.cookie(v, sessionCookie)); err != nil {
 		return answer{}, err
 	}
@@ -61,9 +62,9 @@ type deviceLoginView struct {
 // Waiting reports whether nobody has approved the code yet.
 func (d deviceLoginView) Waiting() bool { return d.Status == auth.DevicePending }
 
-// startDeviceLogin lets this browser in when somebody who is signed in
+// handleStartDeviceLogin lets this browser in when somebody who is signed in
 // elsewhere approves its code.
-func (s *Service) startDeviceLogin(v *visit) (answer, error) {
+func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	d, err := s.Auth.StartDevice(v.Context(), browserName(v.UserAgent()))
 	if err != nil {
 		return answer{}, err
@@ -72,10 +73,10 @@ func (s *Service) startDeviceLogin(v *visit) (answer, error) {
 	return redirect("/login/device?next="+url.QueryEscape(localPath(v.FormValue("next"))), ""), nil
 }
 
-// deviceLogin shows whether the code was approved. The page asks again by
+// handleDeviceLogin shows whether the code was approved. The page asks again by
 // itself. It changes nothing: a link must not sign anybody in or out, so the
 // person sends finishDeviceLogin's form.
-func (s *Service) deviceLogin(v *visit) (answer, error) {
+func (s *Service) handleDeviceLogin(v *visit) (answer, error) {
 	d, err := s.Auth.Device(v.Context(), s.cookie(v, deviceCookie))
 	if err != nil {
 		return answer{}, err
@@ -88,9 +89,9 @@ func (s *Service) deviceLogin(v *visit) (answer, error) {
 	}), nil
 }
 
-// finishDeviceLogin signs this browser in as who approved its code, in place of
+// handleFinishDeviceLogin signs this browser in as who approved its code, in place of
 // whoever was signed in.
-func (s *Service) finishDeviceLogin(v *visit) (answer, error) {
+func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 	next := localPath(v.FormValue("next"))
 	result, err := s.Auth.PollDevice(v.Context(), s.cookie(v, deviceCookie))
 	if err != nil {

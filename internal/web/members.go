@@ -21,7 +21,7 @@ type memberRow struct {
 	Changeable bool // by the caller
 }
 
-func (s *Service) members(v *visit) (answer, error) {
+func (s *Service) handleMembers(v *visit) (answer, error) {
 	view, err := s.memberList(v)
 	return show("settings_members", "Members", view), err
 }
@@ -46,9 +46,9 @@ type addedView struct {
 	Until      *time.Time // when it expires: with the key that the caller uses
 }
 
-// addMember answers with a page itself: a redirect would have to carry the
+// handleAddMember answers with a page itself: a redirect would have to carry the
 // key.
-func (s *Service) addMember(v *visit) (answer, error) {
+func (s *Service) handleAddMember(v *visit) (answer, error) {
 	n := auth.NewUser{
 		Email: strings.TrimSpace(v.FormValue("email")), Name: strings.TrimSpace(v.FormValue("name")), Role: access.Role(v.FormValue("role")),
 	}
@@ -65,7 +65,7 @@ func (s *Service) addMember(v *visit) (answer, error) {
 	return show("settings_members", "Members", view).refused(err)
 }
 
-func (s *Service) setRole(v *visit) (answer, error) {
+func (s *Service) handleSetRole(v *visit) (answer, error) {
 	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
 	if err == nil {
 		return redirect("/settings/members", personName(u)+" is "+string(u.Role)+" now."), nil

@@ -11,11 +11,12 @@ import (
 // navItem is one entry of the menu.
 type navItem struct {
 	Path, Label, Icon string
-	Also              []string // other pages that belong to it begin so
+	Also              []string // path prefixes of other pages that belong to it
 	Current           bool
 }
 
-// menu lists the pages that the menu offers to those who may see them.
+// menu lists the pages of the menu. A caller sees those that their plan and
+// permissions include.
 var menu = []navItem{
 	{Path: "/", Label: "Home", Icon: "home"},
 	{Path: "/skills", Label: "Skills", Icon: "skills"},
@@ -30,19 +31,26 @@ var menu = []navItem{
 	{Path: "/settings", Label: "Settings", Icon: "settings"},
 }
 
-// navFor returns the menu of a caller, with the entry marked that the path
-// belongs to.
-func navFor(c access.Caller, path string) []navItem {
-	all := routes()
-	items := slices.DeleteFunc(slices.Clone(menu), func(n navItem) bool {
-		return n.Path != "/" && !slices.ContainsFunc(all, func(r route) bool {
-			return r.method == http.MethodGet && r.path == n.Path && r.check(c) == nil
-		})
-	})
+// navFor returns the menu of a caller, with the entry of the page at path marked.
+func (s *Service) navFor(c access.Caller, path string) []navItem {
+	visible := s.visiblePages(c)
+	items := slices.DeleteFunc(slices.Clone(menu), func(n navItem) bool { return n.Path != "/" && !visible[n.Path] })
 	for i, n := range items {
 		items[i].Current = within(path, n.Path) || slices.ContainsFunc(n.Also, func(also string) bool { return within(path, also) })
 	}
 	return items
+}
+
+// visiblePages returns the paths of the pages, as in routes.go, that a caller is
+// authorized to see.
+func (s *Service) visiblePages(c access.Caller) map[string]bool {
+	paths := map[string]bool{}
+	for _, r := range s.routes {
+		if r.method == http.MethodGet && r.authorize(c) == nil {
+			paths[r.path] = true
+		}
+	}
+	return paths
 }
 
 // within reports whether a page is the one at a path, or below it.

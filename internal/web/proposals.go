@@ -25,7 +25,7 @@ const proposalsShown = 25
 
 var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved, proposals.Applied, proposals.Rejected}
 
-func (s *Service) proposals(v *visit) (answer, error) {
+func (s *Service) handleProposals(v *visit) (answer, error) {
 	q := v.URL.Query()
 	f := proposals.Filter{SkillName: q.Get("skill"), Limit: proposalsShown, Offset: v.offset(proposalsShown)}
 	if status := proposals.Status(q.Get("status")); slices.Contains(proposalStatuses, status) {
@@ -49,7 +49,7 @@ type proposalView struct {
 // An evidenceRow is one fact of the evidence.
 type evidenceRow struct{ Name, Value string }
 
-func (s *Service) proposal(v *visit) (answer, error) {
+func (s *Service) handleProposal(v *visit) (answer, error) {
 	p, err := s.Proposals.Get(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -84,7 +84,7 @@ func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
 // moves are the buttons of a proposal.
 var moves = map[string]proposals.Status{"approve": proposals.Approved, "reject": proposals.Rejected, "applied": proposals.Applied}
 
-func (s *Service) moveProposal(v *visit) (answer, error) {
+func (s *Service) handleMoveProposal(v *visit) (answer, error) {
 	to, ok := moves[v.FormValue("decision")]
 	if !ok {
 		return answer{}, fault.Invalid("decision", "The decision must be approve, reject or applied")

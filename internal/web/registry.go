@@ -34,7 +34,7 @@ const (
 	skillFile = "SKILL.md"
 )
 
-func (s *Service) registry(v *visit) (answer, error) {
+func (s *Service) handleRegistry(v *visit) (answer, error) {
 	q := v.URL.Query()
 	f := registry.Filter{Search: strings.TrimSpace(q.Get("q")), Limit: entriesShown, Offset: v.offset(entriesShown)}
 	view := registryView{PerPage: entriesShown, Public: q.Get("of") == "everybody", Searched: f.Search != ""}
@@ -89,7 +89,7 @@ type driftCount struct {
 	Count  int
 }
 
-func (s *Service) registryEntry(v *visit) (answer, error) {
+func (s *Service) handleRegistryEntry(v *visit) (answer, error) {
 	view, err := s.entry(v)
 	return show("registry_entry", view.Name, view), err
 }
@@ -222,7 +222,7 @@ func drift(all []registry.InstallationState) []driftCount {
 	return counts
 }
 
-func (s *Service) rollBackEntry(v *visit) (answer, error) {
+func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
 	r := registry.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason}
 	err := error(fault.Invalid("reason", "Say why: the others read it in the history."))
@@ -236,8 +236,8 @@ func (s *Service) rollBackEntry(v *visit) (answer, error) {
 	return s.refuseEntry(v, err)
 }
 
-// deleteEntry wants the name typed, since nothing brings an entry back.
-func (s *Service) deleteEntry(v *visit) (answer, error) {
+// handleDeleteEntry wants the name typed, since nothing brings an entry back.
+func (s *Service) handleDeleteEntry(v *visit) (answer, error) {
 	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -283,7 +283,7 @@ type shownFile struct {
 	URL      string // where all of it is
 }
 
-func (s *Service) registryVersion(v *visit) (answer, error) {
+func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	var view versionView
 	var err error
 	view.Entry, view.Version, err = s.Registry.Version(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.PathValue("version"))
@@ -315,19 +315,19 @@ func (s *Service) registryVersion(v *visit) (answer, error) {
 	return show("registry_version", title, view), err
 }
 
-func (s *Service) downloadVersion(v *visit) (answer, error) {
+func (s *Service) handleDownloadVersion(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
 	archive, err := s.Registry.Download(v.Context(), v.Caller.OrgID, at)
 	return stream(v, archive), err
 }
 
-func (s *Service) versionFile(v *visit) (answer, error) {
+func (s *Service) handleVersionFile(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
 	file, err := s.Registry.StreamFile(v.Context(), v.Caller.OrgID, at, v.PathValue("path"), v.Header.Get("If-None-Match"))
 	return stream(v, file), err
 }
 
-func (s *Service) versionDiff(v *visit) (answer, error) {
+func (s *Service) handleVersionDiff(v *visit) (answer, error) {
 	at := registry.VersionPath{EntryPath: registry.EntryPath{ID: v.PathValue("id")}, Version: v.PathValue("version")}
 	diff, err := s.Registry.StreamDiff(v.Context(), v.Caller.OrgID, at, v.URL.Query().Get("from"))
 	return stream(v, diff), err

@@ -13,14 +13,15 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// A pageTemplate is a page's set of templates, which is read when the page is
-// first asked for: all of them take megabytes, and nobody looks at all.
+// A pageTemplate returns a page's set of templates, which is parsed at the first
+// request: all of them take megabytes, and most servers show a few.
 type pageTemplate func() (*template.Template, error)
 
-// readTemplates makes one set for each page: the layout and the partials, and
-// the page's own blocks.
+// readTemplates returns one set for each page: the layout, the partials, and the
+// page's own blocks.
 func (s *Service) readTemplates() (map[string]pageTemplate, error) {
-	base, err := template.New("layout").Funcs(s.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/partials.html")
+	base, err := template.New("layout").Funcs(s.functions()).
+		ParseFS(templateFiles, "templates/layout.html", "templates/partials.html")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (s *Service) functions() template.FuncMap {
 	}
 }
 
-// dict makes one argument of several: dict "Title" .Title "Text" "...".
+// dict combines several arguments of a partial: dict "Title" .Title "Text" "...".
 func dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("dict: %d arguments are no pairs", len(pairs))

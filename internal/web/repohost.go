@@ -50,7 +50,7 @@ const (
 	maxLogin          = 100
 )
 
-func (s *Service) repohost(v *visit) (answer, error) {
+func (s *Service) handleRepohost(v *visit) (answer, error) {
 	view, err := s.codeHost(v)
 	return show("repohost", "Code host", view), err
 }
@@ -86,7 +86,7 @@ func (s *Service) connectionRows(v *visit) ([]connectionRow, error) {
 	return rows, err
 }
 
-func (s *Service) setMode(v *visit) (answer, error) {
+func (s *Service) handleSetMode(v *visit) (answer, error) {
 	mode := repohost.Mode(v.FormValue("mode"))
 	if !slices.ContainsFunc(modeChoices, func(c modeChoice) bool { return c.Mode == mode }) {
 		return answer{}, fault.Invalid("mode", "The mode must be off, checks or checks_and_prs")
@@ -97,7 +97,7 @@ func (s *Service) setMode(v *visit) (answer, error) {
 	return redirect("/repohost", "The mode was changed."), nil
 }
 
-func (s *Service) bindInstallation(v *visit) (answer, error) {
+func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 	form := bindForm{ID: strings.TrimSpace(v.FormValue("installation_id")), Login: strings.TrimSpace(v.FormValue("account_login")), Type: v.FormValue("account_type")}
 	i, err := form.installation()
 	if err == nil {
@@ -137,9 +137,9 @@ func (f bindForm) installation() (repohost.Installation, error) {
 	return repohost.Installation{InstallationID: id, AccountLogin: f.Login, AccountType: f.Type}, nil
 }
 
-// syncConnection tells of an attempt that failed where the connection can be
+// handleSyncConnection tells of an attempt that failed where the connection can be
 // changed.
-func (s *Service) syncConnection(v *visit) (answer, error) {
+func (s *Service) handleSyncConnection(v *visit) (answer, error) {
 	c, attempt, err := s.Repohost.Sync(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -161,14 +161,14 @@ func (s *Service) syncConnection(v *visit) (answer, error) {
 // maxFlash keeps a message within what a cookie can hold.
 const maxFlash = 600
 
-func (s *Service) disconnectRepo(v *visit) (answer, error) {
+func (s *Service) handleDisconnectRepo(v *visit) (answer, error) {
 	if err := s.Repohost.Disconnect(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/repohost", "The connection was removed. What it published stays."), nil
 }
 
-func (s *Service) redeliver(v *visit) (answer, error) {
+func (s *Service) handleRedeliver(v *visit) (answer, error) {
 	if _, err := s.Repohost.Redeliver(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}

@@ -21,9 +21,9 @@ type connectionView struct {
 	Unreachable   string                      // why there are none
 }
 
-// newConnection lets a person choose a repository, then say what to publish
+// handleNewConnection lets a person choose a repository, then say what to publish
 // of it.
-func (s *Service) newConnection(v *visit) (answer, error) {
+func (s *Service) handleNewConnection(v *visit) (answer, error) {
 	q := v.URL.Query()
 	// As the API's defaults are.
 	form := repohost.Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true, RepoFullName: q.Get("repo")}
@@ -80,7 +80,7 @@ func (c connectionView) Choose(r repohost.ListedRepository) string {
 	}.Encode()
 }
 
-func (s *Service) connectRepo(v *visit) (answer, error) {
+func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 is nobody's
 	form := repohost.Connection{EntryID: v.FormValue("entry_id"), InstallationID: installation, RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name"))}
 	readConnection(v, &form)
@@ -107,8 +107,8 @@ func readConnection(v *visit, c *repohost.Connection) {
 	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
 }
 
-// connection shows one with all that can be changed.
-func (s *Service) connection(v *visit) (answer, error) {
+// handleConnection shows one with all that can be changed.
+func (s *Service) handleConnection(v *visit) (answer, error) {
 	row, err := s.connectionRow(v)
 	return show("repohost_connection", row.RepoFullName, connectionView{Form: row.Connection, Last: row.Last}), err
 }
@@ -125,7 +125,7 @@ func (s *Service) connectionRow(v *visit) (connectionRow, error) {
 	return rows[i], nil
 }
 
-func (s *Service) changeConnection(v *visit) (answer, error) {
+func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 	row, err := s.connectionRow(v)
 	if err != nil {
 		return answer{}, err

@@ -49,7 +49,7 @@ const (
 	maxQuery   = 10_000
 )
 
-func (s *Service) review(v *visit) (answer, error) {
+func (s *Service) handleReview(v *visit) (answer, error) {
 	source := cmp.Or(v.PathValue("source"), v.URL.Query().Get("source"))
 	view, err := s.queue(v, source)
 	if err != nil {
@@ -157,8 +157,8 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 	return item, err
 }
 
-// decide records what a person said of the suggestion that they saw.
-func (s *Service) decide(v *visit) (answer, error) {
+// handleDecide records what a person said of the suggestion that they saw.
+func (s *Service) handleDecide(v *visit) (answer, error) {
 	d, err := readDecision(v.FormValue("case"))
 	if err != nil {
 		return answer{}, err
@@ -218,8 +218,8 @@ func reviewPath(scope string, at int) string {
 	return "/review?" + query.Encode()
 }
 
-// undo takes the caller's last decision back and shows its suggestion again.
-func (s *Service) undo(v *visit) (answer, error) {
+// handleUndo takes the caller's last decision back and shows its suggestion again.
+func (s *Service) handleUndo(v *visit) (answer, error) {
 	scope := v.FormValue("scope")
 	last, err := s.lastDecided(v)
 	if fault.Is(err, fault.NotFound) {

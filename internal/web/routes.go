@@ -9,131 +9,176 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// A route is one line of the table of pages and forms.
+// A route is one page or form.
 type route struct {
+	permission   access.Permission // any session will do when empty
+	plan         access.Plan       // any when empty
+	public       bool              // needs no session
 	method, path string
-	permission   access.Permission // none when empty: any session will do
-	plan         access.Plan       // none when empty
-	public       bool              // asks for no session
-	maxBody      int64             // of a form, in bytes; httpapi.DefaultMaxBody when 0
-	upload       bool              // takes a form with files, which do reads
+	maxBody      int64 // of a form, in bytes; httpapi.DefaultMaxBody when 0
+	upload       bool  // a form with files, which do reads itself
 	limit        *httpapi.Limit
 	do           func(*Service, *visit) (answer, error)
 }
 
+// routes is the table of all pages and forms. New builds it once.
 func routes() []route {
 	failures := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress, Failures: true}
 	starts := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByAddress}
 	public := httpapi.PublicLimit()
-	// A browser that waits asks every five seconds, and each time a row is read.
+	// A browser that waits for its login polls every five seconds, and each poll
+	// reads a row.
 	polls := &httpapi.Limit{Requests: 600, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 	codes := &httpapi.Limit{Requests: 20, Per: time.Minute, By: httpapi.ByKey}
 	return []route{
-		{method: "GET", path: "/login", public: true, limit: public, do: (*Service).login},
-		{method: "POST", path: "/login", public: true, limit: failures, do: (*Service).signIn},
-		{method: "POST", path: "/login/device", public: true, limit: starts, do: (*Service).startDeviceLogin},
-		{method: "GET", path: "/login/device", public: true, limit: polls, do: (*Service).deviceLogin},
-		{method: "POST", path: "/login/device/finish", public: true, limit: starts, do: (*Service).finishDeviceLogin},
-		{method: "POST", path: "/logout", public: true, limit: public, do: (*Service).signOut},
-		{method: "POST", path: "/theme", public: true, limit: public, do: (*Service).setTheme},
+		{public: true, method: "GET", path: "/login", limit: public, do: (*Service).handleLogin},
+		{public: true, method: "POST", path: "/login", limit: failures, do: (*Service).handleSignIn},
+		{public: true, method: "POST", path: "/login/device", limit: starts,
+			do: (*Service).handleStartDeviceLogin},
+		{public: true, method: "GET", path: "/login/device", limit: polls, do: (*Service).handleDeviceLogin},
+		{public: true, method: "POST", path: "/login/device/finish", limit: starts,
+			do: (*Service).handleFinishDeviceLogin},
+		{public: true, method: "POST", path: "/logout", limit: public, do: (*Service).handleSignOut},
+		{public: true, method: "POST", path: "/theme", limit: public, do: (*Service).handleSetTheme},
 
-		{method: "GET", path: "/{$}", permission: access.Read, do: (*Service).home},
-		{method: "GET", path: "/skills", permission: access.Read, do: (*Service).skills},
-		{method: "GET", path: "/skills/{skill}", permission: access.Read, do: (*Service).skill},
+		{permission: access.Read, method: "GET", path: "/{$}", do: (*Service).handleHome},
+		{permission: access.Read, method: "GET", path: "/skills", do: (*Service).handleSkills},
+		{permission: access.Read, method: "GET", path: "/skills/{skill}", do: (*Service).handleSkill},
 
-		{method: "GET", path: "/registry", permission: access.Read, do: (*Service).registry},
-		{method: "GET", path: "/registry/{id}", permission: access.Read, do: (*Service).registryEntry},
-		{method: "GET", path: "/registry/{id}/versions/{version}", permission: access.Read, do: (*Service).registryVersion},
-		{method: "GET", path: "/registry/{id}/versions/{version}/download", permission: access.Read, do: (*Service).downloadVersion},
-		{method: "GET", path: "/registry/{id}/versions/{version}/diff", permission: access.Read, do: (*Service).versionDiff},
-		{method: "GET", path: "/registry/{id}/versions/{version}/files/{path...}", permission: access.Read, do: (*Service).versionFile},
-		{method: "POST", path: "/registry/{id}/rollback", permission: access.RegistryRollback, plan: access.Pro, do: (*Service).rollBackEntry},
-		{method: "POST", path: "/registry/{id}/delete", permission: access.RegistryDelete, do: (*Service).deleteEntry},
+		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},
+		{permission: access.Read, method: "GET", path: "/registry/{id}", do: (*Service).handleRegistryEntry},
+		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}",
+			do: (*Service).handleRegistryVersion},
+		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}/download",
+			do: (*Service).handleDownloadVersion},
+		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}/diff",
+			do: (*Service).handleVersionDiff},
+		{permission: access.Read, method: "GET", path: "/registry/{id}/versions/{version}/files/{path...}",
+			do: (*Service).handleVersionFile},
+		{permission: access.RegistryRollback, plan: access.Pro, method: "POST", path: "/registry/{id}/rollback",
+			do: (*Service).handleRollBackEntry},
+		{permission: access.RegistryDelete, method: "POST", path: "/registry/{id}/delete",
+			do: (*Service).handleDeleteEntry},
 
-		{method: "GET", path: "/repohost", permission: access.RegistryPush, plan: access.Pro, do: (*Service).repohost},
-		{method: "POST", path: "/repohost/settings", permission: access.RegistryPush, plan: access.Pro, do: (*Service).setMode},
-		{method: "POST", path: "/repohost/installations", permission: access.RegistryPush, plan: access.Pro, do: (*Service).bindInstallation},
-		{method: "POST", path: "/repohost/connections", permission: access.RegistryPush, plan: access.Pro, do: (*Service).connectRepo},
-		{method: "GET", path: "/repohost/connections/new", permission: access.RegistryPush, plan: access.Pro, do: (*Service).newConnection},
-		{method: "GET", path: "/repohost/connections/{id}", permission: access.RegistryPush, plan: access.Pro, do: (*Service).connection},
-		{method: "POST", path: "/repohost/connections/{id}", permission: access.RegistryPush, plan: access.Pro, do: (*Service).changeConnection},
-		{method: "POST", path: "/repohost/connections/{id}/sync", permission: access.RegistryPush, plan: access.Pro, do: (*Service).syncConnection},
-		{method: "POST", path: "/repohost/connections/{id}/delete", permission: access.RegistryPush, plan: access.Pro, do: (*Service).disconnectRepo},
-		{method: "POST", path: "/repohost/deliveries/{id}/redeliver", permission: access.RegistryPush, plan: access.Pro, do: (*Service).redeliver},
+		{permission: access.RegistryPush, plan: access.Pro, method: "GET", path: "/repohost",
+			do: (*Service).handleRepohost},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/settings",
+			do: (*Service).handleSetMode},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/installations",
+			do: (*Service).handleBindInstallation},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/connections",
+			do: (*Service).handleConnectRepo},
+		{permission: access.RegistryPush, plan: access.Pro, method: "GET", path: "/repohost/connections/new",
+			do: (*Service).handleNewConnection},
+		{permission: access.RegistryPush, plan: access.Pro, method: "GET", path: "/repohost/connections/{id}",
+			do: (*Service).handleConnection},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/connections/{id}",
+			do: (*Service).handleChangeConnection},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/connections/{id}/sync",
+			do: (*Service).handleSyncConnection},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/connections/{id}/delete",
+			do: (*Service).handleDisconnectRepo},
+		{permission: access.RegistryPush, plan: access.Pro, method: "POST", path: "/repohost/deliveries/{id}/redeliver",
+			do: (*Service).handleRedeliver},
 
-		{method: "GET", path: "/alerts", permission: access.Read, do: (*Service).alerts},
-		{method: "GET", path: "/alerts/new", permission: access.Write, do: (*Service).alertNew},
-		{method: "POST", path: "/alerts/preview", permission: access.Write, do: (*Service).previewAlert},
-		{method: "POST", path: "/alerts", permission: access.Write, do: (*Service).createAlert},
-		{method: "GET", path: "/alerts/{id}", permission: access.Read, do: (*Service).alert},
-		{method: "POST", path: "/alerts/{id}", permission: access.Write, do: (*Service).changeAlert},
-		{method: "POST", path: "/alerts/{id}/enabled", permission: access.Write, do: (*Service).enableAlert},
-		{method: "POST", path: "/alerts/{id}/test", permission: access.Write, do: (*Service).testAlert},
-		{method: "POST", path: "/alerts/{id}/rotate-secret", permission: access.Write, do: (*Service).rotateAlert},
-		{method: "POST", path: "/alerts/{id}/delete", permission: access.Write, do: (*Service).deleteAlert},
+		{permission: access.Read, method: "GET", path: "/alerts", do: (*Service).handleAlerts},
+		{permission: access.Write, method: "GET", path: "/alerts/new", do: (*Service).handleAlertNew},
+		{permission: access.Write, method: "POST", path: "/alerts/preview",
+			do: (*Service).handlePreviewAlert},
+		{permission: access.Write, method: "POST", path: "/alerts", do: (*Service).handleCreateAlert},
+		{permission: access.Read, method: "GET", path: "/alerts/{id}", do: (*Service).handleAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}", do: (*Service).handleChangeAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}/enabled",
+			do: (*Service).handleEnableAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}/test", do: (*Service).handleTestAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}/rotate-secret",
+			do: (*Service).handleRotateAlert},
+		{permission: access.Write, method: "POST", path: "/alerts/{id}/delete",
+			do: (*Service).handleDeleteAlert},
 
-		{method: "GET", path: "/community", permission: access.Read, do: (*Service).community},
-		{method: "GET", path: "/signals", permission: access.Read, do: (*Service).signals},
-		{method: "GET", path: "/signals/{skill}", permission: access.Read, do: (*Service).signalsSkill},
-		{method: "GET", path: "/proposals", permission: access.Read, do: (*Service).proposals},
-		{method: "GET", path: "/proposals/{id}", permission: access.Read, do: (*Service).proposal},
-		{method: "POST", path: "/proposals/{id}", permission: access.Write, do: (*Service).moveProposal},
+		{permission: access.Read, method: "GET", path: "/community", do: (*Service).handleCommunity},
+		{permission: access.Read, method: "GET", path: "/signals", do: (*Service).handleSignals},
+		{permission: access.Read, method: "GET", path: "/signals/{skill}", do: (*Service).handleSignalsSkill},
+		{permission: access.Read, method: "GET", path: "/proposals", do: (*Service).handleProposals},
+		{permission: access.Read, method: "GET", path: "/proposals/{id}", do: (*Service).handleProposal},
+		{permission: access.Write, method: "POST", path: "/proposals/{id}",
+			do: (*Service).handleMoveProposal},
 
-		{method: "GET", path: "/review", permission: access.Read, do: (*Service).review},
-		{method: "GET", path: "/review/{source}", permission: access.Read, do: (*Service).review},
-		{method: "POST", path: "/review", permission: access.Write, do: (*Service).decide},
-		{method: "POST", path: "/review/undo", permission: access.Write, do: (*Service).undo},
-		{method: "GET", path: "/sources", permission: access.Read, do: (*Service).sources},
-		{method: "POST", path: "/sources/upload", permission: access.Write, maxBody: maxUpload, upload: true, do: (*Service).uploadSource},
-		{method: "GET", path: "/sources/{id}", permission: access.Read, do: (*Service).source},
-		{method: "POST", path: "/sources/{id}", permission: access.Write, do: (*Service).changeSource},
-		{method: "POST", path: "/sources/{id}/upload", permission: access.Write, maxBody: maxUpload, upload: true, do: (*Service).uploadSnapshot},
-		{method: "POST", path: "/sources/{id}/sync", permission: access.Write, do: (*Service).syncSource},
-		{method: "POST", path: "/sources/{id}/delete", permission: access.Write, do: (*Service).deleteSource},
-		{method: "GET", path: "/sources/{id}/diff", permission: access.Read, do: (*Service).sourceDiff},
-		{method: "GET", path: "/sources/{id}/changes.diff", permission: access.Read, do: (*Service).sourceChanges},
-		{method: "GET", path: "/sources/{id}/files/{path...}", permission: access.Read, do: (*Service).sourceFile},
-		{method: "GET", path: "/sources/{id}/validation.sarif", permission: access.Read, do: (*Service).sourceSARIF},
-		{method: "GET", path: "/suites", permission: access.Read, do: (*Service).suites},
-		{method: "GET", path: "/suites/new", permission: access.Write, do: (*Service).newSuite},
-		{method: "POST", path: "/suites/new", permission: access.Write, maxBody: maxSuite, do: (*Service).createSuite},
-		{method: "POST", path: "/suites/import", permission: access.Write, maxBody: maxUpload, upload: true, do: (*Service).importSuite},
-		{method: "GET", path: "/suites/{id}/export", permission: access.Read, do: (*Service).exportSuite},
-		{method: "GET", path: "/suites/{id}", permission: access.Read, do: (*Service).suite},
-		{method: "POST", path: "/suites/{id}", permission: access.Write, maxBody: maxSuite, do: (*Service).saveSuite},
-		{method: "POST", path: "/suites/{id}/delete", permission: access.Write, do: (*Service).deleteSuite},
-		{method: "POST", path: "/suites/{id}/runs", permission: access.Write, do: (*Service).startRun},
-		{method: "GET", path: "/suites/{id}/compare", permission: access.Read, do: (*Service).compareChosen},
-		{method: "GET", path: "/suites/{id}/improve-runs", permission: access.Read, do: (*Service).improveRuns},
-		{method: "POST", path: "/suites/{id}/improve-runs", permission: access.Write, do: (*Service).startImprove},
-		{method: "GET", path: "/improve-runs/{id}", permission: access.Read, do: (*Service).improveRun},
-		{method: "GET", path: "/improve-runs/{id}/events", permission: access.Read, do: (*Service).improveEvents},
-		{method: "POST", path: "/improve-runs/{id}/cancel", permission: access.Write, do: (*Service).cancelImprove},
-		{method: "GET", path: "/runs/{id}", permission: access.Read, do: (*Service).run},
-		{method: "GET", path: "/runs/{id}/events", permission: access.Read, do: (*Service).runEvents},
-		{method: "GET", path: "/runs/{id}/compare", permission: access.Read, do: (*Service).compare},
-		{method: "POST", path: "/runs/{id}/cancel", permission: access.Write, do: (*Service).cancelRun},
+		{permission: access.Read, method: "GET", path: "/review", do: (*Service).handleReview},
+		{permission: access.Read, method: "GET", path: "/review/{source}", do: (*Service).handleReview},
+		{permission: access.Write, method: "POST", path: "/review", do: (*Service).handleDecide},
+		{permission: access.Write, method: "POST", path: "/review/undo", do: (*Service).handleUndo},
+		{permission: access.Read, method: "GET", path: "/sources", do: (*Service).handleSources},
+		{permission: access.Write, method: "POST", path: "/sources/upload", maxBody: maxUpload, upload: true,
+			do: (*Service).handleUploadSource},
+		{permission: access.Read, method: "GET", path: "/sources/{id}", do: (*Service).handleSource},
+		{permission: access.Write, method: "POST", path: "/sources/{id}", do: (*Service).handleChangeSource},
+		{permission: access.Write, method: "POST", path: "/sources/{id}/upload", maxBody: maxUpload, upload: true,
+			do: (*Service).handleUploadSnapshot},
+		{permission: access.Write, method: "POST", path: "/sources/{id}/sync",
+			do: (*Service).handleSyncSource},
+		{permission: access.Write, method: "POST", path: "/sources/{id}/delete",
+			do: (*Service).handleDeleteSource},
+		{permission: access.Read, method: "GET", path: "/sources/{id}/diff", do: (*Service).handleSourceDiff},
+		{permission: access.Read, method: "GET", path: "/sources/{id}/changes.diff",
+			do: (*Service).handleSourceChanges},
+		{permission: access.Read, method: "GET", path: "/sources/{id}/files/{path...}",
+			do: (*Service).handleSourceFile},
+		{permission: access.Read, method: "GET", path: "/sources/{id}/validation.sarif",
+			do: (*Service).handleSourceSARIF},
+		{permission: access.Read, method: "GET", path: "/suites", do: (*Service).handleSuites},
+		{permission: access.Write, method: "GET", path: "/suites/new", do: (*Service).handleNewSuite},
+		{permission: access.Write, method: "POST", path: "/suites/new", maxBody: maxSuite,
+			do: (*Service).handleCreateSuite},
+		{permission: access.Write, method: "POST", path: "/suites/import", maxBody: maxUpload, upload: true,
+			do: (*Service).handleImportSuite},
+		{permission: access.Read, method: "GET", path: "/suites/{id}/export",
+			do: (*Service).handleExportSuite},
+		{permission: access.Read, method: "GET", path: "/suites/{id}", do: (*Service).handleSuite},
+		{permission: access.Write, method: "POST", path: "/suites/{id}", maxBody: maxSuite,
+			do: (*Service).handleSaveSuite},
+		{permission: access.Write, method: "POST", path: "/suites/{id}/delete",
+			do: (*Service).handleDeleteSuite},
+		{permission: access.Write, method: "POST", path: "/suites/{id}/runs", do: (*Service).handleStartRun},
+		{permission: access.Read, method: "GET", path: "/suites/{id}/compare",
+			do: (*Service).handleCompareChosen},
+		{permission: access.Read, method: "GET", path: "/suites/{id}/improve-runs",
+			do: (*Service).handleImproveRuns},
+		{permission: access.Write, method: "POST", path: "/suites/{id}/improve-runs",
+			do: (*Service).handleStartImprove},
+		{permission: access.Read, method: "GET", path: "/improve-runs/{id}", do: (*Service).handleImproveRun},
+		{permission: access.Read, method: "GET", path: "/improve-runs/{id}/events",
+			do: (*Service).handleImproveEvents},
+		{permission: access.Write, method: "POST", path: "/improve-runs/{id}/cancel",
+			do: (*Service).handleCancelImprove},
+		{permission: access.Read, method: "GET", path: "/runs/{id}", do: (*Service).handleRun},
+		{permission: access.Read, method: "GET", path: "/runs/{id}/events", do: (*Service).handleRunEvents},
+		{permission: access.Read, method: "GET", path: "/runs/{id}/compare", do: (*Service).handleCompare},
+		{permission: access.Write, method: "POST", path: "/runs/{id}/cancel", do: (*Service).handleCancelRun},
 
-		{method: "GET", path: "/device", limit: codes, do: (*Service).device},
-		{method: "POST", path: "/device", limit: codes, do: (*Service).answerDevice},
-		{method: "GET", path: "/account", do: (*Service).account},
-		{method: "POST", path: "/account/sessions/{id}/end", do: (*Service).endSession},
+		{method: "GET", path: "/device", limit: codes, do: (*Service).handleDevice},
+		{method: "POST", path: "/device", limit: codes, do: (*Service).handleAnswerDevice},
+		{method: "GET", path: "/account", do: (*Service).handleAccount},
+		{method: "POST", path: "/account/sessions/{id}/end", do: (*Service).handleEndSession},
 
-		{method: "GET", path: "/settings", permission: access.Read, do: (*Service).settings},
-		{method: "GET", path: "/settings/members", permission: access.Read, do: (*Service).members},
-		{method: "POST", path: "/settings/members", permission: access.Admin, do: (*Service).addMember},
-		{method: "POST", path: "/settings/members/{id}/role", permission: access.Admin, do: (*Service).setRole},
-		{method: "GET", path: "/settings/keys", permission: access.Admin, do: (*Service).keys},
-		{method: "POST", path: "/settings/keys", permission: access.Admin, do: (*Service).createKey},
-		{method: "POST", path: "/settings/keys/{id}/revoke", permission: access.Admin, do: (*Service).revokeKey},
-		{method: "GET", path: "/settings/audit", permission: access.Admin, do: (*Service).audit},
-		{method: "GET", path: "/settings/connect", permission: access.Read, do: (*Service).connect},
-		{method: "POST", path: "/settings/connect", permission: access.Admin, do: (*Service).connectWithKey},
+		{permission: access.Read, method: "GET", path: "/settings", do: (*Service).handleSettings},
+		{permission: access.Read, method: "GET", path: "/settings/members", do: (*Service).handleMembers},
+		{permission: access.Admin, method: "POST", path: "/settings/members", do: (*Service).handleAddMember},
+		{permission: access.Admin, method: "POST", path: "/settings/members/{id}/role",
+			do: (*Service).handleSetRole},
+		{permission: access.Admin, method: "GET", path: "/settings/keys", do: (*Service).handleKeys},
+		{permission: access.Admin, method: "POST", path: "/settings/keys", do: (*Service).handleCreateKey},
+		{permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
+			do: (*Service).handleRevokeKey},
+		{permission: access.Admin, method: "GET", path: "/settings/audit", do: (*Service).handleAudit},
+		{permission: access.Read, method: "GET", path: "/settings/connect", do: (*Service).handleConnect},
+		{permission: access.Admin, method: "POST", path: "/settings/connect",
+			do: (*Service).handleConnectWithKey},
 	}
 }
 
-// whenFull reports whether a form is served when there is no room on the disk:
-// it lets somebody in, or out, or makes room.
+// whenFull reports whether a form is served while the disk is full: those that
+// sign in or out, and those that free space.
 func whenFull(path string) bool {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "login", "logout", "device", "finish", "theme", "end", "revoke", "delete", "cancel":
@@ -145,20 +190,22 @@ func whenFull(path string) bool {
 // Routes lists the pages and forms, for the tests that check each of them.
 func (s *Service) Routes() []httpapi.Route {
 	var all []httpapi.Route
-	for _, r := range routes() {
-		all = append(all, httpapi.Route{Method: r.method, Path: r.path, Plan: r.plan, Permission: r.permission, Public: r.public, Limit: r.limit, WhenFull: whenFull(r.path)})
+	for _, r := range s.routes {
+		all = append(all, httpapi.Route{
+			Permission: r.permission, Plan: r.plan, Public: r.public, Method: r.method, Path: r.path,
+			Limit: r.limit, WhenFull: whenFull(r.path),
+		})
 	}
 	return all
 }
 
-// Mount adds the pages and the static files, and a page for paths that are
-// nobody's.
+// Mount adds the pages, the static files, and the page for unknown paths.
 func (s *Service) Mount(a *httpapi.API) {
 	s.api = a
-	for _, r := range routes() {
+	for _, r := range s.routes {
 		a.Handle(r.method+" "+r.path, nil, s.handler(r))
 	}
 	a.Handle("GET /static/{name}", httpapi.PublicLimit(), http.HandlerFunc(s.serveAsset))
 	a.Handle("GET /favicon.ico", httpapi.PublicLimit(), http.RedirectHandler(s.assets.url("icon.svg"), http.StatusFound))
-	a.HandleMissing(s.handler(route{method: "GET", public: true, do: (*Service).missing}))
+	a.HandleMissing(s.handler(route{public: true, method: "GET", do: (*Service).handleMissing}))
 }

@@ -45,7 +45,7 @@ const (
 	labelLength = 200
 )
 
-func (s *Service) run(v *visit) (answer, error) {
+func (s *Service) handleRun(v *visit) (answer, error) {
 	org, only := v.Caller.OrgID, v.URL.Query().Get("case")
 	report, err := s.Runs.Report(v.Context(), org, v.PathValue("id"), only)
 	if err != nil {
@@ -132,13 +132,13 @@ func cutTails(cases []runCase) {
 // Failing counts the cases that somebody should look at.
 func (r runView) Failing() int { return r.Counts["fail"] + r.Counts["error"] }
 
-// runEvents streams what happens in a run, as the API does.
-func (s *Service) runEvents(v *visit) (answer, error) {
+// handleRunEvents streams what happens in a run, as the API does.
+func (s *Service) handleRunEvents(v *visit) (answer, error) {
 	events, err := s.Runs.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
 }
 
-func (s *Service) cancelRun(v *visit) (answer, error) {
+func (s *Service) handleCancelRun(v *visit) (answer, error) {
 	r, err := s.Runs.Cancel(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err

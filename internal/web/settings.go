@@ -33,7 +33,7 @@ var planTexts = map[access.Plan]string{
 	access.Enterprise: "nothing more on this server",
 }
 
-func (s *Service) settings(v *visit) (answer, error) {
+func (s *Service) handleSettings(v *visit) (answer, error) {
 	used, err := s.Quota.Usage(v.Context(), v.Caller.OrgID)
 	if err != nil {
 		return answer{}, err
@@ -74,7 +74,7 @@ type connectView struct {
 // A connection is what to copy to connect one program.
 type connection struct{ Title, Text, Code string }
 
-func (s *Service) connect(v *visit) (answer, error) {
+func (s *Service) handleConnect(v *visit) (answer, error) {
 	view := s.connections(v, placeholder, "KEY")
 	var err error
 	if !v.Caller.May(access.Admin) {
@@ -90,9 +90,9 @@ func (s *Service) connections(v *visit, agentKey, installerKey string) connectVi
 	}
 }
 
-// connectWithKey makes a key for one purpose and fills it in. It answers with
+// handleConnectWithKey makes a key for one purpose and fills it in. It answers with
 // the page itself: a redirect would have to carry the key.
-func (s *Service) connectWithKey(v *visit) (answer, error) {
+func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 	installers := v.FormValue("for") == "installers"
 	n := auth.NewKey{Name: "agents", Permissions: []access.Permission{access.TelemetryWrite}}
 	if installers {

@@ -49,7 +49,7 @@ const (
 
 var chartRanges = []int{30, 90, 365}
 
-func (s *Service) skill(v *visit) (answer, error) {
+func (s *Service) handleSkill(v *visit) (answer, error) {
 	p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, v.PathValue("skill"))
 	if err != nil {
 		return answer{}, err

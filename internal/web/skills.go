@@ -27,7 +27,7 @@ const skillsPerPage = 50
 // skillSorts are the fields by which the list can be sorted.
 var skillSorts = []string{"name", "status", "pass_rate", "trigger_rate", "unique_sessions", "last_seen_at"}
 
-func (s *Service) skills(v *visit) (answer, error) {
+func (s *Service) handleSkills(v *visit) (answer, error) {
 	f := skills.Filter{
 		Search: v.URL.Query().Get("q"), Status: skills.Status(v.URL.Query().Get("status")),
 		Sort: v.URL.Query().Get("sort"), Limit: skillsPerPage, Offset: v.offset(skillsPerPage),

@@ -45,7 +45,7 @@ const (
 	reviewsShown = 20
 )
 
-func (s *Service) source(v *visit) (answer, error) {
+func (s *Service) handleSource(v *visit) (answer, error) {
 	view, err := s.sourceView(v, v.PathValue("id"))
 	return show("source", view.Label, view), err
 }
@@ -150,7 +150,7 @@ type diffView struct {
 	DiffURL  string // where all of it is, if only the beginning is shown
 }
 
-func (s *Service) sourceDiff(v *visit) (answer, error) {
+func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 	d, err := s.Sources.Detail(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -168,8 +168,8 @@ func (s *Service) sourceDiff(v *visit) (answer, error) {
 	return show("source_diff", "Changes of "+d.Label, view), err
 }
 
-// sourceChanges sends a diff as it is.
-func (s *Service) sourceChanges(v *visit) (answer, error) {
+// handleSourceChanges sends a diff as it is.
+func (s *Service) handleSourceChanges(v *visit) (answer, error) {
 	from, to, err := s.compared(v, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -193,7 +193,7 @@ func (s *Service) compared(v *visit, sourceID string) (from, to sources.Snapshot
 	return from, to, err
 }
 
-func (s *Service) sourceFile(v *visit) (answer, error) {
+func (s *Service) handleSourceFile(v *visit) (answer, error) {
 	snapshot, err := s.Sources.Snapshot(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.URL.Query().Get("snapshot"))
 	if err != nil {
 		return answer{}, err
@@ -218,7 +218,7 @@ func send(w http.ResponseWriter, kind string, content []byte) error {
 	return nil
 }
 
-func (s *Service) sourceSARIF(v *visit) (answer, error) {
+func (s *Service) handleSourceSARIF(v *visit) (answer, error) {
 	document, err := s.Sources.SARIF(v.Context(), v.Caller.OrgID, v.PathValue("id"), "")
 	if err != nil {
 		return answer{}, err
@@ -229,8 +229,8 @@ func (s *Service) sourceSARIF(v *visit) (answer, error) {
 	}), nil
 }
 
-// changeSource changes the label and the linked skill.
-func (s *Service) changeSource(v *visit) (answer, error) {
+// handleChangeSource changes the label and the linked skill.
+func (s *Service) handleChangeSource(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	var c sources.Change
 	for name, field := range map[string]**string{"label": &c.Label, "skill": &c.SkillID} {
@@ -250,14 +250,14 @@ func (s *Service) changeSource(v *visit) (answer, error) {
 	return redirect(pathTo("sources", src.ID), "The source was changed."), nil
 }
 
-func (s *Service) deleteSource(v *visit) (answer, error) {
+func (s *Service) handleDeleteSource(v *visit) (answer, error) {
 	if err := s.Sources.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/sources", "The source was deleted."), nil
 }
 
-func (s *Service) syncSource(v *visit) (answer, error) {
+func (s *Service) handleSyncSource(v *visit) (answer, error) {
 	t, err := s.Sources.Sync(v.Context(), v.Caller, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err

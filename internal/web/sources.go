@@ -28,7 +28,7 @@ type sourceRow struct {
 // maxUpload is the largest form of an upload, as at the API.
 const maxUpload = 12 << 20
 
-func (s *Service) sources(v *visit) (answer, error) {
+func (s *Service) handleSources(v *visit) (answer, error) {
 	view, err := s.sourceList(v)
 	return show("sources", "Sources", view), err
 }
@@ -68,8 +68,8 @@ func (s *Service) skillNames(v *visit) (map[string]string, error) {
 	return names, err
 }
 
-// uploadSource makes a source of an upload.
-func (s *Service) uploadSource(v *visit) (answer, error) {
+// handleUploadSource makes a source of an upload.
+func (s *Service) handleUploadSource(v *visit) (answer, error) {
 	t, err := s.takeUpload(v, "")
 	if err != nil {
 		view, more := s.sourceList(v)
@@ -82,8 +82,8 @@ func (s *Service) uploadSource(v *visit) (answer, error) {
 	return redirect(pathTo("sources", t.Source.ID), "The source was made."), nil
 }
 
-// uploadSnapshot adds a snapshot to a source.
-func (s *Service) uploadSnapshot(v *visit) (answer, error) {
+// handleUploadSnapshot adds a snapshot to a source.
+func (s *Service) handleUploadSnapshot(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	before, err := s.Sources.Detail(v.Context(), v.Caller.OrgID, id)
 	if err != nil {

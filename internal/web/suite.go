@@ -67,7 +67,7 @@ const (
 	maxSuite = 4 << 20
 )
 
-func (s *Service) newSuite(v *visit) (answer, error) {
+func (s *Service) handleNewSuite(v *visit) (answer, error) {
 	source, err := sources.ParseID(v.URL.Query().Get("source"))
 	if err != nil {
 		source = ""
@@ -96,7 +96,7 @@ func blank(rows []caseRow) []caseRow {
 	return rows
 }
 
-func (s *Service) createSuite(v *visit) (answer, error) {
+func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 	form, cases, err := readSuiteForm(v, nil)
 	var suite suites.Suite
 	if err == nil {
@@ -120,7 +120,7 @@ func (s *Service) createSuite(v *visit) (answer, error) {
 	return view.refuse("New suite", err)
 }
 
-func (s *Service) suite(v *visit) (answer, error) {
+func (s *Service) handleSuite(v *visit) (answer, error) {
 	view, err := s.suiteView(v, v.PathValue("id"))
 	if err != nil {
 		return answer{}, err
@@ -174,7 +174,7 @@ func formOf(suite suites.Suite) suiteForm {
 	return f
 }
 
-func (s *Service) saveSuite(v *visit) (answer, error) {
+func (s *Service) handleSaveSuite(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	view, err := s.suiteView(v, id)
 	if err != nil {
@@ -284,15 +284,15 @@ func (r caseRow) fields(old suites.Fields) suites.Fields {
 	return f
 }
 
-func (s *Service) deleteSuite(v *visit) (answer, error) {
+func (s *Service) handleDeleteSuite(v *visit) (answer, error) {
 	if err := s.Suites.Delete(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
 	return redirect("/suites", "The suite and its runs were deleted."), nil
 }
 
-// startRun runs a suite and leads to the run.
-func (s *Service) startRun(v *visit) (answer, error) {
+// handleStartRun runs a suite and leads to the run.
+func (s *Service) handleStartRun(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	form := runForm{v.FormValue("subject"), v.FormValue("trials"), v.FormValue("baseline")}
 	n, err := form.run()

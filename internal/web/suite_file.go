@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// importSuite makes a suite of a file.
-func (s *Service) importSuite(v *visit) (answer, error) {
+// handleImportSuite makes a suite of a file.
+func (s *Service) handleImportSuite(v *visit) (answer, error) {
 	done, problem := s.takeSuite(v)
 	if problem == nil {
 		return redirect(pathTo("suites", done.Suite.ID), importText(done)), nil
@@ -67,7 +67,7 @@ func (s suiteView) Formats() []choice {
 	}
 }
 
-func (s *Service) exportSuite(v *visit) (answer, error) {
+func (s *Service) handleExportSuite(v *visit) (answer, error) {
 	format := suites.Format(v.URL.Query().Get("format"))
 	switch format {
 	case suites.FormatSuite, suites.FormatEvals, suites.FormatTrigger:

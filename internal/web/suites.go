@@ -23,7 +23,7 @@ type suiteRow struct {
 
 const suitesPerPage = 25
 
-func (s *Service) suites(v *visit) (answer, error) {
+func (s *Service) handleSuites(v *visit) (answer, error) {
 	view, err := s.suiteList(v)
 	return show("suites", "Suites", view), err
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// A visit is one request for a page, by a person.
+// A visit is one request for a page.
 type visit struct {
 	*http.Request
 	w         http.ResponseWriter
-	Caller    access.Caller // zero on public pages that were visited without a session
+	Caller    access.Caller // zero on public pages without a session
 	sessionID string
 }
 
-// policy keeps pages from running or loading anything that is not ours, even
-// if a text slipped through unescaped.
+// policy is the Content-Security-Policy. It keeps pages from running or loading
+// anything from elsewhere, even if a text were not escaped (XSS).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// handler serves a route: it finds out who is there, checks as the API does,
-// and writes what the page's function returns.
+// handler serves a route: it authenticates and authorizes the caller as the API
+// does, calls the page's function, and writes what that returns.
 func (s *Service) handler(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		setHeaders(w.Header())
@@ -49,17 +49,22 @@ func setHeaders(h http.Header) {
 }
 
 func (s *Service) serve(v *visit, r route) (answer, error) {
-	if err := s.origins.Check(v.Request); err != nil {
-		return answer{}, fault.New(fault.Denied, "This form was sent from another site; open the page here and send it again").Because(err)
+	// CSRF: net/http's CrossOriginProtection rejects forms that another site sent
+	// with this browser's session cookie, by Sec-Fetch-Site or the Origin header.
+	// It is checked before anything else, the login form included.
+	if err := s.csrf.Check(v.Request); err != nil {
+		return answer{}, fault.New(fault.Denied,
+			"This form was sent from another site; open the page here and send it again").Because(err)
 	}
 	if err := s.admit(v, r); err != nil {
 		return answer{}, err
 	}
-	if err := s.api.CheckRoom(httpapi.Route{Method: r.method, Permission: r.permission, WhenFull: whenFull(r.path)}); err != nil {
+	full := httpapi.Route{Method: r.method, Permission: r.permission, WhenFull: whenFull(r.path)}
+	if err := s.api.CheckRoom(full); err != nil {
 		return answer{}, err
 	}
 	if r.limit != nil && !r.limit.Failures {
-		if err := s.count(v, r); err != nil {
+		if err := s.rateLimit(v, r); err != nil {
 			return answer{}, err
 		}
 	}
@@ -68,20 +73,20 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	}
 	a, err := r.do(s, v)
 	if r.limit != nil && r.limit.Failures && a.problem != nil {
-		if err := s.count(v, r); err != nil {
+		if err := s.rateLimit(v, r); err != nil {
 			return answer{}, err
 		}
 	}
 	return a, err
 }
 
-// count counts the visit against the route's limit.
-func (s *Service) count(v *visit, r route) error {
+// rateLimit counts the request against the route's limit.
+func (s *Service) rateLimit(v *visit, r route) error {
 	return s.api.Limit(v.w, v.Request, httpapi.Route{Method: r.method, Path: r.path, Limit: r.limit}, v.Caller)
 }
 
-// readForm bounds a body and reads a plain form, and refuses what is no text.
-// A form with files is left to the page's function, if that takes uploads.
+// readForm limits the body, parses a plain form, and rejects text that the
+// databases cannot store. Forms with files are parsed by the page's function.
 func (s *Service) readForm(v *visit, r route) error {
 	if v.Method != http.MethodPost {
 		return httpapi.CheckText(v.URL, nil)
@@ -90,7 +95,7 @@ func (s *Service) readForm(v *visit, r route) error {
 	v.Body = http.MaxBytesReader(v.w, v.Body, cmp.Or(r.maxBody, httpapi.DefaultMaxBody))
 	if err := v.ParseForm(); err != nil {
 		_, large := errors.AsType[*http.MaxBytesError](err)
-		if fault.Of(err) != fault.Internal || large { // there is a reason that has a name
+		if fault.Of(err) != fault.Internal || large { // its message is better than ours
 			return err
 		}
 		return fault.New(fault.Malformed, "The form could not be read").Because(err)
@@ -103,20 +108,21 @@ func (s *Service) readForm(v *visit, r route) error {
 	return httpapi.CheckText(v.URL, v.PostForm)
 }
 
-// admit checks in the contract's order: session, plan, permission.
+// admit authenticates and authorizes in the contract's order: session, plan,
+// permission. A public page needs none, but knows the session if there is one.
 func (s *Service) admit(v *visit, r route) error {
-	err := s.resume(v)
+	err := s.authenticate(v)
 	if r.public && fault.Is(err, fault.Unauthorized) {
 		return nil
 	}
 	if err != nil || r.public {
 		return err
 	}
-	return r.check(v.Caller)
+	return r.authorize(v.Caller)
 }
 
-// check says whether the caller may ask for the route, as the API does.
-func (r route) check(c access.Caller) error {
+// authorize checks the caller's plan and permission, as the API does.
+func (r route) authorize(c access.Caller) error {
 	if r.plan != "" && !c.Plan.Includes(r.plan) {
 		return fault.New(fault.Denied, "This needs the %s plan or higher; the organisation is on %s", r.plan, c.Plan)
 	}
@@ -126,8 +132,8 @@ func (r route) check(c access.Caller) error {
 	return nil
 }
 
-// resume finds out whose session the browser has.
-func (s *Service) resume(v *visit) error {
+// authenticate sets the caller from the browser's session cookie.
+func (s *Service) authenticate(v *visit) error {
 	token := s.cookie(v, sessionCookie)
 	if token == "" {
 		return fault.New(fault.Unauthorized, "Please sign in")
@@ -142,18 +148,10 @@ func (s *Service) resume(v *visit) error {
 	return nil
 }
 
-// address is where the browser is, as far as this process can tell.
-func (v *visit) address() string {
-	return httpapi.ClientAddr(v.Context()).String()
-}
+// offset is where the requested page of a list begins.
+func (v *visit) offset(perPage int) int { return (pageOf(v.URL.Query()) - 1) * perPage }
 
-// pageNumber is the page of a list that was asked for, from 1.
-func (v *visit) pageNumber() int { return pageOf(v.URL.Query()) }
-
-// offset is where the page of a list begins.
-func (v *visit) offset(perPage int) int { return (v.pageNumber() - 1) * perPage }
-
-// maxPage keeps offsets within what the databases take.
+// maxPage keeps offsets within the integers of both databases.
 const maxPage = 1_000_000
 
 func pageOf(query url.Values) int {

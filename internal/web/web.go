@@ -1,55 +1,58 @@
-// Package web is the dashboard: pages that people read and forms that they
-// send. It owns no tables and holds no rules: a page calls the operations of
-// the capabilities with the caller's organisation, as the API does.
+// Package web is the dashboard: pages and forms for people. It owns no tables and
+// has no rules of its own: a page calls the operations of the capabilities with
+// the caller's organisation, as the API does.
+//
+// Every request passes the same steps (visit.go): the CSRF check, the session,
+// plan and permission, the rate limit, and the limit of the form's size.
 //
 // # How a page is added
 //
 // One file for the handlers (sources.go), one template for each page
-// (templates/sources.html) and one line for each route in routes.go, with
-// method, path, permission, plan. The names of pages, templates and files
-// are the same. A page that stands in the menu also gets a line in nav.go.
+// (templates/sources.html), and one entry for each route in routes.go with its
+// permission, plan, method and path. Pages, templates and files have the same
+// names. A page of the menu also gets a line in nav.go.
 //
-// A handler loads and returns; it never writes to the connection:
+// A handler reads and returns; it never writes to the connection:
 //
-//	func (s *Service) sources(v *visit) (answer, error) {
+//	func (s *Service) handleSources(v *visit) (answer, error) {
 //		found, err := s.Sources.List(v.Context(), v.Caller.OrgID)
 //		return show("sources", "Sources", sourcesView{Found: found}), err
 //	}
 //
-// A change is a POST form, checks its permission by its line in routes.go, and
-// ends in a redirect with a message that the next page shows once:
+// A change is a POST form. It ends with a redirect and a flash message, which the
+// next page shows once:
 //
-//	return redirect("/sources", "The source was removed."), nil
+//	return redirect("/sources", "The source was deleted."), nil
 //
-// An error is returned, never shown by hand: its fault.Kind becomes the page
-// with the right status. A form that should come back with what was typed and
-// what is wrong with it returns show(...).refused(err), and its template says
-// {{template "problems" .}} above the form and {{with .Problem "threshold"}} at
-// a field. Refused only answers what the person can mend; other errors go on.
+// Errors are returned; their fault.Kind decides the status of the error page. To
+// show a form again with the input and its problems, return show(...).refused(err):
+// the template has {{template "problems" .}} above the form and {{with .Problem
+// "threshold"}} at a field. Errors that cannot be corrected in the form become
+// error pages all the same.
 //
 // raw(fn) is for downloads and event streams.
 //
-// # What a visit knows
+// # What a handler uses
 //
-// v.Caller, v.Context(), v.PathValue("id"), v.URL.Query(), v.FormValue("name") (bounded
-// by the route's maxBody, 1 MiB by default), v.pageNumber() and v.offset(per) for lists.
+// v.Caller, v.Context(), v.PathValue("id"), v.URL.Query(), v.FormValue("name") (limited
+// by the route's maxBody, 1 MiB by default), and v.offset(per) for the pages of lists.
 //
-// # What a template has
+// # What a template uses
 //
-// Its data is a frame: .Data is what the handler gave, $ is the frame anywhere. {{if $.May
-// "write"}} hides what the caller may not press; {{if $.Plan "pro"}} what the plan lacks.
-// A page file defines "content", and "scripts" if it needs a script of its own:
+// Its data is a frame: .Data is the handler's view, and $ is the frame everywhere. {{if $.May
+// "write"}} hides what the caller is not permitted to do; {{if $.Plan "pro"}} what the plan lacks.
+// A page file defines "content", and "scripts" if it needs a script:
 //
 //	{{define "content"}}<h1>{{$.Title}}</h1>...{{end}}
 //	{{define "scripts"}}<script src="{{asset "review.js"}}" defer></script>{{end}}
 //
-// Scripts share app.js's names: localTimes(element) turns the times of new content.
+// Scripts share the functions of app.js: localTimes(element) converts the times of new content.
 //
 // Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, score (an
 // improve.Score as 3 of 4), badge (a status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
 // (path with escaped parts), markdown (sanitised).
 //
-// Partials (templates/partials.html), each with what it takes:
+// Partials (templates/partials.html) and their arguments:
 //
 //	{{template "empty" (dict "Title" "No sources" "Text" "..." "Command" "whetstone push ./skill")}}
 //	{{template "copy" "whetstone install pdf"}}
@@ -60,14 +63,14 @@
 //	{{template "chart" .Chart}}            a chart, see newChart
 //	{{template "diff" .Diff}}              a []diffFile, see readDiff
 //	{{template "excerpt" .Lines}}          an []excerptLine, see excerpt
-//	{{template "problems" .}}              what was wrong with a form
-//	{{template "count" .Signals}}          a *int that is withheld where it is nil
+//	{{template "problems" .}}              the problems of a form
+//	{{template "count" .Signals}}          a *int that is suppressed if nil
 //	{{template "improve-runs" .Rows}}      an []improveRow
 //
 // Tables are <div class="scroll"><table>...</table></div>; cards are <section class="card">;
-// a row of figures is <dl class="figures">; buttons are button, .button; .quiet and .danger
-// vary them; .muted, .mono, .num (right-aligned digits) do what they say. Nothing inline: no
-// style attribute, no on... attribute, no <script> with a body; the policy forbids them.
+// a row of figures is <dl class="figures">; buttons are button, .button, with the variants .quiet
+// and .danger; .num right-aligns digits. Nothing inline: no style attribute, no on... attribute, no
+// <script> with a body; the Content-Security-Policy forbids them.
 package web
 
 import (
@@ -97,7 +100,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// Parts are what the pages show and change.
+// Parts are the capabilities behind the pages.
 type Parts struct {
 	Auth        *auth.Service
 	Audit       *audit.Service
@@ -116,7 +119,7 @@ type Parts struct {
 	Community   *community.Service
 	Signals     *signals.Service
 	Proposals   *proposals.Service
-	// PublicURL is where people reach the service; commands to copy name it.
+	// PublicURL is the address that people use; commands to copy contain it.
 	PublicURL string
 	Log       *slog.Logger
 }
@@ -126,22 +129,24 @@ type Service struct {
 	Parts
 
 	api       *httpapi.API
+	routes    []route
 	templates map[string]pageTemplate
 	assets    assets
-	origins   *http.CrossOriginProtection
+	csrf      *http.CrossOriginProtection
 	secure    bool // the public URL is https
 	prose     *renderer
 }
 
-// New reads the static files and what all pages share.
+// New reads the static files and the shared templates.
 func New(p Parts) (_ *Service, err error) {
 	defer fault.Wrap(&err, "dashboard")
 	s := &Service{
-		Parts: p, origins: http.NewCrossOriginProtection(), secure: strings.HasPrefix(p.PublicURL, "https://"),
-		prose: newRenderer(),
+		Parts: p, routes: routes(), csrf: http.NewCrossOriginProtection(),
+		secure: strings.HasPrefix(p.PublicURL, "https://"), prose: newRenderer(),
 	}
+	// Behind a proxy the Host header may differ from the Origin that browsers send.
 	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {
-		if err := s.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+		if err := s.csrf.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
 			return nil, err
 		}
 	}
