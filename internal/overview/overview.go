@@ -1,5 +1,5 @@
-// Package overview joins what several capabilities know for the pages that
-// show it side by side. It owns no tables and writes nothing.
+// Package overview joins the data of several capabilities for the pages that show
+// it side by side. It owns no tables and writes nothing.
 package overview
 
 import (
@@ -13,7 +13,7 @@ type Service struct {
 	DB *store.DB
 }
 
-// A Day is what a skill did on one day.
+// A Day has a skill's figures of one day.
 type Day struct {
 	Date     string
 	Sessions int64
@@ -27,10 +27,10 @@ type Firing struct {
 	Type                       string // alerts.Type
 	Threshold                  float64
 	Since                      time.Time
-	PassRate                   *float64 // when it was last told
+	PassRate                   *float64 // at the last notification
 }
 
-// A Waiting is a source with suggestions that nobody has reviewed.
+// A Waiting is a source with suggestions that wait for a review.
 type Waiting struct {
 	SourceID, Label string
 	Suggestions     int
@@ -42,12 +42,12 @@ type Failing struct {
 	AttemptedAt                                 time.Time
 }
 
-// A Change is something that happened to a skill.
+// A Change is an event in the history of a skill.
 type Change struct {
 	At        time.Time
 	Kind      string // published, rolled_back, firing, resolved, new
 	SkillID   string // "" if the entry has none
-	EntryID   string // "" if it is not about the registry
+	EntryID   string // "" if it has nothing to do with the registry
 	Name      string
 	Version   string
 	Detail    string // a rollback's reason, or ""
@@ -55,7 +55,7 @@ type Change struct {
 	Threshold float64
 }
 
-// A Publish is a moment at which a version became a skill's current one.
+// A Publish is the moment when a version became current.
 type Publish struct {
 	VersionID, Version string
 	At                 time.Time

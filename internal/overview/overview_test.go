@@ -164,9 +164,9 @@ func TestStanding(t *testing.T) {
 			w.exec(`INSERT INTO cloud_sources (id, org_id, label, source_type, suggested_at, created_by, created_at)
 				VALUES ($1, $2, 'one', 'upload', 0, $3, 0)`, org+"-source", org, org+"-ada")
 		}
-		got, err := w.s.Standing(w.t.Context(), "a", []string{"a-pdf", "a-entry", "a-source", "a-gone", "b-pdf", "b-entry", "b-source"})
+		got, err := w.s.Existing(w.t.Context(), "a", []string{"a-pdf", "a-entry", "a-source", "a-gone", "b-pdf", "b-entry", "b-source"})
 		check(w.t, err, map[string]bool{"a-pdf": true, "a-entry": true, "a-source": true}, got)
-		none, err := w.s.Standing(w.t.Context(), "a", nil)
+		none, err := w.s.Existing(w.t.Context(), "a", nil)
 		check(w.t, err, map[string]bool{}, none)
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Decided is a person's decision on a suggestion.
-type Decided struct {
+// A Decision is a person's decision on a suggestion.
+type Decision struct {
 	SourceID, SuggestionID, Query string
 	ShouldTrigger                 bool
 	Status                        string // suggestions.Status
@@ -14,8 +14,8 @@ type Decided struct {
 	At                            time.Time
 }
 
-// LastDecided returns what a person of the organisation decided last, since a
-// time; if there is nothing the error is of kind fault.NotFound.
-func (s *Service) LastDecided(ctx context.Context, orgID, userID string, since time.Time) (Decided, error) {
-	return lastDecided(ctx, s.DB, orgID, userID, since)
+// LastDecision returns the newest decision of a user since a time; without one the
+// error is of kind fault.NotFound.
+func (s *Service) LastDecision(ctx context.Context, orgID, userID string, since time.Time) (Decision, error) {
+	return lastDecision(ctx, s.DB, orgID, userID, since)
 }

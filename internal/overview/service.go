@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-const hoursPerDay = 24
+// secondsPerDay converts between times and the days of skill_days, which are
+// counted since the epoch in UTC.
+const secondsPerDay = 24 * 60 * 60
 
-// today is the day that is now, in days since the epoch, UTC.
-func today() int64 { return time.Now().Unix() / (hoursPerDay * 60 * 60) }
+func dateOf(day int64) string { return time.Unix(day*secondsPerDay, 0).UTC().Format(time.DateOnly) }
 
-func dateOf(day int64) string {
-	return time.Unix(day*hoursPerDay*60*60, 0).UTC().Format(time.DateOnly)
-}
-
-// Days returns the last days of each skill, oldest first, every day present.
-// The skills must be the caller's: the ids come from a listing of them.
+// Days returns the last days of each skill, oldest first, including days without
+// activity. It does not check the organisation: the ids must come from a list of
+// the caller's skills.
 func (s *Service) Days(ctx context.Context, skillIDs []string, days int) (map[string][]Day, error) {
-	from := today() - int64(days) + 1
+	from := time.Now().Unix()/secondsPerDay - int64(days) + 1
 	rows, err := daysOfSkills(ctx, s.DB, skillIDs, from)
 	if err != nil {
 		return nil, err
@@ -40,13 +38,24 @@ func (s *Service) Days(ctx context.Context, skillIDs []string, days int) (map[st
 	return all, nil
 }
 
-// Firing lists what fires in an organisation, longest first.
+// SkillNames returns the names of an organisation's skills by id. Ids of other
+// organisations are missing from the result.
+func (s *Service) SkillNames(ctx context.Context, orgID string, skillIDs []string) (map[string]string, error) {
+	found, err := skillNames(ctx, s.DB, orgID, skillIDs)
+	names := make(map[string]string, len(found))
+	for _, n := range found {
+		names[n.id] = n.name
+	}
+	return names, err
+}
+
+// Firing lists the firing alerts of an organisation, oldest first.
 func (s *Service) Firing(ctx context.Context, orgID string) ([]Firing, error) {
 	return firingOfOrg(ctx, s.DB, orgID)
 }
 
-// Waiting lists the sources of an organisation with suggestions that wait, most
-// first.
+// Waiting lists the sources of an organisation with pending suggestions, those
+// with the most first.
 func (s *Service) Waiting(ctx context.Context, orgID string) ([]Waiting, error) {
 	return waitingOfOrg(ctx, s.DB, orgID)
 }
@@ -57,20 +66,19 @@ func (s *Service) Failing(ctx context.Context, orgID string) ([]Failing, error) 
 	return failingOfOrg(ctx, s.DB, orgID)
 }
 
-// Standing returns which of these ids are of a thing that the organisation still
-// has: a skill, an entry, an alert, a source, a suite, a run, an improve run, a
-// proposal or a connection. It is one query.
-func (s *Service) Standing(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
-	found, err := standing(ctx, s.DB, orgID, ids)
-	stands := map[string]bool{}
+// Existing returns which of the ids still exist in the organisation as a skill,
+// entry, alert, source, suite, run, improve run, proposal or connection, so that a
+// page does not link to something deleted. It is one query.
+func (s *Service) Existing(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
+	found, err := existingIDs(ctx, s.DB, orgID, ids)
+	exists := map[string]bool{}
 	for _, id := range found {
-		stands[id] = true
+		exists[id] = true
 	}
-	return stands, err
+	return exists, err
 }
 
-// Changes lists what happened in an organisation since a time, newest first,
-// at most so many.
+// Changes lists the newest changes in an organisation since a time, newest first.
 func (s *Service) Changes(ctx context.Context, orgID string, since time.Time, limit int) ([]Change, error) {
 	var all []Change
 	for _, read := range []changeQuery{publishesSince, rollbacksSince, alertsSince, skillsSince} {
@@ -90,8 +98,7 @@ func (s *Service) Entry(ctx context.Context, orgID, skillID string) (Entry, erro
 	return entryOfSkill(ctx, s.DB, orgID, skillID)
 }
 
-// Publishes lists when which version of an entry of the organisation became
-// current, oldest first.
+// Publishes lists when the versions of an entry became current, oldest first.
 func (s *Service) Publishes(ctx context.Context, orgID, entryID string) ([]Publish, error) {
 	return publishesOfEntry(ctx, s.DB, orgID, entryID)
 }

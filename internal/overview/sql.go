@@ -13,7 +13,7 @@ type dayRow struct {
 	day     int64
 }
 
-// billionth is the unit of rates in skill_days.
+// billionth is the unit of the rates in skill_days, which are integers.
 const billionth = 1e-9
 
 func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from int64) ([]dayRow, error) {
@@ -32,6 +32,20 @@ func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from 
 			d.PassRate = &rate
 		}
 		return d, err
+	})
+}
+
+type skillName struct{ id, name string }
+
+func skillNames(ctx context.Context, q store.Querier, orgID string, ids []string) ([]skillName, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	in, list := q.Dialect().In("$2", ids)
+	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 AND id`+in, orgID, list)
+	return store.All(rows, err, func(row store.Row) (n skillName, err error) {
+		err = row.Scan(&n.id, &n.name)
+		return n, err
 	})
 }
 
@@ -144,20 +158,20 @@ func publishesOfEntry(ctx context.Context, q store.Querier, orgID, entryID strin
 	})
 }
 
-func lastDecided(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) (Decided, error) {
+func lastDecision(ctx context.Context, q store.Querier, orgID, userID string, since time.Time) (Decision, error) {
 	rows, err := q.Query(ctx, `
 		SELECT source_id, suggestion_id, query, should_trigger, review_status, applied_suite_id, reviewed_at FROM source_reviews
 		WHERE org_id = $1 AND reviewed_by = $2 AND reviewed_at >= $3
 		ORDER BY reviewed_at DESC, id DESC LIMIT 1`, orgID, userID, store.Micros(since))
-	return store.One(rows, err, "Review", func(row store.Row) (d Decided, err error) {
+	return store.One(rows, err, "Review", func(row store.Row) (d Decision, err error) {
 		err = row.Scan(&d.SourceID, &d.SuggestionID, &d.Query, &d.ShouldTrigger, &d.Status, &d.SuiteID, store.Time(&d.At))
 		return d, err
 	})
 }
 
-// standing finds which of these ids are of something that an organisation has
-// a page for.
-func standing(ctx context.Context, q store.Querier, orgID string, ids []string) ([]string, error) {
+// existingIDs returns the ids of things that have a page. Ids are UUIDs, so one
+// list can hold those of all tables.
+func existingIDs(ctx context.Context, q store.Querier, orgID string, ids []string) ([]string, error) {
 	in, list := q.Dialect().In("$2", ids)
 	of := `WHERE org_id = $1 AND id` + in
 	rows, err := q.Query(ctx, `

@@ -122,6 +122,12 @@ type Connection struct {
 	ConfiguredAt time.Time
 }
 
+// DefaultConnection has the defaults of a new connection, which the API's schema
+// states, too.
+func DefaultConnection() Connection {
+	return Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true}
+}
+
 // repoKey is the form in which names of repositories are compared: code hosts
 // ignore case.
 func repoKey(fullName string) string { return strings.ToLower(fullName) }

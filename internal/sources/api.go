@@ -10,8 +10,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// maxUpload is the largest archive, 10 MiB, and room for the rest of the form.
-const maxUpload = 12 << 20
+// MaxUpload limits the form of an upload: the largest archive, 10 MiB, and room
+// for the other fields.
+const MaxUpload = 12 << 20
 
 // Mount adds the routes of cloud sources. The detail of one is mounted by
 // internal/suggestions, whose data it shows.
@@ -28,7 +29,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleUpload, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/cloud-sources/upload", Status: http.StatusCreated,
-		MaxBody: maxUpload, Form: uploadForm(),
+		MaxBody: MaxUpload, Form: uploadForm(),
 		Summary: "Upload a skill, to a new source or as a snapshot of one",
 	})
 	httpapi.Add(a, s.handleUpdate, httpapi.Route{

@@ -40,7 +40,7 @@ func (s *Service) CreateFrom(
 	if err != nil {
 		return r, err
 	}
-	if len(issues) > 0 {
+	if issues = append(validateLabel(n.Label), issues...); len(issues) > 0 {
 		return r, fault.Issues(issues...)
 	}
 	src := n.source(c)

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -43,6 +44,26 @@ func (s *Service) Considered(ctx context.Context, q store.Querier, orgID, skillI
 		}
 	}
 	return considered, err
+}
+
+// LastAt is when the skill last missed or failed at the prompt; the zero time if
+// it never did.
+func (c Considered) LastAt() (last time.Time) {
+	for _, at := range []*time.Time{c.LastMissedAt, c.LastFailedAt} {
+		if at != nil && at.After(last) {
+			last = *at
+		}
+	}
+	return last
+}
+
+// Missed returns the prompts that a skill missed or failed at, newest first, at
+// most limit.
+func (s *Service) Missed(ctx context.Context, orgID, skillID string, limit int) ([]Considered, error) {
+	all, err := s.Considered(ctx, s.DB, orgID, skillID)
+	missed := slices.DeleteFunc(all, func(c Considered) bool { return c.Missed == 0 && c.Failed == 0 })
+	slices.SortStableFunc(missed, func(a, b Considered) int { return b.LastAt().Compare(a.LastAt()) })
+	return missed[:min(len(missed), limit)], err
 }
 
 // Texts returns the texts of prompts by their Ref. It leaves out prompts that

@@ -95,6 +95,7 @@ type alertNewView struct {
 	Form     alertForm
 	Channels []channelChoice
 	Skills   []skills.Performance
+	Total    int // skills, of which Skills may be the first only
 	Preview  preview
 }
 
@@ -122,8 +123,7 @@ func (s *Service) handleAlertNew(v *visit) (answer, error) {
 func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	view := alertNewView{Form: form, Channels: channelChoices}
 	var err error
-	view.Skills, _, err = s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "name", Limit: allSkills})
-	if err != nil {
+	if view.Skills, view.Total, err = s.firstSkills(v, form.SkillID); err != nil {
 		return answer{}, err
 	}
 	view.Preview, err = s.preview(v.Context(), form, view.Skills)

@@ -94,11 +94,11 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 			}
 		}
 	}
-	stands, err := s.Overview.Standing(v.Context(), v.Caller.OrgID, ids)
+	exists, err := s.Overview.Existing(v.Context(), v.Caller.OrgID, ids)
 	if err != nil {
 		return nil, err
 	}
-	l := linker{stands, s.visiblePages(v.Caller)}
+	l := linker{exists, s.visiblePages(v.Caller)}
 	rows := make([]auditRow, len(entries))
 	for i, e := range entries {
 		rows[i] = newAuditRow(e, l, names)
@@ -127,13 +127,13 @@ func newAuditRow(e audit.Entry, l linker, names map[string]string) auditRow {
 	return row
 }
 
-// A linker knows which things have a page for the caller.
+// A linker links to the pages that the caller may see of things that still exist.
 type linker struct {
-	stands  map[string]bool // by id
+	exists  map[string]bool // by id
 	visible map[string]bool // by the path of routes.go
 }
 
-// link is the path of a thing's page, or "".
+// link returns the path of a thing's page, or "".
 func (l linker) link(kind, id string) string {
 	path := pagesOfTargets[kind]
 	switch {
@@ -141,7 +141,7 @@ func (l linker) link(kind, id string) string {
 		return ""
 	case !ofOne(path):
 		return path
-	case l.stands[id]:
+	case l.exists[id]:
 		return path[:strings.LastIndex(path, "/")] + pathTo(id)
 	}
 	return ""

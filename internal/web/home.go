@@ -39,8 +39,6 @@ const (
 	changesRead  = 100
 	week         = 7 * day
 	trendDays    = 30
-	// allSkills is more than an organisation has.
-	allSkills = 100_000
 )
 
 func (s *Service) handleHome(v *visit) (answer, error) {

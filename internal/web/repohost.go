@@ -43,12 +43,7 @@ type connectionRow struct {
 // bindForm is an installation as it was typed.
 type bindForm struct{ ID, Login, Type string }
 
-const (
-	deliveriesShown = 20
-	// maxInstallationID is the largest number that all clients can hold.
-	maxInstallationID = 1<<53 - 1
-	maxLogin          = 100
-)
+const deliveriesShown = 20
 
 func (s *Service) handleRepohost(v *visit) (answer, error) {
 	view, err := s.codeHost(v)
@@ -98,15 +93,16 @@ func (s *Service) handleSetMode(v *visit) (answer, error) {
 }
 
 func (s *Service) handleBindInstallation(v *visit) (answer, error) {
-	form := bindForm{ID: strings.TrimSpace(v.FormValue("installation_id")), Login: strings.TrimSpace(v.FormValue("account_login")), Type: v.FormValue("account_type")}
-	i, err := form.installation()
-	if err == nil {
-		i.OrgID = v.Caller.OrgID
-		if token := strings.TrimSpace(v.FormValue("token")); token != "" { // an empty field leaves what there is
-			i.Token = &token
-		}
-		_, err = s.Repohost.Bind(v.Context(), i)
+	form := bindForm{
+		ID: strings.TrimSpace(v.FormValue("installation_id")), Login: strings.TrimSpace(v.FormValue("account_login")),
+		Type: v.FormValue("account_type"),
 	}
+	i := repohost.Installation{OrgID: v.Caller.OrgID, AccountLogin: form.Login, AccountType: form.Type}
+	i.InstallationID, _ = strconv.ParseInt(form.ID, 10, 64)            // 0 if it is not a number, which Bind rejects
+	if token := strings.TrimSpace(v.FormValue("token")); token != "" { // an empty field keeps the stored token
+		i.Token = &token
+	}
+	_, err := s.Repohost.Bind(v.Context(), i)
 	if err == nil {
 		return redirect("/repohost", "The account "+i.AccountLogin+" was bound."), nil
 	}
@@ -116,25 +112,6 @@ func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 	}
 	view.Bind = form
 	return show("repohost", "Code host", view).refused(err)
-}
-
-// installation checks what the API's schema checks of the same fields.
-func (f bindForm) installation() (repohost.Installation, error) {
-	var issues []fault.Issue
-	id, err := strconv.ParseInt(f.ID, 10, 64)
-	if err != nil || id < 1 || id > maxInstallationID {
-		issues = append(issues, fault.At("installation_id", "The installation must be a whole number from 1"))
-	}
-	if f.Login == "" || len(f.Login) > maxLogin {
-		issues = append(issues, fault.At("account_login", "The account must have 1 to %d characters", maxLogin))
-	}
-	if f.Type != "User" && f.Type != "Organization" {
-		issues = append(issues, fault.At("account_type", "The account must be a user or an organisation"))
-	}
-	if len(issues) > 0 {
-		return repohost.Installation{}, fault.Issues(issues...)
-	}
-	return repohost.Installation{InstallationID: id, AccountLogin: f.Login, AccountType: f.Type}, nil
 }
 
 // handleSyncConnection tells of an attempt that failed where the connection can be

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -25,11 +26,9 @@ type connectionView struct {
 // of it.
 func (s *Service) handleNewConnection(v *visit) (answer, error) {
 	q := v.URL.Query()
-	// As the API's defaults are.
-	form := repohost.Connection{DefaultBranch: "main", SkillPath: ".", TagPattern: "v*", AutoPublish: true, RepoFullName: q.Get("repo")}
-	if branch := q.Get("branch"); branch != "" {
-		form.DefaultBranch = branch
-	}
+	form := repohost.DefaultConnection()
+	form.RepoFullName = q.Get("repo")
+	form.DefaultBranch = cmp.Or(q.Get("branch"), form.DefaultBranch)
 	form.InstallationID, _ = strconv.ParseInt(q.Get("installation"), 10, 64) // 0 is nobody's
 	view, err := s.connectionForm(v, form)
 	if err == nil && form.RepoFullName == "" {

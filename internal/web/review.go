@@ -27,7 +27,7 @@ type reviewView struct {
 	Total   int                // that wait in the queue
 	At      int                // the place of the one that is shown, from 0
 	Item    *reviewItem        // nil: nothing waits
-	Last    *overview.Decided  // what can be undone
+	Last    *overview.Decision // what can be undone
 	Sources int                // of the organisation
 }
 
@@ -99,7 +99,7 @@ func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 	if !v.Caller.May(access.Write) {
 		return view, nil
 	}
-	last, err := s.lastDecided(v)
+	last, err := s.lastDecision(v)
 	if fault.Is(err, fault.NotFound) {
 		return view, nil
 	}
@@ -114,10 +114,10 @@ func (r reviewView) inScope() []overview.Waiting {
 	return slices.DeleteFunc(slices.Clone(r.Waiting), func(w overview.Waiting) bool { return w.SourceID != r.Source })
 }
 
-// lastDecided is what the caller decided last, a fault.NotFound if that is too
+// lastDecision is what the caller decided last, a fault.NotFound if that is too
 // long ago.
-func (s *Service) lastDecided(v *visit) (overview.Decided, error) {
-	return s.Overview.LastDecided(v.Context(), v.Caller.OrgID, v.Caller.UserID, time.Now().Add(-undoTime))
+func (s *Service) lastDecision(v *visit) (overview.Decision, error) {
+	return s.Overview.LastDecision(v.Context(), v.Caller.OrgID, v.Caller.UserID, time.Now().Add(-undoTime))
 }
 
 // suggestionAt returns the first suggestion at a place of the queue or after
@@ -221,7 +221,7 @@ func reviewPath(scope string, at int) string {
 // handleUndo takes the caller's last decision back and shows its suggestion again.
 func (s *Service) handleUndo(v *visit) (answer, error) {
 	scope := v.FormValue("scope")
-	last, err := s.lastDecided(v)
+	last, err := s.lastDecision(v)
 	if fault.Is(err, fault.NotFound) {
 		return redirect(reviewPath(scope, 0), "There is nothing to undo."), nil
 	}
@@ -249,7 +249,7 @@ func (s *Service) handleUndo(v *visit) (answer, error) {
 // placeOf is where in the queue the suggestion of a decision is that was taken
 // back. It is not there yet if its case stood in a suite when suggestions were
 // last derived: a job derives them anew.
-func (s *Service) placeOf(v *visit, scope string, d overview.Decided) (at int, found bool, err error) {
+func (s *Service) placeOf(v *visit, scope string, d overview.Decision) (at int, found bool, err error) {
 	view, err := s.queue(v, scope)
 	if err != nil {
 		return 0, false, err

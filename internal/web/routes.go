@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
 // A route is one page or form.
@@ -109,11 +110,11 @@ func routes() []route {
 		{permission: access.Write, method: "POST", path: "/review", do: (*Service).handleDecide},
 		{permission: access.Write, method: "POST", path: "/review/undo", do: (*Service).handleUndo},
 		{permission: access.Read, method: "GET", path: "/sources", do: (*Service).handleSources},
-		{permission: access.Write, method: "POST", path: "/sources/upload", maxBody: maxUpload, upload: true,
+		{permission: access.Write, method: "POST", path: "/sources/upload", maxBody: sources.MaxUpload, upload: true,
 			do: (*Service).handleUploadSource},
 		{permission: access.Read, method: "GET", path: "/sources/{id}", do: (*Service).handleSource},
 		{permission: access.Write, method: "POST", path: "/sources/{id}", do: (*Service).handleChangeSource},
-		{permission: access.Write, method: "POST", path: "/sources/{id}/upload", maxBody: maxUpload, upload: true,
+		{permission: access.Write, method: "POST", path: "/sources/{id}/upload", maxBody: sources.MaxUpload, upload: true,
 			do: (*Service).handleUploadSnapshot},
 		{permission: access.Write, method: "POST", path: "/sources/{id}/sync",
 			do: (*Service).handleSyncSource},
@@ -130,7 +131,7 @@ func routes() []route {
 		{permission: access.Write, method: "GET", path: "/suites/new", do: (*Service).handleNewSuite},
 		{permission: access.Write, method: "POST", path: "/suites/new", maxBody: maxSuite,
 			do: (*Service).handleCreateSuite},
-		{permission: access.Write, method: "POST", path: "/suites/import", maxBody: maxUpload, upload: true,
+		{permission: access.Write, method: "POST", path: "/suites/import", maxBody: sources.MaxUpload, upload: true,
 			do: (*Service).handleImportSuite},
 		{permission: access.Read, method: "GET", path: "/suites/{id}/export",
 			do: (*Service).handleExportSuite},

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"cmp"
-	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -14,32 +12,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// skillView is one skill in full.
+// skillView is the page of one skill.
 type skillView struct {
 	skills.Performance
-	Window   int // days that the figures look back
-	Days     int // that the chart shows
+	Window   int // days that the figures cover
+	Days     int // days that the chart shows
 	Ranges   []int
 	Chart    chart
-	Entry    *overview.Entry // nil: it is not in the registry
+	Entry    *overview.Entry // nil if the skill is not in the registry
 	Versions []versionRow
-	Misses   []missRow
+	Misses   []telemetry.Considered
 }
 
-// A versionRow compares a version with the others.
+// A versionRow compares a version with the one before.
 type versionRow struct {
 	Version  string
 	PushedAt time.Time
 	Current  bool
 	Quality  skills.Quality
 	Interval *[2]float64
-	Change   *float64 // of the pass rate, against the version before
-}
-
-// A missRow is a prompt that the skill should have done better with.
-type missRow struct {
-	telemetry.Considered
-	At time.Time
+	Change   *float64 // of the pass rate
 }
 
 const (
@@ -67,12 +59,12 @@ func (s *Service) handleSkill(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	view.Chart = newChart(days[p.ID], marks)
-	view.Misses, err = s.misses(v.Context(), v.Caller.OrgID, p.ID)
+	view.Misses, err = s.Telemetry.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown)
 	return show("skill", p.Name, view), err
 }
 
-// versions compares the versions of the skill's entry, if it has one, and
-// returns when each became current.
+// versions compares the versions of the skill's entry, if it has one, and returns
+// when each became current.
 func (s *Service) versions(v *visit, view *skillView) ([]mark, error) {
 	entry, err := s.Overview.Entry(v.Context(), v.Caller.OrgID, view.ID)
 	if fault.Is(err, fault.NotFound) {
@@ -101,37 +93,10 @@ func (s *Service) versions(v *visit, view *skillView) ([]mark, error) {
 		}
 		view.Versions = append(view.Versions, row)
 	}
-	return s.publishMarks(v, entry.ID)
-}
-
-func (s *Service) publishMarks(v *visit, entryID string) ([]mark, error) {
-	publishes, err := s.Overview.Publishes(v.Context(), v.Caller.OrgID, entryID)
+	publishes, err := s.Overview.Publishes(v.Context(), v.Caller.OrgID, entry.ID)
 	marks := make([]mark, len(publishes))
 	for i, p := range publishes {
 		marks[i] = mark{Date: p.At.UTC().Format(time.DateOnly), Label: p.Version}
 	}
 	return marks, err
-}
-
-// misses lists prompts that the skill missed or failed at, newest first.
-func (s *Service) misses(ctx context.Context, orgID, skillID string) ([]missRow, error) {
-	considered, err := s.Telemetry.Considered(ctx, s.Overview.DB, orgID, skillID)
-	if err != nil {
-		return nil, err
-	}
-	var rows []missRow
-	for _, c := range considered {
-		if c.Missed == 0 && c.Failed == 0 {
-			continue
-		}
-		row := missRow{Considered: c}
-		for _, at := range []*time.Time{c.LastMissedAt, c.LastFailedAt} {
-			if at != nil && at.After(row.At) {
-				row.At = *at
-			}
-		}
-		rows = append(rows, row)
-	}
-	slices.SortStableFunc(rows, func(a, b missRow) int { return cmp.Compare(b.At.UnixMicro(), a.At.UnixMicro()) })
-	return rows[:min(len(rows), missesShown)], nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
@@ -26,6 +27,26 @@ const skillsPerPage = 50
 
 // skillSorts are the fields by which the list can be sorted.
 var skillSorts = []string{"name", "status", "pass_rate", "trigger_rate", "unique_sessions", "last_seen_at"}
+
+// maxSkillChoices limits the skills that the select of a form lists.
+const maxSkillChoices = 1000
+
+// firstSkills returns the first skills by name, with the selected one even if it
+// comes later, and how many there are. selected may be "".
+func (s *Service) firstSkills(v *visit, selected string) (first []skills.Performance, total int, err error) {
+	f := skills.Filter{Sort: "name", Limit: maxSkillChoices}
+	if first, total, err = s.Skills.List(v.Context(), v.Caller.OrgID, f); err != nil || selected == "" {
+		return first, total, err
+	}
+	if slices.ContainsFunc(first, func(p skills.Performance) bool { return p.ID == selected }) {
+		return first, total, nil
+	}
+	p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, selected)
+	if fault.Is(err, fault.NotFound) {
+		return first, total, nil
+	}
+	return append(first, p), total, err
+}
 
 func (s *Service) handleSkills(v *visit) (answer, error) {
 	f := skills.Filter{

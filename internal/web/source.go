@@ -23,7 +23,8 @@ import (
 type sourceView struct {
 	suggestions.Detail
 	SkillName string
-	Skills    []skills.Performance // to link
+	Skills    []skills.Performance // that it can be linked to
+	AllSkills int                  // of which Skills may be the first only
 	Status    string               // of the validation; "" without a snapshot
 	Counts    lint.Counts
 	Findings  []findingRow
@@ -56,11 +57,11 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 	}
 	view.Pending = view.Pending[:min(len(view.Pending), pendingShown)]
 	view.Reviews = view.Reviews[:min(len(view.Reviews), reviewsShown)]
-	if view.Skills, _, err = s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "name", Limit: allSkills}); err != nil {
+	if view.Skills, view.AllSkills, err = s.firstSkills(v, view.LinkedID()); err != nil {
 		return view, err
 	}
 	for _, p := range view.Skills {
-		if view.SkillID != nil && *view.SkillID == p.ID {
+		if view.LinkedID() == p.ID {
 			view.SkillName = p.Name
 		}
 	}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
@@ -24,9 +22,6 @@ type sourceRow struct {
 	SkillName string
 	Waiting   int // suggestions that nobody has decided on
 }
-
-// maxUpload is the largest form of an upload, as at the API.
-const maxUpload = 12 << 20
 
 func (s *Service) handleSources(v *visit) (answer, error) {
 	view, err := s.sourceList(v)
@@ -47,7 +42,13 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 	for _, w := range waiting {
 		counts[w.SourceID] = w.Suggestions
 	}
-	names, err := s.skillNames(v)
+	var linked []string
+	for _, src := range found {
+		if src.SkillID != nil {
+			linked = append(linked, *src.SkillID)
+		}
+	}
+	names, err := s.Overview.SkillNames(v.Context(), org, linked)
 	for _, src := range found {
 		row := sourceRow{Source: src, Waiting: counts[src.ID]}
 		if src.SkillID != nil {
@@ -56,16 +57,6 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 		view.Rows = append(view.Rows, row)
 	}
 	return view, err
-}
-
-// skillNames are the names of the organisation's skills by their ids.
-func (s *Service) skillNames(v *visit) (map[string]string, error) {
-	found, _, err := s.Skills.List(v.Context(), v.Caller.OrgID, skills.Filter{Sort: "name", Limit: allSkills})
-	names := make(map[string]string, len(found))
-	for _, p := range found {
-		names[p.ID] = p.Name
-	}
-	return names, err
 }
 
 // handleUploadSource makes a source of an upload.
@@ -120,18 +111,12 @@ func (s *Service) takeUpload(v *visit, sourceID string) (t sources.Result, err e
 	if sourceID != "" {
 		return s.Sources.AddSnapshot(v.Context(), v.Caller, sourceID, pkg)
 	}
-	label := cmp.Or(strings.TrimSpace(v.PostFormValue("label")), pkg.Folder)
-	if n := utf8.RuneCountInString(label); n < 1 || n > maxLabel || !utf8.ValidString(label) || strings.ContainsRune(label, 0) {
-		return t, fault.Invalid("label", "label must have 1 to %d characters", maxLabel)
-	}
-	return s.Sources.CreateFrom(v.Context(), v.Caller, sources.NewSource{Label: label, Type: sources.Upload}, pkg)
+	n := sources.NewSource{Label: cmp.Or(strings.TrimSpace(v.PostFormValue("label")), pkg.Folder), Type: sources.Upload}
+	return s.Sources.CreateFrom(v.Context(), v.Caller, n, pkg)
 }
 
-// maxLabel is how long a label may be, as at the API.
-const maxLabel = 200
-
-// readUpload reads a form with files, and lets the visit know its fields. The
-// caller closes it.
+// readUpload parses a form with files, and sets the visit's PostForm to its other
+// fields. The caller closes it.
 func readUpload(v *visit) (*httpapi.Form, error) {
 	form, err := httpapi.ReadForm(v.Request)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {

@@ -37,8 +37,8 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 		Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename,
 		Content: files[0].Content, Size: files[0].Content.Size(),
 	}
-	if utf8.RuneCountInString(f.Name) > maxLabel {
-		return done, fault.Invalid("name", "name must have at most %d characters", maxLabel)
+	if utf8.RuneCountInString(f.Name) > maxSuiteName {
+		return done, fault.Invalid("name", "name must have at most %d characters", maxSuiteName)
 	}
 	if source := v.PostFormValue("source"); source != "" {
 		f.SourceID = &source

@@ -21,7 +21,10 @@ type suiteRow struct {
 	Last        *runs.Run // nil: it was never run
 }
 
-const suitesPerPage = 25
+const (
+	suitesPerPage = 25
+	maxSuiteName  = 200
+)
 
 func (s *Service) handleSuites(v *visit) (answer, error) {
 	view, err := s.suiteList(v)
