@@ -17,16 +17,18 @@ import (
 const (
 	// maxExpression is how many characters an assertion may have.
 	maxExpression = 10_000
-	// checkEvery is how many rounds of a loop pass between looks at the clock.
+	// checkEvery is how many iterations of a loop pass between checks of the
+	// context.
 	checkEvery = 10
-	// callCost is what a call costs beside what it makes.
+	// callCost is what a call costs beside the size of its result.
 	callCost = 25
 )
 
-// ErrNoProcess says that an assertion asks about a process that there was not.
+// ErrNoProcess means that an assertion uses exit_code or files, but no command
+// was run.
 var ErrNoProcess = errors.New("exit_code and files are known only of a command")
 
-// environment is what expressions are compiled in, made once.
+// environment declares the variables of expressions. It is made once.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("output", cel.StringType),
@@ -41,12 +43,13 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Assertion passes the sample that makes an expression true: CEL over output,
-// json (the output, read as JSON), exit_code, duration_ms and files (the text
-// of each file that a command left, by path).
+// Assertion passes the sample for which a CEL expression is true, e.g.
+// `exit_code == 0 && json.total > 3`. Its variables are output, json (the parsed
+// output), exit_code, duration_ms and files (the text of each file that a
+// command left, by path).
 //
-// An expression that does not apply to an output, because it lacks a field or
-// is no JSON, fails it: the assertion is not true of it.
+// An expression that cannot be evaluated for an output, because a field is
+// missing or the output is not JSON, fails it: it is not true.
 func Assertion(expression string) (Check, error) {
 	a, err := newAssertion(expression)
 	if err != nil {
@@ -62,7 +65,7 @@ func newAssertion(expression string) (*assertion, error) {
 	}
 	ast, issues := env.Compile(expression)
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("assertion: %s", oneLine(issues.Err().Error()))
+		return nil, fmt.Errorf("assertion: %s", firstLine(issues.Err().Error()))
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("assertion: it gives a value of type %s, not true or false", t)
@@ -72,7 +75,7 @@ func newAssertion(expression string) (*assertion, error) {
 		ast, cel.EvalOptions(cel.OptTrackState), cel.InterruptCheckFrequency(checkEvery), cel.CustomDecoratorV2(metered),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("assertion: %s", oneLine(err.Error()))
+		return nil, fmt.Errorf("assertion: %s", firstLine(err.Error()))
 	}
 	return a, nil
 }
@@ -92,7 +95,7 @@ func (a *assertion) evaluate(b *budget, s Sample) (Result, error) {
 	vars := &variables{sample: s, budget: b}
 	got, details, err := a.program.ContextEval(b.ctx, vars)
 	if err != nil {
-		return vars.problem(err)
+		return vars.resultOf(err)
 	}
 	switch got {
 	case types.True:
@@ -100,44 +103,45 @@ func (a *assertion) evaluate(b *budget, s Sample) (Result, error) {
 	case types.False:
 		return fail("%s", a.explain(details.State()))
 	}
-	return Result{}, fmt.Errorf("assertion: it gave %s, not true or false", show(got))
+	return Result{}, fmt.Errorf("assertion: it gave %s, not true or false", format(got))
 }
 
-// problem tells an output to which the expression does not apply from an
-// evaluation that did not come to its end.
-func (v *variables) problem(err error) (Result, error) {
+// resultOf tells an output for which the expression cannot be evaluated, which
+// fails, from an evaluation that was aborted, which has no verdict.
+func (v *variables) resultOf(err error) (Result, error) {
 	switch {
 	case v.budget.err != nil:
 		return Result{}, fmt.Errorf("assertion: %w", v.budget.err)
-	case v.budget.ctx.Err() != nil: // the library has looked at the clock
+	case v.budget.ctx.Err() != nil: // the library has seen that the context is done
 		return Result{}, fmt.Errorf("assertion: %w", context.Cause(v.budget.ctx))
 	case v.noProcess:
 		return Result{}, fmt.Errorf("assertion: %w", ErrNoProcess)
 	case v.jsonProblem != "":
 		return fail("the output is not JSON: %s", v.jsonProblem)
 	}
-	return fail("the assertion does not apply to the output: %s", oneLine(err.Error()))
+	return fail("the assertion does not apply to the output: %s", firstLine(err.Error()))
 }
 
-// oneLine is a message of the library, which likes to draw.
-func oneLine(text string) string {
-	first, _, _ := strings.Cut(text, "\n")
-	return cut(strings.TrimPrefix(first, "ERROR: "), 4*maxQuote)
+// firstLine shortens an error of the library, which draws a caret below the
+// expression on further lines.
+func firstLine(message string) string {
+	first, _, _ := strings.Cut(message, "\n")
+	return truncate(strings.TrimPrefix(first, "ERROR: "), 4*maxQuote)
 }
 
-// variables are what an expression sees. The output is read as JSON only if
-// the expression asks for it.
+// variables are those of an expression. The output is parsed as JSON only if
+// the expression uses it.
 type variables struct {
 	sample Sample
 	budget *budget
 
-	read        bool
+	parsed      bool
 	json        ref.Val
 	jsonProblem string // why there is no json
-	noProcess   bool   // what only a process has was asked for
+	noProcess   bool   // the expression uses what only a command has
 }
 
-// ResolveName makes variables a cel.Activation.
+// ResolveName implements cel.Activation.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case budgetName:
@@ -149,7 +153,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.sample.Duration.Milliseconds(), true
 	case "json":
 		v.spend(len(v.sample.Output) / 4)
-		return v.parsed()
+		return v.parseOutput()
 	case "exit_code":
 		if v.sample.ExitCode == nil {
 			v.noProcess = true
@@ -163,19 +167,19 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// spend pays for what is done with a variable that an expression asks for: its
-// calls do not tell how large what they look at is.
+// spend charges the budget for a variable by its size: a call in the expression
+// is charged for its result only, not for its operands.
 func (v *variables) spend(cost int) {
-	_ = v.budget.spend(int64(cost)) // the next call ends the evaluation
+	_ = v.budget.spend(int64(cost)) // the next call aborts the evaluation
 }
 
-// Parent makes variables a cel.Activation.
+// Parent implements cel.Activation.
 func (*variables) Parent() cel.Activation { return nil }
 
-func (v *variables) parsed() (any, bool) {
-	if !v.read {
-		v.read = true
-		value, err := decode(v.sample.Output)
+func (v *variables) parseOutput() (any, bool) {
+	if !v.parsed {
+		v.parsed = true
+		value, err := parseJSON(v.sample.Output)
 		if err != nil {
 			v.jsonProblem = jsonProblem(err)
 		}
@@ -184,8 +188,8 @@ func (v *variables) parsed() (any, bool) {
 	return v.json, v.jsonProblem == ""
 }
 
-// decode reads a text that must be one JSON value.
-func decode(text string) (value any, err error) {
+// parseJSON parses a text that must be one JSON value.
+func parseJSON(text string) (value any, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	if err := d.Decode(&value); err != nil {
 		return nil, err

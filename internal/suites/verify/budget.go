@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// maxCost bounds one check. A unit is about 20 ns: one instruction of a
-	// regular expression for one character. See BenchmarkWorst.
+	// maxCost bounds one check, about a second. A unit is about 20 ns: one
+	// instruction of a regular expression for one character; see BenchmarkWorst.
 	maxCost = 50_000_000
-	// maxTime is the backstop where units take longer.
-	maxTime = 10 * time.Second
-	// lookEvery is how many units pass between two looks at the context.
-	lookEvery = 100_000
+	// maxDuration is the backstop on a slow machine.
+	maxDuration = 10 * time.Second
+	// pollEvery is how many units pass between two checks of the context.
+	pollEvery = 100_000
 )
 
 var (
@@ -21,21 +21,22 @@ var (
 	errTooLong    = errors.New("it takes too long on this output")
 )
 
-// A budget counts what a check costs, and ends it when that is too much or its
-// context is done. The libraries that it is built on cannot be cancelled.
+// A budget counts what a check costs, and aborts it when that is too much or
+// the context is done: the libraries behind it take no context in their inner
+// loops.
 type budget struct {
-	ctx          context.Context //nolint:containedctx // of the one check that it is for
-	spent, looks int64
+	ctx          context.Context // of the one check that the budget is for
+	spent, polls int64
 	err          error
 }
 
-// newBudget is the budget of one check. Call stop at its end.
+// newBudget returns the budget of one check. The caller calls stop at its end.
 func newBudget(ctx context.Context) (b *budget, stop context.CancelFunc) {
-	ctx, stop = context.WithTimeoutCause(ctx, maxTime, errTooLong)
+	ctx, stop = context.WithTimeoutCause(ctx, maxDuration, errTooLong)
 	return &budget{ctx: ctx, err: context.Cause(ctx)}, stop
 }
 
-// spend reports why the check must end, or nil.
+// spend adds to the cost, and returns why the check must be aborted, or nil.
 func (b *budget) spend(cost int64) error {
 	if b.err != nil {
 		return b.err
@@ -43,8 +44,8 @@ func (b *budget) spend(cost int64) error {
 	b.spent += cost
 	if b.spent > maxCost {
 		b.err = errTooComplex
-	} else if b.spent/lookEvery > b.looks {
-		b.looks = b.spent / lookEvery
+	} else if b.spent/pollEvery > b.polls {
+		b.polls = b.spent / pollEvery
 		b.err = context.Cause(b.ctx)
 	}
 	return b.err

@@ -7,13 +7,13 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// budgetName is where calls find the budget of their evaluation. No expression
-// can name it.
+// budgetName is the variable that holds the budget of an evaluation. No
+// expression can use it: "@" is no part of an identifier.
 const budgetName = "@budget"
 
-// metered makes every call of an expression cost what it takes. The library
-// looks at the clock in loops only, and counts a regular expression after it
-// was matched.
+// metered wraps every call of an expression, so that it is charged to the
+// budget. The library's own limits are not enough: it checks the context in
+// loops only, and counts the cost of a regular expression after the match.
 func metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := step.(interpreter.InterpretableCall)
 	if !ok {
@@ -34,7 +34,8 @@ func metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 	return m, nil
 }
 
-// spend ends the evaluation when its budget is spent.
+// spend charges the budget, and aborts the evaluation by a panic that the
+// library recovers when it is used up.
 func spend(vars interpreter.Activation, cost int64) *budget {
 	found, _ := vars.ResolveName(budgetName)
 	b, _ := found.(*budget)
@@ -46,7 +47,7 @@ func spend(vars interpreter.Activation, cost int64) *budget {
 
 type meteredCall struct{ interpreter.InterpretableCall }
 
-// Exec makes it an interpreter.InterpretableV2.
+// Exec implements interpreter.InterpretableV2.
 func (c meteredCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	spend(frame, callCost)
 	got := c.InterpretableCall.Exec(frame)
@@ -59,18 +60,18 @@ func (c meteredCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return got
 }
 
-// Eval makes it an interpreter.Interpretable.
+// Eval implements interpreter.Interpretable.
 func (c meteredCall) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// A meteredMatch is the function matches.
+// A meteredMatch is the function matches, with our own regular expressions.
 type meteredMatch struct {
 	interpreter.InterpretableCall
-	constant *pattern // nil if it is not known before
+	constant *pattern // compiled in advance; nil if the pattern is computed
 }
 
-// Exec makes it an interpreter.InterpretableV2.
+// Exec implements interpreter.InterpretableV2.
 func (m meteredMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	b := spend(frame, callCost)
 	var texts [2]string
@@ -98,7 +99,7 @@ func (m meteredMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.Bool(found)
 }
 
-// Eval makes it an interpreter.Interpretable.
+// Eval implements interpreter.Interpretable.
 func (m meteredMatch) Eval(vars interpreter.Activation) ref.Val {
 	return m.Exec(interpreter.AsFrame(vars))
 }

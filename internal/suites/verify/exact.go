@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Normalization is something in which the output and what was expected may
-// differ.
+// A Normalization removes a difference between the output and the expected text
+// that does not matter.
 type Normalization string
 
 // The normalizations.
@@ -44,11 +44,11 @@ func normalized(text string, by []Normalization) (_ string, err error) {
 	return text, nil
 }
 
-// MaxNormalizations is how many may be named, repetitions included: each is one
-// more pass over the output.
+// MaxNormalizations bounds the list, repetitions included: each is one more pass
+// over the output.
 const MaxNormalizations = 10
 
-// Exact passes the output that equals what is expected, after both were
+// Exact passes the output that equals the expected text, after both were
 // normalized.
 func Exact(expected string, by []Normalization) (Check, error) {
 	if len(by) > MaxNormalizations {
@@ -70,10 +70,10 @@ func Exact(expected string, by []Normalization) (Check, error) {
 	}, nil
 }
 
-// around is how many bytes before a difference are shown.
-const around = 20
+// contextBytes is how many bytes before a difference are shown.
+const contextBytes = 20
 
-// firstDifference says where two texts part, and how each goes on from there.
+// firstDifference says where two texts differ, and how each continues there.
 func firstDifference(expected, got string) string {
 	at := 0
 	for at < len(expected) && at < len(got) && expected[at] == got[at] {
@@ -85,7 +85,7 @@ func firstDifference(expected, got string) string {
 	line := 1 + strings.Count(expected[:at], "\n")
 	lineStart := strings.LastIndexByte(expected[:at], '\n') + 1
 	column := 1 + utf8.RuneCountInString(expected[lineStart:at])
-	from := max(lineStart, at-around)
+	from := max(lineStart, at-contextBytes)
 	for from > lineStart && !startsRune(expected, from) {
 		from--
 	}

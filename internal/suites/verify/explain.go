@@ -13,26 +13,27 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// explain says which part of the expression is false, and the values in it.
+// explain says which part of a false expression is false, and the values in it,
+// e.g. "exit_code == 0 is false, where exit_code is 3".
 func (a *assertion) explain(state interpreter.EvalState) string {
 	e := &explanation{info: a.ast.NativeRep().SourceInfo(), state: state}
 	e.visit(a.ast.NativeRep().Expr())
-	return strings.Join(e.said, "; ")
+	return strings.Join(e.parts, "; ")
 }
 
-// maxParts is how many false parts of an expression are told.
+// maxParts bounds an explanation.
 const maxParts = 5
 
 type explanation struct {
 	info  *ast.SourceInfo
 	state interpreter.EvalState
-	said  []string
+	parts []string
 }
 
-// visit tells why an expression is false. Of a conjunction or disjunction that
-// is why its false parts are; those that were not looked at are left out.
+// visit explains a false expression. A conjunction or disjunction is explained
+// by its false operands; those that were not evaluated are left out.
 func (e *explanation) visit(expr ast.Expr) {
-	if len(e.said) >= maxParts {
+	if len(e.parts) >= maxParts {
 		return
 	}
 	if expr.Kind() == ast.CallKind && isJunction(expr.AsCall().FunctionName()) {
@@ -47,14 +48,14 @@ func (e *explanation) visit(expr ast.Expr) {
 	if values := e.values(expr); len(values) > 0 {
 		text += ", where " + strings.Join(values, " and ")
 	}
-	e.said = append(e.said, text)
+	e.parts = append(e.parts, text)
 }
 
 func isJunction(function string) bool {
 	return function == operators.LogicalAnd || function == operators.LogicalOr
 }
 
-// values are those that a call was made with, but not the constants.
+// values returns the operands of a call with their values, without constants.
 func (e *explanation) values(expr ast.Expr) (all []string) {
 	if expr.Kind() != ast.CallKind {
 		return nil
@@ -67,7 +68,7 @@ func (e *explanation) values(expr ast.Expr) (all []string) {
 	for _, operand := range operands {
 		value, seen := e.state.Value(operand.ID())
 		if seen && operand.Kind() != ast.LiteralKind {
-			all = append(all, fmt.Sprintf("%s is %s", e.source(operand), show(value)))
+			all = append(all, fmt.Sprintf("%s is %s", e.source(operand), format(value)))
 		}
 	}
 	return all
@@ -78,11 +79,11 @@ func (e *explanation) source(expr ast.Expr) string {
 	if err != nil {
 		return "a part of the assertion"
 	}
-	return cut(strings.ReplaceAll(text, "\n", " "), 2*maxQuote)
+	return truncate(strings.ReplaceAll(text, "\n", " "), 2*maxQuote)
 }
 
-// show is a value as JSON would show it, shortened.
-func show(value ref.Val) string {
+// format returns a value as JSON, truncated.
+func format(value ref.Val) string {
 	if text, ok := value.Value().(string); ok {
 		return quote(text)
 	}
@@ -90,5 +91,5 @@ func show(value ref.Val) string {
 	if err != nil {
 		return "a value of type " + value.Type().TypeName()
 	}
-	return cut(string(raw), maxQuote)
+	return truncate(string(raw), maxQuote)
 }

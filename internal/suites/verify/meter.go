@@ -2,19 +2,19 @@ package verify
 
 import "github.com/santhosh-tekuri/jsonschema/v6"
 
-// A meter knows what it costs to hold one schema against a value.
+// A meter estimates what it costs to validate a value against one schema.
 type meter struct {
-	self       int64 // the parts that are held against the value itself
-	item, prop int64 // those for each member of an array or an object
-	// applied is how many parts pass on which members they have looked at.
+	self       int64 // of the subschemas for the value itself
+	item, prop int64 // of those for each member of an array or an object
+	// applied is how many subschemas report which members they have evaluated.
 	applied int64
-	dynamic bool // what is meant by a part depends on all that it is inside of
+	dynamic bool // a reference is resolved at run time, by the enclosing schemas
 	unique  bool
 }
 
-// meter makes a schema cost what it takes. Of all that the library does with
-// one, its format is the first thing that can be given to it; what comes before,
-// type, const and enum, is paid by the schema that it is a part of.
+// meter charges the validation of a schema to the budget. The hook for it is the
+// schema's format, the first keyword that the library lets us replace; the
+// keywords before it (type, const and enum) are charged to the parent schema.
 func (c *schemaCheck) meter(s *jsonschema.Schema, schemas int) {
 	if s.Bool != nil {
 		return
@@ -36,7 +36,7 @@ func (c *schemaCheck) meter(s *jsonschema.Schema, schemas int) {
 	}
 }
 
-// checkPattern is the format regex.
+// checkPattern validates the format regex.
 func (c *schemaCheck) checkPattern(value any) error {
 	text, ok := value.(string)
 	if !ok {
@@ -50,7 +50,7 @@ func (c *schemaCheck) checkPattern(value any) error {
 }
 
 func newMeter(s *jsonschema.Schema, schemas int64) *meter {
-	// The library looks for cycles among all schemas that it is inside of.
+	// At every schema the library searches all enclosing ones for cycles.
 	visit := 60 + schemas/8
 	entering := func(all ...*jsonschema.Schema) (cost int64) {
 		for _, part := range all {
@@ -80,19 +80,19 @@ func newMeter(s *jsonschema.Schema, schemas int64) *meter {
 	m.self += entering(self...)
 	m.applied = int64(len(self))
 
-	one := func(all []*jsonschema.Schema) (highest int64) { // each member has one of them
+	highest := func(all []*jsonschema.Schema) (highest int64) { // each member has only one of them
 		for _, part := range all {
 			highest = max(highest, entering(part))
 		}
 		return highest
 	}
-	m.item = one(append(schemasIn(s.Items), s.PrefixItems...)) + entering(schemasIn(s.AdditionalItems)...) +
+	m.item = highest(append(schemasIn(s.Items), s.PrefixItems...)) + entering(schemasIn(s.AdditionalItems)...) +
 		entering(s.Items2020, s.Contains, s.UnevaluatedItems)
 	var named []*jsonschema.Schema
 	for _, part := range s.Properties {
 		named = append(named, part)
 	}
-	m.prop = one(named) + entering(schemasIn(s.AdditionalProperties)...) +
+	m.prop = highest(named) + entering(schemasIn(s.AdditionalProperties)...) +
 		entering(s.PropertyNames, s.UnevaluatedProperties)
 	for _, part := range s.PatternProperties {
 		m.prop += entering(part)
@@ -100,7 +100,7 @@ func newMeter(s *jsonschema.Schema, schemas int64) *meter {
 	return m
 }
 
-// schemasIn are those in a field that may hold something else.
+// schemasIn returns the schemas in a field that may hold something else.
 func schemasIn(field any) []*jsonschema.Schema {
 	switch f := field.(type) {
 	case *jsonschema.Schema:
@@ -122,7 +122,7 @@ func costOfConstants(s *jsonschema.Schema) (cost int64) {
 	return cost
 }
 
-// cost is that of a value. A problem with a member costs its path.
+// cost is that of a value. Every member may be a problem, which has a path.
 func (m *meter) cost(value any, depth int64) int64 {
 	cost := m.self
 	if m.dynamic {
@@ -142,9 +142,9 @@ func (m *meter) cost(value any, depth int64) int64 {
 	return cost
 }
 
-// costOfUnique is what it costs to look for equals: short lists are compared
-// each with each, and so are arrays and objects that were made to have the same
-// hash.
+// costOfUnique is the cost of uniqueItems: the library compares short lists pair
+// by pair, and so it does with arrays and objects of the same hash, which an
+// attacker can construct.
 func costOfUnique(list []any) int64 {
 	cost, n := costOf(list), int64(len(list))
 	if n <= 20 {

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxPattern is how long a regular expression may be, in bytes, and
-	// maxProgram how many instructions it may become: a{1000} is a thousand.
+	// maxPattern bounds the length of a regular expression in bytes, and
+	// maxProgram its instructions after compilation: a{1000} has a thousand.
 	maxPattern = 10_000
 	maxProgram = 10_000
-	// compileCost is what each of them costs before it is used.
+	// compileCost is the cost of compiling one of them.
 	compileCost = 100
 )
 
-// A pattern is a regular expression that can be given up while it is matched.
+// A pattern is a regular expression whose matching is charged to a budget.
 type pattern struct {
 	*regexp.Regexp
 	size int64 // upper bound of the steps for each character
 }
 
-// compilePattern looks at the size before it compiles: a few bytes can become a
+// compilePattern checks the size before it compiles: a few bytes can become a
 // program of 128 MiB.
 func compilePattern(text string) (*pattern, error) {
 	if len(text) > maxPattern {
@@ -41,8 +41,8 @@ func compilePattern(text string) (*pattern, error) {
 	return &pattern{compiled, size}, err
 }
 
-// programSize is about how many instructions an expression becomes. The parser
-// bounds its depth, and the product of nested repetitions.
+// programSize estimates the instructions of an expression. The parser bounds its
+// depth and the product of nested repetitions.
 func programSize(re *syntax.Regexp) (size int64) {
 	for _, sub := range re.Sub {
 		size += programSize(sub)
@@ -52,7 +52,7 @@ func programSize(re *syntax.Regexp) (size int64) {
 		return int64(len(re.Rune))
 	case syntax.OpConcat:
 		return size
-	case syntax.OpRepeat: // what is optional takes one more
+	case syntax.OpRepeat: // an optional part has one more
 		return size*int64(re.Min) + (size+1)*int64(max(re.Max-re.Min, 1))
 	case syntax.OpCapture:
 		return size + 2
@@ -63,22 +63,23 @@ func programSize(re *syntax.Regexp) (size int64) {
 	}
 }
 
-// match reports whether the pattern is found in a text. After an error of the
-// budget it says nothing.
+// match reports whether the pattern matches a part of a text. With an error, of
+// the budget, the result means nothing.
 func (p *pattern) match(b *budget, text string) (bool, error) {
-	found := p.MatchReader(&costlyReader{text: text, cost: p.size, budget: b})
+	found := p.MatchReader(&meteredReader{text: text, cost: p.size, budget: b})
 	return found, b.err
 }
 
-// A costlyReader lets a budget pay for each character, and ends when it cannot.
-type costlyReader struct {
+// A meteredReader charges the budget for each character, and ends with EOF when
+// it is used up.
+type meteredReader struct {
 	text   string
 	cost   int64
 	budget *budget
 }
 
-// ReadRune makes it an io.RuneReader.
-func (r *costlyReader) ReadRune() (char rune, size int, err error) {
+// ReadRune implements io.RuneReader.
+func (r *meteredReader) ReadRune() (char rune, size int, err error) {
 	if r.text == "" || r.budget.spend(r.cost) != nil {
 		return 0, 0, io.EOF
 	}

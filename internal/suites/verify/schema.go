@@ -16,7 +16,7 @@ import (
 
 const (
 	schemaURL = "urn:case:schema"
-	// maxSchema bounds a schema in bytes, and maxSubschemas in parts: the
+	// maxSchema bounds a schema in bytes, and maxSubschemas in subschemas: the
 	// library compiles in quadratic time.
 	maxSchema     = 128 << 10
 	maxSubschemas = 5_000
@@ -26,54 +26,55 @@ const (
 
 var errForeign = errors.New("other documents are not loaded; put what is referred to under $defs")
 
-// nothing is a loader that loads nothing. The metaschemas are built in.
-type nothing struct{}
+// noLoader refuses every reference to another document, so that nothing is
+// fetched (SSRF). The metaschemas are built in.
+type noLoader struct{}
 
-// Load makes nothing a jsonschema.URLLoader.
-func (nothing) Load(string) (any, error) { return nil, errForeign }
+// Load implements jsonschema.URLLoader.
+func (noLoader) Load(string) (any, error) { return nil, errForeign }
 
-// CheckSchema says why a text can be no schema of a case, or nil: it is no
-// JSON, too large, or holds numbers that nothing can be compared with. It is
-// much quicker than Schema, which finds all that is wrong.
+// CheckSchema returns why a text cannot be the schema of a case, or nil: it is
+// not JSON, too large, or has numbers out of range. It is much quicker than
+// Schema, which finds all errors.
 func CheckSchema(raw json.RawMessage) error {
-	_, err := readSchema(raw)
+	_, err := parseSchema(raw)
 	return err
 }
 
-func readSchema(raw json.RawMessage) (any, error) {
+func parseSchema(raw json.RawMessage) (any, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("schema: it is larger than %d KiB", maxSchema>>10)
 	}
-	doc, _, err := readValue(string(raw))
+	doc, _, err := parseValue(string(raw))
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if parts := subschemas(doc); parts > maxSubschemas {
+	if parts := countSubschemas(doc); parts > maxSubschemas {
 		return nil, fmt.Errorf("schema: it has %d objects and booleans, and %d are allowed", parts, maxSubschemas)
 	}
 	return doc, nil
 }
 
-// subschemas counts what may be a schema in a document.
-func subschemas(doc any) (n int) {
+// countSubschemas counts the values of a document that may be schemas.
+func countSubschemas(doc any) (n int) {
 	switch v := doc.(type) {
 	case bool:
 		return 1
 	case []any:
 		for _, member := range v {
-			n += subschemas(member)
+			n += countSubschemas(member)
 		}
 	case map[string]any:
 		n = 1
 		for _, member := range v {
-			n += subschemas(member)
+			n += countSubschemas(member)
 		}
 	}
 	return n
 }
 
-// Schema passes the output that is JSON and fits a JSON Schema, draft 2020-12
-// unless it names another. Nothing is fetched for it.
+// Schema passes the output that is JSON and valid against a JSON Schema, of
+// draft 2020-12 unless it names another.
 func Schema(raw json.RawMessage) (Check, error) {
 	c, err := newSchemaCheck(raw)
 	if err != nil {
@@ -83,7 +84,7 @@ func Schema(raw json.RawMessage) (Check, error) {
 }
 
 func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
-	doc, err := readSchema(raw)
+	doc, err := parseSchema(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +92,13 @@ func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
 	var all []*jsonschema.Schema
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	compiler.UseLoader(nothing{})
+	compiler.UseLoader(noLoader{})
 	compiler.UseRegexpEngine(c.compilePattern)
 	compiler.RegisterVocabulary(&jsonschema.Vocabulary{
 		URL: "urn:case:all",
 		Compile: func(ctx *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
-			all = append(all, ctx.Enqueue(nil)) // the one that is being compiled
-			return nil, nil                     //nolint:nilnil // it has no keywords of its own
+			all = append(all, ctx.Enqueue(nil)) // the schema that is being compiled
+			return nil, nil                     //nolint:nilnil // the vocabulary has no keywords
 		},
 	})
 	compiler.AssertVocabs()
@@ -113,8 +114,8 @@ func newSchemaCheck(raw json.RawMessage) (*schemaCheck, error) {
 	return c, nil
 }
 
-// schemaCheck holds the budget of one validation at a time: the library gives
-// its hooks no place of their own for it.
+// A schemaCheck validates outputs one at a time: the hooks find the budget of
+// the validation here, since the library passes them no context.
 type schemaCheck struct {
 	schema   *jsonschema.Schema
 	patterns map[string]*pattern
@@ -125,18 +126,18 @@ type schemaCheck struct {
 	depth  int64 // of the output
 }
 
-// stopped carries the reason for giving up through the library.
-type stopped struct{ err error }
+// aborted is the panic by which a validation is aborted through the library.
+type aborted struct{ err error }
 
-// spend ends the validation when its budget is spent.
+// spend charges the budget, and aborts the validation when it is used up.
 func (c *schemaCheck) spend(cost int64) {
 	if err := c.budget.spend(cost); err != nil {
-		panic(stopped{err})
+		panic(aborted{err})
 	}
 }
 
-// compilePattern compiles a pattern of the schema. The library asks for each
-// several times.
+// compilePattern compiles a pattern of the schema. The library compiles each of
+// them several times.
 func (c *schemaCheck) compilePattern(text string) (jsonschema.Regexp, error) {
 	if known, ok := c.patterns[text]; ok {
 		return meteredPattern{known, c}, nil
@@ -152,23 +153,23 @@ func (c *schemaCheck) compilePattern(text string) (jsonschema.Regexp, error) {
 	return meteredPattern{p, c}, nil
 }
 
-// A meteredPattern is matched at the cost of the validation under way.
+// A meteredPattern charges its matches to the budget of the current validation.
 type meteredPattern struct {
 	*pattern
 	check *schemaCheck
 }
 
-// MatchString makes it a jsonschema.Regexp.
+// MatchString implements jsonschema.Regexp.
 func (p meteredPattern) MatchString(text string) bool {
 	found, err := p.match(p.check.budget, text)
 	if err != nil {
-		panic(stopped{err})
+		panic(aborted{err})
 	}
 	return found
 }
 
 func (c *schemaCheck) check(ctx context.Context, s Sample) (Result, error) {
-	value, depth, err := readValue(s.Output)
+	value, depth, err := parseValue(s.Output)
 	if err != nil {
 		return fail("the output is not JSON: %s", jsonProblem(err))
 	}
@@ -191,7 +192,7 @@ func (c *schemaCheck) validate(ctx context.Context, value any, depth int) (err e
 	c.depth = int64(depth)
 	defer func() {
 		if p := recover(); p != nil {
-			s, ours := p.(stopped)
+			s, ours := p.(aborted)
 			if !ours {
 				panic(p)
 			}
@@ -206,14 +207,14 @@ func jsonProblem(err error) string {
 	if errors.Is(err, io.EOF) {
 		return "it is empty"
 	}
-	return cut(err.Error(), 2*maxQuote)
+	return truncate(err.Error(), 2*maxQuote)
 }
 
-// maxProblems is how many problems of an output are told.
+// maxProblems bounds how many problems of an output are shown.
 const maxProblems = 5
 
-// problems tells where an output does not fit: the place in it, the place in
-// the schema, and what is wrong.
+// problems lists the validation errors: the path in the output, the path in the
+// schema, and the message.
 func problems(e *jsonschema.ValidationError) string {
 	var all []string
 	more := -maxProblems
@@ -232,7 +233,7 @@ func problems(e *jsonschema.ValidationError) string {
 				where += "/" + keyword
 			}
 			all = append(all, fmt.Sprintf("at %s (schema %s): %s", pointer(e.InstanceLocation), where,
-				cut(e.ErrorKind.LocalizedString(printer), 4*maxQuote)))
+				truncate(e.ErrorKind.LocalizedString(printer), 4*maxQuote)))
 		}
 	}
 	visit(e)
@@ -244,7 +245,7 @@ func problems(e *jsonschema.ValidationError) string {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is a JSON pointer as people read it: the whole value is "/".
+// pointer is a JSON pointer, except that the whole value is "/" instead of "".
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, step := range path {
@@ -253,5 +254,5 @@ func pointer(path []string) string {
 	if b.Len() == 0 {
 		return "/"
 	}
-	return cut(b.String(), 2*maxQuote)
+	return truncate(b.String(), 2*maxQuote)
 }

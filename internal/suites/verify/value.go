@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// maxDigits and maxExponent bound the numbers of schemas and outputs, which
-	// are computed with exactly: 1e9999999 is a number of three megabytes.
+	// maxDigits and maxExponent bound the numbers of schemas and outputs. The
+	// library uses exact arithmetic, in which 1e9999999 takes three megabytes.
 	maxDigits   = 1000
 	maxExponent = 400
-	// maxDepth bounds how deep their arrays and objects are nested.
+	// maxDepth bounds the nesting of their arrays and objects.
 	maxDepth = 100
 )
 
-// readValue reads JSON that a schema can be held against, and says how deep it
-// is nested.
-func readValue(text string) (value any, depth int, err error) {
+// parseValue parses JSON for the validation against a schema, and returns the
+// depth of its nesting.
+func parseValue(text string) (value any, depth int, err error) {
 	if value, err = jsonschema.UnmarshalJSON(strings.NewReader(text)); err != nil {
 		return nil, 0, err
 	}
@@ -61,13 +61,13 @@ func checkNumber(number string) error {
 		return fmt.Errorf("a number has more than %d digits", maxDigits)
 	}
 	if e, err := strconv.Atoi(exponent); err != nil || e > maxExponent || e < -maxExponent {
-		return fmt.Errorf("the number %s has an exponent over %d", cut(number, maxQuote), maxExponent)
+		return fmt.Errorf("the number %s has an exponent over %d", truncate(number, maxQuote), maxExponent)
 	}
 	return nil
 }
 
-// splitNumber parts the digits of a JSON number, with its point, from its
-// exponent, which is "0" if there is none.
+// splitNumber splits a JSON number into its digits, with the decimal point, and
+// its exponent, "0" if there is none.
 func splitNumber(number string) (digits, exponent string) {
 	if at := strings.IndexAny(number, "eE"); at >= 0 {
 		return number[:at], number[at+1:]
@@ -75,8 +75,8 @@ func splitNumber(number string) (digits, exponent string) {
 	return number, "0"
 }
 
-// costOf is what it costs to look at a value and at all in it once. Fractions
-// are reduced, so long numbers cost more than their length.
+// costOf is the cost of comparing a value and all its members once. Fractions
+// are reduced, so the cost of a number grows faster than its length.
 func costOf(value any) int64 {
 	cost := int64(8)
 	switch v := value.(type) {
@@ -84,7 +84,7 @@ func costOf(value any) int64 {
 		cost += int64(len(v)) / 8
 	case json.Number:
 		digits, exponent := splitNumber(string(v))
-		e, _ := strconv.ParseInt(exponent, 10, 64) // it was checked
+		e, _ := strconv.ParseInt(exponent, 10, 64) // checkNumber has checked it
 		size := int64(len(digits)) + max(e, -e)
 		cost += size + size*size/100
 	case []any:

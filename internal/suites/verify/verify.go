@@ -1,7 +1,8 @@
 // Package verify decides deterministic eval cases: whether an output is the
-// expected one, fits a schema or makes an assertion true. A check is compiled
-// once for a case and asked about every trial; it reads what it is given,
-// changes nothing, and is bounded in time and memory. It owns no tables.
+// expected one, matches a JSON Schema or makes an assertion true. A check is
+// compiled once for a case and evaluated for every trial. It is a pure function,
+// bounded in time and memory, since both the case and the output come from
+// users. It owns no tables.
 package verify
 
 import (
@@ -10,15 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Check decides one case. It may be asked by several goroutines. An error
-// means that there is no verdict: the case itself is broken, or asks for too
-// much.
+// A Check decides one case. It is safe for concurrent use. An error means that
+// there is no verdict: the case itself is broken, or too expensive to check.
 type Check func(ctx context.Context, s Sample) (Result, error)
 
-// A Sample is what one trial brought about.
+// A Sample is what one trial produced.
 type Sample struct {
 	Output   string
 	Duration time.Duration
@@ -29,7 +30,7 @@ type Sample struct {
 	Files map[string]string
 }
 
-// A Result is a verdict and why.
+// A Result is a verdict and the reason for it.
 type Result struct {
 	Pass     bool
 	Evidence string
@@ -43,25 +44,18 @@ func fail(format string, args ...any) (Result, error) {
 	return Result{Evidence: fmt.Sprintf(format, args...)}, nil
 }
 
-// maxQuote is how many bytes of foreign text a piece of evidence shows.
+// maxQuote is how many bytes of a user's text the evidence quotes.
 const maxQuote = 80
 
-// quote shows a text on one line, shortened.
-func quote(text string) string {
-	if len(text) <= maxQuote {
-		return strconv.Quote(text)
+// quote returns a text as a Go string literal, truncated.
+func quote(s string) string {
+	if len(s) <= maxQuote {
+		return strconv.Quote(s)
 	}
-	return strconv.Quote(cut(text, maxQuote)) + "..."
+	return strconv.Quote(truncate(s, maxQuote)) + "..."
 }
 
-// cut is the beginning of a text, at most so many bytes, without half a
-// character at its end.
-func cut(text string, size int) string {
-	if len(text) <= size {
-		return text
-	}
-	for size > 0 && !utf8.RuneStart(text[size]) {
-		size--
-	}
-	return strings.ToValidUTF8(text[:size], "\uFFFD")
+// truncate returns at most limit bytes of a text, as valid UTF-8.
+func truncate(s string, limit int) string {
+	return strings.ToValidUTF8(text.Truncate(s, limit), "\uFFFD")
 }
