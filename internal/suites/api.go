@@ -11,32 +11,58 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
-// maxImport is the largest file to import and the fields beside it.
+// maxImport bounds the body of an import: the file and the fields beside it.
 const maxImport = 12 << 20
 
-// Mount adds the routes of suites, runs and improve runs.
+// Mount adds the routes of suites.
 func (s *Service) Mount(a *httpapi.API) {
-	form := []httpapi.Part{
-		{Name: "file", Doc: "evals.json, a file of trigger queries, an exported suite, or a tar.gz or zip of Harbor task folders, at most 10 MiB", File: true},
-		{Name: "name", Doc: "Name of the suite; told from the file when omitted", Optional: true},
-		{Name: "source_id", Doc: "The cloud source that the suite is for", Optional: true},
-		{Name: "oracle", Doc: "true: task packages run their solution before their verifier", Optional: true},
-	}
-	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites", Permission: access.Read, Summary: "List the organisation's eval suites, newest first"})
-	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites", Permission: access.Write, Status: http.StatusCreated, Summary: "Create an eval suite"})
-	httpapi.Add(a, s.importSuite, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites/import", Permission: access.Write, Status: http.StatusCreated, MaxBody: maxImport, Form: form, Summary: "Create an eval suite from a file"})
-	httpapi.Add(a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}", Permission: access.Read, Summary: "Get an eval suite"})
-	httpapi.Add(a, s.update, httpapi.Route{Method: "PATCH", Path: "/api/v1/eval-suites/{id}", Permission: access.Write, Summary: "Change an eval suite"})
-	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/eval-suites/{id}", Permission: access.Write, Status: http.StatusNoContent, Summary: "Delete an eval suite and its runs"})
-	httpapi.Add(a, s.exportSuite, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}/export", Permission: access.Read, Summary: "Export an eval suite as a file"})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites",
+		Summary: "List the organisation's eval suites, newest first",
+	})
+	httpapi.Add(a, s.handleCreate, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-suites", Status: http.StatusCreated,
+		Summary: "Create an eval suite",
+	})
+	httpapi.Add(a, s.handleImport, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-suites/import", Status: http.StatusCreated,
+		MaxBody: maxImport,
+		Form: []httpapi.Part{
+			{
+				Name: "file", File: true,
+				Doc: "evals.json, a file of trigger queries, an exported suite, " +
+					"or a tar.gz or zip of Harbor task folders, at most 10 MiB",
+			},
+			{Name: "name", Doc: "Name of the suite; told from the file when omitted", Optional: true},
+			{Name: "source_id", Doc: "The cloud source that the suite is for", Optional: true},
+			{Name: "oracle", Doc: "true: task packages run their solution before their verifier", Optional: true},
+		},
+		Summary: "Create an eval suite from a file",
+	})
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}",
+		Summary: "Get an eval suite",
+	})
+	httpapi.Add(a, s.handleUpdate, httpapi.Route{
+		Permission: access.Write, Method: "PATCH", Path: "/api/v1/eval-suites/{id}",
+		Summary: "Change an eval suite",
+	})
+	httpapi.Add(a, s.handleDelete, httpapi.Route{
+		Permission: access.Write, Method: "DELETE", Path: "/api/v1/eval-suites/{id}", Status: http.StatusNoContent,
+		Summary: "Delete an eval suite and its runs",
+	})
+	httpapi.Add(a, s.handleExport, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/export",
+		Summary: "Export an eval suite as a file",
+	})
 }
 
-// SuitePath names a suite in a path.
+// SuitePath is the path parameter of a suite.
 type SuitePath struct {
 	ID string `path:"id" doc:"Id of the eval suite"`
 }
 
-// suiteOutput is a suite on the wire.
+// suiteOutput is a suite in an answer.
 type suiteOutput struct {
 	ID              string            `json:"id" format:"uuid"`
 	SourceID        *string           `json:"source_id" format:"uuid"`
@@ -80,8 +106,8 @@ type oneOutput struct {
 	Suite suiteOutput `json:"suite"`
 }
 
-// answer is an operation's result on the wire.
-func answer(s Suite, err error) (oneOutput, error) {
+// newOneOutput is the result of an operation as an answer.
+func newOneOutput(s Suite, err error) (oneOutput, error) {
 	if err != nil {
 		return oneOutput{}, err
 	}
@@ -102,7 +128,7 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) list(ctx context.Context, in listInput) (out listOutput, err error) {
+func (s *Service) handleList(ctx context.Context, in listInput) (out listOutput, err error) {
 	sourceID, err := ParseSourceID(in.SourceID)
 	if err != nil {
 		return out, err
@@ -148,11 +174,11 @@ type createInput struct {
 	}
 }
 
-func (s *Service) create(ctx context.Context, in createInput) (oneOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in createInput) (oneOutput, error) {
 	b := in.Body
 	n := NewSuite{
 		Name: b.Name, SourceKind: b.SourceKind, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
-		ResourceLimits: b.ResourceLimits.document(), Cases: b.Cases,
+		ResourceLimits: b.ResourceLimits.encode(), Cases: b.Cases,
 	}
 	if b.SourceID != nil {
 		id, err := ParseSourceID(*b.SourceID)
@@ -161,11 +187,11 @@ func (s *Service) create(ctx context.Context, in createInput) (oneOutput, error)
 		}
 		n.SourceID = &id
 	}
-	return answer(s.Create(ctx, access.From(ctx), n))
+	return newOneOutput(s.Create(ctx, access.From(ctx), n))
 }
 
-func (s *Service) get(ctx context.Context, in SuitePath) (oneOutput, error) {
-	return answer(s.Get(ctx, access.From(ctx).OrgID, in.ID))
+func (s *Service) handleGet(ctx context.Context, in SuitePath) (oneOutput, error) {
+	return newOneOutput(s.Get(ctx, access.From(ctx).OrgID, in.ID))
 }
 
 type updateInput struct {
@@ -180,14 +206,14 @@ type updateInput struct {
 	}
 }
 
-func (s *Service) update(ctx context.Context, in updateInput) (oneOutput, error) {
+func (s *Service) handleUpdate(ctx context.Context, in updateInput) (oneOutput, error) {
 	b := in.Body
-	return answer(s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{
+	return newOneOutput(s.Update(ctx, access.From(ctx).OrgID, in.ID, Change{
 		Name: b.Name, VerifierKind: b.VerifierKind, SupportsNoSkill: b.SupportsNoSkill,
-		ResourceLimits: b.ResourceLimits.document(), Cases: b.Cases, IfVersion: b.IfVersion,
+		ResourceLimits: b.ResourceLimits.encode(), Cases: b.Cases, IfVersion: b.IfVersion,
 	}))
 }
 
-func (s *Service) delete(ctx context.Context, in SuitePath) (httpapi.None, error) {
+func (s *Service) handleDelete(ctx context.Context, in SuitePath) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }

@@ -20,8 +20,8 @@ type importOutput struct {
 	Warnings []string    `json:"warnings" nullable:"false"`
 }
 
-func (s *Service) importSuite(ctx context.Context, in importInput) (importOutput, error) {
-	f, err := in.settings()
+func (s *Service) handleImport(ctx context.Context, in importInput) (importOutput, error) {
+	f, err := in.fields()
 	if err != nil {
 		return importOutput{}, err
 	}
@@ -38,8 +38,8 @@ func (s *Service) importSuite(ctx context.Context, in importInput) (importOutput
 	return importOutput{suite, append([]Refusal{}, done.Refused...), append([]string{}, done.Warnings...)}, err
 }
 
-// settings reads the fields beside the file.
-func (in importInput) settings() (f Import, err error) {
+// fields reads the fields beside the file.
+func (in importInput) fields() (f Import, err error) {
 	f.Name = in.field("name")
 	if len([]rune(f.Name)) > maxName {
 		return f, fault.Invalid("name", "name must have at most %d characters", maxName)
@@ -71,7 +71,7 @@ type exportInput struct {
 	Format Format `query:"format" enum:"suite,evals.json,trigger" default:"suite"`
 }
 
-func (s *Service) exportSuite(ctx context.Context, in exportInput) (httpapi.Stream, error) {
+func (s *Service) handleExport(ctx context.Context, in exportInput) (httpapi.Stream, error) {
 	suite, file, err := s.Export(ctx, access.From(ctx).OrgID, in.ID, in.Format)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A CaseKind says how a case is verified.
+// A CaseKind says how a case is decided.
 type CaseKind string
 
 // The kinds of case.
@@ -19,15 +19,15 @@ const (
 	TaskPackage      CaseKind = "task_package"
 )
 
-// Fields are a case as its author wrote it, unknown fields included.
+// Fields are a case as its author wrote it, unknown fields included, e.g.
+// {"query": "extract the tables", "expectation": "should_trigger"}.
 type Fields map[string]json.RawMessage
 
-// A Case is one question to a skill and what the answer must be. The fields
-// that its kind does not use are zero.
+// A Case is one test of a skill. The fields that its kind does not use are zero.
 type Case struct {
-	// ID is unique in a suite that can be run. It stays when cases are edited.
+	// ID is unique in a suite that can be run. Edits of the case keep it.
 	ID     string
-	Kind   CaseKind // "" if it could not be told, in suites that cannot be run
+	Kind   CaseKind // "" if it is unknown, in suites that cannot be run
 	Name   string
 	Weight float64 // 1 unless the case says otherwise
 	Tags   []string
@@ -47,10 +47,10 @@ type Case struct {
 
 	Package Package // of a task_package
 
-	// Fields are the case on the wire.
+	// Fields are the case in the API.
 	Fields Fields
 
-	problems []fault.Issue // why it cannot be run, with paths that begin at the case
+	problems []fault.Issue // why it cannot be run; their paths are relative to the case
 }
 
 // Runnable reports whether the case can be run.
@@ -65,8 +65,8 @@ const (
 	ShouldNotTrigger Expectation = "should_not_trigger"
 )
 
-// A Subject is what a case looks at: exactly one of its fields is set in a
-// suite that can be run.
+// A Subject is where the output that a case tests comes from. Exactly one of its
+// fields is set in a suite that can be run.
 type Subject struct {
 	Prompt  *string  // sent to the model with the skill loaded
 	Command []string // run in the sandbox with the skill mounted

@@ -8,18 +8,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Format is a form of file for suites.
+// A Format is a file format for suites.
 type Format string
 
-// The formats. Suite holds everything; the others are what other tools read.
+// The formats. FormatSuite keeps everything; the others are for other tools.
 const (
 	FormatSuite   Format = "suite"
 	FormatEvals   Format = "evals.json"
 	FormatTrigger Format = "trigger"
 )
 
-// Export writes a suite as a file. To import it again gives the same cases. A
-// suite with a case that the format cannot hold is a conflict.
+// Export encodes a suite as a file. Importing the file gives the same cases. A
+// case that the format cannot represent is a Conflict.
 func (s *Service) Export(ctx context.Context, orgID, id string, f Format) (_ Suite, file []byte, err error) {
 	defer fault.Wrap(&err, "export eval suite %s", id)
 	suite, err := s.Get(ctx, orgID, id)
@@ -29,11 +29,13 @@ func (s *Service) Export(ctx context.Context, orgID, id string, f Format) (_ Sui
 	var content any
 	switch f {
 	case FormatEvals:
-		content, err = suite.evals()
+		content, err = suite.exportEvals()
 	case FormatTrigger:
-		content, err = suite.triggers()
+		content, err = suite.exportTriggers()
 	case FormatSuite:
-		content = suite.export()
+		content = exportedSuite{
+			suite.Name, suite.SourceKind, suite.VerifierKind, suite.SupportsNoSkill, suite.ResourceLimits, suite.Document,
+		}
 	}
 	if err != nil {
 		return suite, nil, err
@@ -51,21 +53,17 @@ type exportedSuite struct {
 	Cases           json.RawMessage `json:"cases_json"`
 }
 
-func (s Suite) export() exportedSuite {
-	return exportedSuite{s.Name, s.SourceKind, s.VerifierKind, s.SupportsNoSkill, s.ResourceLimits, s.Document}
-}
-
 type exportedEvals struct {
 	SkillName string   `json:"skill_name"`
 	Evals     []Fields `json:"evals"`
 }
 
-// evals are rubric cases with a prompt: the format knows no other subject.
-func (s Suite) evals() (exportedEvals, error) {
+// exportEvals takes rubric cases with a prompt: the format has no other subject.
+func (s Suite) exportEvals() (exportedEvals, error) {
 	out := exportedEvals{SkillName: s.Name, Evals: make([]Fields, len(s.Cases))}
 	for i, c := range s.Cases {
 		if c.Kind != LLMRubric || c.Subject.Prompt == nil || c.Subject.Output != nil || c.Subject.Command != nil {
-			return out, cannotHold(FormatEvals, i, "cases of the kind llm_rubric with a prompt")
+			return out, notRepresentable(FormatEvals, i, "cases of the kind llm_rubric with a prompt")
 		}
 		f := maps.Clone(c.Fields)
 		delete(f, "case_kind")
@@ -78,11 +76,11 @@ func (s Suite) evals() (exportedEvals, error) {
 	return out, nil
 }
 
-func (s Suite) triggers() ([]Fields, error) {
+func (s Suite) exportTriggers() ([]Fields, error) {
 	out := make([]Fields, len(s.Cases))
 	for i, c := range s.Cases {
 		if c.Kind != TriggerQuery || c.Expectation != ShouldTrigger && c.Expectation != ShouldNotTrigger {
-			return out, cannotHold(FormatTrigger, i, "cases of the kind trigger_query with an expectation")
+			return out, notRepresentable(FormatTrigger, i, "cases of the kind trigger_query with an expectation")
 		}
 		f := maps.Clone(c.Fields)
 		delete(f, "case_kind")
@@ -96,6 +94,7 @@ func (s Suite) triggers() ([]Fields, error) {
 	return out, nil
 }
 
-func cannotHold(f Format, index int, kinds string) error {
-	return fault.New(fault.Conflict, "The format %s holds only %s, which case %d is not; the format suite holds all", f, kinds, index+1)
+func notRepresentable(f Format, index int, kinds string) error {
+	return fault.New(fault.Conflict, "The format %s holds only %s, which case %d is not; the format suite holds all",
+		f, kinds, index+1)
 }

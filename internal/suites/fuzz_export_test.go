@@ -27,7 +27,7 @@ func ReadCases(v VerifierKind, all []Fields) ([]Case, []fault.Issue, json.RawMes
 
 // DraftJSON reads a file of cases.
 func DraftJSON(raw []byte) (NewSuite, error) {
-	d, err := draftJSON(raw)
+	d, err := parseJSONFile(raw)
 	return d.NewSuite, err
 }
 
@@ -40,13 +40,13 @@ func ReadTasks(ctx context.Context, archive []byte) (said []string, err error) {
 		return nil, nil // the archive itself is another test's
 	}
 	defer p.Close()
-	for _, t := range tasksOf(p, "archive") {
+	for _, t := range findTasks(p, "archive") {
 		settings, err := t.settings()
 		if err != nil {
 			return said, err
 		}
 		_, _ = settings.TimeoutMS(), t.env(settings.Verifier.Env)
-		working, err := t.place()
+		working, err := t.layOut()
 		if err != nil {
 			return said, err
 		}
@@ -54,7 +54,7 @@ func ReadTasks(ctx context.Context, archive []byte) (said []string, err error) {
 		if len(t.reasons) > 0 {
 			continue
 		}
-		packed, err := t.archive(ctx, working)
+		packed, err := t.pack(ctx, working)
 		if err != nil {
 			return said, err
 		}

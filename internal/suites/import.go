@@ -11,11 +11,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// An Import is a file that shall become a suite.
+// An Import is a file to make a suite of.
 type Import struct {
-	Name     string  // of the suite; told from the file when empty
+	Name     string  // of the suite; when empty, taken from the file
 	SourceID *string // the cloud source that the suite is for
 	Oracle   bool    // task packages run their solution before their verifier
 	Filename string
@@ -23,12 +24,12 @@ type Import struct {
 	Size     int64
 }
 
-// An ImportResult is what became of a file.
+// An ImportResult is the suite that was made of a file.
 type ImportResult struct {
 	Suite Suite
 	// Refused are the tasks of an archive that cannot be cases.
 	Refused []Refusal
-	// Warnings say what a case will not find as its author meant it.
+	// Warnings say where a case will run differently from what its author meant.
 	Warnings []string
 }
 
@@ -38,78 +39,75 @@ type Refusal struct {
 	Reasons []string `json:"reasons" nullable:"false"`
 }
 
-// maxJSONImport is the largest JSON file, in bytes: what a suite's cases may
-// have in a request.
-const maxJSONImport = 1 << 20
+const (
+	// maxJSONImport bounds a JSON file, as the body of a request bounds the cases.
+	maxJSONImport = 1 << 20
+	// maxImportedCases bounds the cases of an archive, which may unpack to much
+	// more text than an answer should have.
+	maxImportedCases = 4 << 20
+)
 
-// maxImportedCases is how many bytes the cases of a file may have together: an
-// archive can hold more text than anybody wants in an answer.
-const maxImportedCases = 4 << 20
-
-func size(cases []Fields) (n int) {
-	for _, f := range cases {
-		for _, value := range f {
-			n += len(value)
-		}
-	}
-	return n
-}
-
-// Import makes a suite of a file: evals.json, trigger queries, a suite that was
-// exported, or an archive of Harbor task folders. Tasks that cannot be run here
-// are left out and named; it is an error if none is left.
+// Import makes a suite of a file: evals.json, trigger queries, an exported suite,
+// or an archive of Harbor task folders. Tasks that cannot be run here are
+// refused; it is an error if none is left.
 func (s *Service) Import(ctx context.Context, c access.Caller, f Import) (out ImportResult, err error) {
 	defer fault.Wrap(&err, "import eval suite")
-	d, err := s.draft(ctx, c.OrgID, f)
+	d, err := s.parseImport(ctx, c.OrgID, f)
 	if err != nil {
 		return out, err
 	}
-	if size(d.Cases) > maxImportedCases {
+	size := 0
+	for _, fields := range d.Cases {
+		for _, value := range fields {
+			size += len(value)
+		}
+	}
+	if size > maxImportedCases {
 		return out, fault.New(fault.TooLarge, "The cases are over the limit of 4 MiB together; import fewer tasks at once")
 	}
 	d.SourceID = f.SourceID
-	d.Name = cmp.Or(fitName(f.Name), fitName(d.Name), baseName(f.Filename), "Imported suite")
+	d.Name = cmp.Or(cleanName(f.Name), cleanName(d.Name), baseName(f.Filename), "Imported suite")
 	suite, err := s.Create(ctx, c, d.NewSuite)
 	return ImportResult{Suite: suite, Refused: d.refused, Warnings: d.warnings}, err
 }
 
-// maxName is how long a suite's name may be, in characters.
+// maxName bounds the name of a suite, in characters.
 const maxName = 200
 
-// fitName makes a name of what a file says.
-func fitName(text string) string {
-	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", ""))
-	if runes := []rune(text); len(runes) > maxName {
-		text = string(runes[:maxName])
-	}
-	return text
+// cleanName makes the name of a suite of a text in a file.
+func cleanName(name string) string {
+	name = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(name, ""), "\x00", ""))
+	return text.TruncateRunes(name, maxName)
 }
 
-// baseName is a file's name without folder and extension.
+// baseName is the name of a file without folder and extension, e.g. "tables" for
+// "tasks/tables.tar.gz".
 func baseName(file string) string {
 	name := path.Base("/" + file)
 	for _, extension := range []string{".tar.gz", path.Ext(name)} {
 		if short, ok := strings.CutSuffix(name, extension); ok {
-			return strings.Trim(fitName(short), "/.")
+			return strings.Trim(cleanName(short), "/.")
 		}
 	}
 	return ""
 }
 
-// A draft is a file's suite before it is made.
+// A draft is a suite that was read from a file.
 type draft struct {
 	NewSuite
 	refused  []Refusal
 	warnings []string
 }
 
-func (s *Service) draft(ctx context.Context, orgID string, f Import) (draft, error) {
-	head := make([]byte, 4)
-	if _, err := f.Content.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+// parseImport recognises archives by their magic numbers; all else is JSON.
+func (s *Service) parseImport(ctx context.Context, orgID string, f Import) (draft, error) {
+	magic := make([]byte, 4)
+	if _, err := f.Content.ReadAt(magic, 0); err != nil && !errors.Is(err, io.EOF) {
 		return draft{}, err
 	}
-	if bytes.HasPrefix(head, []byte("PK")) || bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
-		return s.draftTasks(ctx, orgID, f)
+	isZip, isGzip := bytes.HasPrefix(magic, []byte("PK")), bytes.HasPrefix(magic, []byte{0x1f, 0x8b})
+	if isZip || isGzip {
+		return s.importTasks(ctx, orgID, f)
 	}
 	if f.Size > maxJSONImport {
 		return draft{}, fault.New(fault.TooLarge, "The file is over the limit of 1 MiB for JSON")
@@ -118,5 +116,5 @@ func (s *Service) draft(ctx context.Context, orgID string, f Import) (draft, err
 	if err != nil {
 		return draft{}, err
 	}
-	return draftJSON(raw)
+	return parseJSONFile(raw)
 }

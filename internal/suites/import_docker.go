@@ -10,12 +10,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
-// place decides where each file of the task stands in the environment's
-// archive: tests, solution and the like where they are, and the files of the
-// environment where its Dockerfile copies them. Working is the folder in which
-// the verifier starts.
-func (t *task) place() (working string, err error) {
-	t.placed = map[string]skillpkg.File{}
+// layOut decides the path of each file of the task in the environment's archive:
+// tests, solution and the files beside them stay where they are, and the files
+// of the environment go where its Dockerfile copies them. No image is built. It
+// returns the folder in which the verifier starts.
+func (t *task) layOut() (workingDir string, err error) {
+	t.layout = map[string]skillpkg.File{}
 	for _, f := range t.files {
 		name := strings.TrimPrefix(f.Path, t.root)
 		if top, _, nested := strings.Cut(name, "/"); !nested || top == "tests" || top == "solution" {
@@ -31,11 +31,11 @@ func (t *task) place() (working string, err error) {
 	}
 	d := dockerfile{task: t, workdir: "/"}
 	for _, line := range taskfile.DockerInstructions(text) {
-		if d.instruction(line); len(t.reasons) > 0 {
+		if d.execute(line); len(t.reasons) > 0 {
 			return "", nil
 		}
 	}
-	if d.runs {
+	if d.hasRun {
 		t.warn("the RUN lines of its Dockerfile are not carried out: what they install must be on the service's machine")
 	}
 	return strings.Trim(d.workdir, "/"), nil
@@ -69,15 +69,17 @@ func (t *task) checkCompose() error {
 	return nil
 }
 
-// materialised are the images whose content the service's own machine stands
-// for: what tasks use of them is a shell and an interpreter.
-var materialised = []string{"scratch", "debian", "ubuntu", "buildpack-deps", "bash", "python"}
+// replaceableImages are those for which the service's own machine can stand in:
+// what tasks use of them is a shell and an interpreter.
+var replaceableImages = []string{"scratch", "debian", "ubuntu", "buildpack-deps", "bash", "python"}
 
+// checkImage takes an image reference, e.g. "docker.io/library/python:3.12@sha256:...".
 func (t *task) checkImage(image string) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "library/"), "@")
 	name, _, _ = strings.Cut(name, ":")
-	if !slices.Contains(materialised, name) {
-		t.refuse("its image " + image + " cannot be built here; tasks on " + strings.Join(materialised[1:], ", ") + " can be imported")
+	if !slices.Contains(replaceableImages, name) {
+		t.refuse("its image " + image + " cannot be built here; tasks on " +
+			strings.Join(replaceableImages[1:], ", ") + " can be imported")
 		return
 	}
 	if name != "scratch" {
@@ -85,37 +87,33 @@ func (t *task) checkImage(image string) {
 	}
 }
 
-// A dockerfile follows the instructions that move files.
+// A dockerfile interprets the instructions that copy files.
 type dockerfile struct {
 	task    *task
 	workdir string
-	from    bool
-	runs    bool
+	hasFrom bool
+	hasRun  bool
 }
 
-func (d *dockerfile) instruction(line string) {
-	word, rest, _ := strings.Cut(line, " ")
+func (d *dockerfile) execute(line string) {
+	instruction, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
-	switch strings.ToUpper(word) {
+	switch strings.ToUpper(instruction) {
 	case "FROM":
-		d.base(rest)
+		if d.hasFrom {
+			d.task.refuse("its Dockerfile has several stages")
+			return
+		}
+		d.hasFrom = true
+		if words := dropFlags(strings.Fields(rest)); len(words) > 0 {
+			d.task.checkImage(words[0])
+		}
 	case "WORKDIR":
 		d.workdir = d.resolve(strings.Trim(rest, `"`))
 	case "RUN":
-		d.runs = true
+		d.hasRun = true
 	case "COPY", "ADD":
-		d.copy(word, rest)
-	}
-}
-
-func (d *dockerfile) base(rest string) {
-	if d.from {
-		d.task.refuse("its Dockerfile has several stages")
-		return
-	}
-	d.from = true
-	if words := dropFlags(strings.Fields(rest)); len(words) > 0 {
-		d.task.checkImage(words[0])
+		d.copy(instruction, rest)
 	}
 }
 
@@ -123,7 +121,7 @@ func dropFlags(words []string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "--") })
 }
 
-// resolve makes a path of the image absolute; it cannot leave the root.
+// resolve makes a path of the image absolute. Clean keeps it below the root.
 func (d *dockerfile) resolve(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		p = d.workdir + "/" + p
@@ -131,14 +129,15 @@ func (d *dockerfile) resolve(p string) string {
 	return path.Clean("/" + p)
 }
 
-func (d *dockerfile) copy(word, rest string) {
-	if strings.Contains(rest, "--from=") || strings.Contains(rest, "<<") || strings.Contains(rest, "://") || strings.Contains(rest, "$") {
-		d.task.refuse("its Dockerfile has a line that cannot be followed: " + word + " " + rest)
-		return
-	}
+// copy takes the operands of COPY and ADD, as words or as a JSON array. It
+// refuses other stages, here-documents, URLs and variables.
+func (d *dockerfile) copy(instruction, rest string) {
+	unsupported := slices.ContainsFunc([]string{"--from=", "<<", "://", "$"}, func(s string) bool {
+		return strings.Contains(rest, s)
+	})
 	words := dropFlags(strings.Fields(rest))
-	if strings.HasPrefix(rest, "[") && json.Unmarshal([]byte(rest), &words) != nil || len(words) < 2 {
-		d.task.refuse("its Dockerfile has a line that cannot be followed: " + word + " " + rest)
+	if unsupported || strings.HasPrefix(rest, "[") && json.Unmarshal([]byte(rest), &words) != nil || len(words) < 2 {
+		d.task.refuse("its Dockerfile has a line that cannot be followed: " + instruction + " " + rest)
 		return
 	}
 	to := words[len(words)-1]
@@ -149,9 +148,9 @@ func (d *dockerfile) copy(word, rest string) {
 	}
 }
 
-// copyOne places a file, the files of a folder, or those that match a pattern,
-// and reports whether there were any. The skills of the environment are left
-// out: the one under test takes their place.
+// copyOne copies a file, the files of a folder, or those that match a pattern,
+// and reports whether there are any. The skills of the environment are left out:
+// the skill under test replaces them.
 func (d *dockerfile) copyOne(from, to string, several bool) bool {
 	found := false
 	for _, f := range d.task.files {
@@ -159,12 +158,12 @@ func (d *dockerfile) copyOne(from, to string, several bool) bool {
 		if !ok || name == "Dockerfile" {
 			continue
 		}
-		rest, ok := below(name, from)
+		rest, ok := cutDir(name, from)
 		if !ok {
 			continue
 		}
 		found = true
-		if strings.HasPrefix(name, skillsFolder) {
+		if strings.HasPrefix(name, skillsDir) {
 			continue
 		}
 		target := d.resolve(to)
@@ -178,9 +177,9 @@ func (d *dockerfile) copyOne(from, to string, several bool) bool {
 	return found
 }
 
-// below returns the rest of a path below a folder, "" if the path is the one
-// that was named or matches it.
-func below(name, from string) (rest string, ok bool) {
+// cutDir returns the path of a file relative to a folder, and "" for the file
+// that from names or matches as a pattern.
+func cutDir(name, from string) (rest string, ok bool) {
 	if from == "" {
 		return name, true
 	}
@@ -190,20 +189,20 @@ func below(name, from string) (rest string, ok bool) {
 	return strings.CutPrefix(name, from+"/")
 }
 
-const skillsFolder = "skills/"
+const skillsDir = "skills/"
 
-// skillBundle is where the skill under test stands: in the place of the
-// environment's only skill, or the default.
+// skillBundle returns where to put the skill under test: in the place of the
+// environment's only skill, or at the default path.
 func (t *task) skillBundle() string {
 	var names []string
 	for _, f := range t.files {
-		rest, ok := strings.CutPrefix(f.Path, t.root+taskfile.EnvironmentDir+skillsFolder)
+		rest, ok := strings.CutPrefix(f.Path, t.root+taskfile.EnvironmentDir+skillsDir)
 		if name, file, _ := strings.Cut(rest, "/"); ok && file == "SKILL.md" {
 			names = append(names, name)
 		}
 	}
 	if len(names) == 1 {
-		return taskfile.EnvironmentDir + skillsFolder + names[0]
+		return taskfile.EnvironmentDir + skillsDir + names[0]
 	}
 	if len(names) > 1 {
 		t.warn("it comes with several skills, none of which is there when it runs: only the skill under test is")

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -19,11 +20,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
-// draftTasks reads an archive of one or several Harbor task folders: each
-// folder with a task.toml is one.
-func (s *Service) draftTasks(ctx context.Context, orgID string, f Import) (d draft, err error) {
+// importTasks reads an archive of Harbor task folders: each folder with a
+// task.toml is one.
+func (s *Service) importTasks(ctx context.Context, orgID string, f Import) (d draft, err error) {
 	if err := s.Quota.Room(ctx, orgID, f.Size); err != nil {
-		return d, err // before anything is stored
+		return d, err // no room, so nothing is stored
 	}
 	p, err := skillpkg.Open(ctx, f.Content, f.Size, skillpkg.DefaultLimits())
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *Service) draftTasks(ctx context.Context, orgID string, f Import) (d dra
 	}
 	defer p.Close()
 	d = draft{NewSuite: NewSuite{SourceKind: Imported, VerifierKind: Deterministic, SupportsNoSkill: true}}
-	tasks := tasksOf(p, baseName(f.Filename))
+	tasks := findTasks(p, baseName(f.Filename))
 	if len(tasks) < 1 || len(tasks) > maxCases {
 		return d, fault.Invalid("file", "the archive must have 1 to %d folders with a task.toml, not %d", maxCases, len(tasks))
 	}
@@ -53,12 +54,12 @@ func (s *Service) draftTasks(ctx context.Context, orgID string, f Import) (d dra
 		d.Name = tasks[0].name
 	}
 	if len(d.Cases) == 0 {
-		return d, allRefused(d.refused)
+		return d, refusedError(d.refused)
 	}
 	return d, nil
 }
 
-func allRefused(refused []Refusal) error {
+func refusedError(refused []Refusal) error {
 	var issues []fault.Issue
 	for _, r := range refused {
 		for _, reason := range r.Reasons {
@@ -76,18 +77,18 @@ type task struct {
 	pkg      *skillpkg.Package
 	reasons  []string // why it cannot be a case
 	warnings []string
-	// placed maps paths of the environment's archive to files of the package.
-	placed map[string]skillpkg.File
-	bytes  int64 // of what was placed
+	// layout maps paths of the environment's archive to files of the package.
+	layout map[string]skillpkg.File
+	bytes  int64 // of the files in layout
 }
 
-// maxTaskText bounds the files of a task that are read as a whole; an
-// instruction must fit into a variable.
+// maxTaskText bounds the text files of a task: the instruction must fit into an
+// environment variable, which Linux bounds to 128 KiB.
 const maxTaskText = 120 << 10
 
-// tasksOf finds the task folders. The archive's own name stands for that of a
-// task at its root.
-func tasksOf(p *skillpkg.Package, archive string) []*task {
+// findTasks finds the task folders. A task at the root is named after the
+// archive.
+func findTasks(p *skillpkg.Package, archive string) []*task {
 	var all []*task
 	for _, f := range p.Installed() {
 		if path.Base(f.Path) != taskfile.Manifest {
@@ -111,8 +112,8 @@ func (t *task) refuse(reason string) { t.reasons = append(t.reasons, reason) }
 
 func (t *task) warn(warning string) { t.warnings = append(t.warnings, warning) }
 
-// read returns a file of the task, and whether there is one. A task with one
-// that is too long is refused.
+// read returns a file of the task, and whether there is one. A file that is too
+// long refuses the task.
 func (t *task) read(name string) (text string, ok bool, err error) {
 	i := slices.IndexFunc(t.files, func(f skillpkg.File) bool { return f.Path == t.root+name })
 	if i < 0 {
@@ -126,19 +127,19 @@ func (t *task) read(name string) (text string, ok bool, err error) {
 	return string(content), true, err
 }
 
-// put places a file, unless that would make the environment larger than the
-// archive that it comes in may be: a Dockerfile can copy a file many times.
+// put adds a file to the layout. It refuses an environment that is larger than
+// an upload may be: a Dockerfile can copy a file many times.
 func (t *task) put(name string, f skillpkg.File) {
 	limits := skillpkg.DefaultLimits()
-	if t.bytes += f.Size - t.placed[name].Size; t.bytes > limits.Unpacked || len(t.placed) >= limits.Files {
+	if t.bytes += f.Size - t.layout[name].Size; t.bytes > limits.Unpacked || len(t.layout) >= limits.Files {
 		t.refuse("its environment is too large")
 		return
 	}
-	t.placed[name] = f
+	t.layout[name] = f
 }
 
-// importTask turns a task into a case, and keeps its environment unless the
-// task is refused.
+// importTask makes a case of a task, and stores its environment unless the task
+// is refused.
 func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle bool) (Fields, error) {
 	settings, err := t.settings()
 	if err != nil {
@@ -155,11 +156,11 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	if !ok {
 		t.refuse("it has no " + taskfile.DefaultVerifier)
 	}
-	working, err := t.place()
+	workingDir, err := t.layOut()
 	if err != nil || len(t.reasons) > 0 {
 		return nil, err
 	}
-	archive, err := t.archive(ctx, working)
+	archive, err := t.pack(ctx, workingDir)
 	if err != nil {
 		return nil, err
 	}
@@ -170,24 +171,69 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	c := harborCase{
 		Kind: TaskPackage, Name: cmp.Or(settings.Title(), t.name), TaskID: t.name, Source: "harbor", Tags: settings.Tags(), Weight: 1,
 		EnvironmentRef: ref, Instruction: instruction, VerifierRef: taskfile.DefaultVerifier, SkillBundleRef: t.skillBundle(),
-		Hints: harborHints{WorkingDir: working, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings.Verifier.Env)},
+		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings.Verifier.Env)},
 	}
 	if use := taskfile.NetworkUse(verifier); use != "" {
 		c.Tags = append(c.Tags, "needs_network")
 		t.warn("its verifier needs the network (" + use + "), which the sandbox does not have")
 	}
 	if oracle {
-		c.OracleRef = t.oracle()
+		if _, ok := t.layout[taskfile.Solution]; ok {
+			c.OracleRef = taskfile.Solution
+		} else {
+			t.warn("it has no " + taskfile.Solution + " to run as oracle")
+		}
 	}
-	return c.fields()
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var fields Fields
+	return fields, json.Unmarshal(raw, &fields)
 }
 
-func (t *task) oracle() string {
-	if _, ok := t.placed[taskfile.Solution]; ok {
-		return taskfile.Solution
+// settings parses task.toml, and refuses what no sandbox here provides.
+func (t *task) settings() (s taskfile.Settings, err error) {
+	text, _, err := t.read(taskfile.Manifest)
+	if err != nil {
+		return s, err
 	}
-	t.warn("it has no " + taskfile.Solution + " to run as oracle")
-	return ""
+	s, problem := taskfile.ParseManifest(text)
+	if problem != nil {
+		t.refuse("its task.toml cannot be read: " + problem.Error())
+		return s, nil
+	}
+	if s.Environment.GPUs > 0 {
+		t.refuse(fmt.Sprintf("it needs %d GPUs, and there are none", s.Environment.GPUs))
+	}
+	if len(s.Steps) > 0 {
+		t.refuse("it has several steps, and a case has one")
+	}
+	if len(s.Environment.MCPServers) > 0 {
+		t.refuse("it needs MCP servers, and there are none")
+	}
+	if s.Environment.DockerImage != "" {
+		t.checkImage(s.Environment.DockerImage)
+	}
+	return s, nil
+}
+
+// env returns the environment variables that a case may set.
+func (t *task) env(given map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value, ok := taskfile.ExpandDefaults(given[name])
+		reason := taskfile.RefusedVariable(name)
+		switch {
+		case reason != "":
+			t.warn("the variable " + name + " is left out: " + reason)
+		case !ok:
+			t.warn("the variable " + name + " is left out: its value would come from the machine that starts the task")
+		default:
+			all[name] = value
+		}
+	}
+	return all
 }
 
 // harborCase is the case that a task becomes.
@@ -212,35 +258,28 @@ type harborHints struct {
 	Env        map[string]string `json:"env,omitempty"`
 }
 
-func (c harborCase) fields() (f Fields, err error) {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	return f, json.Unmarshal(raw, &f)
-}
-
-// archive packs what was placed, the same bytes for the same files. It holds
-// the working folder, also if nothing was copied there.
-func (t *task) archive(ctx context.Context, working string) ([]byte, error) {
+// pack makes the environment's archive, a tar.gz. It is reproducible: the same
+// files give the same bytes, and so the same blob. The working folder is in it
+// even if nothing was copied there.
+func (t *task) pack(ctx context.Context, workingDir string) ([]byte, error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)
 	tw := tar.NewWriter(zw)
-	names := slices.Sorted(maps.Keys(t.placed))
+	names := slices.Sorted(maps.Keys(t.layout))
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		content, err := t.pkg.ReadFile(t.placed[name].Path)
+		content, err := t.pkg.ReadFile(t.layout[name].Path)
 		if err != nil {
 			return nil, err
 		}
-		if err := writeMember(tw, name, t.placed[name].Mode, content); err != nil {
+		if err := writeMember(tw, name, t.layout[name].Mode, content); err != nil {
 			return nil, err
 		}
 	}
-	if working != "" && !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, working+"/") }) {
-		if err := writeMember(tw, working+"/.gitkeep", 0o644, nil); err != nil {
+	if workingDir != "" && !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, workingDir+"/") }) {
+		if err := writeMember(tw, workingDir+"/.gitkeep", 0o644, nil); err != nil {
 			return nil, err
 		}
 	}

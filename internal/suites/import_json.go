@@ -10,8 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A document is any of the JSON files that can be imported: which one is told
-// by the field that holds the cases.
+// A document is any of the JSON files that can be imported. The field that has
+// the cases tells which.
 type document struct {
 	SkillName string   `json:"skill_name"`
 	Evals     []Fields `json:"evals"` // evals.json
@@ -26,12 +26,12 @@ type document struct {
 	Cases           []Fields     `json:"cases_json"`
 }
 
-// draftJSON reads a JSON file. Suites of evals.json and trigger queries are
-// manual: an imported one could be run only if it were of task packages.
-func draftJSON(raw []byte) (draft, error) {
+// parseJSONFile parses a JSON file. Suites of evals.json and of trigger queries
+// are manual: an imported suite can be run only with task packages.
+func parseJSONFile(raw []byte) (draft, error) {
 	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
 	if bytes.HasPrefix(raw, []byte("[")) {
-		return draftTriggers(raw)
+		return parseTriggers(raw)
 	}
 	var d document
 	if err := decodeFile(raw, &d); err != nil {
@@ -42,15 +42,17 @@ func draftJSON(raw []byte) (draft, error) {
 	}
 	switch {
 	case d.Cases != nil:
-		return d.draftSuite()
+		return d.parseSuite()
 	case d.Evals != nil:
-		return draftEvals(d.SkillName, d.Evals), nil
+		return parseEvals(d.SkillName, d.Evals), nil
 	case d.Questions != nil:
-		return draftQuestions(d.SkillName, d.Questions), nil
+		return parseQuestions(d.SkillName, d.Questions), nil
 	}
-	return draft{}, fault.Invalid("file", "the file has none of evals, cases and cases_json, and is no array of trigger queries")
+	return draft{}, fault.Invalid("file",
+		"the file has none of evals, cases and cases_json, and is no array of trigger queries")
 }
 
+// decodeFile decodes a JSON file. Errors are for the user.
 func decodeFile(raw []byte, v any) error {
 	err := json.Unmarshal(raw, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -69,21 +71,22 @@ func noNull(all []Fields) error {
 	return nil
 }
 
-func (d document) draftSuite() (draft, error) {
+func (d document) parseSuite() (draft, error) {
 	if !slices.Contains([]SourceKind{Manual, Imported, ContributorAggregate, OrgExemplars}, d.SourceKind) {
-		return draft{}, fault.Invalid("file", "source_kind in the file must be manual, imported, contributor_aggregate or org_exemplars")
+		return draft{}, fault.Invalid("file",
+			"source_kind in the file must be manual, imported, contributor_aggregate or org_exemplars")
 	}
 	if !slices.Contains([]VerifierKind{LLMJudge, Deterministic, StructuredRubric}, d.VerifierKind) {
 		return draft{}, fault.Invalid("file", "verifier_kind in the file must be llm_judge, deterministic or structured_rubric")
 	}
 	return draft{NewSuite: NewSuite{
 		Name: d.Name, SourceKind: d.SourceKind, VerifierKind: d.VerifierKind, SupportsNoSkill: d.SupportsNoSkill,
-		ResourceLimits: d.ResourceLimits.document(), Cases: d.Cases,
+		ResourceLimits: d.ResourceLimits.encode(), Cases: d.Cases,
 	}}, nil
 }
 
-// draftTriggers reads an array of {query, should_trigger}.
-func draftTriggers(raw []byte) (draft, error) {
+// parseTriggers parses an array of {query, should_trigger}.
+func parseTriggers(raw []byte) (draft, error) {
 	var all []Fields
 	if err := decodeFile(raw, &all); err != nil {
 		return draft{}, err
@@ -94,20 +97,16 @@ func draftTriggers(raw []byte) (draft, error) {
 	for _, f := range all {
 		var triggers *bool
 		if json.Unmarshal(f["should_trigger"], &triggers) != nil || triggers == nil {
-			continue // the suite will say what the case lacks
+			continue // the suite's issues will name it
 		}
 		delete(f, "should_trigger")
-		f["expectation"] = quote(string(expectationOf(*triggers)))
+		f["expectation"] = quote(string(ShouldNotTrigger))
+		if *triggers {
+			f["expectation"] = quote(string(ShouldTrigger))
+		}
 	}
 	setKind(all, TriggerQuery)
 	return draft{NewSuite: NewSuite{SourceKind: Manual, VerifierKind: LLMJudge, Cases: all}}, nil
-}
-
-func expectationOf(triggers bool) Expectation {
-	if triggers {
-		return ShouldTrigger
-	}
-	return ShouldNotTrigger
 }
 
 func setKind(all []Fields, k CaseKind) {
@@ -116,7 +115,7 @@ func setKind(all []Fields, k CaseKind) {
 	}
 }
 
-// rename moves a field to another name, unless that one is there.
+// rename renames a field, unless the new name is taken.
 func (f Fields) rename(from, to string) {
 	if value, ok := f[from]; ok && f[to] == nil {
 		f[to] = value
@@ -124,15 +123,15 @@ func (f Fields) rename(from, to string) {
 	}
 }
 
-// draftEvals reads the evals of evals.json, whose expectations have two
-// spellings.
-func draftEvals(skill string, all []Fields) draft {
+// parseEvals parses evals.json, in which expectations are also called
+// assertions.
+func parseEvals(skill string, all []Fields) draft {
 	d := draft{NewSuite: NewSuite{Name: skill, SourceKind: Manual, VerifierKind: LLMJudge, Cases: all}}
 	setKind(all, LLMRubric)
 	files := false
 	for _, f := range all {
 		f.rename("assertions", "expectations")
-		f.judgeBy("expected_output", "The result is as described here: ")
+		f.addRubric("expected_output", "The result is as described here: ")
 		files = files || len(f["files"]) > len("[]")
 	}
 	if files {
@@ -141,11 +140,11 @@ func draftEvals(skill string, all []Fields) draft {
 	return d
 }
 
-// judgeBy makes a rubric of a field that describes the result, if the case has
-// nothing else to be judged by.
-func (f Fields) judgeBy(field, intro string) {
+// addRubric makes a rubric of a field that describes the result, unless the case
+// has a rubric or expectations.
+func (f Fields) addRubric(field, intro string) {
 	var expectations []json.RawMessage
-	_ = json.Unmarshal(f["expectations"], &expectations) // of another type: nothing to judge by
+	_ = json.Unmarshal(f["expectations"], &expectations) // of another type: the suite's issues will name it
 	var result string
 	if f["rubric"] != nil || len(expectations) > 0 || json.Unmarshal(f[field], &result) != nil || result == "" {
 		return
@@ -153,10 +152,10 @@ func (f Fields) judgeBy(field, intro string) {
 	f["rubric"] = quote(intro + result)
 }
 
-// draftQuestions reads the variant: with a described behaviour the answer is
-// judged, with nothing but a ground truth it is compared. A suite has one
+// parseQuestions parses the variant of evals.json: with an expected behaviour
+// the answer is judged, with only a ground truth it is compared. A suite has one
 // verifier, so one judged case makes all of them judged.
-func draftQuestions(skill string, all []Fields) draft {
+func parseQuestions(skill string, all []Fields) draft {
 	d := draft{NewSuite: NewSuite{Name: skill, SourceKind: Manual, VerifierKind: Deterministic, Cases: all}}
 	for _, f := range all {
 		f.rename("question", "prompt")
@@ -168,7 +167,7 @@ func draftQuestions(skill string, all []Fields) draft {
 	if d.VerifierKind == LLMJudge {
 		setKind(all, LLMRubric)
 		for _, f := range all {
-			f.judgeBy("ground_truth", "The answer agrees with this one: ")
+			f.addRubric("ground_truth", "The answer agrees with this one: ")
 		}
 		return d
 	}

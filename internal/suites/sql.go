@@ -11,18 +11,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// The cases of a suite are one document: they are written and read together,
-// the row's lock makes an append safe, and a list that does not want them
-// does not touch them, since neither database reads a long last column that
-// nobody selects. It is TEXT, which keeps numbers and unknown fields as their
-// author wrote them.
+// The cases of a suite are one document, in the last column: they are written
+// and read together, the lock on the row makes an append safe, and a list
+// without cases does not read them, since neither database reads a long last
+// column that is not selected. The column is TEXT, not JSON, which keeps numbers
+// and unknown fields as their author wrote them.
 
-const headColumns = `id, org_id, source_id, name, source_kind, verifier_kind, supports_no_skill, resource_limits, case_count, kind,
-	issues, version, created_by, created_at, updated_at`
+const suiteColumns = `id, org_id, source_id, name, source_kind, verifier_kind, supports_no_skill, resource_limits,
+	case_count, kind, issues, version, created_by, created_at, updated_at`
 
-func scanHead(row store.Row) (Suite, error) { return scanSuite(row) }
+func scanSuiteOnly(row store.Row) (Suite, error) { return scanSuite(row) }
 
-// scanSuite scans the columns of the head, and what follows them.
+// scanSuite scans suiteColumns and further ones.
 func scanSuite(row store.Row, further ...any) (s Suite, err error) {
 	var limits *string
 	var issues string
@@ -39,7 +39,7 @@ func scanSuite(row store.Row, further ...any) (s Suite, err error) {
 	return s, json.Unmarshal([]byte(issues), &s.Issues)
 }
 
-// scanDocument scans a suite whose cases are only passed on.
+// scanDocument scans a suite with its cases, unparsed.
 func scanDocument(row store.Row) (Suite, error) {
 	var cases string
 	s, err := scanSuite(row, &cases)
@@ -47,7 +47,7 @@ func scanDocument(row store.Row) (Suite, error) {
 	return s, err
 }
 
-// scanCases scans a suite and reads its cases.
+// scanCases scans a suite and parses its cases.
 func scanCases(row store.Row) (s Suite, err error) {
 	if s, err = scanDocument(row); err != nil {
 		return s, err
@@ -62,7 +62,7 @@ func insertSuite(ctx context.Context, tx *store.Tx, s Suite) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		INSERT INTO eval_suites (`+headColumns+`, cases)
+		INSERT INTO eval_suites (`+suiteColumns+`, cases)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 		s.ID, s.OrgID, s.SourceID, s.Name, s.SourceKind, s.VerifierKind, s.SupportsNoSkill, limitsText(s), s.CaseCount, s.Kind,
 		string(issues), s.Version, s.CreatedBy, store.Micros(s.CreatedAt), store.Micros(s.UpdatedAt), string(s.Document))
@@ -97,7 +97,7 @@ func deleteSuite(ctx context.Context, tx *store.Tx, s Suite) error {
 }
 
 func suiteByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Suite, error) {
-	rows, err := q.Query(ctx, `SELECT `+headColumns+`, cases FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
+	rows, err := q.Query(ctx, `SELECT `+suiteColumns+`, cases FROM eval_suites WHERE org_id = $1 AND id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Eval suite", scanCases)
 }
 
@@ -115,9 +115,9 @@ func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) (
 	if err != nil {
 		return nil, 0, err
 	}
-	columns, scan := headColumns, scanHead
+	columns, scan := suiteColumns, scanSuiteOnly
 	if f.WithCases {
-		columns, scan = headColumns+`, cases`, scanDocument
+		columns, scan = suiteColumns+`, cases`, scanDocument
 	}
 	rows, err = q.Query(ctx, `SELECT `+columns+those+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
 		orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
@@ -144,7 +144,8 @@ func insertEnvironment(ctx context.Context, tx *store.Tx, suiteID, key string, s
 	return err
 }
 
-// deleteEnvironments returns the sizes of what the suite had, by their keys.
+// deleteEnvironments deletes the references of a suite, and returns the sizes of
+// the environments by blob key.
 func deleteEnvironments(ctx context.Context, tx *store.Tx, suiteID string) (map[string]int64, error) {
 	rows, err := tx.Query(ctx, `DELETE FROM eval_environments WHERE suite_id = $1 RETURNING key, bytes`, suiteID)
 	return sizesByKey(rows, err)
@@ -169,8 +170,8 @@ func sizesByKey(rows store.Rows, err error) (map[string]int64, error) {
 	return sizes, err
 }
 
-// Stored says how the environments of organisations are counted anew: each once
-// for every suite that needs it.
+// Stored is the query that recounts the bytes of organisations for the quota: an
+// environment counts once for every suite that refers to it.
 func Stored() quota.Count {
 	return quota.Count{Kind: quota.Evals, SQL: `
 		SELECT s.org_id, CAST(SUM(e.bytes) AS BIGINT) AS bytes
@@ -183,7 +184,7 @@ func environmentReferenced(ctx context.Context, q store.Querier, key string) (bo
 	return n > 0, err
 }
 
-// References hands the environments that suites need to fn.
+// References calls fn with the blob of every environment that a suite refers to.
 func (s *Service) References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error {
 	rows, err := q.Query(ctx, `SELECT DISTINCT key FROM eval_environments`)
 	return store.Each(rows, err, func(row store.Row) error {

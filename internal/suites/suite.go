@@ -17,22 +17,23 @@ import (
 type Suite struct {
 	ID              string
 	OrgID           string
-	SourceID        *string // a cloud source's id without its prefix; nil: of none
+	SourceID        *string // of a cloud source, without the prefix; nil for none
 	Name            string
 	SourceKind      SourceKind
 	VerifierKind    VerifierKind
 	SupportsNoSkill bool
-	// ResourceLimits are hints for the execution, an object; nil if there are none.
+	// ResourceLimits are hints for the execution, a JSON object; nil if there are
+	// none.
 	ResourceLimits json.RawMessage
 	CaseCount      int
 	Kind           SuiteKind
-	// Issues say why the suite cannot be run; there are none if it can.
+	// Issues say why the suite cannot be run; empty if it can.
 	Issues []fault.Issue
-	// Cases are nil where only the suite's head was read.
+	// Cases are nil where only the other columns were read.
 	Cases []Case
-	// Document has the cases on the wire, a JSON array; nil as Cases.
+	// Document has the cases as they are stored, a JSON array; nil as Cases.
 	Document json.RawMessage
-	// Version grows by one with every change.
+	// Version is incremented by every change.
 	Version   int64
 	CreatedBy string
 	CreatedAt time.Time
@@ -42,10 +43,10 @@ type Suite struct {
 // Runnable reports whether the suite can be run.
 func (s Suite) Runnable() bool { return len(s.Issues) == 0 }
 
-// A SourceKind says where a suite's cases come from.
+// A SourceKind is the origin of a suite's cases.
 type SourceKind string
 
-// The kinds of origin.
+// The origins.
 const (
 	Manual               SourceKind = "manual"
 	Imported             SourceKind = "imported"
@@ -53,10 +54,10 @@ const (
 	OrgExemplars         SourceKind = "org_exemplars"
 )
 
-// A VerifierKind says who judges a suite's cases.
+// A VerifierKind says what decides a suite's cases.
 type VerifierKind string
 
-// The verifiers. Suites with a structured rubric are kept, never run.
+// The verifiers. Suites with a structured rubric are stored, but never run.
 const (
 	LLMJudge         VerifierKind = "llm_judge"
 	Deterministic    VerifierKind = "deterministic"
@@ -72,11 +73,11 @@ const (
 	CaseSuite    SuiteKind = "cases"
 )
 
-// maxCases is how many cases a suite holds at most; it holds one at least.
+// maxCases bounds the cases of a suite, which has at least one.
 const maxCases = 500
 
-// allowedKinds are the kinds of case that a verifier can judge; nil allows all,
-// since nobody will judge them.
+// allowedKinds are the kinds of case that a verifier can decide; nil means all,
+// for suites that are never run.
 func (v VerifierKind) allowedKinds() []CaseKind {
 	switch v {
 	case LLMJudge:
@@ -93,8 +94,8 @@ func (v VerifierKind) allows(k CaseKind) bool {
 	return allowed == nil || slices.Contains(allowed, k)
 }
 
-// setCases gives the suite its cases and says what follows from them. They
-// come from newCases.
+// setCases sets the cases, which must come from newCases, and what is derived
+// from them.
 func (s *Suite) setCases(cases []Case) {
 	s.Cases, s.CaseCount, s.Kind = cases, len(cases), CaseSuite
 	s.Document, _ = json.Marshal(s.fields()) // what was decoded can be encoded
@@ -108,9 +109,9 @@ func (s Suite) runnabilityIssues() []fault.Issue {
 	issues := s.KindIssues()
 	ids := map[string]bool{}
 	for i, c := range s.Cases {
-		issues = append(issues, at(i, c.problems)...)
+		issues = append(issues, inCase(i, c.problems)...)
 		if ids[c.ID] {
-			issues = append(issues, at(i, []fault.Issue{fault.At("id", "another case of the suite has the id %q", c.ID)})...)
+			issues = append(issues, inCase(i, []fault.Issue{fault.At("id", "another case of the suite has the id %q", c.ID)})...)
 		}
 		ids[c.ID] = true
 	}
