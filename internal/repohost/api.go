@@ -134,7 +134,7 @@ type bindInput struct {
 		AccountType    string `json:"account_type" enum:"User,Organization"`
 		Suspended      bool   `json:"suspended,omitempty" default:"false"`
 		// nil keeps the stored token.
-		Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never userMessage. Empty removes it"`
+		Token *string `json:"token,omitempty" doc:"Access token of the account, for Gitea and Forgejo; it is used instead of the server's and never shown. Empty removes it"`
 	}
 }
 

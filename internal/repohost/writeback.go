@@ -165,7 +165,7 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 		})
 	}
 	if len(a.Findings) > 0 {
-		check.Summary += fmt.Sprintf("\n\n%d findings are userMessage beside the files.", len(a.Findings))
+		check.Summary += fmt.Sprintf("\n\n%d findings are shown beside the files.", len(a.Findings))
 	}
 	return check
 }
