@@ -36,7 +36,7 @@ var layers = []layer{
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
-		"internal/alerts", "internal/community", "internal/improve", "internal/proposals", "internal/registry",
+		"internal/alerts", "internal/catalog", "internal/community", "internal/improve", "internal/proposals", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
 	}},
@@ -64,6 +64,7 @@ type edge struct{ from, to, reason string }
 var edges = []edge{
 	{"alerts", "skills", "rules watch the rates of skills"},
 	{"alerts", "registry", "a rule may roll a skill back"},
+	{"catalog", "registry", "an index lists entries, and serves their archives"},
 	{"community", "skills", "bundles name skills"},
 	{"improve", "proposals", "a better description is proposed, not applied"},
 	{"improve", "registry", "the skill to improve may be an entry"},

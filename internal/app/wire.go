@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
@@ -30,6 +31,7 @@ type parts struct {
 	platform
 	skills      *skills.Service
 	registry    *registry.Service
+	catalog     *catalog.Service
 	telemetry   *telemetry.Service
 	alerts      *alerts.Service
 	repohost    *repohost.Service
@@ -53,9 +55,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	files := stored.New(on.memory.work)
 	p.skills = &skills.Service{DB: db, Window: c.MetricsWindow.Days()}
 	p.registry = &registry.Service{
-		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Memory: on.memory.work, Quota: on.quota,
-		Log: log("registry"),
+		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
+	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Auth: on.auth, Quota: on.quota,
 		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
@@ -111,12 +113,11 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.registry, p.telemetry, p.alerts, p.sources, p.suggestions, p.suites, p.runs,
-		p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
+		on.auth, on.audit, on.quota, p.skills, p.registry, p.catalog, p.telemetry, p.alerts, p.sources, p.suggestions,
+		p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}
-	p.registry.MountDiscovery(on.api, on.auth)
 	p.mountService(a.log)
 	p.scheduleUpkeep()
 	if !c.Has(config.Web) {

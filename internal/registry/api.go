@@ -2,13 +2,9 @@ package registry
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -18,25 +14,76 @@ const maxUpload = 12 << 20
 // Mount adds the registry's routes.
 func (s *Service) Mount(a *httpapi.API) {
 	form := []httpapi.Part{
-		{Name: "metadata", Doc: "JSON: name, version, and optionally entry_type, description, change_summary, file_manifest, content_hash, visibility, source_repo"},
+		{Name: "metadata", Doc: "JSON: name, version, and optionally entry_type, description, change_summary, " +
+			"file_manifest, content_hash, visibility, source_repo"},
 		{Name: "archive", Doc: "The tar.gz of the skill folder, at most 10 MiB", File: true},
 	}
-	httpapi.Add(a, s.create, httpapi.Route{Method: "POST", Path: "/api/v1/registry", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, MaxBody: maxUpload, Form: form, Summary: "Create an entry with its first version"})
-	httpapi.Add(a, s.listEntries, httpapi.Route{Method: "GET", Path: "/api/v1/registry", Permission: access.Read, Summary: "List the organisation's entries"})
-	httpapi.Add(a, s.listPublic, httpapi.Route{Method: "GET", Path: "/api/v1/registry/public", Permission: access.Read, Summary: "List the public entries of all organisations"})
-	httpapi.AddStreamed[EntryPath, getOutput](a, s.get, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}", Permission: access.Read, Summary: "Get an entry with all its versions"})
-	httpapi.Add(a, s.delete, httpapi.Route{Method: "DELETE", Path: "/api/v1/registry/{id}", Permission: access.RegistryDelete, Status: http.StatusNoContent, Summary: "Delete an entry and all its versions"})
-	httpapi.Add(a, s.push, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/versions", Plan: access.Pro, Permission: access.RegistryPush, Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form, Summary: "Push a version"})
-	httpapi.AddStreamed[EntryPath, versionsOutput](a, s.versions, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions", Permission: access.Read, Summary: "List an entry's versions, newest push first"})
-	httpapi.Add(a, s.download, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/download", Permission: access.Read, Summary: "Download the archive of a version"})
-	httpapi.Add(a, s.file, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/files/{path...}", Permission: access.Read, Summary: "Get one file of a version"})
-	httpapi.Add(a, s.diff, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/diff", Permission: access.Read, Summary: "Compare a version with another"})
-	httpapi.Add(a, s.rollback, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/rollback", Plan: access.Pro, Permission: access.RegistryRollback, Summary: "Make an earlier version current again"})
-	httpapi.Add(a, s.install, httpapi.Route{Method: "POST", Path: "/api/v1/registry/{id}/install", Plan: access.Pro, Permission: access.RegistryInstall, Summary: "Record an installation"})
-	httpapi.Add(a, s.installations, httpapi.Route{Method: "GET", Path: "/api/v1/registry/{id}/installations", Plan: access.Team, Permission: access.Read, Summary: "List who installed an entry"})
-	httpapi.Add(a, s.installed, httpapi.Route{Method: "GET", Path: "/api/v1/registry/installed", Permission: access.Read, Summary: "List what the caller installed"})
-	httpapi.Add(a, s.sync, httpapi.Route{Method: "POST", Path: "/api/v1/registry/sync", Permission: access.Read, HandChecked: true, Summary: "Ask which installations have updates"})
-	httpapi.Add(a, s.syncCheck, httpapi.Route{Method: "GET", Path: "/api/v1/registry/sync/check", Permission: access.Read, Summary: "Ask which recorded installations have updates"})
+	httpapi.Add(a, s.handleCreate, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry", Status: http.StatusCreated,
+		MaxBody: maxUpload, Form: form,
+		Summary: "Create an entry with its first version",
+	})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry",
+		Summary: "List the organisation's entries",
+	})
+	httpapi.Add(a, s.handleListPublic, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/public",
+		Summary: "List the public entries of all organisations",
+	})
+	httpapi.AddStreamed[EntryPath, getOutput](a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}",
+		Summary: "Get an entry with all its versions",
+	})
+	httpapi.Add(a, s.handleDelete, httpapi.Route{
+		Permission: access.RegistryDelete, Method: "DELETE", Path: "/api/v1/registry/{id}", Status: http.StatusNoContent,
+		Summary: "Delete an entry and all its versions",
+	})
+	httpapi.Add(a, s.handlePush, httpapi.Route{
+		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/versions",
+		Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form,
+		Summary: "Push a version",
+	})
+	httpapi.AddStreamed[EntryPath, versionsOutput](a, s.handleVersions, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions",
+		Summary: "List an entry's versions, newest push first",
+	})
+	httpapi.Add(a, s.handleDownload, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/download",
+		Summary: "Download the archive of a version",
+	})
+	httpapi.Add(a, s.handleFile, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/files/{path...}",
+		Summary: "Get one file of a version",
+	})
+	httpapi.Add(a, s.handleDiff, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/diff",
+		Summary: "Compare a version with another",
+	})
+	httpapi.Add(a, s.handleRollback, httpapi.Route{
+		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/rollback",
+		Summary: "Make an earlier version current again",
+	})
+	httpapi.Add(a, s.handleInstall, httpapi.Route{
+		Permission: access.RegistryInstall, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/install",
+		Summary: "Record an installation",
+	})
+	httpapi.Add(a, s.handleInstallations, httpapi.Route{
+		Permission: access.Read, Plan: access.Team, Method: "GET", Path: "/api/v1/registry/{id}/installations",
+		Summary: "List who installed an entry",
+	})
+	httpapi.Add(a, s.handleInstalled, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/installed",
+		Summary: "List what the caller installed",
+	})
+	httpapi.Add(a, s.handleSync, httpapi.Route{
+		Permission: access.Read, Method: "POST", Path: "/api/v1/registry/sync", HandChecked: true,
+		Summary: "Ask which installations have updates",
+	})
+	httpapi.Add(a, s.handleSyncCheck, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/sync/check",
+		Summary: "Ask which recorded installations have updates",
+	})
 }
 
 // EntryPath names an entry in a path.
@@ -58,7 +105,7 @@ func (o publishOutput) HTTPStatus() int {
 	return http.StatusOK
 }
 
-func (s *Service) create(ctx context.Context, in Upload) (publishOutput, error) {
+func (s *Service) handleCreate(ctx context.Context, in Upload) (publishOutput, error) {
 	p, err := in.publication(access.From(ctx))
 	if err != nil {
 		return publishOutput{}, err
@@ -72,7 +119,7 @@ type pushInput struct {
 	Upload
 }
 
-func (s *Service) push(ctx context.Context, in pushInput) (publishOutput, error) {
+func (s *Service) handlePush(ctx context.Context, in pushInput) (publishOutput, error) {
 	p, err := in.publication(access.From(ctx))
 	if err != nil {
 		return publishOutput{}, err
@@ -97,7 +144,7 @@ type listOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-// newListOutput is what an organisation may see of a list.
+// newListOutput leaves out what the organisation may not see.
 func newListOutput(in listInput, orgID string, listed []Listed, total int) listOutput {
 	out := listOutput{
 		Entries:    make([]listedOutput, len(listed)),
@@ -109,13 +156,13 @@ func newListOutput(in listInput, orgID string, listed []Listed, total int) listO
 	return out
 }
 
-func (s *Service) listEntries(ctx context.Context, in listInput) (listOutput, error) {
+func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	orgID := access.From(ctx).OrgID
 	listed, total, err := s.List(ctx, orgID, in.filter())
 	return newListOutput(in, orgID, listed, total), err
 }
 
-func (s *Service) listPublic(ctx context.Context, in listInput) (listOutput, error) {
+func (s *Service) handleListPublic(ctx context.Context, in listInput) (listOutput, error) {
 	listed, total, err := s.ListPublic(ctx, in.filter())
 	return newListOutput(in, access.From(ctx).OrgID, listed, total), err
 }
@@ -127,7 +174,7 @@ type getOutput struct {
 	Versions          []versionOutput  `json:"versions" nullable:"false"`
 }
 
-func (s *Service) get(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
+func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
 	orgID := access.From(ctx).OrgID
 	e, err := s.Entry(ctx, orgID, in.ID)
 	if err != nil {
@@ -153,7 +200,7 @@ func (s *Service) get(ctx context.Context, in EntryPath) (httpapi.Stream, error)
 	return s.streamVersions(ctx, e, own, head)
 }
 
-func (s *Service) delete(ctx context.Context, in EntryPath) (httpapi.None, error) {
+func (s *Service) handleDelete(ctx context.Context, in EntryPath) (httpapi.None, error) {
 	return httpapi.None{}, s.Delete(ctx, access.From(ctx).OrgID, in.ID)
 }
 
@@ -161,7 +208,7 @@ type versionsOutput struct {
 	Versions []versionOutput `json:"versions" nullable:"false"`
 }
 
-func (s *Service) versions(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
+func (s *Service) handleVersions(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
 	orgID := access.From(ctx).OrgID
 	e, err := s.Entry(ctx, orgID, in.ID)
 	if err != nil {
@@ -176,34 +223,8 @@ type VersionPath struct {
 	Version string `path:"version"`
 }
 
-func (s *Service) download(ctx context.Context, in VersionPath) (httpapi.Stream, error) {
+func (s *Service) handleDownload(ctx context.Context, in VersionPath) (httpapi.Stream, error) {
 	return s.Download(ctx, access.From(ctx).OrgID, in)
-}
-
-// Download sends the archive of a version that the organisation may see.
-func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (httpapi.Stream, error) {
-	c, err := s.content(ctx, versionOf{orgID, at.ID, at.Version})
-	if fault.Is(err, fault.NotFound) {
-		_, _, err = s.Version(ctx, orgID, at.ID, at.Version) // says which of the two is missing
-	}
-	if err != nil {
-		return nil, err
-	}
-	body, info, err := s.Blobs.Get(ctx, c.archiveKey)
-	if fault.Is(err, fault.NotFound) {
-		// Another replica may have deleted the entry a moment ago.
-		if _, _, gone := s.Version(ctx, orgID, at.ID, at.Version); gone != nil {
-			return nil, gone
-		}
-	}
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
-	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		blob.ServeBody(w, r, body, info, blob.SignOptions{
-			Filename: archiveName(c.name, at.Version), ContentType: "application/gzip",
-		})
-	}, nil
 }
 
 type fileInput struct {
@@ -212,30 +233,8 @@ type fileInput struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer"`
 }
 
-func (s *Service) file(ctx context.Context, in fileInput) (httpapi.Stream, error) {
+func (s *Service) handleFile(ctx context.Context, in fileInput) (httpapi.Stream, error) {
 	return s.StreamFile(ctx, access.From(ctx).OrgID, in.VersionPath, in.Path, in.IfNoneMatch)
-}
-
-// StreamFile sends one file of a version that the organisation may see, unless
-// the client has it by its ETag already.
-func (s *Service) StreamFile(ctx context.Context, orgID string, at VersionPath, path, has string) (httpapi.Stream, error) {
-	c, err := s.content(ctx, versionOf{orgID, at.ID, at.Version})
-	if fault.Is(err, fault.NotFound) {
-		_, _, err = s.Version(ctx, orgID, at.ID, at.Version) // says which of the two is missing
-	}
-	if err != nil {
-		return nil, err
-	}
-	v := Version{ID: c.versionID, Version: at.Version, ContentHash: c.hash, archiveKey: c.archiveKey}
-	f, err := s.find(ctx, v, path)
-	if err != nil {
-		return nil, err
-	}
-	if matches(has, f.Hash) {
-		return plain("", f.Hash, nil), nil
-	}
-	content, err := s.read(ctx, v, f)
-	return plain(mediaType(content), f.Hash, content), err
 }
 
 type diffInput struct {
@@ -243,28 +242,8 @@ type diffInput struct {
 	From string `query:"from" doc:"Version to compare with; the one pushed before when empty"`
 }
 
-func (s *Service) diff(ctx context.Context, in diffInput) (httpapi.Stream, error) {
+func (s *Service) handleDiff(ctx context.Context, in diffInput) (httpapi.Stream, error) {
 	return s.StreamDiff(ctx, access.From(ctx).OrgID, in.VersionPath, in.From)
-}
-
-// StreamDiff sends what changed in a version that the organisation may see.
-func (s *Service) StreamDiff(ctx context.Context, orgID string, at VersionPath, from string) (httpapi.Stream, error) {
-	_, v, err := s.Version(ctx, orgID, at.ID, at.Version)
-	if err != nil {
-		return nil, err
-	}
-	content, err := s.Diff(ctx, v, from)
-	sum := sha256.Sum256(content)
-	return plain("text/x-diff; charset=utf-8", hex.EncodeToString(sum[:]), content), err
-}
-
-// plain writes content that somebody pushed without letting a browser act on it.
-func plain(mediaType, tag string, content []byte) httpapi.Stream {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", mediaType)
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
-		serveBytes(w, r, tag, content)
-	}
 }
 
 type rollbackInput struct {
@@ -282,8 +261,10 @@ type rollbackOutput struct {
 	Reason         *string       `json:"reason"`
 }
 
-func (s *Service) rollback(ctx context.Context, in rollbackInput) (rollbackOutput, error) {
+func (s *Service) handleRollback(ctx context.Context, in rollbackInput) (rollbackOutput, error) {
 	c := access.From(ctx)
-	r, err := s.Rollback(ctx, in.ID, NewRollback{OrgID: c.OrgID, UserID: c.UserID, Target: in.Body.TargetVersion, Reason: in.Body.Reason})
+	r, err := s.Rollback(ctx, in.ID, NewRollback{
+		OrgID: c.OrgID, UserID: c.UserID, Target: in.Body.TargetVersion, Reason: in.Body.Reason,
+	})
 	return rollbackOutput{newEntryOutput(r.Entry), newVersionOutput(r.Entry, r.Version), r.From, in.Body.Reason}, err
 }

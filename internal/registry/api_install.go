@@ -22,7 +22,7 @@ type installOutput struct {
 	Installation InstallationOutput `json:"installation"`
 }
 
-func (s *Service) install(ctx context.Context, in installInput) (installOutput, error) {
+func (s *Service) handleInstall(ctx context.Context, in installInput) (installOutput, error) {
 	state, err := s.Install(ctx, access.From(ctx), NewInstallation{
 		EntryID: in.ID, DeviceID: in.Body.DeviceID, InstallPath: in.Body.InstallPath, ContentHash: in.Body.ContentHash,
 	})
@@ -38,7 +38,7 @@ type installationsOutput struct {
 	Installations []memberOutput `json:"installations" nullable:"false"`
 }
 
-func (s *Service) installations(ctx context.Context, in EntryPath) (installationsOutput, error) {
+func (s *Service) handleInstallations(ctx context.Context, in EntryPath) (installationsOutput, error) {
 	states, err := s.Installations(ctx, access.From(ctx).OrgID, in.ID)
 	out := installationsOutput{make([]memberOutput, len(states))}
 	for i, state := range states {
@@ -59,7 +59,7 @@ type installedListOutput struct {
 	Installations []installedOutput `json:"installations" nullable:"false"`
 }
 
-func (s *Service) installed(ctx context.Context, _ struct{}) (installedListOutput, error) {
+func (s *Service) handleInstalled(ctx context.Context, _ struct{}) (installedListOutput, error) {
 	states, err := s.Installed(ctx, access.From(ctx))
 	out := installedListOutput{make([]installedOutput, len(states))}
 	for i, state := range states {
@@ -105,7 +105,7 @@ func newSyncOutput(results []SyncResult) syncOutput {
 	return out
 }
 
-func (s *Service) sync(ctx context.Context, in syncInput) (syncOutput, error) {
+func (s *Service) handleSync(ctx context.Context, in syncInput) (syncOutput, error) {
 	items, err := in.items()
 	if err != nil {
 		return syncOutput{}, err
@@ -114,8 +114,8 @@ func (s *Service) sync(ctx context.Context, in syncInput) (syncOutput, error) {
 	return newSyncOutput(results), err
 }
 
-// items checks by hand what the schema says: there are many of them, in the
-// request that clients make most often.
+// items validates by hand what the schema says (HandChecked): huma's validation
+// of 1,000 items dominates the request that clients make most often.
 func (in syncInput) items() ([]SyncItem, error) {
 	sent := in.Body.Installations
 	switch {
@@ -133,7 +133,9 @@ func (in syncInput) items() ([]SyncItem, error) {
 		case len(item.CurrentVersionHash) > maxHash:
 			return nil, fault.Invalid(at+".current_version_hash", "current_version_hash: expected length <= %d", maxHash)
 		}
-		items[i] = SyncItem{EntryID: item.EntryID, Hash: item.CurrentVersionHash, DeviceID: item.DeviceID, InstallPath: item.InstallPath}
+		items[i] = SyncItem{
+			EntryID: item.EntryID, Hash: item.CurrentVersionHash, DeviceID: item.DeviceID, InstallPath: item.InstallPath,
+		}
 	}
 	return items, nil
 }
@@ -143,27 +145,19 @@ type syncCheckInput struct {
 	Hash    []string `query:"hash,explode" maxItems:"1000"`
 }
 
-func (s *Service) syncCheck(ctx context.Context, in syncCheckInput) (syncOutput, error) {
+func (s *Service) handleSyncCheck(ctx context.Context, in syncCheckInput) (syncOutput, error) {
 	c := access.From(ctx)
 	if len(in.EntryID)+len(in.Hash) == 0 {
 		results, err := s.SyncInstalled(ctx, c)
 		return newSyncOutput(results), err
 	}
-	items, err := in.pairs()
-	if err != nil {
-		return syncOutput{}, err
-	}
-	results, err := s.Sync(ctx, c, items, false)
-	return newSyncOutput(results), err
-}
-
-func (in syncCheckInput) pairs() ([]SyncItem, error) {
 	if len(in.Hash) != len(in.EntryID) {
-		return nil, fault.Invalid("hash", "hash must be given once for each entry_id")
+		return syncOutput{}, fault.Invalid("hash", "hash must be given once for each entry_id")
 	}
 	items := make([]SyncItem, len(in.EntryID))
 	for i := range items {
 		items[i] = SyncItem{EntryID: in.EntryID[i], Hash: in.Hash[i]}
 	}
-	return items, nil
+	results, err := s.Sync(ctx, c, items, false)
+	return newSyncOutput(results), err
 }

@@ -1,21 +1,17 @@
 package registry
 
-import (
-	"context"
+import "github.com/whetstone-dev/whetstone/internal/exam"
 
-	"github.com/whetstone-dev/whetstone/internal/exam"
-	"github.com/whetstone-dev/whetstone/internal/store"
-)
-
-// Check says whether entries and versions agree.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "registry", []exam.Rule{
+// invariants are what must hold between the tables.
+func invariants() []exam.Rule {
+	return []exam.Rule{
 		{
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
 				LEFT JOIN registry_versions v ON v.id = e.current_version_id AND v.entry_id = e.id
 				WHERE v.id IS NULL OR v.version <> e.current_version OR v.content_hash <> e.current_hash`,
-			Wrong: "entries whose current version is not there or another", Do: "make a version current with `whetstone rollback`, or restore a backup",
+			Wrong: "entries whose current version is missing or another",
+			Do:    "make a version current with `whetstone rollback`, or restore a backup",
 		},
 		{
 			Broken: `
@@ -24,7 +20,8 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 			Wrong: "entries whose count of installations is wrong", Do: exam.Report,
 		},
 		{
-			Broken: `SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
+			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
 				WHERE v.archive_key = '' OR (v.canonical_key IS NULL) <> (v.canonical_hash IS NULL)`,
 			Wrong: "versions that do not say where their archives are", Do: exam.Report,
 		},
@@ -32,7 +29,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(c.id), '') FROM registry_currents c
 				WHERE NOT EXISTS (SELECT 1 FROM registry_versions v WHERE v.id = c.version_id)`,
-			Wrong: "times of versions that are not there", Do: exam.Report,
+			Wrong: "times of versions that are missing", Do: exam.Report,
 		},
-	})
+	}
 }

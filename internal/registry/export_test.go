@@ -24,9 +24,6 @@ var (
 	ReferredKeys         = referredKeys
 )
 
-// Shelf is the part of the registry that an index of discovery shows.
-func Shelf(orgName string, private bool) shelf { return shelf{orgName, private} }
-
 // CheckMetadata reads and checks the metadata of a publication.
 func CheckMetadata(form httpapi.Form) ([]fault.Issue, error) {
 	m, err := Upload{form}.metadata()

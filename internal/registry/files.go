@@ -24,15 +24,16 @@ func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err
 // File returns the content of one file of a version. The memory of a large one
 // counts as used until ctx is done.
 func (s *Service) File(ctx context.Context, v Version, path string) ([]byte, error) {
-	f, err := s.find(ctx, v, path)
+	f, err := s.FindFile(ctx, v, path)
 	if err != nil {
 		return nil, err
 	}
-	return s.read(ctx, v, f)
+	return s.ReadFile(ctx, v, f)
 }
 
-// find looks a file of a version up.
-func (s *Service) find(ctx context.Context, v Version, path string) (skillpkg.ManifestEntry, error) {
+// FindFile looks a file of a version up in its manifest. A missing one is a
+// fault.NotFound.
+func (s *Service) FindFile(ctx context.Context, v Version, path string) (skillpkg.ManifestEntry, error) {
 	files, err := s.manifest(ctx, v.ID)
 	if err != nil {
 		return skillpkg.ManifestEntry{}, err
@@ -44,8 +45,9 @@ func (s *Service) find(ctx context.Context, v Version, path string) (skillpkg.Ma
 	return f, nil
 }
 
-// read returns the content of a file that find has found.
-func (s *Service) read(ctx context.Context, v Version, f skillpkg.ManifestEntry) ([]byte, error) {
+// ReadFile returns the content of a file that FindFile has found: from memory,
+// from the database if it is a small SKILL.md, or else from the archive.
+func (s *Service) ReadFile(ctx context.Context, v Version, f skillpkg.ManifestEntry) ([]byte, error) {
 	if content, ok := s.Files.Cached(ctx, f.Hash); ok {
 		return content, nil
 	}
@@ -70,9 +72,11 @@ func (s *Service) archive(v Version) stored.Archive {
 }
 
 // Diff returns the unified diff between two versions of an entry. An empty
-// from means the version pushed before; before the first there was nothing.
+// from means the version pushed before; the first version is compared with
+// nothing.
 func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, err error) {
 	defer fault.Wrap(&err, "diff of version %s", to.ID)
+	tree := func(v Version) stored.Tree { return stored.Tree{Archive: s.archive(v), Manifest: v.Manifest} }
 	var old Version
 	if from == "" {
 		old, err = versionBefore(ctx, s.DB, to)
@@ -80,21 +84,17 @@ func (s *Service) Diff(ctx context.Context, to Version, from string) (_ []byte, 
 		old, err = versionByName(ctx, s.DB, Entry{OrgID: to.OrgID, ID: to.EntryID}, from)
 	}
 	if from == "" && fault.Is(err, fault.NotFound) {
-		return s.Files.Diff(ctx, stored.Tree{}, s.tree(to))
+		return s.Files.Diff(ctx, stored.Tree{}, tree(to))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.Files.Diff(ctx, s.tree(old), s.tree(to))
+	return s.Files.Diff(ctx, tree(old), tree(to))
 }
 
-func (s *Service) tree(v Version) stored.Tree {
-	return stored.Tree{Archive: s.archive(v), Manifest: v.Manifest}
-}
-
-// mediaType is the type under which a file is shown. It is never HTML: a file
-// that somebody pushed must not run in our origin.
-func mediaType(content []byte) string {
+// MediaType is the type under which a file is shown. It is never HTML: a file
+// that a user pushed must not run scripts in our origin.
+func MediaType(content []byte) string {
 	if content != nil && text.ValidBytes(content) {
 		return "text/plain; charset=utf-8"
 	}

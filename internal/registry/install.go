@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// An Installation is an entry on somebody's machine, as last heard of.
+// An Installation is an entry on a user's machine, as last reported.
 type Installation struct {
 	ID          string
 	EntryID     string
@@ -23,11 +23,11 @@ type Installation struct {
 	LastSeenAt  time.Time
 }
 
-// InstallationState is an installation beside what the registry has now.
+// InstallationState is an installation and the current version of its entry.
 type InstallationState struct {
 	Installation
 	EntryName     string
-	Version       *string // the version that is installed, nil for none of ours
+	Version       *string // the version that is installed, nil if the hash is no version's
 	LatestVersion string
 	LatestHash    string
 	UserName      string
@@ -41,11 +41,11 @@ type SyncStatus string
 const (
 	UpToDate SyncStatus = "up_to_date"
 	Behind   SyncStatus = "behind"
-	Modified SyncStatus = "modified" // its hash is that of no version
-	Unknown  SyncStatus = "unknown"  // the client did not say what it has
+	Modified SyncStatus = "modified" // drift: its hash is no version's
+	Unknown  SyncStatus = "unknown"  // the client did not report a hash
 )
 
-// Status compares the installation with the current version.
+// Status compares the installation with the current version, to detect drift.
 func (i InstallationState) Status() SyncStatus {
 	switch {
 	case i.ContentHash == "":
@@ -58,11 +58,11 @@ func (i InstallationState) Status() SyncStatus {
 	return Modified
 }
 
-// noHash is how a client says that it has nothing yet.
+// noHash is what a client reports when nothing is installed yet.
 const noHash = "none"
 
-// recorded is a client's hash as installations keep it.
-func recorded(hash string) string {
+// recordedHash is a client's hash as installation records have it.
+func recordedHash(hash string) string {
 	if hash == noHash {
 		return ""
 	}
@@ -79,8 +79,8 @@ type NewInstallation struct {
 
 const (
 	maxPath = 1024
-	// maxInstallations is how many records of an entry a user has at most; the one
-	// that was not seen for longest goes.
+	// maxInstallations is how many records of an entry a user may have; the one
+	// that was seen least recently is dropped.
 	maxInstallations = 1_000
 )
 
@@ -101,12 +101,12 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n NewInstallatio
 			return err
 		}
 		n := n
-		n.ContentHash = recorded(cmp.Or(n.ContentHash, e.CurrentHash))
+		n.ContentHash = recordedHash(cmp.Or(n.ContentHash, e.CurrentHash))
 		id, err := upsertInstallation(ctx, tx, c, n)
 		if err != nil {
 			return err
 		}
-		if err := forgetSayings(ctx, tx, c.UserID); err != nil {
+		if err := deleteReports(ctx, tx, c.UserID); err != nil {
 			return err
 		}
 		if state, err = installationByID(ctx, tx, id); err != nil {

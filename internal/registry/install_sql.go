@@ -40,8 +40,8 @@ func installationsOfUser(ctx context.Context, q store.Querier, c access.Caller) 
 	return store.All(rows, err, scanInstallation)
 }
 
-// recordsOfUser is installationsOfUser without what the registry has now: all
-// that a sync needs, at a fraction of the cost.
+// recordsOfUser is installationsOfUser without the current versions: all that a
+// sync needs, at a fraction of the cost.
 func recordsOfUser(ctx context.Context, q store.Querier, userID string) ([]Installation, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, entry_id, device_id, install_path, content_hash, last_seen_at
@@ -92,38 +92,40 @@ func updateInstallations(ctx context.Context, tx *store.Tx, changed []Installati
 	}.Run(ctx, tx)
 }
 
-// heard says whether a client said the same a short while ago, and nothing
-// else was said about the user's installations since.
-func heard(ctx context.Context, q store.Querier, s saying) (bool, error) {
+// The table registry_sayings has the last reports.
+
+// reportedRecently reports whether a client has reported the same within
+// reportEvery, and no other report has changed the user's installations since.
+func reportedRecently(ctx context.Context, q store.Querier, r lastReport) (bool, error) {
 	rows, err := q.Query(ctx, `SELECT 1 FROM registry_sayings WHERE user_id = $1 AND sum = $2 AND heard_at > $3`,
-		s.userID, s.sum, store.Micros(s.at.Add(-seenEvery)))
+		r.userID, r.digest, store.Micros(r.at.Add(-reportEvery)))
 	found, err := store.All(rows, err, store.Value[int])
 	return len(found) > 0, err
 }
 
-func remember(ctx context.Context, tx *store.Tx, s saying) error {
+func upsertReport(ctx context.Context, tx *store.Tx, r lastReport) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO registry_sayings (user_id, sum, heard_at) VALUES ($1, $2, $3)
-		ON CONFLICT (user_id, sum) DO UPDATE SET heard_at = excluded.heard_at`, s.userID, s.sum, store.Micros(s.at))
+		ON CONFLICT (user_id, sum) DO UPDATE SET heard_at = excluded.heard_at`, r.userID, r.digest, store.Micros(r.at))
 	return err
 }
 
-// forgetSayings is for whoever changes the user's installations.
-func forgetSayings(ctx context.Context, tx *store.Tx, userID string) error {
+// deleteReports must be called by whatever changes the user's installations.
+func deleteReports(ctx context.Context, tx *store.Tx, userID string) error {
 	_, err := tx.Exec(ctx, `DELETE FROM registry_sayings WHERE user_id = $1`, userID)
 	return err
 }
 
-// forgetOldSayings removes what counts no more.
-func forgetOldSayings(ctx context.Context, q store.Querier, before time.Time) error {
+// expireReports deletes the reports of before a time.
+func expireReports(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM registry_sayings WHERE heard_at < $1`, store.Micros(before))
 	return err
 }
 
 type latestVersion struct {
 	name, versionID, version, hash string
-	own                            bool // the organisation's, not another's that it may see
-	archiveKey                     string
+	own                            bool   // by the organisation that asks
+	archiveKey                     string // only of outdated items: addArchiveKeys
 }
 
 // latestVersions finds the current version of every entry that the

@@ -14,11 +14,11 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args removeBlobs) error { return s.removeBlobs(ctx, args.Keys) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweepBlobs) error { return s.sweepBlobs(ctx) }, jobs.Timeout(time.Hour))
 	jobs.Handle(s.Jobs, func(context.Context, recountBlobs) error { return nil })
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ forgetSyncs) error {
-		return forgetOldSayings(ctx, s.DB, store.Now().Add(-seenEvery))
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ expireSyncs) error {
+		return expireReports(ctx, s.DB, store.Now().Add(-reportEvery))
 	})
 	s.Jobs.Every(blob.OrphanAge, sweepBlobs{})
-	s.Jobs.Every(time.Hour, forgetSyncs{})
+	s.Jobs.Every(time.Hour, expireSyncs{})
 }
 
 // removeBlobs is the job that deletes the objects of deleted versions.
@@ -43,8 +43,8 @@ type recountBlobs struct{}
 // Kind names the job.
 func (recountBlobs) Kind() string { return "registry.recount-blobs" }
 
-// forgetSyncs is the job that removes what clients said long ago.
-type forgetSyncs struct{}
+// expireSyncs is the job that deletes last reports that are too old to count.
+type expireSyncs struct{}
 
 // Kind names the job.
-func (forgetSyncs) Kind() string { return "registry.forget-syncs" }
+func (expireSyncs) Kind() string { return "registry.forget-syncs" }

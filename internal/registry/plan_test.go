@@ -98,13 +98,13 @@ func TestQueryPlans(t *testing.T) {
 				return second(registry.InstallationsOfUser(ctx, q, access.Caller{OrgID: "a", UserID: "b"}))
 			},
 			"index": func() error {
-				return registry.EachOnShelf(ctx, q, registry.Shelf("", false), nil)
+				return registry.EachOnShelf(ctx, q, registry.Shelf{}, 10, nil)
 			},
 			"skill of the index": func() error {
-				return second(registry.SkillsNamed(ctx, q, registry.Shelf("", false), "pdf"))
+				return second(registry.SkillsNamed(ctx, q, registry.Shelf{}, "pdf"))
 			},
 			"index of an organisation": func() error {
-				return registry.EachOnShelf(ctx, q, registry.Shelf("acme", true), nil)
+				return registry.EachOnShelf(ctx, q, registry.Shelf{OrgName: "acme", Private: true}, 10, nil)
 			},
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {

@@ -32,11 +32,6 @@ type RepoPublication struct {
 	AnyVersion bool
 }
 
-// Own finds an entry of the organisation.
-func (s *Service) Own(ctx context.Context, orgID, entryID string) (Entry, error) {
-	return ownEntry(ctx, s.DB, orgID, entryID)
-}
-
 // branchPrefix begins the versions that come from a branch.
 const branchPrefix = "0.0.0-repohost."
 

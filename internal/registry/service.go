@@ -3,13 +3,11 @@ package registry
 import (
 	"context"
 	"log/slog"
-	"time"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
@@ -19,106 +17,22 @@ import (
 
 // Service is the registry.
 type Service struct {
-	DB    *store.DB
-	Blobs blob.Bucket
-	Jobs  *jobs.Queue
-	// Skills tells how well versions do.
-	Skills *skills.Service
+	DB     *store.DB
+	Blobs  blob.Bucket
+	Jobs   *jobs.Queue
+	Skills *skills.Service // how well versions do
 	Quota  *quota.Service
-	// Files reads files of versions.
-	Files *stored.Files
-	// Memory bounds what large answers take together.
-	Memory *httpapi.Budget
+	Files  *stored.Files // reads files of archives
 	Log    *slog.Logger
 
-	memory memory
-}
-
-// Rollback makes another version current and records it. An empty target
-// means the one pushed before the current; if there is none it is a conflict.
-func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (result RollbackResult, err error) {
-	defer fault.Wrap(&err, "roll back entry %s", entryID)
-	if r.Reason != nil && utf8.RuneCountInString(*r.Reason) > maxReason {
-		return result, fault.Invalid("reason", "reason must have at most %d characters", maxReason)
-	}
-	err = s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
-		result, err = rollback(ctx, tx, entryID, r)
-		return err
-	})
-	return result, err
-}
-
-func rollback(ctx context.Context, tx *store.Tx, entryID string, r NewRollback) (result RollbackResult, err error) {
-	e, err := lockEntry(ctx, tx, r.OrgID, entryID)
-	if err != nil {
-		return result, err
-	}
-	from, err := versionByID(ctx, tx, e, e.CurrentVersionID)
-	if err != nil {
-		return result, err
-	}
-	to, err := rollbackTarget(ctx, tx, e, from, r.Target)
-	if err != nil {
-		return result, err
-	}
-	if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
-		return result, err
-	}
-	to.RolledBack = false
-	e.setCurrent(to, after(e.UpdatedAt, r.At))
-	if err := updateCurrent(ctx, tx, e); err != nil {
-		return result, err
-	}
-	result = RollbackResult{Entry: e, Version: to, From: from.Version}
-	if err := e.record(ctx, tx, "registry.version.rollback", audit.Detail{"from": from.Version, "to": to.Version, "reason": r.Reason}); err != nil {
-		return result, err
-	}
-	return result, insertRollback(ctx, tx, entryID, Rollback{From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt})
-}
-
-// record writes down what was done to an entry.
-func (e Entry) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
-	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: e.OrgID, Action: action, Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}, Detail: d,
-	})
-}
-
-// NewRollback says what to roll back to, and who wants it.
-type NewRollback struct {
-	OrgID, UserID string
-	Target        string // a version, or ""
-	Reason        *string
-	At            time.Time // as in Publication
-}
-
-// RollbackResult is the entry after a rollback, its current version, and the
-// version that was current before.
-type RollbackResult struct {
-	Entry   Entry
-	Version Version
-	From    string
-}
-
-func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
-	if target == "" {
-		v, err := versionBefore(ctx, tx, current)
-		if fault.Is(err, fault.NotFound) {
-			return v, fault.New(fault.Conflict, "Nothing to roll back to: %s is the first version", current.Version)
-		}
-		return v, err
-	}
-	v, err := versionByName(ctx, tx, e, target)
-	if err == nil && v.ID == current.ID {
-		return v, fault.New(fault.Conflict, "Version %s is current already", target)
-	}
-	return v, err
+	caches caches
 }
 
 // Delete removes an entry with everything about it. A job that commits with it
 // deletes its objects.
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
-	defer s.memory.forget()
+	defer s.caches.invalidateDownloads()
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		e, err := lockEntry(ctx, tx, orgID, entryID)
 		if err != nil {
@@ -141,6 +55,18 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 	})
 }
 
+// record writes an action on an entry to the audit log.
+func (e Entry) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+	return audit.Record(ctx, tx, audit.Entry{
+		OrgID: e.OrgID, Action: action, Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}, Detail: d,
+	})
+}
+
+// Own returns an entry of the organisation.
+func (s *Service) Own(ctx context.Context, orgID, entryID string) (Entry, error) {
+	return ownEntry(ctx, s.DB, orgID, entryID)
+}
+
 // Entry returns an entry that the organisation may see: its own, or another's
 // that is public or unlisted.
 func (s *Service) Entry(ctx context.Context, orgID, id string) (Entry, error) {
@@ -154,16 +80,16 @@ func (s *Service) Versions(ctx context.Context, orgID, entryID string, limit int
 	if err != nil {
 		return nil, nil, err
 	}
-	quality, err := s.qualityOf(ctx, versions)
+	quality, err := s.Skills.Quality(ctx, s.DB, ids(versions))
 	return versions, quality, err
 }
 
-func (s *Service) qualityOf(ctx context.Context, versions []Version) (map[string]skills.Quality, error) {
+func ids(versions []Version) []string {
 	ids := make([]string, len(versions))
 	for i, v := range versions {
 		ids[i] = v.ID
 	}
-	return s.Skills.Quality(ctx, s.DB, ids)
+	return ids
 }
 
 // Version returns one version of an entry that the organisation may see.
@@ -196,7 +122,13 @@ func (s *Service) Before(ctx context.Context, v Version) (Version, error) {
 	return versionBefore(ctx, s.DB, v)
 }
 
-// maxRollbacks is how many rollbacks are told of.
+// CurrentVersion returns the current version of a skill's entry; nil if the
+// skill is not in the registry.
+func (s *Service) CurrentVersion(ctx context.Context, q store.Querier, orgID, skillID string) (*string, error) {
+	return currentVersionOfSkill(ctx, q, orgID, skillID)
+}
+
+// maxRollbacks is how many rollbacks an entry's history shows.
 const maxRollbacks = 1_000
 
 // Rollbacks lists an entry's last rollbacks, newest first.
@@ -211,26 +143,6 @@ type Filter struct {
 	Limit, Offset int
 }
 
-// List returns a page of the organisation's entries with their current
-// versions, ordered by name, and how many there are.
-func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Listed, int, error) {
-	return s.list(ctx, "e.org_id = $1", orgID, f)
-}
-
-// ListPublic is List for the public entries of all organisations.
-func (s *Service) ListPublic(ctx context.Context, f Filter) ([]Listed, int, error) {
-	// Written out, so that the index of the public entries serves it.
-	return s.list(ctx, "e.visibility = 'public' AND e.org_id <> $1", "", f)
-}
-
-func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]Listed, int, error) {
-	listed, total, err := listEntries(ctx, s.DB, condition, arg, f)
-	if err != nil {
-		return nil, 0, err
-	}
-	return listed, total, s.withQuality(ctx, listed)
-}
-
 // Listed is an entry with its current version, as lists show it.
 type Listed struct {
 	Entry
@@ -239,15 +151,46 @@ type Listed struct {
 	Quality skills.Quality
 }
 
-// withQuality fills in how well the current versions do.
-func (s *Service) withQuality(ctx context.Context, listed []Listed) error {
-	ids := make([]string, len(listed))
-	for i, l := range listed {
-		ids[i] = l.Current.ID
+// List returns a page of the organisation's entries with their current
+// versions, ordered by name, and how many there are.
+func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Listed, int, error) {
+	return s.list(ctx, "e.org_id = $1", orgID, f)
+}
+
+// ListPublic is List for the public entries of all organisations.
+func (s *Service) ListPublic(ctx context.Context, f Filter) ([]Listed, int, error) {
+	// The literal lets the partial index of public entries serve the query.
+	return s.list(ctx, "e.visibility = 'public' AND e.org_id <> $1", "", f)
+}
+
+func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]Listed, int, error) {
+	listed, total, err := listEntries(ctx, s.DB, condition, arg, f)
+	if err != nil {
+		return nil, 0, err
 	}
-	quality, err := s.Skills.Quality(ctx, s.DB, ids)
+	current := make([]Version, len(listed))
+	for i, l := range listed {
+		current[i] = l.Current
+	}
+	quality, err := s.Skills.Quality(ctx, s.DB, ids(current))
 	for i := range listed {
 		listed[i].Quality = quality[listed[i].Current.ID]
 	}
-	return err
+	return listed, total, err
+}
+
+// Timelines returns which version of each skill was current when, so that an
+// observation counts for the version that was in use. Skills without an entry
+// have none.
+func (s *Service) Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]skills.Timeline, error) {
+	timelines, err := currentsOfSkills(ctx, q, skillIDs)
+	if err != nil || len(timelines) == 0 {
+		return timelines, err
+	}
+	return timelines, addHashes(ctx, q, skillIDs, timelines)
+}
+
+// Check looks for entries and versions that disagree.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "registry", invariants())
 }

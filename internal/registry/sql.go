@@ -57,14 +57,14 @@ func insertEntry(ctx context.Context, q store.Querier, e Entry) error {
 	return err
 }
 
-// insertCurrent remembers from when on the entry's current version was that.
+// insertCurrent records since when a version has been the entry's current one.
 func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `INSERT INTO registry_currents (id, entry_id, version_id, since) VALUES ($1, $2, $3, $4)`,
 		store.NewID(), e.ID, e.CurrentVersionID, store.Micros(e.UpdatedAt))
 	if err != nil {
 		return err
 	}
-	if err := noteChange(ctx, q, e.OrgID); err != nil {
+	if err := countChange(ctx, q, e.OrgID); err != nil {
 		return err
 	}
 	return claimName(ctx, q, e)
@@ -144,30 +144,32 @@ func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 	if _, err := q.Exec(ctx, `DELETE FROM registry_entries WHERE id = $1`, e.ID); err != nil {
 		return err
 	}
-	if err := noteChange(ctx, q, e.OrgID); err != nil {
+	if err := countChange(ctx, q, e.OrgID); err != nil {
 		return err
 	}
 	return releaseName(ctx, q, e)
 }
 
-// touchEntry is updateCurrent for a version that does not become current.
+// touchEntry is updateCurrent for a version that does not become current: the
+// entry's versions have changed all the same.
 func touchEntry(ctx context.Context, q store.Querier, e Entry, at time.Time) error {
 	if _, err := q.Exec(ctx, `UPDATE registry_entries SET updated_at = $2 WHERE id = $1`, e.ID, store.Micros(at)); err != nil {
 		return err
 	}
-	return noteChange(ctx, q, e.OrgID)
+	return countChange(ctx, q, e.OrgID)
 }
 
-// noteChange is for whoever changes what a sync tells of an organisation's
-// entries, in the transaction of the change.
-func noteChange(ctx context.Context, q store.Querier, orgID string) error {
+// countChange invalidates what is cached about an organisation's entries (syncs,
+// discovery indexes) on all replicas. It must be called in the transaction of
+// any change to them.
+func countChange(ctx context.Context, q store.Querier, orgID string) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO registry_changes (org_id, changes) VALUES ($1, 1)
 		ON CONFLICT (org_id) DO UPDATE SET changes = registry_changes.changes + 1`, orgID)
 	return err
 }
 
-// changesOf counts the changes so far.
+// changesOf returns an organisation's change count.
 func changesOf(ctx context.Context, q store.Querier, orgID string) (int64, error) {
 	rows, err := q.Query(ctx, `SELECT COALESCE(MAX(changes), 0) FROM registry_changes WHERE org_id = $1`, orgID)
 	return store.One(rows, err, "Changes", store.Value[int64])
@@ -178,16 +180,18 @@ func versionByName(ctx context.Context, q store.Querier, e Entry, version string
 	return store.One(rows, err, "Version "+version, scanVersion)
 }
 
-// contentOf finds what a download needs, and no more, of a version that the
+// downloadByKey finds what a download needs, and no more, of a version that the
 // organisation may see.
-func contentOf(ctx context.Context, q store.Querier, of versionOf) (c content, err error) {
+func downloadByKey(ctx context.Context, q store.Querier, key downloadKey) (download, error) {
 	rows, err := q.Query(ctx, `
-		SELECT e.name, v.id, v.content_hash, v.archive_key FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		SELECT e.name, v.id, v.version, v.content_hash, v.archive_key
+		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
 		WHERE e.id = $1 AND v.version = $2 AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted'))`,
-		of.entryID, of.version, of.orgID)
-	return store.One(rows, err, "Version "+of.version, func(row store.Row) (c content, err error) {
-		err = row.Scan(&c.name, &c.versionID, &c.hash, &c.archiveKey)
-		return c, err
+		key.entryID, key.version, key.orgID)
+	return store.One(rows, err, "Version "+key.version, func(row store.Row) (d download, err error) {
+		v := &d.version
+		err = row.Scan(&d.entryName, &v.ID, &v.Version, &v.ContentHash, &v.archiveKey)
+		return d, err
 	})
 }
 
@@ -336,22 +340,8 @@ func skillTextOf(ctx context.Context, q store.Querier, versionID string) ([]byte
 	return store.One(rows, err, "Version", store.Value[[]byte])
 }
 
-func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (string, error) {
-	rows, err := q.Query(ctx, `
-		SELECT current_version FROM registry_entries WHERE org_id = $1 AND skill_id = $2`, orgID, skillID)
-	return store.One(rows, err, "Registry entry", store.Value[string])
-}
-
-// lockEntryOfSkill also keeps a push from making another version current that
-// nobody has judged.
-func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.skill_id = $2`+tx.Dialect().ForUpdate(), orgID, skillID)
-	return store.One(rows, err, "Registry entry", scanEntry)
-}
-
-// wasLeft reports whether somebody rolled back from the version before.
-func wasLeft(ctx context.Context, tx *store.Tx, v Version) (bool, error) {
+// wasRolledBack reports whether there was a rollback from the version.
+func wasRolledBack(ctx context.Context, tx *store.Tx, v Version) (bool, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT EXISTS (SELECT 1 FROM registry_rollbacks WHERE entry_id = $1 AND from_version = $2)`, v.EntryID, v.Version)
 	return store.One(rows, err, "Rollback", store.Value[bool])

@@ -21,6 +21,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -98,7 +99,7 @@ func (w *world) serve(open func(*world) blob.Bucket) {
 	s.Register()
 	counts.Versions = s
 	s.Mount(w.api)
-	s.MountDiscovery(w.api, w.auth)
+	(&catalog.Service{Registry: s, Keys: w.auth, Log: log}).Mount(w.api)
 }
 
 // work runs jobs until the test ends.

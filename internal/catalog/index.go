@@ -1,4 +1,4 @@
-package registry
+package catalog
 
 import (
 	"bytes"
@@ -13,63 +13,68 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 )
 
-// An indexKey names an index of discovery.
+const discoverySchema = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+
+// An indexKey names an index.
 type indexKey struct {
-	shelf
-	old bool // in the form of version 0.1.0
+	registry.Shelf
+	old bool // in the format of version 0.1.0
 }
 
-// An index is the answer to all who ask for it, until the shelf changes.
+// An index is cached until its shelf changes.
 type index struct {
-	content []byte
-	packed  []byte // by gzip; nil where that gains nothing
-	etag    string
-	changes changeCount
-	fresh   time.Time // until when it is served even if the shelf has changed
+	content    []byte
+	gzipped    []byte // nil where that gains nothing
+	etag       string
+	revision   registry.Revision
+	freshUntil time.Time // until then it is served even if the shelf has changed
 }
-
-// A changeCount differs whenever a shelf has changed.
-type changeCount struct{ orgs, changes int64 }
 
 const (
-	// maxShelf and maxIndex bound an index; a larger catalogue is searched, not
+	// maxSkills and maxIndex bound an index; a larger catalogue is searched, not
 	// installed.
-	maxShelf = 5_000
-	maxIndex = 8 << 20 // bytes of the skills in it
-	// indexMemory is what making an index of that size takes.
+	maxSkills = 5_000
+	maxIndex  = 8 << 20 // bytes of the skills in it
+	// maxIndexes bounds the bytes of all cached indexes.
+	maxIndexes = 32 << 20
+	// indexMemory is what building an index of maxIndex bytes takes.
 	indexMemory = 4 * maxIndex
-	// buildTimeout is for how long an index may be made.
+	// buildTimeout bounds the building of an index.
 	buildTimeout = 20 * time.Second
-	// An index that takes longer than slowBuild to make is made at most every
-	// buildShare times so long: somebody who pushes without end must not keep the
-	// service busy with it.
+	// An index that takes longer than slowBuild to build is built at most once in
+	// buildShare times that time, so that endless pushes do not keep the service
+	// busy with it.
 	slowBuild  = 50 * time.Millisecond
 	buildShare = 10
-	// minPacked is the size from which on an index is compressed.
-	minPacked = 1 << 10
+	// minGzip is the size from which on an index is compressed.
+	minGzip = 1 << 10
 )
 
-// index returns the index of a shelf as it is now.
+// index returns the index of a shelf, from the cache or newly built.
 func (s *Service) index(ctx context.Context, key indexKey) (*index, error) {
-	changes, err := changesOn(ctx, s.DB, key.shelf)
+	s.once.Do(func() { s.indexes = lru.New[indexKey, *index](maxIndexes) })
+	revision, err := s.Registry.ShelfRevision(ctx, key.Shelf)
 	if err != nil {
 		return nil, err
 	}
-	m := s.remembered()
-	if known, ok := m.indexes.Get(key); ok && (known.changes == changes || time.Now().Before(known.fresh)) {
+	if known, ok := s.indexes.Get(key); ok && (known.revision == revision || time.Now().Before(known.freshUntil)) {
 		return known, nil
 	}
-	// It is made for all who wait for it, so it does not end with one of them.
-	name := fmt.Sprintf("%t %t %s", key.old, key.private, key.orgName)
-	made := m.building.DoChan(name, func() (any, error) {
+	// Singleflight builds it once for all requests that wait, so it must not be
+	// cancelled with one of them.
+	name := fmt.Sprintf("%t %t %s", key.old, key.Private, key.OrgName)
+	built := s.building.DoChan(name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildTimeout)
 		defer cancel()
 		return s.build(ctx, key)
 	})
 	select {
-	case result := <-made:
+	case result := <-built:
 		if result.Err != nil {
 			return nil, result.Err
 		}
@@ -79,8 +84,8 @@ func (s *Service) index(ctx context.Context, key indexKey) (*index, error) {
 	}
 }
 
-// build makes an index and keeps it, unless it is empty: anybody can ask for
-// those of organisations that are not there.
+// build builds an index and caches it, unless it is empty: indexes of
+// organisations that do not exist would fill the cache.
 func (s *Service) build(ctx context.Context, key indexKey) (*index, error) {
 	release, err := s.Memory.Reserve(ctx, indexMemory)
 	if err != nil {
@@ -88,8 +93,8 @@ func (s *Service) build(ctx context.Context, key indexKey) (*index, error) {
 	}
 	defer release()
 	start := time.Now()
-	// Before the shelf is read, so that a change meanwhile is noticed.
-	changes, err := changesOn(ctx, s.DB, key.shelf)
+	// Read before the shelf is, so that a change meanwhile makes the index stale.
+	revision, err := s.Registry.ShelfRevision(ctx, key.Shelf)
 	if err != nil {
 		return nil, err
 	}
@@ -98,22 +103,22 @@ func (s *Service) build(ctx context.Context, key indexKey) (*index, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(content)
-	built := &index{content: content, etag: hex.EncodeToString(sum[:]), changes: changes}
-	if len(content) >= minPacked {
-		if built.packed, err = pack(content); err != nil {
+	built := &index{content: content, etag: hex.EncodeToString(sum[:]), revision: revision}
+	if len(content) >= minGzip {
+		if built.gzipped, err = gzipped(content); err != nil {
 			return nil, err
 		}
 	}
 	if took := time.Since(start); took > slowBuild {
-		built.fresh = time.Now().Add(buildShare * took)
+		built.freshUntil = time.Now().Add(buildShare * took)
 	}
 	if skills > 0 {
-		s.remembered().indexes.Put(key, built, int64(len(content)+len(built.packed)))
+		s.indexes.Put(key, built, int64(len(content)+len(built.gzipped)))
 	}
 	return built, nil
 }
 
-func pack(content []byte) ([]byte, error) {
+func gzipped(content []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if _, err := w.Write(content); err != nil {
@@ -137,7 +142,7 @@ type oldIndexEntry struct {
 	Files       json.RawMessage `json:"files"`
 }
 
-// indexOf writes an index, and says how many skills are in it.
+// indexOf writes the JSON of an index, and returns how many skills are in it.
 func (s *Service) indexOf(ctx context.Context, key indexKey) ([]byte, int, error) {
 	type skill struct {
 		name  string
@@ -145,15 +150,15 @@ func (s *Service) indexOf(ctx context.Context, key indexKey) ([]byte, int, error
 	}
 	var skills []skill
 	size := 0
-	err := eachOnShelf(ctx, s.DB, key.shelf, func(l Listed, paths string) error {
+	err := s.Registry.EachOnShelf(ctx, key.Shelf, maxSkills, func(l registry.Listed, paths string) error {
 		if !discoverable(l) {
 			return nil
 		}
-		var entry any = oldIndexEntry{Name: l.Name, Description: summary(l), Files: json.RawMessage(paths)}
+		var entry any = oldIndexEntry{Name: l.Name, Description: l.Summary(), Files: json.RawMessage(paths)}
 		if !key.old {
-			// The digest in the address keeps index and archive from disagreeing.
+			// The digest in the URL keeps a stale index consistent with its archives.
 			entry = indexEntry{
-				Name: l.Name, Type: "archive", Description: summary(l),
+				Name: l.Name, Type: "archive", Description: l.Summary(),
 				URL:    path.Join(l.Name, *l.Current.CanonicalHash+".tar.gz"),
 				Digest: "sha256:" + *l.Current.CanonicalHash,
 			}

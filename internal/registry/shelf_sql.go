@@ -6,15 +6,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// condition chooses the entries that stand on the shelf of $1. At the host's own
-// address each name belongs to one organisation.
-func (sh shelf) condition() string {
+// condition chooses the entries on the shelf of the organisation $1. At the
+// host's own address each name belongs to one organisation.
+func (sh Shelf) condition() string {
 	const own = `e.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1) AND `
 	switch {
-	case sh.orgName == "":
+	case sh.OrgName == "":
 		return `$1 = '' AND e.visibility = 'public'
 			AND EXISTS (SELECT 1 FROM registry_names n WHERE n.name = e.name AND n.org_id = e.org_id)`
-	case sh.private:
+	case sh.Private:
 		return own + `e.visibility IN ('public', 'org')`
 	}
 	return own + `e.visibility = 'public'`
@@ -23,21 +23,20 @@ func (sh shelf) condition() string {
 const shelfTables = `registry_entries e JOIN registry_versions v ON v.id = e.current_version_id`
 
 // skillsNamed finds the skill of a name on a shelf, if there is one.
-func skillsNamed(ctx context.Context, q store.Querier, sh shelf, name string) ([]Listed, error) {
+func skillsNamed(ctx context.Context, q store.Querier, sh Shelf, name string) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`, v.archive_key FROM `+shelfTables+`
 		WHERE `+sh.condition()+` AND e.name = $2 AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL
-		LIMIT 1`, sh.orgName, name)
+		LIMIT 1`, sh.OrgName, name)
 	return store.All(rows, err, func(row store.Row) (l Listed, err error) {
 		err = row.Scan(append(listedTargets(&l), &l.Current.archiveKey)...)
 		return l, err
 	})
 }
 
-// eachOnShelf hands the skills of a shelf to fn, with the JSON of their paths.
-// Organisations take turns, each with its oldest skill first, so that none keeps
-// others off a full shelf.
-func eachOnShelf(ctx context.Context, q store.Querier, sh shelf, fn func(l Listed, paths string) error) error {
+// eachOnShelf calls fn for the skills of a shelf. Organisations take turns, each
+// with its oldest skill first, so that none crowds others out of a full shelf.
+func eachOnShelf(ctx context.Context, q store.Querier, sh Shelf, limit int, fn func(l Listed, paths string) error) error {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`, v.file_paths
 		FROM (SELECT chosen.id, ROW_NUMBER() OVER (PARTITION BY chosen.org_id ORDER BY chosen.id) AS turn FROM (
@@ -45,7 +44,7 @@ func eachOnShelf(ctx context.Context, q store.Querier, sh shelf, fn func(l Liste
 				WHERE `+sh.condition()+` AND e.entry_type = 'skill' AND v.canonical_hash IS NOT NULL) chosen
 			ORDER BY turn, chosen.id LIMIT $2) shelf
 		JOIN registry_entries e ON e.id = shelf.id JOIN registry_versions v ON v.id = e.current_version_id
-		ORDER BY shelf.turn, shelf.id`, sh.orgName, maxShelf)
+		ORDER BY shelf.turn, shelf.id`, sh.OrgName, limit)
 	return store.Each(rows, err, func(row store.Row) error {
 		var l Listed
 		var paths string
@@ -56,20 +55,20 @@ func eachOnShelf(ctx context.Context, q store.Querier, sh shelf, fn func(l Liste
 	})
 }
 
-// changesOn counts the changes of a shelf.
-func changesOn(ctx context.Context, q store.Querier, sh shelf) (changeCount, error) {
+// revisionOfShelf adds up the change counts of the shelf's organisations.
+func revisionOfShelf(ctx context.Context, q store.Querier, sh Shelf) (Revision, error) {
 	rows, err := q.Query(ctx, `
 		SELECT COUNT(*), COALESCE(CAST(SUM(c.changes) AS BIGINT), 0) FROM registry_changes c
-		WHERE $1 = '' OR c.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1)`, sh.orgName)
-	return store.One(rows, err, "Changes", func(row store.Row) (c changeCount, err error) {
-		err = row.Scan(&c.orgs, &c.changes)
-		return c, err
+		WHERE $1 = '' OR c.org_id = (SELECT o.id FROM organisations o WHERE o.name = $1)`, sh.OrgName)
+	return store.One(rows, err, "Changes", func(row store.Row) (r Revision, err error) {
+		err = row.Scan(&r.Orgs, &r.Changes)
+		return r, err
 	})
 }
 
-// versionOfArchive finds a version of an entry by its canonical archive, and
-// the key of that.
-func versionOfArchive(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
+// canonicalByHash finds a version of an entry by its canonical archive, and the
+// key of that.
+func canonicalByHash(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
 	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+` AND v.canonical_hash = $3 LIMIT 1`, e.OrgID, e.ID, hash)
 	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(&version, &key)

@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// NewRollback says what to roll back to, and for whom.
+type NewRollback struct {
+	OrgID, UserID string
+	Target        string // a version; empty: the one pushed before the current
+	Reason        *string
+	At            time.Time // as in Publication
+}
+
+// RollbackResult is the entry after a rollback, its current version, and the
+// version that was current before.
+type RollbackResult struct {
+	Entry   Entry
+	Version Version
+	From    string
+}
+
+// Rollback makes another version current and records it. Without a target and
+// without an earlier version it is a conflict.
+func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (result RollbackResult, err error) {
+	defer fault.Wrap(&err, "roll back entry %s", entryID)
+	if r.Reason != nil && utf8.RuneCountInString(*r.Reason) > maxReason {
+		return result, fault.Invalid("reason", "reason must have at most %d characters", maxReason)
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		e, err := lockEntry(ctx, tx, r.OrgID, entryID)
+		if err != nil {
+			return err
+		}
+		from, err := versionByID(ctx, tx, e, e.CurrentVersionID)
+		if err != nil {
+			return err
+		}
+		to, err := rollbackTarget(ctx, tx, e, from, r.Target)
+		if err != nil {
+			return err
+		}
+		result, err = rollBack(ctx, tx, e, from, to, r)
+		return err
+	})
+	return result, err
+}
+
+func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
+	if target == "" {
+		v, err := versionBefore(ctx, tx, current)
+		if fault.Is(err, fault.NotFound) {
+			return v, fault.New(fault.Conflict, "Nothing to roll back to: %s is the first version", current.Version)
+		}
+		return v, err
+	}
+	v, err := versionByName(ctx, tx, e, target)
+	if err == nil && v.ID == current.ID {
+		return v, fault.New(fault.Conflict, "Version %s is current already", target)
+	}
+	return v, err
+}
+
+// rollBack makes a version current in place of another. The entry is locked.
+func rollBack(ctx context.Context, tx *store.Tx, e Entry, from, to Version, r NewRollback) (result RollbackResult, err error) {
+	if err := markRolledBack(ctx, tx, from.ID, to.ID); err != nil {
+		return result, err
+	}
+	to.RolledBack = false
+	e.setCurrent(to, after(e.UpdatedAt, r.At))
+	if err := updateCurrent(ctx, tx, e); err != nil {
+		return result, err
+	}
+	err = e.record(ctx, tx, "registry.version.rollback", audit.Detail{"from": from.Version, "to": to.Version, "reason": r.Reason})
+	if err != nil {
+		return result, err
+	}
+	result = RollbackResult{Entry: e, Version: to, From: from.Version}
+	return result, insertRollback(ctx, tx, e.ID, Rollback{
+		From: from.Version, To: to.Version, Reason: r.Reason, By: r.UserID, At: e.UpdatedAt,
+	})
+}
+
+// minGraded is how many graded sessions say something about a version.
+const minGraded = 5
+
+// Revert rolls a skill's entry back to the version before, if its current
+// version is below the threshold and the one before was not. It does so once
+// for each version, and returns a note for people; "" if it did nothing.
+func (s *Service) Revert(ctx context.Context, tx *store.Tx, r skills.Revert) (note string, err error) {
+	defer fault.Wrap(&err, "revert skill %s", r.SkillID)
+	// The lock keeps a push from making a version current that was not judged.
+	e, err := lockEntryOfSkill(ctx, tx, r.OrgID, r.SkillID)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil // a skill need not be in the registry
+	}
+	if err != nil {
+		return "", err
+	}
+	current, err := versionByID(ctx, tx, e, e.CurrentVersionID)
+	if err != nil {
+		return "", err
+	}
+	before, err := versionBefore(ctx, tx, current)
+	if fault.Is(err, fault.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	quality, err := s.Skills.Quality(ctx, tx, []string{before.ID, current.ID})
+	if err != nil {
+		return "", err
+	}
+	was, is := quality[before.ID], quality[current.ID]
+	if was.GradedSessions < minGraded || is.GradedSessions < minGraded ||
+		skills.Below(*was.PassRate, r.Threshold) || !skills.Below(*is.PassRate, r.Threshold) {
+		return "", nil
+	}
+	// A person who made the version current again after a rollback has decided.
+	if reverted, err := wasRolledBack(ctx, tx, current); err != nil || reverted {
+		return "", err
+	}
+	result, err := rollBack(ctx, tx, e, current, before, NewRollback{OrgID: r.OrgID, UserID: r.UserID, Reason: &r.Reason})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Rolled back from version %s to %s.", result.From, result.Version.Version), nil
+}

@@ -1,0 +1,53 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// A Shelf is the part of the registry that one discovery index lists: skills
+// with a canonical archive.
+type Shelf struct {
+	OrgName string // "": the public skills of all organisations
+	Private bool   // also those that only the organisation may see
+}
+
+// A Revision differs whenever something on a shelf has changed.
+type Revision struct{ Orgs, Changes int64 }
+
+// ShelfRevision returns the revision of a shelf.
+func (s *Service) ShelfRevision(ctx context.Context, sh Shelf) (Revision, error) {
+	return revisionOfShelf(ctx, s.DB, sh)
+}
+
+// EachOnShelf calls fn for at most limit skills of a shelf, with the JSON array
+// of their files' paths.
+func (s *Service) EachOnShelf(ctx context.Context, sh Shelf, limit int, fn func(l Listed, paths string) error) error {
+	return eachOnShelf(ctx, s.DB, sh, limit, fn)
+}
+
+// SkillOnShelf finds one skill of a shelf by name.
+func (s *Service) SkillOnShelf(ctx context.Context, sh Shelf, name string) (Listed, error) {
+	found, err := skillsNamed(ctx, s.DB, sh, name)
+	if err != nil {
+		return Listed{}, err
+	}
+	if len(found) == 0 {
+		return Listed{}, fault.New(fault.NotFound, "Skill %s not found", name)
+	}
+	return found[0], nil
+}
+
+// maxShelfText is how many characters a description in an index may have.
+const maxShelfText = 1024
+
+// Summary is the description of the current version, or else the entry's, as
+// indexes show it.
+func (l Listed) Summary() string {
+	if l.Current.Description != "" {
+		return text.TruncateRunes(l.Current.Description, maxShelfText)
+	}
+	return text.TruncateRunes(l.Description, maxShelfText)
+}

@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// currentsOfSkills reads when which version of the skills' entries was current.
+func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (map[string]skills.Timeline, error) {
+	in, list := q.Dialect().In("$1", skillIDs)
+	timelines := map[string]skills.Timeline{}
+	rows, err := q.Query(ctx, `
+		SELECT e.skill_id, c.version_id, c.since
+		FROM registry_entries e JOIN registry_currents c ON c.entry_id = e.id
+		WHERE e.skill_id`+in+` ORDER BY c.since, c.id`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var skillID string
+		var c skills.Current
+		err := row.Scan(&skillID, &c.VersionID, store.Time(&c.Since))
+		t := timelines[skillID]
+		t.Currents = append(t.Currents, c)
+		timelines[skillID] = t
+		return err
+	})
+	return timelines, err
+}
+
+// addHashes fills in which version has which content.
+func addHashes(ctx context.Context, q store.Querier, skillIDs []string, timelines map[string]skills.Timeline) error {
+	in, list := q.Dialect().In("$1", skillIDs)
+	rows, err := q.Query(ctx, `
+		SELECT e.skill_id, v.content_hash, v.id
+		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
+		WHERE e.skill_id`+in+` ORDER BY v.pushed_at, v.id`, list)
+	return store.Each(rows, err, func(row store.Row) error {
+		var skillID, hash, id string
+		err := row.Scan(&skillID, &hash, &id)
+		t := timelines[skillID]
+		if t.ByHash == nil {
+			t.ByHash = map[string]string{}
+		}
+		t.ByHash[hash] = id
+		timelines[skillID] = t
+		return err
+	})
+}
+
+// currentVersionOfSkill returns nil if the skill has no entry.
+func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (version *string, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT current_version FROM registry_entries WHERE org_id = $1 AND skill_id = $2`, orgID, skillID)
+	err = store.Each(rows, err, func(row store.Row) error {
+		found, err := store.Value[string](row)
+		version = &found
+		return err
+	})
+	return version, err
+}
+
+// lockEntryOfSkill is lockEntry by the skill that the entry is measured as.
+func lockEntryOfSkill(ctx context.Context, tx *store.Tx, orgID, skillID string) (Entry, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+entryColumns+` FROM registry_entries e
+		WHERE e.org_id = $1 AND e.skill_id = $2`+tx.Dialect().ForUpdate(), orgID, skillID)
+	return store.One(rows, err, "Registry entry", scanEntry)
+}
