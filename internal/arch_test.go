@@ -47,7 +47,9 @@ var layers = []layer{
 		"internal/judge", "internal/notify", "internal/outbound", "internal/quota", "internal/sandbox", "internal/seal", "internal/skillpkg", "internal/spool", "internal/store",
 		"internal/transcripts",
 	}},
-	{"the base", []string{"internal/chunk", "internal/fastjson", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text"}},
+	{"the base", []string{
+		"internal/chunk", "internal/fault", "internal/flock", "internal/fsync", "internal/glob", "internal/lru", "internal/stats", "internal/text",
+	}},
 }
 
 const (

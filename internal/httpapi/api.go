@@ -273,6 +273,6 @@ func (a *API) operation(r Route) huma.Operation {
 		MaxBodyBytes:     -1, // body limits them, and says so in the contract's words
 		BodyReadTimeout:  a.bodyTime(r.Public),
 		SkipValidateBody: r.HandChecked,
-		Middlewares:      huma.Middlewares{a.guard(r), text, a.body(r, maxBody)},
+		Middlewares:      huma.Middlewares{a.guard(r), validateText, a.body(r, maxBody)},
 	}
 }

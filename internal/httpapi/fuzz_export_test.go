@@ -4,6 +4,5 @@ package httpapi
 var (
 	ReplaceNUL    = replaceNUL
 	UnmarshalJSON = unmarshalJSON
-	IsText        = isText
 	TextIssues    = textIssues
 )

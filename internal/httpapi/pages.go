@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // HandleMissing lets a handler answer people who ask for a page that no route
@@ -41,7 +43,10 @@ func (a *API) BoundBody(req *http.Request, public bool) {
 	if s, ok := req.Context().Value(stateKey{}).(*requestState); ok {
 		_ = s.control.SetReadDeadline(time.Now().Add(a.bodyTime(public))) // fails only without a connection
 	}
-	req.Body = readCloser{a.meter(req, public, req.Body), req.Body}
+	req.Body = struct {
+		io.Reader
+		io.Closer
+	}{a.meter(req, public, req.Body), req.Body}
 }
 
 // CheckText refuses a path, a query or the fields of a form that are no text,
@@ -49,7 +54,7 @@ func (a *API) BoundBody(req *http.Request, public bool) {
 func CheckText(u *url.URL, form url.Values) error {
 	issues := textIssues(u)
 	for name, values := range form {
-		if !isText(name + strings.Join(values, "")) {
+		if !text.Valid(name + strings.Join(values, "")) {
 			issues = append(issues, fault.At("", "a field of the form is not valid text"))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -331,7 +330,7 @@ func manifestOf(ctx context.Context, q store.Querier, versionID string) ([]skill
 		return nil, err
 	}
 	var manifest []skillpkg.ManifestEntry
-	return manifest, fastjson.Unmarshal([]byte(text), &manifest)
+	return manifest, json.Unmarshal([]byte(text), &manifest)
 }
 
 // skillTextOf reads the SKILL.md of a version, nil if it was not kept.

@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -101,7 +101,7 @@ func (r *reader) batch(e envelope) []Signal {
 		by = r.contributor(cohort)
 	}
 	var wires []wireSignal
-	if fastjson.Unmarshal(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
+	if httpapi.DecodeJSON(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
 		r.pieces(e.Signals, by)
 	}
 	if len(r.issues) > 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -93,7 +93,7 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 	r := &reader{service: s, caller: c, now: time.Now(), user: s.contributor(c.OrgID, "user", c.UserID)}
 	var e envelope
-	if err := fastjson.Unmarshal(body, &e); err != nil {
+	if err := httpapi.DecodeJSON(body, &e); err != nil {
 		return nil, Result{}, fault.Invalid("", "the body must be a JSON object")
 	}
 	switch inner := bytes.TrimLeft(e.Signals, " \t\r\n"); {

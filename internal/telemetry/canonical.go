@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/whetstone-dev/whetstone/internal/fastjson"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 // envelope is the body of a push, canonical schema 2.0.
@@ -18,7 +18,7 @@ type envelope struct {
 
 // decodeEnvelope decodes the body of a push. Its error is a fault.Invalid.
 func decodeEnvelope(raw []byte, e *envelope) error {
-	err := fastjson.Unmarshal(raw, e)
+	err := httpapi.DecodeJSON(raw, e)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return fault.Invalid(wrong.Field, "%s: unexpected %s", wrong.Field, wrong.Value)
 	}
@@ -75,7 +75,7 @@ type gradingRecord struct {
 
 // decode decodes a record. Its error is the message of a rejection.
 func decode(item json.RawMessage, record any) error {
-	err := fastjson.Unmarshal(item, record)
+	err := httpapi.DecodeJSON(item, record)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		// A field of an embedded struct comes with the name of that struct.
 		return fmt.Errorf("%s: unexpected %s", wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], wrong.Value)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/fastjson"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
@@ -50,14 +50,14 @@ func recordKinds() []kind {
 func readAs[T any](fn func(*reader, T, json.RawMessage) error) func(*reader, kind, json.RawMessage) {
 	return func(r *reader, k kind, array json.RawMessage) {
 		var items []json.RawMessage
-		if err := fastjson.Unmarshal(array, &items); err != nil {
+		if err := httpapi.DecodeJSON(array, &items); err != nil {
 			r.reject(k.name, 0, fmt.Errorf("%s must be an array", k.array))
 			return
 		}
 		// Decoding all at once takes half the time of one by one, which is needed
 		// only to find the invalid record.
 		var records []*T
-		if fastjson.Unmarshal(array, &records) != nil {
+		if httpapi.DecodeJSON(array, &records) != nil {
 			records = make([]*T, len(items))
 		}
 		for i, item := range items {

@@ -1,4 +1,4 @@
-package fastjson_test
+package httpapi_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/whetstone-dev/whetstone/internal/fastjson"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
 type nested struct {
@@ -19,16 +19,16 @@ type nested struct {
 	Labels map[string]string `json:"labels"`
 }
 
-type document struct {
+type decoded struct {
 	nested
 	Items []nested                   `json:"items"`
 	Rest  map[string]json.RawMessage `json:"rest"`
 	Any   any                        `json:"any"`
 }
 
-// FuzzUnmarshal shows that nobody can tell the decoder from the standard
-// library's: not by what comes out, and not by the error.
-func FuzzUnmarshal(f *testing.F) {
+// FuzzDecodeJSON compares the decoder with the standard library's: the values and
+// the errors are the same.
+func FuzzDecodeJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"name": "a", "rate": 0.5, "count": 3, "flag": true, "raw": {"x": [1, 2]}, "labels": {"a": "b"}}`,
 		`{"items": [{"name": "a"}, {"name": "b", "name": "c"}, null], "rest": {"a": 1, "b": null}}`,
@@ -40,27 +40,27 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		same[document](t, data)
-		same[any](t, data)
-		same[[]nested](t, data)
+		compareDecoders[decoded](t, data)
+		compareDecoders[any](t, data)
+		compareDecoders[[]nested](t, data)
 	})
 }
 
-func same[T any](t *testing.T, data []byte) {
+func compareDecoders[T any](t *testing.T, data []byte) {
 	t.Helper()
 	var want, got T
-	wantErr, gotErr := json.Unmarshal(data, &want), fastjson.Unmarshal(data, &got)
+	wantErr, gotErr := json.Unmarshal(data, &want), httpapi.DecodeJSON(data, &got)
 	if (wantErr == nil) != (gotErr == nil) || wantErr != nil && wantErr.Error() != gotErr.Error() {
 		t.Fatalf("%q: error %v, want %v", data, gotErr, wantErr)
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(document{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(decoded{})); diff != "" {
 		t.Fatalf("%q (-want +got):\n%s", data, diff)
 	}
 }
 
-func TestErrorsAreTheStandardOnes(t *testing.T) {
-	var d document
-	err := fastjson.Unmarshal([]byte(`{"count": 1, "items": [{"name": 1}]}`), &d)
+func TestDecodeJSONError(t *testing.T) {
+	var d decoded
+	err := httpapi.DecodeJSON([]byte(`{"count": 1, "items": [{"name": 1}]}`), &d)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); !ok || wrong.Field != "items.name" {
 		t.Errorf("error %#v, want the standard library's with its field", err)
 	}
