@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"mime/multipart"
 	"net/http"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -15,15 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/spool"
 )
 
-// A Form is a multipart body. An input embeds it to get one; it is there until
-// the operation has ended.
+// A Form is a multipart body. An input embeds it to get one; it is readable
+// until the operation has returned.
 type Form struct {
 	Values map[string][]string
 	Files  map[string][]FormFile
-	kept   *spool.Spool // the contents of all files
+	spool  *spool.Spool // the contents of all files
 }
 
-// A FormFile is a part of a form that has a file's name.
+// A FormFile is a part of a form that has a file name.
 type FormFile struct {
 	Filename string
 	Content  *io.SectionReader
@@ -32,31 +30,14 @@ type FormFile struct {
 // maxParts is how many parts a form may have.
 const maxParts = 1000
 
-// formBuffers are between connections and the readers of forms, which want
-// small pieces: each would be a call to the system.
-var formBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
-
-type readCloser struct {
-	io.Reader
-	io.Closer
-}
-
 // ReadForm reads the body of a request, whose size the caller has bounded. The
-// caller closes the form. What is wrong with the body is a fault.
+// caller closes the form. Problems of the body are faults.
 func ReadForm(r *http.Request) (_ *Form, err error) {
-	body, buffer := r.Body, formBuffers.Get().(*bufio.Reader)
-	buffer.Reset(body)
-	r.Body = readCloser{buffer, body}
-	defer func() {
-		r.Body = body
-		buffer.Reset(nil)
-		formBuffers.Put(buffer)
-	}()
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, badForm(err)
 	}
-	f := &Form{Values: map[string][]string{}, Files: map[string][]FormFile{}, kept: spool.New(r.ContentLength)}
+	f := &Form{Values: map[string][]string{}, Files: map[string][]FormFile{}, spool: spool.New(r.ContentLength)}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -64,8 +45,8 @@ func ReadForm(r *http.Request) (_ *Form, err error) {
 	}()
 	for n := 0; ; n++ {
 		part, err := parts.NextPart()
-		if err == io.EOF { // an end that comes too early wraps it
-			return f, DrainBody(r) // what stands behind the last boundary
+		if err == io.EOF { // not errors.Is: a truncated form wraps io.EOF
+			return f, DrainBody(r) // the epilogue behind the last boundary
 		}
 		if err != nil {
 			return nil, badForm(err)
@@ -79,7 +60,7 @@ func ReadForm(r *http.Request) (_ *Form, err error) {
 	}
 }
 
-// add takes in a part; one without a name is nobody's.
+// add reads a part. Parts without a name are ignored.
 func (f *Form) add(part *multipart.Part) error {
 	name, filename := part.FormName(), part.FileName()
 	switch {
@@ -93,20 +74,20 @@ func (f *Form) add(part *multipart.Part) error {
 		f.Values[name] = append(f.Values[name], string(value))
 		return nil
 	}
-	start := f.kept.Size()
-	size, err := chunk.Copy(f.kept, part)
-	if f.kept.Err() != nil {
-		return f.kept.Err()
+	start := f.spool.Size()
+	size, err := chunk.Copy(f.spool, part)
+	if f.spool.Err() != nil {
+		return f.spool.Err()
 	}
 	if err != nil {
 		return badForm(err)
 	}
-	f.Files[name] = append(f.Files[name], FormFile{filename, io.NewSectionReader(f.kept, start, size)})
+	f.Files[name] = append(f.Files[name], FormFile{filename, io.NewSectionReader(f.spool, start, size)})
 	return nil
 }
 
-// badForm says what is wrong with a form, unless reading it failed for a reason
-// that has a name of its own.
+// badForm is the fault for a malformed form. An error that is a fault already,
+// e.g. a body over its limit, stays as it is.
 func badForm(err error) error {
 	if problem, ok := errors.AsType[*fault.Error](err); ok {
 		return problem
@@ -114,8 +95,8 @@ func badForm(err error) error {
 	return fault.Invalid("", "the body is not a valid multipart form: %s", err).Because(err)
 }
 
-// Close frees what the files took.
-func (f *Form) Close() { _ = f.kept.Close() } // it was only read
+// Close removes the temporary file of the contents.
+func (f *Form) Close() { _ = f.spool.Close() } // nothing is written at the end
 
 type formKey struct{}
 

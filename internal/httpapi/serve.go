@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"net/http"
 	"net/netip"
@@ -93,9 +92,6 @@ func (a *API) observe(w *recorder, r *http.Request, state *requestState, took ti
 		pattern = "other"
 	}
 	a.metrics.observe(pattern, w.statusCode(), took)
-	if !a.log.Enabled(r.Context(), slog.LevelDebug) {
-		return // to find out only after the arguments are made costs every request
-	}
 	a.log.Debug("request", "request_id", state.id, "route", pattern, "status", w.statusCode(),
 		"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
 }
