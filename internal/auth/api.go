@@ -9,17 +9,39 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// Mount adds the routes of keys, logins and the caller.
+// Mount adds the routes of keys, device logins and the caller.
 func (s *Service) Mount(a *httpapi.API) {
 	starts := &httpapi.Limit{Requests: 60, Per: time.Minute, By: httpapi.ByAddress}
 	polls := &httpapi.Limit{Requests: 1200, Per: time.Minute, By: httpapi.ByAddress}
-	httpapi.Add(a, s.me, httpapi.Route{Method: "GET", Path: "/api/v1/me", Summary: "Who this key belongs to, and what it may do"})
-	httpapi.Add(a, s.listKeys, httpapi.Route{Method: "GET", Path: "/api/v1/keys", Permission: access.Admin, Summary: "List the organisation's API keys"})
-	httpapi.Add(a, s.createKey, httpapi.Route{Method: "POST", Path: "/api/v1/keys", Permission: access.Admin, Status: http.StatusCreated, Summary: "Create an API key; the raw key is shown once"})
-	httpapi.Add(a, s.revokeKey, httpapi.Route{Method: "DELETE", Path: "/api/v1/keys/{id}", Permission: access.Admin, Status: http.StatusNoContent, Also: []int{http.StatusConflict}, Summary: "Revoke an API key, its sessions and the logins that it approved"})
-	httpapi.Add(a, s.startDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code", Public: true, WhenFull: true, Limit: starts, Summary: "Start a login without a browser"})
-	httpapi.Add(a, s.pollDevice, httpapi.Route{Method: "POST", Path: "/api/v1/device-code/poll", Public: true, WhenFull: true, Limit: polls, Summary: "Ask whether a login was approved"})
-	httpapi.Add(a, s.pollDeviceByQuery, httpapi.Route{Method: "GET", Path: "/api/v1/device-code/poll", Public: true, Limit: polls, Summary: "Ask whether a login was approved"})
+	httpapi.Add(a, s.handleMe, httpapi.Route{
+		Method: "GET", Path: "/api/v1/me",
+		Summary: "Who this key belongs to, and what it may do",
+	})
+	httpapi.Add(a, s.handleListKeys, httpapi.Route{
+		Permission: access.Admin, Method: "GET", Path: "/api/v1/keys",
+		Summary: "List the organisation's API keys",
+	})
+	httpapi.Add(a, s.handleCreateKey, httpapi.Route{
+		Permission: access.Admin, Method: "POST", Path: "/api/v1/keys", Status: http.StatusCreated,
+		Summary: "Create an API key; the raw key is shown once",
+	})
+	httpapi.Add(a, s.handleRevokeKey, httpapi.Route{
+		Permission: access.Admin, Method: "DELETE", Path: "/api/v1/keys/{id}", Status: http.StatusNoContent,
+		Also:    []int{http.StatusConflict},
+		Summary: "Revoke an API key, its sessions and the logins that it approved",
+	})
+	httpapi.Add(a, s.handleStartDevice, httpapi.Route{
+		Public: true, Method: "POST", Path: "/api/v1/device-code", WhenFull: true, Limit: starts,
+		Summary: "Start a login without a browser",
+	})
+	httpapi.Add(a, s.handlePollDevice, httpapi.Route{
+		Public: true, Method: "POST", Path: "/api/v1/device-code/poll", WhenFull: true, Limit: polls,
+		Summary: "Ask whether a login was approved",
+	})
+	httpapi.Add(a, s.handlePollDeviceByQuery, httpapi.Route{
+		Public: true, Method: "GET", Path: "/api/v1/device-code/poll", Limit: polls,
+		Summary: "Ask whether a login was approved",
+	})
 }
 
 type keyOutput struct {
@@ -32,7 +54,7 @@ type keyOutput struct {
 	LastUsedAt  *httpapi.Time       `json:"last_used_at"`
 	ExpiresAt   *httpapi.Time       `json:"expires_at"`
 	RevokedAt   *httpapi.Time       `json:"revoked_at"`
-	// CreatedByKey and Login tell what came of a stolen key.
+	// CreatedByKey and Login show which keys came from a stolen one.
 	CreatedByKey *string `json:"created_by_key" format:"uuid" doc:"The key that made or approved this one; null if it was made on the server"`
 	Login        bool    `json:"login" doc:"It came from a device login, and is revoked with the key that approved it"`
 	Relay        bool    `json:"relay,omitempty" doc:"It may name the contributors of signals (user_cohort)"`
@@ -63,7 +85,7 @@ type meOutput struct {
 	Key         keyOutput           `json:"key"`
 }
 
-func (s *Service) me(ctx context.Context, _ struct{}) (out meOutput, err error) {
+func (s *Service) handleMe(ctx context.Context, _ struct{}) (out meOutput, err error) {
 	c := access.From(ctx)
 	k, err := s.Key(ctx, c.OrgID, c.KeyID)
 	if err != nil {
@@ -81,7 +103,7 @@ type listKeysOutput struct {
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
-func (s *Service) listKeys(ctx context.Context, in struct{ httpapi.Page }) (listKeysOutput, error) {
+func (s *Service) handleListKeys(ctx context.Context, in struct{ httpapi.Page }) (listKeysOutput, error) {
 	keys, total, err := s.Keys(ctx, access.From(ctx).OrgID, in.PerPage, in.Offset())
 	out := listKeysOutput{Keys: make([]keyOutput, len(keys)), Pagination: in.Of(total)}
 	for i, k := range keys {
@@ -104,7 +126,7 @@ type createKeyOutput struct {
 	APIKey string    `json:"api_key" example:"st_live_..." doc:"The raw key; it is not shown again"`
 }
 
-func (s *Service) createKey(ctx context.Context, in createKeyInput) (createKeyOutput, error) {
+func (s *Service) handleCreateKey(ctx context.Context, in createKeyInput) (createKeyOutput, error) {
 	k, raw, err := s.CreateKeyFor(ctx, access.From(ctx), NewKey{
 		Name: in.Body.Name, Permissions: in.Body.Permissions, ExpiresAt: (*time.Time)(in.Body.ExpiresAt), Relay: in.Body.Relay,
 	})
@@ -116,7 +138,7 @@ type revokeKeyInput struct {
 	Cascade bool   `query:"cascade" doc:"Also revoke the keys that were made with it, and those made with these: for a key that was stolen"`
 }
 
-func (s *Service) revokeKey(ctx context.Context, in revokeKeyInput) (httpapi.None, error) {
+func (s *Service) handleRevokeKey(ctx context.Context, in revokeKeyInput) (httpapi.None, error) {
 	return httpapi.None{}, s.RevokeKeyFor(ctx, access.From(ctx), in.ID, in.Cascade)
 }
 
@@ -135,7 +157,7 @@ type startDeviceOutput struct {
 	Interval        int    `json:"interval" example:"5"`
 }
 
-func (s *Service) startDevice(ctx context.Context, in startDeviceInput) (startDeviceOutput, error) {
+func (s *Service) handleStartDevice(ctx context.Context, in startDeviceInput) (startDeviceOutput, error) {
 	d, err := s.StartDevice(ctx, in.Body.ClientID)
 	return startDeviceOutput{
 		DeviceCode: d.DeviceCode, UserCode: d.UserCode, VerificationURL: s.PublicURL + "/device",
@@ -157,7 +179,7 @@ type pollDeviceOutput struct {
 	OrgID       string       `json:"org_id,omitempty"`
 }
 
-func (s *Service) pollDevice(ctx context.Context, in pollDeviceInput) (pollDeviceOutput, error) {
+func (s *Service) handlePollDevice(ctx context.Context, in pollDeviceInput) (pollDeviceOutput, error) {
 	r, err := s.PollDevice(ctx, in.Body.DeviceCode)
 	return pollDeviceOutput{Status: r.Status, APIKey: r.RawKey, CloudUserID: r.Key.UserID, OrgID: r.Key.OrgID}, err
 }
@@ -166,8 +188,8 @@ type pollDeviceQuery struct {
 	DeviceCode string `query:"device_code" required:"true" maxLength:"200"`
 }
 
-func (s *Service) pollDeviceByQuery(ctx context.Context, in pollDeviceQuery) (pollDeviceOutput, error) {
-	var same pollDeviceInput
-	same.Body.DeviceCode = in.DeviceCode
-	return s.pollDevice(ctx, same)
+func (s *Service) handlePollDeviceByQuery(ctx context.Context, in pollDeviceQuery) (pollDeviceOutput, error) {
+	var body pollDeviceInput
+	body.Body.DeviceCode = in.DeviceCode
+	return s.handlePollDevice(ctx, body)
 }

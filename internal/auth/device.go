@@ -10,21 +10,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A DeviceLogin lets a program without a browser get a key: the person reads
-// the user code there and approves it here.
+// A DeviceLogin lets a program without a browser get a key, as in the OAuth 2.0
+// device authorization grant (RFC 8628): the program shows the user code, and the
+// person approves it in a browser.
 type DeviceLogin struct {
-	DeviceCode string // the program's secret
-	UserCode   string // what the person types
+	DeviceCode string // the program's secret, with which it polls
+	UserCode   string // what the person types, e.g. "BCDF-GHJK"
 	ExpiresIn  time.Duration
 	Interval   time.Duration
 }
 
-// DeviceStatus is what a poll finds.
+// DeviceStatus is the state of a login.
 type DeviceStatus string
 
-// What a poll finds.
+// The states of a login. A poll never returns deviceUsed.
 const (
 	DevicePending  DeviceStatus = "pending"
 	DeviceApproved DeviceStatus = "approved"
@@ -33,7 +35,8 @@ const (
 	deviceUsed     DeviceStatus = "used"
 )
 
-// DeviceResult is the answer to a poll; the key is set once, when approved.
+// DeviceResult is the answer to a poll. The key is only in the first answer after
+// the approval.
 type DeviceResult struct {
 	Status DeviceStatus
 	RawKey string
@@ -43,11 +46,13 @@ type DeviceResult struct {
 const (
 	deviceLifetime = 15 * time.Minute
 	deviceInterval = 5 * time.Second
-	// userCodeAlphabet has no vowels, so no words, and no look-alikes.
+	// userCodeAlphabet has no vowels, so that codes spell no words, and no
+	// characters that look alike.
 	userCodeAlphabet = "BCDFGHJKLMNPQRSTVWXZ"
 )
 
-// StartDevice begins a login for the program that calls itself clientID.
+// StartDevice starts a login for a program. The client id is what the program
+// calls itself, and is not verified.
 func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin, error) {
 	if clientID == "" || utf8.RuneCountInString(clientID) > 200 {
 		return DeviceLogin{}, fault.Invalid("client_id", "client_id must have 1 to 200 characters")
@@ -64,13 +69,13 @@ func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin
 type deviceRow struct {
 	hash, userCode, clientID string
 	status                   DeviceStatus
-	orgID, userID            *string // of who decided
-	keyID                    *string // with which they decided; nil: on the server
+	orgID, userID            *string // of the person who decided
+	keyID                    *string // the key with which they decided; nil on the server
 	expiresAt                time.Time
 }
 
-// state is the status with time taken into account. A code whose key was
-// handed out is as good as expired.
+// state is the status at this time. A code whose key was handed out counts as
+// expired.
 func (d deviceRow) state() DeviceStatus {
 	if d.status == deviceUsed || !d.expiresAt.After(time.Now()) {
 		return DeviceExpired
@@ -78,10 +83,10 @@ func (d deviceRow) state() DeviceStatus {
 	return d.status
 }
 
-// PollDevice tells the program where its login stands. An approved login
-// gives the key, once; keys of earlier logins of the same person and program
-// are revoked. A code nobody gave out counts as expired. It writes nothing
-// until the login is approved.
+// PollDevice returns the state of a login. Once it is approved, the next poll
+// creates and returns its key, and revokes the keys of earlier logins of the same
+// person and program. An unknown code counts as expired. Polls write nothing
+// before the approval.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result DeviceResult, err error) {
 	d, err := s.deviceLogin(ctx, deviceCode)
 	if err != nil || d.state() != DeviceApproved {
@@ -92,20 +97,20 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result Dev
 		return err
 	})
 	if result.Status == DeviceApproved {
-		s.holders.clear()
+		s.keys.clear()
 	}
 	return result, err
 }
 
-// DeviceProgress says where a login stands, and changes nothing.
+// DeviceProgress is the state of a login, without its key.
 type DeviceProgress struct {
 	Status   DeviceStatus
 	UserCode string
-	Approver string // the address of who approved it, "" before
+	Approver string // the address of the person who approved it; "" before
 }
 
-// Device tells where a login stands that PollDevice can end. A code nobody gave
-// out counts as expired.
+// Device returns the state of a login without completing it, unlike PollDevice.
+// An unknown code counts as expired.
 func (s *Service) Device(ctx context.Context, deviceCode string) (DeviceProgress, error) {
 	d, err := s.deviceLogin(ctx, deviceCode)
 	p := DeviceProgress{Status: d.state(), UserCode: d.userCode}
@@ -117,8 +122,8 @@ func (s *Service) Device(ctx context.Context, deviceCode string) (DeviceProgress
 	return p, err
 }
 
-// deviceLogin finds a login by its secret; a login that expired for a code
-// nobody gave out.
+// deviceLogin looks a login up by its secret. For an unknown code it returns the
+// zero row, which is expired.
 func (s *Service) deviceLogin(ctx context.Context, deviceCode string) (deviceRow, error) {
 	d, err := deviceByHash(ctx, s.DB, hash(deviceCode), "")
 	if fault.Is(err, fault.NotFound) {
@@ -127,18 +132,18 @@ func (s *Service) deviceLogin(ctx context.Context, deviceCode string) (deviceRow
 	return d, err
 }
 
-// redeem gives an approved login its key, if the key that approved it is still
-// good. That one is locked first, as by its revocation.
+// redeem creates the key of an approved login, if the approver's key is still
+// usable. It locks that key before the login, in the same order as a revocation.
 func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, error) {
 	u, err := userByID(ctx, tx, *found.orgID, *found.userID)
 	if err != nil {
 		return DeviceResult{}, err
 	}
-	name := []rune("login of " + found.clientID)
-	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: string(name[:min(len(name), maxName)]), login: true}
-	good := true
+	name := text.TruncateRunes("login of "+found.clientID, maxName)
+	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: name, login: true}
+	usable := true
 	if found.keyID != nil {
-		if good, err = n.approvedBy(ctx, tx, u, *found.keyID); err != nil {
+		if usable, err = n.approvedBy(ctx, tx, u, *found.keyID); err != nil {
 			return DeviceResult{}, err
 		}
 	}
@@ -146,28 +151,29 @@ func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, e
 	if err != nil || d.state() != DeviceApproved {
 		return DeviceResult{Status: d.state()}, err
 	}
-	if !good {
+	if !usable {
 		return DeviceResult{Status: DeviceDenied}, setDeviceStatus(ctx, tx, d.hash, DeviceDenied)
 	}
 	if err := setDeviceStatus(ctx, tx, d.hash, deviceUsed); err != nil {
 		return DeviceResult{}, err
 	}
-	// Who approved the login is who makes the key, not the program that polls.
+	// The audit log names the person who approved, not the program that polls.
 	by := access.Caller{OrgID: u.OrgID, UserID: u.ID, Email: u.Email}
 	if d.keyID != nil {
 		by.KeyID = *d.keyID
 	}
 	ctx = access.With(ctx, by)
-	if err := revokeEarlier(ctx, tx, n); err != nil {
+	if err := revokeEarlierLogins(ctx, tx, n); err != nil {
 		return DeviceResult{}, err
 	}
-	k, raw, err := createKey(ctx, tx, n)
+	k, raw, err := insertNewKey(ctx, tx, n)
 	return DeviceResult{Status: DeviceApproved, Key: k, RawKey: raw}, err
 }
 
-// approvedBy gives the login what its approver's key has, and reports whether
-// that key is still good and not narrowed.
-func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID string) (good bool, err error) {
+// approvedBy gives the login the permissions and the lifetime of its approver's
+// key, and reports whether that key is active and has all permissions of its
+// holder's role.
+func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID string) (usable bool, err error) {
 	approver, err := keyByID(ctx, tx, u.OrgID, keyID, tx.Dialect().ForUpdate())
 	if err != nil {
 		return false, err
@@ -176,13 +182,14 @@ func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID str
 	if approver.Permissions != nil {
 		k.Permissions = allowed
 	}
-	good = approver.State() == "active" && len(allowed) == len(u.Role.Permissions())
-	return good, k.inherit(approver)
+	usable = approver.State() == keyActive && len(allowed) == len(u.Role.Permissions())
+	return usable, k.inherit(approver)
 }
 
-// revokeEarlier revokes the keys of earlier logins of the same person and program.
-// What those approved stays: nothing was stolen.
-func revokeEarlier(ctx context.Context, tx *store.Tx, n NewKey) error {
+// revokeEarlierLogins revokes the keys of earlier logins of the same person and
+// program. It does not cascade to keys that those have created, since a new login
+// does not mean that the old key was stolen.
+func revokeEarlierLogins(ctx context.Context, tx *store.Tx, n NewKey) error {
 	revoked, err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, store.Now())
 	if err != nil {
 		return err
@@ -195,18 +202,18 @@ func revokeEarlier(ctx context.Context, tx *store.Tx, n NewKey) error {
 	return nil
 }
 
-// DecideDevice approves or denies the login with that user code for the operator,
-// on behalf of a person. A code that is unknown, decided or expired is
+// DecideDevice lets the operator approve or deny the login with that user code on
+// behalf of a person. A code that is unknown, decided or expired is
 // fault.NotFound.
 func (s *Service) DecideDevice(ctx context.Context, userCode string, u User, approve bool) error {
 	return s.decide(ctx, deviceDecision{userCode: strings.ToUpper(strings.TrimSpace(userCode)), user: u, approve: approve})
 }
 
-// deviceDecision is the answer to a login that waits.
+// A deviceDecision approves or denies a pending login.
 type deviceDecision struct {
 	userCode string
 	user     User
-	keyID    *string // nil: the operator's
+	keyID    *string // nil if the operator decides
 	approve  bool
 }
 
@@ -223,7 +230,7 @@ func (s *Service) decide(ctx context.Context, d deviceDecision) error {
 		action = "auth.device.approve"
 	}
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
-		clientID, err := decideDevice(ctx, tx, d)
+		clientID, err := updatePendingDevice(ctx, tx, d)
 		if fault.Is(err, fault.NotFound) {
 			return fault.New(fault.NotFound, "No login waits for this code; start the login again")
 		}
@@ -237,11 +244,11 @@ func (s *Service) decide(ctx context.Context, d deviceDecision) error {
 	})
 }
 
-// Sweep removes logins and sessions that are over. It is run on a schedule.
+// Sweep deletes expired logins and sessions. It runs on a schedule.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := store.Now()
-	if err := deleteOverSessions(ctx, s.DB, now); err != nil {
+	if err := deleteExpiredSessions(ctx, s.DB, now); err != nil {
 		return err
 	}
-	return deleteOverDevices(ctx, s.DB, now.Add(-deviceLifetime))
+	return deleteExpiredDevices(ctx, s.DB, now.Add(-deviceLifetime))
 }

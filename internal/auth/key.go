@@ -15,14 +15,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Key is an API key as the service knows it; the raw key is kept nowhere.
+// A Key is an API key as it is stored: with its hash, never the raw key.
 type Key struct {
 	ID     string
 	OrgID  string
 	UserID string
 	Name   string
 	Prefix string
-	// Permissions narrows what the holder's role allows; nil leaves it as it is.
+	// Permissions narrows what the holder's role allows; nil narrows nothing.
 	Permissions []access.Permission
 	CreatedAt   time.Time
 	LastUsedAt  *time.Time
@@ -31,41 +31,50 @@ type Key struct {
 	// CreatedByKey is the id of the key that made or approved this one; nil if it
 	// was made on the server.
 	CreatedByKey *string
-	// Login says that it came from a device login: it is revoked together with the
-	// key that approved it.
+	// Login keys come from a device login, and are revoked together with the key
+	// that approved it.
 	Login bool
-	// Relay says that the key passes on what others contribute, and may name them.
+	// Relay keys pass on signals of other contributors, and may name them.
 	Relay bool
 }
 
-// State says whether a key is active, expired or revoked.
-func (k Key) State() string {
+// The states of a key.
+const (
+	keyActive  = "active"
+	keyExpired = "expired"
+	keyRevoked = "revoked"
+)
+
+// State is "active", "expired" or "revoked".
+func (k Key) State() string { return keyState(k.RevokedAt, k.ExpiresAt) }
+
+func keyState(revokedAt, expiresAt *time.Time) string {
 	switch {
-	case k.RevokedAt != nil:
-		return "revoked"
-	case k.ExpiresAt != nil && !k.ExpiresAt.After(time.Now()):
-		return "expired"
+	case revokedAt != nil:
+		return keyRevoked
+	case expiresAt != nil && !expiresAt.After(time.Now()):
+		return keyExpired
 	}
-	return "active"
+	return keyActive
 }
 
-// checkGood refuses a key that was revoked or has expired.
-func checkGood(revokedAt, expiresAt *time.Time) error {
-	if revokedAt != nil {
+// checkUsable refuses a key that is revoked or expired.
+func checkUsable(revokedAt, expiresAt *time.Time) error {
+	switch keyState(revokedAt, expiresAt) {
+	case keyRevoked:
 		return fault.New(fault.Unauthorized, "This API key was revoked")
-	}
-	if expiresAt != nil && !expiresAt.After(time.Now()) {
+	case keyExpired:
 		return fault.New(fault.Unauthorized, "This API key has expired")
 	}
 	return nil
 }
 
-// NewKey describes a key to be made.
+// NewKey describes a key to create.
 type NewKey struct {
 	OrgID       string
 	UserID      string
 	Name        string
-	Permissions []access.Permission // nil: all that the role gives
+	Permissions []access.Permission // nil: all that the role allows
 	ExpiresAt   *time.Time
 	Relay       bool
 
@@ -73,8 +82,8 @@ type NewKey struct {
 	login        bool
 }
 
-// inherit keeps the key within the lifetime of the one that makes or approves
-// it, and notes which one that is.
+// inherit limits the key to the lifetime of the one that creates or approves it,
+// and records that as its parent.
 func (k *NewKey) inherit(parent Key) error {
 	k.createdByKey = &parent.ID
 	if k.ExpiresAt == nil {
@@ -96,27 +105,29 @@ const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// goodKey is what a key may look like: an operator's own bootstrap key may be
-// shorter or longer than ours, but not guessable.
-var goodKey = regexp.MustCompile(`^st_(live|test)_[A-Za-z0-9_-]{16,200}$`)
+// keyPattern matches generated keys, and the bootstrap key of an operator, which
+// may have another length but must not be guessable.
+var keyPattern = regexp.MustCompile(`^st_(live|test)_[A-Za-z0-9_-]{16,200}$`)
 
-// CheckRawKey reports whether an operator's own key is fit to be one.
+// CheckRawKey refuses a bootstrap key that does not look like a key.
 func CheckRawKey(raw string) error {
-	if !goodKey.MatchString(raw) {
-		return fault.Invalid("bootstrap-key", "bootstrap-key must be %s or %s and 16 to 200 letters, digits, hyphens or underscores", livePrefix, testPrefix)
+	if !keyPattern.MatchString(raw) {
+		return fault.Invalid("bootstrap-key", "bootstrap-key must be %s or %s "+
+			"and 16 to 200 letters, digits, hyphens or underscores", livePrefix, testPrefix)
 	}
 	return nil
 }
 
 func newRawKey() string { return livePrefix + randomText(base62, keyLength) }
 
-// randomText draws n characters of the alphabet.
+// randomText returns n characters of the alphabet, from a cryptographically
+// secure generator.
 func randomText(alphabet string, n int) string {
 	var b strings.Builder
 	for range n {
 		i, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
 		if err != nil {
-			panic(err) // the system has no randomness; nothing can go on
+			panic(err) // the system's random number generator is broken
 		}
 		b.WriteByte(alphabet[i.Int64()])
 	}
@@ -130,8 +141,8 @@ func hash(secret string) string {
 
 func shownPrefix(raw string) string { return raw[:min(len(raw), shownLength)] }
 
-// narrow returns what a key may do: the role's permissions, and of those only
-// the ones the key names or includes.
+// narrow returns the permissions of a key: those of its holder's role, reduced
+// to the ones that the key lists. Nil lists them all.
 func narrow(role access.Role, permissions []access.Permission) []access.Permission {
 	all := role.Permissions()
 	if permissions == nil {
@@ -151,7 +162,8 @@ func (k NewKey) check(role access.Role) error {
 	}
 	for _, p := range k.Permissions {
 		if !slices.Contains(access.Owner.Permissions(), p) {
-			return fault.Invalid("permissions", "unknown permission %q; known are %s", p, joinPermissions(access.Owner.Permissions()))
+			return fault.Invalid("permissions", "unknown permission %q; known are %s",
+				p, joinPermissions(access.Owner.Permissions()))
 		}
 		if !slices.Contains(role.Permissions(), p) {
 			return fault.Invalid("permissions", "the role %s does not have the permission %s", role, p)

@@ -10,14 +10,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// MayGive reports whether the caller may give others a role: nobody gives
-// what they do not have themselves.
+// MayGive reports whether the caller may give others a role, which needs all of
+// its permissions.
 func MayGive(c access.Caller, role access.Role) bool {
-	return c.May(access.Admin) && mayPass(c, role.Permissions()) == nil
+	return c.May(access.Admin) && checkMayGive(c, role.Permissions()) == nil
 }
 
-// mayPass refuses permissions that the caller does not have.
-func mayPass(c access.Caller, permissions []access.Permission) error {
+// checkMayGive prevents privilege escalation: it refuses permissions that the
+// caller does not have.
+func checkMayGive(c access.Caller, permissions []access.Permission) error {
 	for _, p := range permissions {
 		if !c.May(p) {
 			return fault.New(fault.Denied, "You do not have the permission %s and cannot give it", p)
@@ -26,49 +27,49 @@ func mayPass(c access.Caller, permissions []access.Permission) error {
 	return nil
 }
 
-// AddMember adds a person to the caller's organisation, with a first key to
-// hand over, which nobody will see again. The key lasts no longer than the one
-// that the caller used.
+// AddMember adds a person to the caller's organisation and creates a first key
+// to hand over. It returns the raw key, which is not stored. The key lasts no
+// longer than the one that the caller used.
 func (s *Service) AddMember(ctx context.Context, c access.Caller, n NewUser) (u User, raw string, err error) {
 	n.OrgID = c.OrgID
 	if err := n.normalise(); err != nil {
 		return User{}, "", err
 	}
-	if err := mayPass(c, n.Role.Permissions()); err != nil {
+	if err := checkMayGive(c, n.Role.Permissions()); err != nil {
 		return User{}, "", err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		if u, err = addUser(ctx, tx, n); err != nil {
+		if u, err = insertNewUser(ctx, tx, n); err != nil {
 			return err
 		}
-		_, raw, err = createKeyBy(ctx, tx, c, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: "first key"})
+		_, raw, err = insertKeyOf(ctx, tx, c, NewKey{OrgID: u.OrgID, UserID: u.ID, Name: "first key"})
 		return err
 	})
 	return u, raw, err
 }
 
 // SetRole changes the role of a person of the caller's organisation, who may
-// be the caller. An organisation keeps an owner. Replicas learn it within
-// seconds, as with keys.
+// be the caller. The last owner's role cannot be changed. Other replicas may use
+// the old role for keyCacheTTL.
 func (s *Service) SetRole(ctx context.Context, c access.Caller, userID string, role access.Role) (u User, err error) {
 	if !role.Valid() {
 		return u, fault.Invalid("role", "role must be viewer, member, admin or owner")
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		u, err = setRole(ctx, tx, c, User{ID: userID, Role: role})
+		u, err = updateUserRole(ctx, tx, c, User{ID: userID, Role: role})
 		return err
 	})
-	s.holders.clear()
+	s.keys.clear()
 	return u, err
 }
 
-func setRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (User, error) {
+func updateUserRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (User, error) {
 	u, err := userByID(ctx, tx, c.OrgID, wanted.ID)
 	if err != nil {
 		return u, err
 	}
-	// Whoever is above the caller stays there.
-	if err := mayPass(c, slices.Concat(u.Role.Permissions(), wanted.Role.Permissions())); err != nil {
+	// The old role is checked too: an admin must not demote an owner.
+	if err := checkMayGive(c, slices.Concat(u.Role.Permissions(), wanted.Role.Permissions())); err != nil {
 		return u, err
 	}
 	owners, err := lockedOwners(ctx, tx, c.OrgID)
@@ -88,8 +89,8 @@ func setRole(ctx context.Context, tx *store.Tx, c access.Caller, wanted User) (U
 	})
 }
 
-// CreateMachineKey makes a key of the organisation's holder for machines with
-// that role. It never allows more, nor lasts longer, than the key that the
+// CreateMachineKey creates a key that is held by the organisation's machine user
+// of that role. It never allows more, nor lasts longer, than the key that the
 // caller used.
 func (s *Service) CreateMachineKey(
 	ctx context.Context, c access.Caller, role access.Role, n NewKey,
@@ -98,7 +99,7 @@ func (s *Service) CreateMachineKey(
 		return Key{}, "", fault.Invalid("role", "role must be viewer, member, admin or owner")
 	}
 	n.OrgID = c.OrgID
-	if err := mayPass(c, narrow(role, n.Permissions)); err != nil {
+	if err := checkMayGive(c, narrow(role, n.Permissions)); err != nil {
 		return Key{}, "", err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -107,7 +108,7 @@ func (s *Service) CreateMachineKey(
 			return err
 		}
 		n.UserID = u.ID
-		k, raw, err = createKeyBy(ctx, tx, c, n)
+		k, raw, err = insertKeyOf(ctx, tx, c, n)
 		return err
 	})
 	return k, raw, err

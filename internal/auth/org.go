@@ -1,5 +1,5 @@
-// Package auth knows the organisations, the people in them, and the API keys
-// they hold; it tells who is behind a key or a browser's session. It owns the
+// Package auth manages organisations, their users and API keys, and
+// authenticates requests by key or by the session of a browser. It owns the
 // tables organisations, users, api_keys, sessions, device_codes and
 // service_secrets.
 package auth
@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// An Organisation is a tenant: its data is seen by nobody else.
+// An Organisation is a tenant: no other organisation sees its data.
 type Organisation struct {
 	ID        string
 	Name      string
@@ -40,7 +40,7 @@ type User struct {
 
 func (u User) target() audit.Target { return audit.Target{Kind: "user", ID: u.ID, Name: u.Email} }
 
-// NewUser describes a user to be made.
+// NewUser describes a user to create.
 type NewUser struct {
 	OrgID string
 	Email string
@@ -48,12 +48,13 @@ type NewUser struct {
 	Role  access.Role
 }
 
-// orgName keeps names fit for a path and a terminal.
+// orgName allows names that are safe in a path and on a terminal.
 var orgName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
 
 func checkOrg(name string, plan access.Plan) error {
 	if !orgName.MatchString(name) {
-		return fault.Invalid("name", "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, the first a letter or digit")
+		return fault.Invalid("name", "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, "+
+			"the first a letter or digit")
 	}
 	return checkPlan(plan)
 }
@@ -65,7 +66,8 @@ func checkPlan(plan access.Plan) error {
 	return nil
 }
 
-// normalise checks the user and brings the address into its one spelling.
+// normalise validates the user, puts the address into lower case, and fills in the
+// name.
 func (u *NewUser) normalise() error {
 	address, err := mail.ParseAddress(u.Email)
 	if err != nil || address.Address != strings.TrimSpace(u.Email) || len(address.Address) > 254 {

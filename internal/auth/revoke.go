@@ -9,60 +9,61 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// RevokeKey ends a key for the operator, whoever holds it. With it end, in the
-// same transaction, the sessions that were signed in with it, the device logins
-// that it approved and those that wait for their key. It stops working at once
-// here and within five seconds on every replica. Revoking a revoked key is not
-// an error.
+// RevokeKey revokes any key of an organisation, for the operator. In the same
+// transaction it ends the sessions that were signed in with the key, revokes the
+// keys of device logins that it approved, and denies those that have no key yet.
+// The key stops working at once in this process, and after keyCacheTTL on other
+// replicas. Revoking a revoked key is not an error.
 func (s *Service) RevokeKey(ctx context.Context, orgID, id string) error {
-	return s.revoke(ctx, orgID, id, logins, nil)
+	return s.revoke(ctx, orgID, id, onlyLogins, nil)
 }
 
-// RevokeKeyAndMade ends a key as RevokeKey does, and all keys that were made with
-// it or with one of those: what is needed after a theft.
+// RevokeKeyAndMade is RevokeKey for a stolen key: it cascades to all keys that
+// were created with the key, directly or indirectly.
 func (s *Service) RevokeKeyAndMade(ctx context.Context, orgID, id string) error {
-	return s.revoke(ctx, orgID, id, cascade, nil)
+	return s.revoke(ctx, orgID, id, allMade, nil)
 }
 
-// RevokeKeyFor ends a key as RevokeKey does, or as RevokeKeyAndMade where made is
-// set. The caller revokes no key of a holder with a higher role, nor the last
-// key by which an owner can manage the organisation.
+// RevokeKeyFor is RevokeKey for a caller, or RevokeKeyAndMade if made is set. It
+// refuses to revoke a key of a holder with a higher role, and the last key with
+// which an owner can manage the organisation.
 func (s *Service) RevokeKeyFor(ctx context.Context, c access.Caller, id string, made bool) error {
-	e := logins
+	e := onlyLogins
 	if made {
-		e = cascade
+		e = allMade
 	}
 	return s.revoke(ctx, c.OrgID, id, e, &c)
 }
 
-// extent is how much is revoked together with a key.
-type extent bool
+// A cascade is how far a revocation goes beyond the key itself.
+type cascade bool
 
 const (
-	logins  extent = false // the device logins that it approved
-	cascade extent = true  // every key that was made with it
+	onlyLogins cascade = false // to the device logins that it approved
+	allMade    cascade = true  // to every key that was created with it
 )
 
-// revoke ends a key and those that go with it. The operator is no caller.
-func (s *Service) revoke(ctx context.Context, orgID, id string, e extent, c *access.Caller) error {
+// revoke revokes a key and those that it cascades to. The caller is nil for the
+// operator, who may revoke every key.
+func (s *Service) revoke(ctx context.Context, orgID, id string, e cascade, c *access.Caller) error {
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if _, err := keyByID(ctx, tx, orgID, id, tx.Dialect().ForUpdate()); err != nil {
 			return err
 		}
-		doomed, err := wholeLineage(ctx, tx, orgID, id, e)
+		doomed, err := lockWholeLineage(ctx, tx, orgID, id, e)
 		if err != nil {
 			return err
 		}
 		if c != nil {
-			if err := mayRevoke(ctx, tx, *c, id, doomed); err != nil {
+			if err := checkMayRevoke(ctx, tx, *c, id, doomed); err != nil {
 				return err
 			}
 		}
 		for _, k := range doomed {
-			if err := revokeKey(ctx, tx, k.ID, store.Now()); err != nil {
+			if err := markKeyRevoked(ctx, tx, k.ID, store.Now()); err != nil {
 				return err
 			}
-			if err := denyApproved(ctx, tx, k.ID); err != nil {
+			if err := denyApprovedDevices(ctx, tx, k.ID); err != nil {
 				return err
 			}
 			if err := recordKey(ctx, tx, "auth.key.revoke", k); err != nil {
@@ -71,13 +72,14 @@ func (s *Service) revoke(ctx context.Context, orgID, id string, e extent, c *acc
 		}
 		return nil
 	})
-	s.holders.clear()
+	s.keys.clear()
 	return err
 }
 
-// wholeLineage locks what is to be revoked with a key until nothing is added: while
-// it waited for a key, that one may have made another.
-func wholeLineage(ctx context.Context, tx *store.Tx, orgID, id string, e extent) (doomed []Key, err error) {
+// lockWholeLineage locks a key and those that its revocation cascades to. It
+// repeats until it finds no more: while it waited for the lock of a key, a
+// concurrent transaction may have created another with it.
+func lockWholeLineage(ctx context.Context, tx *store.Tx, orgID, id string, e cascade) (doomed []Key, err error) {
 	for {
 		found, err := lockLineage(ctx, tx, orgID, id, e)
 		if err != nil || len(found) <= len(doomed) {
@@ -87,8 +89,8 @@ func wholeLineage(ctx context.Context, tx *store.Tx, orgID, id string, e extent)
 	}
 }
 
-// mayRevoke checks what a caller, unlike the operator, may not do to keys.
-func mayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id string, doomed []Key) error {
+// checkMayRevoke refuses what a caller, unlike the operator, may not revoke.
+func checkMayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id string, doomed []Key) error {
 	users, err := usersOfOrg(ctx, tx, c.OrgID)
 	if err != nil {
 		return err
@@ -104,12 +106,13 @@ func mayRevoke(ctx context.Context, tx *store.Tx, c access.Caller, id string, do
 				"The key that you use was made with this one and would be revoked, too; use another one")
 		}
 	}
-	return keepOwnerKey(ctx, tx, c.OrgID, doomed)
+	return checkOwnerKeyLeft(ctx, tx, c.OrgID, doomed)
 }
 
-// keepOwnerKey refuses to revoke the last key by which an owner can manage the
-// organisation. It locks the owners, so that of two such revocations one waits.
-func keepOwnerKey(ctx context.Context, tx *store.Tx, orgID string, doomed []Key) error {
+// checkOwnerKeyLeft refuses to revoke the last key with which an owner can manage
+// the organisation. It locks the owners, so that of two concurrent revocations one
+// waits for the other.
+func checkOwnerKeyLeft(ctx context.Context, tx *store.Tx, orgID string, doomed []Key) error {
 	if _, err := lockedOwners(ctx, tx, orgID); err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func keepOwnerKey(ctx context.Context, tx *store.Tx, orgID string, doomed []Key)
 	}
 	isDoomed := func(k Key) bool { return slices.ContainsFunc(doomed, func(d Key) bool { return d.ID == k.ID }) }
 	usable := slices.DeleteFunc(keys, func(k Key) bool {
-		return k.State() != "active" || !slices.Contains(narrow(access.Owner, k.Permissions), access.Admin)
+		return k.State() != keyActive || !slices.Contains(narrow(access.Owner, k.Permissions), access.Admin)
 	})
 	if slices.ContainsFunc(usable, isDoomed) && !slices.ContainsFunc(usable, func(k Key) bool { return !isDoomed(k) }) {
 		return fault.New(fault.Conflict, "No owner would have a key left to manage the organisation with; "+
@@ -128,8 +131,8 @@ func keepOwnerKey(ctx context.Context, tx *store.Tx, orgID string, doomed []Key)
 	return nil
 }
 
-// MadeKeys lists the active keys that were made with each key, by its id, or with
-// one of those: what RevokeKeyAndMade ends besides the key.
+// MadeKeys returns the active keys that were created with each key, directly or
+// indirectly, by the id of that key: those that RevokeKeyAndMade also revokes.
 func (s *Service) MadeKeys(ctx context.Context, orgID string) (map[string][]Key, error) {
 	keys, err := keysMadeByKeys(ctx, s.DB, orgID)
 	parent := map[string]string{}
@@ -138,7 +141,7 @@ func (s *Service) MadeKeys(ctx context.Context, orgID string) (map[string][]Key,
 	}
 	made := map[string][]Key{}
 	for _, k := range keys {
-		if k.State() != "active" {
+		if k.State() != keyActive {
 			continue
 		}
 		for id := parent[k.ID]; id != ""; id = parent[id] {

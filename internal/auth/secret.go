@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Secret returns the installation's secret of that name, 32 random bytes made
-// when first asked for. All replicas get the same one.
+// Secret returns the installation's secret of that name: 32 random bytes that
+// are created on the first call. All replicas get the same one.
 func (s *Service) Secret(ctx context.Context, name string) (value []byte, err error) {
 	defer fault.Wrap(&err, "secret %s", name)
 	fresh := make([]byte, 32)
@@ -35,8 +35,9 @@ func secretPlace(name string) seal.Place {
 	return seal.Place{Table: "service_secrets", Column: "value", Row: name}
 }
 
-// Reseal seals with the keyring's first key what was not, and returns how much
-// that was. A secret that the keyring does not open is an error.
+// Reseal encrypts with the keyring's first key all secrets that are in clear text
+// or encrypted with another key, and returns how many there were. A secret that
+// the keyring cannot open is an error.
 func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err error) {
 	all, err := allSecrets(ctx, tx, tx.Dialect().ForUpdate())
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Service) Reseal(ctx context.Context, tx *store.Tx) (count int, err erro
 	return count, nil
 }
 
-// CheckSealed reports whether the keyring opens the installation's secrets.
+// CheckSealed fails if the keyring cannot open one of the installation's secrets.
 func (s *Service) CheckSealed(ctx context.Context) error {
 	all, err := allSecrets(ctx, s.DB, "")
 	if err != nil {
@@ -72,8 +73,8 @@ func (s *Service) CheckSealed(ctx context.Context) error {
 	return nil
 }
 
-// HasSealed reports whether some of the installation's secrets are sealed: a
-// key that was used once is needed for ever.
+// HasSealed reports whether any of the installation's secrets is sealed. Then the
+// key that sealed it is needed to start.
 func (s *Service) HasSealed(ctx context.Context) (bool, error) {
 	all, err := allSecrets(ctx, s.DB, "")
 	for _, stored := range all {

@@ -14,33 +14,34 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service makes organisations, users and keys, and authenticates.
+// Service creates organisations, users and keys, and authenticates callers.
 type Service struct {
 	DB  *store.DB
 	Log *slog.Logger
-	// Seal encrypts the installation's secrets; nothing else needs it.
+	// Seal encrypts the installation's secrets. It may be nil if those are not
+	// used.
 	Seal *seal.Keyring
-	// PublicURL is where people reach the service; device logins send them there.
+	// PublicURL is the base of the page on which people approve device logins.
 	PublicURL string
 
-	holders holders
+	keys keyCache
 }
 
-// CreateOrg makes an organisation. A taken name is a conflict.
+// CreateOrg creates an organisation. A name that is taken is fault.Conflict.
 func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) (_ Organisation, err error) {
 	defer fault.Wrap(&err, "organisation %q", name)
 	if err := checkOrg(name, plan); err != nil {
 		return Organisation{}, err
 	}
 	o := Organisation{ID: store.NewID(), Name: name, Plan: plan, CreatedAt: store.Now()}
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error { return addOrg(ctx, tx, o) })
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error { return insertNewOrg(ctx, tx, o) })
 	if err != nil {
-		return Organisation{}, taken(err, "An organisation named %s exists", name)
+		return Organisation{}, conflictIfDuplicate(err, "An organisation named %s exists", name)
 	}
 	return o, nil
 }
 
-func addOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
+func insertNewOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
 	if err := insertOrg(ctx, tx, o); err != nil {
 		return err
 	}
@@ -49,8 +50,9 @@ func addOrg(ctx context.Context, tx *store.Tx, o Organisation) error {
 	})
 }
 
-// taken turns a duplicate into a conflict that says what to do.
-func taken(err error, format string, args ...any) error {
+// conflictIfDuplicate turns the violation of a unique constraint into a
+// fault.Conflict with that message.
+func conflictIfDuplicate(err error, format string, args ...any) error {
 	if store.IsDuplicate(err) {
 		return fault.New(fault.Conflict, format, args...).Because(err)
 	}
@@ -65,8 +67,8 @@ func (s *Service) OrgByName(ctx context.Context, name string) (Organisation, err
 	return orgByName(ctx, s.DB, name)
 }
 
-// SetPlan changes the plan of an organisation. Replicas learn it within
-// seconds, as with keys.
+// SetPlan changes the plan of an organisation. Other replicas may use the old
+// one for keyCacheTTL.
 func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (Organisation, error) {
 	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
@@ -78,33 +80,34 @@ func (s *Service) SetPlan(ctx context.Context, name string, plan access.Plan) (O
 		}
 		before := o.Plan
 		o.Plan = plan
-		if err := setPlan(ctx, tx, o.ID, plan); err != nil {
+		if err := updatePlan(ctx, tx, o.ID, plan); err != nil {
 			return err
 		}
 		return audit.Record(ctx, tx, audit.Entry{
 			OrgID: o.ID, Action: "auth.organisation.set-plan", Target: o.target(), Detail: audit.Detail{"from": before, "to": plan},
 		})
 	})
-	s.holders.clear()
+	s.keys.clear()
 	return o, err
 }
 
-// CreateUser adds a person to an organisation. A taken address is a conflict.
+// CreateUser adds a person to an organisation. An address that is taken is
+// fault.Conflict.
 func (s *Service) CreateUser(ctx context.Context, n NewUser) (u User, err error) {
 	if err := n.normalise(); err != nil {
 		return User{}, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		u, err = addUser(ctx, tx, n)
+		u, err = insertNewUser(ctx, tx, n)
 		return err
 	})
 	return u, err
 }
 
-func addUser(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
+func insertNewUser(ctx context.Context, tx *store.Tx, n NewUser) (User, error) {
 	u := User{ID: store.NewID(), OrgID: n.OrgID, Email: n.Email, Name: n.Name, Role: n.Role, CreatedAt: store.Now()}
 	if err := insertUser(ctx, tx, u); err != nil {
-		return User{}, taken(err, "A user with the address %s exists in this organisation", n.Email)
+		return User{}, conflictIfDuplicate(err, "A user with the address %s exists in this organisation", n.Email)
 	}
 	return u, recordUser(ctx, tx, u)
 }
@@ -125,17 +128,17 @@ func (s *Service) UserByEmail(ctx context.Context, orgID, email string) (User, e
 	return userByEmail(ctx, s.DB, orgID, strings.ToLower(strings.TrimSpace(email)))
 }
 
-// CreateKey makes a key for a user and returns it with the raw key, which
-// nobody will see again.
+// CreateKey creates a key for a user and returns it with the raw key, which is
+// not stored.
 func (s *Service) CreateKey(ctx context.Context, n NewKey) (k Key, raw string, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		k, raw, err = createKey(ctx, tx, n)
+		k, raw, err = insertNewKey(ctx, tx, n)
 		return err
 	})
 	return k, raw, err
 }
 
-// CreateKeyFor makes a key for the caller. It never allows more, nor lasts
+// CreateKeyFor creates a key for the caller. It never allows more, nor lasts
 // longer, than the key that the caller used.
 func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (k Key, raw string, err error) {
 	n.OrgID, n.UserID = c.OrgID, c.UserID
@@ -145,27 +148,27 @@ func (s *Service) CreateKeyFor(ctx context.Context, c access.Caller, n NewKey) (
 		}
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
-		k, raw, err = createKeyBy(ctx, tx, c, n)
+		k, raw, err = insertKeyOf(ctx, tx, c, n)
 		return err
 	})
 	return k, raw, err
 }
 
-// A Holder is who a key is issued to.
+// A Holder is the person or machine that a key is issued to.
 type Holder struct {
-	Email string      // "": a holder for machines, one a role
-	Role  access.Role // "": what the holder has; a new one is a member
+	Email string      // "" for machines, which share one holder per role
+	Role  access.Role // "" for the role the holder has; new ones are members
 }
 
-// IssueKey makes a key for a person, who is added to the organisation if new.
-// Either both come about or neither.
+// IssueKey creates a key for a person and, in the same transaction, adds the
+// person to the organisation if needed.
 func (s *Service) IssueKey(ctx context.Context, h Holder, n NewKey) (u User, k Key, raw string, err error) {
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if u, err = findHolder(ctx, tx, n.OrgID, h); err != nil {
 			return err
 		}
 		n.UserID = u.ID
-		k, raw, err = createKey(ctx, tx, n)
+		k, raw, err = insertNewKey(ctx, tx, n)
 		return err
 	})
 	return u, k, raw, err
@@ -182,36 +185,38 @@ func findHolder(ctx context.Context, tx *store.Tx, orgID string, h Holder) (User
 	}
 	u, err := userByEmail(ctx, tx, orgID, n.Email)
 	if fault.Is(err, fault.NotFound) {
-		return addUser(ctx, tx, n)
+		return insertNewUser(ctx, tx, n)
 	}
 	if err == nil && h.Role != "" && u.Role != h.Role {
-		return u, fault.New(fault.Conflict, "%s has the role %s, not %s; leave --role out, or name another person", u.Email, u.Role, h.Role)
+		return u, fault.New(fault.Conflict, "%s has the role %s, not %s; leave --role out, or name another person",
+			u.Email, u.Role, h.Role)
 	}
 	return u, err
 }
 
-// createKeyBy makes a key with the caller's own, which stays locked until the
-// transaction ends: either its revocation sees the new key, or there is none.
-func createKeyBy(ctx context.Context, tx *store.Tx, c access.Caller, n NewKey) (Key, string, error) {
+// insertKeyOf creates a key on behalf of a caller. The caller's own key stays
+// locked until the transaction ends, so that a concurrent revocation either comes
+// first or sees the new key.
+func insertKeyOf(ctx context.Context, tx *store.Tx, c access.Caller, n NewKey) (Key, string, error) {
 	parent, err := keyByID(ctx, tx, c.OrgID, c.KeyID, tx.Dialect().ForUpdate())
 	if err != nil {
 		return Key{}, "", err
 	}
-	if err := checkGood(parent.RevokedAt, parent.ExpiresAt); err != nil {
+	if err := checkUsable(parent.RevokedAt, parent.ExpiresAt); err != nil {
 		return Key{}, "", err
 	}
 	if err := n.inherit(parent); err != nil {
 		return Key{}, "", err
 	}
-	// A list that names all of the role's permissions today stays a list: the
-	// role may get more of them.
+	// A list of permissions stays a list, even if it has all of the role's: the
+	// role may be given more later.
 	if n.UserID == parent.UserID && n.Permissions == nil && parent.Permissions != nil {
 		n.Permissions = c.Permissions
 	}
-	return createKey(ctx, tx, n)
+	return insertNewKey(ctx, tx, n)
 }
 
-func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error) {
+func insertNewKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error) {
 	u, err := userByID(ctx, tx, n.OrgID, n.UserID)
 	if err != nil {
 		return Key{}, "", err
@@ -219,10 +224,10 @@ func createKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, error)
 	if err := n.check(u.Role); err != nil {
 		return Key{}, "", err
 	}
-	return storeKey(ctx, tx, n, newRawKey())
+	return insertRawKey(ctx, tx, n, newRawKey())
 }
 
-func storeKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
+func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
 		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
 		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
@@ -259,9 +264,9 @@ func (s *Service) Key(ctx context.Context, orgID, id string) (Key, error) {
 	return keyByID(ctx, s.DB, orgID, id, "")
 }
 
-// Bootstrap makes the first organisation, its owner and one key on an empty
+// Bootstrap creates the first organisation, its owner and one key in an empty
 // database. It returns the raw key, or "" if there is an organisation already.
-// An empty raw asks for a random key.
+// If raw is empty, the key is random.
 func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (_ string, err error) {
 	defer fault.Wrap(&err, "first start")
 	if err := checkPlan(plan); err != nil {
@@ -281,7 +286,7 @@ func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (
 		return bootstrap(ctx, tx, plan, raw)
 	})
 	if store.IsDuplicate(err) {
-		return "", nil // another replica was faster
+		return "", nil // another replica was first
 	}
 	if err != nil || !made {
 		return "", err
@@ -291,7 +296,7 @@ func (s *Service) Bootstrap(ctx context.Context, plan access.Plan, raw string) (
 
 func bootstrap(ctx context.Context, tx *store.Tx, plan access.Plan, raw string) error {
 	o := Organisation{ID: store.NewID(), Name: "default", Plan: plan, CreatedAt: store.Now()}
-	if err := addOrg(ctx, tx, o); err != nil {
+	if err := insertNewOrg(ctx, tx, o); err != nil {
 		return err
 	}
 	u := User{ID: store.NewID(), OrgID: o.ID, Email: "owner@localhost", Name: "owner", Role: access.Owner, CreatedAt: store.Now()}
@@ -301,6 +306,6 @@ func bootstrap(ctx context.Context, tx *store.Tx, plan access.Plan, raw string) 
 	if err := recordUser(ctx, tx, u); err != nil {
 		return err
 	}
-	_, _, err := storeKey(ctx, tx, NewKey{OrgID: o.ID, UserID: u.ID, Name: "first key"}, raw)
+	_, _, err := insertRawKey(ctx, tx, NewKey{OrgID: o.ID, UserID: u.ID, Name: "first key"}, raw)
 	return err
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Session is a browser that somebody signed in with a key. It may do what
-// the key may do, and ends with it.
+// A Session is a browser that a person signed in to with a key. It has the key's
+// permissions, and ends when the key is revoked or expires.
 type Session struct {
 	ID        string
 	OrgID     string
 	UserID    string
 	KeyID     string
 	KeyName   string
-	Browser   string // as it calls itself
-	Address   string // where it signed in from
+	Browser   string // its User-Agent
+	Address   string // from which it signed in
 	CreatedAt time.Time
 	UsedAt    time.Time // to within sessionTouch
 	ExpiresAt time.Time
@@ -33,23 +34,23 @@ const (
 	SessionIdle = 7 * 24 * time.Hour
 	// sessionTouch is how often the use of a session is written.
 	sessionTouch = 5 * time.Minute
-	// maxBrowser bounds what a browser can call itself.
+	// maxBrowser is how many characters of the User-Agent are stored.
 	maxBrowser = 300
 )
 
-// NewSession is a sign-in to be made.
+// NewSession describes a sign-in.
 type NewSession struct {
 	RawKey  string
 	Browser string
 	Address string
-	// Replaces is the token that the browser had, "" if none: it is worth
-	// nothing afterwards, so that nobody can plant one before a sign-in.
+	// Replaces is the token that the browser had before, or "". Its session ends,
+	// which prevents session fixation.
 	Replaces string
 }
 
-// SignIn makes a session for the holder of a key and returns its token, which
-// is kept nowhere. A key that is not good is fault.Unauthorized, one that opens
-// no page is fault.Denied.
+// SignIn creates a session for the holder of a key and returns its token, of which
+// only the hash is stored. An unusable key is fault.Unauthorized, one without the
+// permission for any page is fault.Denied.
 func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token string, err error) {
 	c, err := s.Authenticate(ctx, n.RawKey)
 	if err != nil {
@@ -60,10 +61,9 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 	}
 	token = randomText(base62, keyLength)
 	now := store.Now()
-	browser := []rune(n.Browser)
 	session := Session{
 		ID: store.NewID(), OrgID: c.OrgID, UserID: c.UserID, KeyID: c.KeyID,
-		Browser: string(browser[:min(len(browser), maxBrowser)]), Address: n.Address,
+		Browser: text.TruncateRunes(n.Browser, maxBrowser), Address: n.Address,
 		CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLifetime),
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -78,8 +78,8 @@ func (s *Service) SignIn(ctx context.Context, n NewSession) (_ Session, token st
 	return session, token, err
 }
 
-// Resume returns the caller behind a session's token, and the session's id. A
-// session that is unknown, over, or whose key is no longer good is
+// Resume returns the caller of a session by its token, and the session's id. A
+// session that is unknown or expired, or whose key is no longer usable, is
 // fault.Unauthorized.
 func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, sessionID string, err error) {
 	now := store.Now()
@@ -90,7 +90,7 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 	if err != nil {
 		return c, "", err
 	}
-	if !found.liveAt(now) {
+	if !found.isLive(now) {
 		return c, "", fault.New(fault.Unauthorized, "Your session has ended; please sign in again")
 	}
 	if now.Sub(found.usedAt) >= sessionTouch {
@@ -98,21 +98,21 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 			return c, "", err
 		}
 	}
-	s.holders.used(found.caller.KeyID)
+	s.keys.used(found.caller.KeyID)
 	return found.caller, found.id, nil
 }
 
-// heldSession is a session with everything that says who holds it.
+// heldSession is a session joined with its key and holder.
 type heldSession struct {
 	holder
-	id        string
-	usedAt    time.Time
-	sessionTo time.Time
+	id           string
+	usedAt       time.Time
+	sessionEndAt time.Time
 }
 
-func (h heldSession) liveAt(now time.Time) bool {
-	keyIsGood := h.revokedAt == nil && (h.expiresAt == nil || h.expiresAt.After(now))
-	return keyIsGood && h.sessionTo.After(now) && h.usedAt.After(now.Add(-SessionIdle))
+func (h heldSession) isLive(now time.Time) bool {
+	return keyState(h.revokedAt, h.expiresAt) == keyActive &&
+		h.sessionEndAt.After(now) && h.usedAt.After(now.Add(-SessionIdle))
 }
 
 // Sessions lists the live sessions of a person, newest first.
@@ -121,7 +121,7 @@ func (s *Service) Sessions(ctx context.Context, orgID, userID string) ([]Session
 }
 
 // EndSession ends a session of the caller; with a narrowed key, only one that was
-// signed in with it. One that is not there is fault.NotFound.
+// signed in with that key. An unknown session is fault.NotFound.
 func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		ended, err := deleteSession(ctx, tx, c, id)
@@ -132,7 +132,7 @@ func (s *Service) EndSession(ctx context.Context, c access.Caller, id string) er
 	})
 }
 
-// SignOut ends the session with that token. One that is over is not an error.
+// SignOut ends the session with that token. An unknown token is not an error.
 func (s *Service) SignOut(ctx context.Context, token string) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		ended, err := deleteSessionByHash(ctx, tx, hash(token))
@@ -146,8 +146,8 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	})
 }
 
-// recordSession names the holder where the request did not: a session that is
-// over can still be signed out of.
+// recordSession writes to the audit log. Signing out of an expired session has no
+// caller, so that the session's holder is named.
 func recordSession(ctx context.Context, tx *store.Tx, action string, s Session) error {
 	if access.From(ctx).UserID == "" {
 		ctx = access.With(ctx, access.Caller{OrgID: s.OrgID, UserID: s.UserID, KeyID: s.KeyID})

@@ -229,7 +229,7 @@ func TestAnswerDevice(t *testing.T) {
 		_, narrowed := newKey(t, s, u, access.Read, access.Write)
 		_, full := newKey(t, s, u)
 		d := start(t, s, "cli")
-		w, err := s.WaitingDevice(t.Context(), d.UserCode)
+		w, err := s.PendingDevice(t.Context(), d.UserCode)
 		if err != nil || w.ClientID != "cli" || w.UserCode != d.UserCode || w.ExpiresAt.Sub(w.CreatedAt) != 15*time.Minute {
 			t.Errorf("waiting %+v, %v", w, err)
 		}
@@ -242,7 +242,7 @@ func TestAnswerDevice(t *testing.T) {
 		if r := poll(t, s, d.DeviceCode); r.Status != auth.DeviceApproved || len(authenticated(t, s, r.RawKey).Permissions) != len(access.Owner.Permissions()) {
 			t.Errorf("the poll finds %+v", r)
 		}
-		_, err = s.WaitingDevice(t.Context(), d.UserCode)
+		_, err = s.PendingDevice(t.Context(), d.UserCode)
 		wantKind(t, err, fault.NotFound, noLogin)
 	})
 }

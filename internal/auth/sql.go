@@ -52,7 +52,7 @@ func allOrgs(ctx context.Context, q store.Querier) ([]Organisation, error) {
 	return store.All(rows, err, scanOrg)
 }
 
-func setPlan(ctx context.Context, q store.Querier, orgID string, plan access.Plan) error {
+func updatePlan(ctx context.Context, q store.Querier, orgID string, plan access.Plan) error {
 	_, err := q.Exec(ctx, `UPDATE organisations SET plan = $2 WHERE id = $1`, orgID, plan)
 	return err
 }
@@ -79,7 +79,7 @@ func usersOfOrg(ctx context.Context, q store.Querier, orgID string) ([]User, err
 	return store.All(rows, err, scanUser)
 }
 
-// ownersKeys are the keys of an organisation's owners.
+// ownersKeys returns the keys of an organisation's owners.
 func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+keyColumns+` FROM api_keys
@@ -87,8 +87,8 @@ func ownersKeys(ctx context.Context, q store.Querier, orgID string) ([]Key, erro
 	return store.All(rows, err, scanKey)
 }
 
-// lockedOwners are the ids of an organisation's owners, who stay owners until
-// the transaction ends.
+// lockedOwners returns the ids of an organisation's owners and locks their rows,
+// so that they stay owners until the transaction ends.
 func lockedOwners(ctx context.Context, tx *store.Tx, orgID string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT id FROM users WHERE org_id = $1 AND role = $2 ORDER BY id`+tx.Dialect().ForUpdate(), orgID, access.Owner)
@@ -127,11 +127,11 @@ func keysOfOrg(ctx context.Context, q store.Querier, orgID string, limit, offset
 	return store.All(rows, err, scanKey)
 }
 
-// lockLineage locks and returns what is to be revoked with a key: the key itself
-// and those that were made with it, or only the logins among them, and so on. It
-// leaves out what was revoked before, but not what came of that. Ids grow with
-// time, so that all transactions lock in the same order: from parent to child.
-func lockLineage(ctx context.Context, tx *store.Tx, orgID, id string, e extent) ([]Key, error) {
+// lockLineage locks and returns the key and, recursively, the keys that were
+// created with it, or only the logins among them. Revoked keys are left out, but
+// not the keys that were created with those. Ids grow with time (UUIDv7), so that
+// all transactions lock in the same order, from parent to child.
+func lockLineage(ctx context.Context, tx *store.Tx, orgID, id string, e cascade) ([]Key, error) {
 	rows, err := tx.Query(ctx, `
 		WITH RECURSIVE lineage (id) AS (
 			SELECT id FROM api_keys WHERE org_id = $1 AND id = $2
@@ -154,13 +154,13 @@ func countKeys(ctx context.Context, q store.Querier, orgID string) (int, error) 
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
-func revokeKey(ctx context.Context, q store.Querier, id string, at time.Time) error {
+func markKeyRevoked(ctx context.Context, q store.Querier, id string, at time.Time) error {
 	_, err := q.Exec(ctx, `UPDATE api_keys SET revoked_at = $2 WHERE id = $1`, id, store.Micros(at))
 	return err
 }
 
-// revokeKeysNamed revokes the keys of one holder that have the name, and
-// returns those that it revoked.
+// revokeKeysNamed revokes the active keys of that name and holder, and returns
+// them.
 func revokeKeysNamed(ctx context.Context, tx *store.Tx, k Key, at time.Time) ([]Key, error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE api_keys SET revoked_at = $4
@@ -174,15 +174,15 @@ func touchKey(ctx context.Context, q store.Querier, id string, at time.Time) err
 	return err
 }
 
-// holder is a live key with everything that says who holds it.
+// holder is a key joined with its user and organisation.
 type holder struct {
 	caller    access.Caller
-	hash      string
 	expiresAt *time.Time
 	revokedAt *time.Time
 }
 
-const holderColumns = `k.id, k.hash, k.permissions, k.expires_at, k.revoked_at, k.relay, u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
+const holderColumns = `k.id, k.permissions, k.expires_at, k.revoked_at, k.relay, u.id, u.email, u.name, u.role,
+	o.id, o.name, o.plan`
 
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
 	rows, err := q.Query(ctx, `
@@ -199,7 +199,7 @@ func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	c := &h.caller
 	var permissions *string
 	err = row.Scan(append([]any{
-		&c.KeyID, &h.hash, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay,
+		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay,
 		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
 	}, more...)...)
 	var names []access.Permission
@@ -222,10 +222,11 @@ func insertSession(ctx context.Context, q store.Querier, s Session, hash string)
 func sessionByHash(ctx context.Context, q store.Querier, hash string) (heldSession, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+holderColumns+`, s.id, s.used_at, s.expires_at
-		FROM sessions s JOIN api_keys k ON k.id = s.key_id JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
+		FROM sessions s JOIN api_keys k ON k.id = s.key_id
+			JOIN users u ON u.id = k.user_id JOIN organisations o ON o.id = k.org_id
 		WHERE s.hash = $1`, hash)
 	return store.One(rows, err, "Session", func(row store.Row) (h heldSession, err error) {
-		h.holder, err = scanHolderAnd(row, &h.id, store.Time(&h.usedAt), store.Time(&h.sessionTo))
+		h.holder, err = scanHolderAnd(row, &h.id, store.Time(&h.usedAt), store.Time(&h.sessionEndAt))
 		return h, err
 	})
 }
@@ -251,33 +252,34 @@ func touchSession(ctx context.Context, q store.Querier, id string, at time.Time)
 	return err
 }
 
-// deleteSession ends a session and returns whose it was.
+// deleteSession deletes a session and returns it. A narrowed key only deletes
+// sessions of its own.
 func deleteSession(ctx context.Context, tx *store.Tx, c access.Caller, id string) (Session, error) {
 	rows, err := tx.Query(ctx, `
-		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5) RETURNING `+endedColumns,
+		DELETE FROM sessions WHERE org_id = $1 AND user_id = $2 AND id = $3 AND (key_id = $4 OR $5) RETURNING `+deletedSessionColumns,
 		c.OrgID, c.UserID, id, c.KeyID, !c.Narrowed())
-	return store.One(rows, err, "Session", scanEnded)
+	return store.One(rows, err, "Session", scanDeletedSession)
 }
 
 func deleteSessionByHash(ctx context.Context, tx *store.Tx, hash string) (Session, error) {
-	rows, err := tx.Query(ctx, `DELETE FROM sessions WHERE hash = $1 RETURNING `+endedColumns, hash)
-	return store.One(rows, err, "Session", scanEnded)
+	rows, err := tx.Query(ctx, `DELETE FROM sessions WHERE hash = $1 RETURNING `+deletedSessionColumns, hash)
+	return store.One(rows, err, "Session", scanDeletedSession)
 }
 
-const endedColumns = `id, org_id, user_id, key_id, browser`
+const deletedSessionColumns = `id, org_id, user_id, key_id, browser`
 
-func scanEnded(row store.Row) (s Session, err error) {
+func scanDeletedSession(row store.Row) (s Session, err error) {
 	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.KeyID, &s.Browser)
 	return s, err
 }
 
-func deleteOverSessions(ctx context.Context, q store.Querier, now time.Time) error {
+func deleteExpiredSessions(ctx context.Context, q store.Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at < $1 OR used_at < $2`,
 		store.Micros(now), store.Micros(now.Add(-SessionIdle)))
 	return err
 }
 
-func waitingDevice(ctx context.Context, q store.Querier, userCode string, now time.Time) (DeviceRequest, error) {
+func pendingDevice(ctx context.Context, q store.Querier, userCode string, now time.Time) (DeviceRequest, error) {
 	rows, err := q.Query(ctx, `
 		SELECT user_code, client_id, created_at, expires_at FROM device_codes
 		WHERE user_code = $1 AND status = $2 AND expires_at > $3`, userCode, DevicePending, store.Micros(now))
@@ -342,16 +344,16 @@ func setDeviceStatus(ctx context.Context, tx *store.Tx, hash string, status Devi
 	return err
 }
 
-// denyApproved denies the logins that a key approved and that have not got their
-// own yet.
-func denyApproved(ctx context.Context, tx *store.Tx, keyID string) error {
+// denyApprovedDevices denies the logins that a key approved and whose own key was
+// not created yet.
+func denyApprovedDevices(ctx context.Context, tx *store.Tx, keyID string) error {
 	_, err := tx.Exec(ctx, `UPDATE device_codes SET status = $2 WHERE key_id = $1 AND status = $3`,
 		keyID, DeviceDenied, DeviceApproved)
 	return err
 }
 
-// decideDevice returns the program whose login waited for the code.
-func decideDevice(ctx context.Context, tx *store.Tx, d deviceDecision) (clientID string, err error) {
+// updatePendingDevice writes a decision and returns the client id of the login.
+func updatePendingDevice(ctx context.Context, tx *store.Tx, d deviceDecision) (clientID string, err error) {
 	rows, err := tx.Query(ctx, `
 		UPDATE device_codes SET status = $2, org_id = $3, user_id = $4, key_id = $5
 		WHERE user_code = $1 AND status = $6 AND expires_at > $7 RETURNING client_id`,
@@ -359,7 +361,7 @@ func decideDevice(ctx context.Context, tx *store.Tx, d deviceDecision) (clientID
 	return store.One(rows, err, "Login", store.Value[string])
 }
 
-func deleteOverDevices(ctx context.Context, q store.Querier, before time.Time) error {
+func deleteExpiredDevices(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM device_codes WHERE expires_at < $1`, store.Micros(before))
 	return err
 }

@@ -22,7 +22,7 @@ func (s *Service) handleDevice(v *visit) (answer, error) {
 	if view.Code == "" {
 		return page, nil
 	}
-	request, err := s.Auth.WaitingDevice(v.Context(), view.Code)
+	request, err := s.Auth.PendingDevice(v.Context(), view.Code)
 	if err != nil {
 		return page.refused(err)
 	}
