@@ -13,11 +13,26 @@ import (
 
 // Mount adds the routes of improve runs.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.handleStart, httpapi.Route{Method: "POST", Path: "/api/v1/improve-runs", Permission: access.Write, Status: http.StatusAccepted, Summary: "Look for a better description of a skill"})
-	httpapi.Add(a, s.handleList, httpapi.Route{Method: "GET", Path: "/api/v1/improve-runs", Permission: access.Read, Summary: "List improve runs, newest first"})
-	httpapi.Add(a, s.handleGet, httpapi.Route{Method: "GET", Path: "/api/v1/improve-runs/{id}", Permission: access.Read, Summary: "Get an improve run"})
-	httpapi.Add(a, s.handleCancel, httpapi.Route{Method: "POST", Path: "/api/v1/improve-runs/{id}/cancel", Permission: access.Write, WhenFull: true, Summary: "Cancel an improve run"})
+	httpapi.Add(a, s.handleStart, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/improve-runs", Status: http.StatusAccepted,
+		Summary: "Look for a better description of a skill",
+	})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/improve-runs",
+		Summary: "List improve runs, newest first",
+	})
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/improve-runs/{id}",
+		Summary: "Get an improve run",
+	})
+	httpapi.Add(a, s.handleCancel, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/improve-runs/{id}/cancel", WhenFull: true,
+		Summary: "Cancel an improve run",
+	})
 }
+
+// The types of the API have the names of their schemas in the OpenAPI document,
+// which keep the prefix Improve.
 
 type startImproveInput struct {
 	Body struct {
@@ -29,7 +44,7 @@ type startImproveInput struct {
 	}
 }
 
-// ImproveOutput is an improve run on the wire.
+// ImproveOutput is an improve run in an answer.
 type ImproveOutput struct {
 	ID            string             `json:"id" format:"uuid"`
 	SuiteID       string             `json:"suite_id" format:"uuid"`
@@ -58,7 +73,7 @@ type SplitOutput struct {
 	LeftOut int `json:"left_out" doc:"Of other kinds, not runnable, or the same query again"`
 }
 
-// ScoreOutput is how a description did on one side of the split.
+// ScoreOutput is the score of a description on one side of the split.
 type ScoreOutput struct {
 	Passed   int         `json:"passed"`
 	Cases    int         `json:"cases" doc:"Those with a verdict"`
@@ -66,7 +81,7 @@ type ScoreOutput struct {
 	Interval *[2]float64 `json:"interval,omitempty" doc:"Wilson interval of 95 %, of held-out queries"`
 }
 
-// CurrentOutput is how the skill's own description did.
+// CurrentOutput is the current description and its scores.
 type CurrentOutput struct {
 	Description string       `json:"description"`
 	Train       *ScoreOutput `json:"train" doc:"Null until it is scored"`
@@ -85,7 +100,7 @@ type IterationOutput struct {
 	Problem     *string      `json:"problem" doc:"Why it cannot win"`
 }
 
-// ImproveWinner is the description that is better.
+// ImproveWinner is the winning description.
 type ImproveWinner struct {
 	N           int         `json:"n"`
 	Description string      `json:"description"`
@@ -103,9 +118,11 @@ func newScoreOutputs(it Iteration) (train, holdout *ScoreOutput) {
 
 func newImproveOutput(r Run) ImproveOutput {
 	out := ImproveOutput{
-		ID: r.ID, SuiteID: r.SuiteID, Subject: runs.NewSubjectOutput(r.Subject), Status: r.Status, MaxIterations: r.MaxIterations, Holdout: r.Holdout,
-		Seed: r.Seed, Judge: r.Judge, Progress: runs.Progress{Done: r.Done, Total: r.Total}, Cases: SplitOutput{r.Train, r.HeldOut, r.LeftOut},
-		Current: CurrentOutput{Description: r.Description}, Iterations: []IterationOutput{}, ProposalID: r.ProposalID, Error: r.Error,
+		ID: r.ID, SuiteID: r.SuiteID, Subject: runs.NewSubjectOutput(r.Subject), Status: r.Status,
+		MaxIterations: r.MaxIterations, Holdout: r.Holdout, Seed: r.Seed, Judge: r.Judge,
+		Progress: runs.Progress{Done: r.Done, Total: r.Total}, Cases: SplitOutput{r.Train, r.HeldOut, r.LeftOut},
+		Current: CurrentOutput{Description: r.Description}, Iterations: []IterationOutput{},
+		ProposalID: r.ProposalID, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}
 	for _, it := range r.Iterations {
@@ -115,10 +132,13 @@ func newImproveOutput(r Run) ImproveOutput {
 			continue
 		}
 		out.Iterations = append(out.Iterations, IterationOutput{
-			N: it.N, Description: it.Description, Reason: it.Reason, Train: train, Holdout: holdout, Errors: it.Errors, Problem: it.Problem,
+			N: it.N, Description: it.Description, Reason: it.Reason, Train: train, Holdout: holdout,
+			Errors: it.Errors, Problem: it.Problem,
 		})
 		if r.Winner != nil && *r.Winner == it.N {
-			out.Winner = &ImproveWinner{N: it.N, Description: *it.Description, PassRate: holdout.Rate, Interval: holdout.Interval}
+			out.Winner = &ImproveWinner{
+				N: it.N, Description: *it.Description, PassRate: holdout.Rate, Interval: holdout.Interval,
+			}
 		}
 	}
 	return out
@@ -135,7 +155,8 @@ func (s *Service) handleStart(ctx context.Context, in startImproveInput) (oneImp
 		return oneImproveOutput{}, err
 	}
 	r, err := s.Start(ctx, access.From(ctx), NewRun{
-		Subject: runs.SkillRef{SourceID: sourceID, EntryID: b.EntryID}, SuiteID: b.SuiteID, MaxIterations: b.MaxIterations, Holdout: b.Holdout,
+		Subject: runs.SkillRef{SourceID: sourceID, EntryID: b.EntryID}, SuiteID: b.SuiteID,
+		MaxIterations: b.MaxIterations, Holdout: b.Holdout,
 	})
 	return oneImproveOutput{newImproveOutput(r)}, err
 }
@@ -162,7 +183,7 @@ func (s *Service) handleList(ctx context.Context, in listImproveInput) (listImpr
 	return out, err
 }
 
-// ImprovePath names an improve run in a path.
+// ImprovePath is the path parameter of an improve run.
 type ImprovePath struct {
 	ID string `path:"id" doc:"Id of the improve run"`
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
 // A Query is a trigger query of an improve run.
@@ -15,28 +16,28 @@ type Query struct {
 	CaseID      string             `json:"case_id"`
 	Text        string             `json:"query"`
 	Expectation suites.Expectation `json:"expectation"`
-	// HeldOut says that it only decides: no writer gets to see it.
+	// HeldOut queries choose the winner. No writer sees them.
 	HeldOut bool `json:"held_out,omitempty"`
 }
 
-// minQueries is how many queries an improve run needs.
+// minQueries is the least number of queries for an improve run.
 const minQueries = 4
 
-// queriesOf takes the trigger queries that can be run, each text once: the same
-// text on both sides of the split would show the writer what is held out. What
-// is missing is a Conflict.
+// queriesOf returns the suite's trigger queries that can be run, without
+// duplicates: the same text on both sides of the split would leak the holdout to
+// the writer. Too few queries are a Conflict.
 func queriesOf(suite suites.Suite) (queries []Query, leftOut int, err error) {
 	if issues := suite.KindIssues(); len(issues) > 0 {
 		return nil, 0, fault.New(fault.Conflict, "Eval suite cannot be run: %s", suites.IssueText(issues))
 	}
 	known, wanted := map[string]bool{}, 0
 	for _, c := range suite.Cases {
-		text := strings.Join(strings.Fields(strings.ToLower(c.Query)), " ")
-		if c.Kind != suites.TriggerQuery || !c.Runnable() || known[text] {
+		normalized := text.OneLine(strings.ToLower(c.Query))
+		if c.Kind != suites.TriggerQuery || !c.Runnable() || known[normalized] {
 			leftOut++
 			continue
 		}
-		known[text] = true
+		known[normalized] = true
 		if c.Expectation == suites.ShouldTrigger {
 			wanted++
 		}
@@ -45,11 +46,12 @@ func queriesOf(suite suites.Suite) (queries []Query, leftOut int, err error) {
 	switch {
 	case len(queries) < minQueries:
 		return nil, 0, fault.New(fault.Conflict,
-			"An improve run needs at least %d different trigger queries that can be run, and the suite has %d: add more cases of the kind trigger_query",
-			minQueries, len(queries))
+			"An improve run needs at least %d different trigger queries that can be run, and the suite has %d: "+
+				"add more cases of the kind trigger_query", minQueries, len(queries))
 	case wanted < 2:
 		return nil, 0, fault.New(fault.Conflict,
-			"An improve run needs at least 2 trigger queries with the expectation should_trigger, one to write from and one to hold out, and the suite has %d", wanted)
+			"An improve run needs at least 2 trigger queries with the expectation should_trigger, "+
+				"one to write from and one to hold out, and the suite has %d", wanted)
 	}
 	return queries, leftOut, nil
 }
@@ -61,8 +63,9 @@ func Check(suite suites.Suite) error {
 	return err
 }
 
-// splitQueries holds a share of the queries out, of each expectation the same
-// share and never all. It is the same for the same seed.
+// splitQueries holds out a share of the queries. The split is stratified: the
+// share is the same for each expectation, and never all of one. It is the same
+// for the same seed.
 func splitQueries(queries []Query, holdout float64, seed int64) []Query {
 	split := slices.Clone(queries)
 	order := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -81,7 +84,7 @@ func splitQueries(queries []Query, holdout float64, seed int64) []Query {
 	return split
 }
 
-// heldOut is how many of n queries are held out: one at least and never all, or
+// heldOut is how many of n queries are held out: at least one and never all, but
 // none of a single one.
 func heldOut(n int, holdout float64) int {
 	if n < 2 {

@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-const runColumns = `id, org_id, suite_id, status, subject, description, distractors, max_iterations, holdout, seed, judge, train_count,
-	holdout_count, left_out, done, total, winner, proposal_id, error, created_by, created_at, started_at, finished_at`
+const runColumns = `id, org_id, suite_id, status, subject, description, distractors, max_iterations, holdout, seed, judge,
+	train_count, holdout_count, left_out, done, total, winner, proposal_id, error, created_by, created_at, started_at, finished_at`
 
 func scanRunHead(row store.Row) (Run, error) { return scanRun(row) }
 
@@ -74,7 +74,8 @@ func runByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Run,
 	return store.One(rows, err, "Improve run", scanRunHead)
 }
 
-// runWithResults reads all that an iteration needs.
+// runWithResults returns a run with its queries and the results of its
+// iterations: all that the next iteration needs.
 func runWithResults(ctx context.Context, q store.Querier, orgID, id string) (Run, error) {
 	rows, err := q.Query(ctx, `SELECT `+runColumns+`, queries FROM improve_runs WHERE org_id = $1 AND id = $2`, orgID, id)
 	r, err := store.One(rows, err, "Improve run", scanRunQueries)
@@ -118,7 +119,7 @@ func runsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]
 		if it, err = scanIteration(row, &id); err != nil {
 			return it, err
 		}
-		if i, ok := at[id]; ok { // a run may have come between the two
+		if i, ok := at[id]; ok { // another run may have been started between the two queries
 			found[i].Iterations = append(found[i].Iterations, it)
 		}
 		return it, nil
@@ -133,14 +134,14 @@ func markRunStarted(ctx context.Context, q store.Querier, id string, at time.Tim
 	return err
 }
 
-// setProgress writes how far a run has come, and reports whether it is still
-// under way.
+// setProgress stores how many trials are done, and reports whether the run is
+// still running.
 func setProgress(ctx context.Context, q store.Querier, id string, done int) (bool, error) {
 	n, err := q.Exec(ctx, `UPDATE improve_runs SET done = $2 WHERE id = $1 AND status = $3`, id, done, runs.Running)
 	return n > 0, err
 }
 
-// updateRun writes what changes while a run is under way and at its end.
+// updateRun stores what changes during a run and at its end.
 func updateRun(ctx context.Context, tx *store.Tx, r Run) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE improve_runs SET status = $3, done = $4, total = $5, winner = $6, proposal_id = $7, error = $8, finished_at = $9
@@ -153,18 +154,19 @@ const iterationColumns = `n, description, reason, problem, train_passed, train_c
 
 func scanIteration(row store.Row, further ...any) (it Iteration, err error) {
 	err = row.Scan(append([]any{
-		&it.N, &it.Description, &it.Reason, &it.Problem, &it.Train.Passed, &it.Train.Cases, &it.HeldOut.Passed, &it.HeldOut.Cases, &it.Errors,
+		&it.N, &it.Description, &it.Reason, &it.Problem, &it.Train.Passed, &it.Train.Cases,
+		&it.HeldOut.Passed, &it.HeldOut.Cases, &it.Errors,
 	}, further...)...)
 	return it, err
 }
 
-// iterationsOf reads scores without what they rest on.
+// iterationsOf returns the iterations of a run without the results of queries.
 func iterationsOf(ctx context.Context, q store.Querier, runID string) ([]Iteration, error) {
 	rows, err := q.Query(ctx, `SELECT `+iterationColumns+` FROM improve_iterations WHERE run_id = $1 ORDER BY n`, runID)
 	return store.All(rows, err, func(row store.Row) (Iteration, error) { return scanIteration(row) })
 }
 
-// insertIteration writes an iteration, and reports whether it was not there.
+// insertIteration stores an iteration, and reports whether it is new.
 func insertIteration(ctx context.Context, tx *store.Tx, runID string, it Iteration) (bool, error) {
 	results, err := json.Marshal(it.results)
 	if err != nil {

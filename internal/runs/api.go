@@ -13,11 +13,26 @@ import (
 
 // Mount adds the routes of runs.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.handleStart, httpapi.Route{Method: "POST", Path: "/api/v1/eval-suites/{id}/runs", Permission: access.Write, Status: http.StatusAccepted, Summary: "Run an eval suite"})
-	httpapi.Add(a, s.handleList, httpapi.Route{Method: "GET", Path: "/api/v1/eval-suites/{id}/runs", Permission: access.Read, Summary: "List a suite's runs, newest first"})
-	httpapi.Add(a, s.handleGet, httpapi.Route{Method: "GET", Path: "/api/v1/eval-runs/{id}", Permission: access.Read, Summary: "Get an eval run"})
-	httpapi.Add(a, s.handleCancel, httpapi.Route{Method: "POST", Path: "/api/v1/eval-runs/{id}/cancel", Permission: access.Write, WhenFull: true, Summary: "Cancel an eval run"})
-	httpapi.Add(a, s.handleEvents, httpapi.Route{Method: "GET", Path: "/api/v1/eval-runs/{id}/events", Permission: access.Read, Summary: "Follow an eval run by server-sent events"})
+	httpapi.Add(a, s.handleStart, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-suites/{id}/runs", Status: http.StatusAccepted,
+		Summary: "Run an eval suite",
+	})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/runs",
+		Summary: "List a suite's runs, newest first",
+	})
+	httpapi.Add(a, s.handleGet, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-runs/{id}",
+		Summary: "Get an eval run",
+	})
+	httpapi.Add(a, s.handleCancel, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-runs/{id}/cancel", WhenFull: true,
+		Summary: "Cancel an eval run",
+	})
+	httpapi.Add(a, s.handleEvents, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-runs/{id}/events",
+		Summary: "Follow an eval run by server-sent events",
+	})
 }
 
 // SubjectInput names the skill of a run.
@@ -37,7 +52,7 @@ type startRunInput struct {
 	}
 }
 
-// RunOutput is a run without its cases on the wire.
+// RunOutput is a run without its cases in an answer.
 type RunOutput struct {
 	ID        string             `json:"id" format:"uuid"`
 	SuiteID   string             `json:"suite_id" format:"uuid"`
@@ -61,8 +76,8 @@ type RunOutput struct {
 	EndedAt   *httpapi.Time      `json:"finished_at"`
 }
 
-// SubjectOutput is the tested skill on the wire: as it was asked for, and what
-// was found.
+// SubjectOutput is the tested skill in an answer: the reference of the request,
+// and the skill that was found.
 type SubjectOutput struct {
 	SubjectInput
 	Name        string `json:"name"`
@@ -70,6 +85,7 @@ type SubjectOutput struct {
 	Label       string `json:"label,omitempty" doc:"The version that was found"`
 }
 
+// NewSubjectOutput is a skill in an answer.
 func NewSubjectOutput(p PinnedSkill) SubjectOutput {
 	return SubjectOutput{SubjectInput: SubjectInput(p.SkillRef), Name: p.Name, ContentHash: p.ContentHash, Label: p.Label}
 }
@@ -83,7 +99,7 @@ type TotalsOutput struct {
 	Skipped int `json:"skipped"`
 }
 
-// ComparisonOutput is how the baseline did, on the cases that both decided.
+// ComparisonOutput is the result of the baseline, on the cases that both decided.
 type ComparisonOutput struct {
 	PassRate float64 `json:"pass_rate"`
 	Delta    float64 `json:"delta"`
@@ -108,7 +124,7 @@ func newRunOutput(r Run) RunOutput {
 	return out
 }
 
-// CaseOutput is a case of a run on the wire.
+// CaseOutput is a case of a run in an answer.
 type CaseOutput struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
@@ -119,7 +135,7 @@ type CaseOutput struct {
 	Trials   []TrialOutput   `json:"trials" nullable:"false"`
 }
 
-// TrialOutput is a trial on the wire.
+// TrialOutput is a trial in an answer.
 type TrialOutput struct {
 	N          int      `json:"n"`
 	Variant    Arm      `json:"variant" enum:"skill,no_skill,previous"`
@@ -131,7 +147,7 @@ type TrialOutput struct {
 	Error      *string  `json:"error" doc:"Why there is no verdict"`
 }
 
-// ReportOutput is a run with its cases on the wire.
+// ReportOutput is a run with its cases in an answer.
 type ReportOutput struct {
 	RunOutput
 	Cases []CaseOutput `json:"cases" nullable:"false"`
@@ -141,7 +157,8 @@ type oneRunOutput struct {
 	Run ReportOutput `json:"run"`
 }
 
-// What is shown of outputs where many are: of each, and of all together.
+// Limits of the outputs in an answer with many cases: of each, and of all
+// together. An answer with one case has the whole stored tail.
 const (
 	shownTail  = 4 << 10
 	shownTails = 8 << 20
@@ -176,7 +193,9 @@ func (s *Service) handleStart(ctx context.Context, in startRunInput) (oneRunOutp
 		return oneRunOutput{}, fault.Invalid("subject.source_id", "subject.source_id must be the id of a cloud source")
 	}
 	b.Subject.SourceID = sourceID
-	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline})
+	r, err := s.Start(ctx, access.From(ctx), in.ID, NewRun{
+		Subject: SkillRef(b.Subject), Trials: b.Trials, Baseline: b.Baseline,
+	})
 	if err != nil {
 		return oneRunOutput{}, err
 	}
@@ -203,7 +222,7 @@ func (s *Service) handleList(ctx context.Context, in listRunsInput) (listRunsOut
 	return out, err
 }
 
-// RunPath names a run in a path.
+// RunPath is the path parameter of a run.
 type RunPath struct {
 	ID string `path:"id" doc:"Id of the run"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check says whether runs come to their end and count what they did.
+// Check finds runs that never end, and runs whose counters are wrong.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	return exam.Check(ctx, q, "evals", []exam.Rule{
 		{
@@ -16,7 +16,8 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 				SELECT COUNT(*), COALESCE(MIN(id), '') FROM eval_runs
 				WHERE status IN ('queued', 'running') AND created_at < $1`,
 			Args:  []any{store.Micros(store.Now().Add(-24 * time.Hour))},
-			Wrong: "runs that have not ended in a day", Do: "cancel them, and look at the jobs of kind evals.execute", Mild: true,
+			Wrong: "runs that have not ended in a day", Mild: true,
+			Do: "cancel them, and look at the jobs of kind evals.execute",
 		},
 		{
 			Broken: `

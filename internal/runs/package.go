@@ -3,16 +3,16 @@ package runs
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// PackageEvidence is what a task package's verifier left.
+// PackageEvidence is what the verifier of a task package reported.
 type PackageEvidence struct {
-	// Raw is the reward as the verifier gave it, Metrics are all its numbers.
+	// Raw is the reward before it is clamped to 0..1, and Metrics are all numbers
+	// that the verifier reported.
 	Raw        float64            `json:"raw"`
 	Metrics    map[string]float64 `json:"metrics,omitempty"`
 	Report     json.RawMessage    `json:"report,omitempty"` // its ctrf.json
@@ -20,7 +20,7 @@ type PackageEvidence struct {
 	// Digest is the SHA-256 of the environment.
 	Digest    string `json:"environment_sha256,omitempty"`
 	TimeoutMS int64  `json:"timeout_ms"`
-	// Runner names the rules by which the package was run.
+	// Runner is the version of the rules by which the package was run.
 	Runner string `json:"runner"`
 }
 
@@ -36,14 +36,19 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	t.OutputTail = tail(joined(string(got.Stdout.Tail), string(got.Stderr.Tail)), x.tailLimit)
+	output := string(got.Stdout.Tail)
+	if stderr := string(got.Stderr.Tail); stderr != "" {
+		output += "\n[stderr]\n" + stderr // last, since the tail is stored
+	}
+	t.OutputTail = tail(output, x.tailLimit)
 	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, newPackageEvidence(got)
 	switch got.Verdict {
 	case taskpkg.Pass, taskpkg.Fail:
 		if got.Code != "" {
 			return &defect{string(got.Code), got.Message}
 		}
-		t.decide(got.Verdict == taskpkg.Pass, got.Score, "the verifier gives %.4g and ends with status %d", got.Score, got.ExitCode)
+		t.decide(got.Verdict == taskpkg.Pass, got.Score,
+			"the verifier gives %.4g and ends with status %d", got.Score, got.ExitCode)
 		return nil
 	case taskpkg.Unsupported:
 		return &Problem{"unsupported_" + string(got.Code), got.Message}
@@ -52,15 +57,8 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 	return &Problem{string(got.Code), got.Message}
 }
 
-// joined is what a verifier wrote, its complaints last: the end is kept.
-func joined(stdout, stderr string) string {
-	if stderr == "" {
-		return stdout
-	}
-	return fmt.Sprintf("%s\n[stderr]\n%s", stdout, stderr)
-}
-
-// maxReport is how much of a verifier's report is kept with a trial.
+// maxReport bounds the verifier's report that is stored with a trial. A larger
+// one is dropped: half a JSON document is of no use.
 const maxReport = 64 << 10
 
 func newPackageEvidence(o taskpkg.Outcome) *PackageEvidence {

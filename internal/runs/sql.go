@@ -11,9 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge, total, done,
-	passed, failed, errors, skipped, pass_rate, interval_low, interval_high, pass_k, base_rate, base_delta, base_gain, error,
-	created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count,
+const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, distractors, trials, baseline, seed, judge,
+	total, done, passed, failed, errors, skipped, pass_rate, interval_low, interval_high, pass_k,
+	base_rate, base_delta, base_gain, error, created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count,
 	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
 	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0)`
 
@@ -62,32 +62,32 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 	return r, nil
 }
 
-// jsonText is a value as JSON for a column; missing values are null.
-func jsonText[T any](value *T) (*string, error) {
-	if value == nil {
-		return nil, nil //nolint:nilnil // null is a value of the column
+// nullJSON encodes a value for a column; nil is NULL.
+func nullJSON[T any](value *T) (column *string, err error) {
+	if value != nil {
+		raw, encodeErr := json.Marshal(value)
+		encoded := string(raw)
+		column, err = &encoded, encodeErr
 	}
-	raw, err := json.Marshal(value)
-	text := string(raw)
-	return &text, err
+	return column, err
 }
 
 func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
-	subject, err := jsonText(&r.Subject)
+	subject, err := nullJSON(&r.Subject)
 	if err != nil {
 		return err
 	}
-	previous, err := jsonText(r.Previous)
+	previous, err := nullJSON(r.Previous)
 	if err != nil {
 		return err
 	}
-	judge, err := jsonText(r.Judge)
+	judge, err := nullJSON(r.Judge)
 	if err != nil {
 		return err
 	}
 	var distractors *string
 	if r.Distractors != nil {
-		if distractors, err = jsonText(&r.Distractors); err != nil {
+		if distractors, err = nullJSON(&r.Distractors); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,8 @@ func runsOfSuite(ctx context.Context, q store.Querier, orgID, suiteID string, li
 	return runs, total, err
 }
 
-// newestRuns reads the newest run of each suite that has one, in no order.
+// newestRuns returns the newest run of each suite that has one, in no order. The
+// subquery reads one entry of the index per suite; GROUP BY would read all.
 func newestRuns(ctx context.Context, q store.Querier, orgID string, suiteIDs []string) ([]Run, error) {
 	in, list := q.Dialect().In("$2", suiteIDs)
 	rows, err := q.Query(ctx, `
@@ -140,8 +141,8 @@ func runStatus(ctx context.Context, q store.Querier, orgID, id string) (Status, 
 	return store.One(rows, err, "Eval run", store.Value[Status])
 }
 
-// lockRun holds the run's row until the transaction ends, and reports whether
-// the run is still under way.
+// lockRun locks the run's row until the transaction ends, and reports whether
+// the run is still running.
 func lockRun(ctx context.Context, tx *store.Tx, id string) (bool, error) {
 	rows, err := tx.Query(ctx, `SELECT status FROM eval_runs WHERE id = $1`+tx.Dialect().ForUpdate(), id)
 	all, err := store.All(rows, err, store.Value[Status])
@@ -155,6 +156,7 @@ func markRunStarted(ctx context.Context, tx *store.Tx, id string, at time.Time) 
 	return n > 0, err
 }
 
+// addDone adds n to the run's progress and returns the sum.
 func addDone(ctx context.Context, tx *store.Tx, id string, n int64) (done int, err error) {
 	rows, err := tx.Query(ctx, `UPDATE eval_runs SET done = done + $2 WHERE id = $1 RETURNING done`, id, n)
 	return store.One(rows, err, "Eval run", store.Value[int])
@@ -183,11 +185,12 @@ func markRunFinished(ctx context.Context, tx *store.Tx, r Run) error {
 	return err
 }
 
-// insertTrials writes those that are not there yet, and says how many.
+// insertTrials stores trials and returns how many are new: a trial that another
+// worker has stored is skipped.
 func insertTrials(ctx context.Context, tx *store.Tx, runID string, trials []Trial) (int64, error) {
 	n := len(trials)
 	index, number, took := make([]int64, n), make([]int64, n), make([]int64, n)
-	variant, verdict, evidence, tail := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	arm, verdict, evidence, tails := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	score, problem := make([]*float64, n), make([]*string, n)
 	for i, t := range trials {
 		raw, err := json.Marshal(t.Evidence)
@@ -195,22 +198,22 @@ func insertTrials(ctx context.Context, tx *store.Tx, runID string, trials []Tria
 			return 0, err
 		}
 		index[i], number[i], took[i] = int64(t.Case), int64(t.N), t.Duration.Milliseconds()
-		variant[i], verdict[i], evidence[i], tail[i] = string(t.Arm), string(t.Verdict), string(raw), t.OutputTail
+		arm[i], verdict[i], evidence[i], tails[i] = string(t.Arm), string(t.Verdict), string(raw), t.OutputTail
 		score[i], problem[i] = t.Score, t.Error
 	}
 	return store.Bulk{
 		Table: "eval_run_trials",
 		Columns: []store.Column{
-			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("case_index", index), store.Col("variant", variant),
+			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("case_index", index), store.Col("variant", arm),
 			store.Col("n", number), store.Col("verdict", verdict), store.Col("score", score), store.Col("duration_ms", took),
-			store.Col("error", problem), store.Col("evidence", evidence), store.Col("output_tail", tail),
+			store.Col("error", problem), store.Col("evidence", evidence), store.Col("output_tail", tails),
 		},
 		OnConflict: "ON CONFLICT DO NOTHING",
 	}.Insert(ctx, tx)
 }
 
-// byTrial is the order in which a run's trials are read: the skill's before
-// the baseline's, whatever that is called.
+// byTrial is the order of a run's trials: the skill's arm before the baseline's,
+// whichever that is.
 const byTrial = ` ORDER BY case_index, CASE variant WHEN 'skill' THEN 0 ELSE 1 END, n`
 
 func scanTrial(row store.Row) (t Trial, err error) {
@@ -224,7 +227,7 @@ func scanTrial(row store.Row) (t Trial, err error) {
 	return t, json.Unmarshal([]byte(evidence), &t.Evidence)
 }
 
-// trialsOfRun reads the trials of all cases, or of the one at index.
+// trialsOfRun returns the trials of all cases, or of the one at index.
 func trialsOfRun(ctx context.Context, q store.Querier, runID string, index *int) ([]Trial, error) {
 	rows, err := q.Query(ctx, `
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, evidence, output_tail FROM eval_run_trials
@@ -232,7 +235,7 @@ func trialsOfRun(ctx context.Context, q store.Querier, runID string, index *int)
 	return store.All(rows, err, scanTrial)
 }
 
-// verdictsOfRun reads trials without what they left.
+// verdictsOfRun returns trials without evidence and outputs.
 func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial, error) {
 	rows, err := q.Query(ctx, `
 		SELECT case_index, variant, n, verdict, score, duration_ms, error, '{}', '' FROM eval_run_trials
@@ -240,7 +243,7 @@ func verdictsOfRun(ctx context.Context, q store.Querier, runID string) ([]Trial,
 	return store.All(rows, err, scanTrial)
 }
 
-// insertRunCases writes the verdicts of a run that is over.
+// insertRunCases stores the verdicts of a run that is over, for failuresOfSource.
 func insertRunCases(ctx context.Context, tx *store.Tx, runID string, cases []suites.Case, all []CaseResult) error {
 	n := len(cases)
 	ids, verdicts, queries := make([]string, n), make([]string, n), make([]*string, n)
@@ -260,8 +263,9 @@ func insertRunCases(ctx context.Context, tx *store.Tx, runID string, cases []sui
 	return err
 }
 
-// failuresOfSource reads the cases with a query that failed in the newest run
-// of each suite, how they did in the run before it, and in the last runs.
+// failuresOfSource returns the cases with a query that failed in the newest run
+// of each suite, with their verdict in the run before it and their failures in
+// the recent runs.
 func failuresOfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error) {
 	rows, err := q.Query(ctx, `
 		WITH ranked AS (
@@ -288,8 +292,9 @@ func failuresOfSource(ctx context.Context, q store.Querier, orgID, sourceID stri
 	})
 }
 
-// insertEvents numbers events and writes them. The run's row must be locked:
-// that is why a reader that has seen one event has seen all before it.
+// insertEvents numbers events and stores them. The UPDATE locks the run's row
+// until the transaction ends, so ids become visible in their order: a reader that
+// has seen one event has seen all before it.
 func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []Event) error {
 	n := len(events)
 	if n == 0 {
@@ -307,7 +312,8 @@ func insertEvents(ctx context.Context, tx *store.Tx, runID string, events []Even
 	_, err = store.Bulk{
 		Table: "eval_run_events",
 		Columns: []store.Column{
-			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("id", ids), store.Col("name", names), store.Col("data", data),
+			store.Col("run_id", slices.Repeat([]string{runID}, n)), store.Col("id", ids), store.Col("name", names),
+			store.Col("data", data),
 			store.Col("created_at", slices.Repeat([]int64{store.Micros(store.Now())}, n)),
 		},
 	}.Insert(ctx, tx)
