@@ -150,7 +150,9 @@ func (s *Service) Reviews(
 // suggestion need not exist: the decision carries the whole case. An accepted
 // case becomes a draft if suiteID is "", and is otherwise appended to that
 // suite, as by Apply.
-func (s *Service) Review(ctx context.Context, c access.Caller, sourceID string, d Decision, suiteID string) (r Review, err error) {
+func (s *Service) Review(
+	ctx context.Context, c access.Caller, sourceID string, d Decision, suiteID string,
+) (r Review, err error) {
 	if d.Status == Accepted && suiteID != "" {
 		_, r, err = s.Apply(ctx, c, sourceID, d, suiteID)
 		return r, err

@@ -38,7 +38,8 @@ func pendingOf(ctx context.Context, q store.Querier, src sources.Source, limit, 
 // replaceSuggestions makes wanted the suggestions of a locked source. It writes
 // only the difference: most derivations change little.
 func replaceSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, wanted []Suggestion) error {
-	rows, err := tx.Query(ctx, `SELECT `+suggestionColumns+` FROM source_suggestions WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
+	rows, err := tx.Query(ctx, `
+		SELECT `+suggestionColumns+` FROM source_suggestions WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
 	known, err := store.All(rows, err, scanSuggestion)
 	if err != nil {
 		return err
@@ -121,7 +122,9 @@ func (s Suggestion) storedQuery() *string {
 	return &s.Query
 }
 
-func column[T string | *string | int64 | float64 | bool](name string, all []Suggestion, value func(Suggestion) T) store.Column {
+func column[T string | *string | int64 | float64 | bool](
+	name string, all []Suggestion, value func(Suggestion) T,
+) store.Column {
 	values := make([]T, len(all))
 	for i, s := range all {
 		values[i] = value(s)
@@ -146,8 +149,9 @@ func reviewedIDs(ctx context.Context, q store.Querier, src sources.Source) (map[
 	return found, err
 }
 
-const reviewColumns = `id, org_id, source_id, suggestion_id, review_status, accept_target, applied_suite_id, query, should_trigger,
-	evidence, provenance, rationale, observed_count, confidence, last_observed_at, invocation_type, reviewed_by, reviewed_at, applied_at`
+const reviewColumns = `id, org_id, source_id, suggestion_id, review_status, accept_target, applied_suite_id,
+	query, should_trigger, evidence, provenance, rationale, observed_count, confidence, last_observed_at,
+	invocation_type, reviewed_by, reviewed_at, applied_at`
 
 func scanReview(row store.Row) (r Review, err error) {
 	err = row.Scan(&r.ID, &r.OrgID, &r.SourceID, &r.SuggestionID, &r.Status, &r.AcceptTarget, &r.AppliedSuiteID, &r.Query,
@@ -165,7 +169,9 @@ func reviewOf(ctx context.Context, q store.Querier, src sources.Source, suggesti
 
 // reviewsOf returns a page of the reviews of a source, newest first, and the
 // number of all; only those with the status, unless it is "".
-func reviewsOf(ctx context.Context, q store.Querier, src sources.Source, status Status, limit, offset int) ([]Review, int, error) {
+func reviewsOf(
+	ctx context.Context, q store.Querier, src sources.Source, status Status, limit, offset int,
+) ([]Review, int, error) {
 	const fromWhere = ` FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND ($3 = '' OR review_status = $3)`
 	rows, err := q.Query(ctx, `SELECT COUNT(*)`+fromWhere, src.OrgID, src.ID, status)
 	total, err := store.One(rows, err, "Count", store.Value[int])
