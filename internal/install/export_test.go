@@ -1,4 +1,4 @@
 package install
 
-// Before lets a test act before each step that a crash may come before.
-func (f *Folder) Before(step func(name string)) { f.before = step }
+// Before calls a function before each step, so that a test can crash there.
+func (f *Folder) Before(step func(name string)) { f.onStep = step }

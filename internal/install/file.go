@@ -7,12 +7,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
+
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
-// ReplaceFile puts a file with the content in place of the one at the path,
-// if any, at once: whoever reads meanwhile sees the old or the new one, and
-// so does whoever looks after a crash.
+// ReplaceFile atomically and durably replaces a file: concurrent readers, and
+// those after a crash, see either the old or the new content.
 func ReplaceFile(name string, content []byte, mode fs.FileMode) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
@@ -38,32 +38,20 @@ func replaceFile(root *os.Root, name string, content []byte, mode fs.FileMode) (
 		err = root.Rename(temp, name)
 	}
 	if err != nil {
-		_ = root.Remove(temp) // the first error tells more
+		_ = root.Remove(temp) // the first error is the cause
 		return err
 	}
-	return syncDir(root, dir)
+	return fsync.RootDir(root, dir)
 }
 
-// syncDir makes the names in a folder survive a loss of power.
-func syncDir(root *os.Root, dir string) error {
-	if runtime.GOOS == "windows" { // has no such call, and needs none
-		return nil
-	}
-	d, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// syncTree makes all that is in a folder survive a loss of power.
-func syncTree(root *os.Root) error {
+// fsyncTree calls fsync on all files and folders below root.
+func fsyncTree(root *os.Root) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			return syncDir(root, name)
+			return fsync.RootDir(root, name)
 		}
 		f, err := root.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
@@ -73,22 +61,21 @@ func syncTree(root *os.Root) error {
 	})
 }
 
-// removeTree removes a folder, also one whose owner has made parts of it
-// read-only.
+// removeTree removes a folder, also one with read-only parts.
 func removeTree(root *os.Root, dir string) error {
 	if root.RemoveAll(dir) == nil {
 		return nil
 	}
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
-			_ = root.Chmod(name, 0o700) // RemoveAll says what is wrong if this fails
+			_ = root.Chmod(name, 0o700) // if this fails, so does RemoveAll
 		}
 		return nil
 	})
 	return root.RemoveAll(dir)
 }
 
-// exists reports whether there is anything of the name, a broken link included.
+// exists reports whether there is anything of the name, including a broken link.
 func exists(root *os.Root, name string) (bool, error) {
 	_, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

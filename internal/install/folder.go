@@ -1,7 +1,7 @@
-// Package install keeps skills in the folder where an agent looks for them.
-// It puts a version in the place of another at once or not at all, notices
-// what somebody has edited since, and writes down what is there in a lock
-// file. It knows no network, and owns no tables.
+// Package install installs skills into the folder where an agent looks for them.
+// It replaces a version atomically, with a journal for crashes, detects local
+// edits, and records what is installed in a lock file. It does not use the
+// network, and owns no tables.
 package install
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/flock"
 )
 
-// stateName is where a Folder keeps what is not the agents' business: beside
-// the skills, so that a rename can move it, and hidden from version control.
+// stateName is the folder of the journal, backups and temporary files. It is on
+// the file system of the skills, so that a rename can move between them, and
+// hidden from agents and version control.
 const stateName = ".whetstone"
 
-// A Folder is a folder of skills, for this process alone to change until it
-// is closed.
+// A Folder is a folder of skills, locked for this process until it is closed.
 type Folder struct {
 	root   *os.Root
-	busy   *os.File
+	lock   *os.File
 	skills map[string]Record
-	// before is told of each step that a crash may come before; for tests.
-	before func(step string)
+	// onStep is called before each step, so that tests can crash there.
+	onStep func(step string)
 }
 
-// Open takes a folder, making it if need be, and finishes or undoes what a
-// crash has left half done. If another process has it, Open calls waiting
-// once and waits for as long as ctx allows.
+// Open locks a folder, creates it if necessary, and recovers from a crash: it
+// finishes or rolls back an interrupted installation. If another process has the
+// lock, Open calls waiting once and waits until ctx ends.
 func Open(ctx context.Context, dir string, waiting func()) (_ *Folder, err error) {
 	defer fault.Wrap(&err, "skills folder %s", dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -42,13 +42,13 @@ func Open(ctx context.Context, dir string, waiting func()) (_ *Folder, err error
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{root: root, before: func(string) {}}
+	f := &Folder{root: root, onStep: func(string) {}}
 	defer func() {
 		if err != nil {
-			_ = f.Close() // the first error tells more
+			_ = f.Close() // the first error is the cause
 		}
 	}()
-	if err := f.take(ctx, waiting); err != nil {
+	if err := f.acquireLock(ctx, waiting); err != nil {
 		return nil, err
 	}
 	if f.skills, err = ReadLock(dir); err != nil {
@@ -57,33 +57,33 @@ func Open(ctx context.Context, dir string, waiting func()) (_ *Folder, err error
 	if err := f.recover(); err != nil {
 		return nil, err
 	}
-	return f, f.clearTemps()
+	return f, f.removeTempFiles()
 }
 
-// Close lets others have the folder.
+// Close releases the lock.
 func (f *Folder) Close() error {
 	err := f.root.Close()
-	if f.busy != nil {
-		err = errors.Join(err, f.busy.Close())
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
 	}
 	return err
 }
 
-// pollEvery is how often a folder that another process has is tried.
-const pollEvery = 100 * time.Millisecond
+// pollInterval is the time between two attempts to lock a folder.
+const pollInterval = 100 * time.Millisecond
 
-func (f *Folder) take(ctx context.Context, waiting func()) (err error) {
+func (f *Folder) acquireLock(ctx context.Context, waiting func()) (err error) {
 	if err := f.root.MkdirAll(stateName, 0o755); err != nil {
 		return err
 	}
 	if err := f.root.WriteFile(stateName+"/.gitignore", []byte("*\n"), 0o644); err != nil {
 		return err
 	}
-	if f.busy, err = f.root.OpenFile(stateName+"/busy", os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+	if f.lock, err = f.root.OpenFile(stateName+"/busy", os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ {
-		ok, err := flock.Try(f.busy)
+		ok, err := flock.Try(f.lock)
 		if ok || err != nil {
 			return err
 		}
@@ -93,13 +93,13 @@ func (f *Folder) take(ctx context.Context, waiting func()) (err error) {
 		select {
 		case <-ctx.Done():
 			return fault.New(fault.Conflict, "another whetstone works in this folder").Because(ctx.Err())
-		case <-time.After(pollEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// clearTemps removes what crashes in the middle of a write have left.
-func (f *Folder) clearTemps() error {
+// removeTempFiles removes temporary files that a crash has left.
+func (f *Folder) removeTempFiles() error {
 	for _, dir := range []string{"", stateName + "/"} {
 		temps, err := fs.Glob(f.root.FS(), dir+tempPattern)
 		if err != nil {
@@ -114,10 +114,10 @@ func (f *Folder) clearTemps() error {
 	return nil
 }
 
-// Skills returns what the lock file says, by the names of the skills.
+// Skills returns the records of the lock file by the names of the skills.
 func (f *Folder) Skills() map[string]Record { return maps.Clone(f.skills) }
 
-// Put changes what the lock file says of a skill, and nothing else.
+// Put writes the record of a skill to the lock file, and nothing else.
 func (f *Folder) Put(name string, r Record) (err error) {
 	defer fault.Wrap(&err, "lock file")
 	if err := CheckName(name); err != nil {

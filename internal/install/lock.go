@@ -18,11 +18,11 @@ import (
 // LockName is the name of the lock file in a folder of skills.
 const LockName = ".whetstone-lock.json"
 
-// lockVersion is the form of the lock file that we write and read.
+// lockVersion is the version of the lock file's format.
 const lockVersion = 1
 
-// A Record is what the lock file says of one skill. Its fields stand in the
-// order of their keys, as everything in the file does.
+// A Record is the entry of a skill in the lock file. Its fields are sorted by
+// their keys, as everything in the file is, for small diffs in version control.
 type Record struct {
 	// ContentHash is the SHA-256 of the archive that was installed.
 	ContentHash string `json:"content_hash"`
@@ -30,7 +30,7 @@ type Record struct {
 	// Files has the SHA-256 of every installed file by its path.
 	Files       map[string]string `json:"files"`
 	InstalledAt time.Time         `json:"installed_at"`
-	// Pinned says that somebody wants this version and no newer one.
+	// Pinned keeps updates from replacing this version.
 	Pinned  bool   `json:"pinned,omitempty"`
 	Server  string `json:"server"`
 	Version string `json:"version"`
@@ -41,10 +41,9 @@ type lockFile struct {
 	Version int               `json:"version"`
 }
 
-// ReadLock returns what the lock file of a folder says, by the names of the
-// skills. A folder without one has no skills. The file may have come from
-// somebody else, with a repository: a name that could lead out of the folder
-// is refused.
+// ReadLock returns the records of a folder's lock file by the names of the
+// skills. A folder without one has no skills. The file is untrusted, since it may
+// come with a repository: a name that could lead out of the folder is refused.
 func ReadLock(dir string) (_ map[string]Record, err error) {
 	name := filepath.Join(dir, LockName)
 	raw, err := os.ReadFile(name)
@@ -59,7 +58,9 @@ func ReadLock(dir string) (_ map[string]Record, err error) {
 		return nil, fault.New(fault.Conflict, "%s is not a lock file (%s); mend or remove it", name, err)
 	}
 	if lock.Version != lockVersion {
-		return nil, fault.New(fault.Conflict, "%s has the form %d, and this program knows %d; use another version of whetstone", name, lock.Version, lockVersion)
+		return nil, fault.New(fault.Conflict,
+			"%s has the form %d, and this program knows %d; use another version of whetstone",
+			name, lock.Version, lockVersion)
 	}
 	for skill := range lock.Skills {
 		if CheckName(skill) != nil {
@@ -72,8 +73,8 @@ func ReadLock(dir string) (_ map[string]Record, err error) {
 	return lock.Skills, nil
 }
 
-// encodeJSON writes JSON for version control: indented, keys sorted, with a
-// line break at the end and paths as they are.
+// encodeJSON encodes JSON for version control: indented, keys sorted, with a
+// line break at the end and no HTML escapes in paths.
 func encodeJSON(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -86,26 +87,27 @@ func encodeJSON(value any) ([]byte, error) {
 // maxName leaves room within the 255 bytes of most file systems.
 const maxName = 200
 
-// CheckName reports whether a skill can have a folder of this name on every
-// system. Names come from a registry, where somebody else chose them.
+// CheckName validates the name of a skill: it must be usable as the name of a
+// folder on every system. Names come from a registry and are untrusted.
 func CheckName(name string) error {
 	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	switch {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name):
 	case name[0] == '.' || strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
 	case strings.ContainsAny(name, `/\:*?"<>|`) || strings.ContainsFunc(name, unicode.IsControl):
-	case deviceName(base):
+	case isWindowsDevice(base):
 	default:
 		return nil
 	}
 	return fault.Invalid("name", "%q cannot be the name of a folder on every system", name)
 }
 
-// deviceName reports whether Windows takes the name for a device.
-func deviceName(name string) bool {
+// isWindowsDevice reports whether the name is a device on Windows.
+func isWindowsDevice(name string) bool {
 	switch name {
 	case "CON", "PRN", "AUX", "NUL":
 		return true
 	}
-	return len(name) == 4 && (strings.HasPrefix(name, "COM") || strings.HasPrefix(name, "LPT")) && '0' <= name[3] && name[3] <= '9'
+	port := strings.HasPrefix(name, "COM") || strings.HasPrefix(name, "LPT")
+	return port && len(name) == 4 && '0' <= name[3] && name[3] <= '9'
 }

@@ -9,15 +9,16 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
-// recover brings the folder to the state before or after an installation
-// that did not come to its end.
+// recover rolls an interrupted installation back or forward, by its journal. The
+// new folder still in the state folder means back.
 func (f *Folder) recover() (err error) {
 	defer fault.Wrap(&err, "recover")
 	j, err := f.readJournal()
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.recoverWithout()
+		return f.cleanUp()
 	}
 	if err != nil {
 		return err
@@ -27,32 +28,33 @@ func (f *Folder) recover() (err error) {
 		return err
 	}
 	if unpacked {
-		return f.undo(j)
+		return f.rollBack(j)
 	}
 	return f.finish(j)
 }
 
-// recoverWithout clears up where nothing was swapped yet.
-func (f *Folder) recoverWithout() error {
-	there, err := exists(f.root, oldDir)
+// cleanUp removes the leftovers of an installation that has no journal yet.
+func (f *Folder) cleanUp() error {
+	found, err := exists(f.root, oldDir)
 	if err != nil {
 		return err
 	}
-	if there { // which only somebody else can have put there
-		backup, err := f.freeBackup("unknown")
+	if found { // not by us: keep it as a backup
+		backup, err := f.newBackupPath("unknown")
 		if err != nil {
 			return err
 		}
-		if err := f.dispose(backup); err != nil {
+		if err := f.retire(backup); err != nil {
 			return err
 		}
 	}
 	return removeTree(f.root, newDir)
 }
 
-// readJournal reads the journal with the same distrust as the lock file.
+// readJournal reads and validates the journal, which is as untrusted as the lock
+// file.
 func (f *Folder) readJournal() (j journal, err error) {
-	raw, err := f.root.ReadFile(journalAt)
+	raw, err := f.root.ReadFile(journalPath)
 	if err != nil {
 		return j, err
 	}
@@ -60,13 +62,13 @@ func (f *Folder) readJournal() (j journal, err error) {
 	outside := func(p string) bool { return !filepath.IsLocal(p) }
 	if err != nil || CheckName(j.Name) != nil || slices.ContainsFunc(j.Carry, outside) ||
 		j.Backup != "" && path.Dir(j.Backup) != backupsDir {
-		return j, fault.New(fault.Conflict, "%s is not what whetstone writes there; remove it", journalAt).Because(err)
+		return j, fault.New(fault.Conflict, "%s is not what whetstone writes there; remove it", journalPath).Because(err)
 	}
 	return j, nil
 }
 
-// undo puts everything back where it was. It may be done twice.
-func (f *Folder) undo(j journal) error {
+// rollBack restores the old folder. It is idempotent.
+func (f *Folder) rollBack(j journal) error {
 	moved, err := exists(f.root, oldDir)
 	if err != nil {
 		return err
@@ -76,8 +78,8 @@ func (f *Folder) undo(j journal) error {
 			return err
 		}
 	}
-	// Without its journal the new folder counts as never finished.
-	if err := f.root.Remove(journalAt); err != nil {
+	// Without its journal the new folder counts as incomplete.
+	if err := f.root.Remove(journalPath); err != nil {
 		return err
 	}
 	return removeTree(f.root, newDir)
@@ -95,19 +97,19 @@ func (f *Folder) undoMoves(j journal) error {
 			}
 		}
 	}
-	there, err := exists(f.root, j.Name)
+	found, err := exists(f.root, j.Name)
 	if err != nil {
 		return err
 	}
-	if there { // somebody has put another one there meanwhile
-		backup, err := f.freeBackup(j.Name)
+	if found { // the user has put another one there meanwhile
+		backup, err := f.newBackupPath(j.Name)
 		if err != nil {
 			return err
 		}
-		return f.dispose(backup)
+		return f.retire(backup)
 	}
 	if err := f.root.Rename(oldDir, j.Name); err != nil {
 		return err
 	}
-	return syncDir(f.root, ".")
+	return fsync.RootDir(f.root, ".")
 }

@@ -27,16 +27,16 @@ const (
 	Modified Condition = "modified"
 )
 
-// A State is what is found in the folder of a skill.
+// A State is the state of a skill's folder.
 type State struct {
 	Condition Condition
-	// Edits are what was done since the installation, sorted by path.
+	// Edits are the changes since the installation, sorted by path.
 	Edits []Edit
 	// Digest is a SHA-256 over paths and contents; "" if the folder is missing.
 	Digest string
 }
 
-// An Edit is one file that is not as it was installed.
+// An Edit is a file that differs from the installed one.
 type Edit struct {
 	Path   string `json:"path"`
 	Change Change `json:"change"`
@@ -52,9 +52,9 @@ const (
 	Removed Change = "removed"
 )
 
-// Inspect compares the folder of a skill with its record. What systems and
-// interpreters leave lying around is no edit, and neither are files that a
-// skill never has and its user may need: .env*, .git and node_modules.
+// Inspect compares the folder of a skill with its record. Files that systems and
+// interpreters generate are not edits, and neither are files that belong to the
+// user: .env*, .git and node_modules.
 func Inspect(dir, name string, r Record) (_ State, err error) {
 	defer fault.Wrap(&err, "skill %s", name)
 	if err := CheckName(name); err != nil {
@@ -72,13 +72,13 @@ func Inspect(dir, name string, r Record) (_ State, err error) {
 	return found.state(r.Files), err
 }
 
-// A finding is what stands in the place of a skill's folder.
-type finding struct {
-	there bool
-	// files has every file that could be the skill's, by path.
+// A scanResult is the content of a skill's folder.
+type scanResult struct {
+	present bool
+	// files are the files that could be the skill's, by path.
 	files map[string]foundFile
-	// foreign are the paths of what a skill never has but its user may need.
-	foreign []string
+	// userOwned are the paths that a skill never has but its user may need.
+	userOwned []string
 }
 
 type foundFile struct {
@@ -87,10 +87,10 @@ type foundFile struct {
 	executable bool
 }
 
-// scan reads the folder of a skill. owned are the files that the skill has
-// for certain, whatever they are called.
-func scan(root *os.Root, name string, owned map[string]string) (finding, error) {
-	f := finding{files: map[string]foundFile{}}
+// scan reads the folder of a skill. owned are the files of the skill, whatever
+// they are called.
+func scan(root *os.Root, name string, owned map[string]string) (scanResult, error) {
+	f := scanResult{files: map[string]foundFile{}}
 	info, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -98,8 +98,8 @@ func scan(root *os.Root, name string, owned map[string]string) (finding, error) 
 	if err != nil {
 		return f, err
 	}
-	f.there = true
-	if !info.IsDir() { // a link to somewhere, say: somebody's own
+	f.present = true
+	if !info.IsDir() { // e.g. a symbolic link of the user's
 		f.files["."] = foundFile{hash: info.Mode().Type().String()}
 		return f, nil
 	}
@@ -112,15 +112,15 @@ func scan(root *os.Root, name string, owned map[string]string) (finding, error) 
 		if err != nil {
 			return err
 		}
-		return f.take(folder, p, d, owned)
+		return f.add(folder, p, d, owned)
 	})
 }
 
-func (f *finding) take(folder *os.Root, p string, d fs.DirEntry, owned map[string]string) error {
+func (f *scanResult) add(folder *os.Root, p string, d fs.DirEntry, owned map[string]string) error {
 	if !overlaps(p, owned) {
-		kind := kindOf(d.Name())
-		if kind == foreign {
-			f.foreign = append(f.foreign, p)
+		kind := classify(d.Name())
+		if kind == userOwned {
+			f.userOwned = append(f.userOwned, p)
 		}
 		if kind != ordinary && d.IsDir() {
 			return fs.SkipDir
@@ -155,29 +155,29 @@ func readFile(folder *os.Root, p string, d fs.DirEntry) (foundFile, error) {
 	return foundFile{size, hex.EncodeToString(digest.Sum(nil)), info.Mode()&0o111 != 0}, err
 }
 
-// What a name says about who put a file there.
+// A kind says by the name of a file who created it.
 type kind int
 
 const (
-	ordinary kind = iota
-	junk          // nobody misses it
-	foreign       // no skill has it, but its user may need it
+	ordinary  kind = iota
+	generated      // by systems and interpreters
+	userOwned      // never in a skill, but its user may need it
 )
 
-func kindOf(name string) kind {
+func classify(name string) kind {
 	switch name {
 	case ".DS_Store", "__MACOSX", "__pycache__":
-		return junk
+		return generated
 	case ".git", "node_modules":
-		return foreign
+		return userOwned
 	}
 	if strings.HasPrefix(name, ".env") {
-		return foreign
+		return userOwned
 	}
 	return ordinary
 }
 
-// overlaps reports whether one of the files is at the path, below it or above.
+// overlaps reports whether one of the files is at the path, below or above it.
 func overlaps(p string, files map[string]string) bool {
 	if _, ok := files[p]; ok || p == "." {
 		return true
@@ -190,8 +190,8 @@ func overlaps(p string, files map[string]string) bool {
 	return false
 }
 
-func (f finding) state(installed map[string]string) State {
-	if !f.there {
+func (f scanResult) state(installed map[string]string) State {
+	if !f.present {
 		return State{Condition: Missing}
 	}
 	s := State{Condition: Clean, Digest: f.digest()}
@@ -214,7 +214,7 @@ func (f finding) state(installed map[string]string) State {
 	return s
 }
 
-func (f finding) digest() string {
+func (f scanResult) digest() string {
 	digest := sha256.New()
 	for _, p := range slices.Sorted(maps.Keys(f.files)) {
 		digest.Write(fmt.Appendf(nil, "%s\x00%d\x00%s\n", path.Clean(p), f.files[p].size, f.files[p].hash))

@@ -11,23 +11,24 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // The parts of the state folder. One skill is swapped at a time.
 const (
-	newDir     = stateName + "/new"          // the new version, until it is in place
-	oldDir     = stateName + "/old"          // the old one, until the new one is
-	backupsDir = stateName + "/backups"      // edited copies that were replaced
-	journalAt  = stateName + "/journal.json" // what is being done; see swap
+	newDir      = stateName + "/new"          // the new version, until it is in place
+	oldDir      = stateName + "/old"          // the old one, until the new one is
+	backupsDir  = stateName + "/backups"      // edited copies that were replaced
+	journalPath = stateName + "/journal.json" // the swap in progress; see journal
 )
 
-// An EditedError says that something stands in the place of a skill that an
-// installation would destroy.
+// An EditedError reports that an installation would overwrite edits, or a folder
+// that was not installed by us.
 type EditedError struct {
 	Name  string
 	Edits []Edit
-	// Foreign says that it was not installed from here at all.
+	// Foreign reports that it was not installed by us at all.
 	Foreign bool
 }
 
@@ -38,14 +39,15 @@ func (e *EditedError) Error() string {
 	return fmt.Sprintf("%s was edited since it was installed", e.Name)
 }
 
-// Install puts a skill in its place, whatever version stands there, and
-// writes the record with the package's files to the lock file. Files that are
-// not in the package are gone then; .env*, .git and node_modules of the user
-// stay. If the old version was edited, or is none of ours, Install returns an
-// *EditedError and changes nothing, except with force: then it keeps the old
-// folder as a backup and returns where. A folder that has the package's
-// content already is taken as it is.
-func (f *Folder) Install(ctx context.Context, name string, pkg *skillpkg.Package, r Record, force bool) (backup string, err error) {
+// Install replaces a skill with a package, and writes the record with the
+// package's files to the lock file. Files that are not in the package are
+// removed; .env*, .git and node_modules of the user stay. If the old version was
+// edited, or was not installed by us, Install returns an *EditedError and changes
+// nothing. With force it keeps the old folder as a backup and returns its path.
+// A folder that has the package's content already is not changed.
+func (f *Folder) Install(
+	ctx context.Context, name string, pkg *skillpkg.Package, r Record, force bool,
+) (backup string, err error) {
 	defer fault.Wrap(&err, "install %s", name)
 	if err := f.checkName(name); err != nil {
 		return "", err
@@ -59,7 +61,7 @@ func (f *Folder) Install(ctx context.Context, name string, pkg *skillpkg.Package
 	for _, file := range pkg.Installed() {
 		r.Files[file.Path] = file.SHA256
 	}
-	if found.is(pkg) {
+	if found.matches(pkg) {
 		return "", f.Put(name, r)
 	}
 	state := found.state(old.Files)
@@ -69,12 +71,12 @@ func (f *Folder) Install(ctx context.Context, name string, pkg *skillpkg.Package
 	j := journal{Name: name, Record: r}
 	keep := state.Condition == Modified
 	if known {
-		var stuck bool
-		j.Carry, stuck = found.carry(r.Files)
-		keep = keep || stuck
+		var blocked bool
+		j.Carry, blocked = found.carry(r.Files)
+		keep = keep || blocked
 	}
 	if keep {
-		if j.Backup, err = f.freeBackup(name); err != nil {
+		if j.Backup, err = f.newBackupPath(name); err != nil {
 			return "", err
 		}
 		backup = filepath.Join(f.root.Name(), filepath.FromSlash(j.Backup))
@@ -85,52 +87,55 @@ func (f *Folder) Install(ctx context.Context, name string, pkg *skillpkg.Package
 	return backup, nil
 }
 
-// checkName keeps two skills out of one folder where case does not matter.
+// checkName also refuses a name that differs from another one only in case: they
+// are one folder on file systems that ignore case.
 func (f *Folder) checkName(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	for other := range f.skills {
 		if other != name && strings.EqualFold(other, name) {
-			return fault.New(fault.Conflict, "%s is installed, and some systems would take %s for the same folder", other, name)
+			return fault.New(fault.Conflict,
+				"%s is installed, and some systems would take %s for the same folder", other, name)
 		}
 	}
 	return nil
 }
 
-// is reports whether the folder holds what the package would put there.
-func (f finding) is(pkg *skillpkg.Package) bool {
+// matches reports whether the folder has the content of the package.
+func (f scanResult) matches(pkg *skillpkg.Package) bool {
 	installed := pkg.Installed()
-	if !f.there || len(f.files) != len(installed) {
+	if !f.present || len(f.files) != len(installed) {
 		return false
 	}
 	for _, file := range installed {
-		there, ok := f.files[file.Path]
-		if !ok || there.hash != file.SHA256 {
+		installedFile, ok := f.files[file.Path]
+		if !ok || installedFile.hash != file.SHA256 {
 			return false
 		}
-		if there.executable != (file.Mode&0o111 != 0) && runtime.GOOS != "windows" {
+		if installedFile.executable != (file.Mode&0o111 != 0) && runtime.GOOS != "windows" {
 			return false
 		}
 	}
 	return true
 }
 
-// carry lists what the user needs beside the new files, and reports whether
-// some of it is in their way.
-func (f finding) carry(files map[string]string) (paths []string, stuck bool) {
-	for _, p := range f.foreign {
+// carry lists the user's files to keep, and reports whether new files block some
+// of them.
+func (f scanResult) carry(files map[string]string) (paths []string, blocked bool) {
+	for _, p := range f.userOwned {
 		if overlaps(p, files) {
-			stuck = true
+			blocked = true
 		} else {
 			paths = append(paths, p)
 		}
 	}
-	return paths, stuck
+	return paths, blocked
 }
 
-// freeBackup finds a name for a backup.
-func (f *Folder) freeBackup(name string) (string, error) {
+// newBackupPath returns an unused path for a backup, e.g.
+// ".whetstone/backups/pdf-20270102T030405Z".
+func (f *Folder) newBackupPath(name string) (string, error) {
 	if err := f.root.MkdirAll(backupsDir, 0o755); err != nil {
 		return "", err
 	}
@@ -140,36 +145,36 @@ func (f *Folder) freeBackup(name string) (string, error) {
 		if n > 1 {
 			backup = fmt.Sprintf("%s-%d", stem, n)
 		}
-		there, err := exists(f.root, backup)
-		if err != nil || !there {
+		found, err := exists(f.root, backup)
+		if err != nil || !found {
 			return backup, err
 		}
 	}
 }
 
-// A journal is what is about to happen to a skill. While it stands in the
-// state folder, the swap is neither done nor undone.
+// A journal describes a swap in progress. While it exists, the swap is neither
+// complete nor rolled back.
 type journal struct {
 	Name   string `json:"name"`
 	Record Record `json:"record"`
-	// Carry are the paths that move from the old folder into the new one.
+	// Carry are the paths to move from the old folder into the new one.
 	Carry []string `json:"carry,omitempty"`
-	// Backup is where the old folder goes; "" if it is removed.
+	// Backup is the new path of the old folder; "" to remove it.
 	Backup string `json:"backup,omitempty"`
 }
 
 // replace unpacks the new version and swaps it with the old one.
 func (f *Folder) replace(ctx context.Context, pkg *skillpkg.Package, j journal) error {
-	f.before("unpack")
+	f.onStep("unpack")
 	if err := f.unpack(ctx, pkg); err != nil {
 		return err
 	}
-	f.before("journal")
+	f.onStep("journal")
 	content, err := encodeJSON(j)
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(f.root, journalAt, content, 0o644); err != nil {
+	if err := replaceFile(f.root, journalPath, content, 0o644); err != nil {
 		return err
 	}
 	return f.swap(j)
@@ -185,37 +190,37 @@ func (f *Folder) unpack(ctx context.Context, pkg *skillpkg.Package) error {
 	}
 	err = skillpkg.Unpack(ctx, pkg, dst)
 	if err == nil {
-		err = syncTree(dst)
+		err = fsyncTree(dst)
 	}
 	return errors.Join(err, dst.Close())
 }
 
-// swap moves the old folder away and the new one in its place. Up to the
-// second move a crash is undone, from there on it is finished: in between,
-// the folder is missing for a moment, but never half there.
+// swap renames the old folder away and the new one in its place. Until the second
+// rename a crash is rolled back, after it the swap is completed. The folder is
+// missing for a moment, but never incomplete.
 func (f *Folder) swap(j journal) error {
-	f.before("move away")
-	there, err := exists(f.root, j.Name)
+	f.onStep("move away")
+	found, err := exists(f.root, j.Name)
 	if err != nil {
 		return err
 	}
-	if there {
+	if found {
 		if err := f.root.Rename(j.Name, oldDir); err != nil {
 			return err
 		}
 	}
 	for _, p := range j.Carry {
-		f.before("carry")
+		f.onStep("carry")
 		if err := f.carry(p, oldDir, newDir); err != nil {
 			return err
 		}
 	}
-	f.before("move in")
+	f.onStep("move in")
 	if err := f.root.Rename(newDir, j.Name); err != nil {
 		return err
 	}
-	// The lock file must not speak of the new version before it is in place.
-	if err := errors.Join(syncDir(f.root, stateName), syncDir(f.root, ".")); err != nil {
+	// The rename must be durable before the lock file names the new version.
+	if err := errors.Join(fsync.RootDir(f.root, stateName), fsync.RootDir(f.root, ".")); err != nil {
 		return err
 	}
 	return f.finish(j)
@@ -229,25 +234,24 @@ func (f *Folder) carry(p, from, to string) error {
 	return f.root.Rename(path.Join(from, p), path.Join(to, p))
 }
 
-// finish does what is left when the new folder is in place. It may be done
-// twice.
+// finish completes a swap once the new folder is in place. It is idempotent.
 func (f *Folder) finish(j journal) error {
-	f.before("lock file")
+	f.onStep("lock file")
 	if err := f.Put(j.Name, j.Record); err != nil {
 		return err
 	}
-	f.before("dispose")
-	if err := f.dispose(j.Backup); err != nil {
+	f.onStep("dispose")
+	if err := f.retire(j.Backup); err != nil {
 		return err
 	}
-	f.before("end")
-	return f.root.Remove(journalAt)
+	f.onStep("end")
+	return f.root.Remove(journalPath)
 }
 
-// dispose removes the old folder, if there is one, or makes it a backup.
-func (f *Folder) dispose(backup string) error {
-	there, err := exists(f.root, oldDir)
-	if err != nil || !there {
+// retire removes the old folder, if there is one, or makes it a backup.
+func (f *Folder) retire(backup string) error {
+	found, err := exists(f.root, oldDir)
+	if err != nil || !found {
 		return err
 	}
 	if backup == "" {
