@@ -14,7 +14,7 @@ import (
 
 const (
 	maxBody = 8 << 20
-	// maxValues is how many JSON values a body may hold: a batch of 1000
+	// maxValues is the largest number of JSON values in a body; a batch of 1000
 	// signals has 6,000.
 	maxValues = 100_000
 )
@@ -42,8 +42,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-// Body describes both bodies in the OpenAPI document. It is read by hand: the
-// type of signals decides what the other fields must be.
+// Body describes both bodies in the OpenAPI document. Service.read parses it by
+// hand, since the type of signals decides which fields there are.
 type Body struct {
 	Signals         any    `json:"signals" doc:"1 to 1000 objects of skill_name, signal_type, confidence, source_key and perhaps user_cohort; or, for one session, an object of triggered, invocation_type, execution_grade, query_bucket and miss_detected, all of them optional"`
 	UserCohort      string `json:"user_cohort,omitempty" maxLength:"128" doc:"The contributor, if the key is a relay's; else it is the user behind the key"`
@@ -58,7 +58,7 @@ type Body struct {
 	raw []byte
 }
 
-// UnmarshalJSON keeps the body as it is.
+// UnmarshalJSON keeps the raw body.
 func (b *Body) UnmarshalJSON(raw []byte) error {
 	b.raw = bytes.Clone(raw)
 	return nil
@@ -78,7 +78,7 @@ type ingestOutput struct {
 	session bool
 }
 
-// HTTPStatus is 201 for a session, which is always new.
+// HTTPStatus returns 201 for a session, which is always new.
 func (o ingestOutput) HTTPStatus() int {
 	if o.session {
 		return http.StatusCreated
@@ -98,11 +98,11 @@ func (s *Service) handleIngest(ctx context.Context, in ingestInput) (ingestOutpu
 	return out, err
 }
 
-// notRelay tells a sender why its cohorts do not count.
+// notRelay explains to a sender why its cohorts were not used.
 const notRelay = "user_cohort was not used: this key is not a relay's, so its signals count as those of its user; " +
 	"a server that passes on signals of others needs a key made with `whetstone key create --relay`"
 
-// Withholding says that something is not shown, and why.
+// Withholding marks suppressed figures and explains why.
 type Withholding struct {
 	Suppressed bool   `json:"suppressed,omitempty" doc:"Something is withheld: it would tell of too few contributors"`
 	Reason     string `json:"suppressed_reason,omitempty" doc:"Why, and what would show it; with suppressed"`
@@ -123,7 +123,7 @@ type aggregatesInput struct {
 	Bucket     string `query:"bucket" enum:"day,week" default:"day" doc:"Periods: UTC days or ISO weeks"`
 }
 
-// query reads the input's times.
+// query parses the input's times.
 func (in aggregatesInput) query() (q Query, err error) {
 	q = Query{SkillName: strings.TrimSpace(in.SkillName), Type: in.SignalType, Weekly: in.Bucket == "week"}
 	var issues []fault.Issue
@@ -131,7 +131,10 @@ func (in aggregatesInput) query() (q Query, err error) {
 		if text == "" {
 			return nil
 		}
-		t, err := parseTime(text)
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			t, err = time.Parse(time.DateOnly, text)
+		}
 		if err != nil {
 			issues = append(issues, fault.At(name, "%s must be an RFC 3339 time or a day like 2026-01-02", name))
 		}
@@ -145,14 +148,6 @@ func (in aggregatesInput) query() (q Query, err error) {
 		return q, fault.Invalid("until", "until must not be before since")
 	}
 	return q, nil
-}
-
-// parseTime reads a time or a day.
-func parseTime(text string) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	return time.Parse(time.DateOnly, text)
 }
 
 type totalsOutput struct {
@@ -193,7 +188,7 @@ func (s *Service) handleAggregates(ctx context.Context, in aggregatesInput) (agg
 	}, err
 }
 
-// Source says whose answer it is, and from when.
+// Source says what a response is based on.
 type Source struct {
 	Source      string       `json:"source" enum:"contribution_signal"`
 	CreatorID   string       `json:"creator_id" format:"uuid" doc:"The user behind the key"`

@@ -14,25 +14,27 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// The limits of a body; lengths are in characters. The tags of Body repeat some
+// of them for the OpenAPI document.
 const (
 	maxSignals   = 1000 // in one batch
 	maxType      = 64
 	maxSourceKey = 256
 	maxCohort    = 128
-	// maxIssues bounds the answer to a batch that is wrong all over.
-	maxIssues = 100
+	maxClient    = 100
+	maxCreator   = 100
+	maxIssues    = 100 // in the answer to a batch with many mistakes
 )
 
-// billion is the unit in which confidences are summed, so that the sum does
-// not depend on the order.
+// billion scales confidences to integers, so that their sum does not depend on
+// the order.
 const billion = 1_000_000_000
 
-// The words of a session.
+// The classes of a session.
 var (
 	invocations  = []string{"explicit", "implicit", "contextual", "missed"}
 	grades       = []string{"A", "B", "C", "F"}
@@ -42,13 +44,13 @@ var (
 	}
 )
 
-// envelope is what both bodies may hold.
+// envelope is the fields of both bodies.
 type envelope struct {
 	Signals    json.RawMessage `json:"signals"`
 	UserCohort json.RawMessage `json:"user_cohort"`
 }
 
-// wireSignal is a signal of a batch as it is sent.
+// wireSignal is a signal of a batch.
 type wireSignal struct {
 	SkillName  *string  `json:"skill_name"`
 	SignalType *string  `json:"signal_type"`
@@ -57,21 +59,22 @@ type wireSignal struct {
 	Confidence *float64 `json:"confidence"`
 }
 
-// A reader turns bodies into signals and notes what is wrong with them.
+// A reader parses bodies and collects validation issues.
 type reader struct {
 	service *Service
 	caller  access.Caller
 	now     time.Time
-	user    string // the contributor behind the key
+	user    string // the contributor of the key's user
 	issues  []fault.Issue
-	// notRelay says that a cohort was named with a key that is no relay's.
+	// notRelay reports that a cohort was named with a key that is not a relay's.
 	notRelay bool
 }
 
-// contributor is who a cohort is counted as. Whoever could name any number of
-// cohorts could make a crowd around one person's figures, so only a relay is
-// believed, for which the organisation vouches; all others are one contributor,
-// the user behind the key.
+// contributor returns the contributor of a cohort. A sender that can invent
+// cohorts can defeat k-anonymity, by surrounding one person's signals with
+// invented contributors. So only keys of relays may name them, which the
+// organisation has made for that purpose; with any other key the contributor is
+// the key's user.
 func (r *reader) contributor(cohort string) string {
 	if !r.caller.Relay {
 		r.notRelay = true
@@ -93,16 +96,16 @@ func (r *reader) err() error {
 	return fault.Issues(r.issues...)
 }
 
-// batch reads the array of signals. Only if that fails is it looked at piece
-// by piece, for the place of what is wrong.
+// batch reads the array of signals. Only if that fails is it decoded element by
+// element, to report the path of each mistake.
 func (r *reader) batch(e envelope) []Signal {
 	by := r.user
 	if cohort := r.text(fields{"user_cohort": e.UserCohort}, "user_cohort", maxCohort); cohort != "" {
 		by = r.contributor(cohort)
 	}
 	var wires []wireSignal
-	if httpapi.DecodeJSON(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
-		r.pieces(e.Signals, by)
+	if json.Unmarshal(e.Signals, &wires) != nil || bytes.Contains(e.Signals, []byte("null")) {
+		r.elements(e.Signals, by)
 	}
 	if len(r.issues) > 0 {
 		return nil
@@ -118,9 +121,9 @@ func (r *reader) batch(e envelope) []Signal {
 	return signals
 }
 
-// pieces notes what is wrong with an array that could not be decoded, or may
-// have nulls in it.
-func (r *reader) pieces(raw json.RawMessage, by string) {
+// elements validates an array that could not be decoded, or that may contain
+// nulls.
+func (r *reader) elements(raw json.RawMessage, by string) {
 	var elements []json.RawMessage
 	if err := json.Unmarshal(raw, &elements); err != nil {
 		r.issue("signals", "signals must be an array of signals or the object of one session")
@@ -142,7 +145,7 @@ func (r *reader) pieces(raw json.RawMessage, by string) {
 	}
 }
 
-// signal checks one signal of a batch.
+// signal validates one signal of a batch.
 func (r *reader) signal(path string, w wireSignal, by string) Signal {
 	s := Signal{Contributor: by, Day: dayOf(r.now)}
 	s.SkillName = r.skillName(path, w.SkillName)
@@ -163,14 +166,14 @@ func (r *reader) signal(path string, w wireSignal, by string) Signal {
 	return s
 }
 
-// required notes a field that is missing, unless it is there with the wrong type.
+// required reports a missing field, unless it has an issue already: then it has
+// the wrong type.
 func (r *reader) required(path, name string) {
-	if !slices.ContainsFunc(r.issues, func(i fault.Issue) bool { return isAt(i, path+name) }) {
+	reported := func(i fault.Issue) bool { return strings.Join(i.Path, ".") == path+name }
+	if !slices.ContainsFunc(r.issues, reported) {
 		r.issue(path+name, "%s is required", name)
 	}
 }
-
-func isAt(i fault.Issue, path string) bool { return strings.Join(i.Path, ".") == path }
 
 func (r *reader) skillName(path string, name *string) string {
 	if name == nil {
@@ -184,6 +187,7 @@ func (r *reader) skillName(path string, name *string) string {
 	return clean
 }
 
+// bounded validates the length of a required text.
 func (r *reader) bounded(path, name string, value *string, limit int) string {
 	if value == nil {
 		r.required(path, name)
@@ -195,11 +199,11 @@ func (r *reader) bounded(path, name string, value *string, limit int) string {
 	return *value
 }
 
-// fields is a JSON object whose fields are read one by one.
+// fields is a JSON object whose fields are decoded one by one.
 type fields map[string]json.RawMessage
 
-// read decodes a field; nil if it is missing, null or of another type, which
-// is noted.
+// read decodes a field. It returns nil if the field is missing, null or of
+// another type; the last is an issue.
 func read[T any](r *reader, f fields, path, name, wanted string) *T {
 	raw := f[name]
 	if len(raw) == 0 || string(raw) == "null" {
@@ -213,7 +217,7 @@ func read[T any](r *reader, f fields, path, name, wanted string) *T {
 	return &value
 }
 
-// text reads a field of the body that may be missing; then it is "".
+// text reads an optional text of the body, "" if it is missing.
 func (r *reader) text(f fields, name string, limit int) string {
 	value := read[string](r, f, "", name, "text")
 	if value == nil {
@@ -222,7 +226,7 @@ func (r *reader) text(f fields, name string, limit int) string {
 	return r.bounded("", name, value, limit)
 }
 
-// word reads a field that may be missing and is one of a few words.
+// word reads an optional field that is one of a few words.
 func (r *reader) word(f fields, path, name string, words []string) string {
 	value := read[string](r, f, path, name, "text")
 	if value == nil {
@@ -234,7 +238,7 @@ func (r *reader) word(f fields, path, name string, words []string) string {
 	return *value
 }
 
-// session reads the object of one session.
+// session reads the body of one session.
 func (r *reader) session(f, inner fields) Signal {
 	s := Signal{
 		SourceKey: sessionPrefix + store.NewID(), Session: r.outcome(inner),
@@ -249,21 +253,21 @@ func (r *reader) session(f, inner fields) Signal {
 	if version := read[float64](r, f, "", "version", "1"); version != nil && *version != 1 {
 		r.issue("version", "version must be 1")
 	}
-	if creator := r.text(f, "relay_destination", 100); creator != "" {
+	if creator := r.text(f, "relay_destination", maxCreator); creator != "" {
 		id, err := uuid.Parse(creator)
 		if err != nil {
 			r.issue("relay_destination", "relay_destination must be a UUID")
 		}
 		s.Session.CreatorID = id.String()
 	}
-	s.Session.Client = r.text(f, "client_version", 100)
+	s.Session.Client = r.text(f, "client_version", maxClient)
 	return s
 }
 
-// sessionPrefix begins the source keys that we make.
+// sessionPrefix starts the source keys of sessions, which the service generates.
 const sessionPrefix = "session:"
 
-// outcome reads what a session says of the skill.
+// outcome reads the outcome of a session.
 func (r *reader) outcome(f fields) *Session {
 	const path = "signals."
 	triggered := read[bool](r, f, path, "triggered", "true or false")
@@ -285,8 +289,8 @@ func (r *reader) outcome(f fields) *Session {
 	return s
 }
 
-// weekOf reads the week of a session and returns a day of it: today, if today
-// is in it, else its Monday. Nobody said which day it was.
+// weekOf reads the week of a session and returns a day of it, since sessions
+// report no day: today, if today is in the week, else its Monday.
 func (r *reader) weekOf(f fields) int64 {
 	today := dayOf(r.now)
 	name := read[string](r, f, "", "timestamp_bucket", "text")

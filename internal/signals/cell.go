@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Signals are counted in cells, which are the places of a fixed hierarchy:
+// Signals are counted in cells of a fixed hierarchy:
 //
 //	organisation
 //	  skill
@@ -19,9 +19,9 @@ import (
 //	        triggered: grade
 //	        missed:    query bucket
 //
-// The cells below a cell, of one level, share its signals among them: each
-// signal is in one. Everything that is shown is a cell, or a sum of cells that
-// are shown.
+// The cells of one level below a cell partition its signals. Every published
+// figure is a cell, or a sum of cells that are shown: that is what the rules in
+// suppress.go rely on.
 
 // A level is a step of the hierarchy.
 type level string
@@ -38,10 +38,10 @@ const (
 	queryLevel      level = "query"
 )
 
-// none is the class of signals that do not say.
+// none is the class of signals that leave it out.
 const none = "none"
 
-// A form is how a signal came: the two say different things.
+// A form is how a signal was sent.
 type form string
 
 const (
@@ -49,16 +49,16 @@ const (
 	session form = "session" // as the object of one session
 )
 
-// A place names a cell of an organisation.
+// A place is the coordinates of a cell in an organisation.
 type place struct {
 	level level
 	skill string
 	form  form
 	kind  string // signal type
-	class string
+	class string // e.g. "2026-W07" or "missed", depending on the level
 }
 
-// places are the cells that count a signal.
+// places returns the cells that count a signal.
 func (s Signal) places() []place {
 	kind := place{level: kindLevel, skill: s.SkillName, form: event, kind: s.Type}
 	if s.Session != nil {
@@ -84,7 +84,7 @@ func (s Signal) places() []place {
 	return all
 }
 
-// below is a cell under the kind.
+// below returns a cell under the kind.
 func (p place) below(l level, class string) place {
 	p.level, p.class = l, class
 	if class == "" {
@@ -93,7 +93,8 @@ func (p place) below(l level, class string) place {
 	return p
 }
 
-// parent is the cell above; that of a skill is of no use to anybody.
+// parent returns the cell above. It is undefined for skills, which newForest
+// keeps in a list.
 func (p place) parent() place {
 	up := p
 	switch p.level {
@@ -113,34 +114,34 @@ func (p place) parent() place {
 	return up
 }
 
-// id is the key of the cell.
+// id returns the cell's primary key.
 func (p place) id(orgID string) string {
 	return hash(orgID, string(p.level), p.skill, string(p.form), p.kind, p.class)
 }
 
-// hash makes one name of several, none of which has a NUL.
+// hash combines parts, none of which contains a NUL, into a key of fixed length.
 func hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// A cell is what is known of a place.
+// A cell is a stored counter.
 type cell struct {
 	place
 	signals       int64
 	contributors  int
-	few           []string // the contributors, while there are fewer than k
+	few           []string // the contributors while there are fewer than k: see countTogether
 	confidenceSum int64
 	lastDay       int64
 }
 
-// A tally is what new signals of an organisation add to its cells.
+// A tally is the increments of an organisation's cells.
 type tally struct {
 	orgID string
 	sums  map[place]*sum
 }
 
-// A sum is what is added to one cell.
+// A sum is the increment of one cell.
 type sum struct {
 	id            string // of the cell
 	signals       int64
@@ -151,8 +152,8 @@ type sum struct {
 
 func newSum() *sum { return &sum{people: map[string]bool{}} }
 
-// tallyOf adds up signals. Those of a batch are mostly of a few kinds, and
-// the ones that count in the same cells are added up first.
+// tallyOf counts signals. Signals of a batch are mostly of few kinds, so those of
+// the same cells are summed before the cells are updated.
 func tallyOf(orgID string, signals []Signal) tally {
 	type kind struct {
 		skill, signal string

@@ -7,15 +7,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check says whether the cells that all others are sums of count what a
-// recount counts.
+// Check compares the counters of the upper levels with a recount of the signals.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	return exam.Check(ctx, q, "signals", []exam.Rule{
 		{Broken: wrongCells, Wrong: "cells that do not count the signals that are there", Do: exam.Report},
 	})
 }
 
-// wrongCells adds what is kept and takes away what is counted.
+// wrongCells adds the stored counts and subtracts the recounted ones: a group
+// that does not sum to zero is wrong.
 const wrongCells = `
 	WITH sent AS (
 		SELECT org_id, skill_name, CASE WHEN session IS NULL THEN 'event' ELSE 'session' END AS form, signal_type, day,

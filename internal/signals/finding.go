@@ -1,13 +1,14 @@
 package signals
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Finding is something that many contributors noticed about a skill, with
-// the evidence for it. It holds no figure that the answers hide.
+// A Finding is something that many contributors noticed about a skill, with the
+// evidence for it. Suppressed figures are left out of it.
 type Finding struct {
 	SkillName    string
 	Name         string // MissedTrigger, MissedSession or LowGrade
@@ -15,7 +16,7 @@ type Finding struct {
 	Total        int64  // of the skill
 	Contributors int    // of the skill
 	Buckets      map[string]int64
-	FirstWeek    string // of those that are shown; "" if none is
+	FirstWeek    string // of those that are shown, "" if none is
 	LastWeek     string
 }
 
@@ -27,13 +28,13 @@ const (
 	LowGrade      = "low_grade"
 )
 
-// minFinders is how many contributors a finding must have, even where figures
-// of fewer are shown: what one person noticed is no finding.
-const minFinders = 3
+// minContributors is how many contributors a finding must have, even where a
+// lower k shows figures of fewer: what one person noticed is not a finding.
+const minContributors = 3
 
-// Findings lists what an organisation's signals say should change. Each is
-// backed by ten signals at least, of minFinders contributors or of as many as
-// a figure needs to be shown.
+// Findings returns what should change about an organisation's skills. Each
+// finding is backed by at least ten signals of minContributors contributors, or
+// of k if that is more.
 func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, err error) {
 	defer fault.Wrap(&err, "findings")
 	f, err := s.forest(ctx, orgID, "", skillLevel, kindLevel, weekLevel, stateLevel, gradeLevel, queryLevel)
@@ -48,11 +49,11 @@ func (s *Service) Findings(ctx context.Context, orgID string) (all []Finding, er
 	return all, nil
 }
 
-// findings lists those of one kind of signals.
+// findings returns those of one kind of signals.
 func (n *node) findings(skill *node) []Finding {
 	var all []Finding
 	add := func(name string, signals int64, people int, buckets []*node) {
-		if signals < actionable || people < minFinders {
+		if signals < actionable || people < minContributors {
 			return
 		}
 		f := Finding{
@@ -64,7 +65,11 @@ func (n *node) findings(skill *node) []Finding {
 				f.Buckets[b.class] = b.signals
 			}
 		}
-		f.FirstWeek, f.LastWeek = n.span()
+		for _, week := range n.below[weekLevel] { // oldest first
+			if week.shown {
+				f.FirstWeek, f.LastWeek = cmp.Or(f.FirstWeek, week.class), week.class
+			}
+		}
 		all = append(all, f)
 	}
 	if n.shown && n.form == event && n.kind == MissedTrigger {
@@ -83,9 +88,9 @@ func (n *node) findings(skill *node) []Finding {
 	return all
 }
 
-// lowGraded counts the sessions graded C or F that are shown, if they are a
-// quarter at least of those with a grade that are shown, and the contributors
-// of one of the two grades, who may be the other's as well.
+// lowGraded counts the shown sessions graded C or F, if they are at least a
+// quarter of the shown graded ones. The contributors of the two grades may be the
+// same people, so the larger of the two numbers is returned.
 func lowGraded(state *node) (low int64, people int) {
 	var all int64
 	for _, grade := range state.below[gradeLevel] {
@@ -102,18 +107,4 @@ func lowGraded(state *node) (low int64, people int) {
 		return 0, 0
 	}
 	return low, people
-}
-
-// span is the first and last week of a kind that are shown.
-func (n *node) span() (first, last string) {
-	for _, week := range n.below[weekLevel] {
-		if !week.shown {
-			continue
-		}
-		if first == "" {
-			first = week.class
-		}
-		last = week.class
-	}
-	return first, last
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Row is what is shown of one skill, type and period.
+// A Row is the published figures of one skill, type and period.
 type Row struct {
 	SkillName    string
 	Type         string
 	Bucket       string
-	Signals      *int64 // nil if hidden
-	Contributors *int   // nil if hidden
+	Signals      *int64 // nil if suppressed
+	Contributors *int   // nil if suppressed
 	Confidence   *float64
 	Suppressed   bool
 }
 
-// Totals are sums over what is shown.
+// Totals are sums over the rows that are not suppressed.
 type Totals struct {
 	Signals      *int64
 	Skills       int
@@ -29,7 +29,7 @@ type Totals struct {
 	Suppressed   bool
 }
 
-// A Query chooses rows.
+// A Query selects rows.
 type Query struct {
 	SkillName string
 	Type      string
@@ -38,13 +38,13 @@ type Query struct {
 	Weekly    bool
 }
 
-// Aggregates lists the rows of a query, by skill, period and type, and their
-// totals. A period is whole: it is listed if any of it lies between since and
-// until.
+// Aggregates returns the rows of a query, by skill, period and type, and their
+// totals. Periods are never split: one is listed if any part of it lies between
+// since and until.
 func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows []Row, t Totals, err error) {
 	defer fault.Wrap(&err, "aggregates")
-	// Everything is read even for a part of it, since what is hidden depends on
-	// what is beside it.
+	// All cells are read even if the query selects few of them, since suppression
+	// depends on the cells beside.
 	levels := []level{orgLevel, skillLevel, kindLevel, weekLevel}
 	if !q.Weekly {
 		levels = append(levels, dayLevel)
@@ -53,13 +53,13 @@ func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows [
 	if err != nil {
 		return nil, t, err
 	}
-	complete, silent := true, false
+	complete, unlisted := true, false
 	for _, skill := range f.skills {
 		for _, n := range skill.periods(q.Weekly) {
 			switch {
-			case n.silent:
-				silent = true
-			case !q.wants(n):
+			case n.unlisted:
+				unlisted = true
+			case !q.selects(n):
 				complete = false
 			default:
 				rows = append(rows, newRow(n))
@@ -68,7 +68,7 @@ func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows [
 	}
 	rows = merge(rows)
 	t = f.totals(rows, q, complete)
-	if silent { // said whatever was asked for, or one could search for the place
+	if unlisted { // whatever the query selects: else queries could locate the rows
 		t.Suppressed = true
 		if t.Signals != nil && *t.Signals == 0 {
 			t.Signals, t.Contributors = nil, nil
@@ -77,13 +77,13 @@ func (s *Service) Aggregates(ctx context.Context, orgID string, q Query) (rows [
 	return rows, t, nil
 }
 
-// forest reads cells of an organisation, of one skill or, if that is "", of all.
+// forest reads cells of some levels, of one skill or, if that is "", of all.
 func (s *Service) forest(ctx context.Context, orgID, skill string, levels ...level) (forest, error) {
 	cells, err := cellsOf(ctx, s.DB, orgID, skill, levels...)
-	return grow(cells, s.k()), err
+	return newForest(cells, s.k()), err
 }
 
-// periods are the weeks or days of a skill.
+// periods returns the weeks or days of a skill.
 func (n *node) periods(weekly bool) []*node {
 	var all []*node
 	for _, kind := range n.below[kindLevel] {
@@ -98,7 +98,7 @@ func (n *node) periods(weekly bool) []*node {
 	return all
 }
 
-func (q Query) wants(n *node) bool {
+func (q Query) selects(n *node) bool {
 	first, last := n.lastDay, n.lastDay
 	if q.Weekly {
 		first = mondayOf(n.lastDay)
@@ -108,31 +108,28 @@ func (q Query) wants(n *node) bool {
 		(q.Since == nil || dayOf(*q.Since) <= last) && (q.Until == nil || dayOf(*q.Until) >= first)
 }
 
-// merge sorts rows. The two forms of a signal may have the same type; then
-// they share a row, which shows no more than either.
+// merge sorts rows. If events and sessions have the same type, their rows are
+// merged; the result is suppressed if either is.
 func merge(rows []Row) []Row {
 	order := func(a, b Row) int {
-		return cmp.Or(strings.Compare(a.SkillName, b.SkillName), strings.Compare(a.Bucket, b.Bucket), strings.Compare(a.Type, b.Type))
+		return cmp.Or(strings.Compare(a.SkillName, b.SkillName), strings.Compare(a.Bucket, b.Bucket),
+			strings.Compare(a.Type, b.Type))
 	}
 	slices.SortFunc(rows, order)
 	merged := make([]Row, 0, len(rows))
 	for _, r := range rows {
 		if last := len(merged) - 1; last >= 0 && order(merged[last], r) == 0 {
-			merged[last] = merged[last].plus(r)
+			both := Row{SkillName: r.SkillName, Type: r.Type, Bucket: r.Bucket, Suppressed: r.Suppressed || merged[last].Suppressed}
+			if !both.Suppressed {
+				sum := *r.Signals + *merged[last].Signals
+				both.Signals = &sum
+			}
+			merged[last] = both
 			continue
 		}
 		merged = append(merged, r)
 	}
 	return merged
-}
-
-func (r Row) plus(o Row) Row {
-	both := Row{SkillName: r.SkillName, Type: r.Type, Bucket: r.Bucket, Suppressed: r.Suppressed || o.Suppressed}
-	if !both.Suppressed {
-		sum := *r.Signals + *o.Signals
-		both.Signals = &sum
-	}
-	return both
 }
 
 func newRow(n *node) Row {
@@ -148,8 +145,8 @@ func newRow(n *node) Row {
 	return row
 }
 
-// totals sums rows up. The contributors of several rows are known only where
-// the rows are all that there is.
+// totals sums rows up. The distinct contributors of several rows are known only
+// if the rows are all of the skill's or the organisation's.
 func (f forest) totals(rows []Row, q Query, complete bool) Totals {
 	t := Totals{Signals: new(int64)}
 	skills := map[string]bool{}
@@ -179,11 +176,11 @@ func (f forest) totals(rows []Row, q Query, complete bool) Totals {
 	return t
 }
 
-// A Summary is what is shown of a skill.
+// A Summary is the published figures of a skill.
 type Summary struct {
 	SkillName    string
-	Signals      *int64 // nil if hidden
-	Contributors *int   // nil if hidden
+	Signals      *int64 // nil if suppressed
+	Contributors *int   // nil if suppressed
 	TriggerRate  *float64
 	MissRate     *float64
 	Actionable   bool
@@ -191,7 +188,7 @@ type Summary struct {
 	Suppressed   bool
 }
 
-// actionable is how many signals are worth a proposal.
+// actionable is how many signals are needed for a finding.
 const actionable = 10
 
 func (n *node) summary() Summary {
@@ -203,7 +200,7 @@ func (n *node) summary() Summary {
 	sum.Actionable = n.signals >= actionable
 	states := n.classes(stateLevel)
 	triggered, missed, untriggered := states[string(Triggered)], states[string(Missed)], states[string(Untriggered)]
-	if known := triggered.signals + missed.signals + untriggered.signals; known > 0 && !states.hidden() {
+	if known := triggered.signals + missed.signals + untriggered.signals; known > 0 && !states.suppressed() {
 		sum.TriggerRate, sum.MissRate = rate(triggered.signals, known), rate(missed.signals, known)
 	}
 	return sum
@@ -214,24 +211,25 @@ func rate(part, whole int64) *float64 {
 	return &r
 }
 
-// A class is the sum of a class over all kinds of signals.
+// A class is a class of a level, e.g. the grade "A", summed over all kinds of
+// signals.
 type class struct {
-	signals int64
-	hidden  bool // some of it
+	signals    int64
+	suppressed bool // some of it is
 }
 
 type classes map[string]class
 
-func (c classes) hidden() bool {
+func (c classes) suppressed() bool {
 	for _, class := range c {
-		if class.hidden {
+		if class.suppressed {
 			return true
 		}
 	}
 	return false
 }
 
-// classes sums the cells of a level that are below a skill.
+// classes sums the cells of a level below a skill, by class.
 func (n *node) classes(l level) classes {
 	all := classes{}
 	var walk func(*node)
@@ -239,11 +237,11 @@ func (n *node) classes(l level) classes {
 		if n.level == l {
 			c := all[n.class]
 			c.signals += n.signals
-			c.hidden = c.hidden || !n.shown
+			c.suppressed = c.suppressed || !n.shown
 			all[n.class] = c
 		}
-		for _, family := range n.below {
-			for _, child := range family {
+		for _, siblings := range n.below {
+			for _, child := range siblings {
 				walk(child)
 			}
 		}
@@ -252,16 +250,16 @@ func (n *node) classes(l level) classes {
 	return all
 }
 
-// An Overview is what is shown of all skills of an organisation.
+// An Overview is the published figures of all skills of an organisation.
 type Overview struct {
-	Signals      *int64 // nil if hidden
-	Contributors *int   // nil if hidden
-	Suppressed   bool   // something is left out of the totals
-	Pending      int
+	Signals      *int64 // nil if suppressed
+	Contributors *int   // nil if suppressed
+	Suppressed   bool   // the totals leave out suppressed skills
+	Pending      int    // proposals
 	Skills       []Summary
 }
 
-// Overview tells what the signals of an organisation say together.
+// Overview returns the figures of all skills of an organisation.
 func (s *Service) Overview(ctx context.Context, orgID string) (o Overview, err error) {
 	defer fault.Wrap(&err, "signals overview")
 	f, err := s.forest(ctx, orgID, "", orgLevel, skillLevel, kindLevel, stateLevel)
@@ -285,32 +283,32 @@ func (s *Service) Overview(ctx context.Context, orgID string) (o Overview, err e
 	return o, err
 }
 
-// A Count is how many signals of a class there are.
+// A Count is the number of signals of a class.
 type Count struct {
 	Class   string
 	Signals int64
 }
 
-// A Week is what is shown of all signals of a skill in a week.
+// A Week is the published figures of a skill in a week, of all kinds together.
 type Week struct {
 	Week         string
-	Signals      *int64 // nil if hidden
-	Contributors *int   // nil if hidden
+	Signals      *int64 // nil if suppressed
+	Contributors *int   // nil if suppressed
 	Suppressed   bool
 }
 
-// A Detail is what is shown of one skill.
+// A Detail is the published figures of one skill.
 type Detail struct {
 	Skill       *Summary // nil if there are no signals
 	Missed      []Count
 	Grades      map[string]*int64
 	Invocations map[string]*int64
 	Weekly      []Week
-	Suppressed  bool // something of all this is hidden
+	Suppressed  bool // some of these figures are suppressed
 }
 
-// Skill tells what the signals about one skill say together. No signals is
-// not an error.
+// Skill returns the figures of one skill. A skill without signals is not an
+// error.
 func (s *Service) Skill(ctx context.Context, orgID, name string) (d Detail, err error) {
 	defer fault.Wrap(&err, "signals of %q", name)
 	f, err := s.forest(ctx, orgID, strings.TrimSpace(name),
@@ -318,7 +316,7 @@ func (s *Service) Skill(ctx context.Context, orgID, name string) (d Detail, err 
 	if err != nil {
 		return d, err
 	}
-	n := &node{cell: &cell{}, shown: true} // nothing at all
+	n := &node{cell: &cell{}, shown: true} // no signals
 	if len(f.skills) > 0 {
 		n = f.skills[0]
 		sum := n.summary()
@@ -330,17 +328,17 @@ func (s *Service) Skill(ctx context.Context, orgID, name string) (d Detail, err 
 	}
 	d.Missed, d.Weekly = missed.list(), n.weekly()
 	d.Grades, d.Invocations = graded.distribution(n, grades), called.distribution(n, invocations)
-	d.Suppressed = !n.shown || missed.hidden() || graded.hidden() || called.hidden() ||
+	d.Suppressed = !n.shown || missed.suppressed() || graded.suppressed() || called.suppressed() ||
 		slices.ContainsFunc(n.periods(true), func(week *node) bool { return !week.shown })
 	return d, nil
 }
 
-// list shows the classes that may be, the most frequent first. That the others
-// exist is not told: it could be what a single person did.
+// list returns the classes that are shown, the most frequent first. The others
+// are left out: that one exists could reveal what a single person did.
 func (c classes) list() []Count {
 	list := []Count{}
 	for name, class := range c {
-		if name != none && !class.hidden {
+		if name != none && !class.suppressed {
 			list = append(list, Count{name, class.signals})
 		}
 	}
@@ -350,24 +348,24 @@ func (c classes) list() []Count {
 	return list
 }
 
-// distribution shows all words of a class. If one is hidden, so are the empty
-// ones: nobody knows which has somebody in it.
+// distribution returns the counts of the given classes. If one is suppressed, so
+// are the empty ones, or they would reveal which class is not empty.
 func (c classes) distribution(skill *node, words []string) map[string]*int64 {
 	all := make(map[string]*int64, len(words))
 	for _, word := range words {
 		class, is := c[word]
 		all[word] = &class.signals
-		if !skill.shown || class.hidden || !is && c.hidden() {
+		if !skill.shown || class.suppressed || !is && c.suppressed() {
 			all[word] = nil
 		}
 	}
 	return all
 }
 
-// weekly sums the weeks up over all kinds of signals, oldest first.
+// weekly sums the weeks over all kinds of signals, oldest first.
 func (n *node) weekly() []Week {
 	weeks := []Week{}
-	periods := slices.DeleteFunc(n.periods(true), func(p *node) bool { return p.silent })
+	periods := slices.DeleteFunc(n.periods(true), func(p *node) bool { return p.unlisted })
 	slices.SortStableFunc(periods, func(a, b *node) int { return strings.Compare(a.class, b.class) })
 	for _, p := range periods {
 		row := newRow(p)

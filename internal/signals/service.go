@@ -11,7 +11,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -29,19 +28,19 @@ type PendingCounter interface {
 	Pending(ctx context.Context, orgID string) (int, error)
 }
 
-// Service takes in signals and tells what they say together.
+// Service ingests signals and publishes their aggregates.
 type Service struct {
 	DB *store.DB
-	// Secret is the installation's own: contributors are kept as its hashes.
+	// Secret keys the hashes that contributors are stored as.
 	Secret    []byte
 	Watcher   Watcher
 	Proposals PendingCounter
-	// MinContributors is how many contributors a figure must have to be shown; 0
-	// means DefaultMinContributors.
+	// MinContributors is k: a figure of fewer contributors is suppressed. 0 means
+	// DefaultMinContributors.
 	MinContributors int
 
-	sharesOnce sync.Once
-	shares     *lru.Cache[string, bool] // ids of signal_contributors that are stored
+	cacheOnce   sync.Once
+	memberships *lru.Cache[string, bool] // ids of rows of signal_contributors that exist
 
 	bodiesOnce sync.Once
 	groups     *store.GroupCommit[string, *bodySignals] // by organisation
@@ -49,32 +48,25 @@ type Service struct {
 
 func (s *Service) k() int { return cmp.Or(s.MinContributors, DefaultMinContributors) }
 
-// Withheld says why a figure is not shown, and what would show it.
+// Withheld explains why a figure is suppressed, and what would show it.
 func (s *Service) Withheld() string {
-	return fmt.Sprintf("Withheld because fewer than %d people contributed to it, or to a figure that it would give away; it is shown once more people "+
-		"contribute, or if the operator lowers --signals-min-contributors.", s.k())
+	return fmt.Sprintf("Withheld because fewer than %d people contributed to it, or to a figure that it would give away;"+
+		" it is shown once more people contribute, or if the operator lowers --signals-min-contributors.", s.k())
 }
 
-// keptShares is how many shares are remembered: most contributors come again.
-const keptShares = 100_000
-
-func (s *Service) knownShares() *lru.Cache[string, bool] {
-	s.sharesOnce.Do(func() { s.shares = lru.New[string, bool](keptShares) })
-	return s.shares
-}
-
-// Result is what came of a body.
+// Result is the outcome of an ingested body.
 type Result struct {
-	Session    bool // it was the object of one session
+	Session    bool // the body was one session, not a batch
 	Accepted   int
 	Duplicates int
-	// NotRelay says that the body names cohorts, which only a relay's may.
+	// NotRelay reports that the body names cohorts, which only the key of a relay
+	// may do.
 	NotRelay bool
 }
 
-// Ingest takes in a body: a batch of signals, or the object of one session.
-// A batch is taken whole or not at all; a signal of it whose source key the
-// organisation has sent before is a duplicate, and counts no second time.
+// Ingest stores a body: a batch of signals, or one session. A batch is stored
+// completely or not at all. It is idempotent: a signal whose source key the
+// organisation has sent before is a duplicate and is not counted again.
 func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (result Result, err error) {
 	defer fault.Wrap(&err, "signals")
 	signals, result, err := s.read(c, body)
@@ -89,11 +81,12 @@ func (s *Service) Ingest(ctx context.Context, c access.Caller, body []byte) (res
 	return result, nil
 }
 
-// read tells the two bodies apart by the type of signals.
+// read parses and validates a body. The JSON type of "signals" decides which of
+// the two bodies it is.
 func (s *Service) read(c access.Caller, body []byte) ([]Signal, Result, error) {
 	r := &reader{service: s, caller: c, now: time.Now(), user: s.contributor(c.OrgID, "user", c.UserID)}
 	var e envelope
-	if err := httpapi.DecodeJSON(body, &e); err != nil {
+	if err := json.Unmarshal(body, &e); err != nil {
 		return nil, Result{}, fault.Invalid("", "the body must be a JSON object")
 	}
 	switch inner := bytes.TrimLeft(e.Signals, " \t\r\n"); {

@@ -1,7 +1,7 @@
-// Package signals lets the authors of skills learn from the people who use
-// them, without anybody being singled out. It takes in contributors' signals,
-// counts each once, and shows no figure that tells of too few contributors
-// (shield.go). It owns the tables signals, signal_cells and
+// Package signals collects what contributors' tools notice about skills, and
+// publishes the counts to the skills' authors with k-anonymity: figures of too
+// few contributors are suppressed (suppress.go). Signals are deduplicated by
+// their source key. It owns the tables signals, signal_cells and
 // signal_contributors.
 package signals
 
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// A Signal is one thing that a contributor's tool noticed about a skill.
+// A Signal is one observation of a contributor's tool about a skill.
 type Signal struct {
-	SourceKey   string
+	SourceKey   string // the sender's, unique per organisation: for dedup
 	SkillName   string
-	Type        string
-	Contributor string
+	Type        string   // e.g. "missed_trigger"
+	Contributor string   // a keyed hash
 	Confidence  *int64   // billionths
 	Day         int64    // days since the epoch, UTC
 	Session     *Session // nil for a signal of a batch
 }
 
-// A Session is what the signal of a whole session says.
+// A Session is the outcome that the signal of a whole session reports.
 type Session struct {
 	State       State  `json:"state"`
 	Invocation  string `json:"invocation,omitempty"`
@@ -34,11 +34,11 @@ type Session struct {
 	Client      string `json:"client_version,omitempty"`
 }
 
-// A State is what became of the skill in a session.
+// A State is whether the skill was triggered in a session.
 type State string
 
-// The states. A session that noticed a miss counts as missed, whatever else
-// it says: the skill was wanted and did not come by itself.
+// The states. A session that reports a miss is missed, even if it also reports a
+// trigger: the skill was wanted and did not trigger by itself.
 const (
 	Triggered   State = "triggered"
 	Missed      State = "missed"
@@ -46,7 +46,9 @@ const (
 	Unknown     State = "unknown"
 )
 
-// contributor is the name under which a person is counted in an organisation.
+// contributor returns the pseudonym of a person in an organisation: an HMAC, so
+// that the stored value cannot be matched with a list of users. The kind keeps
+// users and cohorts of the same name apart.
 func (s *Service) contributor(orgID, kind, name string) string {
 	mac := hmac.New(sha256.New, s.Secret)
 	_, _ = fmt.Fprintf(mac, "%s\x00%s\x00%s", orgID, kind, name) // never fails
@@ -55,25 +57,25 @@ func (s *Service) contributor(orgID, kind, name string) string {
 
 const day = 24 * time.Hour
 
-// dayOf is the number of a time's day.
+// dayOf returns the UTC day of a time, counted from the epoch.
 func dayOf(t time.Time) int64 { return t.Unix() / int64(day/time.Second) }
 
-// date is the first moment of a day.
+// date returns midnight of a day.
 func date(n int64) time.Time { return time.Unix(n*int64(day/time.Second), 0).UTC() }
 
-// dayName is a day as the answers have it.
+// dayName returns a day like "2026-02-11".
 func dayName(n int64) string { return date(n).Format(time.DateOnly) }
 
-// weekName is the ISO week of a day as the answers have it.
+// weekName returns the ISO week of a day, like "2026-W07".
 func weekName(n int64) string {
 	year, week := date(n).ISOWeek()
 	return fmt.Sprintf("%04d-W%02d", year, week)
 }
 
-// mondayOf is the first day of a day's week. Day 0 was a Thursday.
+// mondayOf returns the first day of a day's week. Day 0 was a Thursday.
 func mondayOf(n int64) int64 { return n - (n+3)%7 }
 
-// parseWeek returns the first day of a week like 2026-W07.
+// parseWeek returns the first day of a week like "2026-W07".
 func parseWeek(name string) (monday int64, ok bool) {
 	var year, week int64
 	if n, err := fmt.Sscanf(name, "%4d-W%2d", &year, &week); err != nil || n != 2 || year < 1970 {
@@ -84,7 +86,7 @@ func parseWeek(name string) (monday int64, ok bool) {
 	return monday, weekName(monday) == name
 }
 
-// weekOfDay is the week of a day, by name.
+// weekOfDay returns the name of the week of a day, given by its name.
 func weekOfDay(name string) string {
 	t, err := time.Parse(time.DateOnly, name)
 	if err != nil {

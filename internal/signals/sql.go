@@ -14,8 +14,8 @@ import (
 // An insertion is store.Bulk's InsertNew or InsertReturning.
 type insertion func(store.Bulk, context.Context, *store.Tx) ([]string, error)
 
-// insertSignals stores signals, which have different source keys, and returns
-// those that are new.
+// insertSignals stores signals with distinct source keys, deduplicated by
+// (organisation, source key), and returns the new ones.
 func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal, insert insertion) ([]Signal, error) {
 	keys, err := insert(store.Bulk{
 		Table: "signals",
@@ -53,49 +53,50 @@ func sessionText(s Signal) *string {
 	return &text
 }
 
-// A share is a contributor's part in a cell.
-type share struct {
+// A membership says that a contributor is counted in a cell. It is a row of
+// signal_contributors, so that a cell counts distinct contributors exactly.
+type membership struct {
 	place       place
 	contributor string
 }
 
-// shares lists who is in which cell, by the ids of the rows that say so, those
-// that are known left out.
-func (t tally) shares(known func(id string) bool) map[string]share {
-	shares := map[string]share{}
+// memberships returns those of the tally that are not known to be stored, by the
+// ids of their rows.
+func (t tally) memberships(known func(id string) bool) map[string]membership {
+	all := map[string]membership{}
 	for p, c := range t.sums {
-		for who := range c.people {
-			if id := hash(c.id, who); !known(id) {
-				shares[id] = share{p, who}
+		for contributor := range c.people {
+			if id := hash(c.id, contributor); !known(id) {
+				all[id] = membership{p, contributor}
 			}
 		}
 	}
-	return shares
+	return all
 }
 
-// insertContributors notes who is in which cell and returns those that are
-// new there.
-func insertContributors(ctx context.Context, tx *store.Tx, shares map[string]share) (map[place][]string, error) {
+// insertMemberships stores memberships and returns the contributors that are new
+// in each cell.
+func insertMemberships(ctx context.Context, tx *store.Tx, all map[string]membership) (map[place][]string, error) {
 	fresh := map[place][]string{}
-	if len(shares) == 0 {
+	if len(all) == 0 {
 		return fresh, nil
 	}
 	ids, err := store.Bulk{
 		Table:      "signal_contributors",
-		Columns:    []store.Column{store.Col("id", slices.Sorted(maps.Keys(shares)))},
+		Columns:    []store.Column{store.Col("id", slices.Sorted(maps.Keys(all)))},
 		OnConflict: "ON CONFLICT (id) DO NOTHING", Returning: "id",
 	}.InsertReturning(ctx, tx)
 	for _, id := range ids {
-		s := shares[id]
-		fresh[s.place] = append(fresh[s.place], s.contributor)
+		m := all[id]
+		fresh[m.place] = append(fresh[m.place], m.contributor)
 	}
 	return fresh, err
 }
 
-// addCells adds the tally to the cells. A cell of fewer than k contributors
-// keeps their list.
-func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]share, k int) error {
-	fresh, err := insertContributors(ctx, tx, shares)
+// incrementCells adds the tally to the cells (an upsert). A cell of fewer than k
+// contributors also keeps their list.
+func incrementCells(ctx context.Context, tx *store.Tx, t tally, added map[string]membership, k int) error {
+	fresh, err := insertMemberships(ctx, tx, added)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]shar
 	for p, c := range t.sums {
 		ids[c.id] = p
 	}
-	keys := slices.Sorted(maps.Keys(ids)) // all lock in one order
+	keys := slices.Sorted(maps.Keys(ids)) // one lock order prevents deadlocks
 	text := func(of func(place) string) []string {
 		return each(keys, func(id string) string { return of(ids[id]) })
 	}
@@ -129,14 +130,15 @@ func addCells(ctx context.Context, tx *store.Tx, t tally, shares map[string]shar
 		OnConflict: `ON CONFLICT (id) DO UPDATE SET
 			signals = signal_cells.signals + excluded.signals,
 			contributors = signal_cells.contributors + excluded.contributors,
-			few = CASE WHEN signal_cells.contributors + excluded.contributors < ` + strconv.Itoa(k) + ` THEN signal_cells.few || excluded.few ELSE '' END,
+			few = CASE WHEN signal_cells.contributors + excluded.contributors < ` + strconv.Itoa(k) + `
+				THEN signal_cells.few || excluded.few ELSE '' END,
 			confidence_sum = signal_cells.confidence_sum + excluded.confidence_sum,
 			last_day = ` + tx.Dialect().Greatest("signal_cells.last_day", "excluded.last_day"),
 	}.Insert(ctx, tx)
 	return err
 }
 
-// fewOf is the list of contributors that a cell keeps while it is short.
+// fewOf returns the list of contributors that a cell keeps, "" from k on.
 func fewOf(contributors []string, k int) string {
 	if len(contributors) >= k {
 		return ""
@@ -170,7 +172,7 @@ func cellsOf(ctx context.Context, q store.Querier, orgID, skill string, levels .
 	return store.All(rows, err, scanCell)
 }
 
-// each takes one thing out of every element.
+// each maps a function over a slice.
 func each[T, V any](all []T, of func(T) V) []V {
 	values := make([]V, len(all))
 	for i, v := range all {

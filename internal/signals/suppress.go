@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// What is shown follows these rules. docs/signals.md says why they suffice.
+// Figures are published with k-anonymity: a figure that fewer than k
+// contributors could be behind is suppressed. The rules are below;
+// docs/signals.md proves that they suffice, and privacy_test.go attacks them.
 //
-// k is how many contributors a figure must have.
-//
-//  1. A skill is shown if it has k contributors at least.
-//  2. Below a cell that is shown, a cell is shown if it has k contributors at
-//     least, and the hidden ones beside it have k together, or there are none.
-//     Where they have fewer, the smallest one that could be shown is hidden,
-//     too. Below a hidden cell everything is hidden.
+//  1. A skill is shown if it has at least k contributors.
+//  2. Below a cell that is shown, a cell is shown if it has at least k
+//     contributors (primary suppression), and the suppressed cells beside it are
+//     none or have k together. Where they have fewer, they could be computed as
+//     a difference, so the smallest cell that could be shown is suppressed, too
+//     (complementary suppression). Below a suppressed cell all are suppressed.
 //  3. A sum is over cells that are shown.
 //  4. Numbers of contributors are shown where no two of them differ by fewer
 //     than k people.
@@ -22,16 +23,16 @@ import (
 // DefaultMinContributors is k unless a setting says otherwise.
 const DefaultMinContributors = 3
 
-// A node is a cell in its hierarchy.
+// A node is a cell in the hierarchy.
 type node struct {
 	*cell
 	below map[level][]*node
 	shown bool
-	// people is the number of contributors if that may be shown.
+	// people is the number of contributors, nil if it is suppressed.
 	people *int
-	// silent says that not even the cell's being there may be shown: hidden
-	// cells with one signal each would be found out by counting them.
-	silent bool
+	// unlisted suppresses even that the cell exists: suppressed cells with one
+	// signal each would be revealed by counting the rows.
+	unlisted bool
 }
 
 // A forest is the hierarchy of an organisation, or of one of its skills.
@@ -41,8 +42,9 @@ type forest struct {
 	skills []*node
 }
 
-// grow builds the hierarchy of some cells and decides what is shown.
-func grow(cells []*cell, k int) forest {
+// newForest builds the hierarchy of some cells and suppresses what must not be
+// shown.
+func newForest(cells []*cell, k int) forest {
 	f := forest{k: k}
 	nodes := make(map[place]*node, len(cells))
 	for _, c := range cells {
@@ -62,55 +64,68 @@ func grow(cells []*cell, k int) forest {
 	slices.SortFunc(f.skills, byPlace)
 	for _, skill := range f.skills {
 		skill.shown = skill.contributors >= k
-		skill.shield(k)
-		skill.count(k)
+		skill.suppressBelow(k)
+		skill.countContributors(k)
 	}
 	return f
 }
 
 func byPlace(a, b *node) int {
-	return cmp.Or(strings.Compare(a.skill, b.skill), strings.Compare(a.class, b.class), strings.Compare(a.kind, b.kind), cmp.Compare(a.form, b.form))
+	return cmp.Or(strings.Compare(a.skill, b.skill), strings.Compare(a.class, b.class),
+		strings.Compare(a.kind, b.kind), cmp.Compare(a.form, b.form))
 }
 
-// shield decides what is shown below a node.
-func (n *node) shield(k int) {
-	for _, family := range n.below {
-		slices.SortFunc(family, byPlace)
+// suppressBelow applies rule 2 below a node.
+func (n *node) suppressBelow(k int) {
+	for _, siblings := range n.below {
+		slices.SortFunc(siblings, byPlace)
 		if n.shown {
-			shieldFamily(family, k)
+			suppressSiblings(siblings, k)
 		}
-		for _, child := range family {
-			child.shield(k)
+		for _, child := range siblings {
+			child.suppressBelow(k)
 		}
 	}
 }
 
-// shieldFamily applies rule 2 to the cells below one that is shown.
-func shieldFamily(family []*node, k int) {
-	var hidden []*node
+// suppressSiblings applies rule 2 to the cells below one that is shown.
+func suppressSiblings(siblings []*node, k int) {
+	var suppressed []*node
 	var smallest *node
-	for _, n := range family {
+	for _, n := range siblings {
 		n.shown = n.contributors >= k
 		switch {
 		case !n.shown:
-			hidden = append(hidden, n)
+			suppressed = append(suppressed, n)
 		case smallest == nil || n.signals < smallest.signals:
 			smallest = n
 		}
 	}
-	if smallest != nil && len(hidden) > 0 && !crowd(hidden, k) {
+	if smallest != nil && len(suppressed) > 0 && countTogether(suppressed) < k {
 		smallest.shown = false
-		hidden = append(hidden, smallest)
+		suppressed = append(suppressed, smallest)
 	}
-	silence(hidden)
+	unlist(suppressed)
 }
 
-// silence keeps quiet about the hidden parts of a cell if their number tells
-// what is in each: one signal.
-func silence(hidden []*node) {
+// countTogether counts the distinct contributors of cells that have fewer than
+// k each.
+func countTogether(few []*node) int {
+	people := map[string]bool{}
+	for _, n := range few {
+		for _, contributor := range n.few {
+			people[contributor] = true
+		}
+	}
+	return len(people)
+}
+
+// unlist leaves suppressed rows out altogether if their number would reveal
+// that each holds one signal.
+func unlist(suppressed []*node) {
 	var signals int64
 	var rows []*node
-	for _, n := range hidden {
+	for _, n := range suppressed {
 		signals += n.signals
 		rows = append(rows, n.rows()...)
 	}
@@ -118,11 +133,11 @@ func silence(hidden []*node) {
 		return
 	}
 	for _, n := range rows {
-		n.silent = true
+		n.unlisted = true
 	}
 }
 
-// rows are the smallest periods below a node that were read, or the node.
+// rows returns the smallest periods below a node that were read, or the node.
 func (n *node) rows() []*node {
 	parts := slices.Concat(n.below[weekLevel], n.below[dayLevel])
 	if len(parts) == 0 {
@@ -135,26 +150,15 @@ func (n *node) rows() []*node {
 	return all
 }
 
-// crowd reports whether cells of few contributors have enough together.
-func crowd(few []*node, k int) bool {
-	people := map[string]bool{}
-	for _, n := range few {
-		for _, who := range n.few {
-			people[who] = true
-		}
-	}
-	return len(people) >= k
-}
-
-// apart reports whether a difference of two numbers of contributors tells of
-// nobody, or of enough.
-func apart(difference, k int) bool {
+// safeDifference reports whether the difference of two numbers of contributors
+// reveals nothing, or a group of at least k.
+func safeDifference(difference, k int) bool {
 	return difference == 0 || difference >= k || -difference >= k
 }
 
-// count decides which numbers of contributors are shown below a skill: the
-// weeks of all kinds are its parts, and the days are parts of a week.
-func (n *node) count(k int) {
+// countContributors decides which numbers of contributors are shown below a
+// skill: the weeks of all kinds are its parts, and days are parts of a week.
+func (n *node) countContributors(k int) {
 	if !n.shown {
 		return
 	}
@@ -171,20 +175,19 @@ func (n *node) count(k int) {
 	}
 }
 
-// countParts applies rule 4 to the parts of a whole whose number is shown.
-// What the parts have in common is a difference, too: that of their sum and
-// the whole.
+// countParts applies rule 4 to the parts of a whole whose number is shown. The
+// overlap of the parts is a difference, too: that of their sum and the whole.
 func countParts(whole int, parts []*node, k int) {
 	var counted []*node
 	sum := 0
 	for _, n := range parts {
-		if n.shown && apart(whole-n.contributors, k) {
+		if n.shown && safeDifference(whole-n.contributors, k) {
 			counted = append(counted, n)
 			sum += n.contributors
 		}
 	}
 	slices.SortStableFunc(counted, func(a, b *node) int { return b.contributors - a.contributors })
-	for len(counted) > 1 && !apart(sum-whole, k) {
+	for len(counted) > 1 && !safeDifference(sum-whole, k) {
 		last := len(counted) - 1
 		sum -= counted[last].contributors
 		counted = counted[:last]
@@ -194,8 +197,8 @@ func countParts(whole int, parts []*node, k int) {
 	}
 }
 
-// people is the number of contributors of the organisation, if it may be
-// shown beside those of its skills.
+// people returns the organisation's number of contributors, nil if it is
+// suppressed because of those of its skills.
 func (f forest) people() *int {
 	if f.org == nil {
 		zero := 0
@@ -207,11 +210,11 @@ func (f forest) people() *int {
 			continue
 		}
 		sum += *skill.people
-		if !apart(f.org.contributors-*skill.people, f.k) {
+		if !safeDifference(f.org.contributors-*skill.people, f.k) {
 			return nil
 		}
 	}
-	if sum == 0 || !apart(sum-f.org.contributors, f.k) {
+	if sum == 0 || !safeDifference(sum-f.org.contributors, f.k) {
 		return nil
 	}
 	return &f.org.contributors
