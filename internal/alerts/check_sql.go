@@ -23,7 +23,8 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 				SELECT COUNT(*), COALESCE(MIN(rule_id), '') FROM alert_deliveries
 				WHERE status = 'failed' AND created_at > $1`,
 			Args:  []any{store.Micros(store.Now().Add(-24 * time.Hour))},
-			Wrong: "notifications of the last day that could not be sent", Do: "see the rule's deliveries for the reason, and send a test", Mild: true,
+			Wrong: "notifications of the last day that could not be sent",
+			Do:    "see the rule's deliveries for the reason, and send a test", Mild: true,
 		},
 	})
 }

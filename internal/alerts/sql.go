@@ -25,7 +25,8 @@ func (s *Service) insertRule(ctx context.Context, q store.Querier, r Rule) error
 		INSERT INTO alert_rules (`+ruleColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 		r.ID, r.OrgID, r.SkillID, r.Type, r.Threshold, r.Sensitivity, r.Action, r.Channel, r.Address, r.Secret, r.OldSecret,
-		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, r.CreatedBy, store.Micros(r.CreatedAt), store.Micros(r.UpdatedAt))
+		store.NullMicros(r.OldSecretUntil), r.Enabled, r.DisabledReason, r.CreatedBy,
+		store.Micros(r.CreatedAt), store.Micros(r.UpdatedAt))
 	return err
 }
 
@@ -143,7 +144,8 @@ func scanEvent(row store.Row) (e Event, err error) {
 	var low, high *float64
 	err = row.Scan(&e.ID, &e.OrgID, &e.RuleID, &e.SkillID, &e.SkillName, &e.Type, &e.Transition, &e.Threshold, &e.PassRate,
 		&low, &high, &e.GradedSessions, &e.DaysSilent, store.Time(&e.WindowFrom), store.Time(&e.WindowTo),
-		store.NullTime(&e.LastSessionAt), &e.Sequence, &e.EpisodeID, store.Time(&e.FiringSince), &e.Version, &e.Note, store.Time(&e.OccurredAt))
+		store.NullTime(&e.LastSessionAt), &e.Sequence, &e.EpisodeID, store.Time(&e.FiringSince), &e.Version, &e.Note,
+		store.Time(&e.OccurredAt))
 	if low != nil && high != nil {
 		e.Interval = &[2]float64{*low, *high}
 	}
@@ -202,7 +204,8 @@ func insertDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 
 func updateDelivery(ctx context.Context, q store.Querier, d Delivery) error {
 	_, err := q.Exec(ctx, `
-		UPDATE alert_deliveries SET status = $2, attempts = $3, response_status = $4, detail = $5, attempted_at = $6, next_attempt_at = $7
+		UPDATE alert_deliveries SET status = $2, attempts = $3, response_status = $4, detail = $5, attempted_at = $6,
+			next_attempt_at = $7
 		WHERE id = $1`, d.ID, d.Status, d.Attempts, d.ResponseStatus, d.Detail,
 		store.NullMicros(d.AttemptedAt), store.NullMicros(d.NextAttemptAt))
 	return err

@@ -139,8 +139,9 @@ func (s *Service) handleSkill(ctx context.Context, in skillInput) (skillOutput, 
 	}
 	if r != nil {
 		out.Skill = &skillDetail{
-			SkillName: r.SkillName, SubmissionCount: r.Submissions, ContributorCount: r.Contributors, LatestSubmission: httpapi.Time(r.Latest),
-			TotalSessions: r.TotalSessions, GradedSessions: r.GradedSessions, AveragePassRate: r.PassRate, PassRateTrend: r.Trend,
+			SkillName: r.SkillName, SubmissionCount: r.Submissions, ContributorCount: r.Contributors,
+			LatestSubmission: httpapi.Time(r.Latest), TotalSessions: r.TotalSessions, GradedSessions: r.GradedSessions,
+			AveragePassRate: r.PassRate, PassRateTrend: r.Trend,
 		}
 	}
 	return out, err

@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-const attemptColumns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status, a.tries,
-	a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
+const attemptColumns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name, a.commit_sha, a.cause, a.delivery_id, a.status,
+	a.tries, a.version, a.message, a.findings, a.queued_at, a.attempted_at, a.published_at, a.write_back_status, a.write_back_detail,
 	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent`
 
 func scanAttempt(row store.Row) (a Attempt, err error) {
@@ -47,7 +47,8 @@ func upsertAttempt(ctx context.Context, tx *store.Tx, a Attempt) (string, error)
 func deliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT COALESCE(delivery_id, '') FROM repohost_attempts
-		WHERE connection_id = $1 AND ref_kind = $2 AND ref_name = $3 AND commit_sha = $4`, a.ConnectionID, a.RefKind, a.RefName, a.Commit)
+		WHERE connection_id = $1 AND ref_kind = $2 AND ref_name = $3 AND commit_sha = $4`,
+		a.ConnectionID, a.RefKind, a.RefName, a.Commit)
 	id, err := store.One(rows, err, "Attempt", store.Value[string])
 	if fault.Is(err, fault.NotFound) {
 		return "", nil
@@ -70,7 +71,8 @@ func updateAttempt(ctx context.Context, q store.Querier, a Attempt) error {
 
 // countTry counts a failed try of an attempt that stays queued.
 func countTry(ctx context.Context, q store.Querier, a Attempt, message string) error {
-	_, err := q.Exec(ctx, `UPDATE repohost_attempts SET tries = $2, message = $3 WHERE id = $1 AND status = 'queued'`, a.ID, a.Tries, message)
+	_, err := q.Exec(ctx, `
+		UPDATE repohost_attempts SET tries = $2, message = $3 WHERE id = $1 AND status = 'queued'`, a.ID, a.Tries, message)
 	return err
 }
 

@@ -71,7 +71,8 @@ var visibleToOrg = `(EXISTS (SELECT 1 FROM repohost_connections c WHERE c.org_id
 		WHERE k.org_id = $1 AND ` + claims.OwnedBy("d.repo_key", "k.account_key") + `))`
 
 func deliveryOfOrg(ctx context.Context, tx *store.Tx, orgID, id string) (Delivery, error) {
-	rows, err := tx.Query(ctx, `SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+` AND d.id = $2`, orgID, id)
+	rows, err := tx.Query(ctx, `
+		SELECT `+deliveryColumns+` FROM repohost_deliveries d WHERE `+visibleToOrg+` AND d.id = $2`, orgID, id)
 	return store.One(rows, err, "Delivery", scanDelivery)
 }
 

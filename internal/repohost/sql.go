@@ -27,8 +27,8 @@ func upsertMode(ctx context.Context, q store.Querier, orgID string, m Mode) erro
 	return err
 }
 
-const installationColumns = `i.id, i.org_id, i.installation_id, i.account_login, i.account_type, i.suspended, i.token, i.created_at,
-	i.updated_at, ` + claims.Claimed
+const installationColumns = `i.id, i.org_id, i.installation_id, i.account_login, i.account_type, i.suspended, i.token,
+	i.created_at, i.updated_at, ` + claims.Claimed
 
 func scanInstallation(row store.Row) (i Installation, err error) {
 	err = row.Scan(&i.ID, &i.OrgID, &i.InstallationID, &i.AccountLogin, &i.AccountType, &i.Suspended, &i.Token,
@@ -62,13 +62,15 @@ func deleteUnclaimed(ctx context.Context, tx *store.Tx, i Installation) error {
 }
 
 func installationsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Installation, error) {
-	rows, err := q.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 ORDER BY i.id`, orgID)
+	rows, err := q.Query(ctx, `
+		SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 ORDER BY i.id`, orgID)
 	return store.All(rows, err, scanInstallation)
 }
 
 func installationOfOrg(ctx context.Context, q store.Querier, orgID string, installationID int64) (Installation, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 AND i.installation_id = $2`, orgID, installationID)
+		SELECT `+installationColumns+` FROM repohost_installations i WHERE i.org_id = $1 AND i.installation_id = $2`,
+		orgID, installationID)
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
@@ -90,12 +92,13 @@ func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspe
 	if err != nil {
 		return Installation{}, err
 	}
-	rows, err := tx.Query(ctx, `SELECT `+installationColumns+` FROM repohost_installations i WHERE i.installation_id = $1`, installationID)
+	rows, err := tx.Query(ctx, `
+		SELECT `+installationColumns+` FROM repohost_installations i WHERE i.installation_id = $1`, installationID)
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
-const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name, c.default_branch,
-	c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at, c.updated_at, c.configured_at`
+const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name,
+	c.default_branch, c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at, c.updated_at, c.configured_at`
 
 func scanConnection(row store.Row) (c Connection, err error) {
 	err = row.Scan(&c.ID, &c.OrgID, &c.EntryID, &c.EntryName, &c.InstallationID, &c.RepoID, &c.RepoFullName, &c.DefaultBranch,
@@ -133,7 +136,8 @@ func deleteConnection(ctx context.Context, q store.Querier, id string) error {
 }
 
 func connectionOfOrg(ctx context.Context, q store.Querier, orgID, id, lock string) (Connection, error) {
-	rows, err := q.Query(ctx, `SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.org_id = $1 AND c.id = $2`+lock, orgID, id)
+	rows, err := q.Query(ctx, `
+		SELECT `+connectionColumns+` FROM repohost_connections c WHERE c.org_id = $1 AND c.id = $2`+lock, orgID, id)
 	return store.One(rows, err, "Connection", scanConnection)
 }
 
@@ -150,7 +154,8 @@ func connectionsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Con
 // usable joins the connections c with their installation i, if that is bound to
 // their organisation, not suspended and claimed.
 const usable = `repohost_connections c
-	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id AND NOT i.suspended AND ` + claims.Claimed
+	JOIN repohost_installations i ON i.installation_id = c.installation_id AND i.org_id = c.org_id
+		AND NOT i.suspended AND ` + claims.Claimed
 
 func usableConnections(ctx context.Context, q store.Querier) ([]string, error) {
 	rows, err := q.Query(ctx, `SELECT c.id FROM `+usable+` ORDER BY c.id`)

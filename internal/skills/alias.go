@@ -2,11 +2,12 @@ package skills
 
 import "context"
 
-// resolveAliases finds for every observation of the report the id that its
-// reports have agreed on, and remembers the new aliases. Two producers that
-// tell of one tool call so come to one observation, in whatever order. The
-// ids that became aliases are in retired: an observation may stand under them.
-func (in *intake) resolveAliases(ctx context.Context) (retired []string, err error) {
+// resolveAliases finds the canonical id of every observation of the report, and
+// stores its new aliases. It deduplicates across producers: two that report the
+// same tool call under different ids share an alias, and so one observation,
+// whichever arrives first. Ids that became aliases are returned in retired: an
+// observation may be stored under them.
+func (in *ingestion) resolveAliases(ctx context.Context) (retired []string, err error) {
 	var names []string
 	for _, o := range in.report.Observations {
 		names = append(append(names, o.ID), o.Aliases...)

@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check says whether all numbers are those of a recount.
+// Check compares all rollups with a recount.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	return exam.Check(ctx, q, "skills", []exam.Rule{
 		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: exam.Report},
@@ -17,13 +17,15 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 	})
 }
 
-// A recount adds what is kept and takes away what is counted: what is left
-// over is wrong. It is the same as tally.go's arithmetic, done at once.
+// A recount adds the stored counters and subtracts the recounted ones: a group
+// that does not sum to zero is wrong. It does tally.go's arithmetic in SQL.
 const (
 	seen = `seen AS (
-			SELECT skill_id AS subject, session_hash, occurred_at / 86400000000 AS day, occurred_at, is_check, triggered, confidence, weight
+			SELECT skill_id AS subject, session_hash, occurred_at / 86400000000 AS day, occurred_at, is_check, triggered,
+				confidence, weight
 			FROM skill_observations
-			UNION ALL SELECT version_id, session_hash, occurred_at / 86400000000, occurred_at, is_check, triggered, confidence, weight
+			UNION ALL SELECT version_id, session_hash, occurred_at / 86400000000, occurred_at, is_check, triggered,
+				confidence, weight
 			FROM skill_observations WHERE version_id IS NOT NULL),
 		lasts AS (
 			SELECT subject, session_hash, MAX(day) AS day, MAX(CASE WHEN triggered THEN day END) AS trigger_day
@@ -51,8 +53,10 @@ const (
 		) AS wrong`
 
 	graded = `graded AS (
-			SELECT subject, session_hash, MAX(day) AS day, (2 * CAST(SUM(pass_rate) AS BIGINT) + COUNT(*)) / (2 * COUNT(*)) AS pass_rate FROM (
-				SELECT skill_id AS subject, session_hash, graded_at / 86400000000 AS day, pass_rate FROM skill_gradings WHERE pass_rate IS NOT NULL
+			SELECT subject, session_hash, MAX(day) AS day,
+				(2 * CAST(SUM(pass_rate) AS BIGINT) + COUNT(*)) / (2 * COUNT(*)) AS pass_rate FROM (
+				SELECT skill_id AS subject, session_hash, graded_at / 86400000000 AS day, pass_rate FROM skill_gradings
+				WHERE pass_rate IS NOT NULL
 				UNION ALL SELECT version_id, session_hash, graded_at / 86400000000, pass_rate FROM skill_gradings
 				WHERE pass_rate IS NOT NULL AND version_id IS NOT NULL
 			) AS gradings GROUP BY subject, session_hash)`

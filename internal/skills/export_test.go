@@ -16,7 +16,7 @@ var (
 	GradingsOfSessions = gradingsOfSessions
 	SessionDays        = sessionDays
 	SessionGrades      = sessionGrades
-	LookAgain          = lookAgain
+	RecomputeSeen      = recomputeSeen
 )
 
 // GradedSessions names sessions, for GradingsOfSessions.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// grading is a Grading as it is stored.
+// grading is a row of skill_gradings.
 type grading struct {
 	id          string
 	skillID     string
@@ -19,16 +19,16 @@ type grading struct {
 	at          time.Time
 }
 
-// sessionGrade is what a session counts with: the mean of its gradings, on
-// the day of the newest.
+// sessionGrade is the grade of a session: the mean of its gradings, on the day of
+// the newest.
 type sessionGrade struct {
 	day      int64
 	passRate int64
 }
 
-// gradings stores what is new and merges what is known, and counts the grade
-// of each session anew from all its gradings.
-func (in *intake) gradings(ctx context.Context) error {
+// ingestGradings upserts gradings, and recomputes the grade of each session from
+// all its gradings.
+func (in *ingestion) ingestGradings(ctx context.Context) error {
 	if len(in.report.Gradings) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (in *intake) gradings(ctx context.Context) error {
 		if old, ok := in.knownGradings[id]; ok {
 			touched[gradedSession{old.skillID, old.sessionHash}] = true
 		}
-		g.versionID = in.timelines[g.skillID].at(nil, g.at)
+		g.versionID = in.timelines[g.skillID].versionAt(nil, g.at)
 		touched[gradedSession{g.skillID, g.sessionHash}] = true
 		write = append(write, g)
 	}
@@ -56,13 +56,13 @@ func (in *intake) gradings(ctx context.Context) error {
 	return in.regrade(ctx, touched, slices.Concat(slices.Collect(maps.Values(in.knownGradings)), write))
 }
 
-// gradedSession names a session of a skill that has gradings.
+// gradedSession is a session of a skill that has gradings.
 type gradedSession struct{ skillID, session string }
 
-func (in *intake) storedGrading(g Grading) grading {
+func (in *ingestion) storedGrading(g Grading) grading {
 	session := sessionHash(in.report.UserID, g.Session)
 	if session == "" {
-		session = g.ID // a verdict without a session stands for one of its own
+		session = g.ID // a grading without a session is a session of its own
 	}
 	return grading{
 		id: g.ID, skillID: in.skillIDs[g.SkillName], sessionHash: session,
@@ -70,8 +70,8 @@ func (in *intake) storedGrading(g Grading) grading {
 	}
 }
 
-// mergeGradings joins what is known of a grading with one more report: the
-// newer one, with the verdict of the older if the newer has none.
+// mergeGradings combines a stored grading with one more report of it: the newer
+// one, with the verdict of the older if the newer has none.
 func mergeGradings(known, report grading) grading {
 	a, b := known, report
 	if b.at.Before(a.at) {
@@ -81,9 +81,9 @@ func mergeGradings(known, report grading) grading {
 	return b
 }
 
-// regrade counts the touched sessions anew, for the skill and for every
-// version that one of their gradings spoke or speaks of.
-func (in *intake) regrade(ctx context.Context, touched map[gradedSession]bool, mentioned []grading) error {
+// regrade recomputes the grades of sessions, for the skill and for every version
+// that one of their gradings is or was attributed to.
+func (in *ingestion) regrade(ctx context.Context, touched map[gradedSession]bool, mentioned []grading) error {
 	all, err := gradingsOfSessions(ctx, in.tx, touched)
 	if err != nil {
 		return err
@@ -119,8 +119,8 @@ func (in *intake) regrade(ctx context.Context, touched map[gradedSession]bool, m
 	return writeSessionGrades(ctx, in.tx, after)
 }
 
-// meanGrade is the grade of a session with these gradings; nil if none of them
-// has a verdict.
+// meanGrade returns the grade of a session with these gradings, nil if none has a
+// verdict.
 func meanGrade(gradings []grading) *sessionGrade {
 	var sum, count, day int64
 	for _, g := range gradings {

@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
-// A Status is how a skill does, in a word.
+// A Status is the health of a skill.
 type Status string
 
 // The statuses.
@@ -18,16 +18,16 @@ const (
 	Unknown  Status = "unknown"
 )
 
-// What a status rests on.
+// The thresholds of a status.
 const (
-	enoughGraded = 5    // sessions; fewer say nothing
-	criticalRate = 0.5  // below it a skill is critical
-	warningRate  = 0.8  // below it a skill is a worry
-	dropRate     = 0.10 // so much worse than the window before is a worry, too
+	minGraded    = 5    // graded sessions; with fewer the status is unknown
+	criticalRate = 0.5  // pass rate below which a skill is critical
+	warningRate  = 0.8  // pass rate below which it is a warning
+	dropRate     = 0.10 // fall since the window before that is a warning, too
 )
 
-// known is a skill with its totals.
-type known struct {
+// skill is a row of skills with its totals.
+type skill struct {
 	ID, OrgID, Name string
 	CreatedAt       time.Time
 	UniqueSessions  int64
@@ -36,7 +36,7 @@ type known struct {
 	LastSeenAt      *time.Time
 }
 
-// Performance is how a skill does.
+// Performance is the metrics of a skill.
 type Performance struct {
 	ID, Name           string
 	Status             Status
@@ -52,7 +52,7 @@ type Performance struct {
 	GradedSessions     int64
 }
 
-func newPerformance(k known, now, before dayCount) Performance {
+func newPerformance(k skill, now, before dayCount) Performance {
 	p := Performance{
 		ID: k.ID, Name: k.Name, UniqueSessions: k.UniqueSessions, HasEvidence: k.GradedEver > 0,
 		FirstSeenAt: k.FirstSeenAt, LastSeenAt: k.LastSeenAt,
@@ -61,7 +61,7 @@ func newPerformance(k known, now, before dayCount) Performance {
 		ConfidenceCoverage: ratio(now.confidenceCount, now.triggers),
 		PassRate:           share(now.passRateSum, now.gradedSessions),
 		GradedSessions:     now.gradedSessions,
-		Status:             judge(now, before),
+		Status:             statusOf(now, before),
 	}
 	if p.PassRate != nil {
 		low, high := stats.Wilson(*p.PassRate, int(now.gradedSessions))
@@ -78,9 +78,9 @@ func ratio(part, whole int64) *float64 {
 	return &r
 }
 
-// judge gives the status of a window beside the window before it.
-func judge(now, before dayCount) Status {
-	if now.gradedSessions < enoughGraded {
+// statusOf derives the status of a window, compared with the window before.
+func statusOf(now, before dayCount) Status {
+	if now.gradedSessions < minGraded {
 		return Unknown
 	}
 	p := *share(now.passRateSum, now.gradedSessions)
@@ -93,16 +93,16 @@ func judge(now, before dayCount) Status {
 	return Healthy
 }
 
-// Below reports whether a rate is under a limit. Rates are kept in billionths,
-// so that thirds and sixths which make a half together may miss it by one;
-// such a miss is none.
+// Below reports whether a rate is under a limit. Rates are stored in billionths,
+// so that e.g. three times 1/6 may miss 1/2 by one: a difference of that size is
+// rounding.
 func Below(rate, limit float64) bool {
 	const precision = billion / 10
 	return math.Round(rate*precision) < math.Round(limit*precision)
 }
 
-// dropped reports a fall that chance does not explain: the intervals are
-// disjoint.
+// dropped reports a significant fall: by dropRate, with disjoint Wilson
+// intervals.
 func dropped(now, before dayCount) bool {
 	if before.gradedSessions == 0 {
 		return false
@@ -133,10 +133,10 @@ func (p Performance) sortValue(field string) *float64 {
 	case "status":
 		return number(map[Status]float64{Critical: 0, Warning: 1, Unknown: 2, Healthy: 3}[p.Status])
 	}
-	return number(0) // by name: the order they come in
+	return number(0) // by name, which is the order of the input
 }
 
-// Day is what a skill did on one day.
+// Day is the metrics of a skill on one day.
 type Day struct {
 	Date           string
 	Sessions       int64
@@ -158,7 +158,7 @@ func newDay(day int64, c dayCount) Day {
 	}
 }
 
-// Quality is how a registry version does over all time.
+// Quality is the metrics of a registry version over all time.
 type Quality struct {
 	Sessions       int64
 	TriggerRate    *float64

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// An Observation is one thing that a producer said about a skill in a
-// session: it was offered, or it was considered and fired or not.
+// An Observation is one report of a producer about a skill in a session: it was
+// offered, or it was considered and activated or not.
 type Observation struct {
-	// ID names the observation: see ID. A second report with the same ID is
-	// the same observation.
+	// ID is the natural key: see ID. A second report with the same ID is the same
+	// observation, which deduplicates reports.
 	ID string
-	// Aliases are other names for it, by which reports of several producers
-	// find each other: that of the tool call, for example.
+	// Aliases are other ids by which reports of several producers are matched,
+	// e.g. that of the tool call.
 	Aliases []string
-	// Claim is a name that only one observation can have, or "". One that
-	// comes after its holder does not go by its aliases: two records of a
-	// producer are two observations, even if they tell of one tool call.
+	// Claim is an alias that only one observation can hold, or "". An
+	// observation that comes after the holder ignores its aliases: two records of
+	// one producer are two observations, even of the same tool call.
 	Claim string
 
 	SkillName string
-	Session   string // "" when the producer does not tell
+	Session   string // "" when unknown
 	PromptID  string // "" when unknown
 	// VersionHash is the content hash of the version, "" when unknown.
 	VersionHash string
-	// Offered means that the skill was only available; it is not a check.
+	// Offered means that the skill was only listed to the model, not considered.
 	Offered    bool
 	Triggered  bool
 	Confidence *float64 // 0 to 1
-	// Weight is how many such observations a counter reported; 1 when 0.
+	// Weight is the number of observations that a counter reported; 0 means 1.
 	Weight int64
 	Mode   string // explicit, implicit, inferred, repaired; "" when unknown
 	At     time.Time
-	// NormalizedAt orders reports of one observation: the newest wins.
+	// NormalizedAt orders the reports of one observation: the newest wins.
 	NormalizedAt time.Time
 }
 
@@ -43,22 +43,22 @@ type Grading struct {
 	ID        string
 	SkillName string
 	Session   string
-	PassRate  *float64 // 0 to 1; nil when it was not decided
+	PassRate  *float64 // 0 to 1; nil without a verdict
 	At        time.Time
 }
 
-// A Report is what one user's producer sent at once.
+// A Report is the observations and gradings of one request of a user's producer.
 type Report struct {
 	OrgID, UserID string
 	Observations  []Observation
 	Gradings      []Grading
 }
 
-// ID makes the name of a record from its natural key: who sent it, its kind,
-// and what the sender calls it.
+// ID returns the id of a record by its natural key: the sender, the kind, and the
+// sender's own id.
 func ID(orgID, userID, kind, natural string) string { return digest(orgID, userID, kind, natural) }
 
-// PromptHash names a prompt without telling its id.
+// PromptHash returns the pseudonym of a prompt's id.
 func PromptHash(orgID, userID, promptID string) string {
 	return digest(orgID, userID, "prompt", promptID)
 }
@@ -70,8 +70,8 @@ func sessionHash(userID, session string) string {
 	return digest(userID, "session", session)
 }
 
-// digest is 128 bits of the words' SHA-256, each word with its length so that
-// no two lists look alike.
+// digest returns 128 bits of the SHA-256 of the words. Each is prefixed with its
+// length, so that different lists have different digests.
 func digest(words ...string) string {
 	h := sha256.New()
 	for _, w := range words {
@@ -85,17 +85,19 @@ func digest(words ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// billion scales shares to integers, so that sums of them are exact.
+// billion scales rates to integers, so that their sums are exact and do not
+// depend on the order.
 const billion = 1_000_000_000
 
-func scaled(share *float64) *int64 {
-	if share == nil {
+func scaled(rate *float64) *int64 {
+	if rate == nil {
 		return nil
 	}
-	n := int64(math.Round(*share * billion))
+	n := int64(math.Round(*rate * billion))
 	return &n
 }
 
+// share is the mean of count rates with a scaled sum, nil without any.
 func share(sum, count int64) *float64 {
 	if count == 0 {
 		return nil
@@ -106,7 +108,7 @@ func share(sum, count int64) *float64 {
 
 const secondsPerDay = 24 * 60 * 60
 
-// dayOf is the UTC day of a time, counted from the epoch.
+// dayOf returns the UTC day of a time, counted from the epoch.
 func dayOf(t time.Time) int64 {
 	return int64(math.Floor(float64(t.Unix()) / secondsPerDay))
 }

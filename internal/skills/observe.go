@@ -11,27 +11,28 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Versions knows the registry versions of skills.
+// Versions is a hook for the registry, which is above this package and fulfils
+// it: observations are attributed to the version that was in use.
 type Versions interface {
-	// Timelines returns the history of each skill that has one.
+	// Timelines returns the version history of each skill that has one.
 	Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]Timeline, error)
 }
 
-// A Timeline says which registry version of a skill was current when.
+// A Timeline is the registry versions of a skill over time.
 type Timeline struct {
 	ByHash   map[string]string // version id by content hash
 	Currents []Current         // oldest first
 }
 
-// A Current is a version that became the current one.
+// A Current is a version that became current.
 type Current struct {
 	VersionID string
 	Since     time.Time
 }
 
-// at binds something said at a time to a version: to that whose content it
-// names, else to the one that was current then.
-func (t Timeline) at(hash *string, at time.Time) *string {
+// versionAt returns the version that something at a time is attributed to: the
+// one with the content hash if that is known, else the one that was current.
+func (t Timeline) versionAt(hash *string, at time.Time) *string {
 	if hash != nil {
 		if id, ok := t.ByHash[*hash]; ok {
 			return &id
@@ -49,26 +50,26 @@ func (t Timeline) at(hash *string, at time.Time) *string {
 	return &t.Currents[i-1].VersionID
 }
 
-// Observe takes a report into the numbers, each observation and grading once,
-// and returns the ids of the skills whose numbers it may have changed. It must
-// run in the transaction that stores the report.
+// Observe adds a report to the metrics, each observation and grading once, and
+// returns the ids of the skills whose metrics may have changed. It must run in
+// the transaction that stores the report.
 func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (skillIDs []string, err error) {
 	defer fault.Wrap(&err, "observe")
 	if len(r.Observations)+len(r.Gradings) == 0 {
 		return nil, nil
 	}
-	in := intake{tx: tx, report: r, tally: newTally()}
-	if err := in.look(ctx); err != nil {
+	in := ingestion{tx: tx, report: r, tally: newTally()}
+	if err := in.loadKnown(ctx); err != nil {
 		return nil, err
 	}
-	skillIDs = in.concerned()
+	skillIDs = in.affectedSkills()
 	if in.timelines, err = s.Versions.Timelines(ctx, tx, skillIDs); err != nil {
 		return nil, err
 	}
-	if err := in.observations(ctx); err != nil {
+	if err := in.ingestObservations(ctx); err != nil {
 		return nil, err
 	}
-	if err := in.gradings(ctx); err != nil {
+	if err := in.ingestGradings(ctx); err != nil {
 		return nil, err
 	}
 	return skillIDs, in.tally.write(ctx, tx)
@@ -85,34 +86,34 @@ func (r *Report) names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// intake is one report on its way into the numbers.
-type intake struct {
+// ingestion is the processing of one report.
+type ingestion struct {
 	tx        *store.Tx
 	report    Report
 	skillIDs  map[string]string // by name
 	timelines map[string]Timeline
 	tally     *tally
 
-	canonical     map[string]string      // the id that each observation goes by
+	canonical     map[string]string      // canonical id by reported id
 	known         map[string]observation // as stored, by id
-	retired       map[string]observation // taken away from ids that became aliases
+	retired       map[string]observation // deleted, since their ids became aliases
 	knownGradings map[string]grading
 }
 
-// look finds what is known of all that the report speaks of. Reports of one
-// user take turns from here on, so that nobody else changes it.
-func (in *intake) look(ctx context.Context) (err error) {
-	if err := takeTurn(ctx, in.tx, in.report.UserID); err != nil {
+// loadKnown reads everything stored that the report may change. It first locks
+// the user, which serialises the reports of one user.
+func (in *ingestion) loadKnown(ctx context.Context) (err error) {
+	if err := lockUser(ctx, in.tx, in.report.UserID); err != nil {
 		return err
 	}
-	if in.skillIDs, err = resolveAll(ctx, in.tx, in.report.OrgID, in.report.names()); err != nil {
+	if in.skillIDs, err = ensureSkills(ctx, in.tx, in.report.OrgID, in.report.names()); err != nil {
 		return err
 	}
 	retired, err := in.resolveAliases(ctx)
 	if err != nil {
 		return err
 	}
-	if in.retired, err = takeObservations(ctx, in.tx, retired); err != nil {
+	if in.retired, err = deleteObservations(ctx, in.tx, retired); err != nil {
 		return err
 	}
 	if in.known, err = observationsByID(ctx, in.tx, slices.Collect(maps.Values(in.canonical))); err != nil {
@@ -122,9 +123,9 @@ func (in *intake) look(ctx context.Context) (err error) {
 	return err
 }
 
-// concerned are the skills that the report names, and those that it may take
-// something away from, in their order.
-func (in *intake) concerned() []string {
+// affectedSkills returns the skills that the report names, and those that it may
+// remove observations from, sorted.
+func (in *ingestion) affectedSkills() []string {
 	ids := slices.Collect(maps.Values(in.skillIDs))
 	for _, all := range []map[string]observation{in.known, in.retired} {
 		for _, o := range all {
@@ -138,7 +139,7 @@ func (in *intake) concerned() []string {
 	return slices.Compact(ids)
 }
 
-// observation is an Observation as it is stored.
+// observation is a row of skill_observations.
 type observation struct {
 	id           string
 	skillID      string
@@ -155,7 +156,7 @@ type observation struct {
 	normalizedAt time.Time
 }
 
-func (in *intake) stored(o Observation) observation {
+func (in *ingestion) stored(o Observation) observation {
 	s := observation{
 		id: o.ID, skillID: in.skillIDs[o.SkillName], sessionHash: sessionHash(in.report.UserID, o.Session),
 		versionHash: orNull(o.VersionHash), isCheck: !o.Offered, triggered: o.Triggered && !o.Offered,
@@ -176,9 +177,9 @@ func orNull(s string) *string {
 	return &s
 }
 
-// merge joins what is known of an observation with one more report: what the
-// newer of the two says, and from the older what the newer leaves open. Where
-// both were made at the same time, the report counts as newer.
+// merge combines a stored observation with one more report of it: the fields of
+// the newer one, and of the older where the newer has none. At equal times the
+// report counts as newer.
 func merge(known, report observation) observation {
 	a, b := known, report
 	if b.normalizedAt.Before(a.normalizedAt) {
@@ -189,25 +190,25 @@ func merge(known, report observation) observation {
 	b.confidence = cmp.Or(b.confidence, a.confidence)
 	b.mode = cmp.Or(b.mode, a.mode)
 	b.sessionHash = cmp.Or(b.sessionHash, a.sessionHash)
-	if !b.isCheck { // an offer does not say whether the skill fired
+	if !b.isCheck { // an offer does not say whether the skill was activated
 		b.isCheck, b.triggered = a.isCheck, a.triggered
 	}
 	return b
 }
 
-// observations stores what is new and merges what is known, and tallies the
-// difference.
-func (in *intake) observations(ctx context.Context) error {
+// ingestObservations inserts new observations, updates merged ones, and tallies
+// the difference.
+func (in *ingestion) ingestObservations(ctx context.Context) error {
 	merged := in.merged()
 	var fresh, changed []observation
 	for _, id := range slices.Sorted(maps.Keys(merged)) {
 		o := merged[id]
-		o.versionID = in.timelines[o.skillID].at(o.versionHash, o.at)
+		o.versionID = in.timelines[o.skillID].versionAt(o.versionHash, o.at)
 		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:
 			fresh = append(fresh, o)
-		case !same(old, o):
+		case !equalObservations(old, o):
 			changed = append(changed, o)
 			in.tally.observed(old, -1)
 		default:
@@ -224,9 +225,10 @@ func (in *intake) observations(ctx context.Context) error {
 	return updateObservations(ctx, in.tx, changed)
 }
 
-// merged is what is known with what the report adds, one after the other: it
-// makes no difference in how many reports something comes. The result is by id.
-func (in *intake) merged() map[string]observation {
+// merged returns the stored observations with those of the report merged in one
+// by one, so that the result does not depend on how reports are split. It is
+// keyed by canonical id.
+func (in *ingestion) merged() map[string]observation {
 	all := maps.Clone(in.known)
 	join := func(o observation, id string) {
 		if earlier, ok := all[id]; ok {
@@ -244,8 +246,8 @@ func (in *intake) merged() map[string]observation {
 	return all
 }
 
-// same compares all that an update writes.
-func same(a, b observation) bool {
+// equalObservations compares everything that an update writes.
+func equalObservations(a, b observation) bool {
 	return a.skillID == b.skillID && equal(a.versionID, b.versionID) && a.sessionHash == b.sessionHash &&
 		equal(a.promptHash, b.promptHash) && equal(a.versionHash, b.versionHash) && a.isCheck == b.isCheck &&
 		a.triggered == b.triggered && equal(a.confidence, b.confidence) && a.weight == b.weight &&

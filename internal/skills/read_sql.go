@@ -7,47 +7,47 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-const selectKnown = `
+const selectSkills = `
 	SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
 		t.first_seen_at, t.last_seen_at
 	FROM skills s LEFT JOIN skill_totals t ON t.subject_id = s.id `
 
-func scanKnown(row store.Row) (k known, err error) {
+func scanSkill(row store.Row) (k skill, err error) {
 	err = row.Scan(&k.ID, &k.OrgID, &k.Name, store.Time(&k.CreatedAt), &k.UniqueSessions, &k.GradedEver,
 		store.NullTime(&k.FirstSeenAt), store.NullTime(&k.LastSeenAt))
 	return k, err
 }
 
-func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName string) (known, error) {
-	rows, err := q.Query(ctx, selectKnown+`
+func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName string) (skill, error) {
+	rows, err := q.Query(ctx, selectSkills+`
 		WHERE s.org_id = $1 AND (s.id = $2 OR s.name = $2) ORDER BY s.id = $2 DESC LIMIT 1`, orgID, idOrName)
-	return store.One(rows, err, "Skill", scanKnown)
+	return store.One(rows, err, "Skill", scanSkill)
 }
 
-func skillByID(ctx context.Context, q store.Querier, orgID, id string) (known, error) {
-	rows, err := q.Query(ctx, selectKnown+`WHERE s.org_id = $1 AND s.id = $2`, orgID, id)
-	return store.One(rows, err, "Skill", scanKnown)
+func skillByID(ctx context.Context, q store.Querier, orgID, id string) (skill, error) {
+	rows, err := q.Query(ctx, selectSkills+`WHERE s.org_id = $1 AND s.id = $2`, orgID, id)
+	return store.One(rows, err, "Skill", scanSkill)
 }
 
-// found is the condition of a search; $2 is a LIKE pattern or empty.
-const found = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')`
+// matches is the condition of a search; $2 is a LIKE pattern or empty.
+const matches = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')`
 
 func countSkills(ctx context.Context, q store.Querier, orgID, search string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+found, orgID, store.Like(search))
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+matches, orgID, store.Like(search))
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
-// skillsOfOrg reads skills by name: a page of them, or all.
-func skillsOfOrg(ctx context.Context, q store.Querier, orgID, search string, page *Filter) ([]known, error) {
-	text, args := selectKnown+`WHERE `+found+` ORDER BY s.name`, []any{orgID, store.Like(search)}
+// skillsOfOrg returns skills by name: a page of them, or all if page is nil.
+func skillsOfOrg(ctx context.Context, q store.Querier, orgID, search string, page *Filter) ([]skill, error) {
+	text, args := selectSkills+`WHERE `+matches+` ORDER BY s.name`, []any{orgID, store.Like(search)}
 	if page != nil {
 		text, args = text+` LIMIT $3 OFFSET $4`, append(args, page.Limit, page.Offset)
 	}
 	rows, err := q.Query(ctx, text, args...)
-	return store.All(rows, err, scanKnown)
+	return store.All(rows, err, scanSkill)
 }
 
-// windows sums the days from start up to, not including, end for each subject.
+// windows sums the counters of the days in [start, end) for each subject.
 func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, end int64) (map[string]dayCount, error) {
 	sums := map[string]dayCount{}
 	if len(subjectIDs) == 0 {
@@ -70,20 +70,20 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	return sums, err
 }
 
-// namesOfOrg reads the ids and names of all skills, by name.
-func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]known, error) {
+// namesOfOrg returns the ids and names of all skills, by name.
+func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, error) {
 	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 ORDER BY name`, orgID)
-	return store.All(rows, err, func(row store.Row) (k known, err error) {
+	return store.All(rows, err, func(row store.Row) (k skill, err error) {
 		err = row.Scan(&k.ID, &k.Name)
 		return k, err
 	})
 }
 
-// gradedWindows are the graded sessions of a window and of the one before it.
+// gradedWindows is the grades of a window and of the one before it.
 type gradedWindows struct{ now, before dayCount }
 
-// gradesOfOrg sums the grades of an organisation's skills in two windows: from
-// one day up to another, and from there on.
+// gradesOfOrg sums the grades of an organisation's skills in the windows
+// [before, start) and from start on.
 func gradesOfOrg(ctx context.Context, q store.Querier, orgID string, before, start int64) (map[string]gradedWindows, error) {
 	rows, err := q.Query(ctx, `
 		SELECT subject_id,
@@ -125,7 +125,7 @@ func targets(c *dayCount) []any {
 	return all
 }
 
-func promptsOfSkill(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]Prompted, error) {
+func promptStatsOfSkill(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]PromptStats, error) {
 	rows, err := q.Query(ctx, `
 		SELECT o.prompt_hash, COUNT(*), COUNT(*) FILTER (WHERE NOT o.triggered),
 			MAX(o.occurred_at) FILTER (WHERE NOT o.triggered),
@@ -143,7 +143,7 @@ func promptsOfSkill(ctx context.Context, q store.Querier, orgID, skillID string,
 			WHERE skill_id = $2 AND org_id = $1 AND pass_rate IS NOT NULL GROUP BY session_hash
 		) g ON g.session_hash = o.session_hash
 		GROUP BY o.prompt_hash ORDER BY MAX(o.occurred_at) DESC, o.prompt_hash`, orgID, skillID, limit)
-	return store.All(rows, err, func(row store.Row) (p Prompted, err error) {
+	return store.All(rows, err, func(row store.Row) (p PromptStats, err error) {
 		err = row.Scan(&p.PromptHash, &p.Checks, &p.Missed, store.NullTime(&p.LastMissedAt),
 			&p.Graded, &p.Failed, store.NullTime(&p.LastFailedAt), &p.Mode)
 		return p, err

@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// dayColumns are the counts of skill_days in the order of dayCount.counts.
+// dayColumns are the counters of skill_days in the order of dayCount.counts.
 var dayColumns = []string{
 	"sessions", "trigger_sessions", "last_sessions", "last_trigger_sessions", "checks", "triggers",
 	"confidence_sum", "confidence_count", "graded_sessions", "pass_rate_sum",
@@ -22,8 +22,9 @@ func (d *dayCount) counts() []*int64 {
 	}
 }
 
-// addDays adds the changes to skill_days.
-func addDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCount) error {
+// incrementDays adds the increments to skill_days (an upsert). The keys are
+// sorted so that concurrent reports lock in one order.
+func incrementDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCount) error {
 	keys := slices.SortedFunc(maps.Keys(changes), func(a, b dayKey) int {
 		if c := strings.Compare(a.subject, b.subject); c != 0 {
 			return c
@@ -50,14 +51,16 @@ func addDays(ctx context.Context, tx *store.Tx, changes map[dayKey]*dayCount) er
 	return err
 }
 
-// addTotals adds the changes to skill_totals.
-func addTotals(ctx context.Context, tx *store.Tx, changes map[string]*totalCount) error {
+// incrementTotals adds the increments to skill_totals (an upsert).
+func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*totalCount) error {
 	subjects := slices.Sorted(maps.Keys(changes))
 	if len(subjects) == 0 {
 		return nil
 	}
-	least := tx.Dialect().Least("COALESCE(skill_totals.first_seen_at, excluded.first_seen_at)", "COALESCE(excluded.first_seen_at, skill_totals.first_seen_at)")
-	greatest := tx.Dialect().Greatest("COALESCE(skill_totals.last_seen_at, excluded.last_seen_at)", "COALESCE(excluded.last_seen_at, skill_totals.last_seen_at)")
+	least := tx.Dialect().Least("COALESCE(skill_totals.first_seen_at, excluded.first_seen_at)",
+		"COALESCE(excluded.first_seen_at, skill_totals.first_seen_at)")
+	greatest := tx.Dialect().Greatest("COALESCE(skill_totals.last_seen_at, excluded.last_seen_at)",
+		"COALESCE(excluded.last_seen_at, skill_totals.last_seen_at)")
 	_, err := store.Bulk{
 		Table: "skill_totals",
 		Columns: []store.Column{
@@ -79,16 +82,16 @@ func addTotals(ctx context.Context, tx *store.Tx, changes map[string]*totalCount
 		if !changes[subject].moved {
 			continue
 		}
-		if err := lookAgain(ctx, tx, subject); err != nil {
+		if err := recomputeSeen(ctx, tx, subject); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lookAgain finds the first and last time of a skill from its observations,
-// after one of them changed its time. It is rare, and two index look-ups.
-func lookAgain(ctx context.Context, q store.Querier, skillID string) error {
+// recomputeSeen reads the first and last time of a skill from its observations,
+// after one of them changed its time. It is rare, and two index lookups.
+func recomputeSeen(ctx context.Context, q store.Querier, skillID string) error {
 	_, err := q.Exec(ctx, `
 		UPDATE skill_totals SET
 			first_seen_at = (SELECT MIN(occurred_at) FROM skill_observations WHERE skill_id = $1),

@@ -11,24 +11,24 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service counts what skills do and tells how well they do it.
+// Service keeps the metrics of skills.
 type Service struct {
 	DB       *store.DB
 	Versions Versions
-	// Window is how many days back the metrics look, today included.
+	// Window is the window of the metrics in days, today included.
 	Window int
 }
 
-// A Filter chooses and orders skills of a listing.
+// A Filter selects and sorts the skills of a listing.
 type Filter struct {
-	Search        string // in the name, when not empty
-	Status        Status // only these, when not empty
-	Sort          string // a field, with a leading - for the other way round
+	Search        string // text in the name, "" for all
+	Status        Status // "" for all
+	Sort          string // a field of the API, with a leading - for descending
 	Limit, Offset int
 }
 
 // List returns a page of the organisation's skills with their performance, and
-// how many there are.
+// their number.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
 	if f.Status == "" && (f.Sort == "" || f.Sort == "name") {
 		return s.listByName(ctx, orgID, f)
@@ -37,21 +37,21 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	if err != nil {
 		return nil, 0, err
 	}
-	performances, err := s.perform(ctx, all)
+	performances, err := s.performances(ctx, all)
 	if err != nil {
 		return nil, 0, err
 	}
 	if f.Status != "" {
 		performances = slices.DeleteFunc(performances, func(p Performance) bool { return p.Status != f.Status })
 	}
-	order(performances, f.Sort)
+	sortBy(performances, f.Sort)
 	total := len(performances)
 	from := min(f.Offset, total)
 	return performances[from:min(from+f.Limit, total)], total, nil
 }
 
-// listByName lets the database cut the page, so that only its skills are
-// looked at.
+// listByName lets the database select the page, so that only the performance of
+// its skills is computed.
 func (s *Service) listByName(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
 	total, err := countSkills(ctx, s.DB, orgID, f.Search)
 	if err != nil {
@@ -61,12 +61,12 @@ func (s *Service) listByName(ctx context.Context, orgID string, f Filter) ([]Per
 	if err != nil {
 		return nil, 0, err
 	}
-	performances, err := s.perform(ctx, found)
+	performances, err := s.performances(ctx, found)
 	return performances, total, err
 }
 
-// order sorts by the field; what is unknown comes last either way.
-func order(all []Performance, field string) {
+// sortBy sorts by a field; unknown values come last in both directions.
+func sortBy(all []Performance, field string) {
 	name, descending := strings.CutPrefix(field, "-")
 	slices.SortStableFunc(all, func(a, b Performance) int {
 		x, y := a.sortValue(name), b.sortValue(name)
@@ -90,22 +90,22 @@ func btoi(b bool) int {
 	return 0
 }
 
-// Get returns the performance of one skill, by its id or name.
+// Get returns the performance of one skill by its id or name.
 func (s *Service) Get(ctx context.Context, orgID, idOrName string) (Performance, error) {
 	k, err := skillByIDOrName(ctx, s.DB, orgID, idOrName)
 	if err != nil {
 		return Performance{}, err
 	}
-	all, err := s.perform(ctx, []known{k})
+	all, err := s.performances(ctx, []skill{k})
 	if err != nil {
 		return Performance{}, err
 	}
 	return all[0], nil
 }
 
-// perform computes the performance of skills from their rollups.
-func (s *Service) perform(ctx context.Context, found []known) ([]Performance, error) {
-	ids := columnsOf(found, func(k known) string { return k.ID })
+// performances computes the performance of skills from their rollups.
+func (s *Service) performances(ctx context.Context, found []skill) ([]Performance, error) {
+	ids := columnsOf(found, func(k skill) string { return k.ID })
 	start := dayOf(time.Now()) - int64(s.Window) + 1
 	now, err := windows(ctx, s.DB, ids, start, endOfTime)
 	if err != nil {
@@ -115,14 +115,14 @@ func (s *Service) perform(ctx context.Context, found []known) ([]Performance, er
 	if err != nil {
 		return nil, err
 	}
-	return columnsOf(found, func(k known) Performance { return newPerformance(k, now[k.ID], before[k.ID]) }), nil
+	return columnsOf(found, func(k skill) Performance { return newPerformance(k, now[k.ID], before[k.ID]) }), nil
 }
 
-// endOfTime ends a window that reaches up to now: clocks of clients that run
-// ahead are not cut off.
+// endOfTime ends a window that reaches up to now. It lies in the future, so that
+// data of clients whose clocks run ahead is included.
 const endOfTime = 1 << 40
 
-// Daily returns one row a day, oldest first, up to today.
+// Daily returns one row per day, oldest first, up to today.
 func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, error) {
 	today := dayOf(time.Now())
 	counts, err := daysOf(ctx, s.DB, skillID, today-int64(days)+1, today)
@@ -137,7 +137,7 @@ func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, e
 	return all, nil
 }
 
-// Quality is how well the versions of entries do, by version id.
+// Quality returns the metrics of registry versions, by version id.
 func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Quality, error) {
 	counts, err := windows(ctx, q, versionIDs, -endOfTime, endOfTime)
 	all := map[string]Quality{}
@@ -164,7 +164,7 @@ func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string
 		return nil, err
 	}
 	start := dayOf(time.Now()) - int64(days) + 1
-	counts, err := windows(ctx, q, columnsOf(all, func(k known) string { return k.ID }), start, endOfTime)
+	counts, err := windows(ctx, q, columnsOf(all, func(k skill) string { return k.ID }), start, endOfTime)
 	figures := make(map[string]WindowStats, len(all))
 	for _, k := range all {
 		c := counts[k.ID]
@@ -185,8 +185,8 @@ func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
 	return err == nil, err
 }
 
-// A Revert asks to take a skill back to the version before its current one,
-// if that one did better than the threshold and the current one does not.
+// A Revert asks to roll a skill back to the version before its current one, if
+// that one's pass rate was above the threshold and the current one's is not.
 type Revert struct {
 	OrgID, SkillID string
 	UserID         string // on whose behalf

@@ -1,8 +1,11 @@
-// Package skills knows what a skill is, one per organisation and name, what
-// was observed of it, and how well it does. It is the noun that all
-// capabilities share. It owns the tables skills, skill_observations,
-// skill_aliases, skill_gradings, skill_session_days, skill_session_grades,
-// skill_days and skill_totals.
+// Package skills holds the skills of organisations, the observations of their
+// use, and the metrics computed from them. All capabilities share it. It owns
+// the tables skills, skill_observations, skill_aliases, skill_gradings,
+// skill_session_days, skill_session_grades, skill_days and skill_totals.
+//
+// Metrics are rollups: an observation is inserted once (dedup by its natural
+// key), and only then added to the counters per day and per session. Reads touch
+// counters only, so that their cost does not grow with history.
 package skills
 
 import (
@@ -17,8 +20,8 @@ import (
 // MaxName is the longest name of a skill, in bytes.
 const MaxName = 200
 
-// Placeholder reports whether a producer uses the name to hide the real one.
-// Such a name never becomes a skill.
+// Placeholder reports whether a name is one that producers send instead of the
+// real one, e.g. "custom_skill". Such a name never becomes a skill.
 func Placeholder(name string) bool {
 	switch strings.TrimSpace(name) {
 	case "", "custom_skill", "third-party":
@@ -27,8 +30,7 @@ func Placeholder(name string) bool {
 	return false
 }
 
-// CleanName returns a name as skills are known by it, or a validation error if
-// it cannot be a skill's.
+// CleanName trims and validates the name of a skill.
 func CleanName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if Placeholder(name) || len(name) > MaxName || !text.Valid(name) {
@@ -37,8 +39,8 @@ func CleanName(name string) (string, error) {
 	return name, nil
 }
 
-// Resolve returns the id of the organisation's skill of that name, which is
-// made if it is new. A name that cannot be a skill's is a validation error.
+// Resolve returns the id of the organisation's skill with the name, and creates
+// the skill if it is new. An invalid name is a validation error.
 func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, err error) {
 	defer fault.Wrap(&err, "skill %q", name)
 	name, err = CleanName(name)

@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// resolveAll finds the ids of skills by name and makes those that are new.
-func resolveAll(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
+// ensureSkills returns the ids of skills by name, and creates those that are new.
+func ensureSkills(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
 	ids, err := idsByName(ctx, tx, orgID, names)
 	if err != nil {
 		return nil, err
@@ -28,8 +28,10 @@ func resolveAll(ctx context.Context, tx *store.Tx, orgID string, names []string)
 		return ids, nil
 	}
 	_, err = store.Bulk{
-		Table:      "skills",
-		Columns:    []store.Column{store.Col("id", freshIDs), store.Col("org_id", orgs), store.Col("name", fresh), store.Col("created_at", times)},
+		Table: "skills",
+		Columns: []store.Column{
+			store.Col("id", freshIDs), store.Col("org_id", orgs), store.Col("name", fresh), store.Col("created_at", times),
+		},
 		OnConflict: "ON CONFLICT (org_id, name) DO NOTHING",
 	}.Insert(ctx, tx)
 	if err != nil {
@@ -51,11 +53,11 @@ func idsByName(ctx context.Context, q store.Querier, orgID string, names []strin
 	return ids, err
 }
 
-// takeTurn makes reports of one user wait for each other: what they speak of
-// is the user's own, so that it can be read and written without a race. The
-// numbers of skills, which all users share, are only ever added to, in the
-// order of their ids. The user's row in skill_totals counts nothing.
-func takeTurn(ctx context.Context, tx *store.Tx, userID string) error {
+// lockUser serialises the reports of one user until the transaction ends: the
+// rows that a report reads and rewrites are all of its user. The rollups that
+// users share are only ever incremented, in the order of their ids. The lock is
+// the user's row in skill_totals, which counts nothing.
+func lockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO skill_totals (subject_id, unique_sessions, graded_sessions) VALUES ($1, 0, 0)
 		ON CONFLICT (subject_id) DO UPDATE SET unique_sessions = 0`, userID)
@@ -85,18 +87,18 @@ func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[s
 	return byID, err
 }
 
-// takeObservations removes observations and returns those that were there.
-func takeObservations(ctx context.Context, tx *store.Tx, ids []string) (map[string]observation, error) {
-	taken, err := observationsByID(ctx, tx, ids)
-	if err != nil || len(taken) == 0 {
-		return taken, err
+// deleteObservations deletes observations and returns those that existed.
+func deleteObservations(ctx context.Context, tx *store.Tx, ids []string) (map[string]observation, error) {
+	deleted, err := observationsByID(ctx, tx, ids)
+	if err != nil || len(deleted) == 0 {
+		return deleted, err
 	}
 	in, list := tx.Dialect().In("$1", ids)
 	_, err = tx.Exec(ctx, `DELETE FROM skill_observations WHERE id`+in, list)
-	return taken, err
+	return deleted, err
 }
 
-// columnsOf turns rows into columns.
+// columnsOf maps a function over a slice, e.g. to get a column of rows.
 func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
 	column := make([]T, len(rows))
 	for i, row := range rows {
@@ -105,7 +107,7 @@ func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
 	return column
 }
 
-// mutable are the columns of an observation that a later report may change.
+// mutable returns the columns of observations that a later report may change.
 func mutable(all []observation) []store.Column {
 	return []store.Column{
 		store.Col("skill_id", columnsOf(all, func(o observation) string { return o.skillID })),
@@ -173,7 +175,7 @@ func sessionDays(ctx context.Context, q store.Querier, keys []string) (map[strin
 	return found, err
 }
 
-// writeSessionDays writes what is there and removes what is gone.
+// writeSessionDays upserts rows, and deletes those whose count fell to zero.
 func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) error {
 	var gone []sessionDay
 	changed = slices.DeleteFunc(changed, func(s sessionDay) bool {
@@ -236,7 +238,7 @@ func insertAliases(ctx context.Context, tx *store.Tx, aliases map[string]string)
 	return err
 }
 
-// ensureSkill returns the id of the skill, which is made if it is missing.
+// ensureSkill returns the id of a skill, and creates it if it is new.
 func ensureSkill(ctx context.Context, tx *store.Tx, orgID, name string) (string, error) {
 	if _, err := tx.Exec(ctx, `
 		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Summary is how a skill does, in the figures that its status is made of.
+// A Summary is a skill's status with the figures that it is derived from.
 type Summary struct {
 	ID, Name         string
 	Status           Status
@@ -14,8 +14,8 @@ type Summary struct {
 	GradedSessions   int64
 }
 
-// Summaries tells how all skills of an organisation do, by name. It reads less
-// than List, for pages that look at all of them at once.
+// Summaries returns a summary of all skills of an organisation, by name. It reads
+// less than List, for pages that show all skills at once.
 func (s *Service) Summaries(ctx context.Context, orgID string) ([]Summary, error) {
 	found, err := namesOfOrg(ctx, s.DB, orgID)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Service) Summaries(ctx context.Context, orgID string) ([]Summary, error
 	}
 	start := dayOf(time.Now()) - int64(s.Window) + 1
 	sums, err := gradesOfOrg(ctx, s.DB, orgID, start-int64(s.Window), start)
-	return columnsOf(found, func(k known) Summary {
+	return columnsOf(found, func(k skill) Summary {
 		p := newPerformance(k, sums[k.ID].now, sums[k.ID].before)
 		return Summary{k.ID, k.Name, p.Status, p.PassRate, p.PassRateInterval, p.GradedSessions}
 	}), err

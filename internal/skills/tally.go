@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A tally collects by how much a report changes the numbers, so that they are
-// written once however large the report is.
+// A tally collects the increments of the rollups that a report causes, so that
+// each row is written once however large the report is.
 type tally struct {
 	days     map[dayKey]*dayCount
 	sessions map[string]*sessionTally // by session key
@@ -20,7 +20,7 @@ type dayKey struct {
 	day     int64
 }
 
-// dayCount is a row of skill_days, or a change of one.
+// dayCount is a row of skill_days, or an increment of one.
 type dayCount struct {
 	sessions, triggerSessions         int64
 	lastSessions, lastTriggerSessions int64
@@ -29,14 +29,14 @@ type dayCount struct {
 	gradedSessions, passRateSum       int64
 }
 
-// totalCount is a change of a row of skill_totals.
+// totalCount is an increment of a row of skill_totals.
 type totalCount struct {
 	uniqueSessions, gradedSessions int64
 	first, last                    *time.Time // of what was added
-	moved                          bool       // something was taken away: look again
+	moved                          bool       // something was removed: recomputeSeen
 }
 
-// sessionTally is how often a session saw a subject, by day.
+// sessionTally is how often a subject was observed in a session, by day.
 type sessionTally struct {
 	subject string
 	days    map[int64]seenCount
@@ -77,7 +77,7 @@ func (t *tally) session(subject, session string) *sessionTally {
 
 func sessionKey(subject, session string) string { return digest(subject, session) }
 
-// subjects are what an observation or grading counts for: its skill, and the
+// subjects returns what an observation or grading counts for: its skill, and the
 // version of it that was in use.
 func subjects(skillID string, versionID *string) []string {
 	if versionID == nil {
@@ -86,10 +86,10 @@ func subjects(skillID string, versionID *string) []string {
 	return []string{skillID, *versionID}
 }
 
-// observed adds an observation, or with sign -1 takes it away.
+// observed adds an observation, or removes it with sign -1.
 func (t *tally) observed(o observation, sign int64) {
 	n, day := sign*o.weight, dayOf(o.at)
-	t.total(o.skillID).saw(o.at, sign)
+	t.total(o.skillID).noteSeen(o.at, sign)
 	for _, subject := range subjects(o.skillID, o.versionID) {
 		t.day(subject, day).count(o, n)
 		if o.sessionHash == "" {
@@ -119,7 +119,7 @@ func (d *dayCount) count(o observation, n int64) {
 	}
 }
 
-func (c *totalCount) saw(at time.Time, sign int64) {
+func (c *totalCount) noteSeen(at time.Time, sign int64) {
 	if sign < 0 {
 		c.moved = true
 		return
@@ -132,7 +132,7 @@ func (c *totalCount) saw(at time.Time, sign int64) {
 	}
 }
 
-// graded moves the grade of a session; nil means that it had or has none.
+// graded replaces the grade of a session; nil means none.
 func (t *tally) graded(subject string, before, after *sessionGrade) {
 	for _, change := range []struct {
 		grade *sessionGrade
@@ -148,9 +148,9 @@ func (t *tally) graded(subject string, before, after *sessionGrade) {
 	}
 }
 
-// settleSessions compares each session before and after and counts where it
-// appeared, disappeared or was last seen. It returns the rows that changed.
-func (t *tally) settleSessions(before map[string]map[int64]seenCount) (changed []sessionDay) {
+// diffSessions compares each session before and after, and counts where it
+// appeared, disappeared or was last observed. It returns the rows that changed.
+func (t *tally) diffSessions(before map[string]map[int64]seenCount) (changed []sessionDay) {
 	for key, s := range t.sessions {
 		was := before[key]
 		is := map[int64]seenCount{}
@@ -169,9 +169,10 @@ func (t *tally) settleSessions(before map[string]map[int64]seenCount) (changed [
 	return changed
 }
 
-// moveLast counts each session on the last day that it saw the subject, and
-// on the last day that it triggered. The sessions of a window are then the sum
-// over its days, since a window reaches up to today.
+// moveLast counts each session on the last day on which it observed the subject,
+// and on the last day on which it triggered it. That makes the distinct sessions
+// of a window the sum over its days: a window always reaches up to today, so a
+// session is in it exactly if its last day is.
 func (t *tally) moveLast(subject string, was, is map[int64]seenCount) {
 	seen := func(c seenCount) int64 { return c.seen }
 	triggers := func(c seenCount) int64 { return c.triggers }
@@ -191,7 +192,7 @@ func (t *tally) moveLast(subject string, was, is map[int64]seenCount) {
 	}
 }
 
-// appeared is 1 where there was none and is some, -1 the other way, else 0.
+// appeared is 1 if a count rises from zero, -1 if it falls to zero, else 0.
 func appeared(was, is int64) int64 {
 	switch {
 	case was <= 0 && is > 0:
@@ -211,7 +212,7 @@ func lastDay(days map[int64]seenCount, of func(seenCount) int64) (last int64, ok
 	return last, ok
 }
 
-// write brings the numbers up to date.
+// write adds the increments to the rollups.
 func (t *tally) write(ctx context.Context, tx *store.Tx) error {
 	keys := make([]string, 0, len(t.sessions))
 	for key := range t.sessions {
@@ -221,11 +222,11 @@ func (t *tally) write(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := writeSessionDays(ctx, tx, t.settleSessions(before)); err != nil {
+	if err := writeSessionDays(ctx, tx, t.diffSessions(before)); err != nil {
 		return err
 	}
-	if err := addDays(ctx, tx, t.days); err != nil {
+	if err := incrementDays(ctx, tx, t.days); err != nil {
 		return err
 	}
-	return addTotals(ctx, tx, t.totals)
+	return incrementTotals(ctx, tx, t.totals)
 }

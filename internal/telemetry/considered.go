@@ -26,7 +26,7 @@ const maxConsidered = 20_000
 // Considered returns the prompts of the newest observations of a skill that the
 // organisation may read (see shareable).
 func (s *Service) Considered(ctx context.Context, q store.Querier, orgID, skillID string) ([]Considered, error) {
-	prompts, err := s.Skills.Prompted(ctx, q, orgID, skillID, maxConsidered)
+	prompts, err := s.Skills.PromptStats(ctx, q, orgID, skillID, maxConsidered)
 	if err != nil {
 		return nil, err
 	}
