@@ -11,13 +11,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// An insertion is store.Bulk's InsertNew or InsertReturning.
-type insertion func(store.Bulk, context.Context, *store.Tx) ([]string, error)
-
 // insertSignals stores signals with distinct source keys, deduplicated by
 // (organisation, source key), and returns the new ones.
-func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal, insert insertion) ([]Signal, error) {
-	keys, err := insert(store.Bulk{
+func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Signal) ([]Signal, error) {
+	keys, err := store.Bulk{
 		Table: "signals",
 		Columns: []store.Column{
 			store.Col("org_id", slices.Repeat([]string{orgID}, len(signals))),
@@ -30,7 +27,7 @@ func insertSignals(ctx context.Context, tx *store.Tx, orgID string, signals []Si
 			store.Col("session", each(signals, sessionText)),
 		},
 		OnConflict: "ON CONFLICT (org_id, source_key) DO NOTHING", Returning: "source_key",
-	}, ctx, tx)
+	}.InsertReturning(ctx, tx)
 	if err != nil || len(keys) == len(signals) {
 		return signals, err
 	}

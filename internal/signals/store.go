@@ -2,7 +2,6 @@ package signals
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -23,7 +22,8 @@ const maxBodies = 16
 // bodies groups concurrent bodies of an organisation into one transaction. They
 // increment the same cells, so each would wait for the row locks of the one
 // before until it commits. Two groups run at once: one inserts while the other
-// increments.
+// increments. +19 % signals on PostgreSQL, +2 % on SQLite (batches of 100, 16
+// senders).
 func (s *Service) bodies() *store.GroupCommit[string, *bodySignals] {
 	s.bodiesOnce.Do(func() {
 		s.groups = &store.GroupCommit[string, *bodySignals]{Commit: s.storeBodies, MaxSize: maxBodies, Leaders: 2}
@@ -51,34 +51,20 @@ func (s *Service) storeBodies(orgID string, calls []*store.GroupCall[*bodySignal
 	}
 }
 
-// store inserts signals and counts the new ones, in one transaction. Most bodies
-// have no duplicates, so it first tries the insert that fails on them, which is
-// faster.
-func (s *Service) store(ctx context.Context, orgID string, bodies []*bodySignals) error {
-	signals, senders := dedup(bodies)
-	fresh, err := s.storeNew(ctx, orgID, signals, store.Bulk.InsertNew)
-	if errors.Is(err, store.ErrSomeKnown) {
-		fresh, err = s.storeNew(ctx, orgID, signals, store.Bulk.InsertReturning)
-	}
-	if err != nil {
-		return err
-	}
-	for _, signal := range fresh {
-		senders[signal.SourceKey].accepted++
-	}
-	return nil
-}
-
 // cachedMemberships is the size of the cache of stored memberships. Most bodies
-// are of contributors whose rows exist, so it saves an insert of rows that would
-// all be conflicts: +NN % signals (bench signals).
+// are of contributors whose rows exist; the cache saves an insert of which every
+// row would be a conflict. +19 % signals on SQLite, +7 % on PostgreSQL (batches
+// of 100, 16 senders).
 const cachedMemberships = 100_000
 
-func (s *Service) storeNew(ctx context.Context, orgID string, signals []Signal, insert insertion) (fresh []Signal, err error) {
+// store inserts signals and counts the new ones, in one transaction.
+func (s *Service) store(ctx context.Context, orgID string, bodies []*bodySignals) error {
 	s.cacheOnce.Do(func() { s.memberships = lru.New[string, bool](cachedMemberships) })
+	signals, senders := dedup(bodies)
+	var fresh []Signal
 	var added map[string]membership
-	err = s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
-		fresh, err = insertSignals(ctx, tx, orgID, signals, insert)
+	err := s.DB.InGroup(ctx, func(tx *store.Tx) (err error) {
+		fresh, err = insertSignals(ctx, tx, orgID, signals)
 		if err != nil || len(fresh) == 0 {
 			return err
 		}
@@ -91,12 +77,15 @@ func (s *Service) storeNew(ctx context.Context, orgID string, signals []Signal, 
 		return incrementCells(ctx, tx, t, added, s.k())
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for id := range added { // committed
 		s.memberships.Put(id, true, 1)
 	}
-	return fresh, nil
+	for _, signal := range fresh {
+		senders[signal.SourceKey].accepted++
+	}
+	return nil
 }
 
 // dedup keeps the first of the signals with the same source key. They are sorted
