@@ -54,7 +54,7 @@ func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*s
 	if err != nil {
 		return err
 	}
-	if !known {
+	if !known { // the same content again takes no more room
 		if err := s.Quota.Room(ctx, p.snapshot.OrgID, p.snapshot.TotalBytes); err != nil {
 			return err
 		}

@@ -72,6 +72,8 @@ func (n *NewSource) validate() []fault.Issue {
 // Create creates a source without a snapshot.
 func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src Source, err error) {
 	defer fault.Wrap(&err, "create source")
+	// All issues are reported at once, so the skill is looked up even if another
+	// field is invalid.
 	issues, err := s.validateSkill(ctx, c.OrgID, n.SkillID)
 	if err != nil {
 		return src, err
@@ -154,7 +156,7 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 		}
 		if c.SkillID != nil {
 			if src.SkillID = c.SkillID; *c.SkillID == "" {
-				src.SkillID = nil
+				src.SkillID = nil // the column is a foreign key
 			}
 		}
 		if err := updateSource(ctx, tx, src); err != nil {

@@ -65,7 +65,3 @@ func textOf(v *common.AnyValue) string {
 	}
 	return ""
 }
-
-func stringValue(text string) *common.AnyValue {
-	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: text}}
-}

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -29,7 +28,12 @@ func (n *normalizer) evaluation(e event) error {
 	id := n.id("grading_result", "otlp", e.session, name, evaluator, subject)
 	g := skills.Grading{ID: id, SkillName: name, Session: e.session, PassRate: verdict(e), At: at}
 	n.gradings = append(n.gradings, g)
-	n.records = append(n.records, record{id: id, kind: "grading_result", normalizedAt: at, body: gradingBody(e, g)})
+	// The record has the form of a grading_result of a push.
+	n.records = append(n.records, record{id: id, kind: "grading_result", normalizedAt: at, body: bodyOf(map[string]any{
+		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,
+		"evaluation_name": evaluator, "explanation": e.text("gen_ai.evaluation.explanation"),
+		"score_label": e.text("gen_ai.evaluation.score.label"), "score_value": e.text("gen_ai.evaluation.score.value"),
+	})})
 	return nil
 }
 
@@ -47,13 +51,4 @@ func verdict(e event) *float64 {
 		return &score
 	}
 	return nil
-}
-
-// gradingBody encodes the verdict as a grading_result of a push.
-func gradingBody(e event, g skills.Grading) json.RawMessage {
-	return bodyOf(map[string]any{
-		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,
-		"evaluation_name": e.text("gen_ai.evaluation.name"), "explanation": e.text("gen_ai.evaluation.explanation"),
-		"score_label": e.text("gen_ai.evaluation.score.label"), "score_value": e.text("gen_ai.evaluation.score.value"),
-	})
 }

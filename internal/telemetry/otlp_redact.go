@@ -78,7 +78,8 @@ func (r redactor) list(list protoreflect.List) {
 				continue
 			}
 			if pseudonymizedKeys[key] {
-				attribute.Value = stringValue(r.pseudonym(textOf(attribute.Value)))
+				hash := r.pseudonym(textOf(attribute.Value))
+				attribute.Value = &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: hash}}
 			}
 		}
 		r.message(item)
