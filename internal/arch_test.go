@@ -36,7 +36,8 @@ var layers = []layer{
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
-		"internal/alerts", "internal/catalog", "internal/community", "internal/improve", "internal/proposals", "internal/registry",
+		"internal/alerts", "internal/catalog", "internal/community", "internal/improve", "internal/installations",
+		"internal/proposals", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
 	}},
@@ -72,6 +73,7 @@ var edges = []edge{
 	{"improve", "registry", "the skill to improve may be an entry"},
 	{"improve", "runs", "a rewrite is scored by the router of runs"},
 	{"improve", "suites", "the cases that a rewrite is scored on"},
+	{"installations", "registry", "an installation is of an entry, and may be behind its version"},
 	{"proposals", "registry", "a proposal quotes the current description"},
 	{"proposals", "signals", "findings become proposals"},
 	{"proposals", "skills", "a proposal is about a skill"},

@@ -7,6 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
@@ -23,7 +24,8 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 	return &doctor.Doctor{
 		Config: c,
 		Checkers: []doctor.Checker{
-			&registry.Service{}, &skills.Service{}, &signals.Service{}, &sources.Service{}, &suggestions.Service{}, &runs.Service{},
+			&registry.Service{}, &installations.Service{}, &skills.Service{}, &signals.Service{},
+			&sources.Service{}, &suggestions.Service{}, &runs.Service{},
 			&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
 		},
 		Referrers:   referrers(),

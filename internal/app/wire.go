@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -29,22 +30,23 @@ import (
 // parts are the platform and the capabilities on it.
 type parts struct {
 	platform
-	skills      *skills.Service
-	registry    *registry.Service
-	catalog     *catalog.Service
-	telemetry   *telemetry.Service
-	alerts      *alerts.Service
-	repohost    *repohost.Service
-	sources     *sources.Service
-	suites      *suites.Service
-	runs        *runs.Service
-	suggestions *suggestions.Service
-	community   *community.Service
-	signals     *signals.Service
-	proposals   *proposals.Service
-	improve     *improve.Service
-	web         *web.Service
-	handler     http.Handler
+	skills        *skills.Service
+	registry      *registry.Service
+	catalog       *catalog.Service
+	installations *installations.Service
+	telemetry     *telemetry.Service
+	alerts        *alerts.Service
+	repohost      *repohost.Service
+	sources       *sources.Service
+	suites        *suites.Service
+	runs          *runs.Service
+	suggestions   *suggestions.Service
+	community     *community.Service
+	signals       *signals.Service
+	proposals     *proposals.Service
+	improve       *improve.Service
+	web           *web.Service
+	handler       http.Handler
 }
 
 // wire builds the capabilities, from the lowest to the highest. The hooks by
@@ -57,6 +59,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
+	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Auth: on.auth, Quota: on.quota,
@@ -94,7 +97,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.web, err = web.New(web.Parts{
 		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills,
-		Registry: p.registry, Telemetry: p.telemetry, Alerts: p.alerts, Sources: p.sources, Suggestions: p.suggestions,
+		Registry: p.registry, Installations: p.installations, Telemetry: p.telemetry, Alerts: p.alerts,
+		Sources: p.sources, Suggestions: p.suggestions,
 		Suites: p.suites, Runs: p.runs, Improve: p.improve, Repohost: p.repohost, Community: p.community,
 		Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
 	})
@@ -102,18 +106,18 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
-	p.skills.Versions = p.registry
+	p.skills.Versions, p.registry.Dependent = p.registry, p.installations
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.registry, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.proposals,
+		on.quota, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.registry, p.catalog, p.telemetry, p.alerts, p.sources, p.suggestions,
+		on.auth, on.audit, on.quota, p.skills, p.registry, p.installations, p.catalog, p.telemetry, p.alerts, p.sources, p.suggestions,
 		p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)

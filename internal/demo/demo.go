@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/signals"
@@ -29,18 +30,19 @@ import (
 
 // A Filler fills a service.
 type Filler struct {
-	Auth        *auth.Service
-	Skills      *skills.Service
-	Registry    *registry.Service
-	Telemetry   *telemetry.Service
-	Sources     *sources.Service
-	Suggestions *suggestions.Service
-	Suites      *suites.Service
-	Runs        *runs.Service
-	Improve     *improve.Service
-	Alerts      *alerts.Service
-	Signals     *signals.Service
-	Community   *community.Service
+	Auth          *auth.Service
+	Skills        *skills.Service
+	Registry      *registry.Service
+	Installations *installations.Service
+	Telemetry     *telemetry.Service
+	Sources       *sources.Service
+	Suggestions   *suggestions.Service
+	Suites        *suites.Service
+	Runs          *runs.Service
+	Improve       *improve.Service
+	Alerts        *alerts.Service
+	Signals       *signals.Service
+	Community     *community.Service
 	// Progress is where it says how far it is.
 	Progress io.Writer
 	// Thin keeps one session of so many; all when 0.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 )
 
@@ -75,7 +76,7 @@ func (f *filling) install(ctx context.Context) error {
 			if (i+j)%3 == 2 || p.onlySessions > 0 && j > 0 {
 				continue
 			}
-			n := registry.NewInstallation{
+			n := installations.New{
 				EntryID: p.entry.ID, DeviceID: fmt.Sprintf("laptop-%d", j+1), InstallPath: ".claude/skills/" + p.name, ContentHash: p.entry.CurrentHash,
 			}
 			switch {
@@ -84,7 +85,7 @@ func (f *filling) install(ctx context.Context) error {
 			case i == 3 && j == 0:
 				n.ContentHash = textHash("edited by hand")
 			}
-			if _, err := f.Registry.Install(ctx, who, n); err != nil {
+			if _, err := f.Installations.Install(ctx, who, n); err != nil {
 				return fmt.Errorf("%s for %s: %w", p.name, who.Name, err)
 			}
 		}

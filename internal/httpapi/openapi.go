@@ -82,7 +82,7 @@ func (n *schemaNames) name(t reflect.Type, hint string) string {
 // another one. The names are part of the API, since code generators make types
 // of them: they stay when the types move to another package.
 var schemaPrefixes = map[string]string{
-	"improve": "evals", "runs": "evals", "suggestions": "sources", "suites": "evals",
+	"improve": "evals", "installations": "registry", "runs": "evals", "suggestions": "sources", "suites": "evals",
 }
 
 func title(s string) string {

@@ -64,26 +64,6 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/rollback",
 		Summary: "Make an earlier version current again",
 	})
-	httpapi.Add(a, s.handleInstall, httpapi.Route{
-		Permission: access.RegistryInstall, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/install",
-		Summary: "Record an installation",
-	})
-	httpapi.Add(a, s.handleInstallations, httpapi.Route{
-		Permission: access.Read, Plan: access.Team, Method: "GET", Path: "/api/v1/registry/{id}/installations",
-		Summary: "List who installed an entry",
-	})
-	httpapi.Add(a, s.handleInstalled, httpapi.Route{
-		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/installed",
-		Summary: "List what the caller installed",
-	})
-	httpapi.Add(a, s.handleSync, httpapi.Route{
-		Permission: access.Read, Method: "POST", Path: "/api/v1/registry/sync", HandChecked: true,
-		Summary: "Ask which installations have updates",
-	})
-	httpapi.Add(a, s.handleSyncCheck, httpapi.Route{
-		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/sync/check",
-		Summary: "Ask which recorded installations have updates",
-	})
 }
 
 // EntryPath names an entry in a path.

@@ -16,7 +16,6 @@ type caches struct {
 	once      sync.Once
 	downloads *lru.Cache[downloadKey, download]
 	manifests *lru.Cache[string, manifest] // by version id
-	syncs     *lru.Cache[syncKey, syncEntry]
 	// invalidated is when an entry was last deleted by this process, in
 	// nanoseconds since the epoch: downloads from before are stale.
 	invalidated atomic.Int64
@@ -25,14 +24,12 @@ type caches struct {
 const (
 	maxDownloads = 10_000
 	maxManifests = 8 << 20 // bytes
-	maxSyncItems = 50_000  // of all cached syncs together
 )
 
 func (s *Service) cache() *caches {
 	s.caches.once.Do(func() {
 		s.caches.downloads = lru.New[downloadKey, download](maxDownloads)
 		s.caches.manifests = lru.New[string, manifest](maxManifests)
-		s.caches.syncs = lru.New[syncKey, syncEntry](maxSyncItems)
 	})
 	return &s.caches
 }

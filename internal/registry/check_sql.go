@@ -15,12 +15,6 @@ func invariants() []exam.Rule {
 		},
 		{
 			Broken: `
-				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
-				WHERE e.installation_count <> (SELECT COUNT(DISTINCT i.user_id) FROM registry_installations i WHERE i.entry_id = e.id)`,
-			Wrong: "entries whose count of installations is wrong", Do: exam.Report,
-		},
-		{
-			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
 				WHERE v.archive_key = '' OR (v.canonical_key IS NULL) <> (v.canonical_hash IS NULL)`,
 			Wrong: "versions that do not say where their archives are", Do: exam.Report,

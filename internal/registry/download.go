@@ -29,7 +29,7 @@ func (s *Service) Download(ctx context.Context, orgID string, at VersionPath) (h
 		return nil, fault.New(fault.Unavailable, "The archive cannot be read now").Because(err)
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		blob.ServeBody(w, r, body, info, archiveOptions(d.entryName, at.Version))
+		blob.ServeBody(w, r, body, info, ArchiveOptions(d.entryName, at.Version))
 	}, nil
 }
 
@@ -43,8 +43,9 @@ func (s *Service) visibleDownload(ctx context.Context, orgID string, at VersionP
 	return d, err
 }
 
-// archiveOptions are those of the answer with an archive.
-func archiveOptions(name, version string) blob.SignOptions {
+// ArchiveOptions are those of the answer with an archive: its file name, e.g.
+// "pdf-1.0.0.tar.gz", and media type.
+func ArchiveOptions(name, version string) blob.SignOptions {
 	return blob.SignOptions{Filename: name + "-" + version + ".tar.gz", ContentType: "application/gzip"}
 }
 
@@ -55,7 +56,7 @@ func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry
 	if err != nil {
 		return err
 	}
-	return blob.Serve(w, r, s.Blobs, key, archiveOptions(e.Name, version))
+	return blob.Serve(w, r, s.Blobs, key, ArchiveOptions(e.Name, version))
 }
 
 // StreamFile sends one file of a version that the organisation may see, unless

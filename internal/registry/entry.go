@@ -1,8 +1,6 @@
 // Package registry keeps an organisation's skills as entries with immutable
-// versions, knows who installed what, and tells installations when they are
-// behind. It owns the tables registry_entries, registry_versions,
-// registry_rollbacks, registry_currents, registry_installations,
-// registry_sayings, registry_changes and registry_names.
+// versions. It owns the tables registry_entries, registry_versions,
+// registry_rollbacks, registry_currents, registry_changes and registry_names.
 package registry
 
 import (
@@ -130,8 +128,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// checkText keeps what nobody can store out of the databases.
-func checkText(field, value string, limit int) []fault.Issue {
+// CheckText refuses text that is too long, and NUL, which PostgreSQL does not store.
+func CheckText(field, value string, limit int) []fault.Issue {
 	if strings.ContainsRune(value, 0) {
 		return []fault.Issue{fault.At(field, "%s must not contain NUL", field)}
 	}

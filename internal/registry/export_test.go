@@ -9,19 +9,16 @@ import (
 
 // The queries, for the test that looks at how the databases run them.
 var (
-	ListEntries          = listEntries
-	VersionsAfter        = versionsAfter
-	ManifestTexts        = manifestTexts
-	VersionBefore        = versionBefore
-	RollbacksOfEntry     = rollbacksOfEntry
-	LatestVersions       = latestVersions
-	KnownVersions        = knownVersions
-	InstallationsOfEntry = installationsOfEntry
-	InstallationsOfUser  = installationsOfUser
-	RecordsOfUser        = recordsOfUser
-	SkillsNamed          = skillsNamed
-	EachOnShelf          = eachOnShelf
-	ReferredKeys         = referredKeys
+	ListEntries      = listEntries
+	VersionsAfter    = versionsAfter
+	ManifestTexts    = manifestTexts
+	VersionBefore    = versionBefore
+	RollbacksOfEntry = rollbacksOfEntry
+	LatestVersions   = latestVersions
+	KnownVersions    = knownVersions
+	SkillsNamed      = skillsNamed
+	EachOnShelf      = eachOnShelf
+	ReferredKeys     = referredKeys
 )
 
 // CheckMetadata reads and checks the metadata of a publication.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Register makes the queue run the registry's jobs.
@@ -14,11 +13,7 @@ func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args removeBlobs) error { return s.removeBlobs(ctx, args.Keys) })
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ sweepBlobs) error { return s.sweepBlobs(ctx) }, jobs.Timeout(time.Hour))
 	jobs.Handle(s.Jobs, func(context.Context, recountBlobs) error { return nil })
-	jobs.Handle(s.Jobs, func(ctx context.Context, _ expireSyncs) error {
-		return expireReports(ctx, s.DB, store.Now().Add(-reportEvery))
-	})
 	s.Jobs.Every(blob.OrphanAge, sweepBlobs{})
-	s.Jobs.Every(time.Hour, expireSyncs{})
 }
 
 // removeBlobs is the job that deletes the objects of deleted versions.
@@ -42,9 +37,3 @@ type recountBlobs struct{}
 
 // Kind names the job.
 func (recountBlobs) Kind() string { return "registry.recount-blobs" }
-
-// expireSyncs is the job that deletes last reports that are too old to count.
-type expireSyncs struct{}
-
-// Kind names the job.
-func (expireSyncs) Kind() string { return "registry.forget-syncs" }

@@ -46,17 +46,3 @@ func objectsOfEntry(ctx context.Context, tx *store.Tx, entryID string) (keys []s
 const archiveBytes = `
 	SELECT e.org_id, CAST(SUM(v.size) AS BIGINT) AS bytes
 	FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id GROUP BY e.org_id`
-
-// archiveKeys returns the keys of versions' archives by the versions' ids.
-func archiveKeys(ctx context.Context, q store.Querier, versionIDs []string) (map[string]string, error) {
-	keys := map[string]string{}
-	in, list := q.Dialect().In("$1", versionIDs)
-	rows, err := q.Query(ctx, `SELECT id, archive_key FROM registry_versions WHERE id`+in, list)
-	err = store.Each(rows, err, func(row store.Row) error {
-		var id, key string
-		err := row.Scan(&id, &key)
-		keys[id] = key
-		return err
-	})
-	return keys, err
-}

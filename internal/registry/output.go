@@ -114,37 +114,3 @@ func newRollbackRecords(rollbacks []Rollback, own bool) []rollbackRecord {
 	}
 	return out
 }
-
-type userOutput struct {
-	ID    string `json:"id" format:"uuid"`
-	Name  string `json:"name"`
-	Email string `json:"email"`
-}
-
-// InstallationOutput is an installation on the wire.
-type InstallationOutput struct {
-	ID          string       `json:"id" format:"uuid"`
-	EntryID     string       `json:"entry_id" format:"uuid"`
-	Version     *string      `json:"version"`
-	ContentHash *string      `json:"content_hash"`
-	InstallPath *string      `json:"install_path"`
-	DeviceID    *string      `json:"device_id"`
-	SyncStatus  SyncStatus   `json:"sync_status" enum:"up_to_date,behind,modified,unknown"`
-	InstalledAt httpapi.Time `json:"installed_at"`
-	LastSeenAt  httpapi.Time `json:"last_seen_at"`
-}
-
-func newInstallationOutput(i InstallationState) InstallationOutput {
-	return InstallationOutput{
-		ID: i.ID, EntryID: i.EntryID, Version: i.Version, ContentHash: orNull(i.ContentHash),
-		InstallPath: orNull(i.InstallPath), DeviceID: orNull(i.DeviceID), SyncStatus: i.Status(),
-		InstalledAt: httpapi.Time(i.InstalledAt), LastSeenAt: httpapi.Time(i.LastSeenAt),
-	}
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}

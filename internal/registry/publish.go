@@ -190,8 +190,8 @@ func (p *Publication) checkPush() []fault.Issue {
 
 func (p *Publication) checkVersion() []fault.Issue {
 	return slices.Concat(checkVersion(p.Version),
-		checkText("description", deref(p.Description), maxDescription),
-		checkText("change_summary", deref(p.ChangeSummary), maxSummary))
+		CheckText("description", deref(p.Description), maxDescription),
+		CheckText("change_summary", deref(p.ChangeSummary), maxSummary))
 }
 
 func deref(s *string) string {

@@ -25,7 +25,16 @@ type Service struct {
 	Files  *stored.Files // reads files of archives
 	Log    *slog.Logger
 
+	// Dependent is a hook of the capability above; it may be nil.
+	Dependent Dependent
+
 	caches caches
+}
+
+// A Dependent keeps rows that refer to entries. It is called in the transaction
+// that deletes an entry, before its row goes: the foreign keys do not cascade.
+type Dependent interface {
+	DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error
 }
 
 // Delete removes an entry with everything about it. A job that commits with it
@@ -44,6 +53,11 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		}
 		if err := s.enqueueRemoval(ctx, tx, keys); err != nil {
 			return err
+		}
+		if s.Dependent != nil {
+			if err := s.Dependent.DeleteOfEntry(ctx, tx, entryID); err != nil {
+				return err
+			}
 		}
 		if err := deleteEntry(ctx, tx, e); err != nil {
 			return err

@@ -135,7 +135,7 @@ func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
 }
 
 func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
-	for _, table := range []string{"registry_installations", "registry_rollbacks", "registry_currents", "registry_versions"} {
+	for _, table := range []string{"registry_rollbacks", "registry_currents", "registry_versions"} {
 		if _, err := q.Exec(ctx, `DELETE FROM `+table+` WHERE entry_id = $1`, e.ID); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
@@ -97,6 +98,10 @@ func (w *world) serve(open func(*world) blob.Bucket) {
 	counts := &skills.Service{DB: w.db, Window: 30}
 	s := &registry.Service{DB: w.db, Blobs: w.blobs, Jobs: w.queue, Skills: counts, Files: stored.New(nil), Log: log}
 	s.Register()
+	installed := &installations.Service{DB: w.db, Blobs: w.blobs, Jobs: w.queue, Registry: s}
+	installed.Register()
+	installed.Mount(w.api)
+	s.Dependent = installed
 	counts.Versions = s
 	s.Mount(w.api)
 	(&catalog.Service{Registry: s, Keys: w.auth, Log: log}).Mount(w.api)

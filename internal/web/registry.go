@@ -9,6 +9,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -63,7 +64,7 @@ type entryView struct {
 	MoreReleases      bool     // there are older ones
 	Targets           []string // versions to roll back to
 	Rollbacks         []rollbackRow
-	Installations     []registry.InstallationState
+	Installations     []installations.State
 	Drift             []driftCount
 	MoreInstallations bool   // than are listed
 	Target            string // as it was chosen
@@ -85,7 +86,7 @@ type rollbackRow struct {
 
 // A driftCount is how many installations stand so to the current version.
 type driftCount struct {
-	Status registry.SyncStatus
+	Status installations.SyncStatus
 	Count  int
 }
 
@@ -115,7 +116,7 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 		return view, err
 	}
 	if v.Caller.Plan.Includes(access.Team) {
-		view.Installations, err = s.Registry.Installations(v.Context(), v.Caller.OrgID, view.ID)
+		view.Installations, err = s.Installations.OfEntry(v.Context(), v.Caller.OrgID, view.ID)
 		view.Drift = drift(view.Installations)
 		view.MoreInstallations = len(view.Installations) > installationsShown
 		view.Installations = view.Installations[:min(len(view.Installations), installationsShown)]
@@ -213,8 +214,8 @@ func (s *Service) userNames(v *visit) (map[string]string, error) {
 	return names, err
 }
 
-func drift(all []registry.InstallationState) []driftCount {
-	counts := []driftCount{{registry.UpToDate, 0}, {registry.Behind, 0}, {registry.Modified, 0}, {registry.Unknown, 0}}
+func drift(all []installations.State) []driftCount {
+	counts := []driftCount{{installations.UpToDate, 0}, {installations.Behind, 0}, {installations.Modified, 0}, {installations.Unknown, 0}}
 	for _, i := range all {
 		at := slices.IndexFunc(counts, func(c driftCount) bool { return c.Status == i.Status() })
 		counts[at].Count++

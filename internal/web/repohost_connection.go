@@ -45,7 +45,7 @@ func (s *Service) connectionForm(v *visit, form repohost.Connection) (view conne
 	if form.InstallationID == 0 && len(view.Installations) > 0 {
 		view.Form.InstallationID = view.Installations[0].InstallationID
 	}
-	view.Entries, _, err = s.Registry.List(v.Context(), v.Caller.OrgID, registry.Filter{Limit: registry.MaxSync})
+	view.Entries, _, err = s.Registry.List(v.Context(), v.Caller.OrgID, registry.Filter{Limit: 1_000})
 	return view, err
 }
 

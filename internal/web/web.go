@@ -86,6 +86,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/quota"
@@ -102,23 +103,24 @@ import (
 
 // Parts are the capabilities behind the pages.
 type Parts struct {
-	Auth        *auth.Service
-	Audit       *audit.Service
-	Quota       *quota.Service
-	Overview    *overview.Service
-	Skills      *skills.Service
-	Registry    *registry.Service
-	Telemetry   *telemetry.Service
-	Alerts      *alerts.Service
-	Sources     *sources.Service
-	Suggestions *suggestions.Service
-	Suites      *suites.Service
-	Runs        *runs.Service
-	Improve     *improve.Service
-	Repohost    *repohost.Service
-	Community   *community.Service
-	Signals     *signals.Service
-	Proposals   *proposals.Service
+	Auth          *auth.Service
+	Audit         *audit.Service
+	Quota         *quota.Service
+	Overview      *overview.Service
+	Skills        *skills.Service
+	Registry      *registry.Service
+	Installations *installations.Service
+	Telemetry     *telemetry.Service
+	Alerts        *alerts.Service
+	Sources       *sources.Service
+	Suggestions   *suggestions.Service
+	Suites        *suites.Service
+	Runs          *runs.Service
+	Improve       *improve.Service
+	Repohost      *repohost.Service
+	Community     *community.Service
+	Signals       *signals.Service
+	Proposals     *proposals.Service
 	// PublicURL is the address that people use; commands to copy contain it.
 	PublicURL string
 	Log       *slog.Logger

@@ -1,4 +1,4 @@
-package registry
+package installations
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -84,66 +86,72 @@ type syncEntry struct {
 	results []SyncResult // without links
 }
 
+// maxSyncItems bounds the cached syncs by the items in them.
+const maxSyncItems = 50_000
+
 // compare finds the current version of each item's entry. Results that are
 // about the organisation's own entries only are cached until one of those
 // changes (p50 2.4 instead of 8.0 ms for 1,000 items, bench sync).
 func (s *Service) compare(ctx context.Context, key syncKey, items []SyncItem) ([]SyncResult, error) {
-	changes, err := changesOf(ctx, s.DB, key.orgID)
+	s.once.Do(func() { s.syncs = lru.New[syncKey, syncEntry](maxSyncItems) })
+	changes, err := s.Registry.Changes(ctx, key.orgID)
 	if err != nil {
 		return nil, err
 	}
-	syncs := s.cache().syncs
-	if known, ok := syncs.Get(key); ok && known.changes == changes {
-		return known.results, nil
+	if cached, ok := s.syncs.Get(key); ok && cached.changes == changes {
+		return cached.results, nil
 	}
 	entryIDs := make([]string, len(items))
 	for i, item := range items {
 		entryIDs[i] = item.EntryID
 	}
-	latest, err := latestVersions(ctx, s.DB, key.orgID, entryIDs)
+	latest, err := s.Registry.LatestVersions(ctx, key.orgID, entryIDs)
 	if err != nil {
 		return nil, err
 	}
-	var outdated []SyncItem
+	var outdated []registry.Content
+	var versionIDs []string
 	for _, item := range items {
-		if l, ok := latest[item.EntryID]; ok && l.hash != item.Hash {
-			outdated = append(outdated, item)
+		if l, ok := latest[item.EntryID]; ok && l.Hash != item.Hash {
+			outdated = append(outdated, item.content())
+			versionIDs = append(versionIDs, l.VersionID)
 		}
 	}
-	known, err := knownVersions(ctx, s.DB, outdated)
+	known, err := s.Registry.KnownVersions(ctx, outdated)
 	if err != nil {
 		return nil, err
 	}
-	if err := addArchiveKeys(ctx, s.DB, outdated, latest); err != nil {
+	keys, err := s.Registry.ArchiveKeys(ctx, versionIDs)
+	if err != nil {
 		return nil, err
 	}
-	results, allOwn := []SyncResult{}, true
+	results, cacheable := []SyncResult{}, true
 	for _, item := range items {
 		l, visible := latest[item.EntryID]
-		allOwn = allOwn && l.own
-		if visible {
-			results = append(results, item.compare(l, known))
+		cacheable = cacheable && l.Own
+		r := SyncResult{EntryID: item.EntryID, Name: l.Name, Latest: l.Version, LatestHash: l.Hash}
+		if item.Hash == l.Hash {
+			r.Current = &l.Version
+		} else {
+			r.HasUpdate, r.latestKey = true, keys[l.VersionID]
+			if version, ok := known[item.content()]; ok {
+				r.Current = &version
+			}
+		}
+		if deleted := r.HasUpdate && r.latestKey == ""; visible && !deleted {
+			results = append(results, r)
+		} else {
+			cacheable = false
 		}
 	}
-	if allOwn {
-		syncs.Put(key, syncEntry{changes, results}, int64(len(results)))
+	if cacheable {
+		s.syncs.Put(key, syncEntry{changes, results}, int64(len(results)))
 	}
 	return results, nil
 }
 
-// compare says whether the item is behind the latest version. The known
-// versions are named by their entry and hash.
-func (i SyncItem) compare(l latestVersion, known map[SyncItem]string) SyncResult {
-	r := SyncResult{EntryID: i.EntryID, Name: l.name, Latest: l.version, LatestHash: l.hash}
-	if i.Hash == l.hash {
-		r.Current = &l.version
-		return r
-	}
-	r.HasUpdate, r.latestKey = true, l.archiveKey
-	if version, ok := known[SyncItem{EntryID: i.EntryID, Hash: i.Hash}]; ok {
-		r.Current = &version
-	}
-	return r
+func (i SyncItem) content() registry.Content {
+	return registry.Content{EntryID: i.EntryID, Hash: i.Hash}
 }
 
 // withLinks returns a copy of the results in which every update has a signed
@@ -156,7 +164,7 @@ func (s *Service) withLinks(ctx context.Context, compared []SyncResult) ([]SyncR
 		if !r.HasUpdate {
 			continue
 		}
-		o := archiveOptions(r.Name, r.Latest)
+		o := registry.ArchiveOptions(r.Name, r.Latest)
 		o.Expires = downloadLife
 		link, err := s.Blobs.SignedURL(ctx, r.latestKey, o)
 		if err != nil {

@@ -1,10 +1,11 @@
-package registry
+package installations
 
 import (
 	"context"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -18,24 +19,24 @@ const selectInstallations = `
 	JOIN registry_entries e ON e.id = i.entry_id
 	JOIN users u ON u.id = i.user_id `
 
-func scanInstallation(row store.Row) (i InstallationState, err error) {
+func scanInstallation(row store.Row) (i State, err error) {
 	err = row.Scan(&i.ID, &i.EntryID, &i.UserID, &i.DeviceID, &i.InstallPath, &i.ContentHash,
 		store.Time(&i.InstalledAt), store.Time(&i.LastSeenAt),
 		&i.EntryName, &i.LatestVersion, &i.LatestHash, &i.UserName, &i.UserEmail, &i.Version)
 	return i, err
 }
 
-func installationByID(ctx context.Context, q store.Querier, id string) (InstallationState, error) {
+func installationByID(ctx context.Context, q store.Querier, id string) (State, error) {
 	rows, err := q.Query(ctx, selectInstallations+`WHERE i.id = $1`, id)
 	return store.One(rows, err, "Installation", scanInstallation)
 }
 
-func installationsOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]InstallationState, error) {
+func installationsOfEntry(ctx context.Context, q store.Querier, orgID, entryID string) ([]State, error) {
 	rows, err := q.Query(ctx, selectInstallations+`WHERE i.entry_id = $1 AND i.org_id = $2 ORDER BY i.id`, entryID, orgID)
 	return store.All(rows, err, scanInstallation)
 }
 
-func installationsOfUser(ctx context.Context, q store.Querier, c access.Caller) ([]InstallationState, error) {
+func installationsOfUser(ctx context.Context, q store.Querier, c access.Caller) ([]State, error) {
 	rows, err := q.Query(ctx, selectInstallations+`WHERE i.org_id = $1 AND i.user_id = $2 ORDER BY i.id`, c.OrgID, c.UserID)
 	return store.All(rows, err, scanInstallation)
 }
@@ -52,33 +53,39 @@ func recordsOfUser(ctx context.Context, q store.Querier, userID string) ([]Insta
 	})
 }
 
-// upsertInstallation writes the record and keeps the entry's count exact: the
-// count goes up only with the first record of a user. The entry is locked.
-func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n NewInstallation) (string, error) {
+// upsertInstallation writes the record, and reports whether it is the user's
+// first of the entry. The entry is locked.
+func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n New) (_ string, first bool, err error) {
 	id, at := store.NewID(), store.Micros(store.Now())
 	rows, err := tx.Query(ctx, `
-		INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash, installed_at, last_seen_at)
+		INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash,
+			installed_at, last_seen_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
 		ON CONFLICT (entry_id, user_id, device_id, install_path)
-		DO UPDATE SET content_hash = excluded.content_hash, installed_at = excluded.installed_at, last_seen_at = excluded.last_seen_at
+		DO UPDATE SET content_hash = excluded.content_hash, installed_at = excluded.installed_at,
+			last_seen_at = excluded.last_seen_at
 		RETURNING id`, id, n.EntryID, c.OrgID, c.UserID, n.DeviceID, n.InstallPath, n.ContentHash, at)
 	written, err := store.One(rows, err, "Installation", store.Value[string])
 	if err != nil || written != id {
-		return written, err
+		return written, false, err
 	}
 	_, err = tx.Exec(ctx, `
 		DELETE FROM registry_installations WHERE id = (
 			SELECT id FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3
 			ORDER BY last_seen_at DESC, id DESC LIMIT 1 OFFSET $4)`, n.EntryID, c.UserID, id, maxInstallations-1)
 	if err != nil {
-		return written, err
+		return written, false, err
 	}
-	_, err = tx.Exec(ctx, `
-		UPDATE registry_entries SET installation_count = installation_count + 1
-		WHERE id = $1 AND NOT EXISTS (
-			SELECT 1 FROM registry_installations i WHERE i.entry_id = $1 AND i.user_id = $2 AND i.id <> $3)`,
+	rows, err = tx.Query(ctx, `
+		SELECT NOT EXISTS (SELECT 1 FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3)`,
 		n.EntryID, c.UserID, id)
-	return written, err
+	first, err = store.One(rows, err, "Installation", store.Value[bool])
+	return written, first, err
+}
+
+func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	_, err := tx.Exec(ctx, `DELETE FROM registry_installations WHERE entry_id = $1`, entryID)
+	return err
 }
 
 func updateInstallations(ctx context.Context, tx *store.Tx, changed []Installation) error {
@@ -122,75 +129,12 @@ func expireReports(ctx context.Context, q store.Querier, before time.Time) error
 	return err
 }
 
-type latestVersion struct {
-	name, versionID, version, hash string
-	own                            bool   // by the organisation that asks
-	archiveKey                     string // only of outdated items: addArchiveKeys
-}
-
-// latestVersions finds the current version of every entry that the
-// organisation may see.
-func latestVersions(ctx context.Context, q store.Querier, orgID string, ids []string) (map[string]latestVersion, error) {
-	in, list := q.Dialect().In("$2", ids)
-	rows, err := q.Query(ctx, `
-		SELECT e.id, e.name, e.current_version_id, e.current_version, e.current_hash, e.org_id = $1 FROM registry_entries e
-		WHERE e.id`+in+` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
-	latest := map[string]latestVersion{}
-	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
-		var id string
-		var l latestVersion
-		err := row.Scan(&id, &l.name, &l.versionID, &l.version, &l.hash, &l.own)
-		latest[id] = l
-		return struct{}{}, err
-	})
-	return latest, err
-}
-
-// addArchiveKeys fills in where the archives are that outdated items need. An
-// entry that was deleted meanwhile is no longer among the latest.
-func addArchiveKeys(ctx context.Context, q store.Querier, outdated []SyncItem, latest map[string]latestVersion) error {
-	if len(outdated) == 0 {
-		return nil
-	}
-	ids := make([]string, len(outdated))
-	for i, item := range outdated {
-		ids[i] = latest[item.EntryID].versionID
-	}
-	keys, err := archiveKeys(ctx, q, ids)
-	if err != nil {
-		return err
-	}
-	for _, item := range outdated {
-		l, ok := latest[item.EntryID]
-		if l.archiveKey = keys[l.versionID]; ok && l.archiveKey != "" {
-			latest[item.EntryID] = l
-		} else {
-			delete(latest, item.EntryID)
-		}
-	}
-	return nil
-}
-
-// knownVersions names the versions whose content the items have.
-func knownVersions(ctx context.Context, q store.Querier, items []SyncItem) (map[SyncItem]string, error) {
-	known := map[SyncItem]string{}
-	if len(items) == 0 {
-		return known, nil
-	}
-	have := make([][2]string, len(items))
-	for i, item := range items {
-		have[i] = [2]string{item.EntryID, item.Hash}
-	}
-	pairs, list := q.Dialect().Pairs("$1", have)
-	rows, err := q.Query(ctx, `
-		SELECT v.entry_id, v.content_hash, v.version FROM `+pairs+`
-		JOIN registry_versions v ON v.entry_id = pairs.a AND v.content_hash = pairs.b ORDER BY v.pushed_at, v.id`, list)
-	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
-		var item SyncItem
-		var version string
-		err := row.Scan(&item.EntryID, &item.Hash, &version)
-		known[item] = version
-		return struct{}{}, err
-	})
-	return known, err
+// invariants are what must hold between the tables.
+func invariants() []exam.Rule {
+	return []exam.Rule{{
+		Broken: `
+			SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e WHERE e.installation_count <> (
+				SELECT COUNT(DISTINCT i.user_id) FROM registry_installations i WHERE i.entry_id = e.id)`,
+		Wrong: "entries whose count of installations is wrong", Do: exam.Report,
+	}}
 }

@@ -1,4 +1,4 @@
-package registry
+package installations
 
 import (
 	"context"
@@ -7,10 +7,35 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/registry"
 )
 
+// Mount adds the routes of installations.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleInstall, httpapi.Route{
+		Permission: access.RegistryInstall, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/install",
+		Summary: "Record an installation",
+	})
+	httpapi.Add(a, s.handleInstallations, httpapi.Route{
+		Permission: access.Read, Plan: access.Team, Method: "GET", Path: "/api/v1/registry/{id}/installations",
+		Summary: "List who installed an entry",
+	})
+	httpapi.Add(a, s.handleInstalled, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/installed",
+		Summary: "List what the caller installed",
+	})
+	httpapi.Add(a, s.handleSync, httpapi.Route{
+		Permission: access.Read, Method: "POST", Path: "/api/v1/registry/sync", HandChecked: true,
+		Summary: "Ask which installations have updates",
+	})
+	httpapi.Add(a, s.handleSyncCheck, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/sync/check",
+		Summary: "Ask which recorded installations have updates",
+	})
+}
+
 type installInput struct {
-	EntryPath
+	registry.EntryPath
 	Body struct {
 		InstallPath string `json:"install_path,omitempty" example:"~/.claude/skills/pdf"`
 		DeviceID    string `json:"device_id,omitempty" example:"ada-laptop"`
@@ -23,7 +48,7 @@ type installOutput struct {
 }
 
 func (s *Service) handleInstall(ctx context.Context, in installInput) (installOutput, error) {
-	state, err := s.Install(ctx, access.From(ctx), NewInstallation{
+	state, err := s.Install(ctx, access.From(ctx), New{
 		EntryID: in.ID, DeviceID: in.Body.DeviceID, InstallPath: in.Body.InstallPath, ContentHash: in.Body.ContentHash,
 	})
 	return installOutput{newInstallationOutput(state)}, err
@@ -38,8 +63,8 @@ type installationsOutput struct {
 	Installations []memberOutput `json:"installations" nullable:"false"`
 }
 
-func (s *Service) handleInstallations(ctx context.Context, in EntryPath) (installationsOutput, error) {
-	states, err := s.Installations(ctx, access.From(ctx).OrgID, in.ID)
+func (s *Service) handleInstallations(ctx context.Context, in registry.EntryPath) (installationsOutput, error) {
+	states, err := s.OfEntry(ctx, access.From(ctx).OrgID, in.ID)
 	out := installationsOutput{make([]memberOutput, len(states))}
 	for i, state := range states {
 		out.Installations[i] = memberOutput{
@@ -60,7 +85,7 @@ type installedListOutput struct {
 }
 
 func (s *Service) handleInstalled(ctx context.Context, _ struct{}) (installedListOutput, error) {
-	states, err := s.Installed(ctx, access.From(ctx))
+	states, err := s.OfCaller(ctx, access.From(ctx))
 	out := installedListOutput{make([]installedOutput, len(states))}
 	for i, state := range states {
 		out.Installations[i] = installedOutput{newInstallationOutput(state), state.EntryName, state.LatestVersion}
@@ -160,4 +185,38 @@ func (s *Service) handleSyncCheck(ctx context.Context, in syncCheckInput) (syncO
 	}
 	results, err := s.Sync(ctx, c, items, false)
 	return newSyncOutput(results), err
+}
+
+type userOutput struct {
+	ID    string `json:"id" format:"uuid"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// InstallationOutput is an installation on the wire.
+type InstallationOutput struct {
+	ID          string       `json:"id" format:"uuid"`
+	EntryID     string       `json:"entry_id" format:"uuid"`
+	Version     *string      `json:"version"`
+	ContentHash *string      `json:"content_hash"`
+	InstallPath *string      `json:"install_path"`
+	DeviceID    *string      `json:"device_id"`
+	SyncStatus  SyncStatus   `json:"sync_status" enum:"up_to_date,behind,modified,unknown"`
+	InstalledAt httpapi.Time `json:"installed_at"`
+	LastSeenAt  httpapi.Time `json:"last_seen_at"`
+}
+
+func newInstallationOutput(i State) InstallationOutput {
+	return InstallationOutput{
+		ID: i.ID, EntryID: i.EntryID, Version: i.Version, ContentHash: orNull(i.ContentHash),
+		InstallPath: orNull(i.InstallPath), DeviceID: orNull(i.DeviceID), SyncStatus: i.Status(),
+		InstalledAt: httpapi.Time(i.InstalledAt), LastSeenAt: httpapi.Time(i.LastSeenAt),
+	}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }

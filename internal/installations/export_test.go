@@ -1,0 +1,8 @@
+package installations
+
+// The queries, for the test that looks at how the databases run them.
+var (
+	InstallationsOfEntry = installationsOfEntry
+	InstallationsOfUser  = installationsOfUser
+	RecordsOfUser        = recordsOfUser
+)

@@ -1,0 +1,29 @@
+package installations_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+func TestQueryPlans(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		q := storetest.Explainer{
+			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on registry_`), Allow: regexp.MustCompile(`^SCAN json_each`),
+		}
+		if _, err := installations.InstallationsOfEntry(t.Context(), q, "a", "b"); err != nil {
+			t.Error(err)
+		}
+		if _, err := installations.InstallationsOfUser(t.Context(), q, access.Caller{OrgID: "a", UserID: "b"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := installations.RecordsOfUser(t.Context(), q, "a"); err != nil {
+			t.Error(err)
+		}
+	})
+}

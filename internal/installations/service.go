@@ -1,0 +1,107 @@
+package installations
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/lru"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Service knows the installations.
+type Service struct {
+	DB       *store.DB
+	Blobs    blob.Bucket
+	Jobs     *jobs.Queue
+	Registry *registry.Service
+
+	once  sync.Once
+	syncs *lru.Cache[syncKey, syncEntry]
+}
+
+// Register makes the queue run the jobs of installations.
+func (s *Service) Register() {
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ expireSyncs) error {
+		return expireReports(ctx, s.DB, store.Now().Add(-reportEvery))
+	})
+	s.Jobs.Every(time.Hour, expireSyncs{})
+}
+
+// expireSyncs is the job that deletes last reports that are too old to count.
+type expireSyncs struct{}
+
+// Kind names the job.
+func (expireSyncs) Kind() string { return "registry.forget-syncs" }
+
+// Install records that the caller installed an entry. A second record of the
+// same user, device and path replaces the first.
+func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state State, err error) {
+	defer fault.Wrap(&err, "install entry %s", n.EntryID)
+	var issues []fault.Issue
+	issues = append(issues, registry.CheckText("install_path", n.InstallPath, maxPath)...)
+	issues = append(issues, registry.CheckText("device_id", n.DeviceID, maxPath)...)
+	issues = append(issues, registry.CheckText("content_hash", n.ContentHash, 64)...)
+	if len(issues) > 0 {
+		return state, fault.Issues(issues...)
+	}
+	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		e, err := s.Registry.LockVisible(ctx, tx, c.OrgID, n.EntryID)
+		if err != nil {
+			return err
+		}
+		n := n
+		n.ContentHash = recordedHash(cmp.Or(n.ContentHash, e.CurrentHash))
+		id, first, err := upsertInstallation(ctx, tx, c, n)
+		if err != nil {
+			return err
+		}
+		if first {
+			if err := s.Registry.CountInstallation(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		if err := deleteReports(ctx, tx, c.UserID); err != nil {
+			return err
+		}
+		if state, err = installationByID(ctx, tx, id); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: c.OrgID, Action: "registry.installation.record", Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name},
+			Detail: audit.Detail{"device": n.DeviceID},
+		})
+	})
+	return state, err
+}
+
+// OfEntry lists the installations of an entry by people of the organisation.
+func (s *Service) OfEntry(ctx context.Context, orgID, entryID string) ([]State, error) {
+	if _, err := s.Registry.Entry(ctx, orgID, entryID); err != nil {
+		return nil, err
+	}
+	return installationsOfEntry(ctx, s.DB, orgID, entryID)
+}
+
+// OfCaller lists what the caller installed.
+func (s *Service) OfCaller(ctx context.Context, c access.Caller) ([]State, error) {
+	return installationsOfUser(ctx, s.DB, c)
+}
+
+// DeleteOfEntry implements registry.Dependent.
+func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	return deleteOfEntry(ctx, tx, entryID)
+}
+
+// Check looks for entries whose installations are counted wrong.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "registry", invariants())
+}

@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+func latestVersions(ctx context.Context, q store.Querier, orgID string, entryIDs []string) (map[string]Latest, error) {
+	in, list := q.Dialect().In("$2", entryIDs)
+	rows, err := q.Query(ctx, `
+		SELECT e.id, e.name, e.current_version_id, e.current_version, e.current_hash, e.org_id = $1 FROM registry_entries e
+		WHERE e.id`+in+` AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`, orgID, list)
+	latest := map[string]Latest{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var l Latest
+		err := row.Scan(&id, &l.Name, &l.VersionID, &l.Version, &l.Hash, &l.Own)
+		latest[id] = l
+		return err
+	})
+	return latest, err
+}
+
+func knownVersions(ctx context.Context, q store.Querier, contents []Content) (map[Content]string, error) {
+	known := map[Content]string{}
+	if len(contents) == 0 {
+		return known, nil
+	}
+	have := make([][2]string, len(contents))
+	for i, c := range contents {
+		have[i] = [2]string{c.EntryID, c.Hash}
+	}
+	pairs, list := q.Dialect().Pairs("$1", have)
+	rows, err := q.Query(ctx, `
+		SELECT v.entry_id, v.content_hash, v.version FROM `+pairs+`
+		JOIN registry_versions v ON v.entry_id = pairs.a AND v.content_hash = pairs.b ORDER BY v.pushed_at, v.id`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var c Content
+		var version string
+		err := row.Scan(&c.EntryID, &c.Hash, &version)
+		known[c] = version
+		return err
+	})
+	return known, err
+}
+
+func archiveKeys(ctx context.Context, q store.Querier, versionIDs []string) (map[string]string, error) {
+	keys := map[string]string{}
+	in, list := q.Dialect().In("$1", versionIDs)
+	rows, err := q.Query(ctx, `SELECT id, archive_key FROM registry_versions WHERE id`+in, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id, key string
+		err := row.Scan(&id, &key)
+		keys[id] = key
+		return err
+	})
+	return keys, err
+}
+
+func addInstallation(ctx context.Context, tx *store.Tx, e Entry) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE registry_entries SET installation_count = installation_count + 1 WHERE org_id = $1 AND id = $2`, e.OrgID, e.ID)
+	return err
+}

@@ -1,0 +1,57 @@
+package storetest
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// An Explainer runs queries, and fails the test if the plan of one has a step
+// that is refused and not allowed, such as the scan of a whole table.
+type Explainer struct {
+	*store.DB
+	T             testing.TB
+	Refuse, Allow *regexp.Regexp
+}
+
+// Query explains the query before it runs it.
+func (e Explainer) Query(ctx context.Context, sql string, args ...any) (store.Rows, error) {
+	plan := e.sqlitePlan
+	if e.Dialect().Name() == "postgres" {
+		plan = e.postgresPlan
+	}
+	steps, err := plan(ctx, sql, args)
+	if err != nil {
+		e.T.Fatalf("%v in %s", err, sql)
+	}
+	for _, step := range steps {
+		if e.Refuse.MatchString(step) && !e.Allow.MatchString(step) {
+			e.T.Errorf("%q in the plan of %s\n%s", step, sql, strings.Join(steps, "\n"))
+		}
+	}
+	return e.DB.Query(ctx, sql, args...)
+}
+
+func (e Explainer) sqlitePlan(ctx context.Context, sql string, args []any) ([]string, error) {
+	rows, err := e.DB.Query(ctx, `EXPLAIN QUERY PLAN `+sql, args...)
+	return store.All(rows, err, func(row store.Row) (step string, err error) {
+		var id, parent, unused int
+		err = row.Scan(&id, &parent, &unused, &step)
+		return step, err
+	})
+}
+
+func (e Explainer) postgresPlan(ctx context.Context, sql string, args []any) (steps []string, err error) {
+	err = e.InTx(ctx, func(tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil { // the tables are small
+			return err
+		}
+		rows, err := tx.Query(ctx, `EXPLAIN `+sql, args...)
+		steps, err = store.All(rows, err, store.Value[string])
+		return err
+	})
+	return steps, err
+}
