@@ -167,7 +167,7 @@ func wantBackup(t *testing.T, dir string, wanted bool, content files) {
 	}
 }
 
-// TestHalfDone has states that a crash of somebody else's making leaves.
+// TestHalfDone has states that a crash of another program leaves.
 func TestHalfDone(t *testing.T) {
 	t.Run("an old folder of nobody", func(t *testing.T) {
 		dir := t.TempDir()
@@ -206,7 +206,7 @@ func TestHalfDone(t *testing.T) {
 	})
 }
 
-// TestHostileFolder is a folder that came with somebody's repository.
+// TestHostileFolder is a folder that came with an untrusted repository.
 func TestHostileFolder(t *testing.T) {
 	for _, c := range []struct {
 		name    string

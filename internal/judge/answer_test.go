@@ -41,7 +41,8 @@ func TestAnswerAgain(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		first, second := s.Requests()[0], s.Requests()[1]
-		if first.System != second.System || first.User != second.User || field(first, "max_tokens") != "10" || field(second, "max_tokens") != "20" {
+		if first.System != second.System || first.User != second.User || field(first, "max_tokens") != "10" ||
+			field(second, "max_tokens") != "20" {
 			t.Errorf("got %s, then %s", first.Body, second.Body)
 		}
 	})

@@ -124,7 +124,8 @@ func TestControls(t *testing.T) {
 	for range 50 {
 		control := judge.Controls(judge.GradeRequest{Criteria: []string{"It names the Region of all CLUSTERS, in (one) line."}}, 1)[0]
 		var a, b string
-		if n, err := fmt.Sscanf(control, "It names the %s of all %s in (one) line.", &a, &b); n != 2 || err != nil || a[0] < 'A' || a[0] > 'Z' || b != strings.ToUpper(b) || !strings.HasSuffix(b, "S,") {
+		if n, err := fmt.Sscanf(control, "It names the %s of all %s in (one) line.", &a, &b); n != 2 || err != nil ||
+			a[0] < 'A' || a[0] > 'Z' || b != strings.ToUpper(b) || !strings.HasSuffix(b, "S,") {
 			t.Errorf("got %q: %v", control, err)
 		}
 	}
@@ -150,7 +151,8 @@ func TestSecondReading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b, c := got.Results[0], got.Results[1], got.Results[2]; a.Passed || !a.Refuted || a.Downgraded || !b.Passed || b.Refuted || c.Passed || c.Refuted || got.Score != 1.0/3 {
+	if a, b, c := got.Results[0], got.Results[1], got.Results[2]; a.Passed || !a.Refuted || a.Downgraded ||
+		!b.Passed || b.Refuted || c.Passed || c.Refuted || got.Score != 1.0/3 {
 		t.Errorf("got %+v", got)
 	}
 	if n := len(s.Requests()); n != 2 || got.Record.Attempts != 2 {

@@ -23,7 +23,7 @@ func gradeRequest() judge.GradeRequest {
 	}
 }
 
-// isReal tells the criteria of gradeRequest from controls.
+// isReal distinguishes the criteria of gradeRequest from controls.
 func isReal(criterion string) bool { return slices.Contains(gradeRequest().Criteria, criterion) }
 
 // graded answers with the results in the order of the criteria, in which ID
@@ -79,7 +79,8 @@ func TestGrade(t *testing.T) {
 			t.Error(diff)
 		}
 		r := got.Record
-		if got.Score != 1.0/3 || got.Notes != "so so" || r.Seed != 5 || r.Trial != 2 || r.PromptVersion != "grade-2" || r.SchemaVersion != "grading-1" || r.API != api || r.Attempts != 2 || r.Repaired {
+		if got.Score != 1.0/3 || got.Notes != "so so" || r.Seed != 5 || r.Trial != 2 || r.PromptVersion != "grade-2" ||
+			r.SchemaVersion != "grading-1" || r.API != api || r.Attempts != 2 || r.Repaired {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -198,7 +199,8 @@ func TestLongMaterial(t *testing.T) {
 	}
 	sent := s.Requests()[0]
 	shown := judgetest.Material(sent.User)
-	if !strings.HasPrefix(shown, "the head ä") || !strings.HasSuffix(shown, "ö the tail") || strings.Contains(shown, "middle") || strings.Contains(shown, "\uFFFD") {
+	if !strings.HasPrefix(shown, "the head ä") || !strings.HasSuffix(shown, "ö the tail") ||
+		strings.Contains(shown, "middle") || strings.Contains(shown, "\uFFFD") {
 		t.Errorf("got the material %.40s...", shown)
 	}
 	mark := fmt.Sprintf("\n[... %d bytes left out here ...]\n", got.Record.OmittedBytes)

@@ -263,7 +263,7 @@ func TestLongQuotationsAreNoSecondMaterial(t *testing.T) {
 
 var turnMarks = regexp.MustCompile(`<\||<｜|</?s>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>`)
 
-// TestMaterialStaysInside looks at what is sent: the material stands between
+// TestMaterialStaysInside checks what is sent: the material is between
 // its delimiters and nowhere else, and nothing in it can end it.
 func TestMaterialStaysInside(t *testing.T) {
 	each(t, func(t *testing.T, api string) {

@@ -36,7 +36,8 @@ func pinned(t *testing.T, version, got string) {
 		t.Fatalf("%v; run the test with -update if the version is new", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the text of %s has changed: raise the version and run the test with -update (-pinned +now):\n%s", version, diff)
+		t.Errorf("the text of %s has changed: raise the version and run the test with -update (-pinned +now):\n%s",
+			version, diff)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestRewriteIsFenced lets strangers' texts try to leave their place.
+// TestRewriteIsFenced lets untrusted text try to leave its delimiters.
 func TestRewriteIsFenced(t *testing.T) {
 	s := judgetest.New(t, nil)
 	j, _ := newJudge(t, s, judge.Options{})
@@ -142,7 +142,8 @@ func TestBuiltinWriterProperties(t *testing.T) {
 			}
 			return
 		}
-		if n := utf8.RuneCountInString(got.Description); n < 1 || n > judge.MaxDescription || strings.ContainsAny(got.Description, "<>") {
+		if n := utf8.RuneCountInString(got.Description); n < 1 || n > judge.MaxDescription ||
+			strings.ContainsAny(got.Description, "<>") {
 			t.Fatalf("%d characters: %s", n, got.Description)
 		}
 		if got.Description == strings.Join(strings.Fields(r.Skill.Description), " ") {

@@ -35,7 +35,8 @@ func TestRoute(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		r := got.Record
-		if r.Seed != 11 || r.Trial != 3 || r.PromptVersion != "route-1" || r.SchemaVersion != "routing-1" || r.API != api || r.Attempts != 1 {
+		if r.Seed != 11 || r.Trial != 3 || r.PromptVersion != "route-1" || r.SchemaVersion != "routing-1" ||
+			r.API != api || r.Attempts != 1 {
 			t.Errorf("got the record %+v", r)
 		}
 		if user := s.Requests()[0].User; user != routeRequest().Query {
@@ -184,7 +185,7 @@ func TestShuffle(t *testing.T) {
 	}
 }
 
-// TestRouteWithoutTheSkill is the arm that tells who takes the query instead.
+// TestRouteWithoutTheSkill is the arm that finds which skill is triggered instead.
 func TestRouteWithoutTheSkill(t *testing.T) {
 	s := judgetest.New(t, judgetest.Model{Route: func(_ string, names []string) string { return slices.Max(names) }}.Respond)
 	j, _ := newJudge(t, s, judge.Options{})

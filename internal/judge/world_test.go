@@ -17,7 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 )
 
-// key is what nobody may see.
+// key must not be shown.
 const key = "sk-hunter2hunter2"
 
 // each runs a test in both wire formats.

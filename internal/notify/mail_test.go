@@ -44,7 +44,8 @@ func TestMailIsDelivered(t *testing.T) {
 				t.Fatalf("got %+v, want it delivered", got)
 			}
 			mail := server.mails()[0]
-			if mail.tls != c.wantTLS || mail.user != c.wantUser || mail.from != "alerts@whetstone.example.org" || mail.to != "ops@example.org" {
+			if mail.tls != c.wantTLS || mail.user != c.wantUser || mail.from != "alerts@whetstone.example.org" ||
+				mail.to != "ops@example.org" {
 				t.Errorf("got %+v", mail)
 			}
 			if !s.MailConfigured() {
@@ -329,7 +330,8 @@ func TestMailNeedsBothSettings(t *testing.T) {
 	for _, o := range []notify.Options{{}, {SMTPURL: "smtp://m"}, {MailFrom: "w@example.org"}} {
 		s := newSender(t, o)
 		got := s.Send(t.Context(), ops, firing())
-		if s.MailConfigured() || got.Outcome != notify.Failed || got.Detail != "no mail server is configured: set --smtp-url and --mail-from" {
+		if s.MailConfigured() || got.Outcome != notify.Failed ||
+			got.Detail != "no mail server is configured: set --smtp-url and --mail-from" {
 			t.Errorf("%+v: got %+v", o, got)
 		}
 	}

@@ -58,7 +58,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// TestNamesAreEscaped: a name calls nobody and makes no link.
+// TestNamesAreEscaped: a name mentions no one and makes no link.
 func TestNamesAreEscaped(t *testing.T) {
 	notice := firing()
 	notice.Skill = "<!channel> @everyone & *my_skill* [x](https://evil.example)\r\n\u202e"

@@ -22,7 +22,7 @@ const (
 	oldSecret = "whsec_b2xkLW9sZC1vbGQtb2xkLW9sZC1vbGQtb2xkLW9sZC0="
 )
 
-// secretPath is the part of a webhook's URL that nobody may see.
+// secretPath is the part of a webhook's URL that must not be shown.
 const secretPath = "/services/T0AAAAAAA/B0BBBBBBB/xYzSecretToken123456"
 
 // A guard records what the client would reach, and stops all but loopback.

@@ -9,7 +9,7 @@ import (
 type addressRange struct {
 	prefix netip.Prefix
 	name   string // as messages show it, with its article
-	// allowable ranges can be somebody's network, so the operator may allow
+	// allowable ranges can be a private network, so the operator may allow
 	// them. The others are never dialled.
 	allowable bool
 }

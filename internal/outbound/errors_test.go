@@ -46,7 +46,7 @@ func raw(t *testing.T, reply func(requestLine string) string) (address string) {
 }
 
 // TestErrorsHideTheURL makes a request fail in every way there is. A webhook's
-// URL is a secret, also when the server tells it back.
+// URL is a secret, also when the server echoes it.
 func TestErrorsHideTheURL(t *testing.T) {
 	echo := raw(t, func(line string) string { return line + "\r\n\r\n" })
 	echoHeader := raw(t, func(line string) string { return "HTTP/1.1 200 OK\r\n" + line + "\r\n\r\n" })
@@ -119,7 +119,7 @@ func TestErrorsHideTheURL(t *testing.T) {
 	}
 }
 
-// closedPort returns an address on loopback where nobody listens.
+// closedPort returns an address on loopback without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -38,7 +38,7 @@ type Resolver interface {
 // Options configure what a client may reach, and its limits. The zero value
 // reaches public addresses only.
 type Options struct {
-	// AllowPrivate allows every address that can be in somebody's network:
+	// AllowPrivate allows every address that can be in a private network:
 	// private, loopback, link-local and the like. Multicast, unspecified,
 	// reserved and documentation addresses stay refused.
 	AllowPrivate bool

@@ -165,7 +165,8 @@ func TestRunBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Run(t.Context(), sandbox.Spec{Argv: []string{"true"}})
-	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "uid map") || !strings.Contains(err.Error(), "unprivileged_userns_clone") {
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "uid map") ||
+		!strings.Contains(err.Error(), "unprivileged_userns_clone") {
 		t.Errorf("got %v", err)
 	}
 }

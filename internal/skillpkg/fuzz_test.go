@@ -64,7 +64,8 @@ func checkLimits(t *testing.T, p *skillpkg.Package, limits skillpkg.Limits) {
 	total := int64(0)
 	for _, f := range p.Installed() {
 		total += f.Size
-		if f.Size > limits.File || len(f.Path) > limits.PathLength || strings.Count(f.Path, "/") >= limits.Depth || !filepath.IsLocal(f.Path) {
+		if f.Size > limits.File || len(f.Path) > limits.PathLength || strings.Count(f.Path, "/") >= limits.Depth ||
+			!filepath.IsLocal(f.Path) {
 			t.Errorf("accepted %+v", f)
 		}
 	}

@@ -31,7 +31,8 @@ func FuzzIgnore(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, text, name string) {
-		if path.Clean(name) != name || strings.HasPrefix(name, "/") || name == "." || strings.HasPrefix(name, "..") || len(text) > 4096 || len(name) > 200 {
+		if path.Clean(name) != name || strings.HasPrefix(name, "/") || name == "." || strings.HasPrefix(name, "..") ||
+			len(text) > 4096 || len(name) > 200 {
 			return
 		}
 		out, err := skillpkg.Ignored(fstest.MapFS{".skillignore": {Data: []byte(text)}}, name)

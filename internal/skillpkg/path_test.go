@@ -24,7 +24,8 @@ func TestInvisibleNames(t *testing.T) {
 			"tar": makeTarGz(t, file("SKILL.md", skillText), file(name, "x")), "zip": makeZip(t, file("SKILL.md", skillText), file(name, "x")),
 		} {
 			_, err := skillpkg.Open(t.Context(), bytes.NewReader(packed), int64(len(packed)), skillpkg.DefaultLimits())
-			if want := fmt.Sprintf("%U", r); err == nil || !strings.Contains(err.Error(), want) || !unicode.IsPrint(r) && strings.ContainsRune(err.Error(), r) {
+			if want := fmt.Sprintf("%U", r); err == nil || !strings.Contains(err.Error(), want) || !unicode.IsPrint(r) &&
+				strings.ContainsRune(err.Error(), r) {
 				t.Errorf("%s: %v, want %s named", form, err, want)
 			}
 			p, err := skillpkg.Open(t.Context(), bytes.NewReader(packed), int64(len(packed)), skillpkg.StoredLimits())

@@ -29,11 +29,13 @@ func TestAdopt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, repository := range []string{made, bare} {
-		if got, err := os.ReadFile(filepath.Join(repository, "config")); err != nil || string(got) != string(want) || !git.IsOurs("acme/x.git/config", got) {
+		if got, err := os.ReadFile(filepath.Join(repository, "config")); err != nil || string(got) != string(want) ||
+			!git.IsOurs("acme/x.git/config", got) {
 			t.Errorf("the config is %q, %v; want %q", got, err, want)
 		}
 		text, err := os.ReadFile(filepath.Join(repository, "hooks", "post-receive"))
-		if err != nil || !strings.Contains(string(text), "'/new/whetstone' repohost hook '"+git.HookConfigPath(dir)+"'") || !git.IsOurs("acme/x.git/hooks/post-receive", text) {
+		if err != nil ||
+			!strings.Contains(string(text), "'/new/whetstone' repohost hook '"+git.HookConfigPath(dir)+"'") || !git.IsOurs("acme/x.git/hooks/post-receive", text) {
 			t.Errorf("the hook is %s, %v", text, err)
 		}
 	}
@@ -82,7 +84,8 @@ func TestHookIsOurs(t *testing.T) {
 	if err := install(); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(filepath.Join(repository, "hooks", "post-receive.before-whetstone")); err != nil || string(text) != altered {
+	if text, err := os.ReadFile(filepath.Join(repository, "hooks", "post-receive.before-whetstone")); err != nil ||
+		string(text) != altered {
 		t.Errorf("what the user added is gone: %s, %v", text, err)
 	}
 

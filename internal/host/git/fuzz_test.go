@@ -10,8 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 )
 
-// FuzzRefs: whatever stands in a repository's own files, reading it ends in an
-// error or in branches and tags that stand for commits.
+// FuzzRefs: whatever is in a repository's own files, reading it ends in an error
+// or in branches and tags with commits.
 func FuzzRefs(f *testing.F) {
 	const sha = "0123456789012345678901234567890123456789"
 	f.Add("ref: refs/heads/main\n", "# pack-refs with: peeled fully-peeled sorted\n"+sha+" refs/heads/main\n"+sha+" refs/tags/v1\n^"+sha+"\n", sha+"\n", "[core]\n\tbare = true\n")

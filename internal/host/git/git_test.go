@@ -175,7 +175,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// TestFoldersThatRepeat reads a commit of 21 small objects that stands for
+// TestFoldersThatRepeat reads a commit of 21 small objects that expands to
 // more folders than can be walked, and one whose reader has left.
 func TestFoldersThatRepeat(t *testing.T) {
 	h, repos := open(t, "/bin/true")

@@ -101,7 +101,8 @@ func TestToken(t *testing.T) {
 		"": fault.Internal, "of-ada": fault.Internal, "of-acme": fault.Internal, "of-bob": fault.Conflict, "bad": fault.Conflict,
 	} {
 		at := host.Installation{ID: 1, Account: "acme", Token: token}
-		if err := h.CheckAccount(t.Context(), at); want != fault.Internal && !fault.Is(err, want) || want == fault.Internal && err != nil {
+		if err := h.CheckAccount(t.Context(), at); want != fault.Internal && !fault.Is(err, want) ||
+			want == fault.Internal && err != nil {
 			t.Errorf("token %q: got %v", token, err)
 		} else if err != nil && token != "" && strings.Contains(err.Error(), token) && token != "bad" {
 			t.Errorf("the error %v holds the token", err)

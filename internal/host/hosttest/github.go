@@ -366,7 +366,8 @@ func (g *GitHub) takeStatus(w http.ResponseWriter, r *http.Request, fullName, sh
 
 func (g *GitHub) takeCheck(w http.ResponseWriter, r *http.Request, fullName string) {
 	c := PostedCheck{FullName: fullName, Requests: 1}
-	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || c.Name == "" || c.HeadSHA == "" || !fits(c) || c.Status == "completed" && c.Conclusion == "" {
+	if err := json.NewDecoder(r.Body).Decode(&c); err != nil || c.Name == "" || c.HeadSHA == "" || !fits(c) ||
+		c.Status == "completed" && c.Conclusion == "" {
 		problem(w, http.StatusUnprocessableEntity, "Validation Failed")
 		return
 	}

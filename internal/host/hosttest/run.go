@@ -91,7 +91,8 @@ func resolve(t *testing.T, s Subject) {
 			t.Errorf("%s: got %s, %v, want %s", ref, got.SHA, err, want)
 		}
 	}
-	if got, err := s.Host.Resolve(t.Context(), s.Repo("skill"), "main"); err != nil || !strings.HasPrefix(got.Message, "first\n\nbecause") {
+	if got, err := s.Host.Resolve(t.Context(), s.Repo("skill"), "main"); err != nil ||
+		!strings.HasPrefix(got.Message, "first\n\nbecause") {
 		t.Errorf("message: got %q, %v", got.Message, err)
 	}
 	for _, ref := range []string{"refs/heads/none", "refs/tags/none", "none", strings.Repeat("1", 40), "refs/heads/light"} {

@@ -82,7 +82,7 @@ func Start(respond Responder) (*Server, error) {
 // Close ends the server and every request that hangs in it.
 func (s *Server) Close() {
 	close(s.done)
-	_ = s.server.Close() // there is nobody left to tell
+	_ = s.server.Close() // the test is over
 }
 
 // URL is the base URL for a wire format, as --judge-url wants it.

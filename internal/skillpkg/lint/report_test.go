@@ -154,7 +154,8 @@ func TestCaps(t *testing.T) {
 			fmt.Fprintf(&lines, "os.system(a%d)\n", i)
 		}
 		r := goodSkill().with(files{"scripts/a.py": lines.String()}).check(t)
-		if len(r.Findings) != 11 || r.Findings[0].Message != "15 more findings of this rule in this file are not listed." || r.Status() != "fail" {
+		if len(r.Findings) != 11 ||
+			r.Findings[0].Message != "15 more findings of this rule in this file are not listed." || r.Status() != "fail" {
 			t.Errorf("%d findings, the first %+v", len(r.Findings), r.Findings[0])
 		}
 	})
@@ -170,7 +171,8 @@ func TestCaps(t *testing.T) {
 				shown++
 			}
 		}
-		if first := r.Findings[0]; shown != 101 || first.Path != "" || first.Message != "5 more findings of this rule in other files are not listed." {
+		if first := r.Findings[0]; shown != 101 || first.Path != "" ||
+			first.Message != "5 more findings of this rule in other files are not listed." {
 			t.Errorf("%d findings, the first %+v", shown, first)
 		}
 	})
@@ -197,7 +199,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// No secret is shown, wherever it stands and whatever else is wrong there.
+// No secret is shown, wherever it is and whatever else is wrong there.
 func TestNoSecretInReport(t *testing.T) {
 	secrets := map[string]string{
 		"token":      key("ghp_", 36),

@@ -108,7 +108,7 @@ func (s *scan) checkTags(l line, runes []rune) {
 	}
 }
 
-// decodeTags returns the ASCII that tag characters stand for.
+// decodeTags returns the ASCII that tag characters encode.
 func decodeTags(run []rune) string {
 	var b strings.Builder
 	for _, r := range run {

@@ -176,7 +176,8 @@ func openFiles([]string) error {
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
 		// The listing itself is open, and the epoll file of the Go runtime.
-		if n, _ := strconv.Atoi(e.Name()); n <= 2 || err != nil || strings.HasPrefix(target, "anon_inode:") || strings.HasPrefix(target, "/proc/") {
+		if n, _ := strconv.Atoi(e.Name()); n <= 2 || err != nil || strings.HasPrefix(target, "anon_inode:") ||
+			strings.HasPrefix(target, "/proc/") {
 			continue
 		}
 		fmt.Println("open:", target)
