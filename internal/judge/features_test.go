@@ -148,7 +148,7 @@ func TestTextHasNoForm(t *testing.T) {
 	}
 }
 
-// TestRefusedAtOnce loses one rung although several calls are refused.
+// TestRefusedAtOnce downgrades once although several calls are refused.
 func TestRefusedAtOnce(t *testing.T) {
 	s := judgetest.New(t, func(judgetest.Request) judgetest.Reply { return judgetest.Text(fortyTwo) })
 	s.Refuse = []string{"json_schema"}

@@ -170,5 +170,6 @@ func (w *Work) PushFolders(levels, width int) string {
 
 // Skill is a valid SKILL.md.
 func Skill(name, body string) string {
-	return "---\nname: " + name + "\ndescription: Formats commit messages. Use when a commit message is written or reviewed.\n---\n\n# " + name + "\n\n" + body + "\n"
+	return "---\nname: " + name + "\n" +
+		"description: Formats commit messages. Use when a commit message is written or reviewed.\n---\n\n# " + name + "\n\n" + body + "\n"
 }

@@ -63,7 +63,8 @@ func repositories(t *testing.T, s Subject) {
 	if one.PushedAt == nil || time.Since(*one.PushedAt) > time.Hour {
 		t.Errorf("pushed at %v, want now", one.PushedAt)
 	}
-	if diff := cmp.Diff(all[1], one, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".PushedAt" }, cmp.Ignore())); diff != "" {
+	isPushedAt := func(p cmp.Path) bool { return p.Last().String() == ".PushedAt" }
+	if diff := cmp.Diff(all[1], one, cmp.FilterPath(isPushedAt, cmp.Ignore())); diff != "" {
 		t.Errorf("one repository and the list differ:\n%s", diff)
 	}
 	if _, err := s.Host.Repository(t.Context(), s.Repo("missing")); !fault.Is(err, fault.NotFound) {
@@ -172,7 +173,8 @@ func files(t *testing.T, s Subject, name, commit, folder string) map[string]stri
 
 func refusedTrees(t *testing.T, s Subject) {
 	w := s.Repos.Create("acme/bad")
-	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+	pointer := "version https://git-lfs.github.com/spec/v1\n" +
+		"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 	w.Commit("first", map[string]string{
 		".gitmodules": "[submodule \"sub\"]\n\tpath = module/sub\n\turl = ../other\n", "module/SKILL.md": Skill("module", "x"),
 		"lfs/SKILL.md": Skill("lfs", "x"), "lfs/model.bin": pointer,
@@ -204,7 +206,9 @@ func refusedTrees(t *testing.T, s Subject) {
 func foreign(t *testing.T, s Subject) {
 	w := s.Repos.Create("other/hidden")
 	sha := w.Push("first", map[string]string{"SKILL.md": Skill("hidden", "No.")})
-	for _, fullName := range []string{"other/hidden", "acme/../other/hidden", "acme/..", "../other/hidden", "hidden", "", "acme/a/b", "acme/-x"} {
+	for _, fullName := range []string{
+		"other/hidden", "acme/../other/hidden", "acme/..", "../other/hidden", "hidden", "", "acme/a/b", "acme/-x",
+	} {
 		r := host.Repo{Installation: s.At, FullName: fullName}
 		_, err1 := s.Host.Repository(t.Context(), r)
 		_, err2 := s.Host.Resolve(t.Context(), r, "refs/heads/main")

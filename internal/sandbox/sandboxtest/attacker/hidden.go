@@ -175,7 +175,8 @@ func fillAnswers(most int) (taken int, err error) {
 func queued(fd int) (int, error) {
 	var info [9]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -278,7 +279,8 @@ func splicePages(most int) (taken int, err error) {
 			}
 			iov := unix.Iovec{Base: &part[large]}
 			iov.SetLen(1)
-			_, _, errno := unix.Syscall6(unix.SYS_VMSPLICE, uintptr(pipe[1]), uintptr(unsafe.Pointer(&iov)), 1, unix.SPLICE_F_NONBLOCK, 0, 0)
+			_, _, errno := unix.Syscall6(unix.SYS_VMSPLICE, uintptr(pipe[1]), uintptr(unsafe.Pointer(&iov)), 1,
+				unix.SPLICE_F_NONBLOCK, 0, 0)
 			if err := unix.Munmap(part); err != nil {
 				return taken, err
 			}
@@ -303,7 +305,8 @@ func sysvMessages(most int) (taken int, err error) {
 			return taken, errno
 		}
 		for errno == 0 {
-			_, _, errno = unix.Syscall6(unix.SYS_MSGSND, queue, uintptr(unsafe.Pointer(&message)), uintptr(len(message.text)), unix.IPC_NOWAIT, 0, 0)
+			_, _, errno = unix.Syscall6(unix.SYS_MSGSND, queue, uintptr(unsafe.Pointer(&message)),
+				uintptr(len(message.text)), unix.IPC_NOWAIT, 0, 0)
 			if errno == 0 {
 				taken += len(message.text)
 			}
@@ -318,7 +321,8 @@ func posixMessages(most int) (taken int, err error) {
 		if err != nil {
 			return taken, err
 		}
-		queue, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR|unix.O_NONBLOCK, 0o600, 0, 0, 0)
+		queue, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)),
+			unix.O_CREAT|unix.O_RDWR|unix.O_NONBLOCK, 0o600, 0, 0, 0)
 		if errno != 0 {
 			return taken, errno
 		}

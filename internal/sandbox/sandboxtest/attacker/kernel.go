@@ -58,7 +58,9 @@ func calls([]string) error {
 
 // namespace creates namespaces, in which it would have all capabilities.
 func namespace([]string) error {
-	flags := []uintptr{unix.CLONE_NEWUSER, unix.CLONE_NEWUSER | unix.CLONE_NEWNET, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET}
+	flags := []uintptr{
+		unix.CLONE_NEWUSER, unix.CLONE_NEWUSER | unix.CLONE_NEWNET, unix.CLONE_NEWNS, unix.CLONE_NEWPID, unix.CLONE_NEWNET,
+	}
 	return each(flags, func(flag uintptr) error {
 		if unix.Unshare(int(flag)) == nil {
 			return nil

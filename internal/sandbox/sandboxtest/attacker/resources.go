@@ -146,7 +146,8 @@ func fill(args []string) error {
 // an argument they ignore SIGTERM.
 func spin(args []string) error {
 	for range 2 {
-		_, err := syscall.ForkExec(os.Args[0], append([]string{"attacker", "burn"}, args...), &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
+		argv := append([]string{"attacker", "burn"}, args...)
+		_, err := syscall.ForkExec(os.Args[0], argv, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 		if err != nil {
 			return err
 		}
