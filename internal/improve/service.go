@@ -53,19 +53,12 @@ type NewRun struct {
 	Holdout       float64 // 0.1 to 0.9
 }
 
-func (n NewRun) validate() error {
-	if (n.Subject.SourceID == "") == (n.Subject.EntryID == "") {
-		return fault.Invalid("source_id", "give exactly one of source_id and entry_id")
-	}
-	return nil
-}
-
 // Start creates an improve run and enqueues its first iteration. A suite
 // without enough trigger queries is a Conflict.
 func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "improve by suite %s", n.SuiteID)
-	if err := n.validate(); err != nil {
-		return r, err
+	if (n.Subject.SourceID == "") == (n.Subject.EntryID == "") {
+		return r, fault.Invalid("source_id", "give exactly one of source_id and entry_id")
 	}
 	suite, err := s.Suites.Get(ctx, caller.OrgID, n.SuiteID)
 	if err != nil {

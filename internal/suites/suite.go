@@ -102,20 +102,16 @@ func (s *Suite) setCases(cases []Case) {
 	if !slices.ContainsFunc(cases, func(c Case) bool { return c.Kind != TaskPackage }) {
 		s.Kind = PackageSuite
 	}
-	s.Issues = s.runnabilityIssues()
-}
-
-func (s Suite) runnabilityIssues() []fault.Issue {
-	issues := s.KindIssues()
+	s.Issues = s.KindIssues()
 	ids := map[string]bool{}
-	for i, c := range s.Cases {
-		issues = append(issues, inCase(i, c.problems)...)
+	for i, c := range cases {
+		s.Issues = append(s.Issues, inCase(i, c.problems)...)
 		if ids[c.ID] {
-			issues = append(issues, inCase(i, []fault.Issue{fault.At("id", "another case of the suite has the id %q", c.ID)})...)
+			duplicate := fault.At("id", "another case of the suite has the id %q", c.ID)
+			s.Issues = append(s.Issues, inCase(i, []fault.Issue{duplicate})...)
 		}
 		ids[c.ID] = true
 	}
-	return issues
 }
 
 // KindIssues say why suites of this verifier and origin cannot be run, whatever

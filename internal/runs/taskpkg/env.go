@@ -9,13 +9,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
-// maxInstruction is the longest text that fits into a variable.
+// maxInstruction bounds the instruction, which is passed in an environment
+// variable: Linux bounds those to 128 KiB.
 const maxInstruction = 120 << 10
 
-// environment returns what the programs of a trial have in theirs.
+// environment returns the environment variables of the trial's programs.
 func (t *trial) environment() (map[string]string, error) {
 	if len(t.task.Instruction) > maxInstruction {
-		return nil, failed(EnvRefused, "the instruction is longer than %d bytes and does not fit into TASK_INSTRUCTION", maxInstruction)
+		return nil, errorf(EnvRefused,
+			"the instruction is longer than %d bytes and does not fit into TASK_INSTRUCTION", maxInstruction)
 	}
 	verifier := path.Join(t.inside, logs, "verifier")
 	env := map[string]string{
@@ -39,10 +41,10 @@ func (t *trial) environment() (map[string]string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.task.Env)) {
 		if reason := taskfile.RefusedVariable(name); reason != "" {
-			return nil, failed(EnvRefused, "resource_hints.env may not set %s: %s", name, reason)
+			return nil, errorf(EnvRefused, "resource_hints.env may not set %s: %s", name, reason)
 		}
 		if strings.ContainsRune(t.task.Env[name], 0) {
-			return nil, failed(EnvRefused, "resource_hints.env: the value of %s holds a NUL character", name)
+			return nil, errorf(EnvRefused, "resource_hints.env: the value of %s holds a NUL character", name)
 		}
 		env[name] = t.task.Env[name]
 	}

@@ -1,6 +1,7 @@
 package taskpkg
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,47 +20,44 @@ import (
 
 const (
 	maxRedirects        = 3
-	tries               = 3
+	maxAttempts         = 3
 	defaultFetchTimeout = 2 * time.Minute
-	defaultRetryPause   = time.Second
+	defaultBackoff      = time.Second
 )
 
 var sha256Digest = regexp.MustCompile(`^sha256[=:]([0-9a-f]{64})$`)
 
-// A temporary error may be gone the next time.
+// A temporary error may not occur in a retry.
 type temporary struct{ error }
 
 func (t temporary) Unwrap() error { return t.error }
 
-// fetch writes the environment to a file and returns its digest. It tries
-// again if something went wrong that may not be wrong for long.
+// fetch downloads the environment to a file and returns its digest. Temporary
+// errors are retried with exponential backoff.
 func (r *Runner) fetch(ctx context.Context, t Task, f *os.File) (digest string, err error) {
 	ref, fragment, given := strings.Cut(t.EnvironmentRef, "#")
 	want := sha256Digest.FindStringSubmatch(strings.ToLower(fragment))
 	if given && want == nil {
-		return "", failed(DigestMismatch, "the digest of environment_ref is not sha256=<64 hexadecimal digits>")
+		return "", errorf(DigestMismatch, "the digest of environment_ref is not sha256=<64 hexadecimal digits>")
 	}
-	pause := r.RetryPause
-	if pause <= 0 {
-		pause = defaultRetryPause
-	}
-	for try := 1; ; try++ {
+	backoff := cmp.Or(r.overrides.Backoff, defaultBackoff)
+	for attempt := 1; ; attempt++ {
 		digest, err = r.fetchOnce(ctx, t, ref, f)
-		if !errors.As(err, &temporary{}) || try == tries {
+		if !errors.As(err, &temporary{}) || attempt == maxAttempts {
 			break
 		}
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(backoff):
 		}
-		pause *= 2
+		backoff *= 2
 	}
 	if err != nil {
-		return "", explainFetch(ctx, err)
+		return "", fetchFailure(ctx, err)
 	}
 	if want != nil && digest != want[1] {
-		return digest, failed(DigestMismatch, "the environment has the digest sha256=%s, not the one in environment_ref", digest)
+		return digest, errorf(DigestMismatch, "the environment has the digest sha256=%s, not the one in environment_ref", digest)
 	}
 	return digest, nil
 }
@@ -76,11 +74,11 @@ func (r *Runner) fetchOnce(ctx context.Context, t Task, ref string, f *os.File) 
 		return "", err
 	}
 	defer body.Close()
-	limit := r.archive().Packed
+	limit := r.archiveLimits().Packed
 	hash := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, hash), io.LimitReader(body, limit+1))
 	if err != nil {
-		return "", interrupted(err)
+		return "", markTemporary(err)
 	}
 	if n > limit {
 		return "", fault.New(fault.TooLarge, "the environment is larger than %d bytes", limit)
@@ -88,18 +86,18 @@ func (r *Runner) fetchOnce(ctx context.Context, t Task, ref string, f *os.File) 
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// open opens what a reference names.
+// open opens the environment that a reference names.
 func (r *Runner) open(ctx context.Context, t Task, ref string) (io.ReadCloser, error) {
 	scheme, _, _ := strings.Cut(ref, "://")
 	if scheme = strings.ToLower(scheme); scheme == "http" || scheme == "https" {
 		return r.openWeb(ctx, ref)
 	}
 	if t.BlobKey == nil || r.Blobs == nil {
-		return nil, failed(FetchRefused, "environment_ref is not an http or https URL")
+		return nil, errorf(FetchRefused, "environment_ref is not an http or https URL")
 	}
 	key, ok := t.BlobKey(ref)
 	if !ok {
-		return nil, failed(FetchRefused, "the organisation has no environment of that name; import it, or use an http or https URL")
+		return nil, errorf(FetchRefused, "the organisation has no environment of that name; import it, or use an http or https URL")
 	}
 	body, _, err := r.Blobs.Get(ctx, key)
 	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Malformed) {
@@ -110,16 +108,14 @@ func (r *Runner) open(ctx context.Context, t Task, ref string) (io.ReadCloser, e
 
 func (r *Runner) openWeb(ctx context.Context, ref string) (io.ReadCloser, error) {
 	if r.HTTP == nil {
-		return nil, failed(FetchRefused, "environments are not fetched from the web here")
+		return nil, errorf(FetchRefused, "environments are not fetched from the web here")
 	}
-	timeout := r.FetchTimeout
-	if timeout <= 0 {
-		timeout = defaultFetchTimeout
-	}
-	client := r.HTTP.With(outbound.Limits{Timeout: timeout, MaxBody: r.archive().Packed, MaxRedirects: maxRedirects})
+	client := r.HTTP.With(outbound.Limits{
+		Timeout: cmp.Or(r.overrides.FetchTimeout, defaultFetchTimeout), MaxBody: r.archiveLimits().Packed, MaxRedirects: maxRedirects,
+	})
 	resp, err := client.Get(ctx, ref)
 	if err != nil {
-		return nil, interrupted(err)
+		return nil, markTemporary(err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil
@@ -131,16 +127,16 @@ func (r *Runner) openWeb(ctx context.Context, ref string) (io.ReadCloser, error)
 	return nil, err
 }
 
-// interrupted marks what may go better the next time.
-func interrupted(err error) error {
+// markTemporary marks an error of the network as temporary.
+func markTemporary(err error) error {
 	if fault.Is(err, fault.BadGateway) && !outbound.IsRefused(err) {
 		return temporary{err}
 	}
 	return err
 }
 
-// explainFetch gives an error its code.
-func explainFetch(ctx context.Context, err error) error {
+// fetchFailure gives an error its code.
+func fetchFailure(ctx context.Context, err error) error {
 	var known *failure
 	switch {
 	case errors.As(err, &known):
@@ -148,14 +144,14 @@ func explainFetch(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case outbound.IsRefused(err), fault.Is(err, fault.TooLarge), fault.Is(err, fault.Malformed):
-		return failed(FetchRefused, "%s", shown(err))
+		return errorf(FetchRefused, "%s", publicMessage(err))
 	}
-	return failed(FetchFailed, "%s", shown(err))
+	return errorf(FetchFailed, "%s", publicMessage(err))
 }
 
-// shown returns what may be told of an error: the messages of those that have
-// a kind.
-func shown(err error) string {
+// publicMessage returns what may be shown of an error: only the message of one
+// with a kind.
+func publicMessage(err error) string {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		return f.Message
@@ -163,11 +159,12 @@ func shown(err error) string {
 	return "the environment cannot be fetched"
 }
 
-func failed(code Code, format string, args ...any) *failure {
+// errorf is the failure of a trial for reasons that are not its programs'.
+func errorf(code Code, format string, args ...any) *failure {
 	return &failure{verdict: Error, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// lost is a failure that the task's programs, and so perhaps the skill, brought about.
-func lost(code Code, format string, args ...any) *failure {
+// failf is a failure that the task's programs, and so perhaps the skill, caused.
+func failf(code Code, format string, args ...any) *failure {
 	return &failure{verdict: Fail, code: code, message: fmt.Sprintf(format, args...)}
 }

@@ -82,7 +82,7 @@ func TestFetchRetries(t *testing.T) {
 
 func TestFetchLimits(t *testing.T) {
 	w := newWorld(t)
-	w.runner.Archive = taskpkg.ArchiveLimits(1 << 20)
+	w.runner.Override().Archive = taskpkg.NewArchiveLimits(1 << 20)
 	w.answers["/endless"] = func(rw http.ResponseWriter, _ *http.Request) {
 		for {
 			if _, err := rw.Write(make([]byte, 1<<16)); err != nil {
@@ -91,7 +91,7 @@ func TestFetchLimits(t *testing.T) {
 		}
 	}
 	check(t, w.run(t, nil, taskpkg.Task{EnvironmentRef: w.url + "/endless"}), taskpkg.Error, "fetch_refused")
-	w.runner.FetchTimeout = 50 * time.Millisecond
+	w.runner.Override().FetchTimeout = 50 * time.Millisecond
 	w.answers["/slow"] = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	check(t, w.run(t, nil, taskpkg.Task{EnvironmentRef: w.url + "/slow"}), taskpkg.Error, "fetch_failed")
 	check(t, w.run(t, nil, taskpkg.Task{EnvironmentRef: "http://127.0.0.1:1/closed"}), taskpkg.Error, "fetch_failed")

@@ -29,11 +29,11 @@ type reward struct {
 	metrics map[string]float64
 }
 
-// errUnusable says that a reward file is there and gives nothing.
+// errUnusable means that a reward file has no reward.
 var errUnusable = errors.New("no number in it")
 
 // readReward returns the reward and true, or false if there is no reward file.
-// Files that are there and give nothing are errors.
+// Reward files without a reward are an error.
 func readReward(root *os.Root) (_ reward, found bool, err error) {
 	number, textErr := readText(root)
 	metrics, jsonErr := readMetrics(root)
@@ -54,18 +54,18 @@ func readReward(root *os.Root) (_ reward, found bool, err error) {
 		return reward{raw: mean(metrics), metrics: metrics}, true, nil
 	}
 	if errors.Is(jsonErr, fs.ErrNotExist) {
-		return reward{}, true, failed(RewardUnreadable, "%s cannot be used: %s", rewardText, textErr)
+		return reward{}, true, errorf(RewardUnreadable, "%s cannot be used: %s", rewardText, textErr)
 	}
-	return reward{}, true, failed(RewardUnreadable, "%s cannot be used: %s", rewardJSON, jsonErr)
+	return reward{}, true, errorf(RewardUnreadable, "%s cannot be used: %s", rewardJSON, jsonErr)
 }
 
-// mean divides before it adds: the sum of large numbers may be none.
+// mean divides before it adds: the sum of large numbers may overflow.
 func mean(metrics map[string]float64) float64 {
-	all := 0.0
+	result := 0.0
 	for _, value := range metrics {
-		all += value / float64(len(metrics))
+		result += value / float64(len(metrics))
 	}
-	return all
+	return result
 }
 
 func readText(root *os.Root) (float64, error) {
@@ -76,7 +76,7 @@ func readText(root *os.Root) (float64, error) {
 	return parseNumber(strings.TrimSpace(string(content)))
 }
 
-// parseNumber takes finite decimal numbers only.
+// parseNumber parses finite decimal numbers only.
 func parseNumber(text string) (float64, error) {
 	if strings.ContainsAny(text, "xX_") {
 		return 0, errUnusable
@@ -88,8 +88,8 @@ func parseNumber(text string) (float64, error) {
 	return number, nil
 }
 
-// readMetrics returns the numbers in a flat object. Whatever else is in it,
-// does not count.
+// readMetrics returns the numbers in a flat JSON object; other values are
+// ignored.
 func readMetrics(root *os.Root) (map[string]float64, error) {
 	content, err := readOutput(root, rewardJSON, maxReward)
 	if err != nil {
@@ -129,9 +129,9 @@ func readReport(root *os.Root) []byte {
 	return content
 }
 
-// readOutput reads a file of the verifier's log folder. It must be a regular
-// file in real folders, and small: a link could lead to what the verifier did
-// not write, and a pipe would not end.
+// readOutput reads a file of the verifier's log folder. It must be a small
+// regular file, and its folders no links: a link could lead to what the verifier
+// did not write, and a pipe would never end.
 func readOutput(root *os.Root, name string, limit int64) ([]byte, error) {
 	p := path.Join(logs, "verifier", name)
 	for _, dir := range []string{logs, path.Dir(p)} {

@@ -64,13 +64,6 @@ func TestReward(t *testing.T) {
 	}
 }
 
-func TestThreshold(t *testing.T) {
-	w := newWorld(t)
-	f := verifier("#!/bin/sh\necho 0.6 > /logs/verifier/reward.txt\n")
-	check(t, w.run(t, f, taskpkg.Task{Threshold: 0.6}), taskpkg.Pass, "")
-	check(t, w.run(t, f, taskpkg.Task{Threshold: 0.61}), taskpkg.Fail, "")
-}
-
 // TestForeignReward wants that only the verifier gives rewards.
 func TestForeignReward(t *testing.T) {
 	w := newWorld(t)

@@ -14,52 +14,53 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// A trial is one run of a task.
+// A trial is one attempt at a task.
 type trial struct {
 	runner *Runner
 	task   Task
-	skill  *skillpkg.Package // nil for the variant no_skill
+	skill  *skillpkg.Package // nil in the arm no_skill
 
-	dir  string   // all that the trial has, on this machine
-	host string   // the task's root, on this machine
-	root *os.Root // the same
+	dir  string   // the trial's folder on the host
+	host string   // the task's root on the host
+	root *os.Root // the same, which no link leads out of
 
-	// Where the programs see the task's root, their home and temporary folder.
+	// The paths in the sandbox of the task's root, the home and the temporary
+	// folder.
 	inside, insideHome, insideTmp string
-	// scratch are the mounts of a temporary folder, and of a home that is not
-	// at /root.
+	// scratch are the mounts of the temporary folder, and of a home that is not
+	// /root.
 	scratch []sandbox.Mount
 
-	// tests and solution are the folders of the archive that stand at /tests
-	// and /solution, or "". A program could make another one.
+	// tests and solution are the folders that are mounted at /tests and
+	// /solution, or "". They are looked up once: a program could make others.
 	tests, solution string
-	// aside are the paths in the root that judge what the oracle does.
-	aside []string
+	// stashed are the paths in the root that the oracle must not change.
+	stashed []string
 
 	env     map[string]string
 	outcome Outcome
 }
 
-// insideRoot is where programs see the task's root if the sandbox binds.
+// insideRoot is the task's root in a sandbox with bind mounts.
 const insideRoot = "/task"
 
-// Run runs a task with a skill, or without one if it is nil: the variant
-// no_skill. The skill stays the caller's. Whatever goes wrong is an outcome:
-// what the programs bring about is Fail, for a skill could have made them, and
-// what is not their doing is Error or Unsupported.
+// Run runs a task with a skill, or without one (the arm no_skill) if it is nil.
+// The caller closes the skill. Whatever goes wrong is an outcome: what the
+// programs cause is Fail, since a skill may have caused it, and everything else
+// is Error or Unsupported.
 func (r *Runner) Run(ctx context.Context, task Task, skill *skillpkg.Package) Outcome {
 	t := &trial{runner: r, task: task.withDefaults(), skill: skill}
 	t.outcome.Limits, t.outcome.Version = r.limits(task), Version
 	if err := t.run(ctx); err != nil {
-		t.fail(ctx, err)
+		t.setError(ctx, err)
 	}
-	if err := t.remove(); err != nil {
+	if err := t.close(); err != nil {
 		r.warn(ctx, "a trial's folder cannot be removed", err)
 	}
 	return t.outcome
 }
 
-func (t *trial) remove() (err error) {
+func (t *trial) close() (err error) {
 	if t.root != nil {
 		err = t.root.Close()
 	}
@@ -75,8 +76,8 @@ func (r *Runner) warn(ctx context.Context, message string, err error) {
 	}
 }
 
-// fail turns an error into the outcome.
-func (t *trial) fail(ctx context.Context, err error) {
+// setError makes an error the outcome.
+func (t *trial) setError(ctx context.Context, err error) {
 	var known *failure
 	var kind *fault.Error
 	o := &t.outcome
@@ -94,9 +95,9 @@ func (t *trial) fail(ctx context.Context, err error) {
 	}
 }
 
-// run does the steps of the contract in their order.
+// run takes the steps of a trial in their order; see docs/evals.md.
 func (t *trial) run(ctx context.Context) (err error) {
-	if t.dir, err = t.runner.makeFolder(); err != nil {
+	if t.dir, err = t.runner.makeDir(); err != nil {
 		return err
 	}
 	if err := t.fetchAndUnpack(ctx); err != nil {
@@ -111,7 +112,7 @@ func (t *trial) run(ctx context.Context) (err error) {
 	if err := t.prepare(); err != nil {
 		return err
 	}
-	t.chooseView()
+	t.setPaths()
 	if t.env, err = t.environment(); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (t *trial) run(ctx context.Context) (err error) {
 	}
 	verifier, err := t.script(t.task.VerifierRef)
 	if err != nil {
-		return failed(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
+		return errorf(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
 	}
 	if err := t.runOracle(ctx); err != nil {
 		return err
@@ -140,8 +141,8 @@ func (t *trial) fetchAndUnpack(ctx context.Context) (err error) {
 	return t.unpack(ctx, archive)
 }
 
-// chooseView says where programs see their folders.
-func (t *trial) chooseView() {
+// setPaths decides the paths of the folders in the sandbox.
+func (t *trial) setPaths() {
 	t.inside, t.insideHome, t.insideTmp = t.host, filepath.Join(t.dir, homeDir), filepath.Join(t.dir, tmpDir)
 	if t.runner.Sandbox.Binds() {
 		t.inside, t.insideHome, t.insideTmp = insideRoot, "/root", "/tmp"
@@ -157,9 +158,9 @@ func (t *trial) runOracle(ctx context.Context) error {
 	}
 	oracle, err := t.script(t.task.OracleRef)
 	if err != nil {
-		return failed(OracleFailed, "there is no file %q in the archive", t.task.OracleRef)
+		return errorf(OracleFailed, "there is no file %q in the archive", t.task.OracleRef)
 	}
-	if err := t.setAside(); err != nil {
+	if err := t.stashVerifier(); err != nil {
 		return err
 	}
 	result, err := t.execute(ctx, oracle.argv)
@@ -167,27 +168,27 @@ func (t *trial) runOracle(ctx context.Context) error {
 		return err
 	}
 	if result.Exceeded != "" {
-		return lost(OracleFailed, "the oracle was ended: %s", exceeded(result.Exceeded).message)
+		return failf(OracleFailed, "the oracle was ended: %s", exceeded(result.Exceeded).message)
 	}
 	if err := t.checkStarted(ctx, oracle, result, OracleFailed); err != nil {
 		return err
 	}
 	if result.ExitCode != 0 {
-		return lost(OracleFailed, "the oracle ended with status %d", result.ExitCode)
+		return failf(OracleFailed, "the oracle ended with status %d", result.ExitCode)
 	}
-	if err := t.putBack(); err != nil {
+	if err := t.restoreVerifier(); err != nil {
 		return err
 	}
-	if !t.isFolder(t.task.WorkingDir) {
-		return lost(WorkdirMissing, "the oracle removed the working folder %q", t.task.WorkingDir)
+	if !t.isDir(t.task.WorkingDir) {
+		return failf(WorkdirMissing, "the oracle removed the working folder %q", t.task.WorkingDir)
 	}
-	if err := t.makeFolders(t.task.WorkingDir); err != nil { // the verifier must be able to enter it
+	if err := t.makeDirs(t.task.WorkingDir); err != nil { // the oracle may have removed its permissions
 		return err
 	}
-	if err := t.freshScratch(); err != nil {
+	if err := t.newScratch(); err != nil {
 		return err
 	}
-	return t.freshLogs()
+	return t.resetLogs()
 }
 
 func (t *trial) runVerifier(ctx context.Context, verifier script) error {
@@ -207,38 +208,37 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 		if err := t.checkStarted(ctx, verifier, result, VerifierNotStarted); err != nil {
 			return err
 		}
-		if given, err = rewardOf(result); err != nil {
+		if given, err = rewardOfStatus(result); err != nil {
 			return err
 		}
 	}
-	t.judge(given)
+	t.decide(given)
 	return nil
 }
 
-// rewardOf is the reward of a verifier that wrote none: its status tells,
-// if it ran to an end.
-func rewardOf(result sandbox.Result) (reward, error) {
+// rewardOfStatus is the reward of a verifier that wrote none: by its exit
+// status, unless it was killed or could not start a program.
+func rewardOfStatus(result sandbox.Result) (reward, error) {
 	switch {
 	case result.ExitCode == 0:
 		return reward{raw: 1}, nil
 	case result.ExitCode == notExecutable || result.ExitCode == notFound:
-		return reward{}, lost(VerifierNotStarted, "a program that the verifier calls could not be started (status %d); it wrote %q",
+		return reward{}, failf(VerifierNotStarted, "a program that the verifier calls could not be started (status %d); it wrote %q",
 			result.ExitCode, lastLine(result.Stderr.Tail))
 	case result.Signal() != 0:
-		return reward{}, lost(Signalled, "the verifier was ended by signal %d", result.Signal())
+		return reward{}, failf(Signalled, "the verifier was ended by signal %d", result.Signal())
 	}
 	return reward{raw: 0}, nil
 }
 
-// Statuses by which a shell says that a program could not be run.
+// Exit statuses of a shell that could not run a program.
 const (
 	notExecutable = 126
 	notFound      = 127
 )
 
-// checkStarted returns an error if a script's status says that a program could
-// not be run, and that is the script's own interpreter: then this machine lacks
-// it, and nothing of the task has run.
+// checkStarted returns an error if a script could not be started because its
+// interpreter is not installed: then nothing of the task has run.
 func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Result, code Code) error {
 	if result.ExitCode != notExecutable && result.ExitCode != notFound {
 		return nil
@@ -248,7 +248,7 @@ func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Resul
 		return err
 	}
 	if !found {
-		return failed(code, "there is no program %q on this machine, which is to run %s",
+		return errorf(code, "there is no program %q on this machine, which is to run %s",
 			s.interpreter, path.Base(s.argv[len(s.argv)-1]))
 	}
 	return nil
@@ -259,44 +259,44 @@ func lastLine(text []byte) string {
 	return strings.ToValidUTF8(string(text[bytes.LastIndexByte(text, '\n')+1:]), "?")
 }
 
-// exceeded says what passing a limit means.
+// exceeded is the failure of a program that exceeded a limit.
 func exceeded(limit sandbox.Limit) *failure {
 	switch limit {
 	case sandbox.WallLimit:
-		return lost(Timeout, "it took longer than its timeout")
+		return failf(Timeout, "it took longer than its timeout")
 	case sandbox.MemoryLimit:
-		return lost(OutOfMemory, "it took more memory than it may")
+		return failf(OutOfMemory, "it took more memory than it may")
 	default:
-		return lost(OverLimit, "it took more than it may: %s", limit)
+		return failf(OverLimit, "it took more than it may: %s", limit)
 	}
 }
 
-// judge gives the verdict.
-func (t *trial) judge(given reward) {
+// decide derives the verdict from the reward.
+func (t *trial) decide(given reward) {
 	o := &t.outcome
 	o.Raw, o.Metrics = given.raw, given.metrics
 	o.Score = min(max(given.raw, 0), 1)
 	o.Verdict = Fail
-	if o.Score >= t.task.Threshold {
+	if o.Score >= passScore {
 		o.Verdict = Pass
 	}
 }
 
-// A script is a file of the root and how to run it.
+// A script is a file of the root and the command that runs it.
 type script struct {
 	argv        []string
 	interpreter string // the program that reads it
 }
 
-// script returns how to run a file of the root: by itself if it is executable and
-// says with what, else with bash.
+// script returns how to run a file of the root: directly if it is executable and
+// has a shebang line, else with bash.
 func (t *trial) script(ref string) (s script, err error) {
 	ref = path.Clean(ref)
 	info, err := t.root.Lstat(ref)
 	if err != nil {
 		return s, err
 	}
-	if !info.Mode().IsRegular() || !t.isFolder(path.Dir(ref)) {
+	if !info.Mode().IsRegular() || !t.isDir(path.Dir(ref)) {
 		return s, errors.New("not a regular file")
 	}
 	program := path.Join(t.inside, ref)
@@ -305,7 +305,7 @@ func (t *trial) script(ref string) (s script, err error) {
 		return s, err
 	}
 	defer f.Close()
-	start := make([]byte, 256) // more is not read by the kernel either
+	start := make([]byte, 256) // the kernel reads no more of a shebang line
 	n, _ := f.Read(start)      // an empty file is run by bash
 	if line, ok := bytes.CutPrefix(start[:n], []byte("#!")); ok && info.Mode()&0o111 != 0 {
 		line, _, _ = bytes.Cut(line, []byte("\n"))
@@ -328,7 +328,7 @@ func interpreter(line string) string {
 	return strings.Join(words[:min(1, len(words))], "")
 }
 
-// execute runs a program and keeps what it said.
+// execute runs a program in the sandbox, and stores its output in the outcome.
 func (t *trial) execute(ctx context.Context, argv []string) (sandbox.Result, error) {
 	result, err := t.runner.Sandbox.Run(ctx, sandbox.Spec{
 		Argv: argv, Env: t.env, Dir: path.Join(t.inside, t.task.WorkingDir), Mounts: t.mounts(), Limits: t.outcome.Limits,
@@ -338,6 +338,6 @@ func (t *trial) execute(ctx context.Context, argv []string) (sandbox.Result, err
 	}
 	o := &t.outcome
 	o.ExitCode, o.Duration, o.PeakMemory = result.ExitCode, result.Duration, result.PeakMemory
-	o.Stdout, o.Stderr = t.runner.mask(result.Stdout), t.runner.mask(result.Stderr)
+	o.Stdout, o.Stderr = redact(result.Stdout), redact(result.Stderr)
 	return result, nil
 }

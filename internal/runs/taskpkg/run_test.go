@@ -187,14 +187,15 @@ func TestCancelled(t *testing.T) {
 // TestLimits wants the operator's limits to hold, and to be kept with the result.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
-	w.runner.MaxTimeout = 300 * time.Millisecond
+	const longest = 300 * time.Millisecond
+	w.runner.Override().MaxTimeout = longest
 	o := w.run(t, verifier("#!/bin/sh\nsleep 60\n"), taskpkg.Task{Timeout: time.Hour})
 	check(t, o, taskpkg.Fail, "timeout")
-	if o.Limits.Wall != w.runner.MaxTimeout {
+	if o.Limits.Wall != longest {
 		t.Errorf("limits are %+v", o.Limits)
 	}
 	w = newWorld(t)
-	w.runner.Limits.Disk, w.runner.Limits.Memory = 8<<20, 64<<20
+	w.runner.Override().Programs.Disk, w.runner.Override().Programs.Memory = 8<<20, 64<<20
 	o = w.run(t, verifier("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 1000000 /dev/zero > $i; done; sleep 60\n"), taskpkg.Task{})
 	check(t, o, taskpkg.Fail, "over_limit")
 	o = w.run(t, verifier("#!/bin/sh\nperl -e '$x = \"x\" x 40e6; sleep 60' & perl -e '$x = \"x\" x 40e6; sleep 60'\n"), taskpkg.Task{})
@@ -226,15 +227,14 @@ func TestSweep(t *testing.T) {
 // TestOutput wants the end of it, and no secrets.
 func TestOutput(t *testing.T) {
 	w := newWorld(t)
-	w.runner.Secrets = []string{"operator-secret"}
 	o := w.run(t, verifier(`#!/bin/bash
 head -c 100000 /dev/zero | tr '\0' x
 echo
-echo "the operator-secret, sk-abcdefghijklmnop1234, DB_PASSWORD=hunter22, Authorization: Bearer abcdefgh12345"
+echo "the key sk-abcdefghijklmnop1234, DB_PASSWORD=hunter22, Authorization: Bearer abcdefgh12345"
 echo "postgres://user:hunter22@host/db" >&2
 `), taskpkg.Task{})
 	check(t, o, taskpkg.Pass, "")
-	const want = "\nthe [secret], [secret], DB_PASSWORD=[secret], Authorization: Bearer [secret]\n"
+	const want = "\nthe key [secret], DB_PASSWORD=[secret], Authorization: Bearer [secret]\n"
 	if got := string(o.Stdout.Tail); !strings.HasSuffix(got, want) || o.Stdout.Discarded == 0 || len(got) > 64<<10 {
 		t.Errorf("stdout: %d bytes, %d discarded, ending in %q", len(got), o.Stdout.Discarded, got[max(0, len(got)-200):])
 	}
@@ -278,7 +278,7 @@ func TestHostileArchives(t *testing.T) {
 		"bomb":             verifier("#!/bin/sh\n").with(files{"zeros": strings.Repeat("\x00", 60<<20)}).archive(t),
 		"file that is dir": member(tar.Header{Name: "tests/test.sh/x"}),
 	}
-	w.runner.Archive = taskpkg.ArchiveLimits(20 << 20)
+	w.runner.Override().Archive = taskpkg.NewArchiveLimits(20 << 20)
 	for name, archive := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := w.run(t, nil, taskpkg.Task{EnvironmentRef: w.serve(t, archive)})

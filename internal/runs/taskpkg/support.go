@@ -8,22 +8,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
-// checkSupport ends the trial of a task that needs something this runner
-// lacks. It looks before anything has run: a task must not count only when it
-// happens to pass.
+// checkSupport returns an error for a task that needs something this runner
+// lacks. It looks before anything runs, so that such a task never counts: it
+// would count only when it happens to pass.
 func (t *trial) checkSupport() error {
 	var s taskfile.Settings
 	if text, err := t.readText(taskfile.Manifest); err == nil {
 		s, _ = taskfile.ParseManifest(text) // what cannot be parsed needs nothing
 	}
 	if s.Environment.GPUs > 0 {
-		return unsupported(NeedsGPU, "the task needs %d GPUs", s.Environment.GPUs)
+		return unsupportedf(NeedsGPU, "the task needs %d GPUs", s.Environment.GPUs)
 	}
 	if len(s.Steps) > 0 {
-		return unsupported(NeedsSteps, "the task has %d steps", len(s.Steps))
+		return unsupportedf(NeedsSteps, "the task has %d steps", len(s.Steps))
 	}
 	if n := t.services(); n > 1 {
-		return unsupported(NeedsImages, "the task needs %d containers", n)
+		return unsupportedf(NeedsImages, "the task needs %d containers", n)
 	}
 	for _, ref := range []string{t.task.OracleRef, t.task.VerifierRef} {
 		if ref == "" {
@@ -31,20 +31,20 @@ func (t *trial) checkSupport() error {
 		}
 		text, err := t.readText(ref)
 		if err != nil {
-			continue // its own step says so
+			continue // its own step reports it
 		}
 		if tool := taskfile.NetworkUse(text); tool != "" {
-			return unsupported(NeedsNetwork, "%s needs the network (%s), which is off", ref, tool)
+			return unsupportedf(NeedsNetwork, "%s needs the network (%s), which is off", ref, tool)
 		}
 		if found := absolutePath.FindStringSubmatch(text); found != nil && !t.runner.Sandbox.Binds() {
-			return unsupported(NeedsAbsolutePaths, "%s uses %s, which this sandbox cannot provide", ref, found[1])
+			return unsupportedf(NeedsAbsolutePaths, "%s uses %s, which this sandbox cannot provide", ref, found[1])
 		}
 	}
 	return nil
 }
 
-// readText reads the beginning of a file of the archive: more than anybody
-// writes by hand.
+// readText reads up to 1 MiB of a file of the archive: more than a script or
+// manifest has.
 func (t *trial) readText(name string) (string, error) {
 	f, err := t.root.Open(name)
 	if err != nil {
@@ -55,7 +55,8 @@ func (t *trial) readText(name string) (string, error) {
 	return string(text), err
 }
 
-func unsupported(code Code, format string, args ...any) *failure {
+// unsupportedf is the failure of a task that this runner cannot run.
+func unsupportedf(code Code, format string, args ...any) *failure {
 	return &failure{verdict: Unsupported, code: code, message: fmt.Sprintf(format, args...)}
 }
 

@@ -62,10 +62,9 @@ func newWorldWith(t *testing.T, s sandbox.Sandbox) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.runner = &taskpkg.Runner{
-		Sandbox: s, HTTP: client, Blobs: w.bucket, Dir: w.dir, RetryPause: time.Millisecond,
-		Limits: sandbox.Limits{Wall: 20 * time.Second, Grace: 100 * time.Millisecond},
-	}
+	w.runner = &taskpkg.Runner{Sandbox: s, HTTP: client, Blobs: w.bucket, Dir: w.dir}
+	w.runner.Override().Backoff = time.Millisecond
+	w.runner.Override().Programs = sandbox.Limits{Wall: 20 * time.Second, Grace: 100 * time.Millisecond}
 	return w
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// Where the parts of a trial stand in its folder.
+// The parts of a trial's folder.
 const (
 	archiveFile = "archive"
 	rootDir     = "root"
@@ -24,14 +24,14 @@ const (
 	tmpDir      = "tmp"
 )
 
-// folderPrefix is how the names of trials' folders begin.
-const folderPrefix = "whetstone-task-"
+// dirPrefix begins the names of trials' folders.
+const dirPrefix = "whetstone-task-"
 
-// abandoned is the age from which no trial can still run in its folder.
+// abandoned is the age from which no trial can still be running in its folder.
 const abandoned = 24 * time.Hour
 
-// Sweep removes the folders of trials whose process died, and returns how many
-// there were.
+// Sweep removes the folders of trials whose process died, and returns their
+// number.
 func (r *Runner) Sweep() (removed int, err error) {
 	base, err := r.base()
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *Runner) Sweep() (removed int, err error) {
 	}
 	for _, e := range entries {
 		info, infoErr := e.Info()
-		if infoErr != nil || !e.IsDir() || !strings.HasPrefix(e.Name(), folderPrefix) || time.Since(info.ModTime()) < abandoned {
+		if infoErr != nil || !e.IsDir() || !strings.HasPrefix(e.Name(), dirPrefix) || time.Since(info.ModTime()) < abandoned {
 			continue
 		}
 		if removeErr := sandbox.Remove(filepath.Join(base, e.Name())); removeErr != nil {
@@ -55,7 +55,7 @@ func (r *Runner) Sweep() (removed int, err error) {
 	return removed, err
 }
 
-// base returns the folder that the trials' folders stand in.
+// base returns the parent of the trials' folders.
 func (r *Runner) base() (string, error) {
 	base := r.Dir
 	if base == "" {
@@ -64,21 +64,21 @@ func (r *Runner) base() (string, error) {
 	return filepath.EvalSymlinks(base)
 }
 
-// makeFolder makes the trial's own folder. Nobody but the service can look
-// into it; the unprivileged user of a service that runs as root can only pass
-// through to what is handed to it.
-func (r *Runner) makeFolder() (string, error) {
+// makeDir creates the trial's folder, which only the service can list. If the
+// service runs as root, the sandbox has another user, who can only pass through
+// it to the folders that are mounted.
+func (r *Runner) makeDir() (string, error) {
 	base, err := r.base()
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(base, folderPrefix)
+	dir, err := os.MkdirTemp(base, dirPrefix)
 	if err != nil {
 		return "", err
 	}
-	err = os.Chmod(dir, folderMode())
+	err = os.Chmod(dir, dirMode())
 	for _, name := range []string{rootDir, homeDir, tmpDir} {
-		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), folderMode()))
+		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), dirMode()))
 	}
 	if err != nil {
 		return "", errors.Join(err, sandbox.Remove(dir))
@@ -86,38 +86,38 @@ func (r *Runner) makeFolder() (string, error) {
 	return dir, nil
 }
 
-func folderMode() fs.FileMode {
+func dirMode() fs.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o711
 	}
 	return 0o700
 }
 
-// unpack puts the environment into the trial's root.
+// unpack unpacks the environment into the trial's root.
 func (t *trial) unpack(ctx context.Context, archive *os.File) error {
 	info, err := archive.Stat()
 	if err != nil {
 		return err
 	}
-	p, err := skillpkg.Open(ctx, archive, info.Size(), t.runner.archive())
+	p, err := skillpkg.Open(ctx, archive, info.Size(), t.runner.archiveLimits())
 	if err != nil {
-		return invalid(ctx, err)
+		return archiveError(ctx, err)
 	}
 	defer p.Close()
 	t.host = filepath.Join(t.dir, rootDir)
 	if err := unpackInto(ctx, p, t.host); err != nil {
-		return invalid(ctx, err)
+		return archiveError(ctx, err)
 	}
-	if folder := t.wrapper(); folder != "" {
+	if folder := t.wrapperDir(); folder != "" {
 		t.host = filepath.Join(t.host, folder)
 	}
 	t.root, err = os.OpenRoot(t.host)
 	return err
 }
 
-// unpackInto writes the files of an archive and the empty folders it names. A
-// folder that wraps a SKILL.md and everything else was taken away by the
-// reader; whether it is to be is decided here.
+// unpackInto writes the files of an archive and its empty folders. The reader
+// has removed a folder that wraps everything if there is a SKILL.md in it; here
+// it is restored, since wrapperDir decides.
 func unpackInto(ctx context.Context, p *skillpkg.Package, dir string) error {
 	dir = filepath.Join(dir, p.Folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -139,18 +139,18 @@ func unpackInto(ctx context.Context, p *skillpkg.Package, dir string) error {
 	return nil
 }
 
-// invalid gives an error of the archive its code.
-func invalid(ctx context.Context, err error) error {
+// archiveError gives an error of the archive its code.
+func archiveError(ctx context.Context, err error) error {
 	var f *fault.Error
 	if ctx.Err() == nil && errors.As(err, &f) {
-		return failed(ArchiveInvalid, "%s", f.Message)
+		return errorf(ArchiveInvalid, "%s", f.Message)
 	}
 	return err
 }
 
-// wrapper returns the one folder that everything stands in, if the verifier is
-// found in it and not outside, or "".
-func (t *trial) wrapper() string {
+// wrapperDir returns the folder that wraps everything, or "". It wraps if it is
+// the only one, and the verifier is found in it and not outside.
+func (t *trial) wrapperDir() string {
 	verifier := filepath.FromSlash(t.task.VerifierRef)
 	if !filepath.IsLocal(verifier) || isFile(filepath.Join(t.host, verifier)) {
 		return ""
@@ -159,16 +159,13 @@ func (t *trial) wrapper() string {
 	if err != nil {
 		return ""
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return isLitter(e.Name()) })
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // what macOS adds to archives
+		return e.Name() == "__MACOSX" || e.Name() == ".DS_Store" || strings.HasPrefix(e.Name(), "._")
+	})
 	if len(entries) != 1 || !entries[0].IsDir() || !isFile(filepath.Join(t.host, entries[0].Name(), verifier)) {
 		return ""
 	}
 	return entries[0].Name()
-}
-
-// isLitter reports whether systems leave files of that name in archives.
-func isLitter(name string) bool {
-	return name == "__MACOSX" || name == ".DS_Store" || strings.HasPrefix(name, "._")
 }
 
 func isFile(p string) bool {
@@ -176,7 +173,7 @@ func isFile(p string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// checkPaths refuses references that lead out of the root.
+// checkPaths refuses references that lead out of the root (path traversal).
 func (t *trial) checkPaths() error {
 	refs := []struct{ field, ref string }{
 		{"verifier_ref", t.task.VerifierRef},
@@ -186,11 +183,11 @@ func (t *trial) checkPaths() error {
 	}
 	for _, r := range refs {
 		if r.ref != "" && !isInside(r.ref) {
-			return failed(PathRefused, "%s must be a path inside the archive, not %q", r.field, r.ref)
+			return errorf(PathRefused, "%s must be a path inside the archive, not %q", r.field, r.ref)
 		}
 	}
 	if path.Clean(t.task.SkillBundleRef) == "." {
-		return failed(PathRefused, "skill_bundle_ref must be a folder inside the archive, not the archive itself")
+		return errorf(PathRefused, "skill_bundle_ref must be a folder inside the archive, not the archive itself")
 	}
 	return nil
 }
@@ -199,29 +196,28 @@ func isInside(ref string) bool {
 	return !path.IsAbs(ref) && !strings.ContainsAny(ref, "\\\x00") && !slices.Contains(strings.Split(ref, "/"), "..")
 }
 
-// mountSkill copies the skill to its place, which must be free. It must be
-// free also when no skill is wanted: one that came with the archive would be
-// used instead.
+// mountSkill unpacks the skill at its path, which must be free. It must be free
+// in the arm no_skill, too: a skill that came with the archive would be used.
 func (t *trial) mountSkill(ctx context.Context) error {
 	bundle := path.Clean(t.task.SkillBundleRef)
 	if bundle == logs || strings.HasPrefix(bundle, logs+"/") {
-		return failed(MountConflict, "skill_bundle_ref is %q, where the runner keeps its logs", bundle)
+		return errorf(MountConflict, "skill_bundle_ref is %q, where the runner keeps its logs", bundle)
 	}
 	if err := t.clearPlaceholder(bundle); err != nil || t.skill == nil {
 		return err
 	}
 	if err := t.root.MkdirAll(bundle, 0o755); err != nil {
-		return failed(MountConflict, "%q cannot be made: something in the archive is in the way", bundle)
+		return errorf(MountConflict, "%q cannot be made: something in the archive is in the way", bundle)
 	}
-	place, err := t.root.OpenRoot(bundle)
+	dir, err := t.root.OpenRoot(bundle)
 	if err != nil {
 		return err
 	}
-	defer place.Close()
-	return skillpkg.Unpack(ctx, t.skill, place)
+	defer dir.Close()
+	return skillpkg.Unpack(ctx, t.skill, dir)
 }
 
-// clearPlaceholder empties the skill's place if only a placeholder is in it.
+// clearPlaceholder empties the skill's folder if it has only a placeholder.
 // Without a skill nothing is changed.
 func (t *trial) clearPlaceholder(bundle string) error {
 	entries, err := fs.ReadDir(t.root.FS(), bundle)
@@ -229,12 +225,12 @@ func (t *trial) clearPlaceholder(bundle string) error {
 		return nil
 	}
 	if err != nil {
-		return failed(MountConflict, "%q in the archive is not a folder", bundle)
+		return errorf(MountConflict, "%q in the archive is not a folder", bundle)
 	}
 	for _, e := range entries {
 		name := strings.ToUpper(e.Name())
 		if e.IsDir() || name != ".GITKEEP" && name != "README" && name != "README.MD" && name != "README.TXT" {
-			return failed(MountConflict, "%q in the archive already holds %q; the skill under test belongs there", bundle, e.Name())
+			return errorf(MountConflict, "%q in the archive already holds %q; the skill under test belongs there", bundle, e.Name())
 		}
 	}
 	if t.skill == nil {
@@ -248,44 +244,44 @@ func (t *trial) clearPlaceholder(bundle string) error {
 	return nil
 }
 
-// prepare checks the working folder and makes those of the logs.
+// prepare checks the working folder and creates those of the logs.
 func (t *trial) prepare() error {
-	if !t.isFolder(t.task.WorkingDir) {
-		return failed(WorkdirMissing, "resource_hints.working_dir %q is not a folder of the archive", t.task.WorkingDir)
+	if !t.isDir(t.task.WorkingDir) {
+		return errorf(WorkdirMissing, "resource_hints.working_dir %q is not a folder of the archive", t.task.WorkingDir)
 	}
-	for _, name := range logFolders {
+	for _, name := range logDirs {
 		if err := t.root.MkdirAll(name, 0o755); err != nil {
-			return failed(MountConflict, "%q in the archive is in the way of the runner's logs", logs)
+			return errorf(MountConflict, "%q in the archive is in the way of the runner's logs", logs)
 		}
 	}
-	t.tests, t.solution = t.nameOf(testsFolders...), t.nameOf("solution", "oracle")
-	return t.freshLogs()
+	t.tests, t.solution = t.firstDir(testsDirs...), t.firstDir("solution", "oracle")
+	return t.resetLogs()
 }
 
-// nameOf returns the first of the names that is a folder of the root, or "".
-func (t *trial) nameOf(names ...string) string {
-	if i := slices.IndexFunc(names, t.isFolder); i >= 0 {
+// firstDir returns the first of the names that is a folder of the root, or "".
+func (t *trial) firstDir(names ...string) string {
+	if i := slices.IndexFunc(names, t.isDir); i >= 0 {
 		return names[i]
 	}
 	return ""
 }
 
-// logFolders are those beside the verifier's.
-var logFolders = []string{logs + "/agent", logs + "/artifacts"}
+// logDirs are the log folders beside the verifier's.
+var logDirs = []string{logs + "/agent", logs + "/artifacts"}
 
-// freshLogs makes the verifier's log folder anew: what the archive or the
-// oracle put there is no reward.
-func (t *trial) freshLogs() error {
+// resetLogs empties the verifier's log folder: what the archive or the oracle
+// wrote there is no reward.
+func (t *trial) resetLogs() error {
 	const verifier = logs + "/verifier"
-	for _, name := range append([]string{verifier}, logFolders...) {
-		if err := t.makeFolders(name); err != nil {
+	for _, name := range append([]string{verifier}, logDirs...) {
+		if err := t.makeDirs(name); err != nil {
 			return err
 		}
 	}
-	return t.emptyFolder(verifier)
+	return t.emptyDir(verifier)
 }
 
-func (t *trial) emptyFolder(name string) (err error) {
+func (t *trial) emptyDir(name string) (err error) {
 	if err := t.root.Chmod(name, 0o755); err != nil {
 		return err
 	}
@@ -297,9 +293,9 @@ func (t *trial) emptyFolder(name string) (err error) {
 	return sandbox.Empty(folder)
 }
 
-// isFolder reports whether a path in the root is a folder, and no link leads
-// there: the programs that ran before could have replaced it.
-func (t *trial) isFolder(name string) bool {
+// isDir reports whether a path in the root is a folder without symbolic links
+// in its way, by which an earlier program could have replaced it.
+func (t *trial) isDir(name string) bool {
 	p := ""
 	for part := range strings.SplitSeq(path.Clean(name), "/") {
 		p = path.Join(p, part)

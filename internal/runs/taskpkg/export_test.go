@@ -13,3 +13,9 @@ const (
 	RewardText = rewardText
 	RewardJSON = rewardJSON
 )
+
+// Override returns the limits that a test lowers.
+func (r *Runner) Override() *overrides { return &r.overrides }
+
+// NewArchiveLimits returns the limits of an environment of so many packed bytes.
+var NewArchiveLimits = newArchiveLimits

@@ -1,0 +1,190 @@
+package taskpkg
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+)
+
+// stashDir has the verifier while the oracle runs. No program sees it.
+const stashDir = "aside"
+
+// The scratch folders of a verifier that runs after an oracle.
+const (
+	verifierHome = "verifier-home"
+	verifierTmp  = "verifier-tmp"
+)
+
+// insideVerifierHome is the home of such a verifier in a sandbox with bind mounts.
+const insideVerifierHome = "/home/verifier"
+
+// testsDirs are the names of the folder that is mounted at /tests. Newer tasks of
+// SkillsBench call it verifier.
+var testsDirs = []string{"tests", "verifier"}
+
+// verifierPaths returns the paths in the root that decide the verdict: the folder
+// of the verifier, and the one that is mounted at /tests. If that is also the
+// working folder, which has the result, it is the verifier alone.
+func (t *trial) verifierPaths() []string {
+	verifier := path.Clean(t.task.VerifierRef)
+	all := []string{verifier}
+	for _, folder := range append([]string{path.Dir(verifier)}, testsDirs...) {
+		if isWithin(t.task.WorkingDir, folder) || !t.isDir(folder) {
+			continue
+		}
+		all = slices.DeleteFunc(all, func(p string) bool { return isWithin(p, folder) })
+		if !slices.ContainsFunc(all, func(p string) bool { return isWithin(folder, p) }) {
+			all = append(all, folder)
+		}
+	}
+	return all
+}
+
+// isWithin reports whether a path is a folder or below it.
+func isWithin(name, folder string) bool {
+	name, folder = path.Clean(name), path.Clean(folder)
+	return folder == "." || name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+// stashVerifier moves the verifier and the tests out of the oracle's reach and
+// leaves a copy: the oracle may read them, but its changes must not count.
+func (t *trial) stashVerifier() error {
+	if _, err := t.root.Lstat(path.Clean(t.task.VerifierRef)); err != nil {
+		return errorf(VerifierMissing, "there is no file %q in the archive", t.task.VerifierRef)
+	}
+	t.stashed = t.verifierPaths()
+	for _, name := range t.stashed {
+		stashed := t.stashPath(name)
+		if err := os.MkdirAll(filepath.Dir(stashed), 0o700); err != nil {
+			return err
+		}
+		if err := os.Rename(t.hostPath(name), stashed); err != nil {
+			return err
+		}
+		if err := copyTree(stashed, t.hostPath(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTree copies a file or a folder. Unpacked archives have no links.
+func copyTree(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, info.Mode().Perm())
+}
+
+// restoreVerifier moves the verifier and the tests back, whatever the oracle has
+// put in their place: other files, links, or folders without permissions. None of
+// its processes is left.
+func (t *trial) restoreVerifier() error {
+	if err := os.Chmod(t.host, 0o755); err != nil { // as it was unpacked
+		return err
+	}
+	for _, name := range t.stashed {
+		if err := t.makeDirs(path.Dir(name)); err != nil {
+			return err
+		}
+		if err := t.displace(name); err != nil {
+			return err
+		}
+		if err := os.Rename(t.stashPath(name), t.hostPath(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDirs creates a folder of the root and its parents, in place of files and
+// links, with permissions for the service.
+func (t *trial) makeDirs(name string) error {
+	p := ""
+	for part := range strings.SplitSeq(path.Clean(name), "/") {
+		p = path.Join(p, part)
+		if err := t.makeOneDir(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) makeOneDir(name string) error {
+	info, err := t.root.Lstat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return t.root.Chmod(name, 0o755)
+	case err == nil:
+		if err := t.root.Remove(name); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return t.root.Mkdir(name, 0o755)
+}
+
+// displace moves what the oracle left at a path out of the root. It is removed
+// with the trial's folder.
+func (t *trial) displace(name string) error {
+	info, err := t.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return t.root.Remove(name)
+	}
+	if err := t.root.Chmod(name, 0o700); err != nil { // a folder without permissions cannot be moved
+		return err
+	}
+	displaced, err := os.MkdirTemp(t.dir, "displaced-*")
+	if err != nil {
+		return err
+	}
+	return os.Rename(t.hostPath(name), filepath.Join(displaced, path.Base(name)))
+}
+
+// hostPath is the path on the host of a path in the root.
+func (t *trial) hostPath(name string) string { return filepath.Join(t.host, filepath.FromSlash(name)) }
+
+// stashPath is the path on the host at which a path in the root is stashed.
+func (t *trial) stashPath(name string) string {
+	return filepath.Join(t.dir, stashDir, filepath.FromSlash(name))
+}
+
+// newScratch gives the verifier an empty home and temporary folder: shells and
+// interpreters load files from the one, and programs trust what they find in the
+// other, so the oracle could change the verdict by them. What it left in /root
+// stays there.
+func (t *trial) newScratch() error {
+	home, tmp := filepath.Join(t.dir, verifierHome), filepath.Join(t.dir, verifierTmp)
+	for _, dir := range []string{home, tmp} {
+		if err := os.Mkdir(dir, dirMode()); err != nil {
+			return err
+		}
+	}
+	t.scratch = []sandbox.Mount{writable(home, home), writable(tmp, tmp)}
+	if t.runner.Sandbox.Binds() {
+		t.scratch = []sandbox.Mount{writable(home, insideVerifierHome), writable(tmp, t.insideTmp)}
+	}
+	t.env["HOME"], t.env["TMPDIR"] = t.scratch[0].Target, t.scratch[1].Target
+	return nil
+}
