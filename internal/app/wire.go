@@ -87,7 +87,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Telemetry: p.telemetry,
-		Suites: suggestionSuites{p.suites}, Runs: suggestionRuns{p.runs},
+		Suites: p.suites, Runs: p.runs,
 	}
 	p.community = &community.Service{DB: db, Quota: on.quota, Secret: on.contributors}
 	p.signals = &signals.Service{DB: db, Secret: on.contributors, MinContributors: c.SignalsMinContributors}

@@ -67,7 +67,7 @@ func TestPublicClient(t *testing.T) {
 		if err := c.ClearReview(ctx, made.ID, s.ID); public.Status(err) != http.StatusNotFound {
 			t.Errorf("cleared twice: %v", err)
 		}
-		suiteID := w.Suites.Add(ada.Org.ID, made.ID, "llm_judge")
+		suiteID := ada.Suite(made.ID, "llm_judge")
 		suite, review, err := c.ApplySuggestion(ctx, made.ID, s, suiteID)
 		must(err)
 		if suite.ID != suiteID || *review.AcceptTarget != "saved_suite" || review.AppliedToSuiteAt == nil {

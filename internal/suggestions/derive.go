@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -143,15 +144,15 @@ func (e evidence) addPrompt(p telemetry.Considered) {
 	}
 }
 
-func (e evidence) addFailure(f Failure) {
+func (e evidence) addFailure(f runs.Failure) {
 	c := e.of(f.Query, f.ShouldTrigger)
 	c.query = f.Query
-	c.mode = cmp.Or(f.InvocationType, c.mode)
+	c.mode = cmp.Or(f.Invocation, c.mode)
 	p := RunFailure
 	if f.Regression {
 		p = RunRegression
 	}
-	c.add(p, f.Failed, f.Runs, &f.LastFailedAt)
+	c.add(p, f.Failed, f.Runs, &f.LastAt)
 }
 
 // suggestions ranks the cases that went wrong, best first, and truncates the

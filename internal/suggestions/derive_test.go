@@ -16,7 +16,6 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/suggestions"
 )
 
 // brief returns the fields of a suggestion that tests compare.
@@ -81,10 +80,10 @@ func TestSuggestionLife(t *testing.T) {
 
 		// Applied it is a case of the suite and is not suggested again, even if
 		// the review is cleared.
-		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		suite := ada.Suite(id, "llm_judge")
 		ada.Apply(id, suggestion, suite, nil).Want(http.StatusOK)
 		want := []object{{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger"}}
-		if diff := cmp.Diff(want, w.Suites.CasesOf(suite)); diff != "" {
+		if diff := cmp.Diff(want, ada.Cases(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 		wantPending(ada, id)
@@ -118,10 +117,14 @@ func TestSuggestionEvidence(t *testing.T) {
 		)
 		bob.Push(sourcestest.Prompt{Text: "missed twice", Skill: "pdf", At: old, Mode: "inferred"})
 		ada.Push(sourcestest.Prompt{Text: "Missed TWICE", Skill: "pdf"})
-		w.Runs.List = []suggestions.Failure{
-			{Query: "regressed", ShouldTrigger: true, InvocationType: "contextual", Regression: true, Failed: 1, Runs: 2, LastFailedAt: old},
-			{Query: "fires wrongly", ShouldTrigger: false, Failed: 3, Runs: 3, LastFailedAt: old},
-		}
+		ada.Upload(sourcestest.SourcesPath+"/upload", sourcestest.Field("source_id", id),
+			sourcestest.FilePart("SKILL.md", sourcestest.SkillText)).Want(http.StatusCreated)
+		w.Work()
+		tried := ada.Suite(id, "llm_judge", sourcestest.Trigger("regressed", object{"invocation_type": "contextual"}),
+			sourcestest.Trigger("fires wrongly", object{"expectation": "should_not_trigger"}))
+		ada.Run(tried, id, "regressed", "fires wrongly")
+		ada.Run(tried, id, "regressed", "fires wrongly")
+		ada.Run(tried, id, "fires wrongly")
 		w.Derive(ada, id)
 		wantPending(ada, id,
 			"fires wrongly|false|hosted_run|run_failure|3",
@@ -147,8 +150,8 @@ func TestSuggestionEvidence(t *testing.T) {
 		}
 
 		// A case of a suite is only suggested if a run fails on it.
-		w.Suites.Add(ada.Org.ID, id, "llm_judge", object{"query": "FAILED", "expectation": "should_trigger"},
-			object{"query": "regressed", "expectation": "should_trigger"}, object{"query": "missed once", "expectation": "should_not_trigger"})
+		ada.Suite(id, "llm_judge", sourcestest.Trigger("FAILED", nil),
+			sourcestest.Trigger("missed once", object{"expectation": "should_not_trigger"}))
 		w.Derive(ada, id)
 		for _, s := range ada.Pending(id) {
 			if s["query"] == "failed" {

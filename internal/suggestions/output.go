@@ -3,6 +3,7 @@ package suggestions
 import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 type suggestionOutput struct {
@@ -72,14 +73,25 @@ type detailOutput struct {
 	SuggestionCount int                `json:"evalSuggestionCount" doc:"All that are pending"`
 	Reviews         []reviewOutput     `json:"reviewedSuggestions" nullable:"false" doc:"The newest 200, newest first"`
 	ReviewCount     int                `json:"reviewedSuggestionCount"`
-	Suites          []Suite            `json:"evalSuites" nullable:"false"`
+	Suites          []suite            `json:"evalSuites" nullable:"false"`
+}
+
+// A suite is a saved suite of a source. The OpenAPI document has its name.
+type suite struct {
+	ID           string              `json:"id" format:"uuid"`
+	Name         string              `json:"name"`
+	VerifierKind suites.VerifierKind `json:"verifierKind" example:"llm_judge"`
 }
 
 func newDetailOutput(d Detail) detailOutput {
-	return detailOutput{
+	out := detailOutput{
 		DetailOutput: sources.NewDetailOutput(d.Detail),
 		Suggestions:  newSuggestionOutputs(d.Pending), SuggestionCount: d.PendingCount,
 		Reviews: newReviewOutputs(d.Reviews), ReviewCount: d.ReviewCount,
-		Suites: append([]Suite{}, d.Suites...),
+		Suites: make([]suite, len(d.Suites)),
 	}
+	for i, s := range d.Suites {
+		out.Suites[i] = suite{s.ID, s.Name, s.VerifierKind}
+	}
+	return out
 }

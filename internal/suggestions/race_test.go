@@ -24,7 +24,7 @@ func TestReviewersAtOnce(t *testing.T) {
 		ada := w.Org("acme")
 		bob := w.Member(ada.Org, access.Member)
 		id := ada.Made(object{"type": "upload", "label": "x"})
-		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		suite := ada.Suite(id, "llm_judge")
 		for range 10 {
 			suggestion := uuid.NewString()
 			got := sourcestest.Together(
@@ -49,7 +49,7 @@ func TestReviewersAtOnce(t *testing.T) {
 				t.Errorf("a mixture: %v", r)
 			}
 		}
-		if n := len(w.Suites.CasesOf(suite)); n != 10 {
+		if n := len(ada.Cases(suite)); n != 10 {
 			t.Errorf("%d cases of ten suggestions", n)
 		}
 		// Of two concurrent clears one is too late.
@@ -77,20 +77,17 @@ func TestApplyAgainstPatch(t *testing.T) {
 		w := sourcestest.New(t, db)
 		ada := w.Org("acme")
 		id := ada.Made(object{"type": "upload", "label": "x"})
-		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		suite := ada.Suite(id, "llm_judge")
 		for i := range 10 {
 			query := fmt.Sprint("applied ", i)
 			got := sourcestest.Together(
 				func() answer { return ada.Apply(id, uuid.NewString(), suite, object{"query": query}) },
-				func() answer {
-					if err := w.Suites.Patch(suite, object{"query": fmt.Sprint("patched ", i)}); err != nil {
-						t.Error(err)
-					}
-					return answer{}
-				})
-			got[0].Want(http.StatusOK)
+				func() answer { return ada.AddCase(suite, sourcestest.Trigger(fmt.Sprint("patched ", i), nil)) })
+			for _, a := range got {
+				a.Want(http.StatusOK)
+			}
 		}
-		if n := len(w.Suites.CasesOf(suite)); n != 20 {
+		if n := len(ada.Cases(suite)); n != 20 {
 			t.Errorf("%d cases, want 20", n)
 		}
 	})

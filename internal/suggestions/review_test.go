@@ -90,7 +90,7 @@ func TestReviewRefuses(t *testing.T) {
 		w := sourcestest.New(t, db)
 		ada := w.Org("acme")
 		id := ada.Made(object{"type": "upload", "label": "x"})
-		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		suite := ada.Suite(id, "llm_judge")
 		shared := []struct {
 			change     object
 			path, text string
@@ -141,8 +141,8 @@ func TestReviewRefuses(t *testing.T) {
 		ada.Post(sourcePath(id)+"/eval-suggestions/review", nil).Want(http.StatusBadRequest)
 		ada.Send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).Want(http.StatusBadRequest)
 		ada.Review(uuid.NewString(), object{"query": nil}).Want(http.StatusBadRequest) // 400 before 404
-		if n := w.Count("source_reviews"); n != 0 || len(w.Suites.CasesOf(suite)) != 0 {
-			t.Errorf("%d reviews and %d cases of what was refused", n, len(w.Suites.CasesOf(suite)))
+		if n := w.Count("source_reviews"); n != 0 || len(ada.Cases(suite)) != 0 {
+			t.Errorf("%d reviews and %d cases of what was refused", n, len(ada.Cases(suite)))
 		}
 	})
 }
@@ -153,7 +153,7 @@ func TestApply(t *testing.T) {
 		w := sourcestest.New(t, db)
 		ada, eve := w.Org("acme"), w.Org("evil")
 		id := ada.Made(object{"type": "upload", "label": "x"})
-		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		suite := ada.Suite(id, "llm_judge")
 		suggestion := uuid.NewString()
 
 		got := ada.Apply(id, suggestion, suite, object{"invocation_type": "implicit", "confidence": 1}).Want(http.StatusOK).Object()
@@ -171,7 +171,7 @@ func TestApply(t *testing.T) {
 		}
 		ada.Apply(id, suggestion, suite, object{"query": "Other words"}).Want(http.StatusOK)
 		positive := object{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger", "invocation_type": "implicit"}
-		if diff := cmp.Diff([]object{positive}, w.Suites.CasesOf(suite)); diff != "" {
+		if diff := cmp.Diff([]object{positive}, ada.Cases(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 
@@ -183,7 +183,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("review %v", review)
 		}
 		negative := object{"case_kind": "trigger_query", "query": "Sing", "expectation": "should_not_trigger"}
-		if diff := cmp.Diff([]object{positive, negative}, w.Suites.CasesOf(suite)); diff != "" {
+		if diff := cmp.Diff([]object{positive, negative}, ada.Cases(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 		// Rejected meanwhile, it is no longer applied; the case stays.
@@ -197,9 +197,9 @@ func TestApply(t *testing.T) {
 			t.Errorf("draft: %v", review)
 		}
 		// It can be applied to another suite as well.
-		other := w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		other := ada.Suite(id, "llm_judge")
 		review = ada.Apply(id, suggestion, other, nil).Want(http.StatusOK).Object()["review"].(object)
-		if review["appliedSuiteId"] != other || len(w.Suites.CasesOf(other)) != 1 {
+		if review["appliedSuiteId"] != other || len(ada.Cases(other)) != 1 {
 			t.Errorf("other suite: %v", review)
 		}
 		if diff := cmp.Diff(2, len(objects(t, ada.Detail(id), "evalSuites"))); diff != "" {
@@ -210,14 +210,15 @@ func TestApply(t *testing.T) {
 		}
 
 		wrong := ada.Made(object{"type": "upload", "label": "y"})
+		exact := object{"case_kind": "exact_match", "output": "a", "expected": "a"}
 		for name, c := range map[string]struct {
 			suite  string
 			status int
 		}{
-			"of another source": {w.Suites.Add(ada.Org.ID, wrong, "llm_judge"), http.StatusConflict},
-			"of none":           {w.Suites.Add(ada.Org.ID, "", "llm_judge"), http.StatusConflict},
-			"deterministic":     {w.Suites.Add(ada.Org.ID, id, "deterministic"), http.StatusConflict},
-			"of others":         {w.Suites.Add(eve.Org.ID, id, "llm_judge"), http.StatusNotFound},
+			"of another source": {ada.Suite(wrong, "llm_judge"), http.StatusConflict},
+			"of none":           {ada.Suite("", "llm_judge"), http.StatusConflict},
+			"deterministic":     {ada.Suite(id, "deterministic", exact), http.StatusConflict},
+			"of others":         {eve.Suite("", "llm_judge"), http.StatusNotFound},
 			"unknown":           {uuid.NewString(), http.StatusNotFound},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -238,20 +239,21 @@ func TestUndo(t *testing.T) {
 		ada, eve := w.Org("acme"), w.Org("other")
 		id := ada.Made(object{"type": "upload", "label": "x"})
 		plain := strings.TrimPrefix(id, sources.Prefix)
-		first := object{"case_kind": "trigger_query", "query": "Stands", "expectation": "should_trigger"}
-		suite, empty := w.Suites.Add(ada.Org.ID, id, "llm_judge", first), w.Suites.Add(ada.Org.ID, id, "llm_judge")
+		first := sourcestest.Trigger("Stays", nil)
+		// Applying the decision adds nothing to the second suite: it has the case.
+		suite, last := ada.Suite(id, "llm_judge", first), ada.Suite(id, "llm_judge", sourcestest.Trigger("Read the table", nil))
 		for _, c := range []struct {
 			suite string
 			gone  bool
 			left  int
-		}{{suite, true, 1}, {empty, false, 1}} {
+		}{{suite, true, 1}, {last, false, 1}} {
 			suggestion := uuid.NewString()
 			ada.Apply(id, suggestion, c.suite, nil).Want(http.StatusOK)
 			if _, err := w.Suggestions.Undo(t.Context(), eve.Org.ID, plain, suggestion); fault.Of(err) == fault.Internal {
 				t.Errorf("somebody else's decision: %v", err)
 			}
 			gone, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, suggestion)
-			if left := len(w.Suites.CasesOf(c.suite)); err != nil || gone != c.gone || left != c.left {
+			if left := len(ada.Cases(c.suite)); err != nil || gone != c.gone || left != c.left {
 				t.Errorf("gone %v, %d cases left, want %v and %d: %v", gone, left, c.gone, c.left, err)
 			}
 			if _, err := w.Suggestions.Undo(t.Context(), ada.Org.ID, plain, suggestion); !fault.Is(err, fault.NotFound) {
@@ -276,14 +278,14 @@ func TestApplyToFullSuite(t *testing.T) {
 		id := ada.Made(object{"type": "upload", "label": "x"})
 		var cases []object
 		for i := range sourcestest.MaxCases - 1 {
-			cases = append(cases, object{"query": fmt.Sprint(i), "expectation": "should_trigger"})
+			cases = append(cases, sourcestest.Trigger(fmt.Sprint(i), nil))
 		}
-		suite := w.Suites.Add(ada.Org.ID, id, "llm_judge", cases...)
+		suite := ada.Suite(id, "llm_judge", cases...)
 		last, over := uuid.NewString(), uuid.NewString()
 		ada.Apply(id, last, suite, object{"query": "the 500th"}).Want(http.StatusOK)
 		ada.Apply(id, over, suite, object{"query": "the 501st"}).WantError(http.StatusConflict, "500")
 		ada.Apply(id, last, suite, object{"query": "the 500th"}).Want(http.StatusOK)
-		if n := len(w.Suites.CasesOf(suite)); n != sourcestest.MaxCases || w.Count("source_reviews") != 1 {
+		if n := len(ada.Cases(suite)); n != sourcestest.MaxCases || w.Count("source_reviews") != 1 {
 			t.Errorf("%d cases, %d reviews", n, w.Count("source_reviews"))
 		}
 	})

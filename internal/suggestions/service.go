@@ -2,16 +2,16 @@ package suggestions
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
@@ -21,48 +21,8 @@ type Service struct {
 	Jobs      *jobs.Queue
 	Sources   *sources.Service
 	Telemetry *telemetry.Service
-	Runs      Runs
-	Suites    Suites
-}
-
-// Runs reads the runs of suites on sources.
-type Runs interface {
-	// Failures returns the trigger queries that failed in the last run on the
-	// source that had them.
-	Failures(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Failure, error)
-}
-
-// A Failure is a trigger query that failed in a run.
-type Failure struct {
-	Query          string
-	ShouldTrigger  bool
-	InvocationType string // or ""
-	Regression     bool   // it passed in the run before
-	Failed, Runs   int    // how many runs it failed in, of those with a verdict
-	LastFailedAt   time.Time
-}
-
-// Suites reads and extends the suites of sources.
-type Suites interface {
-	// Append adds a case to a suite in the transaction, unless the suite has
-	// the same query with the same expectation. A suite that does not exist is
-	// a fault.NotFound; one of another source or of none, one that is not
-	// llm_judge and one that is full are a fault.Conflict.
-	Append(ctx context.Context, tx *store.Tx, orgID, sourceID, suiteID string, c json.RawMessage) (Suite, error)
-	// Remove removes a case from a suite in the transaction, and reports
-	// whether the suite no longer has it: a suite keeps its last case.
-	Remove(ctx context.Context, tx *store.Tx, orgID, suiteID string, c json.RawMessage) (gone bool, err error)
-	// OfSource lists the suites of a source.
-	OfSource(ctx context.Context, q store.Querier, orgID, sourceID string) ([]Suite, error)
-	// Cases lists the cases of all suites of a source.
-	Cases(ctx context.Context, q store.Querier, orgID, sourceID string) ([]json.RawMessage, error)
-}
-
-// A Suite is a saved suite of a source.
-type Suite struct {
-	ID           string `json:"id" format:"uuid"`
-	Name         string `json:"name"`
-	VerifierKind string `json:"verifierKind" example:"llm_judge"`
+	Suites    *suites.Service
+	Runs      *runs.Service
 }
 
 // Detail is a source with its suggestions, reviews and suites.
@@ -74,7 +34,7 @@ type Detail struct {
 	PendingCount int
 	Reviews      []Review
 	ReviewCount  int
-	Suites       []Suite
+	Suites       []suites.Suite
 }
 
 // detailLimit is how many suggestions and reviews a detail has; their own
@@ -188,7 +148,7 @@ func newReview(c access.Caller, src sources.Source, d Decision) Review {
 // only appends its case again if it was removed from the suite meanwhile.
 func (s *Service) Apply(
 	ctx context.Context, c access.Caller, sourceID string, d Decision, suiteID string,
-) (suite Suite, r Review, err error) {
+) (suite suites.Suite, r Review, err error) {
 	defer fault.Wrap(&err, "apply on source %s", sourceID)
 	d.Status = Accepted
 	if err := d.validate(); err != nil {
@@ -221,10 +181,10 @@ func (s *Service) Apply(
 
 func (s *Service) appendCase(
 	ctx context.Context, tx *store.Tx, src sources.Source, d Decision, suiteID string,
-) (Suite, error) {
+) (suites.Suite, error) {
 	raw, err := d.triggerCase()
 	if err != nil {
-		return Suite{}, err
+		return suites.Suite{}, err
 	}
 	return s.Suites.Append(ctx, tx, src.OrgID, src.ID, suiteID, raw)
 }

@@ -29,17 +29,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// A World is the service as internal/app wires it, behind a real server.
-// Suites and runs are the tests' own.
+// A World is the service as internal/app wires it, behind a real server. Only
+// the judge of runs is scripted.
 type World struct {
 	T           *testing.T
 	DB          *store.DB
@@ -51,9 +53,10 @@ type World struct {
 	Repohost    *repohost.Service
 	Sources     *sources.Service
 	Suggestions *suggestions.Service
-	Suites      *Suites
-	Runs        *Runs
+	Suites      *suites.Service
 	Server      *httptest.Server
+
+	router router
 }
 
 const retention = 90 * 24 * time.Hour
@@ -61,9 +64,7 @@ const retention = 90 * 24 * time.Hour
 // New starts a server.
 func New(t *testing.T, db *store.DB) *World {
 	t.Helper()
-	w := &World{
-		T: t, DB: db, Dir: t.TempDir(), Repos: hosttest.NewRepos(t), Suites: newSuites(t, db), Runs: &Runs{},
-	}
+	w := &World{T: t, DB: db, Dir: t.TempDir(), Repos: hosttest.NewRepos(t)}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	w.Blobs, err = blob.Open(t.Context(), blob.Options{
@@ -77,7 +78,8 @@ func New(t *testing.T, db *store.DB) *World {
 	}
 	w.Auth = &auth.Service{DB: db, Log: log}
 	counts := &skills.Service{DB: db, Window: 30}
-	counts.Versions = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: log}
+	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: log}
+	counts.Versions = entries
 	pushes := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Auth: w.Auth, Retention: retention, Log: log,
 	}
@@ -90,29 +92,29 @@ func New(t *testing.T, db *store.DB) *World {
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Repohost: w.Repohost, Files: stored.New(nil),
 		Limits: skillpkg.DefaultLimits(), Log: log,
 	}
+	w.Suites = &suites.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Sources: w.Sources, Log: log}
+	trials := &runs.Service{
+		DB: db, Jobs: w.Queue, Suites: w.Suites, Sources: w.Sources, Registry: entries, Judge: w.judge(), Log: log,
+	}
 	w.Suggestions = &suggestions.Service{
-		DB: db, Jobs: w.Queue, Sources: w.Sources, Telemetry: pushes, Runs: w.Runs, Suites: w.Suites,
+		DB: db, Jobs: w.Queue, Sources: w.Sources, Telemetry: pushes, Suites: w.Suites, Runs: trials,
 	}
 	pushes.Watcher = w.Suggestions
-	w.Sources.Suggester, w.Sources.Dependent = w.Suggestions, w.Suggestions
+	w.Sources.Suggester, w.Sources.Dependent, trials.Suggester = w.Suggestions, w.Suggestions, w.Suggestions
 	pushes.Register()
 	w.Sources.Register()
+	w.Suites.Register()
+	trials.Register()
 	w.Suggestions.Register()
 	api := httpapi.New(httpapi.Options{DB: db, Auth: w.Auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
 	pushes.Mount(api)
 	w.Sources.Mount(api)
+	w.Suites.Mount(api)
+	trials.Mount(api)
 	w.Suggestions.Mount(api)
 	w.Server = httptest.NewServer(api)
 	t.Cleanup(w.Server.Close)
 	return w
-}
-
-// Runs has the failures that a test sets.
-type Runs struct{ List []suggestions.Failure }
-
-// Failures implements suggestions.Runs.
-func (r *Runs) Failures(context.Context, store.Querier, string, string) ([]suggestions.Failure, error) {
-	return r.List, nil
 }
 
 // Work runs jobs until the test ends.
