@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,26 +63,6 @@ func (b Bulk) Insert(ctx context.Context, tx *Tx) (int64, error) {
 		return err
 	})
 	return total, err
-}
-
-// ErrSomeKnown is what InsertNew returns when some of the rows were there.
-var ErrSomeKnown = errors.New("some of the rows are there already")
-
-// InsertNew inserts rows that are probably all new, and fails with ErrSomeKnown
-// if not: then the caller begins again, with InsertReturning. It is for
-// PostgreSQL, to which naming the new rows costs a fifth of the insert; SQLite
-// does so anyway, and there a failure would cost others their transaction.
-func (b Bulk) InsertNew(ctx context.Context, tx *Tx) ([]string, error) {
-	if !tx.dialect.postgres {
-		return b.InsertReturning(ctx, tx)
-	}
-	n, err := b.Insert(ctx, tx)
-	if err == nil && int(n) < b.Columns[0].rows {
-		return nil, ErrSomeKnown
-	}
-	key := slices.IndexFunc(b.Columns, func(c Column) bool { return c.name == b.Returning })
-	keys, _ := b.Columns[key].values.([]string)
-	return keys, err
 }
 
 // InsertReturning inserts the rows and returns the Returning column of those

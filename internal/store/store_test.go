@@ -219,38 +219,6 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-// TestBulkNew wants rows that are all new to be named, and others to be named
-// or refused as a whole.
-func TestBulkNew(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ctx := t.Context()
-		insert := func(ids ...string) (fresh []string, err error) {
-			err = db.InTx(ctx, func(tx *store.Tx) error {
-				fresh, err = store.Bulk{
-					Table:      "signal_contributors",
-					Columns:    []store.Column{store.Col("id", ids)},
-					OnConflict: "ON CONFLICT (id) DO NOTHING", Returning: "id",
-				}.InsertNew(ctx, tx)
-				return err
-			})
-			return fresh, err
-		}
-		fresh, err := insert("a", "b")
-		if diff := cmp.Diff([]string{"a", "b"}, fresh); diff != "" || err != nil {
-			t.Errorf("new rows: %v\n%s", err, diff)
-		}
-		fresh, err = insert("b", "c")
-		if !errors.Is(err, store.ErrSomeKnown) && !slices.Equal(fresh, []string{"c"}) {
-			t.Errorf("a row that is there: %q, %v", fresh, err)
-		}
-		rows, err := db.Query(ctx, `SELECT COUNT(*) FROM signal_contributors`)
-		n, err := store.One(rows, err, "Count", store.Value[int])
-		if want := 2 + len(fresh); n != want || err != nil {
-			t.Errorf("%d rows are there, %v, want %d", n, err, want)
-		}
-	})
-}
-
 func TestOpenRefuses(t *testing.T) {
 	for _, url := range []string{"", "mysql://x", "postgres://u:secret@h:bad/db"} {
 		_, err := store.Open(t.Context(), store.Options{URL: url})
