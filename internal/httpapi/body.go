@@ -17,12 +17,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// body checks what a request says of its body, and bounds the body itself.
+// body is the middleware that checks the headers of a body, and bounds the time,
+// size and memory that it takes.
 func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
 		op := ctx.Operation()
-		if err := acceptable(req, op); err != nil {
+		if err := checkAccept(req, op); err != nil {
 			err.write(w)
 			return
 		}
@@ -34,18 +35,18 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 			next(ctx)
 			return
 		}
-		if err := consumable(req, op); err != nil {
+		if err := checkContentType(req, op); err != nil {
 			problemBody(ctx.Context(), err).write(w)
 			return
 		}
-		_ = ctx.SetReadDeadline(time.Now().Add(a.bodyTime(r.Public))) // fails only without a connection
+		_ = ctx.SetReadDeadline(time.Now().Add(a.bodyTimeoutOf(r.Public))) // fails only without a connection
 		b, err := newBody(req, r, maxBody)
 		if err != nil {
 			problemBody(ctx.Context(), err).write(w)
 			return
 		}
 		m := a.meter(req, r.Public, b.Reader)
-		m.values, m.maxValues = valuesOf(r, op, req), cmp.Or(r.MaxValues, DefaultMaxValues)
+		m.values, m.maxValues = newValueCounter(r, op, req), cmp.Or(r.MaxValues, DefaultMaxValues)
 		m.failed = b.failed
 		b.Reader = m
 		if op.RequestBody.Content[jsonType] != nil {
@@ -59,7 +60,7 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 		}
 		form, formErr := ReadForm(req)
 		if formErr != nil {
-			a.answer(ctx.Context(), formErr).write(w)
+			a.errorBody(ctx.Context(), formErr).write(w)
 			return
 		}
 		defer form.Close()
@@ -69,7 +70,7 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 
 type bodyKey struct{}
 
-// bodyProblem returns what went wrong while the body was read, if anything.
+// bodyProblem returns the reason why the body could not be read, or nil.
 func bodyProblem(ctx context.Context) *fault.Error {
 	if b, ok := ctx.Value(bodyKey{}).(*boundedBody); ok {
 		return b.problem
@@ -77,16 +78,17 @@ func bodyProblem(ctx context.Context) *fault.Error {
 	return nil
 }
 
-// bodyIsRead lifts the deadline for reading the body. If it passed while the
-// operation runs, the server would take the client for gone.
-func bodyIsRead(ctx context.Context) {
+// clearReadDeadline lifts the deadline for reading the body. If it passed while
+// the operation runs, net/http would take the client for gone and cancel the
+// request.
+func clearReadDeadline(ctx context.Context) {
 	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
 		_ = s.control.SetReadDeadline(time.Time{}) // fails only without a connection
 	}
 }
 
-// bodyTime is how long a client may take to send a body.
-func (a *API) bodyTime(public bool) time.Duration {
+// bodyTimeoutOf is how long a client may take to send the body of a route.
+func (a *API) bodyTimeoutOf(public bool) time.Duration {
 	if public {
 		return min(publicBodyTimeout, a.bodyTimeout)
 	}
@@ -94,40 +96,40 @@ func (a *API) bodyTime(public bool) time.Duration {
 }
 
 const (
-	// maxUnwanted is how much of a body is read where none is wanted: clients
-	// send {} for good measure.
-	maxUnwanted = 64 << 10
-	// unwantedTimeout is how long they may take for it.
-	unwantedTimeout = 10 * time.Second
+	// maxDrained is how much of a body is read where a route has none: some
+	// clients always send {}.
+	maxDrained = 64 << 10
+	// drainTimeout is how long a client may take to send it.
+	drainTimeout = 10 * time.Second
 )
 
-// DrainBody reads away what is left of a body that nobody wants. The server
-// notices that a client has left, and cancels what it asked for, only once the
-// body was read to its end.
+// DrainBody reads and discards the rest of a body. Only after the whole body was
+// read does net/http notice that a client has disconnected, and cancel the
+// request's context.
 func DrainBody(req *http.Request) error {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil
 	}
 	if s, ok := req.Context().Value(stateKey{}).(*requestState); ok {
-		_ = s.control.SetReadDeadline(time.Now().Add(unwantedTimeout)) // fails only without a connection
+		_ = s.control.SetReadDeadline(time.Now().Add(drainTimeout)) // fails only without a connection
 	}
-	n, err := io.Copy(io.Discard, io.LimitReader(req.Body, maxUnwanted+1))
+	n, err := io.Copy(io.Discard, io.LimitReader(req.Body, maxDrained+1))
 	if problem, ok := errors.AsType[*fault.Error](err); ok {
 		return problem
 	}
 	if err != nil {
 		return fault.Invalid("", "the body ended early").Because(err)
 	}
-	if n > maxUnwanted {
-		return fault.New(fault.TooLarge, "No body is read here beyond %s", byteSize(maxUnwanted))
+	if n > maxDrained {
+		return fault.New(fault.TooLarge, "No body is read here beyond %s", byteSize(maxDrained))
 	}
-	bodyIsRead(req.Context())
+	clearReadDeadline(req.Context())
 	return nil
 }
 
-// acceptable refuses a client that will not take what the route answers,
-// before the operation has done anything.
-func acceptable(req *http.Request, op *huma.Operation) *errorBody {
+// checkAccept refuses a request whose Accept header excludes JSON, before the
+// operation has done anything.
+func checkAccept(req *http.Request, op *huma.Operation) *errorBody {
 	accept := strings.Join(req.Header.Values("Accept"), ",")
 	if accept == "" || op.Metadata[anyType] == true {
 		return nil
@@ -141,14 +143,14 @@ func acceptable(req *http.Request, op *huma.Operation) *errorBody {
 	return structured(http.StatusNotAcceptable, "This route answers "+jsonType)
 }
 
-// jsonType is what the routes read and answer, but for files.
+// jsonType is what routes read and answer, except for files.
 const jsonType = "application/json"
 
-// formType is what the routes with a Form read.
+// formType is what routes with a Form read.
 const formType = "multipart/form-data"
 
-// consumable refuses a body of a type that the route does not read.
-func consumable(req *http.Request, op *huma.Operation) *fault.Error {
+// checkContentType refuses a body of a type that the route does not read.
+func checkContentType(req *http.Request, op *huma.Operation) *fault.Error {
 	given := req.Header.Get("Content-Type")
 	if given == "" || op.RequestBody.Content["application/octet-stream"] != nil {
 		return nil
@@ -157,7 +159,7 @@ func consumable(req *http.Request, op *huma.Operation) *fault.Error {
 	for want := range op.RequestBody.Content {
 		if err == nil && (media == want || want == jsonType && strings.HasSuffix(media, "+json")) {
 			if want == jsonType {
-				req.Header.Set("Content-Type", jsonType) // the library knows only this spelling
+				req.Header.Set("Content-Type", jsonType) // huma only knows this one, not e.g. application/x+json
 			}
 			return nil
 		}
@@ -168,14 +170,15 @@ func consumable(req *http.Request, op *huma.Operation) *fault.Error {
 	return nil
 }
 
-// boundedBody is a request body that remembers why reading it failed.
+// boundedBody is a request body with a size limit. It keeps the reason why reading
+// failed, since huma only passes on that it did.
 type boundedBody struct {
 	io.Reader
 	io.Closer
 	problem *fault.Error
 }
 
-// newBody bounds the body's size and undoes gzip where the route allows it.
+// newBody bounds the body's size, and decompresses gzip where the route allows it.
 func newBody(req *http.Request, r Route, maxBody int64) (*boundedBody, *fault.Error) {
 	b := &boundedBody{Closer: req.Body}
 	b.Reader = &limitedReader{from: req.Body, left: maxBody, body: b, limit: maxBody}
@@ -193,24 +196,24 @@ func newBody(req *http.Request, r Route, maxBody int64) (*boundedBody, *fault.Er
 	return b, nil
 }
 
-// orEmptyObject reads as {} where there is nothing to read: the contract lets
-// an empty body stand for "no fields".
+// orEmptyObject reads {} from an empty body: the API allows an empty body for
+// "no fields".
 type orEmptyObject struct {
 	io.Reader
-	begun bool
+	started bool
 }
 
 func (o *orEmptyObject) Read(p []byte) (int, error) {
 	n, err := o.Reader.Read(p)
-	if !o.begun && n == 0 && errors.Is(err, io.EOF) {
+	if !o.started && n == 0 && errors.Is(err, io.EOF) {
 		o.Reader = strings.NewReader("{}")
 		n, err = o.Reader.Read(p)
 	}
-	o.begun = o.begun || n > 0
+	o.started = o.started || n > 0
 	return n, err
 }
 
-// failed keeps the first problem, which is the cause of those after it.
+// failed keeps the first problem, which is the cause of later ones.
 func (b *boundedBody) failed(problem *fault.Error) *fault.Error {
 	if b.problem == nil {
 		b.problem = problem
@@ -218,6 +221,7 @@ func (b *boundedBody) failed(problem *fault.Error) *fault.Error {
 	return b.problem
 }
 
+// A limitedReader fails with fault.TooLarge, unlike io.LimitedReader, which ends.
 type limitedReader struct {
 	from     io.Reader
 	left     int64
@@ -227,7 +231,7 @@ type limitedReader struct {
 }
 
 func (l *limitedReader) Read(p []byte) (int, error) {
-	// One byte more than allowed tells a body at the limit from one over it.
+	// One more byte than allowed distinguishes a body at the limit from one over it.
 	if int64(len(p)) > l.left+1 {
 		p = p[:l.left+1]
 	}

@@ -10,36 +10,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Budget bounds the memory that requests take together. Whoever needs some
-// waits for a while until others have given theirs back, and then fails with
-// kind fault.Unavailable, which is 503 with Retry-After. A nil budget has no
-// bound.
+// A Budget is a weighted semaphore that bounds the memory of all requests
+// together. A request that needs memory waits up to budgetTimeout for others to
+// release theirs, and then fails with fault.Unavailable (503 with Retry-After). A
+// nil budget has no bound.
 type Budget struct {
 	capacity int64
-	reserve  int64 // kept for small shares
+	reserve  int64 // for small shares only
 
 	mu      sync.Mutex
 	free    int64
-	shares  uint64    // how many there have been
+	shares  uint64    // created so far
 	waiting []*waiter // the oldest share first
 }
 
-// NewBudget returns a budget of so many bytes. The reserve is the part of it
-// that only small shares may take, so that large ones, however slow, leave room
-// for the many requests that need little.
+// NewBudget returns a budget of capacity bytes. The reserve is the part of it that
+// only small shares may use, so that a few large and slow requests do not block the
+// many that need little.
 func NewBudget(capacity, reserve int64) *Budget {
 	return &Budget{capacity: capacity, reserve: reserve, free: capacity}
 }
 
 const (
-	// budgetPatience is how long a request waits for memory, all in all.
-	budgetPatience = 5 * time.Second
-	// smallShare is how much a request may hold and still take of the reserve.
+	// budgetTimeout is how long a request waits for memory in total.
+	budgetTimeout = 5 * time.Second
+	// smallShare is how much a request may hold and still use the reserve.
 	smallShare = 256 << 10
 )
 
-// Reserve waits for n bytes of memory and returns how to give them back. More
-// than there is counts as all there is: such an operation goes on alone.
+// Reserve waits for n bytes of memory and returns a function that releases them.
+// A request for more than the capacity waits for all of it, and runs alone.
 //
 //	release, err := s.Memory.Reserve(ctx, unpacked)
 //	if err != nil {
@@ -54,12 +54,12 @@ func (b *Budget) Reserve(ctx context.Context, n int64) (release func(), err erro
 	return s.release, nil
 }
 
-// A share is what one request holds of a budget. It belongs to one goroutine.
+// A share is what one request holds of a budget. It is used by one goroutine.
 type share struct {
 	budget *Budget
 	age    uint64 // smaller is older
 	held   int64
-	waited time.Duration
+	waited time.Duration // in total
 }
 
 // share returns a share that holds nothing yet.
@@ -73,29 +73,29 @@ func (b *Budget) share() *share {
 	return &share{budget: b, age: b.shares}
 }
 
-// A waiter is a share that waits to grow.
+// A waiter is a share that waits for more memory.
 type waiter struct {
 	*share
-	n     int64
-	ended bool // granted or refused
-	err   chan error
+	n    int64
+	done bool // granted or refused
+	err  chan error
 }
 
-// grow takes n bytes more. It may fail while the share holds some already:
-// those stay until release.
+// grow takes n more bytes. If it fails, the share keeps what it holds until
+// release.
 func (s *share) grow(ctx context.Context, n int64) error {
 	b := s.budget
 	if b == nil {
 		return nil
 	}
 	b.mu.Lock()
-	n = min(n, b.most(s.held+n)-s.held)
+	n = min(n, b.limit(s.held+n)-s.held)
 	if n <= 0 {
 		b.mu.Unlock()
 		return nil
 	}
 	if len(b.waiting) == 0 && b.fits(s, n) {
-		b.take(s, n)
+		b.add(s, n)
 		b.mu.Unlock()
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *share) grow(ctx context.Context, n int64) error {
 	return w.wait(ctx)
 }
 
-// fits reports whether there is room for n bytes more. The lock is held.
+// fits reports whether n more bytes are free for a share. The lock is held.
 func (b *Budget) fits(s *share, n int64) bool {
 	if s.held+n <= smallShare {
 		return n <= b.free
@@ -116,14 +116,15 @@ func (b *Budget) fits(s *share, n int64) bool {
 	return n <= b.free-b.reserve
 }
 
-// take lets a share grow. The lock is held.
-func (b *Budget) take(s *share, n int64) {
+// add gives a share n more bytes. The lock is held.
+func (b *Budget) add(s *share, n int64) {
 	b.free -= n
 	s.held += n
 }
 
-// most is how much a share may come to hold that wants so much.
-func (b *Budget) most(wanted int64) int64 {
+// limit is how much a share may hold that wants so much: all of the budget, but
+// not the reserve if it is large.
+func (b *Budget) limit(wanted int64) int64 {
 	if wanted <= smallShare {
 		return b.capacity
 	}
@@ -132,59 +133,59 @@ func (b *Budget) most(wanted int64) int64 {
 
 func (w *waiter) wait(ctx context.Context) error {
 	select {
-	case err := <-w.err: // mostly at once
+	case err := <-w.err: // usually granted at once
 		return err
 	default:
 	}
 	start := time.Now()
 	defer func() { w.waited += time.Since(start) }()
-	patience := time.NewTimer(budgetPatience - w.waited)
-	defer patience.Stop()
+	timeout := time.NewTimer(budgetTimeout - w.waited)
+	defer timeout.Stop()
 	select {
 	case err := <-w.err:
 		return err
 	case <-ctx.Done():
-		w.budget.leave(w, ctx.Err())
-	case <-patience.C:
-		w.budget.leave(w, errBusy())
+		w.budget.cancel(w, ctx.Err())
+	case <-timeout.C:
+		w.budget.cancel(w, errBusy())
 	}
 	return <-w.err
 }
 
-// errBusy tells a client to come back later.
+// errBusy is a 503 with Retry-After.
 func errBusy() error {
-	return fault.New(fault.Unavailable, "The server is busy; try again").After(budgetPatience)
+	return fault.New(fault.Unavailable, "The server is busy; try again").After(budgetTimeout)
 }
 
-// leave ends a wait, unless it ended meanwhile.
-func (b *Budget) leave(w *waiter, err error) {
+// cancel ends a wait, unless it was granted or refused meanwhile.
+func (b *Budget) cancel(w *waiter, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.end(w, err)
-	b.grant() // others may have waited behind this one only
+	b.finish(w, err)
+	b.grant() // others may have waited only for their turn
 }
 
-// end answers a waiter once. The lock is held.
-func (b *Budget) end(w *waiter, err error) {
-	if w.ended {
+// finish answers a waiter, once. The lock is held.
+func (b *Budget) finish(w *waiter, err error) {
+	if w.done {
 		return
 	}
-	w.ended = true
+	w.done = true
 	w.err <- err
 	b.waiting = slices.DeleteFunc(b.waiting, func(other *waiter) bool { return other == w })
 }
 
-// grant lets waiters grow as far as there is room: the oldest first, since it
-// has the least to go, and small ones also past large ones that must wait. The
-// lock is held.
+// grant gives waiters what is free: the oldest share first, since it is closest to
+// its end, and small shares also before large ones that must wait. The lock is
+// held.
 func (b *Budget) grant() {
 	blocked := false
 	for _, w := range slices.Clone(b.waiting) {
 		small := w.held+w.n <= smallShare
 		switch {
 		case b.fits(w.share, w.n) && (small || !blocked):
-			b.take(w.share, w.n)
-			b.end(w, nil)
+			b.add(w.share, w.n)
+			b.finish(w, nil)
 		case !small:
 			blocked = true
 		}
@@ -192,8 +193,8 @@ func (b *Budget) grant() {
 	b.breakDeadlock()
 }
 
-// breakDeadlock refuses the youngest share if all that hold memory wait for
-// more: otherwise none would go on until its patience ends. The lock is held.
+// breakDeadlock refuses the youngest share if all shares that hold memory wait for
+// more: otherwise none would proceed until its timeout. The lock is held.
 func (b *Budget) breakDeadlock() {
 	held := int64(0)
 	var youngest *waiter
@@ -203,11 +204,11 @@ func (b *Budget) breakDeadlock() {
 		}
 	}
 	if youngest != nil && held == b.capacity-b.free {
-		b.end(youngest, errBusy())
+		b.finish(youngest, errBusy())
 	}
 }
 
-// release gives back all that the share holds. Releasing twice is not an error.
+// release returns all memory of the share. Releasing twice is not an error.
 func (s *share) release() {
 	b := s.budget
 	if b == nil {

@@ -21,14 +21,14 @@ var docsHTML string
 
 var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{"schema": schemaJSON}).Parse(docsHTML))
 
-// docsGroup is the routes under one heading of the reference page.
+// A docsGroup is the routes under one heading of the reference.
 type docsGroup struct {
 	Name       string
 	Operations []*huma.Operation
 }
 
-// A document is an answer that stays the same while the process runs. To make
-// one takes some 50 ms, which is too much for each request of anybody.
+// A document is an answer that stays the same while the process runs. Rendering
+// one takes some 50 ms, which is too much for every anonymous request.
 type document struct {
 	header http.Header
 	body   []byte
@@ -40,9 +40,9 @@ func newDocument(body []byte, header http.Header) document {
 	return document{header, body}
 }
 
-func (a *API) serveDocument(made func() (document, error)) http.Handler {
+func (a *API) serveDocument(render func() (document, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, err := made()
+		d, err := render()
 		if err != nil {
 			a.writeError(w, r, err)
 			return
@@ -52,14 +52,14 @@ func (a *API) serveDocument(made func() (document, error)) http.Handler {
 	})
 }
 
-func (a *API) makeOpenAPI() (document, error) {
+func (a *API) renderOpenAPI() (document, error) {
 	body, err := a.OpenAPI()
 	return newDocument(body, http.Header{"Content-Type": {jsonType}}), err
 }
 
-// makeDocs renders the reference from the same document that /openapi.json
-// serves. The page loads nothing from anywhere.
-func (a *API) makeDocs() (document, error) {
+// renderDocs renders the API reference from the document that /openapi.json
+// serves. The page loads nothing else.
+func (a *API) renderDocs() (document, error) {
 	api := a.huma.OpenAPI()
 	page := struct {
 		Info    *huma.Info

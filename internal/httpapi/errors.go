@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// statuses is the one place where a kind of error gets its status.
+// statuses maps the kind of an error to the status of its answer.
 var statuses = map[fault.Kind]int{
 	fault.Internal:     http.StatusInternalServerError,
 	fault.Malformed:    http.StatusBadRequest,
@@ -31,7 +31,7 @@ var statuses = map[fault.Kind]int{
 	fault.BadGateway:   http.StatusBadGateway,
 }
 
-// StructuredError is the body of every error but a failed validation.
+// StructuredError is the body of every error except a failed validation.
 type StructuredError struct {
 	Error struct {
 		Message string `json:"message" example:"Review not found"`
@@ -39,8 +39,8 @@ type StructuredError struct {
 	} `json:"error"`
 }
 
-// ValidationError is the body of a request that is not valid: details is the
-// first problem, issues are all of them.
+// ValidationError is the body of the answer to an invalid request. Details is the
+// first of the issues.
 type ValidationError struct {
 	Error   string  `json:"error" example:"Validation failed"`
 	Details Issue   `json:"details"`
@@ -53,7 +53,7 @@ type Issue struct {
 	Message string   `json:"message" example:"threshold must be between 0 and 1"`
 }
 
-// errorBody answers an error; it is one of the two bodies and its status.
+// errorBody is one of the two error bodies with its status and headers.
 type errorBody struct {
 	status int
 	header http.Header
@@ -65,7 +65,7 @@ func (e *errorBody) GetStatus() int               { return e.status }
 func (e *errorBody) GetHeaders() http.Header      { return e.header }
 func (e *errorBody) MarshalJSON() ([]byte, error) { return json.Marshal(e.body) }
 
-// Schema keeps this type out of the OpenAPI document, where its two bodies are.
+// Schema keeps this type out of the OpenAPI document, which has the two bodies.
 func (e *errorBody) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 func structured(status int, message string) *errorBody {
@@ -83,16 +83,18 @@ func validation(issues []fault.Issue) *errorBody {
 	return &errorBody{status: http.StatusBadRequest, header: http.Header{}, body: body}
 }
 
-// failure turns an operation's error into its answer. What is our fault is
-// logged here, once, and the answer names only the request.
+// failure turns an operation's error into an errorBody, for huma. It returns an
+// untyped nil for nil.
 func (a *API) failure(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	return a.answer(ctx, err)
+	return a.errorBody(ctx, err)
 }
 
-func (a *API) answer(ctx context.Context, err error) *errorBody {
+// errorBody maps an error to its answer. Internal errors are logged here, once;
+// the answer only has the request id, to find them by.
+func (a *API) errorBody(ctx context.Context, err error) *errorBody {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || e.Kind == fault.Internal {
 		return a.internal(ctx, err)
@@ -109,7 +111,7 @@ func (a *API) answer(ctx context.Context, err error) *errorBody {
 	return faultBody(ctx, e)
 }
 
-// faultBody answers an error that has a kind and no issues.
+// faultBody is the answer to a fault without issues.
 func faultBody(ctx context.Context, e *fault.Error) *errorBody {
 	status, message := statuses[e.Kind], e.Message
 	if status >= http.StatusInternalServerError {
@@ -138,9 +140,9 @@ func (a *API) internal(ctx context.Context, err error) *errorBody {
 	return structured(http.StatusInternalServerError, "Internal error; request "+id)
 }
 
-// writeError answers an error outside a typed function.
+// writeError answers with an error outside of a typed function.
 func (a *API) writeError(w http.ResponseWriter, r *http.Request, err error) {
-	a.answer(r.Context(), err).write(w)
+	a.errorBody(r.Context(), err).write(w)
 }
 
 func (e *errorBody) write(w http.ResponseWriter) {
@@ -152,14 +154,14 @@ func (e *errorBody) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(e.body) // the client is gone if this fails
 }
 
-// newHumaError replaces the library's error factory: it turns what the
-// library found wrong with a request into the contract's bodies.
+// newHumaError replaces huma's error factory: it turns the problems that huma
+// found in a request into the API's error bodies.
 func newHumaError(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	if ctx != nil {
 		if problem := bodyProblem(ctx.Context()); problem != nil {
 			body := problemBody(ctx.Context(), problem)
 			for name := range body.header {
-				ctx.SetHeader(name, body.header.Get(name)) // the library leaves them out
+				ctx.SetHeader(name, body.header.Get(name)) // huma leaves them out
 			}
 			return body
 		}
@@ -168,13 +170,13 @@ func newHumaError(ctx huma.Context, status int, message string, errs ...error) h
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return validation(issues(message, errs))
 	case http.StatusInternalServerError:
-		// The body could not be read: the client sent less than it promised.
+		// The body could not be read: it is shorter than its Content-Length.
 		return validation([]fault.Issue{{Message: "the body ended early"}})
 	}
 	return structured(status, message)
 }
 
-// problemBody answers a body that could not be read.
+// problemBody is the answer to a request whose body could not be read.
 func problemBody(ctx context.Context, problem *fault.Error) *errorBody {
 	if problem.Kind == fault.Malformed {
 		return validation(problem.Issues)
@@ -182,8 +184,8 @@ func problemBody(ctx context.Context, problem *fault.Error) *errorBody {
 	return faultBody(ctx, problem)
 }
 
-// maxIssues is how many problems an answer lists: a body may have one in every
-// other byte.
+// maxIssues is how many problems an answer lists: a body may have one for every
+// two bytes.
 const maxIssues = 1000
 
 func issues(message string, errs []error) []fault.Issue {
@@ -208,8 +210,10 @@ var (
 	wrongType       = regexp.MustCompile(`^json: cannot unmarshal (.+) into Go (?:value|struct field [^.]*\.(\S+)) of type .+$`)
 )
 
-// issue rewrites the library's finding: "body.cases_json[3].query" becomes a
-// path, and a message says which field it is about.
+// issue turns huma's finding into an issue: the location
+// "body.cases_json[3].query" becomes the path ["cases_json", "3", "query"], and the
+// message names the field. huma's messages are only known by their text, so tests
+// pin each of the patterns above.
 func issue(detail *huma.ErrorDetail) fault.Issue {
 	path := fieldPath(detail.Location)
 	if m := missingProperty.FindStringSubmatch(detail.Message); m != nil {
@@ -228,7 +232,7 @@ func issue(detail *huma.ErrorDetail) fault.Issue {
 	return fault.Issue{Path: path, Message: fmt.Sprintf("%s: %s", name, detail.Message)}
 }
 
-// unexpected describes a value that the decoder could not put into a field.
+// unexpected is the issue of a value whose type is not the field's.
 func unexpected(value, field string) fault.Issue {
 	if field == "" {
 		return fault.At("", "the body: unexpected %s", value)
@@ -236,7 +240,7 @@ func unexpected(value, field string) fault.Issue {
 	return fault.At(field, "%s: unexpected %s", field, value)
 }
 
-// bodyMessage hides the library's wording behind ours.
+// bodyMessage words a problem of the body as a whole.
 func bodyMessage(message string) string {
 	if strings.HasPrefix(message, "expected") {
 		return "the body: " + message

@@ -13,12 +13,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// guard checks in the contract's order: key, plan, permission; then whether the
-// disk has room, and the rate.
+// guard is the middleware that authenticates and authorizes a request, in the
+// order of the API contract: key, plan, permission. Then it checks that the disk
+// has room, and the rate limit.
 func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
-		caller, err := a.admit(req, r)
+		caller, err := a.authorize(req, r)
 		if err != nil {
 			a.writeError(w, req, err)
 			return
@@ -37,7 +38,9 @@ func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
+// authorize returns the caller if the route's Precheck, plan and permission allow
+// the request.
+func (a *API) authorize(req *http.Request, r Route) (access.Caller, error) {
 	if r.Precheck != nil {
 		if err := r.Precheck(req.Header); err != nil {
 			return access.Caller{}, err
@@ -46,7 +49,7 @@ func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
 	if r.Public {
 		return access.Caller{}, nil
 	}
-	token, err := bearer(req)
+	token, err := bearerToken(req)
 	if err != nil {
 		return access.Caller{}, err
 	}
@@ -54,7 +57,7 @@ func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
 	if err != nil {
 		return access.Caller{}, err
 	}
-	noteCaller(req.Context(), caller)
+	setCaller(req.Context(), caller)
 	if r.Plan != "" && !caller.Plan.Includes(r.Plan) {
 		return access.Caller{}, fault.New(fault.Denied,
 			"This needs the %s plan or higher; the organisation is on %s", r.Plan, caller.Plan)
@@ -65,21 +68,21 @@ func (a *API) admit(req *http.Request, r Route) (access.Caller, error) {
 	return caller, nil
 }
 
-// roomWait is when a client may find room on the disk again.
+// roomWait is the Retry-After of a full disk.
 const roomWait = 30 * time.Second
 
-// CheckRoom refuses what writes while there is no room on the disk. What any
-// reader may ask is taken for a read.
+// CheckRoom refuses requests that write while the disk is almost full. A route that
+// needs only the permission to read counts as a read, whatever its method.
 func (a *API) CheckRoom(r Route) error {
-	free := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete
-	if free || r.WhenFull || r.Permission == access.Read || a.room == nil || a.room() {
+	writes := r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodDelete
+	if !writes || r.WhenFull || r.Permission == access.Read || a.room == nil || a.room() {
 		return nil
 	}
 	return fault.New(fault.Unavailable, "The server's disk is almost full: only reads, deletes and sign-ins are served"+
 		" until there is room. Delete what is not needed, or ask the operator").After(roomWait)
 }
 
-func bearer(req *http.Request) (string, error) {
+func bearerToken(req *http.Request) (string, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
@@ -88,26 +91,25 @@ func bearer(req *http.Request) (string, error) {
 	return token, nil
 }
 
-// limit counts the request and tells the client where it stands.
+// limit applies the rate limit of a route and sets the RateLimit headers.
 func (a *API) limit(w http.ResponseWriter, req *http.Request, r Route, caller access.Caller) error {
-	count, err := a.count(req, r, caller)
-	if err != nil {
-		return err
+	var used count
+	if r.Limit.Local {
+		used = a.buckets.take(r, ClientAddr(req.Context()), time.Now())
+	} else {
+		var err error
+		if used, err = a.limiter.take(req.Context(), r.Limit.subject(req, r, caller), *r.Limit); err != nil {
+			return err
+		}
 	}
-	reset := strconv.Itoa(count.secondsLeft)
+	reset := strconv.Itoa(used.secondsLeft)
 	w.Header().Set("RateLimit-Limit", strconv.Itoa(r.Limit.Requests))
-	w.Header().Set("RateLimit-Remaining", strconv.Itoa(max(0, r.Limit.Requests-count.requests)))
+	w.Header().Set("RateLimit-Remaining", strconv.Itoa(max(0, r.Limit.Requests-used.requests)))
 	w.Header().Set("RateLimit-Reset", reset)
-	if count.requests > r.Limit.Requests {
+	if used.requests > r.Limit.Requests {
 		w.Header().Set("Retry-After", reset)
-		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s", r.Limit.Requests, r.Limit.period(), reset)
+		return fault.New(fault.Limited, "Rate limit of %d requests per %s reached; try again in %s s",
+			r.Limit.Requests, r.Limit.period(), reset)
 	}
 	return nil
-}
-
-func (a *API) count(req *http.Request, r Route, caller access.Caller) (count, error) {
-	if r.Limit.Local {
-		return a.buckets.take(r, ClientAddr(req.Context()), time.Now()), nil
-	}
-	return a.limiter.take(req.Context(), r.Limit.subject(req, r, caller), *r.Limit)
 }

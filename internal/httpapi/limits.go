@@ -10,29 +10,29 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A Limit bounds how many requests a subject may make on a route in each
-// period. It is counted in the database, where all replicas see it, unless it
-// is local.
+// A Limit is a rate limit: how many requests a subject may make on a route in each
+// fixed window of time. It is counted in the database, which all replicas share,
+// unless it is local.
 type Limit struct {
 	Requests int
 	Per      time.Duration
 	By       Subject
-	// Local limits are counted by each process in its memory, for routes where
-	// a transaction would cost more than the answer. They are by address.
+	// Local limits are token buckets in the memory of each process, for routes
+	// where a transaction would cost more than the answer. They are by address.
 	Local bool
-	// Failures, for the forms of pages, counts only requests that failed, after
-	// they did: what others behind the same address got wrong keeps nobody from
-	// getting it right.
+	// Failures, for the forms of pages, counts only failed requests, after they
+	// failed: wrong passwords of others behind the same address do not block a
+	// right one.
 	Failures bool
 }
 
-// PublicLimit is for what anybody may read and is cheap to answer. It is far
-// above what people and their machines do behind one address.
+// PublicLimit is for anonymous requests that are cheap to answer. It is far above
+// the legitimate traffic of one address.
 func PublicLimit() *Limit {
 	return &Limit{Requests: 6000, Per: time.Minute, By: ByAddress, Local: true}
 }
 
-// A Subject is who a limit counts.
+// A Subject is what a limit counts requests by.
 type Subject int
 
 // The subjects.
@@ -65,29 +65,30 @@ func (l Limit) period() string {
 	return l.Per.String()
 }
 
-// A limiter counts requests. Those of a subject that come at the same time are
-// counted together: each would wait for the commit of the one before.
+// A limiter counts requests in the database. Concurrent requests of a subject are
+// counted in one statement, since each would wait for the commit of the one before.
 type limiter struct {
 	db     *store.DB
 	groups *store.GroupCommit[window, *int]
-	// full are windows whose limit was reached: nothing more is written for them.
+	// full caches windows whose limit is reached, for which nothing more is
+	// written: an attacker over the limit costs no transactions.
 	full *lru.Cache[window, struct{}]
 }
 
-// A window is a period of a subject, in microseconds.
+// A window is a period of a subject, in microseconds since the epoch.
 type window struct {
 	subject    string
 	start, end int64
 }
 
 const (
-	maxCounted = 256     // requests that are counted together
-	maxFull    = 8 << 10 // windows that are known to be full
+	maxGroup       = 256     // requests that are counted in one statement
+	maxFullWindows = 8 << 10 // in the cache
 )
 
 func newLimiter(db *store.DB) limiter {
 	count := func(w window, calls []*store.GroupCall[*int]) {
-		// The first may have gone, but not the others.
+		// The first client may have disconnected, but not the others.
 		now, err := countRequests(context.WithoutCancel(calls[0].Ctx), db, w, len(calls))
 		for i, c := range calls {
 			*c.Value = now - len(calls) + 1 + i
@@ -95,8 +96,8 @@ func newLimiter(db *store.DB) limiter {
 		}
 	}
 	return limiter{
-		db: db, groups: &store.GroupCommit[window, *int]{Commit: count, MaxSize: maxCounted},
-		full: lru.New[window, struct{}](maxFull),
+		db: db, groups: &store.GroupCommit[window, *int]{Commit: count, MaxSize: maxGroup},
+		full: lru.New[window, struct{}](maxFullWindows),
 	}
 }
 
@@ -105,7 +106,7 @@ type count struct {
 	secondsLeft int
 }
 
-// take counts one request in the period that is now.
+// take counts one request in the current window.
 func (l limiter) take(ctx context.Context, subject string, limit Limit) (c count, err error) {
 	now := time.Now()
 	start := now.Truncate(limit.Per)
@@ -123,7 +124,7 @@ func (l limiter) take(ctx context.Context, subject string, limit Limit) (c count
 	return c, err
 }
 
-// Sweep removes the counts of periods that are over. It is run on a schedule.
+// Sweep deletes the counts of past windows. It runs on a schedule.
 func (a *API) Sweep(ctx context.Context) error {
-	return deleteOverWindows(ctx, a.limiter.db, time.Now())
+	return deletePastWindows(ctx, a.limiter.db, time.Now())
 }

@@ -12,35 +12,35 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// What a body takes of the memory budget. The figures are upper bounds of what
-// was measured with bodies made to take as much as they can.
+// What a body costs of the memory budget. The figures are upper bounds of what was
+// measured with bodies that were made to take as much as they can.
 const (
-	// byteCost is for each byte: the buffer it is read into, which grows by
-	// doubling, and the texts that are decoded from it.
+	// byteCost is per byte: for the buffer it is read into, which grows by
+	// doubling, and the strings that are decoded from it.
 	byteCost = 4
-	// valueCost is for each value of a JSON body: a suite of [0,0,0...] takes 305
-	// bytes for each case that its schema refuses, a push 170 for each record.
+	// valueCost is per value of a JSON body: a suite of [0,0,0...] takes 305 bytes
+	// for each case that its schema refuses, a push 170 for each record.
 	valueCost = 320
-	// meterStep is how much is read before memory is taken for it.
+	// meterStep is how much is read before memory is reserved for it.
 	meterStep = 256 << 10
 )
 
-// A meteredReader takes memory for what comes out of it: not for what a header
-// announces, and of a compressed body for what it inflates to.
+// A meteredReader reserves memory for what is read from it: not for what a header
+// announces, and for the decompressed bytes of a compressed body.
 type meteredReader struct {
 	from  io.Reader
 	ctx   context.Context
 	share *share
-	// failed keeps a problem as the cause of those that follow from it.
+	// failed keeps a problem as the cause of later ones.
 	failed func(*fault.Error) *fault.Error
 
-	values    *valueCounter // nil if the body is no JSON
+	values    *valueCounter // nil if the body is not JSON
 	counted   int64
 	maxValues int64
 }
 
-// meter returns a reader that takes memory for what the request sends. It is
-// given back when the request has been answered.
+// meter returns a reader that reserves memory for what the request sends. The
+// memory is released after the answer.
 func (a *API) meter(req *http.Request, public bool, from io.Reader) *meteredReader {
 	m := &meteredReader{from: from, ctx: req.Context(), failed: func(e *fault.Error) *fault.Error { return e }}
 	budget := a.memory
@@ -81,27 +81,27 @@ func tooManyValues(limit int64) *fault.Error {
 	return fault.New(fault.TooLarge, "The body is over the limit of %d values; send smaller batches", limit)
 }
 
-// TakeMemory takes memory for what an operation is about to decode its body
-// into, where that is more than the frame can tell from the bytes. It is given
-// back when the request has been answered. Without a request it takes nothing.
-func TakeMemory(ctx context.Context, n int64) error {
+// ReserveMemory reserves memory for what an operation decodes its body into,
+// where that is more than the body's bytes suggest. It is released after the
+// answer. Outside of a request it does nothing.
+func ReserveMemory(ctx context.Context, n int64) error {
 	if s, ok := ctx.Value(stateKey{}).(*requestState); ok && s.memory != nil {
 		return s.memory.grow(ctx, n)
 	}
 	return nil
 }
 
-// valuesOf returns what counts the values of a body, or nil if it is no JSON.
-func valuesOf(r Route, op *huma.Operation, req *http.Request) *valueCounter {
-	media, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")) // without one it is JSON
+// newValueCounter returns nil if the body is not JSON.
+func newValueCounter(r Route, op *huma.Operation, req *http.Request) *valueCounter {
+	media, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")) // JSON if there is none
 	if op.RequestBody.Content[jsonType] == nil && (r.MaxValues == 0 || media == "application/x-protobuf") {
 		return nil
 	}
 	return &valueCounter{}
 }
 
-// A valueCounter counts the values of a JSON text that comes in pieces: each
-// array and object begins with one, and each comma begins another.
+// A valueCounter counts the values of a JSON text that is read in chunks: every
+// array or object starts one, and every comma another.
 type valueCounter struct {
 	inString, escaped bool
 }

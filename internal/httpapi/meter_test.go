@@ -282,7 +282,7 @@ func TestOperationTakesMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newMetered(t)
 		httpapi.Add(g.API, func(ctx context.Context, in bodyInput) (bodyOutput, error) {
-			return bodyOutput{len(in.RawBody)}, httpapi.TakeMemory(ctx, 50*byteCost)
+			return bodyOutput{len(in.RawBody)}, httpapi.ReserveMemory(ctx, 50*byteCost)
 		}, httpapi.Route{Method: "POST", Path: "/decode"})
 		held := g.hold(50)
 		wantBusy(t, g.post(t.Context(), "/decode", strings.NewReader("x"), 1))

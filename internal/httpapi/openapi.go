@@ -18,8 +18,8 @@ const apiDescription = `Tells a team which of its agent skills work, proves it, 
 Every route wants ` + "`Authorization: Bearer <API_KEY>`" + ` unless it says otherwise. Times are RFC 3339 in UTC with
 milliseconds; ids are UUIDs. Unknown fields are ignored. Every answer carries ` + "`X-Request-Id`" + `.`
 
-// setGlobals sets the library's few globals, once: two servers may live in
-// one process.
+// setGlobals sets huma's global error factories, once: a test may run two servers
+// in one process.
 var setGlobals = sync.OnceFunc(func() {
 	huma.NewErrorWithContext = newHumaError
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
@@ -33,7 +33,7 @@ func humaConfig(version string, names *schemaNames) huma.Config {
 	config.Info.Description = apiDescription
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
-	config.CreateHooks = nil // they would put $schema into every answer
+	config.CreateHooks = nil // they would add $schema to every answer
 	config.AllowAdditionalPropertiesByDefault = true
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalJSON}
 	config.Formats = map[string]huma.Format{jsonType: format, "json": format}
@@ -48,17 +48,18 @@ func humaConfig(version string, names *schemaNames) huma.Config {
 	return config
 }
 
-// allowEmptyRawBody leaves it to the operation what no bytes mean: they are a
-// whole protobuf message.
+// allowEmptyRawBody lets operations read an empty raw body: it is a valid protobuf
+// message.
 func allowEmptyRawBody(_ *huma.OpenAPI, op *huma.Operation) {
 	if op.RequestBody != nil && op.RequestBody.Content["application/octet-stream"] != nil {
 		op.RequestBody.Required = false
 	}
 }
 
-// schemaNames keeps types of one name in two packages apart.
+// schemaNames prefixes the names of schemas with their package, so that types of
+// the same name in two packages do not collide.
 type schemaNames struct {
-	pkg string // whose route is being added; it stands for types without a name
+	pkg string // of the route that is being added, for anonymous types
 }
 
 func (n *schemaNames) name(t reflect.Type, hint string) string {
@@ -92,7 +93,7 @@ func title(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// operationID is the method and the path in one word: get-api-v1-me.
+// operationID joins method and path, e.g. "get-api-v1-me".
 func operationID(r Route) string {
 	words := strings.FieldsFunc(r.Method+" "+r.Path, func(c rune) bool {
 		return strings.ContainsRune(" /{}._", c)
@@ -100,7 +101,7 @@ func operationID(r Route) string {
 	return strings.ToLower(strings.Join(words, "-"))
 }
 
-// tag groups routes by the first telling word of their path.
+// tag groups routes by the first specific word of their path, e.g. "keys".
 func tag(p string) string {
 	for word := range strings.SplitSeq(strings.TrimPrefix(p, "/"), "/") {
 		if word != "api" && word != "v1" && word != "alpha" {
@@ -135,7 +136,7 @@ func security(r Route) []map[string][]string {
 	return []map[string][]string{{"key": {}}}
 }
 
-// errorResponses lists the errors that the frame may answer for the route.
+// errorResponses lists the errors that the middleware may answer for a route.
 func errorResponses(r Route) map[string]*huma.Response {
 	statuses := []int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable,
@@ -172,8 +173,8 @@ func errorResponses(r Route) map[string]*huma.Response {
 	return responses
 }
 
-// formBody announces a multipart body. What its parts are is told later: the
-// library would read a body of which it knows more than the type.
+// formBody declares a multipart body. Its parts are added by document, later: huma
+// would read a body whose schema it knows.
 func formBody(r Route) *huma.RequestBody {
 	if len(r.Form) == 0 {
 		return nil
@@ -181,8 +182,8 @@ func formBody(r Route) *huma.RequestBody {
 	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{formType: {}}}
 }
 
-// document mends what the library says of a route: a wildcard at the end of a
-// path is {path} in OpenAPI, and the parts of a form have names.
+// document corrects huma's description of a route: a wildcard at the end of a path
+// is {path} in OpenAPI, not {path...}, and a form has named parts.
 func (a *API) document(r Route) {
 	paths := a.huma.OpenAPI().Paths
 	if plain := strings.Replace(r.Path, "...}", "}", 1); plain != r.Path {
@@ -220,7 +221,7 @@ func (a *API) documentSuccesses(r Route) {
 	}
 }
 
-// operationOf finds a route that was documented.
+// operationOf returns the documented operation of a route.
 func (a *API) operationOf(r Route) *huma.Operation {
 	item := a.huma.OpenAPI().Paths[strings.Replace(r.Path, "...}", "}", 1)]
 	switch r.Method {

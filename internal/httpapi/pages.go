@@ -12,12 +12,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// HandleMissing lets a handler answer people who ask for a page that no route
-// takes. Programs get the structured error.
+// HandleMissing sets the handler that serves browsers when no route matches.
+// Other clients get the structured error.
 func (a *API) HandleMissing(handler http.Handler) { a.missing = handler }
 
-// wantsPage tells people from programs: only browsers ask for HTML, and never
-// below the API's paths.
+// wantsPage reports whether the client is a browser: it accepts HTML, and the path
+// is not of the API.
 func wantsPage(r *http.Request) bool {
 	for _, prefix := range []string{"/api/", "/v1/", "/.well-known/"} {
 		if strings.HasPrefix(r.URL.Path, prefix) {
@@ -27,21 +27,21 @@ func wantsPage(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// Status is the status of an answer that tells of an error of that kind.
+// Status returns the HTTP status of an error of that kind.
 func Status(kind fault.Kind) int { return statuses[kind] }
 
-// Limit counts a request that a plain handler serves against a route's limit,
-// and tells the client where it stands, as typed routes do. Over the limit the
-// error is of kind fault.Limited.
+// Limit applies a route's rate limit to a request that a plain handler serves, and
+// sets the RateLimit headers, as for typed routes. Over the limit the error is
+// fault.Limited.
 func (a *API) Limit(w http.ResponseWriter, req *http.Request, r Route, c access.Caller) error {
 	return a.limit(w, req, r, c)
 }
 
-// BoundBody bounds the time that a client may take for a body that a plain
-// handler reads, and the memory that the body takes, as for typed routes.
+// BoundBody bounds the time and the memory of a body that a plain handler reads,
+// as for typed routes.
 func (a *API) BoundBody(req *http.Request, public bool) {
 	if s, ok := req.Context().Value(stateKey{}).(*requestState); ok {
-		_ = s.control.SetReadDeadline(time.Now().Add(a.bodyTime(public))) // fails only without a connection
+		_ = s.control.SetReadDeadline(time.Now().Add(a.bodyTimeoutOf(public))) // fails only without a connection
 	}
 	req.Body = struct {
 		io.Reader
@@ -49,8 +49,8 @@ func (a *API) BoundBody(req *http.Request, public bool) {
 	}{a.meter(req, public, req.Body), req.Body}
 }
 
-// CheckText refuses a path, a query or the fields of a form that are no text,
-// as typed routes do.
+// CheckText refuses NUL and invalid UTF-8 in a path, a query or the fields of a
+// form, as typed routes do.
 func CheckText(u *url.URL, form url.Values) error {
 	issues := textIssues(u)
 	for name, values := range form {
@@ -64,6 +64,5 @@ func CheckText(u *url.URL, form url.Values) error {
 	return nil
 }
 
-// NoteCaller remembers who makes a request that a plain handler serves, for
-// the log.
-func NoteCaller(req *http.Request, c access.Caller) { noteCaller(req.Context(), c) }
+// SetCaller sets the caller of a request that a plain handler serves, for the log.
+func SetCaller(req *http.Request, c access.Caller) { setCaller(req.Context(), c) }

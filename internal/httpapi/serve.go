@@ -20,48 +20,44 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// ServeHTTP serves all routes: it names the request, survives a panic, and
-// counts.
+// ServeHTTP serves all routes. It is the outermost middleware: it sets the request
+// id, bounds the time of slow clients, recovers from panics, and observes metrics.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	state := &requestState{id: newRequestID(r), client: a.clientAddr(r)}
 	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
 	w.Header().Set("X-Request-Id", state.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), patience: a.answerTimeout}
+	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.answerTimeout}
 	state.control = rec.control
 	trimSlash(r)
-	a.boundBody(rec, r)
+
+	// A body has a deadline whether the route reads it or not, against clients
+	// that send it slowly (Slowloris). The write deadline that an earlier answer
+	// on the same connection has left is cleared. Both calls fail only without a
+	// connection, in tests.
+	hasBody := r.Body != nil && r.Body != http.NoBody
+	_ = rec.control.SetWriteDeadline(time.Time{})
+	if hasBody {
+		_ = rec.control.SetReadDeadline(time.Now().Add(a.bodyTimeout))
+	}
 	defer func() {
-		state.release()
-		a.boundRest(rec, r)
+		if state.memory != nil {
+			state.memory.release()
+		}
+		if hasBody {
+			_ = rec.control.SetReadDeadline(time.Now().Add(min(restTimeout, a.bodyTimeout)))
+		}
 		a.observe(rec, r, state, time.Since(start))
 	}()
 	a.serveSafely(rec, r)
 }
 
-// boundBody keeps a client from holding on to its connection by sending a body
-// slowly, whether anybody wants that body or not. A deadline that an earlier
-// answer left behind does not count for this one.
-func (a *API) boundBody(w *recorder, r *http.Request) {
-	_ = w.control.SetWriteDeadline(time.Time{}) // deadlines are missing only without a connection
-	if r.Body != nil && r.Body != http.NoBody {
-		_ = w.control.SetReadDeadline(time.Now().Add(a.bodyTimeout))
-	}
-}
-
-// restTimeout is how long the server waits for the rest of a body that nobody
-// has read, before it gives the connection up.
+// restTimeout is how long the server waits for the rest of a body that the handler
+// has not read, before it closes the connection.
 const restTimeout = 5 * time.Second
 
-// boundRest bounds that wait.
-func (a *API) boundRest(w *recorder, r *http.Request) {
-	if r.Body != nil && r.Body != http.NoBody {
-		_ = w.control.SetReadDeadline(time.Now().Add(min(restTimeout, a.bodyTimeout)))
-	}
-}
-
-// serveSafely turns a panic into an answer.
+// serveSafely turns a panic into a 500.
 func (a *API) serveSafely(w *recorder, r *http.Request) {
 	defer func() {
 		p := recover()
@@ -79,7 +75,7 @@ func (a *API) serveSafely(w *recorder, r *http.Request) {
 		a.writeError(w, r, err)
 	}()
 	if escaped := r.URL.EscapedPath(); path.Clean(escaped) != escaped {
-		// The mux would answer with a redirect in HTML.
+		// http.ServeMux would answer with an HTML redirect.
 		a.writeError(w, r, noRoute(r))
 		return
 	}
@@ -96,7 +92,7 @@ func (a *API) observe(w *recorder, r *http.Request, state *requestState, took ti
 		"ms", took.Milliseconds(), "org", state.caller.OrgID, "key", state.caller.KeyID)
 }
 
-// notFound answers what no route takes: 405 where the path exists with
+// notFound serves requests that match no route: 405 if the path exists with
 // another method, else 404.
 func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	if err := a.limit(w, r, Route{Path: "/", Limit: PublicLimit()}, access.Caller{}); err != nil {
@@ -113,7 +109,8 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		structured(http.StatusMethodNotAllowed, r.Method+" is not allowed here; allowed: "+strings.Join(allowed, ", ")).write(w)
+		message := r.Method + " is not allowed here; allowed: " + strings.Join(allowed, ", ")
+		structured(http.StatusMethodNotAllowed, message).write(w)
 		return
 	}
 	if a.missing != nil && wantsPage(r) {
@@ -127,7 +124,7 @@ func noRoute(r *http.Request) error {
 	return fault.New(fault.NotFound, "No such route: %s %s", r.Method, r.URL.Path)
 }
 
-// trimSlash tolerates one trailing slash.
+// trimSlash removes one trailing slash.
 func trimSlash(r *http.Request) {
 	if escaped := r.URL.EscapedPath(); len(escaped) > 1 && strings.HasSuffix(escaped, "/") {
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
@@ -135,25 +132,19 @@ func trimSlash(r *http.Request) {
 	}
 }
 
-// requestState is what the frame learns about a request on the way.
+// requestState is what the middleware knows about a request.
 type requestState struct {
 	id      string
 	client  netip.Addr
 	caller  access.Caller
 	control *http.ResponseController
-	memory  *share // nil until the request takes some
-}
-
-func (s *requestState) release() {
-	if s.memory != nil {
-		s.memory.release()
-	}
+	memory  *share // nil until the request reserves some
 }
 
 type stateKey struct{}
 
-// RequestID is the name of the request that the context belongs to, as the
-// answer's X-Request-Id has it; "" outside one.
+// RequestID returns the id of the request, as in the answer's X-Request-Id; ""
+// outside of a request.
 func RequestID(ctx context.Context) string {
 	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
 		return s.id
@@ -161,34 +152,34 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-func noteCaller(ctx context.Context, c access.Caller) {
+func setCaller(ctx context.Context, c access.Caller) {
 	if s, ok := ctx.Value(stateKey{}).(*requestState); ok {
 		s.caller = c
 	}
 }
 
-var goodRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// newRequestID keeps a proxy's id if it is harmless.
+// newRequestID keeps the id that a proxy has set, if it is safe to log.
 func newRequestID(r *http.Request) string {
-	if id := r.Header.Get("X-Request-Id"); id != "" && goodRequestID.MatchString(id) {
+	if id := r.Header.Get("X-Request-Id"); id != "" && requestIDPattern.MatchString(id) {
 		return id
 	}
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// recorder remembers the status of an answer, and gives up on a client that
-// does not take it.
+// A recorder records the status of an answer, and sets a write deadline for every
+// chunk of it, so that a client that stops reading does not hold the connection.
 type recorder struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration // for each piece
-	status   int
+	control *http.ResponseController
+	timeout time.Duration // per chunk
+	status  int
 }
 
-// piece is how much of an answer has a deadline of its own: a slow line may
-// take long for the whole, but not for this.
-const piece = 256 << 10
+// chunkSize is how much of an answer has a deadline of its own: a slow connection
+// may take long for the whole answer, but not for this.
+const chunkSize = 256 << 10
 
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
@@ -202,16 +193,16 @@ func (r *recorder) Write(p []byte) (n int, err error) {
 		r.status = http.StatusOK
 	}
 	for first := true; err == nil && (first || n < len(p)); first = false {
-		r.wait()
+		r.extendDeadline()
 		var written int
-		written, err = r.ResponseWriter.Write(p[n:min(n+piece, len(p))])
+		written, err = r.ResponseWriter.Write(p[n:min(n+chunkSize, len(p))])
 		n += written
 	}
 	return n, err
 }
 
-// ReadFrom keeps the connection's own way of sending files, which it takes for
-// a file or the beginning of one, and for nothing wrapped around that.
+// ReadFrom keeps sendfile(2), which net/http only uses for an *os.File or an
+// *io.LimitedReader of one, not for other wrappers.
 func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
@@ -222,9 +213,9 @@ func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
 		defer func() { limited.N -= n }()
 	}
 	for err == nil && left > 0 {
-		r.wait()
+		r.extendDeadline()
 		var copied int64
-		copied, err = io.CopyN(r.ResponseWriter, src, min(piece, left))
+		copied, err = io.CopyN(r.ResponseWriter, src, min(chunkSize, left))
 		n += copied
 		left -= copied
 	}
@@ -234,9 +225,9 @@ func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
 	return n, err
 }
 
-// wait gives the client time for the next piece.
-func (r *recorder) wait() {
-	_ = r.control.SetWriteDeadline(time.Now().Add(r.patience)) // not every writer has deadlines
+// extendDeadline gives the client time for the next chunk.
+func (r *recorder) extendDeadline() {
+	_ = r.control.SetWriteDeadline(time.Now().Add(r.timeout)) // not every writer has deadlines
 }
 
 // Unwrap lets http.ResponseController reach the connection.

@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// countRequests adds requests to a window and returns how many it has then.
+// countRequests adds n requests to a window and returns its new count.
 func countRequests(ctx context.Context, db *store.DB, w window, n int) (int, error) {
 	return store.Returning(ctx, db, "Rate window", store.Value[int], `
 		INSERT INTO rate_windows (subject, starts_at, ends_at, requests) VALUES ($1, $2, $3, $4)
@@ -15,7 +15,7 @@ func countRequests(ctx context.Context, db *store.DB, w window, n int) (int, err
 		RETURNING requests`, w.subject, w.start, w.end, n)
 }
 
-func deleteOverWindows(ctx context.Context, q store.Querier, before time.Time) error {
+func deletePastWindows(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM rate_windows WHERE ends_at < $1`, store.Micros(before))
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// Stream is the output of an operation that writes its answer itself: a
-// download, a protobuf message, server-sent events. Errors that are known
-// before the first byte are the operation's error as usual.
+// Stream is the output of an operation that writes its answer itself, e.g. a
+// download or server-sent events. Errors before the first byte are returned by the
+// operation as usual.
 type Stream func(w http.ResponseWriter, r *http.Request)
 
 type streamOutput struct {
@@ -26,7 +26,7 @@ func newStreamOutput(ctx context.Context, s Stream) *streamOutput {
 	}}
 }
 
-// anyType marks an operation that answers other types than JSON.
+// anyType marks an operation whose answer is not JSON.
 const anyType = "any-type"
 
 func streamResponses(responses map[string]*huma.Response, status int) map[string]*huma.Response {

@@ -10,9 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// AddStreamed is Add for an answer in JSON that its stream writes piece by piece,
-// since it can be too large for the memory. Doc is the shape of the answer, for
-// the OpenAPI document.
+// AddStreamed is Add for a JSON answer that is written in chunks, since it may not
+// fit into memory. Doc is its type in the OpenAPI document.
 func AddStreamed[In, Doc any](a *API, fn func(context.Context, In) (Stream, error), r Route) {
 	Add(a, fn, r)
 	op := a.operationOf(r)

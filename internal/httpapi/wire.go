@@ -9,13 +9,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Time is a time on the wire: RFC 3339, UTC, milliseconds. Any offset is
+// Time is a time in JSON: RFC 3339 in UTC with milliseconds. Any offset is
 // accepted.
 type Time time.Time
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// NullTime is Time for a time that may be missing; null on the wire.
+// NullTime converts a time that may be missing, which is null in JSON.
 func NullTime(t *time.Time) *Time { return (*Time)(t) }
 
 // MarshalJSON writes the time.
@@ -23,7 +23,8 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + time.Time(t).UTC().Format(timeFormat) + `"`), nil
 }
 
-// UnmarshalJSON reads a time with any offset. As usual, null changes nothing.
+// UnmarshalJSON reads a time with any offset. As in encoding/json, null is a
+// no-op.
 func (t *Time) UnmarshalJSON(raw []byte) error {
 	var text *string
 	if err := json.Unmarshal(raw, &text); err != nil {
@@ -45,7 +46,7 @@ func (Time) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: "string", Format: "date-time", Examples: []any{"2026-01-02T03:04:05.678Z"}}
 }
 
-// Page is the part of a list that a request asks for.
+// Page is the input of a paginated list.
 type Page struct {
 	Page    int `query:"page" default:"1" minimum:"1" maximum:"1000000" doc:"The page, from 1."`
 	PerPage int `query:"per_page" default:"20" minimum:"1" maximum:"100" doc:"Items on a page."`
@@ -54,19 +55,19 @@ type Page struct {
 // Offset is the number of items before the page.
 func (p Page) Offset() int { return (p.Page - 1) * p.PerPage }
 
-// Pagination says which part of a list an answer holds.
+// Pagination describes the page of a list in an answer.
 type Pagination struct {
 	Page    int `json:"page" example:"1"`
 	PerPage int `json:"per_page" example:"20"`
 	Total   int `json:"total" example:"42"`
 }
 
-// Of completes the page into the answer's pagination.
+// Of returns the answer's pagination for a list of that length.
 func (p Page) Of(total int) Pagination {
 	return Pagination{Page: p.Page, PerPage: p.PerPage, Total: total}
 }
 
-// byteSize prints a limit as people write it.
+// byteSize formats a limit, e.g. "1 MiB".
 func byteSize(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

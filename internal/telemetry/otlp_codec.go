@@ -70,7 +70,7 @@ func (e encoding) decode(ctx context.Context, raw []byte, m proto.Message) error
 	if left < 0 {
 		return tooManyMessages()
 	}
-	if err := httpapi.TakeMemory(ctx, int64(maxMessages-left)*messageCost); err != nil {
+	if err := httpapi.ReserveMemory(ctx, int64(maxMessages-left)*messageCost); err != nil {
 		return err
 	}
 	return proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}.Unmarshal(raw, m)

@@ -142,7 +142,7 @@ func (s *Service) authenticate(v *visit) error {
 	if err != nil {
 		return err
 	}
-	httpapi.NoteCaller(v.Request, caller)
+	httpapi.SetCaller(v.Request, caller)
 	v.Caller, v.sessionID = caller, id
 	v.Request = v.WithContext(access.With(v.Context(), caller))
 	return nil
