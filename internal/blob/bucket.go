@@ -1,7 +1,11 @@
-// Package blob keeps bytes for the other packages: skill archives, snapshots
-// and raw telemetry bodies. They stand in a folder or in an S3 bucket, and a
-// caller cannot tell which. What a blob means and who wants it stands in the
-// database of its owner: this package owns no tables.
+// Package blob stores bytes for the other packages: skill archives, snapshots
+// and raw telemetry bodies. They are in a directory or in an S3 bucket, and a
+// caller cannot tell which. What a blob means is in the tables of its owner;
+// this package owns no tables.
+//
+// The lifecycle of a blob: its owner puts it, then commits the row that refers
+// to it, so that a row that exists has its bytes. The owner deletes the blob
+// after the row. A crash in between leaves an orphan, which a Sweep deletes.
 package blob
 
 import (
@@ -14,8 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// OrphanAge is the age from which a blob that nobody refers to may be deleted.
-// A younger one may belong to somebody who has not committed yet.
+// OrphanAge is the age from which a blob that no row refers to may be deleted.
+// The row of a younger one may not be committed yet.
 const OrphanAge = 24 * time.Hour
 
 // A Bucket keeps blobs under keys. A key looks like a path: elements separated
@@ -23,10 +27,10 @@ const OrphanAge = 24 * time.Hour
 // characters and no backslash; anything else is a Malformed fault. All methods
 // may be called from many goroutines at once.
 type Bucket interface {
-	// Put stores what r gives under key, in place of what stood there. It must
-	// be size bytes exactly. Readers see all of it or nothing of it, also after
-	// a crash, and once Put has returned nil it survives one. A reader that can
-	// seek is left where it was or at its end.
+	// Put stores what r returns under key, in place of what was there. It must be
+	// size bytes exactly. It is atomic, also in a crash: other goroutines see all
+	// of the blob or nothing of it. It is durable once Put has returned nil. If r
+	// can seek, it is left where it was or at its end.
 	Put(ctx context.Context, key string, r io.Reader, size int64) error
 
 	// Get opens a blob. The caller closes it. A missing one is a NotFound fault.
@@ -39,12 +43,11 @@ type Bucket interface {
 	Delete(ctx context.Context, key string) error
 
 	// List yields the blobs whose keys begin with prefix, in the order of their
-	// keys' bytes. It ends after the first error. Who deletes orphans by it
-	// spares those younger than OrphanAge, by a Stat right before the Delete.
+	// keys' bytes. It ends after the first error. To delete orphans, use Sweep.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// SignedURL returns an absolute URL that lets anybody who has it GET the
-	// blob until it expires. It does not check that there is such a blob.
+	// SignedURL returns an absolute URL with which the blob can be read without
+	// a key until it expires. It does not check that there is such a blob.
 	SignedURL(ctx context.Context, key string, o SignOptions) (string, error)
 
 	// Check reports whether the bucket can be used now.
@@ -70,19 +73,18 @@ type Options struct {
 	// An empty URL means files in Dir.
 	URL string
 
-	// Dir is the folder of the files, made if it is missing.
+	// Dir is the directory of the files, made if it is missing.
 	Dir string
 
 	// PublicURL returns the base of the URLs that are signed for files. It is
-	// first called when one is signed, so the server may learn its address
-	// after opening the bucket.
+	// called when one is signed: the server may not know its address before.
 	PublicURL func() string
 
 	// Secret signs the URLs of files: at least 32 bytes, the same after a
 	// restart.
 	Secret []byte
 
-	// Log hears why a file could not be served. Nil means nobody does.
+	// Log gets the errors of serving files; nil discards them.
 	Log *slog.Logger
 }
 

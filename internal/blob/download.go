@@ -27,7 +27,7 @@ const (
 	paramExpires  = "expires" // seconds since the epoch
 	paramFilename = "filename"
 	paramType     = "type"
-	beforeSig     = "&sig=" // the signature of all that stands before it comes last
+	beforeSig     = "&sig=" // comes last, and signs all before it
 )
 
 // SignedURL implements Bucket.
@@ -42,7 +42,7 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 	if err != nil {
 		return "", fmt.Errorf("sign blob %s: %w", key, err)
 	}
-	// Rounded up, so that a URL never holds for less than was asked.
+	// Rounded up, so that a URL is never valid for less than Expires.
 	expires := time.Now().Add(o.Expires + time.Second - 1).Unix()
 	query := paramExpires + "=" + strconv.FormatInt(expires, 10)
 	if o.Filename != "" {
@@ -54,11 +54,11 @@ func (f *Files) SignedURL(_ context.Context, key string, o SignOptions) (string,
 	return base + (&url.URL{Path: key}).EscapedPath() + "?" + query + beforeSig + f.sign(key, query), nil
 }
 
-// A signedBase is what signed URLs begin with, made of the public URL.
+// A signedBase is the beginning of signed URLs, and the public URL it was made of.
 type signedBase struct{ public, base string }
 
-// linkBase reads the public URL when it has changed: a sync makes a thousand
-// links.
+// linkBase parses the public URL only when it has changed: one sync signs up to
+// a thousand URLs.
 func (f *Files) linkBase() (string, error) {
 	public := f.publicURL()
 	if last := f.lastBase.Load(); last != nil && last.public == public {
@@ -87,13 +87,13 @@ func (f *Files) sign(key, query string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verify returns what SignedURL was asked for, or a Denied fault.
+// verify returns the options that were given to SignedURL, or a Denied fault.
 func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
 	signed, sig, _ := strings.Cut(rawQuery, beforeSig)
 	if !hmac.Equal([]byte(sig), []byte(f.sign(key, signed))) {
 		return SignOptions{}, fault.New(fault.Denied, "This link is not valid")
 	}
-	// It is what SignedURL wrote.
+	// The signature is right, so SignedURL wrote the query.
 	var o SignOptions
 	for field := range strings.SplitSeq(signed, "&") {
 		name, escaped, _ := strings.Cut(field, "=")
@@ -118,9 +118,8 @@ func (f *Files) verify(key, rawQuery string) (SignOptions, error) {
 }
 
 // ServeHTTP answers GET and HEAD of signed URLs, whole or in ranges. It is
-// mounted at /blobs/ and needs no other authorisation than the signature. A
-// URL that is not valid or no longer is answered with 403, a missing blob with
-// 404.
+// mounted at /blobs/; the signature is the only authorization. An invalid or
+// expired URL is answered with 403, a missing blob with 404.
 func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -145,7 +144,7 @@ func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve answers a GET or HEAD with a blob. An error means that nothing was
-// written yet. Whether the client may have the blob is the caller's concern.
+// written yet. The caller must have authorized the request.
 func Serve(w http.ResponseWriter, r *http.Request, b Bucket, key string, o SignOptions) error {
 	body, info, err := b.Get(r.Context(), key)
 	if err != nil {
@@ -155,7 +154,7 @@ func Serve(w http.ResponseWriter, r *http.Request, b Bucket, key string, o SignO
 	return nil
 }
 
-// ServeBody is Serve for a blob that was opened already; it closes it.
+// ServeBody is Serve for a blob that is open; it closes it.
 func ServeBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info Info, o SignOptions) {
 	defer func() { _ = body.Close() }()
 
@@ -178,13 +177,14 @@ func ServeBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, info 
 	http.ServeContent(w, r, "", info.Modified, content)
 }
 
-// setHeaders says what the one who asked wants said.
+// setHeaders sets the headers that the options choose.
 func setHeaders(h http.Header, o SignOptions) {
 	h.Set("Content-Type", cmp.Or(o.ContentType, "application/octet-stream"))
 	h.Set("Content-Disposition", disposition(o.Filename))
 }
 
-// setContentHeaders says what the key tells of the content.
+// setContentHeaders sets the headers that follow from the key: where it names its
+// content, the blob is immutable and has an ETag.
 func setContentHeaders(h http.Header, key string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	sum, ok := ContentSum(key)
@@ -223,8 +223,8 @@ func (w *rangeWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// writeError writes the structured error body of the interface. The frame that
-// writes it elsewhere stands above this package.
+// writeError writes the structured error body of the API. The package that
+// writes it elsewhere, httpapi, imports this one.
 func writeError(w http.ResponseWriter, status int, message string) {
 	type content struct {
 		Message string `json:"message"`
@@ -233,7 +233,7 @@ func writeError(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	// An error here means that the client has gone.
+	// An error here means that the client is gone.
 	_ = json.NewEncoder(w).Encode(struct {
 		Error content `json:"error"`
 	}{content{message, status}})

@@ -23,11 +23,12 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
-// objectDir holds the blobs under their keys. One that is being written stands
-// beside its place under a random name, which is no key: a folder for all of
-// them would be what every Put waits for.
+// objectDir holds the blobs under their keys. A partial file is written next to
+// its final name, under a random one that is not a valid key: one directory for
+// all of them would serialize the fsyncs of concurrent Puts.
 const (
 	objectDir  = "objects"
 	partSuffix = ".part"
@@ -35,8 +36,8 @@ const (
 
 const minSecret = 32
 
-// Files is a bucket in a folder. Open makes it. One process at a time writes
-// to the folder.
+// Files is a bucket in a directory. Open makes it. Only one process at a time
+// may write to the directory.
 type Files struct {
 	root      *os.Root
 	publicURL func() string
@@ -44,11 +45,11 @@ type Files struct {
 	macs      sync.Pool // of the HMACs that sign with the secret
 	log       *slog.Logger
 
-	// dirs keeps a blob from a new directory until that directory itself would
-	// survive a crash.
+	// dirs is locked while directories are made: a blob must not be stored in one
+	// that would not survive a crash yet.
 	dirs sync.RWMutex
 
-	hot *hot
+	cache *fileCache
 }
 
 func openFiles(o Options) (Bucket, error) {
@@ -66,7 +67,7 @@ func openFiles(o Options) (Bucket, error) {
 		root:      root,
 		publicURL: o.PublicURL,
 		macs:      sync.Pool{New: func() any { return hmac.New(sha256.New, o.Secret) }},
-		hot:       newHot(),
+		cache:     newFileCache(),
 		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
 	if err := f.makeDir(objectDir); err != nil {
@@ -95,13 +96,14 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		_ = dir.Remove(part) // RemoveParts gets what cannot be removed now
 		return fault.Disk(err)
 	}
-	f.hot.remove(key)
-	return fault.Disk(syncDir(dir))
+	f.cache.remove(key)
+	return fault.Disk(fsync.RootDir(dir, "."))
 }
 
 func newPart() string { return rand.Text() + partSuffix }
 
-// writePart makes a file that is safe on the disk, except for its name.
+// writePart writes and fsyncs a file. Its name is fsynced with its directory,
+// after the rename.
 func writePart(dir *os.Root, part string, r io.Reader) error {
 	file, err := dir.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -114,33 +116,24 @@ func writePart(dir *os.Root, part string, r io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// openDir opens a directory for a Put, and makes it if needed.
+// openDir opens a directory that would survive a crash, and makes it if needed.
 func (f *Files) openDir(name string) (*os.Root, error) {
-	dir, err := f.openSafeDir(name)
+	f.dirs.RLock()
+	dir, err := f.root.OpenRoot(name)
+	f.dirs.RUnlock()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return dir, err
 	}
-	if err := f.makeDirs(name); err != nil {
+	f.dirs.Lock()
+	defer f.dirs.Unlock()
+	if err := f.makeDir(name); err != nil {
 		return nil, err
 	}
-	return f.openSafeDir(name)
-}
-
-// openSafeDir opens a directory that would survive a crash.
-func (f *Files) openSafeDir(name string) (*os.Root, error) {
-	f.dirs.RLock()
-	defer f.dirs.RUnlock()
 	return f.root.OpenRoot(name)
 }
 
-func (f *Files) makeDirs(name string) error {
-	f.dirs.Lock()
-	defer f.dirs.Unlock()
-	return f.makeDir(name)
-}
-
-// makeDir makes a directory and those above it that are missing, and syncs
-// the entry of each one made.
+// makeDir makes a directory and those above it that are missing, and fsyncs the
+// parent of each one made.
 func (f *Files) makeDir(dir string) error {
 	err := f.root.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && dir != "." {
@@ -155,33 +148,17 @@ func (f *Files) makeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return f.syncDir(path.Dir(dir))
-}
-
-func (f *Files) syncDir(name string) error {
-	dir, err := f.root.OpenRoot(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(dir), dir.Close())
-}
-
-func syncDir(dir *os.Root) error {
-	file, err := dir.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Sync(), file.Close())
+	return fsync.RootDir(f.root, path.Dir(dir))
 }
 
 // Get implements Bucket.
 func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) {
-	b, file, removals := f.hot.take(key)
+	b, file, removals := f.cache.get(key)
 	if file != nil {
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return nil, Info{}, errors.Join(fmt.Errorf("get blob %s: %w", key, err), file.Close())
 		}
-		return &hotFile{f.hot, b, file}, b.info, nil
+		return &cachedFile{f.cache, b, file}, b.info, nil
 	}
 	file, info, err := f.open(key)
 	if err != nil {
@@ -191,10 +168,9 @@ func (f *Files) Get(_ context.Context, key string) (io.ReadCloser, Info, error) 
 		return file, info, nil // another Put may change it
 	}
 	if b == nil {
-		b = newHotBlob(info)
-		f.hot.add(b, removals)
+		b = f.cache.add(info, removals)
 	}
-	return &hotFile{f.hot, b, file}, info, nil
+	return &cachedFile{f.cache, b, file}, info, nil
 }
 
 func (f *Files) open(key string) (_ *os.File, _ Info, err error) {
@@ -232,8 +208,8 @@ func (f *Files) Stat(_ context.Context, key string) (_ Info, err error) {
 	return fileInfo(key, stat), nil
 }
 
-// Delete implements Bucket. The directories stay: removing one could cross a
-// Put into it.
+// Delete implements Bucket. Empty directories stay: removing one would race
+// with a Put into it.
 func (f *Files) Delete(ctx context.Context, key string) (err error) {
 	_, err = f.Stat(ctx, key)
 	if fault.Is(err, fault.NotFound) {
@@ -247,8 +223,8 @@ func (f *Files) Delete(ctx context.Context, key string) (err error) {
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f.hot.remove(key)
-	return f.syncDir(path.Dir(name))
+	f.cache.remove(key)
+	return fsync.RootDir(f.root, path.Dir(name))
 }
 
 // List implements Bucket.
@@ -273,8 +249,8 @@ func (f *Files) walk(ctx context.Context, dir, prefix string, yield func(Info, e
 	for _, name := range names {
 		key := dir + name
 		if strings.HasSuffix(key, "/") {
-			onTheWay := strings.HasPrefix(key, prefix) || strings.HasPrefix(prefix, key)
-			if onTheWay && !f.walk(ctx, key, prefix, yield) {
+			related := strings.HasPrefix(key, prefix) || strings.HasPrefix(prefix, key)
+			if related && !f.walk(ctx, key, prefix, yield) {
 				return false
 			}
 			continue
@@ -284,7 +260,7 @@ func (f *Files) walk(ctx context.Context, dir, prefix string, yield func(Info, e
 		}
 		info, err := f.Stat(ctx, key)
 		if fault.Is(err, fault.NotFound) {
-			continue // Deleted since, or no regular file.
+			continue // deleted since, or no regular file
 		}
 		if !yield(info, err) || err != nil {
 			return false
@@ -293,8 +269,8 @@ func (f *Files) walk(ctx context.Context, dir, prefix string, yield func(Info, e
 	return true
 }
 
-// names returns what stands in dir, directories with a slash at their end: so
-// they sort as the keys below them do.
+// names returns what is in dir. Directories end with a slash, so that they sort
+// as the keys below them do.
 func (f *Files) names(ctx context.Context, dir string) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -341,7 +317,7 @@ func (f *Files) RemoveParts(ctx context.Context, minAge time.Duration) (removed 
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // its Put has ended
+			return nil // renamed or removed by its Put
 		}
 		return err
 	})
@@ -354,8 +330,8 @@ func fileInfo(key string, stat fs.FileInfo) Info {
 	return Info{Key: key, Size: stat.Size(), Modified: stat.ModTime().UTC()}
 }
 
-// fileError gives a missing file its kind. A file that stands where a key has
-// a directory (ENOTDIR) means that the key is missing.
+// fileError makes a missing file a NotFound fault, also where a directory of the
+// key is a file (ENOTDIR).
 func fileError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return fault.New(fault.NotFound, "Blob not found").Because(err)

@@ -16,8 +16,8 @@ const (
 	maxElement = 255
 )
 
-// checkKey refuses keys that one of the implementations could not keep, or
-// that would mean something else there.
+// checkKey refuses keys that one of the implementations cannot store, or
+// interprets in another way.
 func checkKey(key string) error {
 	switch {
 	case !fs.ValidPath(key) || key == ".":
@@ -38,8 +38,8 @@ func checkKey(key string) error {
 	return nil
 }
 
-// checkPrefix accepts every beginning of a good key that ends with an element
-// or with a slash, and the empty prefix.
+// checkPrefix accepts the empty prefix, and every prefix of a valid key that ends
+// with an element or with a slash.
 func checkPrefix(prefix string) error {
 	if prefix == "" {
 		return nil

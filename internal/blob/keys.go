@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Keys is a set of very many keys, in eight bytes each. Among a million keys
-// two are taken for one another once in forty million times. The zero value is
-// empty. It is for one goroutine.
+// Keys is a set of very many keys, of which it keeps 64-bit hashes. Of a million
+// keys, any two collide with a probability of 1 in 40 million. The zero value is
+// empty. It is not safe for concurrent use.
 type Keys struct {
 	seed   maphash.Seed
 	hashes []uint64

@@ -18,7 +18,7 @@ func section(r io.Reader) *io.SectionReader {
 	if !ok {
 		return nil
 	}
-	// A pipe is an *os.File too, and the first Seek is how one finds out.
+	// A pipe is an *os.File, too: it fails at the first Seek.
 	start, err := s.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return nil
@@ -33,8 +33,8 @@ func section(r io.Reader) *io.SectionReader {
 	return io.NewSectionReader(s, start, end-start)
 }
 
-// exactReader reads exactly left bytes from r, or fails. It gives the last of
-// them away only when it knows that r has no more, so that whoever counts to
+// exactReader reads exactly left bytes from r, or fails. It returns the last of
+// them only when it knows that r has no more, so that a caller that counts to
 // left never takes a part for the whole. It fails once ctx is done.
 type exactReader struct {
 	ctx  context.Context

@@ -18,8 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// How long S3 may take: to accept a connection, to begin an answer, for a
-// request without a body, and for one with a blob.
+// Timeouts: to connect, to begin an answer, for a request without a body, and
+// for one with a blob.
 const (
 	dialTimeout     = 5 * time.Second
 	headerTimeout   = 30 * time.Second
@@ -62,8 +62,8 @@ func openS3(o Options) (Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Requests without keys would be sent, and refused with reasons that help
-	// nobody.
+	// The client would send requests without keys, whose refusal does not say what
+	// is missing.
 	if keys.SignerType.IsAnonymous() {
 		return nil, errors.New("no keys for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}
@@ -80,14 +80,14 @@ func (l location) credentials() *credentials.Credentials {
 	return credentials.NewChainCredentials(providers)
 }
 
-// Put implements Bucket. It sends one request whatever the size: S3 shows the
-// blob when all of it has come, and an interrupted one leaves nothing behind.
+// Put implements Bucket. It sends one request whatever the size, which is atomic:
+// an interrupted multipart upload would leave parts behind.
 func (s *s3) Put(ctx context.Context, key string, r io.Reader, size int64) (err error) {
 	if err := checkKey(key); err != nil {
 		return err
 	}
 	defer fault.Wrap(&err, "put blob %s", key)
-	// Only a body that can start over is sent again after a passing failure.
+	// The client retries only with a body that can be read again.
 	body := io.Reader(&exactReader{ctx, r, size})
 	if again := section(r); again != nil {
 		if again.Size() != size {
@@ -96,8 +96,8 @@ func (s *s3) Put(ctx context.Context, key string, r io.Reader, size int64) (err 
 		body = again
 	}
 	if size == 0 {
-		// The client does not read a body of no bytes, so nobody else would find
-		// out that it has some.
+		// The client does not read a body of no bytes, so only this finds out that
+		// it has some.
 		if _, err := io.Copy(io.Discard, body); err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func (s *s3) Put(ctx context.Context, key string, r io.Reader, size int64) (err 
 	defer cancel()
 	_, err = s.core.Client.PutObject(ctx, s.bucket, s.prefix+key, body, size, minio.PutObjectOptions{
 		DisableMultipart: true,
-		// No bytes in signed chunks are still a chunk, which some servers take
-		// for the beginning of the next request.
+		// An empty body in signed chunks is still one chunk, which some servers
+		// take for the beginning of the next request.
 		DisableContentSha256: size == 0,
 	})
 	return s3Error(err)
@@ -128,7 +128,7 @@ func (s *s3) Get(ctx context.Context, key string) (_ io.ReadCloser, _ Info, err 
 	return &s3Body{body, cancel}, s3Info(key, object), nil
 }
 
-// s3Body is a blob on its way; its timeout ends with it.
+// s3Body is the body of an answer; Close ends its timeout.
 type s3Body struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -164,7 +164,7 @@ func (s *s3) Delete(ctx context.Context, key string) (err error) {
 	defer cancel()
 	err = s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
 	if err = s3Error(err); fault.Is(err, fault.NotFound) {
-		return nil // Some servers tell.
+		return nil // some servers report it
 	}
 	return err
 }
@@ -184,13 +184,13 @@ func (s *s3) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 			}
 			key := strings.TrimPrefix(object.Key, s.prefix)
 			if checkKey(key) != nil {
-				continue // Not ours: consoles make "folders" such as "a/".
+				continue // not ours: consoles make "folders" such as "a/"
 			}
 			if !yield(s3Info(key, object), nil) {
 				return
 			}
 		}
-		// The client stops without a word when the context ends.
+		// The client stops without an error when the context ends.
 		if err := ctx.Err(); err != nil {
 			yield(Info{}, fmt.Errorf("list blobs: %w", err))
 		}
@@ -206,7 +206,7 @@ func (s *s3) SignedURL(ctx context.Context, key string, o SignOptions) (_ string
 		return "", err
 	}
 	defer fault.Wrap(&err, "sign blob %s", key)
-	// Without a region in the URL the client asks the server, once.
+	// Without a region in the URL, the client asks the server for it, once.
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	query := url.Values{"response-content-disposition": {disposition(o.Filename)}}
@@ -242,11 +242,8 @@ func s3Info(key string, object minio.ObjectInfo) Info {
 	return Info{Key: key, Size: object.Size, Modified: object.LastModified.UTC()}
 }
 
-// ErrUnreached says that a bucket was not reached, so that nothing was done.
-var ErrUnreached = errors.New("the bucket was not reached")
-
-// s3Error gives a missing object its kind, and a server that is away or cannot
-// keep up.
+// s3Error makes a missing object a NotFound fault, and a server that is away or
+// overloaded an Unavailable one.
 func s3Error(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -255,10 +252,7 @@ func s3Error(err error) error {
 	if answer.Code == minio.NoSuchKey {
 		return fault.New(fault.NotFound, "Blob not found").Because(err)
 	}
-	broken, isNet := errors.AsType[*net.OpError](err)
-	if isNet && broken.Op == "dial" {
-		err = errors.Join(ErrUnreached, err)
-	}
+	_, isNet := errors.AsType[*net.OpError](err)
 	if isNet || answer.StatusCode >= http.StatusInternalServerError || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fault.New(fault.Unavailable, "The storage is not available now; try again").After(time.Second).Because(err)

@@ -18,7 +18,7 @@ const awsEndpoint = "s3.amazonaws.com"
 type location struct {
 	bucket string
 	prefix string // empty, or ends with a slash
-	region string // empty: the server is asked
+	region string // empty: the client asks the server
 	host   string
 	secure bool
 	lookup minio.BucketLookupType
@@ -91,8 +91,8 @@ func parseEndpoint(query url.Values) (host string, secure bool, err error) {
 	}
 }
 
-// parseLookup says where requests name the bucket: in the path, in the host,
-// or, when the URL does not say, where the endpoint is known to expect it.
+// parseLookup chooses where requests name the bucket: in the path, in the host,
+// or, by default, where the endpoint is known to expect it.
 func parseLookup(query url.Values) (minio.BucketLookupType, error) {
 	pathStyle, err := parseBool(query, "path_style")
 	switch {

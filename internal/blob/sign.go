@@ -10,15 +10,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// S3 signs nothing for longer.
+// maxExpires is the limit of S3.
 const maxExpires = 7 * 24 * time.Hour
 
-// SignOptions say how long a signed URL holds and what its answer looks like.
+// SignOptions say how long a signed URL is valid, and choose headers of its
+// answer.
 type SignOptions struct {
-	// Expires is how long the URL holds: a second to seven days.
+	// Expires is how long the URL is valid: a second to seven days.
 	Expires time.Duration
-	// Filename is the name that a browser saves the blob under. Only its last
-	// element counts; empty leaves the name to the browser.
+	// Filename is the name under which a browser saves the blob. Only its last
+	// element is used; if it is empty, the browser chooses.
 	Filename string
 	// ContentType is the media type of the answer; empty means
 	// application/octet-stream.
@@ -39,7 +40,7 @@ func (o SignOptions) check() error {
 }
 
 // disposition returns a Content-Disposition header. It is always an
-// attachment: a blob that a user sent us must not open as a page of ours.
+// attachment: a blob that a user uploaded must not run scripts in our origin.
 func disposition(filename string) string {
 	if isPlain(filename) {
 		return "attachment; filename=" + filename
@@ -56,7 +57,7 @@ func disposition(filename string) string {
 	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
 }
 
-// isPlain reports whether a name needs no care at all, as most do.
+// isPlain reports whether a file name needs no quoting, like most.
 func isPlain(name string) bool {
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {

@@ -16,10 +16,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// TestHotBlobs reads blobs again and again, by more readers at once than files
+// TestFileCache reads blobs again and again, by more readers at once than files
 // are kept open: what comes back is what was put, and nothing after it was
 // deleted.
-func TestHotBlobs(t *testing.T) {
+func TestFileCache(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
 	contents := map[string][]byte{}
 	for range 20 {
@@ -50,9 +50,9 @@ func TestHotBlobs(t *testing.T) {
 	}
 }
 
-// TestClosedHotBlob: a reader that was closed does not disturb the next one,
-// who may have the same file.
-func TestClosedHotBlob(t *testing.T) {
+// TestClosedCachedFile: a reader that was closed does not disturb the next one,
+// which may have the same file.
+func TestClosedCachedFile(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
 	key := putContent(t, files, "some content")
 	first, _, err := files.Get(t.Context(), key)
@@ -96,9 +96,9 @@ func readBlob(t *testing.T, b blob.Bucket, key string) []byte {
 	return content
 }
 
-// TestServeHot compares the quick way of serving with that of a file: the
+// TestServeCachedFile compares serveWhole with http.ServeContent: the
 // first answer is the whole blob, the second a range of it.
-func TestServeHot(t *testing.T) {
+func TestServeCachedFile(t *testing.T) {
 	files := openFiles(t, fileOptions(t))
 	key := putContent(t, files, "some content")
 	serve := func(header, value string) *httptest.ResponseRecorder {
