@@ -46,7 +46,8 @@ func TestImprove(t *testing.T) {
 			t.Errorf("progress is %v", progress)
 		}
 		winner := run["winner"].(object)
-		if rate := winner["pass_rate"].(float64); rate != 1 || winner["n"] != 1.0 || !strings.Contains(winner["description"].(string), "Use when asked about ") {
+		if rate := winner["pass_rate"].(float64); rate != 1 || winner["n"] != 1.0 ||
+			!strings.Contains(winner["description"].(string), "Use when asked about ") {
 			t.Errorf("winner is %v", winner)
 		}
 		c.wantProposal(t, run)
@@ -103,7 +104,8 @@ func TestImproveRefused(t *testing.T) {
 		c := w.org("acme")
 		suite := func(cases ...object) string { return c.Create(judged(cases...))["id"].(string) }
 		good := c.Create(colours())["id"].(string)
-		few := suite(trigger("a"), trigger("b"), trigger(" A "), avoid("c"), object{"case_kind": "trigger_query", "query": "d", "expectation": "perhaps"})
+		few := suite(trigger("a"), trigger("b"), trigger(" A "), avoid("c"), object{"case_kind": "trigger_query",
+			"query": "d", "expectation": "perhaps"})
 		unwanted := suite(trigger("a"), avoid("b"), avoid("c"), avoid("d"))
 		others := c.Create(deterministic(exact("a", "a")))["id"].(string)
 		rubric := c.Create(with(colours(), "verifier_kind", "structured_rubric"))["id"].(string)

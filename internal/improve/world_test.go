@@ -87,7 +87,8 @@ func improvable() object {
 	} {
 		cases = append(cases, trigger(query))
 	}
-	for _, query := range []string{"what is the weather tomorrow", "write a poem about cats", "translate this letter", "scale the recipe for six", "water my plant"} {
+	for _, query := range []string{"what is the weather tomorrow", "write a poem about cats",
+		"translate this letter", "scale the recipe for six", "water my plant"} {
 		cases = append(cases, avoid(query))
 	}
 	return judged(cases...)
@@ -116,7 +117,7 @@ func (c *client) awaitImprove(run object) object {
 
 var testedDescription = regexp.MustCompile(`<name>pdf</name><description>(.*?)</description>`)
 
-// byWord is a model that loads pdf for queries whose last word stands in its
+// byWord is a model that loads pdf for queries whose last word is in its
 // description.
 func byWord(r judgetest.Request) judgetest.Reply {
 	return judgetest.Model{Route: func(query string, _ []string) string {
@@ -129,8 +130,8 @@ func byWord(r judgetest.Request) judgetest.Reply {
 	}}.Respond(r)
 }
 
-// writing is a model that routes by words and writes what it is told, one
-// after the other.
+// writing is a model that routes by words and writes these descriptions in
+// turn.
 func writing(t *testing.T, texts ...string) *judgetest.Server {
 	t.Helper()
 	next := make(chan string, len(texts))
@@ -147,7 +148,7 @@ func writing(t *testing.T, texts ...string) *judgetest.Server {
 
 func isRewrite(r judgetest.Request) bool { return !strings.Contains(r.System, "<available_skills>") }
 
-// colours is a suite whose queries byWord decides: 5 of each expectation.
+// colours is a suite whose queries byWord decides, 5 of each expectation.
 func colours() object {
 	var cases []object
 	for _, n := range []string{"one", "two", "three", "four", "five"} {
@@ -156,7 +157,7 @@ func colours() object {
 	return judged(cases...)
 }
 
-// iterating is a world whose improve runs go on by hand.
+// iterating is a world whose iterations are made by step.
 func iterating(t *testing.T, db *store.DB, server *judgetest.Server) (*world, *client) {
 	t.Helper()
 	w := newWorld(t, db, scripted(server))

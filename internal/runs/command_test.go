@@ -28,9 +28,11 @@ func TestCommand(t *testing.T) {
 			return object{"case_kind": "boolean_assertion", "command": argv, "assertion": assertion}
 		}
 		suite := c.Create(with(deterministic(
-			object{"case_kind": "exact_match", "command": []string{"/skill/scripts/hello.sh"}, "expected": "hello", "normalize": []string{"trim"}},
+			object{"case_kind": "exact_match", "command": []string{"/skill/scripts/hello.sh"}, "expected": "hello",
+				"normalize": []string{"trim"}},
 			assert(`exit_code == 3 && output == ""`, "sh", "-c", "exit 3"),
-			assert(`files["out/a.txt"] == "done\n" && !("link" in files)`, "sh", "-c", "mkdir out; echo done > out/a.txt; ln -s /etc/passwd link"),
+			assert(`files["out/a.txt"] == "done\n" && !("link" in files)`, "sh", "-c",
+				"mkdir out; echo done > out/a.txt; ln -s /etc/passwd link"),
 			assert(`output == "no\n"`, "sh", "-c", "touch $SKILL_DIR/x 2>/dev/null || echo no"),
 			assert(`output.contains("no_skill")`, "sh", "-c", "echo $SKILL_MODE $SKILL_DIR"),
 		), "supports_no_skill", true))
@@ -47,9 +49,9 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// TestCommandDefects wants what a program brings about to be a fail, whatever
-// the case asks for: a skill that cannot pass must not be able to leave the rate.
-// Only what the machine lacks is an error.
+// TestCommandDefects: what a program causes is a fail, whatever the case expects,
+// since a skill that cannot pass must not be able to leave the rate. Only what is
+// missing on the machine is an error.
 func TestCommandDefects(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -82,7 +84,8 @@ func TestCommandDefects(t *testing.T) {
 			trial := list(t, got, "trials")[0]
 			summary, _ := trial["evidence"].(object)["summary"].(string)
 			problem, _ := trial["error"].(string)
-			if got["verdict"] != tests[i].verdict || !strings.HasPrefix(summary, tests[i].code) || (problem != "") != (tests[i].verdict == "error") {
+			if got["verdict"] != tests[i].verdict || !strings.HasPrefix(summary, tests[i].code) ||
+				(problem != "") != (tests[i].verdict == "error") {
 				t.Errorf("%q: %v, error %q, %s; want %s %s", tests[i].argv, got["verdict"], problem, summary, tests[i].verdict, tests[i].code)
 			}
 			if strings.Contains(summary, "userns") {
@@ -95,8 +98,8 @@ func TestCommandDefects(t *testing.T) {
 	})
 }
 
-// TestChecksThatGiveUp wants an output that is too much for the case's check to
-// fail: the skill has made it.
+// TestChecksThatGiveUp: an output that is too expensive for the check fails,
+// since the skill made it.
 func TestChecksThatGiveUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -168,7 +171,7 @@ func TestTaskPackages(t *testing.T) {
 	})
 }
 
-// TestNoSandbox says how to get one, and neither passes nor fails.
+// TestNoSandbox: without a sandbox commands neither pass nor fail.
 func TestNoSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -185,7 +188,7 @@ func TestNoSandbox(t *testing.T) {
 	})
 }
 
-// TestBrokenCases have no verdict: what decides them cannot be understood.
+// TestBrokenCases: a check that cannot be compiled or evaluated is an error.
 func TestBrokenCases(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -197,17 +200,19 @@ func TestBrokenCases(t *testing.T) {
 			object{"case_kind": "json_schema", "output": "{}", "schema": object{"type": "strin"}},
 		)))
 		wantErrors(t, run, "case_broken")
-		run = c.finished(c.Create(deterministic(object{"case_kind": "boolean_assertion", "output": "a", "assertion": "exit_code == 0"})))
+		run = c.finished(c.Create(deterministic(object{"case_kind": "boolean_assertion", "output": "a",
+			"assertion": "exit_code == 0"})))
 		wantErrors(t, run, "check_failed")
 		run = c.finished(c.Create(deterministic(
 			object{"case_kind": "boolean_assertion", "output": strings.Repeat("a", 100_000), "assertion": `output.matches("(a?){900}b")`},
-			object{"case_kind": "json_schema", "output": `"` + strings.Repeat("a", 100_000) + `"`, "schema": object{"pattern": "(a?){900}b"}},
+			object{"case_kind": "json_schema", "output": `"` + strings.Repeat("a", 100_000) + `"`,
+				"schema": object{"pattern": "(a?){900}b"}},
 		)))
 		wantErrors(t, run, "check_failed")
 	})
 }
 
-// TestHugeNumbers fail an output: nothing is computed with them.
+// TestHugeNumbers: an output with numbers out of range fails.
 func TestHugeNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -25,12 +25,12 @@ const (
 	// process uses one attempt.
 	MaxStarts = 50
 	// maxTurn is for how long a job starts new trials. Then it finishes those
-	// under way and re-enqueues itself, so that no run blocks its worker forever.
+	// in progress and re-enqueues itself, so that no run blocks its worker forever.
 	maxTurn = 10 * time.Minute
 	// defaultSlice is the shorter turn of a job while a run of another
 	// organisation waits for a worker.
 	defaultSlice = 20 * time.Second
-	// maxTrial is how much longer a job may take for the trials under way.
+	// maxTrial is how much longer a job may take for the trials in progress.
 	maxTrial = 2 * time.Hour
 )
 

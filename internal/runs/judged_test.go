@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// router chooses pdf for queries about PDFs, if it is there and good enough.
+// router chooses pdf for queries about PDFs, if it is in the catalogue.
 func router(query string, catalogue []string) string {
 	if strings.Contains(query, "pdf") && slices.Contains(catalogue, "pdf") {
 		return "pdf"
@@ -34,7 +34,8 @@ func TestTriggers(t *testing.T) {
 		w := newWorld(t, db, scripted(server))
 		w.Work()
 		c := w.org("acme")
-		suite := c.Create(with(judged(trigger("read the pdf"), avoid("will it rain"), trigger("open the file")), "supports_no_skill", true))
+		suite := c.Create(with(judged(trigger("read the pdf"), avoid("will it rain"), trigger("open the file")),
+			"supports_no_skill", true))
 		run := c.finished(suite, "baseline", "no_skill", "trials", 3)
 		if diff := cmp.Diff([]any{"pass", "pass", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
@@ -48,7 +49,8 @@ func TestTriggers(t *testing.T) {
 				t.Errorf("case %d has %d trials", i, n)
 			}
 		}
-		if diff := cmp.Diff(plain(t, object{"api": "openai", "model": "scripted", "prompt_version": run["judge"].(object)["prompt_version"]}), run["judge"]); diff != "" {
+		if diff := cmp.Diff(plain(t, object{"api": "openai", "model": "scripted",
+			"prompt_version": run["judge"].(object)["prompt_version"]}), run["judge"]); diff != "" {
 			t.Errorf("judge (-want +got):\n%s", diff)
 		}
 		rain := list(t, cases[1], "trials")[0]["evidence"].(object)
@@ -74,7 +76,7 @@ func TestTriggers(t *testing.T) {
 	})
 }
 
-// TestBuiltinJudge is what works without any model, and says so.
+// TestBuiltinJudge checks what works without a model, and that the run says so.
 func TestBuiltinJudge(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -98,7 +100,7 @@ func TestBuiltinJudge(t *testing.T) {
 	})
 }
 
-// wantErrors wants a run that came to its end without any verdict.
+// wantErrors checks that a run succeeded without any verdict.
 func wantErrors(t *testing.T, run object, code string) {
 	t.Helper()
 	totals := run["totals"].(object)
@@ -160,22 +162,25 @@ func TestRubric(t *testing.T) {
 			t.Errorf("a made-up quotation gives %v", criteria)
 		}
 		criteria = list(t, list(t, cases[5], "trials")[0]["evidence"].(object), "criteria")
-		if note, _ := criteria[0]["note"].(string); criteria[0]["passed"] != false || !strings.HasPrefix(note, "read by itself") || criteria[0]["quote"] != "green" {
+		if note, _ := criteria[0]["note"].(string); criteria[0]["passed"] != false ||
+			!strings.HasPrefix(note, "read by itself") || criteria[0]["quote"] != "green" {
 			t.Errorf("a quotation for something else gives %v", criteria)
 		}
-		run = c.finished(c.Create(judged(rubric("prompt", "hello", "expectations", []string{"version two", "hello"}))), "baseline", "previous")
+		run = c.finished(c.Create(judged(rubric("prompt", "hello", "expectations", []string{"version two", "hello"}))),
+			"baseline", "previous")
 		one := list(t, run, "cases")[0]
 		if one["verdict"] != "pass" || one["baseline_verdict"] != "fail" {
 			t.Errorf("got %v", one)
 		}
 		trials := list(t, one, "trials")
-		if out := trials[0]["output_tail"].(string); !strings.HasPrefix(out, "hello ---\nname: pdf") || trials[1]["variant"] != "previous" {
+		if out := trials[0]["output_tail"].(string); !strings.HasPrefix(out, "hello ---\nname: pdf") ||
+			trials[1]["variant"] != "previous" {
 			t.Errorf("got %v", trials)
 		}
 	})
 }
 
-// TestPrompts verifies what a model says by a program.
+// TestPrompts checks the answer of a model deterministically.
 func TestPrompts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -202,7 +207,8 @@ func TestPrompts(t *testing.T) {
 				t.Errorf("got %v", one)
 			}
 		}
-		run = c.finished(c.Create(deterministic(object{"prompt": "a", "expected": "a", "case_kind": "exact_match"})), "baseline", "no_skill")
+		run = c.finished(c.Create(deterministic(object{"prompt": "a", "expected": "a", "case_kind": "exact_match"})),
+			"baseline", "no_skill")
 		if one := list(t, run, "cases")[0]; one["baseline_verdict"] != "skipped" || run["baseline_result"] != nil {
 			t.Errorf("a suite without no_skill gives %v", one)
 		}
@@ -238,7 +244,7 @@ func TestTroubledJudge(t *testing.T) {
 	}
 }
 
-// TestRefusedKey ends the whole run at the first answer.
+// TestRefusedKey fails the whole run at the first answer.
 func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -252,7 +258,8 @@ func TestRefusedKey(t *testing.T) {
 		if run["status"] != "failed" || !strings.HasPrefix(problem, "judge_rejected: ") || strings.Contains(problem, "sk-secret") {
 			t.Errorf("got %v", without(run, "cases"))
 		}
-		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 0, "failed": 0, "errors": 0, "skipped": 3}), run["totals"]); diff != "" {
+		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 0, "failed": 0, "errors": 0, "skipped": 3}),
+			run["totals"]); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
 		if n := len(server.Requests()); n != 1 {
@@ -261,7 +268,7 @@ func TestRefusedKey(t *testing.T) {
 	})
 }
 
-// TestFlakyJudge loses a trial in the middle: the verdict is that of the rest.
+// TestFlakyJudge: the verdict of a case is that of its decided trials.
 func TestFlakyJudge(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// TestRun shows every field of a run, from its beginning to its end.
+// TestRun checks every field of a run, queued and finished.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -87,7 +87,7 @@ func without(o object, fields ...string) object {
 	return o
 }
 
-// TestRunRefused has a row for everything that keeps a run from being made.
+// TestRunRefused has a row for every error of a start.
 func TestRunRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -153,7 +153,8 @@ func TestRunAccess(t *testing.T) {
 		stranger.Get(runsPath+run+"/events").WantError(404, "Eval run not found")
 		stranger.Post(runsPath+run+"/cancel", nil).WantError(404, "Eval run not found")
 		stranger.Get(suitesPath+"/"+id+"/runs").WantError(404, "Eval suite not found")
-		stranger.Post(suitesPath+"/"+id+"/runs", object{"subject": object{"entry_id": c.Entry()}}).WantError(404, "Eval suite not found")
+		stranger.Post(suitesPath+"/"+id+"/runs", object{"subject": object{"entry_id": c.Entry()}}).WantError(404,
+			"Eval suite not found")
 		c.Get(runsPath+run+"?case_id=nothing").WantError(404, "Case not found")
 	})
 }
@@ -187,7 +188,7 @@ func TestNewestRuns(t *testing.T) {
 		}
 		theirs := stranger.Create(deterministic(exact("a", "a")))
 		stranger.start(theirs)
-		c.start(c.Create(deterministic(exact("a", "a")))) // nobody asks for it
+		c.start(c.Create(deterministic(exact("a", "a")))) // not among the suites asked for
 		asked = append(asked, suites.Suite{ID: theirs["id"].(string)})
 		found, err := w.Runs.Newest(t.Context(), c.Org.ID, asked)
 		got := map[string]string{}

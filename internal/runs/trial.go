@@ -219,7 +219,7 @@ func (x *execution) verify(ctx context.Context, c suites.Case, t *Trial) error {
 	return nil
 }
 
-// produce makes the output that a case looks at, and stores its tail.
+// produce makes the output that a case tests, and stores its tail.
 func (x *execution) produce(ctx context.Context, c suites.Case, t *Trial) (s verify.Sample, err error) {
 	switch {
 	case c.Subject.Output != nil:

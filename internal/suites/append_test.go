@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// appendCase adds a case as the capability of sources does.
+// appendCase adds a case as package suggestions does.
 func appendCase(c *client, sourceID, suiteID string, o object) (suite suites.Suite, err error) {
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -51,7 +51,8 @@ func TestAppend(t *testing.T) {
 			}
 		}
 		suite := c.Get(suitesPath + "/" + id).Field("suite")
-		if last := list(t, suite, "cases_json")[2]; last["invocation_type"] != "implicit" || last["id"] == nil || suite["version"] != 3.0 {
+		if last := list(t, suite, "cases_json")[2]; last["invocation_type"] != "implicit" || last["id"] == nil ||
+			suite["version"] != 3.0 {
 			t.Errorf("version %v, last case %v", suite["version"], last)
 		}
 	})
@@ -131,7 +132,7 @@ func TestAppendRefused(t *testing.T) {
 	})
 }
 
-// TestAppendRollsBack belongs to the caller's transaction.
+// TestAppendRollsBack: Append is part of the caller's transaction.
 func TestAppendRollsBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -141,7 +142,8 @@ func TestAppendRollsBack(t *testing.T) {
 		id := c.Create(with(judged(trigger("a")), "source_id", source))["id"].(string)
 		broken := errors.New("broken")
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
-			if _, err := w.Suites.Append(t.Context(), tx, c.Org.ID, source, id, json.RawMessage(`{"query":"b","expectation":"should_trigger"}`)); err != nil {
+			if _, err := w.Suites.Append(t.Context(), tx, c.Org.ID, source, id,
+				json.RawMessage(`{"query":"b","expectation":"should_trigger"}`)); err != nil {
 				return err
 			}
 			return broken
@@ -155,8 +157,8 @@ func TestAppendRollsBack(t *testing.T) {
 	})
 }
 
-// TestAppendWhilePatched loses no case that was answered: patches that do not
-// replace the cases, and appends, all take their turns.
+// TestAppendWhilePatched: concurrent appends, and patches that do not replace
+// the cases, lose no case.
 func TestAppendWhilePatched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -187,7 +189,7 @@ func TestAppendWhilePatched(t *testing.T) {
 		if suite["case_count"] != 3.0*each+1 || suite["version"] != 6.0*each+1 {
 			t.Errorf("%v cases in version %v", suite["case_count"], suite["version"])
 		}
-		// Who replaces cases can say which version it has seen.
+		// A client that replaces cases can send the version it has seen.
 		c.Patch(id, object{"cases_json": triggers(1), "if_version": 1}).WantError(http.StatusConflict, "has changed")
 	})
 }
@@ -201,7 +203,8 @@ func TestOfSource(t *testing.T) {
 		want := c.Create(with(judged(trigger("a")), "source_id", source))
 		c.Create(judged(trigger("a")))
 		found, err := w.Suites.OfSource(t.Context(), db, c.Org.ID, source)
-		if err != nil || len(found) != 1 || found[0].ID != want["id"] || found[0].Name != "Triggers" || found[0].VerifierKind != suites.LLMJudge {
+		if err != nil || len(found) != 1 || found[0].ID != want["id"] || found[0].Name != "Triggers" ||
+			found[0].VerifierKind != suites.LLMJudge {
 			t.Errorf("got %v, %v", found, err)
 		}
 		if found, err := w.Suites.OfSource(t.Context(), db, other.Org.ID, source); err != nil || len(found) != 0 {

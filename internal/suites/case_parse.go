@@ -78,7 +78,7 @@ func (p *caseParser) has(field string) bool {
 	return len(raw) > 0 && string(raw) != "null"
 }
 
-// decode decodes a field, and reports whether it is there and of the type.
+// decode decodes a field, and reports whether it exists and has the type.
 func (p *caseParser) decode(v any, field, wanted string) bool {
 	if !p.has(field) {
 		return false
@@ -199,7 +199,7 @@ func (p *caseParser) subject() (s Subject) {
 	}
 	if p.has("output") {
 		given++
-		output := string(p.fields["output"]) // a value that is no string stands for its JSON
+		output := string(p.fields["output"]) // a value that is not a string is taken as its JSON
 		_ = json.Unmarshal(p.fields["output"], &output)
 		s.Output = &output
 	}

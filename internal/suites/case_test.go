@@ -155,7 +155,7 @@ func TestRunnable(t *testing.T) {
 	})
 }
 
-// TestCaseIDs shows that ids stay: those given, and those made when the same
+// TestCaseIDs checks that ids are stable: those given, and those made when the same
 // cases are sent again.
 func TestCaseIDs(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestCaseIDs(t *testing.T) {
 	})
 }
 
-// TestOddText keeps what a database would not.
+// TestOddText: what PostgreSQL refuses is replaced.
 func TestOddText(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -19,7 +19,7 @@ import (
 //
 //	blob://evals/<organisation>/<sha256>.tar.gz
 //
-// An operator may put others there by hand, to which cases refer as
+// An operator may upload others, to which cases refer as
 //
 //	s3://<bucket>/environments/<organisation>/<name>
 const (

@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// FuzzCases: cases are refused with their places, or what is kept of them is
-// text, has ids that differ, and reads as the same again.
+// FuzzCases: cases are refused with paths, or what is stored of them is valid
+// text, has unique ids, and parses to the same cases.
 func FuzzCases(f *testing.F) {
 	for _, seed := range []string{
 		`[{"case_kind":"trigger_query","query":"q","expectation":"should_trigger","weight":2,"tags":["a"]}]`,
@@ -72,7 +72,7 @@ func checkCases(t *testing.T, verifier suites.VerifierKind, cases []suites.Case,
 	}
 }
 
-// FuzzImport: a file is refused, naming itself, or gives cases.
+// FuzzImport: a file is refused with an issue about it, or gives cases.
 func FuzzImport(f *testing.F) {
 	for _, seed := range []string{
 		`[{"query":"q","should_trigger":true}]`, `{"skill_name":"s","evals":[{"id":1,"prompt":"p","expected_output":"e","expectations":["x"]}]}`,
@@ -84,7 +84,8 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		suite, err := suites.DraftJSON(raw)
 		if err != nil {
-			if e, ok := err.(*fault.Error); !ok || e.Kind != fault.Malformed || len(e.Issues) != 1 || e.Issues[0].Path[0] != "file" { //nolint:errorlint // as it is returned
+			if e, ok := err.(*fault.Error); !ok || e.Kind != fault.Malformed || len(e.Issues) != 1 ||
+				e.Issues[0].Path[0] != "file" { //nolint:errorlint // as it is returned
 				t.Fatalf("%v is not about the file", err)
 			}
 			return
@@ -100,11 +101,13 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// FuzzTask: whatever a task package's manifest, Dockerfile and compose file
-// say, the import ends in cases or reasons. The fault is never ours.
+// FuzzTask: whatever a task's manifest, Dockerfile and compose file contain, the
+// import gives cases or reasons, never an internal error.
 func FuzzTask(f *testing.F) {
-	f.Add("[task]\nname = \"t\"\n[verifier]\ntimeout_sec = 5\n[environment]\nworkdir = \"/app\"\n", "FROM ubuntu:24.04\nWORKDIR /app\nCOPY a.txt b/ \\\n /app/\nRUN x\n", "")
-	f.Add("[verifier]\ntimeout_sec = 1e300\nenv = {A = \"${B:-c}\"}\n", "FROM scratch\nCOPY --from=x . ../../etc\nADD [\"a\", \"/b\"]\n", "services:\n  main:\n    image: x\n    volumes: [a]\n")
+	f.Add("[task]\nname = \"t\"\n[verifier]\ntimeout_sec = 5\n[environment]\nworkdir = \"/app\"\n",
+		"FROM ubuntu:24.04\nWORKDIR /app\nCOPY a.txt b/ \\\n /app/\nRUN x\n", "")
+	f.Add("[verifier]\ntimeout_sec = 1e300\nenv = {A = \"${B:-c}\"}\n",
+		"FROM scratch\nCOPY --from=x . ../../etc\nADD [\"a\", \"/b\"]\n", "services:\n  main:\n    image: x\n    volumes: [a]\n")
 	f.Add("name = 5", "FROM a\nFROM b", "services: [")
 	f.Add("[[steps]]\n[environment]\ngpus = 1\n", "", "a: &a [*a]")
 	f.Fuzz(func(t *testing.T, manifest, docker, compose string) {

@@ -20,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestImportJSON has a row for every JSON file that is read.
+// TestImportJSON has a row for every format of JSON file.
 func TestImportJSON(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
@@ -76,7 +76,8 @@ func TestImportJSON(t *testing.T) {
 		{
 			"a suite", `{"name":"n","source_kind":"org_exemplars","verifier_kind":"deterministic","supports_no_skill":true,
 				"resource_limits_json":{"a":1},"cases_json":[{"id":"i","output":"a","expected":"a"}]}`,
-			object{"name": "n", "source_kind": "org_exemplars", "verifier_kind": "deterministic", "supports_no_skill": true, "runnable": false},
+			object{"name": "n", "source_kind": "org_exemplars", "verifier_kind": "deterministic",
+				"supports_no_skill": true, "runnable": false},
 			[]object{{"id": "i", "case_kind": "exact_match", "output": "a", "expected": "a"}},
 			0,
 		},
@@ -108,7 +109,8 @@ func TestImportJSON(t *testing.T) {
 			})
 		}
 		source := c.Source()
-		suite := c.Upload("x.json", []byte(rows[0].file), "name", "Mine", "source_id", "src_"+source).Want(http.StatusCreated).Field("suite")
+		suite := c.Upload("x.json", []byte(rows[0].file), "name", "Mine", "source_id",
+			"src_"+source).Want(http.StatusCreated).Field("suite")
 		if suite["name"] != "Mine" || suite["source_id"] != source {
 			t.Errorf("got %v", suite)
 		}
@@ -284,7 +286,8 @@ func wantEnvironment(t *testing.T, w *world, c *client, ref string, modes bool) 
 	}
 }
 
-// TestImportTasks takes the good ones and names the others with a reason.
+// TestImportTasks imports the runnable tasks, and refuses the others with a
+// reason.
 func TestImportTasks(t *testing.T) {
 	t.Parallel()
 	const docker = "environment/Dockerfile"
@@ -306,7 +309,8 @@ func TestImportTasks(t *testing.T) {
 		{"instruction", "instruction.md", strings.Repeat("x", 120<<10+1), "longer than 120 KiB"},
 		{"no-verifier", "tests/test.sh", "", "tests/test.sh"},
 	}
-	files := harbor("all/good", map[string]string{"tests/test.sh": "#!/bin/sh\n# curl\napt-get install -y curl\n", docker: "FROM --platform=linux/amd64 docker.io/library/debian:12\nWORKDIR /work\nWORKDIR sub\n"})
+	files := harbor("all/good", map[string]string{"tests/test.sh": "#!/bin/sh\n# curl\napt-get install -y curl\n",
+		docker: "FROM --platform=linux/amd64 docker.io/library/debian:12\nWORKDIR /work\nWORKDIR sub\n"})
 	for _, b := range bad {
 		maps.Copy(files, harbor("all/"+b.folder, map[string]string{b.file: b.content}))
 	}
@@ -342,7 +346,8 @@ func TestImportTasks(t *testing.T) {
 			maps.Copy(many, harbor(fmt.Sprint("t", i), map[string]string{"instruction.md": padded(110 << 10)}))
 		}
 		c.Upload("tasks.tgz", tarball(many)).WantError(http.StatusRequestEntityTooLarge, "4 MiB")
-		c.Upload("tasks.tgz", tarball(harbor("only", map[string]string{docker: "FROM x"}))).WantInvalid("only: its image x", "file", "only")
+		c.Upload("tasks.tgz", tarball(harbor("only",
+			map[string]string{docker: "FROM x"}))).WantInvalid("only: its image x", "file", "only")
 	})
 }
 

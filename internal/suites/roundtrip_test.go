@@ -18,7 +18,8 @@ func anyCase(r *rapid.T, kind string, i int) object {
 	o := object{"case_kind": kind}
 	switch kind {
 	case "trigger_query":
-		o["query"], o["expectation"] = text.Draw(r, "query"), rapid.SampledFrom([]string{"should_trigger", "should_not_trigger"}).Draw(r, "expectation")
+		o["query"], o["expectation"] = text.Draw(r, "query"), rapid.SampledFrom([]string{"should_trigger",
+			"should_not_trigger"}).Draw(r, "expectation")
 	case "llm_rubric":
 		o["prompt"] = text.Draw(r, "prompt")
 		o["expectations"] = rapid.SliceOfN(text, 0, 3).Draw(r, "expectations")
@@ -71,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestExport shows the files that other tools read.
+// TestExport checks the formats of other tools.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -88,7 +89,8 @@ func TestExport(t *testing.T) {
 			t.Errorf("the format of a suite is not the default: %s", a.Body)
 		}
 		export(judgedSuite, "?format=trigger").WantError(http.StatusConflict, "case 1")
-		export(c.Create(judged(with(trigger("a"), "id", "x"), object{"query": "b"})), "?format=trigger").WantError(http.StatusConflict, "case 2")
+		export(c.Create(judged(with(trigger("a"), "id", "x"), object{"query": "b"})),
+			"?format=trigger").WantError(http.StatusConflict, "case 2")
 		export(c.Create(judged(object{"output": "a", "rubric": "b"})), "?format=evals.json").WantError(http.StatusConflict, "prompt")
 		export(judgedSuite, "?format=yaml").WantInvalid("", "format")
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestCreate shows every field of a suite, in create, get, list and patch.
+// TestCreate checks every field of a suite in create, get, list and patch.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -69,7 +69,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// TestRefused has a row for everything that keeps a suite from being stored.
+// TestRefused has a row for every reason not to store a suite.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -156,14 +156,16 @@ func TestMostCases(t *testing.T) {
 	})
 }
 
-// TestSourceOfSuite lets whoever knows the sources decide.
+// TestSourceOfSuite: a suite can only be for a source of its organisation.
 func TestSourceOfSuite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		c, other := w.Org("acme"), w.Org("other")
-		c.Post(suitesPath, with(judged(trigger("a")), "source_id", other.Source())).WantError(http.StatusForbidden, "another organisation")
-		c.Post(suitesPath, with(judged(trigger("a")), "source_id", uuid.NewString())).WantError(http.StatusNotFound, "Cloud source not found")
+		c.Post(suitesPath, with(judged(trigger("a")), "source_id", other.Source())).WantError(http.StatusForbidden,
+			"another organisation")
+		c.Post(suitesPath, with(judged(trigger("a")), "source_id", uuid.NewString())).WantError(http.StatusNotFound,
+			"Cloud source not found")
 	})
 }
 
@@ -224,7 +226,8 @@ func TestPatch(t *testing.T) {
 		c.Patch(id, object{"name": 7}).WantInvalid("", "name")
 		c.Patch(id, object{"name": "late", "if_version": 1}).WantError(http.StatusConflict, "has changed")
 		c.Patch(id, object{"name": "in time", "if_version": 3}).Want(http.StatusOK)
-		c.Patch(uuid.NewString(), object{"cases_json": []object{{"case_kind": "task_package"}}}).WantInvalid("required", "cases_json", "0", "environment_ref")
+		c.Patch(uuid.NewString(), object{"cases_json": []object{{"case_kind": "task_package"}}}).WantInvalid("required",
+			"cases_json", "0", "environment_ref")
 		c.Patch(uuid.NewString(), object{"name": "x"}).WantError(http.StatusNotFound, "Eval suite not found")
 	})
 }
@@ -242,7 +245,7 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestAccess calls every route of suites as others.
+// TestAccess calls every route of suites with other roles and organisations.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

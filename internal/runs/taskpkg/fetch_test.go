@@ -115,7 +115,8 @@ func TestFetchRedirects(t *testing.T) {
 	check(t, w.run(t, nil, taskpkg.Task{EnvironmentRef: w.url + "/file"}), taskpkg.Error, "fetch_refused")
 }
 
-// TestFetchPrivate wants that the operator must open the own network.
+// TestFetchPrivate: private addresses are refused unless the operator allows
+// them.
 func TestFetchPrivate(t *testing.T) {
 	w := newWorld(t)
 	ref := w.serve(t, passing().archive(t))
@@ -124,7 +125,8 @@ func TestFetchPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.runner.HTTP = client
-	for _, ref := range []string{ref, "http://localhost:1/a", "http://[::1]:1/a", "http://0.0.0.0/a", "http://169.254.169.254/latest", "http://224.0.0.1/"} {
+	for _, ref := range []string{ref, "http://localhost:1/a", "http://[::1]:1/a", "http://0.0.0.0/a",
+		"http://169.254.169.254/latest", "http://224.0.0.1/"} {
 		got := w.run(t, nil, taskpkg.Task{EnvironmentRef: ref})
 		check(t, got, taskpkg.Error, "fetch_refused")
 		if strings.Contains(ref, "localhost") && !strings.Contains(got.Message, "localhost resolves to a loopback address") {

@@ -33,7 +33,8 @@ exit 1
 	}
 }
 
-// TestHarbor wants what a task's authors check: the oracle passes, nothing fails.
+// TestHarbor checks what a task's authors check: the oracle passes, and doing
+// nothing fails.
 func TestHarbor(t *testing.T) {
 	w := newWorld(t)
 	task := taskpkg.Task{Instruction: "Write a greeting.", WorkingDir: "app", OracleRef: "solution/solve.sh"}
@@ -42,7 +43,8 @@ func TestHarbor(t *testing.T) {
 	if oracle.Score != 1 || oracle.ExitCode != 1 || !cmp.Equal(oracle.Metrics, map[string]float64{"reward": 1}) {
 		t.Errorf("oracle: %+v", oracle)
 	}
-	if !strings.Contains(string(oracle.Report), `"tool"`) || len(oracle.Digest) != 64 || oracle.Version == "" || oracle.Limits.Wall == 0 || oracle.Duration == 0 {
+	if !strings.Contains(string(oracle.Report), `"tool"`) || len(oracle.Digest) != 64 || oracle.Version == "" ||
+		oracle.Limits.Wall == 0 || oracle.Duration == 0 {
 		t.Errorf("not kept: %+v", oracle)
 	}
 	task.OracleRef = ""
@@ -52,7 +54,8 @@ func TestHarbor(t *testing.T) {
 // TestHarborWrapped packs the folder instead of what is in it.
 func TestHarborWrapped(t *testing.T) {
 	w := newWorld(t)
-	for name, extra := range map[string]files{"plain": {}, "litter": {"__MACOSX/x": "x"}, "a skill at its root": {"greeting/SKILL.md": "---\nname: x\ndescription: y\n---\n"}} {
+	for name, extra := range map[string]files{"plain": {}, "litter": {"__MACOSX/x": "x"},
+		"a skill at its root": {"greeting/SKILL.md": "---\nname: x\ndescription: y\n---\n"}} {
 		t.Run(name, func(t *testing.T) {
 			wrapped := files{}.with(extra)
 			for path, content := range harbor() {
@@ -63,7 +66,8 @@ func TestHarborWrapped(t *testing.T) {
 	}
 }
 
-// TestWrapperKept wants a single folder to stay when the verifier is found from outside it.
+// TestWrapperKept: a single folder is no wrapper if the verifier is found from
+// outside it.
 func TestWrapperKept(t *testing.T) {
 	w := newWorld(t)
 	f := files{"only/tests/test.sh": `#!/bin/sh
@@ -83,7 +87,7 @@ func TestNativeForm(t *testing.T) {
 	check(t, w.run(t, f, taskpkg.Task{VerifierRef: "verifier/verify.sh", OracleRef: "oracle/solve.sh"}), taskpkg.Pass, "")
 }
 
-// TestSkill looks at the skill from inside.
+// TestSkill checks the skill from inside the sandbox.
 func TestSkill(t *testing.T) {
 	w := newWorld(t)
 	seen := `#!/bin/bash
@@ -124,11 +128,12 @@ test ! -e /skills
 	})
 }
 
-// TestEnvironment wants the table of the contract, and nothing else.
+// TestEnvironment: programs have the documented variables, and no others.
 func TestEnvironment(t *testing.T) {
 	w := newWorld(t)
 	f := verifier("#!/bin/bash\nenv -0 | sort -z | tr '\\0' '|'\n").with(files{"work/x": ""})
-	o := w.run(t, f, taskpkg.Task{Instruction: "two\nlines", WorkingDir: "work", Env: map[string]string{"MODE": "fast", "MAX_TOKENS": "5"}})
+	o := w.run(t, f, taskpkg.Task{Instruction: "two\nlines", WorkingDir: "work",
+		Env: map[string]string{"MODE": "fast", "MAX_TOKENS": "5"}})
 	check(t, o, taskpkg.Pass, "")
 	want := strings.Join([]string{
 		"BENCHFLOW_CTRF_JSON=/task/logs/verifier/ctrf.json",
@@ -177,7 +182,7 @@ func TestHowVerifiersRun(t *testing.T) {
 	}
 }
 
-// TestEmptyFolder wants a folder of the archive that holds nothing, also in a wrapper.
+// TestEmptyFolder: empty folders of the archive are created, also in a wrapper.
 func TestEmptyFolder(t *testing.T) {
 	w := newWorld(t)
 	const script = "#!/bin/sh\ntouch /app/x && test -f x\n"

@@ -23,8 +23,8 @@ check
 	}
 }
 
-// TestOracleCannotJudgeItself lets the oracle, and so what it calls of the
-// skill, change all that it can reach. The verifier of the archive decides.
+// TestOracleCannotJudgeItself: the oracle, and so what it calls of the skill, may
+// change all that it can reach, but the original verifier decides.
 func TestOracleCannotJudgeItself(t *testing.T) {
 	const won = "#!/bin/sh\\nexit 0\\n"
 	attacks := map[string]string{
@@ -62,7 +62,7 @@ func TestOracleCannotJudgeItself(t *testing.T) {
 	}
 }
 
-// TestOracleElsewhere has the verifier in other places than tests.
+// TestOracleElsewhere has the verifier at other paths than tests.
 func TestOracleElsewhere(t *testing.T) {
 	attack := `for f in $(find /task /tests -name '*.sh'); do echo 'check() { true; }; true' > $f; done
 mkdir -p /task/tests; echo 'check() { true; }; true' > /task/tests/test.sh
@@ -95,8 +95,8 @@ true
 	})
 }
 
-// TestWhatTheVerifierFinds wants the oracle's result where it was left, and
-// scratch folders that it has not seen.
+// TestWhatTheVerifierFinds: the verifier sees the oracle's result, and empty
+// scratch folders.
 func TestWhatTheVerifierFinds(t *testing.T) {
 	const find = `#!/bin/bash
 set -e

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 )
 
-// TestReward has a case for each row of the contract's table.
+// TestReward has a case for each way to write a reward.
 func TestReward(t *testing.T) {
 	const dir = "cd \"$LOGS_DIR/verifier\"\n"
 	number := func(v float64) map[string]float64 { return map[string]float64{"reward": v} }
@@ -64,7 +64,7 @@ func TestReward(t *testing.T) {
 	}
 }
 
-// TestForeignReward wants that only the verifier gives rewards.
+// TestForeignReward: only the verifier gives rewards.
 func TestForeignReward(t *testing.T) {
 	w := newWorld(t)
 	shipped := verifier("#!/bin/sh\nexit 1\n").with(files{"logs/verifier/reward.txt": "1\n", "logs/verifier/deep/x": ""})

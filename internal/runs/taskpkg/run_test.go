@@ -74,8 +74,8 @@ func TestErrors(t *testing.T) {
 }
 
 // TestFails has a case for each way in which the task's programs, and so a skill
-// that they call, keep a reward from being given. None is an error: errors do
-// not count.
+// that they call, can prevent a reward. None is an error, since errors do not
+// count.
 func TestFails(t *testing.T) {
 	const good = "#!/bin/sh\ntrue\n"
 	solved := func(script string) files { return verifier(good).with(files{"app/x": "", "solve.sh": script}) }
@@ -162,7 +162,7 @@ func TestNoBinding(t *testing.T) {
 	check(t, w.run(t, harbor(), taskpkg.Task{WorkingDir: "app"}), taskpkg.Unsupported, "absolute_paths")
 }
 
-// TestNoSandbox wants an error that says what to do, never a pass or a fail.
+// TestNoSandbox is an error that says what to do, never a pass or a fail.
 func TestNoSandbox(t *testing.T) {
 	s, err := sandbox.New(sandbox.Options{Program: "/no/such/bwrap"})
 	if err != nil {
@@ -184,7 +184,7 @@ func TestCancelled(t *testing.T) {
 	w.checkRemoved(t)
 }
 
-// TestLimits wants the operator's limits to hold, and to be kept with the result.
+// TestLimits: limits are enforced, and stored with the result.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	const longest = 300 * time.Millisecond
@@ -202,10 +202,11 @@ func TestLimits(t *testing.T) {
 	check(t, o, taskpkg.Fail, "out_of_memory")
 }
 
-// TestSweep wants what a dead process left, and nothing that may be in use.
+// TestSweep removes what a dead process left, and nothing that may be in use.
 func TestSweep(t *testing.T) {
 	w := newWorldWith(t, nil)
-	for name, age := range map[string]time.Duration{"whetstone-task-old": 25 * time.Hour, "whetstone-task-new": time.Hour, "other": 25 * time.Hour} {
+	for name, age := range map[string]time.Duration{"whetstone-task-old": 25 * time.Hour,
+		"whetstone-task-new": time.Hour, "other": 25 * time.Hour} {
 		dir := filepath.Join(w.dir, name)
 		if err := os.MkdirAll(filepath.Join(dir, "root", "deep"), 0o700); err != nil {
 			t.Fatal(err)
@@ -224,7 +225,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestOutput wants the end of it, and no secrets.
+// TestOutput: the tail of the output is kept, without secrets.
 func TestOutput(t *testing.T) {
 	w := newWorld(t)
 	o := w.run(t, verifier(`#!/bin/bash
@@ -243,7 +244,7 @@ echo "postgres://user:hunter22@host/db" >&2
 	}
 }
 
-// TestHostileArchives never gets to the verifier.
+// TestHostileArchives: the verifier of a malicious archive never runs.
 func TestHostileArchives(t *testing.T) {
 	w := newWorld(t)
 	outside := filepath.Join(sandboxtest.Folder(t), "outside")

@@ -30,7 +30,7 @@ type world struct {
 	url     string
 	answers map[string]http.HandlerFunc
 	bucket  blob.Bucket
-	dir     string // where trials stand
+	dir     string // of the trials' folders
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,7 +58,8 @@ func newWorldWith(t *testing.T, s sandbox.Sandbox) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.bucket, err = blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), Secret: make([]byte, 32), PublicURL: func() string { return "" }})
+	w.bucket, err = blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), Secret: make([]byte, 32),
+		PublicURL: func() string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func (w *world) runWith(t *testing.T, f files, task taskpkg.Task, s *skillpkg.Pa
 	return outcome
 }
 
-// checkRemoved wants that nothing is left of a trial.
+// checkRemoved checks that nothing is left of a trial.
 func (w *world) checkRemoved(t *testing.T) {
 	t.Helper()
 	if left, err := filepath.Glob(filepath.Join(w.dir, "*")); err != nil || len(left) > 0 {
@@ -163,7 +164,8 @@ func verifier(script string) files { return files{"tests/test.sh": script} }
 func check(t *testing.T, o taskpkg.Outcome, verdict taskpkg.Verdict, code taskpkg.Code) {
 	t.Helper()
 	if o.Verdict != verdict || o.Code != code {
-		t.Errorf("got %s %s (%s), want %s %s\nstdout: %s\nstderr: %s", o.Verdict, o.Code, o.Message, verdict, code, o.Stdout.Tail, o.Stderr.Tail)
+		t.Errorf("got %s %s (%s), want %s %s\nstdout: %s\nstderr: %s", o.Verdict, o.Code, o.Message, verdict, code,
+			o.Stdout.Tail, o.Stderr.Tail)
 	}
 	if (o.Message == "") != (code == "") {
 		t.Errorf("code %q with message %q", o.Code, o.Message)

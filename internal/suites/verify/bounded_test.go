@@ -20,8 +20,8 @@ func list(item string, size int) string {
 	return "[" + strings.Repeat(item+",", size/(len(item)+1)) + item + "]"
 }
 
-// costly are outputs, as large as they may be, that take a schema much more
-// work than their size, or that the library cannot be stopped in.
+// costly are schemas with outputs of the largest size whose validation takes much
+// more time than their size, or cannot be cancelled in the library.
 func costly() map[string][2]string {
 	deep := func(inner string) string { return strings.Repeat("[", 90) + inner + strings.Repeat("]", 90) }
 	object := func(members int) string {
@@ -90,8 +90,8 @@ func requiredNames(n int) string {
 	return b.String()
 }
 
-// TestSchemasHaveABudget counts what the worst outputs cost, and wants them
-// given up, or finished, within it.
+// TestSchemasHaveABudget: the worst outputs are finished or aborted within the
+// budget.
 func TestSchemasHaveABudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some of these take a second each")
@@ -116,7 +116,7 @@ func BenchmarkWorst(b *testing.B) {
 			var cost int64
 			began := time.Now()
 			for b.Loop() {
-				cost, _, _ = verify.SchemaCost(b.Context(), c[0], c[1]) // given up, or not
+				cost, _, _ = verify.SchemaCost(b.Context(), c[0], c[1]) // aborted, or not
 			}
 			b.ReportMetric(float64(time.Since(began).Milliseconds())/float64(b.N), "ms/op")
 			b.ReportMetric(float64(cost)/1e6, "Mcost")
@@ -154,7 +154,7 @@ func costlyAssertions() map[string]costlyAssertion {
 	}
 }
 
-// TestAssertionsHaveABudget counts likewise.
+// TestAssertionsHaveABudget is the same for assertions.
 func TestAssertionsHaveABudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some of these take a second each")
@@ -172,7 +172,7 @@ func TestAssertionsHaveABudget(t *testing.T) {
 	}
 }
 
-// TestChecksHeedTheirContext cancels checks that take long, from inside.
+// TestChecksHeedTheirContext cancels long checks.
 func TestChecksHeedTheirContext(t *testing.T) {
 	stop := errors.New("the run was cancelled")
 	for name, check := range map[string]func(context.Context) (int64, verify.Result, error){
@@ -201,17 +201,20 @@ func TestChecksHeedTheirContext(t *testing.T) {
 	}
 }
 
-// TestHugeNumbers are no reason to compute with them: in an output they fail
-// it, and a schema with them is broken.
+// TestHugeNumbers: numbers out of range fail an output and break a schema,
+// without being computed with.
 func TestHugeNumbers(t *testing.T) {
-	for _, number := range []string{"1e9999999", "-1e-9999999", "1e401", "1E+99999999999999999999", strings.Repeat("1", 1001), "0." + strings.Repeat("0", 1001)} {
-		for _, schema := range []string{`{}`, `{"type":"integer"}`, `{"minimum":1}`, `{"multipleOf":2}`, `{"enum":[1]}`, `{"items":{"minimum":1}}`, `{"uniqueItems":true}`} {
+	for _, number := range []string{"1e9999999", "-1e-9999999", "1e401", "1E+99999999999999999999",
+		strings.Repeat("1", 1001), "0." + strings.Repeat("0", 1001)} {
+		for _, schema := range []string{`{}`, `{"type":"integer"}`, `{"minimum":1}`, `{"multipleOf":2}`, `{"enum":[1]}`,
+			`{"items":{"minimum":1}}`, `{"uniqueItems":true}`} {
 			for _, output := range []string{number, "[1," + number + "]", `{"a":{"b":` + number + `}}`} {
 				got := ask(t, verify.Sample{Output: output})(verify.Schema(json.RawMessage(schema)))
 				want(t, got, false, "the output is not JSON: ")
 			}
 		}
-		for _, schema := range []string{`{"minimum":` + number + `}`, `{"enum":[` + number + `]}`, `{"items":{"multipleOf":` + number + `}}`} {
+		for _, schema := range []string{`{"minimum":` + number + `}`, `{"enum":[` + number + `]}`,
+			`{"items":{"multipleOf":` + number + `}}`} {
 			if _, err := verify.Schema(json.RawMessage(schema)); err == nil || verify.CheckSchema(json.RawMessage(schema)) == nil {
 				t.Errorf("%.40s is taken", schema)
 			}
@@ -262,8 +265,8 @@ func TestSchemasThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// TestLargeOutputsAreChecked wants what people write to be decided, at the size
-// that an output may have.
+// TestLargeOutputsAreChecked: realistic checks are decided at the largest size of
+// an output.
 func TestLargeOutputsAreChecked(t *testing.T) {
 	record := `{"id":123,"name":"Ada Lovelace","email":"ada@example.com","tags":["a","b"],"at":"2026-01-02T03:04:05Z","price":12.50}`
 	schema := `{"type":"array","minItems":1,"uniqueItems":false,"items":{"type":"object","additionalProperties":false,
@@ -283,12 +286,13 @@ func TestLargeOutputsAreChecked(t *testing.T) {
 			t.Errorf("%s: got %+v, %v at a cost of %d", expression, r, err, cost)
 		}
 	}
-	if cost, r, err := verify.AssertionCost(t.Context(), `json.all(r, r.id > 0 && r.tags.exists(t, t == "a"))`, verify.Sample{Output: list(record, maxOutput-200)}); err != nil || !r.Pass {
+	if cost, r, err := verify.AssertionCost(t.Context(), `json.all(r, r.id > 0 && r.tags.exists(t, t == "a"))`,
+		verify.Sample{Output: list(record, maxOutput-200)}); err != nil || !r.Pass {
 		t.Errorf("got %+v, %v at a cost of %d", r, err, cost)
 	}
 }
 
-// TestFailuresAreEvaluatedOnce counts a false assertion like a true one.
+// TestFailuresAreEvaluatedOnce: a false assertion costs the same as a true one.
 func TestFailuresAreEvaluatedOnce(t *testing.T) {
 	s := verify.Sample{Output: strings.Repeat("a", 1000)}
 	right, _, err1 := verify.AssertionCost(t.Context(), `output.matches("a+")`, s)

@@ -15,7 +15,7 @@ const maxEvidence = 8 << 10
 // slow is how long any check may take, however it was meant.
 const slow = 20 * time.Second
 
-// judge runs a check twice and looks at its verdicts.
+// judge runs a check twice and compares its verdicts.
 func judge(t *testing.T, check verify.Check, s verify.Sample) {
 	t.Helper()
 	began := time.Now()
@@ -67,7 +67,8 @@ func FuzzAssertion(f *testing.F) {
 			}
 			return
 		}
-		judge(t, check, verify.Sample{Output: output, ExitCode: &exit, Duration: time.Millisecond, Files: map[string]string{"a.txt": output}})
+		judge(t, check, verify.Sample{Output: output, ExitCode: &exit, Duration: time.Millisecond,
+			Files: map[string]string{"a.txt": output}})
 		judge(t, check, verify.Sample{Output: output})
 	})
 }

@@ -220,7 +220,8 @@ func TestAssertionWithoutVerdict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := check(t.Context(), verify.Sample{Output: "3" + strings.Repeat(" ", 100_000)}); err == nil || !strings.Contains(err.Error(), c.problem) {
+		if r, err := check(t.Context(), verify.Sample{Output: "3" + strings.Repeat(" ", 100_000)}); err == nil ||
+			!strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%.40s: got %v, %v; want an error with %q", c.expression, r, err, c.problem)
 		}
 	}

@@ -18,21 +18,21 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// listener remembers what the sources were told.
-type listener struct {
-	mu   sync.Mutex
-	told []string
+// recorder is a Suggester that records the sources it is called with.
+type recorder struct {
+	mu      sync.Mutex
+	sources []string
 }
 
 // Suggest implements runs.Suggester.
-func (l *listener) Suggest(_ context.Context, _ *store.Tx, _, sourceID string) error {
+func (l *recorder) Suggest(_ context.Context, _ *store.Tx, _, sourceID string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, sourceID)
+	l.sources = append(l.sources, sourceID)
 	return nil
 }
 
-// TestFailures lets a case fail, and one that had passed.
+// TestFailures has a case that always failed, and a regression.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -43,7 +43,7 @@ func TestFailures(t *testing.T) {
 			Answer: func(string, string) string { return "nothing" },
 		}
 		server := judgetest.New(t, model.Respond)
-		l := &listener{}
+		l := &recorder{}
 		w := newWorld(t, db, scripted(server), func(w *runstest.World) { w.Runs.Suggester = l })
 		w.Work()
 		c := w.org("acme")
@@ -85,13 +85,13 @@ func TestFailures(t *testing.T) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if diff := cmp.Diff([]string{ownedID, ownedID, ownedID}, l.told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{ownedID, ownedID, ownedID}, l.sources); diff != "" {
+			t.Errorf("sources (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestSubjectGone fails the run of a skill that is not there any more.
+// TestSubjectGone fails the run of a skill whose content has changed.
 func TestSubjectGone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -99,7 +99,8 @@ func TestSubjectGone(t *testing.T) {
 		c := w.org("acme")
 		run := c.start(c.Create(deterministic(exact("a", "a"))))
 		id := run["id"].(string)
-		if _, err := db.Exec(t.Context(), `UPDATE eval_runs SET subject = REPLACE(subject, $1, 'another')`, c.contentHash()); err != nil {
+		if _, err := db.Exec(t.Context(), `UPDATE eval_runs SET subject = REPLACE(subject, $1, 'another')`,
+			c.contentHash()); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Runs.Execute(t.Context(), c.Org.ID, id); err != nil {

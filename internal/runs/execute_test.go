@@ -57,7 +57,8 @@ func TestCancel(t *testing.T) {
 		if diff := cmp.Diff([]any{"pass", "skipped", "pass"}, verdicts(t, got)); got["status"] != "cancelled" || diff != "" {
 			t.Errorf("a running run becomes %v", got)
 		}
-		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 2, "failed": 0, "errors": 0, "skipped": 1}), got["totals"]); diff != "" {
+		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 2, "failed": 0, "errors": 0, "skipped": 1}),
+			got["totals"]); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
 		start := time.Now()
@@ -70,7 +71,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// running is how many jobs are under way.
+// running is how many jobs of runs are not done.
 func (w *world) running() (n int) {
 	w.T.Helper()
 	counts, err := w.Queue.Counts(w.T.Context())
@@ -85,8 +86,8 @@ func (w *world) running() (n int) {
 	return n
 }
 
-// TestResume stops workers at random moments: what is finished is kept, what
-// is not is made once.
+// TestResume stops workers at random moments: finished trials are kept, and the
+// others are made once.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -131,17 +132,19 @@ func TestResume(t *testing.T) {
 		}
 		run = c.Get(runsPath + id).Want(http.StatusOK).Field("run")
 		w.wantComplete(t, run, 60, 120)
-		if diff := cmp.Diff(plain(t, object{"cases": 60, "passed": 20, "failed": 40, "errors": 0, "skipped": 0}), run["totals"]); diff != "" {
+		if diff := cmp.Diff(plain(t, object{"cases": 60, "passed": 20, "failed": 40, "errors": 0, "skipped": 0}),
+			run["totals"]); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// wantComplete wants every trial of a run exactly once, and told once.
+// wantComplete checks that every trial of a run and every event exists once.
 func (w *world) wantComplete(t *testing.T, run object, cases, trials int) {
 	t.Helper()
 	id := run["id"].(string)
-	if diff := cmp.Diff(plain(t, object{"done": trials, "total": trials}), run["progress"]); run["status"] != "succeeded" || diff != "" {
+	if diff := cmp.Diff(plain(t, object{"done": trials, "total": trials}),
+		run["progress"]); run["status"] != "succeeded" || diff != "" {
 		t.Errorf("%v, progress (-want +got):\n%s", run["status"], diff)
 	}
 	if n := w.Count("eval_run_trials WHERE run_id = $1", id); n != trials {
@@ -287,7 +290,8 @@ func TestEvents(t *testing.T) {
 			}
 		}
 		last := rest[len(rest)-1]
-		if last.Name != "status" || !strings.Contains(last.Data, `"status":"succeeded"`) || !strings.Contains(last.Data, `"pass_rate":0.5`) {
+		if last.Name != "status" || !strings.Contains(last.Data, `"status":"succeeded"`) ||
+			!strings.Contains(last.Data, `"pass_rate":0.5`) {
 			t.Errorf("last event: %v", last)
 		}
 		if all := c.events(id, "", nil); len(all) != len(first)+len(rest) {
@@ -310,7 +314,7 @@ func TestClosing(t *testing.T) {
 	closing := make(chan struct{})
 	w := newWorld(t, storetest.Open(t, "sqlite"), func(w *runstest.World) { w.Runs.Closing = closing })
 	c := w.org("acme")
-	run := c.start(c.Create(deterministic(exact("a", "a")))) // nobody works on it
+	run := c.start(c.Create(deterministic(exact("a", "a")))) // it stays queued
 	time.AfterFunc(10*time.Millisecond, func() { close(closing) })
 	if all := c.events(run["id"].(string), "", nil); len(all) != 0 {
 		t.Errorf("got %v", all)

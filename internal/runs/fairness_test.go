@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestRunsOfOthers has an organisation with more runs than there are workers,
-// none of which ends. Another's does.
+// TestRunsOfOthers: an organisation with more endless runs than there are workers
+// does not block the run of another one.
 func TestRunsOfOthers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -41,8 +41,8 @@ func TestRunsOfOthers(t *testing.T) {
 	})
 }
 
-// TestRunYields has one worker, and a run that takes long. It lets another
-// organisation's run in between two of its trials, and loses none.
+// TestRunYields: with one worker, a long run lets another organisation's run in
+// between two of its trials, and loses none.
 func TestRunYields(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

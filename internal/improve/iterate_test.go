@@ -20,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// step makes an iteration by hand and returns the run.
+// step makes an iteration without the queue and returns the run.
 func (c *client) step(run object, n int) object {
 	c.T.Helper()
 	if err := c.w.Improve.Iterate(c.T.Context(), c.Org.ID, run["id"].(string), n); err != nil {
@@ -29,8 +29,8 @@ func (c *client) step(run object, n int) object {
 	return c.improved(run)
 }
 
-// TestImproveWriter looks at what a model is shown: the queries that it may
-// learn from, never one that is held out, and what was tried.
+// TestImproveWriter checks what a model is sent: the training queries, never one
+// that is held out, and the descriptions that were tried.
 func TestImproveWriter(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -40,11 +40,13 @@ func TestImproveWriter(t *testing.T) {
 		for n := range 3 {
 			run = c.step(run, n)
 		}
-		if winner := run["winner"].(object); run["status"] != "succeeded" || winner["n"] != 2.0 || winner["description"] != "Paints in red." || winner["pass_rate"] != 1.0 {
+		if winner := run["winner"].(object); run["status"] != "succeeded" || winner["n"] != 2.0 ||
+			winner["description"] != "Paints in red." || winner["pass_rate"] != 1.0 {
 			t.Fatalf("got %v", run)
 		}
 		first := list(t, run, "iterations")[0]
-		if first["reason"] != "as scripted" || first["problem"] != nil || first["train"].(object)["passed"] != 3.0 || first["holdout"].(object)["passed"] != 2.0 {
+		if first["reason"] != "as scripted" || first["problem"] != nil || first["train"].(object)["passed"] != 3.0 ||
+			first["holdout"].(object)["passed"] != 2.0 {
 			t.Errorf("the first iteration is %v", first)
 		}
 		hidden := w.heldOut(run)
@@ -61,7 +63,8 @@ func TestImproveWriter(t *testing.T) {
 			t.Fatalf("%d descriptions were asked for", len(asked))
 		}
 		for _, r := range asked {
-			for _, query := range []string{"one red", "two red", "three red", "four red", "five red", "one blue", "two blue", "three blue", "four blue", "five blue"} {
+			for _, query := range []string{"one red", "two red", "three red", "four red", "five red", "one blue",
+				"two blue", "three blue", "four blue", "five blue"} {
 				if shown := strings.Contains(string(r.Body), query); shown == slices.Contains(hidden, query) {
 					t.Errorf("%q is shown: %t", query, shown)
 				}
@@ -77,7 +80,7 @@ func TestImproveWriter(t *testing.T) {
 	})
 }
 
-// heldOut are the queries of a run that only decide.
+// heldOut returns the held-out queries of a run.
 func (w *world) heldOut(run object) (all []string) {
 	w.T.Helper()
 	rows, err := w.DB.Query(w.T.Context(), `SELECT queries FROM improve_runs WHERE id = $1`, run["id"])
@@ -93,8 +96,9 @@ func (w *world) heldOut(run object) (all []string) {
 	return all
 }
 
-// TestImproveNoWinner ends with what there is: because it is perfect, because
-// nothing is better, or because what is better has a query without a verdict.
+// TestImproveNoWinner keeps the current description: because it is perfect,
+// because nothing is better, or because the better one has a query without a
+// verdict.
 func TestImproveNoWinner(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -105,7 +109,8 @@ func TestImproveNoWinner(t *testing.T) {
 			tables = append(tables, trigger(n+" tables"))
 		}
 		perfect := c.step(c.improve(c.Create(judged(tables...))), 0)
-		if perfect["status"] != "no_winner" || len(list(t, perfect, "iterations")) != 0 || perfect["winner"] != nil || perfect["error"] != nil {
+		if perfect["status"] != "no_winner" || len(list(t, perfect, "iterations")) != 0 || perfect["winner"] != nil ||
+			perfect["error"] != nil {
 			t.Errorf("a perfect description gives %v", perfect)
 		}
 		run := c.improve(c.Create(colours()), "max_iterations", 2)
@@ -134,7 +139,8 @@ func TestImproveNoWinner(t *testing.T) {
 		run = c.improved(run)
 		it := list(t, run, "iterations")[0]
 		problem, _ := it["problem"].(string)
-		if run["status"] != "no_winner" || it["errors"] != 1.0 || it["holdout"].(object)["cases"] != 3.0 || !strings.HasPrefix(problem, "1 of 10 queries have no verdict; the last: judge_unusable") {
+		if run["status"] != "no_winner" || it["errors"] != 1.0 || it["holdout"].(object)["cases"] != 3.0 ||
+			!strings.HasPrefix(problem, "1 of 10 queries have no verdict; the last: judge_unusable") {
 			t.Errorf("a query without a verdict gives %v", run)
 		}
 		if n := w.Count("proposals"); n != 0 {
@@ -143,7 +149,7 @@ func TestImproveNoWinner(t *testing.T) {
 	})
 }
 
-// TestImproveUnusable goes on after answers that are no description.
+// TestImproveUnusable continues after answers that are no description.
 func TestImproveUnusable(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -171,8 +177,8 @@ func TestImproveUnusable(t *testing.T) {
 	})
 }
 
-// TestImproveTwice makes every iteration twice, and the last by two processes
-// at once: what comes of them counts once.
+// TestImproveTwice makes every iteration twice, and the last by two processes at
+// once: each result is stored once.
 func TestImproveTwice(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -197,7 +203,8 @@ func TestImproveTwice(t *testing.T) {
 		}
 		wg.Wait()
 		run = c.improved(run)
-		if run["status"] != "succeeded" || len(list(t, run, "iterations")) != 2 || run["proposal_id"] == nil || w.Count("proposals") != 1 {
+		if run["status"] != "succeeded" || len(list(t, run, "iterations")) != 2 || run["proposal_id"] == nil ||
+			w.Count("proposals") != 1 {
 			t.Errorf("%d proposals of %v", w.Count("proposals"), run)
 		}
 	})
@@ -265,8 +272,10 @@ func TestImproveCancel(t *testing.T) {
 			t.Errorf("a running run becomes %v", got)
 		}
 		done := newWorld(t, db).org("done")
-		over := done.step(done.improve(done.Create(judged(trigger("pdf tables"), trigger("extracts tables"), avoid("a"), avoid("b")))), 0)
-		done.Post(improvePath+"/"+over["id"].(string)+"/cancel", nil).WantError(http.StatusConflict, "already over: its status is no_winner")
+		over := done.step(done.improve(done.Create(judged(trigger("pdf tables"), trigger("extracts tables"), avoid("a"),
+			avoid("b")))), 0)
+		done.Post(improvePath+"/"+over["id"].(string)+"/cancel", nil).WantError(http.StatusConflict,
+			"already over: its status is no_winner")
 	})
 }
 
@@ -303,7 +312,8 @@ func TestImproveFails(t *testing.T) {
 					run = c.step(run, n)
 				}
 				problem, _ := run["error"].(string)
-				if run["status"] != row.status || !strings.Contains(problem, row.part) || strings.Contains(problem, "sk-secret") || run["finished_at"] == nil {
+				if run["status"] != row.status || !strings.Contains(problem, row.part) ||
+					strings.Contains(problem, "sk-secret") || run["finished_at"] == nil {
 					t.Errorf("got %v", run)
 				}
 			})
@@ -311,7 +321,7 @@ func TestImproveFails(t *testing.T) {
 	})
 }
 
-// TestImproveRetries leaves a run alone as long as the queue tries again.
+// TestImproveRetries keeps a run running as long as the queue retries.
 func TestImproveRetries(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -334,7 +344,7 @@ func TestImproveRetries(t *testing.T) {
 	})
 }
 
-// TestImproveChanged ends runs whose skill or judge is another one now.
+// TestImproveChanged fails runs whose skill or judge has changed.
 func TestImproveChanged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -374,7 +384,7 @@ func (w *world) improveEvents(c *client, id, after string) func() *httptest.Resp
 	}
 }
 
-// TestImproveEvents: a reader is told of every step, and of the end once.
+// TestImproveEvents: a client gets an event for every step, and one for the end.
 func TestImproveEvents(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -390,15 +400,16 @@ func TestImproveEvents(t *testing.T) {
 			t.Fatalf("the run is %v", run)
 		}
 		const end = "id: 1\nevent: status\ndata: {\"status\":\"succeeded\",\"progress\":{\"done\":60,\"total\":60},\"iterations\":2,\"finished_at\":\""
-		if got := <-read; !strings.HasPrefix(got, ": ok\n\nid: ") || strings.Count(got, end) != 1 || strings.Count(got, "id: 1\n") != 1 {
-			t.Errorf("a reader from the beginning is told\n%s\nwant the end once: %s", got, end)
+		if got := <-read; !strings.HasPrefix(got, ": ok\n\nid: ") || strings.Count(got, end) != 1 ||
+			strings.Count(got, "id: 1\n") != 1 {
+			t.Errorf("a client from the start gets\n%s\nwant the end once: %s", got, end)
 		}
-		// Whoever left before the end learns of it, whoever saw it need not come back.
+		// A client that left before the end gets it, one that saw it gets 204.
 		if got := w.improveEvents(c, id, "0")(); !strings.Contains(got.Body.String(), end) {
-			t.Errorf("a reader that comes back is told %s", got.Body)
+			t.Errorf("a client that reconnects gets %s", got.Body)
 		}
 		if got := w.improveEvents(c, id, "1")(); got.Code != http.StatusNoContent {
-			t.Errorf("a reader that saw the end is told %d %s", got.Code, got.Body)
+			t.Errorf("a client that saw the end gets %d %s", got.Code, got.Body)
 		}
 		if _, err := w.Improve.Events(t.Context(), c.Org.ID, id, "x"); !fault.Is(err, fault.Malformed) {
 			t.Errorf("no id of an event: %v", err)
@@ -409,7 +420,7 @@ func TestImproveEvents(t *testing.T) {
 	})
 }
 
-// TestImproveEventsEnd: the stream of a run that waits ends with the service.
+// TestImproveEventsEnd: the stream of a queued run ends when the service stops.
 func TestImproveEventsEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
