@@ -119,14 +119,13 @@ func readFiles(dir string) (_ map[string]string, err error) {
 	defer func() { err = errors.Join(err, root.Close()) }()
 	all, left := map[string]string{}, maxFileBytes
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return nil //nolint:nilerr // unreadable entries are left out
-		}
 		if len(all) == maxFiles {
 			return fs.SkipAll
 		}
-		content := readHead(root, path, min(maxFile, left))
-		all[path], left = content, left-len(content)
+		if err == nil && entry.Type().IsRegular() { // unreadable folders are left out
+			content := readHead(root, path, min(maxFile, left))
+			all[path], left = content, left-len(content)
+		}
 		return nil
 	})
 	return all, err

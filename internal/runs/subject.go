@@ -122,9 +122,7 @@ func (s *Service) skillOfSnapshot(snapshot sources.Snapshot) Skill {
 const maxSeed = 1 << 53
 
 // NewSeed returns a seed for the random choices of a run. It is no secret.
-func NewSeed() int64 {
-	return rand.Int64N(maxSeed) //nolint:gosec // no secret in it
-}
+func NewSeed() int64 { return rand.Int64N(maxSeed) }
 
 // maxDistractors is how many of the organisation's skills the choice of
 // distractors is made from.

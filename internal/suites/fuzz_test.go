@@ -2,6 +2,7 @@ package suites_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -84,8 +85,8 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		suite, err := suites.DraftJSON(raw)
 		if err != nil {
-			if e, ok := err.(*fault.Error); !ok || e.Kind != fault.Malformed || len(e.Issues) != 1 ||
-				e.Issues[0].Path[0] != "file" { //nolint:errorlint // as it is returned
+			e, ok := errors.AsType[*fault.Error](err)
+			if !ok || e.Kind != fault.Malformed || len(e.Issues) != 1 || e.Issues[0].Path[0] != "file" {
 				t.Fatalf("%v is not about the file", err)
 			}
 			return
