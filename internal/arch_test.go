@@ -109,7 +109,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/config", "internal/auth", "internal/alerts", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

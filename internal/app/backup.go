@@ -42,21 +42,7 @@ func Backup(ctx context.Context, o Options, file string, w io.Writer, progress f
 	if file != "-" {
 		return backup.SaveFile(ctx, p, file)
 	}
-	counted := &countingWriter{w: w}
-	m, err := backup.Save(ctx, p, counted)
-	return m, counted.n, err
-}
-
-// countingWriter counts what passes.
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+	return backup.Save(ctx, p, w)
 }
 
 // RestoreOptions say where to restore to, and what is believed.
@@ -119,19 +105,8 @@ func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.Signer = backupSigner{keyring}
+	p.Signer = backup.NewSigner(keyring)
 	return p, nil
-}
-
-// backupSigner signs with the key that seals secrets, for backups only.
-type backupSigner struct{ *seal.Keyring }
-
-const backupPurpose = "backup manifest"
-
-func (s backupSigner) Sign(message []byte) string { return s.Keyring.Sign(message, backupPurpose) }
-
-func (s backupSigner) Verify(message []byte, signature string) error {
-	return s.Keyring.Verify(message, backupPurpose, signature)
 }
 
 // referrers are the capabilities whose rows refer to blobs.

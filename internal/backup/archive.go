@@ -15,17 +15,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// An archive is the file being written.
+// An archive writes the file.
 type archive struct {
 	zst  *zstd.Encoder
 	tar  *tar.Writer
 	at   time.Time
-	sums bytes.Buffer // of the members since the last list
+	sums bytes.Buffer // checksums of the members since the last list
 	list int
-	all  hash.Hash // of all lists
+	all  hash.Hash // of all lists of checksums
 }
 
-// sumsSize is the size at which a list of sums is written.
+// sumsSize is the size at which a list of checksums is written.
 const sumsSize = 1 << 20
 
 func newArchive(w io.Writer, at time.Time) (*archive, error) {
@@ -62,7 +62,9 @@ func (a *archive) addBytes(name string, content []byte) error {
 }
 
 func (a *archive) header(name string, mode, size int64) error {
-	return a.tar.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: size, ModTime: a.at.Truncate(time.Second), Format: tar.FormatPAX})
+	return a.tar.WriteHeader(&tar.Header{
+		Name: name, Mode: mode, Size: size, ModTime: a.at.Truncate(time.Second), Format: tar.FormatPAX,
+	})
 }
 
 func (a *archive) writeSums() error {
@@ -78,8 +80,9 @@ func (a *archive) writeSums() error {
 	return err
 }
 
-// finish writes the manifest, which no list names: it names the lists. Its
-// signature, if there is a signer, vouches for everything.
+// finish writes the manifest and its signature, if there is a signer. The manifest
+// has the hash of all lists of checksums, so that its signature covers the whole
+// file.
 func (a *archive) finish(m *Manifest, signer Signer) error {
 	if err := a.writeSums(); err != nil {
 		return err
@@ -89,19 +92,19 @@ func (a *archive) finish(m *Manifest, signer Signer) error {
 	if err != nil {
 		return err
 	}
-	if err := a.last(manifestName, content); err != nil {
+	if err := a.addUnlisted(manifestName, content); err != nil {
 		return err
 	}
 	if signer != nil {
-		if err := a.last(signatureName, []byte(signer.Sign(content))); err != nil {
+		if err := a.addUnlisted(signatureName, []byte(signer.Sign(content))); err != nil {
 			return err
 		}
 	}
 	return errors.Join(a.tar.Close(), a.zst.Close())
 }
 
-// last writes a member that no list names.
-func (a *archive) last(name string, content []byte) error {
+// addUnlisted writes a member that is in no list of checksums.
+func (a *archive) addUnlisted(name string, content []byte) error {
 	if err := a.header(name, 0o600, int64(len(content))); err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (a *archive) last(name string, content []byte) error {
 	return err
 }
 
-// abandon gives back what an unfinished archive holds.
-func (a *archive) abandon() { _ = a.zst.Close() }
+// abort frees the resources of an unfinished archive.
+func (a *archive) abort() { _ = a.zst.Close() }
 
 func numbered(dir string, n int) string { return fmt.Sprintf("%s%06d", dir, n) }

@@ -1,19 +1,20 @@
-// Package backup saves everything that an installation holds into one file
-// while it runs, and fills an empty place from such a file, on either
-// database, in files or S3. It owns no tables.
+// Package backup saves a whole installation into one file while it runs, and
+// restores it into an empty one, on either database, with blobs in files or S3. It
+// owns no tables.
 //
 // The file is a zstd-compressed tar of these members, in this order:
 //
 //	whetstone.json               format, schema, when and where it was made
 //	database/TABLE/000001 ...    rows, parents before children (rows.go)
 //	jobs/000001 ...              jobs, a JSON object a line
-//	blobs/KEY ...                what stands in the bucket
+//	blobs/KEY ...                all blobs
 //	repositories/OWNER/...       files of the embedded code host
 //	manifest.json                counts, and the hash of all sums
 //	manifest.json.hmac           signature of the manifest, if there is a key
 //
-// Between them stand SHA256SUMS/000001 ..., each the sums of the members since
-// the one before. So memory is bounded on both sides, whatever the size.
+// Among them are members SHA256SUMS/000001 ..., each with the checksums of the
+// members since the one before. That bounds the memory of both sides, whatever the
+// size.
 package backup
 
 import (
@@ -27,46 +28,45 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// format is the version of the file's form that this package writes and reads.
+// format is the version of the file format that this package writes and reads.
 const format = 1
 
-// Place is an installation: what is saved, or what is filled.
+// Place is an installation to save, or to restore into.
 type Place struct {
 	DB    *store.DB
 	Blobs blob.Bucket
 	Jobs  *jobs.Queue
-	// Repositories is the folder of the embedded code host; "" if the code host
-	// is another's.
+	// Repositories is the folder of the embedded code host; "" with another host.
 	Repositories string
-	// Referrers know which blobs the rows need.
+	// Referrers list the blobs that rows refer to.
 	Referrers []Referrer
-	// Version is this program's.
+	// Version is that of this program.
 	Version string
-	// Signer has the installation's secret key; nil if there is none.
+	// Signer signs and verifies with the installation's secret key; nil if there is
+	// none.
 	Signer Signer
-	// Unverified lets Restore take a backup that nothing proves to be whole and
-	// unchanged.
+	// Unverified lets Restore accept a backup without a valid signature.
 	Unverified bool
-	// Progress, if not nil, is told how far it is, often.
+	// Progress, if not nil, is called often.
 	Progress func(Progress)
 }
 
-// A Signer authenticates backups: who can change one could else bring in keys,
-// rows and skills.
+// A Signer authenticates backups. Without a signature, an attacker who can change
+// a backup could plant API keys, rows and skills.
 type Signer interface {
-	// KeyIDs names the keys; the first signs, and all verify.
+	// KeyIDs returns the ids of the keys; the first signs, and all verify.
 	KeyIDs() []string
 	Sign(message []byte) string
 	Verify(message []byte, signature string) error
 }
 
-// A Referrer hands the blobs that its rows need to fn, in any order, some
+// A Referrer calls fn with the blobs that its rows refer to, in any order, some
 // perhaps twice. SHA256 and Size may be missing.
 type Referrer interface {
 	References(ctx context.Context, q store.Querier, fn func(blob.Ref) error) error
 }
 
-// Progress is how far a backup or a restore is.
+// Progress is the state of a running backup or restore.
 type Progress struct {
 	Stage string // "database", "blobs" or "repositories"
 	Rows  int64
@@ -80,26 +80,26 @@ type Header struct {
 	Schema    int64     `json:"schema"`
 	Engine    string    `json:"engine"`
 	Version   string    `json:"version"`
-	CreatedAt time.Time `json:"created_at"` // when the snapshot was made
-	// SignedWith names the key that signed the manifest; "" if none did.
+	CreatedAt time.Time `json:"created_at"` // of the snapshot
+	// SignedWith is the id of the key that signed the manifest; "" if none did.
 	SignedWith string `json:"signed_with,omitempty"`
 }
 
-// Manifest is the file's last member: what is in it.
+// Manifest is the file's last member before the signature: its table of contents.
 type Manifest struct {
 	Header
 	Tables       map[string]int64 `json:"tables"` // rows of each
 	Jobs         int64            `json:"jobs"`
 	Blobs        Amount           `json:"blobs"`
 	Repositories Amount           `json:"repositories"`
-	// Deleted blobs were needed at the moment of the snapshot and were deleted
-	// before they could be saved, with what needed them.
+	// Deleted blobs were referred to in the snapshot, and were deleted together
+	// with their rows before they could be saved.
 	Deleted []string `json:"deleted"`
-	// Lost blobs are needed by rows and were not there. They were lost before.
+	// Lost blobs are referred to by rows and were missing before the backup.
 	Lost []string `json:"lost"`
-	// Damaged blobs do not have the content that their key names.
+	// Damaged blobs do not have the SHA-256 that is in their key.
 	Damaged []string `json:"damaged"`
-	// Sums is the SHA-256 of all lists of sums, one after the other.
+	// Sums is the SHA-256 of the concatenated lists of checksums.
 	Sums string `json:"sums"`
 }
 
@@ -129,11 +129,10 @@ const (
 	sumsDir       = "SHA256SUMS/"
 )
 
-// marker is the key of a blob that stands in the bucket while a restore runs.
+// marker is the key of a blob that exists while a restore runs.
 const marker = "restore/unfinished"
 
-// CheckFinished fails if a restore began to fill the bucket and did not come
-// to its end.
+// CheckFinished fails if a restore into the bucket was started and not finished.
 func CheckFinished(ctx context.Context, b blob.Bucket) error {
 	_, err := b.Stat(ctx, marker)
 	if fault.Is(err, fault.NotFound) {
@@ -142,7 +141,8 @@ func CheckFinished(ctx context.Context, b blob.Bucket) error {
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.Conflict, "a restore into this place runs or was cut off; if none runs, empty the database and the blobs and restore again")
+	return fault.New(fault.Conflict, "a restore into this place runs or was cut off; "+
+		"if none runs, empty the database and the blobs and restore again")
 }
 
 func marshal(v any) ([]byte, error) {

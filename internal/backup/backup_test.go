@@ -157,7 +157,7 @@ func TestCutOff(t *testing.T) {
 	if _, err := backup.Restore(t.Context(), target, bytes.NewReader(file)); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("Restore into what is left: %v, want a Conflict", err)
 	}
-	if _, err := backup.Save(t.Context(), target, io.Discard); !fault.Is(err, fault.Conflict) {
+	if _, _, err := backup.Save(t.Context(), target, io.Discard); !fault.Is(err, fault.Conflict) {
 		t.Errorf("Save of what is left: %v, want a Conflict", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestSaveFile(t *testing.T) {
 	}
 	defer full.Close()
 	p.Referrers = nil
-	if _, err := backup.Save(t.Context(), p, full); err == nil || !strings.Contains(err.Error(), "no space left") {
+	if _, _, err := backup.Save(t.Context(), p, full); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("on a full disk: %v", err)
 	}
 }

@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// smallBlob is the size up to which a blob is fetched ahead, into memory.
+	// smallBlob is the size up to which a blob is prefetched into memory.
 	smallBlob = 1 << 20
-	// ahead is how many blobs are on their way at once.
-	ahead = 8
+	// prefetch is how many blobs are read or written at once.
+	prefetch = 8
 )
 
-// fetched is a blob on its way into the archive.
+// fetched is the result of reading a blob.
 type fetched struct {
 	info blob.Info
 	body io.ReadCloser
 	err  error
 }
 
-// saveBlobs saves all that stands in the bucket, whoever needs it, and then
-// looks whether that is all that the snapshot needs.
-func (s *saving) saveBlobs(ctx context.Context) error {
+// saveBlobs saves all blobs of the bucket, and then checks that those are all that
+// the snapshot refers to.
+func (s *saver) saveBlobs(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
-	coming := make(chan chan fetched, ahead)
+	coming := make(chan chan fetched, prefetch)
 	defer drain(coming)
 	defer stop()
-	go s.fetchAhead(ctx, coming)
+	go s.prefetchAll(ctx, coming)
 	for next := range coming {
 		f := <-next
 		if fault.Is(f.err, fault.NotFound) {
@@ -45,12 +45,12 @@ func (s *saving) saveBlobs(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.checkNeeded(ctx)
+	return s.checkReferenced(ctx)
 }
 
-// fetchAhead asks for the blobs in the order of their keys and hands out where
-// each will come, in the same order.
-func (s *saving) fetchAhead(ctx context.Context, coming chan<- chan fetched) {
+// prefetchAll reads blobs concurrently, and sends for each a channel with the
+// result, in the order of their keys.
+func (s *saver) prefetchAll(ctx context.Context, coming chan<- chan fetched) {
 	defer close(coming)
 	for info, err := range s.Blobs.List(ctx, "") {
 		next := make(chan fetched, 1)
@@ -67,7 +67,7 @@ func (s *saving) fetchAhead(ctx context.Context, coming chan<- chan fetched) {
 	}
 }
 
-// drain waits for what is still on its way after the context has ended.
+// drain waits for the reads that still run after the context was cancelled.
 func drain(coming <-chan chan fetched) {
 	for next := range coming {
 		if f := <-next; f.err == nil {
@@ -86,7 +86,7 @@ func fetch(ctx context.Context, b blob.Bucket, key string) fetched {
 	return fetched{info, io.NopCloser(bytes.NewReader(content)), err}
 }
 
-func (s *saving) saveBlob(f fetched) error {
+func (s *saver) saveBlob(f fetched) error {
 	defer f.body.Close()
 	sum, err := s.archive.add(blobsDir+f.info.Key, 0o600, f.info.Size, f.body)
 	if err != nil {
@@ -100,15 +100,16 @@ func (s *saving) saveBlob(f fetched) error {
 	s.manifest.Blobs.Bytes += f.info.Size
 	s.progress.Blobs++
 	s.progress.Bytes += f.info.Size
-	s.tell("blobs")
+	s.report("blobs")
 	return nil
 }
 
-// checkNeeded finds the blobs that the snapshot needs and that were not in the
-// list. One came too late for it; another is gone.
-func (s *saving) checkNeeded(ctx context.Context) error {
+// checkReferenced handles the blobs that the snapshot refers to and that were not
+// listed: it saves those that were stored since, and sorts the others into Deleted
+// and Lost.
+func (s *saver) checkReferenced(ctx context.Context) error {
 	gone := map[string]bool{}
-	err := s.needed.each(func(key string) error {
+	err := s.referenced.each(func(key string) error {
 		if s.saved.Has(key) || gone[key] {
 			return nil
 		}
@@ -125,7 +126,8 @@ func (s *saving) checkNeeded(ctx context.Context) error {
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	// What the rows of now still need was lost. The rest went with its rows.
+	// Blobs that current rows still refer to were lost. The others were deleted
+	// with their rows.
 	for _, r := range s.Referrers {
 		err := r.References(ctx, s.DB, func(ref blob.Ref) error {
 			if gone[ref.Key] {

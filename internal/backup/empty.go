@@ -8,8 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// checkEmpty refuses a place that holds anything. There is no way to make
-// Restore delete what is there.
+// checkEmpty refuses a place that has any data: Restore never deletes.
 func (p Place) checkEmpty(ctx context.Context, schema int64) error {
 	if err := CheckFinished(ctx, p.Blobs); err != nil {
 		return err
@@ -21,7 +20,8 @@ func (p Place) checkEmpty(ctx context.Context, schema int64) error {
 		if err != nil {
 			return err
 		}
-		return fault.New(fault.Conflict, "the place for the blobs is not empty (it holds %s): name another with --blob-url or --data, or empty it", info.Key)
+		return fault.New(fault.Conflict, "the place for the blobs is not empty (it holds %s): "+
+			"name another with --blob-url or --data, or empty it", info.Key)
 	}
 	if p.Repositories == "" {
 		return nil
@@ -31,7 +31,8 @@ func (p Place) checkEmpty(ctx context.Context, schema int64) error {
 		return err
 	}
 	if len(found) > 0 {
-		return fault.New(fault.Conflict, "the folder of repositories is not empty (it holds %s): name another with --repohost-url or --data, or empty it", found[0])
+		return fault.New(fault.Conflict, "the folder of repositories is not empty (it holds %s): "+
+			"name another with --repohost-url or --data, or empty it", found[0])
 	}
 	return nil
 }
@@ -42,7 +43,8 @@ func checkEmptyDatabase(ctx context.Context, tx *store.Tx, schema int64) error {
 		return err
 	}
 	if now > schema {
-		return fault.New(fault.Conflict, "the database has the newer schema %d and the backup %d: name an empty database with --database-url or --data", now, schema)
+		return fault.New(fault.Conflict, "the database has the newer schema %d and the backup %d: "+
+			"name an empty database with --database-url or --data", now, schema)
 	}
 	tables, err := tx.Tables(ctx)
 	if err != nil {
@@ -54,7 +56,8 @@ func checkEmptyDatabase(ctx context.Context, tx *store.Tx, schema int64) error {
 			return err
 		}
 		if filled {
-			return fault.New(fault.Conflict, "the database is not empty (it has rows in %s): name another with --database-url or --data, or empty it", t.Name)
+			return fault.New(fault.Conflict, "the database is not empty (it has rows in %s): "+
+				"name another with --database-url or --data, or empty it", t.Name)
 		}
 	}
 	return nil

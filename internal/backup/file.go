@@ -4,26 +4,24 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
-// SaveFile is Save into a file, which appears under its name when it is whole
-// and safe on the disk.
-func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, _ int64, err error) {
+// SaveFile is Save into a file. The write is atomic and durable: the file gets its
+// name after it was written completely and synced (fsync).
+func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, size int64, err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".unfinished-*")
 	if err != nil {
 		return Manifest{}, 0, err
 	}
 	defer func() {
-		_ = file.Close() // a second time if all went well
+		_ = file.Close() // again if all went well
 		if err != nil {
 			_ = os.Remove(file.Name())
 		}
 	}()
-	m, err := Save(ctx, p, file)
-	if err != nil {
-		return Manifest{}, 0, err
-	}
-	info, err := file.Stat()
+	m, size, err := Save(ctx, p, file)
 	if err != nil {
 		return Manifest{}, 0, err
 	}
@@ -36,14 +34,5 @@ func SaveFile(ctx context.Context, p Place, name string) (_ Manifest, _ int64, e
 	if err := os.Rename(file.Name(), name); err != nil {
 		return Manifest{}, 0, err
 	}
-	return m, info.Size(), syncDir(filepath.Dir(name))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the operator's own
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return m, size, fsync.Dir(filepath.Dir(name))
 }

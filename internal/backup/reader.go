@@ -17,14 +17,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A reader reads a backup and checks every sum on the way. Everything that is
-// wrong with the file is a Malformed fault.
+// A reader reads a backup and verifies every checksum. All problems of the file are
+// fault.Malformed.
 type reader struct {
 	zst    *zstd.Decoder
 	tar    *tar.Reader
-	hash   hash.Hash       // of the member that is being read
+	hash   hash.Hash       // of the current member
 	name   string          // of that member; "" if there is none
-	sums   strings.Builder // of the members since the last list
+	sums   strings.Builder // checksums of the members since the last list
 	list   int
 	all    hash.Hash
 	header Header
@@ -62,7 +62,7 @@ func (b *reader) readHeader() error {
 	if err != nil || first.Name != headerName || first.Size > 1<<16 {
 		return fault.New(fault.Malformed, "this is not a backup of Whetstone").Because(err)
 	}
-	content, err := b.bytes(b.take(first))
+	content, err := b.readBytes(b.start(first))
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,8 @@ func (b *reader) readHeader() error {
 		return damaged(err)
 	}
 	if b.header.Format != format {
-		return fault.New(fault.Malformed, "the backup has the form %d and this program reads %d: use the version of Whetstone that made it (%s)", b.header.Format, format, b.header.Version)
+		return fault.New(fault.Malformed, "the backup has the format %d and this program reads %d: "+
+			"use the version of Whetstone that made it (%s)", b.header.Format, format, b.header.Version)
 	}
 	if b.header.Schema < 1 {
 		return damaged(errors.New("it has no schema"))
@@ -78,19 +79,20 @@ func (b *reader) readHeader() error {
 	return nil
 }
 
-// damaged is the fault of a file that cannot be trusted.
+// damaged is the fault for a file whose content is not what was written.
 func damaged(cause error) error {
 	return fault.New(fault.Malformed, "the backup is damaged: %s; nothing of it was restored", cause).Because(cause)
 }
 
-func (b *reader) take(h *tar.Header) member {
+// start returns a member and hashes what is read of it.
+func (b *reader) start(h *tar.Header) member {
 	b.name = h.Name
 	b.hash.Reset()
 	return member{name: h.Name, mode: h.Mode, size: h.Size, content: checkedContent{io.TeeReader(b.tar, b.hash)}}
 }
 
-// checkedContent tells a failure of the file from one of whoever it is
-// written to.
+// checkedContent turns errors of reading the file into faults, to distinguish them
+// from errors of writing its content somewhere.
 type checkedContent struct{ r io.Reader }
 
 func (c checkedContent) Read(p []byte) (int, error) {
@@ -104,15 +106,15 @@ func (c checkedContent) Read(p []byte) (int, error) {
 // maxMember bounds what is read into memory at once.
 const maxMember = 1 << 30
 
-func (b *reader) bytes(m member) ([]byte, error) {
+func (b *reader) readBytes(m member) ([]byte, error) {
 	if m.size > maxMember {
 		return nil, damaged(fmt.Errorf("%s is too large", m.name))
 	}
 	return io.ReadAll(m.content)
 }
 
-// next returns the next member that is no list of sums, and checks the lists
-// that it passes.
+// next returns the next member that is not a list of checksums, and verifies the
+// lists on the way.
 func (b *reader) next() (member, error) {
 	for {
 		if b.name != "" {
@@ -129,18 +131,18 @@ func (b *reader) next() (member, error) {
 		if h.Typeflag != tar.TypeReg {
 			return member{}, damaged(fmt.Errorf("%q is not a file", h.Name))
 		}
-		m := b.take(h)
+		m := b.start(h)
 		if !strings.HasPrefix(h.Name, sumsDir) {
 			return m, nil
 		}
-		if err := b.checkSums(m); err != nil {
+		if err := b.verifySums(m); err != nil {
 			return member{}, err
 		}
 	}
 }
 
-func (b *reader) checkSums(m member) error {
-	content, err := b.bytes(m)
+func (b *reader) verifySums(m member) error {
+	content, err := b.readBytes(m)
 	if err != nil {
 		return err
 	}
@@ -154,9 +156,10 @@ func (b *reader) checkSums(m member) error {
 	return nil
 }
 
-// readManifest reads the last member and makes sure that nothing follows.
+// readManifest reads the manifest and the signature, and checks that nothing
+// follows.
 func (b *reader) readManifest(m member) (manifest Manifest, err error) {
-	content, err := b.bytes(m)
+	content, err := b.readBytes(m)
 	if err != nil {
 		return manifest, err
 	}
@@ -176,7 +179,7 @@ func (b *reader) readManifest(m member) (manifest Manifest, err error) {
 	return manifest, nil
 }
 
-// readSignature reads what may follow the manifest, and nothing else.
+// readSignature reads the optional signature behind the manifest.
 func (b *reader) readSignature() error {
 	h, err := b.tar.Next()
 	if err == nil && h.Name == signatureName && h.Typeflag == tar.TypeReg && h.Size <= 1<<10 {
@@ -196,33 +199,37 @@ func (b *reader) readSignature() error {
 	return nil
 }
 
-// checkSigner refuses a backup early that Restore could not verify at its end.
+// checkSigner refuses a backup at its start that Restore could not verify at its
+// end.
 func (p Place) checkSigner(h Header) error {
 	const trust = "or restore it with --unverified if you trust the file and where it was kept"
 	switch {
 	case p.Unverified:
 		return nil
 	case h.SignedWith == "":
-		return fault.New(fault.Conflict, "the backup is not signed, so that nothing shows whether it was changed: it was made by an older version "+
-			"(this one: %s) or where the secret key was not at hand; make a new one, %s", h.Version, trust)
+		return fault.New(fault.Conflict, "the backup is not signed, so that nothing shows whether it was changed: "+
+			"it was made by an older version (this one: %s) or where the secret key was not at hand; make a new one, %s",
+			h.Version, trust)
 	case p.Signer == nil:
 		return fault.New(fault.Conflict, "the backup is signed with the secret key of its installation, which is not here: "+
 			"put that installation's secret.key into --data, or set --secret-key, and restore again; %s", trust)
 	case !slices.Contains(p.Signer.KeyIDs(), h.SignedWith):
-		return fault.New(fault.Conflict, "the backup is signed with another secret key (%s, and here is %s): put the secret.key of that time into --data, "+
-			"or set --secret-key to it, and restore again; %s", h.SignedWith, strings.Join(p.Signer.KeyIDs(), ", "), trust)
+		return fault.New(fault.Conflict, "the backup is signed with another secret key (%s, and here is %s): "+
+			"put the secret.key of that time into --data, or set --secret-key to it, and restore again; %s",
+			h.SignedWith, strings.Join(p.Signer.KeyIDs(), ", "), trust)
 	}
 	return nil
 }
 
-// verify fails unless the manifest, and with it all that it counts, is as it
+// verifySignature fails unless the manifest, and with it the whole file, is as it
 // was signed.
-func (p Place) verify(b *reader) error {
+func (p Place) verifySignature(b *reader) error {
 	if p.Unverified {
 		return nil
 	}
 	if err := p.Signer.Verify(b.manifest, b.signature); err != nil {
-		return fault.New(fault.Malformed, "the backup was changed after it was made: its signature does not match; nothing of it was restored").Because(err)
+		return fault.New(fault.Malformed, "the backup was changed after it was made: its signature does not match; "+
+			"nothing of it was restored").Because(err)
 	}
 	return nil
 }

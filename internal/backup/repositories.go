@@ -10,12 +10,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
-// saveRepositories saves the bare repositories of the embedded code host,
-// which people may push to meanwhile. In each the refs come first: what they
-// name is there before them, and git never changes an object.
-func (s *saving) saveRepositories(ctx context.Context) error {
+// saveRepositories saves the bare repositories of the embedded code host while
+// people may push to them. In each, refs are saved before objects: git writes
+// objects before the refs that point to them, and never changes an object.
+func (s *saver) saveRepositories(ctx context.Context) error {
 	if s.Repositories == "" {
 		return nil
 	}
@@ -39,13 +41,13 @@ func (s *saving) saveRepositories(ctx context.Context) error {
 	return nil
 }
 
-// maxLooks bounds how often a repository is listed that git packs anew while
-// it is read.
-const maxLooks = 20
+// maxListings bounds how often a repository is listed again because git repacked
+// it meanwhile.
+const maxListings = 20
 
-func (s *saving) saveRepository(ctx context.Context, root *os.Root, name string) error {
+func (s *saver) saveRepository(ctx context.Context, root *os.Root, name string) error {
 	done := map[string]bool{}
-	for range maxLooks {
+	for range maxListings {
 		files, err := listRepository(root, name)
 		if err != nil {
 			return err
@@ -75,8 +77,8 @@ func (s *saving) saveRepository(ctx context.Context, root *os.Root, name string)
 	return errors.New(name + " changes too fast to be saved; try again")
 }
 
-// listRepository lists the files of a repository, objects last, without what
-// git is only just writing.
+// listRepository lists the files of a repository, objects last, without temporary
+// files of git.
 func listRepository(root *os.Root, name string) (files []string, err error) {
 	err = fs.WalkDir(root.FS(), name, func(file string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +108,7 @@ func rank(repository, file string) int {
 }
 
 // saveFile saves a file as it is when it is opened.
-func (s *saving) saveFile(root *os.Root, name string) error {
+func (s *saver) saveFile(root *os.Root, name string) error {
 	file, err := root.Open(name)
 	if err != nil {
 		return err
@@ -118,7 +120,7 @@ func (s *saving) saveFile(root *os.Root, name string) error {
 	}
 	body, size := io.Reader(file), info.Size()
 	if size <= smallBlob {
-		// Some small files grow, such as logs of refs.
+		// Some small files grow meanwhile, e.g. logs of refs.
 		content, err := io.ReadAll(io.LimitReader(file, size))
 		if err != nil {
 			return err
@@ -131,19 +133,19 @@ func (s *saving) saveFile(root *os.Root, name string) error {
 	s.manifest.Repositories.Files++
 	s.manifest.Repositories.Bytes += size
 	s.progress.Bytes += size
-	s.tell("repositories")
+	s.report("repositories")
 	return nil
 }
 
-// writeFile writes a file of a repository and syncs it; syncDirs makes its
-// name as safe.
-func (s *restoring) writeFile(name string, r io.Reader) error {
+// writeFile writes and fsyncs a file of a repository. syncDirs does the same for
+// its directory entry.
+func (s *restorer) writeFile(name string, r io.Reader) error {
 	if err := s.makeDir(path.Dir(name)); err != nil {
 		return err
 	}
 	if strings.HasSuffix(name, ".git/HEAD") {
-		// Git takes a folder for a repository only with these in it, and they may
-		// be empty.
+		// Git only recognises a repository with these folders, which may be empty and
+		// then are not in the backup.
 		for _, dir := range []string{"refs/heads", "refs/tags", "objects/pack"} {
 			if err := s.makeDir(path.Join(path.Dir(name), dir)); err != nil {
 				return err
@@ -161,26 +163,22 @@ func (s *restoring) writeFile(name string, r io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// firstTwo is where a repository's file lies: OWNER/NAME.git.
-func firstTwo(name string) string {
+// repositoryOf is the repository of a file: "a/b.git" of "a/b.git/HEAD".
+func repositoryOf(name string) string {
 	elements := strings.SplitN(name, "/", 3)
 	return path.Join(elements[:len(elements)-1]...)
 }
 
-func (s *restoring) makeDir(dir string) error {
+func (s *restorer) makeDir(dir string) error {
 	for above := dir; !s.dirs[above]; above = path.Dir(above) {
 		s.dirs[above] = true
 	}
 	return s.root.MkdirAll(dir, 0o700)
 }
 
-func (s *restoring) syncDirs() error {
+func (s *restorer) syncDirs() error {
 	for dir := range s.dirs {
-		d, err := s.root.Open(dir)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		if err := fsync.RootDir(s.root, dir); err != nil {
 			return err
 		}
 	}

@@ -24,23 +24,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// restoring is one restore on its way.
-type restoring struct {
+// A restorer makes one restore.
+type restorer struct {
 	Place
 	reader   *reader
 	root     *os.Root        // of the repositories; nil if they are elsewhere
-	dirs     map[string]bool // below root that hold what is new
+	dirs     map[string]bool // below root, with new entries
 	tables   map[string]store.Table
-	counted  Manifest // what has come so far
-	leftOut  []string // files of repositories that were not brought back
+	counted  Manifest // what was read so far
+	leftOut  []string // files of repositories that were not restored
 	progress Progress
 	puts     *errgroup.Group
 }
 
 // Restore fills an empty place from a backup. The database is filled in one
-// transaction that commits after all of the file was read, every sum was right
-// and the signature was good; until then a mark in the bucket keeps the service
-// from starting.
+// transaction, which commits after the whole file was read and all checksums and the
+// signature were verified. Until then a marker blob keeps the service from starting.
 func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) {
 	defer fault.Wrap(&err, "restore")
 	b, err := newReader(r)
@@ -52,16 +51,25 @@ func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) 
 		return Restored{}, err
 	}
 	if newest := store.Newest(); b.header.Schema > newest {
-		return Restored{}, fault.New(fault.Conflict, "the backup has the schema %d and this program knows %d: restore it with Whetstone %s or newer", b.header.Schema, newest, b.header.Version)
+		return Restored{}, fault.New(fault.Conflict, "the backup has the schema %d and this program knows %d: "+
+			"restore it with Whetstone %s or newer", b.header.Schema, newest, b.header.Version)
 	}
 	if err := p.checkEmpty(ctx, b.header.Schema); err != nil {
 		return Restored{}, err
 	}
-	s := &restoring{Place: p, reader: b, dirs: map[string]bool{}, counted: Manifest{Header: b.header, Tables: map[string]int64{}}}
-	if err := s.openRepositories(); err != nil {
-		return Restored{}, err
+	s := &restorer{
+		Place: p, reader: b, dirs: map[string]bool{},
+		counted: Manifest{Header: b.header, Tables: map[string]int64{}},
 	}
-	defer s.closeRepositories()
+	if p.Repositories != "" {
+		if err := os.MkdirAll(p.Repositories, 0o700); err != nil {
+			return Restored{}, err
+		}
+		if s.root, err = os.OpenRoot(p.Repositories); err != nil {
+			return Restored{}, err
+		}
+		defer s.root.Close()
+	}
 	if err := putBytes(ctx, p.Blobs, marker, []byte("A restore runs, or did not come to its end.\n")); err != nil {
 		return Restored{}, err
 	}
@@ -72,16 +80,16 @@ func Restore(ctx context.Context, p Place, r io.Reader) (_ Restored, err error) 
 	return Restored{m, s.leftOut}, nil
 }
 
-// Restored is what a restore has brought back.
+// Restored is the result of a restore.
 type Restored struct {
 	Manifest
-	// LeftOut are files of repositories that were not: hooks, and settings of
-	// git, that somebody added. A backup brings no programs.
+	// LeftOut are files of repositories that were not restored: hooks and settings
+	// of git that were added by hand. A restore brings in no code that git runs.
 	LeftOut []string `json:"left_out,omitempty"`
 }
 
-// Unfinished is the error of a restore that had begun: the database is empty
-// still, but blobs and repositories may be there, and the mark is.
+// Unfinished is the error of a restore that had started: the database is still
+// empty, but there may be blobs and repositories, and there is the marker.
 type Unfinished struct{ cause error }
 
 func (u *Unfinished) Error() string { return u.cause.Error() }
@@ -89,7 +97,7 @@ func (u *Unfinished) Error() string { return u.cause.Error() }
 // Unwrap returns what went wrong.
 func (u *Unfinished) Unwrap() error { return u.cause }
 
-func (s *restoring) run(ctx context.Context) (m Manifest, err error) {
+func (s *restorer) run(ctx context.Context) (m Manifest, err error) {
 	if err := s.DB.MigrateTo(ctx, s.reader.header.Schema, jobs.Tables); err != nil {
 		return m, err
 	}
@@ -106,8 +114,8 @@ func (s *restoring) run(ctx context.Context) (m Manifest, err error) {
 	return m, s.Blobs.Delete(ctx, marker)
 }
 
-// fill reads the file to its end.
-func (s *restoring) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
+// fill reads the whole file and verifies it.
+func (s *restorer) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	tables, err := tx.Tables(ctx)
 	if err != nil {
 		return Manifest{}, err
@@ -121,19 +129,19 @@ func (s *restoring) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	}
 	var putting context.Context
 	s.puts, putting = errgroup.WithContext(ctx)
-	s.puts.SetLimit(ahead)
+	s.puts.SetLimit(prefetch)
 	manifest, err := s.readAll(putting, tx)
-	// A put that failed is why the context ended, if it did.
+	// If the context was cancelled, a failed put is the cause.
 	if putErr := s.puts.Wait(); putErr != nil {
 		return Manifest{}, putErr
 	}
 	if err != nil {
 		return Manifest{}, err
 	}
-	return manifest, errors.Join(s.checkCounts(manifest), s.verify(s.reader), s.syncDirs())
+	return manifest, errors.Join(s.checkCounts(manifest), s.verifySignature(s.reader), s.syncDirs())
 }
 
-func (s *restoring) readAll(ctx context.Context, tx *store.Tx) (Manifest, error) {
+func (s *restorer) readAll(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return Manifest{}, err
@@ -145,35 +153,35 @@ func (s *restoring) readAll(ctx context.Context, tx *store.Tx) (Manifest, error)
 		if m.name == manifestName {
 			return s.reader.readManifest(m)
 		}
-		if err := s.take(ctx, tx, m); err != nil {
+		if err := s.restore(ctx, tx, m); err != nil {
 			return Manifest{}, err
 		}
 	}
 }
 
-// take puts a member where it belongs. Its name is not trusted: the bucket
-// refuses what is no key, and the folder's root what leads out of it.
-func (s *restoring) take(ctx context.Context, tx *store.Tx, m member) error {
+// restore stores a member. Its name is not trusted: the bucket refuses invalid
+// keys, and os.Root refuses paths that lead out of the folder.
+func (s *restorer) restore(ctx context.Context, tx *store.Tx, m member) error {
 	if key, ok := strings.CutPrefix(m.name, blobsDir); ok {
-		return s.takeBlob(ctx, key, m)
+		return s.restoreBlob(ctx, key, m)
 	}
 	if name, ok := strings.CutPrefix(m.name, reposDir); ok {
-		return s.takeFile(name, m)
+		return s.restoreFile(name, m)
 	}
-	content, err := s.reader.bytes(m)
+	content, err := s.reader.readBytes(m)
 	if err != nil {
 		return err
 	}
 	switch {
 	case strings.HasPrefix(m.name, databaseDir):
-		return s.takeRows(ctx, tx, content)
+		return s.restoreRows(ctx, tx, content)
 	case strings.HasPrefix(m.name, jobsDir):
-		return s.takeJobs(ctx, tx, content)
+		return s.restoreJobs(ctx, tx, content)
 	}
 	return damaged(fmt.Errorf("it holds %q", m.name))
 }
 
-func (s *restoring) takeRows(ctx context.Context, tx *store.Tx, chunk []byte) error {
+func (s *restorer) restoreRows(ctx context.Context, tx *store.Tx, chunk []byte) error {
 	head, rows, err := readChunk(chunk)
 	if err != nil {
 		return damaged(err)
@@ -187,11 +195,11 @@ func (s *restoring) takeRows(ctx context.Context, tx *store.Tx, chunk []byte) er
 	}
 	s.counted.Tables[t.Name] += int64(len(rows))
 	s.progress.Rows += int64(len(rows))
-	s.tell("database")
+	s.report("database")
 	return nil
 }
 
-func (s *restoring) takeJobs(ctx context.Context, tx *store.Tx, lines []byte) error {
+func (s *restorer) restoreJobs(ctx context.Context, tx *store.Tx, lines []byte) error {
 	decode := json.NewDecoder(bytes.NewReader(lines))
 	for decode.More() {
 		var j jobs.Saved
@@ -206,8 +214,8 @@ func (s *restoring) takeJobs(ctx context.Context, tx *store.Tx, lines []byte) er
 	return nil
 }
 
-// takeBlob stores a blob, small ones several at once.
-func (s *restoring) takeBlob(ctx context.Context, key string, m member) error {
+// restoreBlob stores a blob; small ones are stored concurrently.
+func (s *restorer) restoreBlob(ctx context.Context, key string, m member) error {
 	if key == marker {
 		return damaged(errors.New("it was made of an unfinished restore"))
 	}
@@ -215,7 +223,7 @@ func (s *restoring) takeBlob(ctx context.Context, key string, m member) error {
 	s.counted.Blobs.Bytes += m.size
 	s.progress.Blobs++
 	s.progress.Bytes += m.size
-	s.tell("blobs")
+	s.report("blobs")
 	if m.size > smallBlob {
 		return s.Blobs.Put(ctx, key, m.content, m.size)
 	}
@@ -231,35 +239,35 @@ func putBytes(ctx context.Context, b blob.Bucket, key string, content []byte) er
 	return b.Put(ctx, key, bytes.NewReader(content), int64(len(content)))
 }
 
-func (s *restoring) takeFile(name string, m member) error {
+func (s *restorer) restoreFile(name string, m member) error {
 	s.counted.Repositories.Files++
 	s.counted.Repositories.Bytes += m.size
 	s.progress.Bytes += m.size
-	s.tell("repositories")
-	if inside, err := path.Match("*/*.git", firstTwo(name)); err != nil || !inside || !fs.ValidPath(name) {
+	s.report("repositories")
+	if inside, err := path.Match("*/*.git", repositoryOf(name)); err != nil || !inside || !fs.ValidPath(name) {
 		return damaged(fmt.Errorf("%q is no path in a repository", name))
 	}
 	switch {
 	case s.root == nil:
 		_, err := io.Copy(io.Discard, m.content)
 		return err
-	case isData(name[len(firstTwo(name))+1:]):
+	case repositoryData.MatchString(name[len(repositoryOf(name))+1:]):
 		return s.writeFile(name, m.content)
 	}
-	return s.leaveOut(name, m)
+	return s.skipFile(name, m)
 }
 
-// repositoryData are the files of a repository that hold what was pushed. All
-// others say what git shall do: hooks, settings, other repositories to read.
-var repositoryData = regexp.MustCompile(`^(HEAD|packed-refs|shallow|(refs|logs)/.+|objects/([0-9a-f]{2}|pack)/[0-9A-Za-z._-]+)$`)
+// repositoryData matches the files of a repository that hold what was pushed. All
+// others control what git does (hooks, settings, alternates), so that a forged
+// backup could run code through them.
+var repositoryData = regexp.MustCompile(
+	`^(HEAD|packed-refs|shallow|(refs|logs)/.+|objects/([0-9a-f]{2}|pack)/[0-9A-Za-z._-]+)$`)
 
-func isData(file string) bool { return repositoryData.MatchString(file) }
-
-// maxLeftOut bounds how many files are named.
+// maxLeftOut bounds the list LeftOut.
 const maxLeftOut = 100
 
-// leaveOut reads over a file, and names it if it was not ours.
-func (s *restoring) leaveOut(name string, m member) error {
+// skipFile skips a file, and lists it unless the service writes it itself.
+func (s *restorer) skipFile(name string, m member) error {
 	content, err := io.ReadAll(io.LimitReader(m.content, smallBlob))
 	if err != nil {
 		return err
@@ -271,35 +279,19 @@ func (s *restoring) leaveOut(name string, m member) error {
 	return err
 }
 
-// checkCounts compares what came with what the manifest says. Unique jobs may
-// have joined, so jobs are counted as they came.
-func (s *restoring) checkCounts(m Manifest) error {
-	if m.Jobs != s.counted.Jobs || m.Blobs != s.counted.Blobs || m.Repositories != s.counted.Repositories || !maps.Equal(m.Tables, s.counted.Tables) {
+// checkCounts compares what was read with the manifest. Jobs are counted as read,
+// since unique jobs may have been merged.
+func (s *restorer) checkCounts(m Manifest) error {
+	c := s.counted
+	if m.Jobs != c.Jobs || m.Blobs != c.Blobs || m.Repositories != c.Repositories || !maps.Equal(m.Tables, c.Tables) {
 		return damaged(errors.New("its counts do not match its manifest"))
 	}
 	return nil
 }
 
-func (s *restoring) tell(stage string) {
+func (s *restorer) report(stage string) {
 	s.progress.Stage = stage
 	if s.Progress != nil {
 		s.Progress(s.progress)
-	}
-}
-
-func (s *restoring) openRepositories() (err error) {
-	if s.Repositories == "" {
-		return nil
-	}
-	if err := os.MkdirAll(s.Repositories, 0o700); err != nil {
-		return err
-	}
-	s.root, err = os.OpenRoot(s.Repositories)
-	return err
-}
-
-func (s *restoring) closeRepositories() {
-	if s.root != nil {
-		_ = s.root.Close()
 	}
 }

@@ -9,11 +9,10 @@ import (
 	"math"
 )
 
-// A chunk of rows is a line of JSON, which says of what, and the values of the
-// rows one after the other: a byte for the kind, then an integer as a varint,
-// a float as eight bytes, text and bytes after their length.
+// A chunk of rows is a line of JSON, the chunkHead, followed by the values of all
+// rows: a byte for the kind, then an integer as a varint, a float as eight bytes in
+// big endian, text and bytes with their length as a varint before them.
 
-// chunkHead is the line.
 type chunkHead struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
@@ -21,11 +20,11 @@ type chunkHead struct {
 }
 
 const (
-	null    = 'n'
-	integer = 'i'
-	float   = 'f'
-	text    = 't'
-	binry   = 'b'
+	null       = 'n'
+	integer    = 'i'
+	float      = 'f'
+	text       = 't'
+	binaryKind = 'b'
 )
 
 var errChunk = errors.New("rows are not well formed")
@@ -42,7 +41,7 @@ func appendRow(b []byte, row []any) ([]byte, error) {
 		case string:
 			b = append(binary.AppendUvarint(append(b, text), uint64(len(v))), v...)
 		case []byte:
-			b = append(binary.AppendUvarint(append(b, binry), uint64(len(v))), v...)
+			b = append(binary.AppendUvarint(append(b, binaryKind), uint64(len(v))), v...)
 		default:
 			return nil, fmt.Errorf("a value of type %T cannot be saved", v)
 		}
@@ -63,8 +62,8 @@ func readChunk(chunk []byte) (head chunkHead, rows [][]any, err error) {
 	if err := json.Unmarshal(line, &head); err != nil {
 		return head, nil, errChunk
 	}
-	// Every value takes a byte at least, so a false count cannot make us
-	// allocate more than the chunk could hold.
+	// Every value takes at least a byte, so that a forged count cannot allocate more
+	// than the chunk's own size allows.
 	if head.Rows < 0 || len(head.Columns) == 0 || head.Rows > len(rest)/len(head.Columns) {
 		return head, nil, errChunk
 	}
@@ -102,7 +101,7 @@ func readValue(b []byte) (v any, rest []byte, err error) {
 			return nil, nil, errChunk
 		}
 		return math.Float64frombits(binary.BigEndian.Uint64(b)), b[8:], nil
-	case text, binry:
+	case text, binaryKind:
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
 			return nil, nil, errChunk

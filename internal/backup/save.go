@@ -13,57 +13,73 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// saving is one backup on its way.
-type saving struct {
+// A saver makes one backup.
+type saver struct {
 	Place
-	archive  *archive
-	manifest Manifest
-	progress Progress
-	needed   *spool    // keys of the blobs that the snapshot needs
-	saved    blob.Keys // keys of the blobs that are in the archive
+	archive    *archive
+	manifest   Manifest
+	progress   Progress
+	referenced *keyFile  // keys of the blobs that the snapshot refers to
+	saved      blob.Keys // keys of the blobs that are in the archive
 }
 
-// Save writes a backup of the place to w. What was acknowledged before Save
-// was called is in it; the service may go on.
-func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, err error) {
+// Save writes a backup of the place to w while the service runs. Everything that
+// was acknowledged before the call is in it. It returns the manifest and the number
+// of bytes written.
+func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, size int64, err error) {
 	defer fault.Wrap(&err, "backup")
-	s := &saving{Place: p, manifest: Manifest{
+	s := &saver{Place: p, manifest: Manifest{
 		Header: Header{Format: format, Engine: p.DB.Dialect().Name(), Version: p.Version, CreatedAt: store.Now()},
 		Tables: map[string]int64{}, Deleted: []string{}, Lost: []string{}, Damaged: []string{},
 	}}
 	if p.Signer != nil {
 		s.manifest.SignedWith = p.Signer.KeyIDs()[0]
 	}
-	if s.needed, err = newSpool(); err != nil {
-		return Manifest{}, err
+	if s.referenced, err = newKeyFile(); err != nil {
+		return Manifest{}, 0, err
 	}
-	defer s.needed.close()
-	if s.archive, err = newArchive(w, s.manifest.CreatedAt); err != nil {
-		return Manifest{}, err
+	defer s.referenced.close()
+	counted := &countingWriter{w: w}
+	if s.archive, err = newArchive(counted, s.manifest.CreatedAt); err != nil {
+		return Manifest{}, 0, err
 	}
-	defer s.archive.abandon()
+	defer s.archive.abort()
 	if err := CheckFinished(ctx, p.Blobs); err != nil {
-		return Manifest{}, err
+		return Manifest{}, 0, err
 	}
-	// The database first: a blob is there before the row that needs it.
+	// The database comes first, since a blob is stored before the row that refers
+	// to it.
 	if err := p.DB.Snapshot(ctx, func(tx *store.Tx) error { return s.saveDatabase(ctx, tx) }); err != nil {
-		return Manifest{}, err
+		return Manifest{}, 0, err
 	}
 	if err := s.saveBlobs(ctx); err != nil {
-		return Manifest{}, err
+		return Manifest{}, 0, err
 	}
 	if err := s.saveRepositories(ctx); err != nil {
-		return Manifest{}, err
+		return Manifest{}, 0, err
 	}
-	return s.manifest, s.archive.finish(&s.manifest, p.Signer)
+	err = s.archive.finish(&s.manifest, p.Signer)
+	return s.manifest, counted.n, err
 }
 
-func (s *saving) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (s *saver) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
 	if s.manifest.Schema, err = tx.SchemaVersion(ctx); err != nil {
 		return err
 	}
 	if newest := store.Newest(); s.manifest.Schema != newest {
-		return fault.New(fault.Conflict, "the database has the schema %d and this program %d: use the version of Whetstone that runs on it, or run `whetstone migrate`", s.manifest.Schema, newest)
+		return fault.New(fault.Conflict, "the database has the schema %d and this program %d: "+
+			"use the version of Whetstone that runs on it, or run `whetstone migrate`", s.manifest.Schema, newest)
 	}
 	head, err := marshal(s.manifest.Header)
 	if err != nil {
@@ -88,17 +104,17 @@ func (s *saving) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
 		return err
 	}
 	for _, r := range s.Referrers {
-		if err := r.References(ctx, tx, s.needed.add); err != nil {
+		if err := r.References(ctx, tx, s.referenced.add); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// chunkSize is about how large a member of rows becomes.
+// chunkSize is about the size of a member of rows.
 const chunkSize = 4 << 20
 
-func (s *saving) saveTable(ctx context.Context, tx *store.Tx, t store.Table) error {
+func (s *saver) saveTable(ctx context.Context, tx *store.Tx, t store.Table) error {
 	var rows []byte
 	head := chunkHead{Table: t.Name, Columns: t.Columns}
 	chunks := 0
@@ -110,7 +126,7 @@ func (s *saving) saveTable(ctx context.Context, tx *store.Tx, t store.Table) err
 		chunks++
 		s.manifest.Tables[t.Name] += int64(head.Rows)
 		s.progress.Rows += int64(head.Rows)
-		s.tell("database")
+		s.report("database")
 		rows, head.Rows = rows[:0], 0
 		return s.archive.addBytes(numbered(databaseDir+t.Name+"/", chunks), chunk)
 	}
@@ -125,13 +141,13 @@ func (s *saving) saveTable(ctx context.Context, tx *store.Tx, t store.Table) err
 		return nil
 	})
 	if err != nil || head.Rows == 0 {
-		s.manifest.Tables[t.Name] += 0 // an empty table is a table
+		s.manifest.Tables[t.Name] += 0 // empty tables are in the manifest, too
 		return err
 	}
 	return flush()
 }
 
-func (s *saving) saveJobs(ctx context.Context, tx *store.Tx) error {
+func (s *saver) saveJobs(ctx context.Context, tx *store.Tx) error {
 	var lines bytes.Buffer
 	encode := json.NewEncoder(&lines)
 	chunks := 0
@@ -156,7 +172,7 @@ func (s *saving) saveJobs(ctx context.Context, tx *store.Tx) error {
 	return flush()
 }
 
-func (s *saving) tell(stage string) {
+func (s *saver) report(stage string) {
 	s.progress.Stage = stage
 	if s.Progress != nil {
 		s.Progress(s.progress)

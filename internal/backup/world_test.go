@@ -124,7 +124,7 @@ func write(t *testing.T, name, text string) {
 func save(t *testing.T, p backup.Place) ([]byte, backup.Manifest) {
 	t.Helper()
 	var file bytes.Buffer
-	m, err := backup.Save(t.Context(), p, &file)
+	m, _, err := backup.Save(t.Context(), p, &file)
 	if err != nil {
 		t.Fatal(err)
 	}

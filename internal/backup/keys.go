@@ -1,0 +1,52 @@
+package backup
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/whetstone-dev/whetstone/internal/blob"
+)
+
+// A keyFile keeps the keys of blobs in an unnamed temporary file, since there may
+// be too many for memory.
+type keyFile struct {
+	file *os.File
+	w    *bufio.Writer
+}
+
+func newKeyFile() (*keyFile, error) {
+	file, err := os.CreateTemp("", "whetstone-backup-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &keyFile{file, bufio.NewWriter(file)}, nil
+}
+
+func (k *keyFile) add(r blob.Ref) error {
+	_, err := k.w.WriteString(r.Key + "\n") // keys have no control characters
+	return err
+}
+
+// each calls fn with every key.
+func (k *keyFile) each(fn func(key string) error) error {
+	if err := k.w.Flush(); err != nil {
+		return err
+	}
+	if _, err := k.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(k.file)
+	for lines.Scan() {
+		if err := fn(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func (k *keyFile) close() { _ = k.file.Close() }
