@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// A Bulk inserts many rows at once, each column given as a slice. It is the
-// fast road on both databases: arrays on PostgreSQL, one prepared statement
-// for every row on SQLite.
+// A Bulk inserts many rows at once, each column given as a slice: as arrays in
+// one statement on PostgreSQL, with one prepared statement for every row on
+// SQLite. Each is the fastest way there.
 type Bulk struct {
 	Table   string
 	Columns []Column
 	// OnConflict is the statement's ON CONFLICT clause, or "".
 	OnConflict string
-	// Returning is the text column, one of Columns, whose values
-	// InsertReturning gives back.
+	// Returning is the text column, one of Columns, whose values InsertReturning
+	// returns.
 	Returning string
 }
 
@@ -72,7 +72,7 @@ func (b Bulk) InsertReturning(ctx context.Context, tx *Tx) ([]string, error) {
 		rows, err := tx.Query(ctx, b.unnest()+" RETURNING "+b.Returning, b.arrays()...)
 		return All(rows, err, Value[string])
 	}
-	// Asking for the number of rows costs half of asking for the rows.
+	// The number of affected rows costs half of RETURNING.
 	key := slices.IndexFunc(b.Columns, func(c Column) bool { return c.name == b.Returning })
 	written := []string{}
 	err := b.eachRow(func(text string, args []any) error {
@@ -93,7 +93,7 @@ func (b Bulk) names() string {
 	return strings.Join(names, ", ")
 }
 
-// unnest is PostgreSQL's statement: one array for each column.
+// unnest is the statement for PostgreSQL, with an array for each column.
 func (b Bulk) unnest() string {
 	arrays := make([]string, len(b.Columns))
 	for i, c := range b.Columns {
@@ -111,8 +111,8 @@ func (b Bulk) arrays() []any {
 	return args
 }
 
-// eachRow calls fn with SQLite's statement and the arguments of every row.
-// The statement uses ?, which binds ten times faster there than $N.
+// eachRow calls fn with the statement for SQLite and the arguments of every row.
+// Its parameters are ?, which that driver binds ten times faster than $N.
 func (b Bulk) eachRow(fn func(text string, args []any) error) error {
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(b.Columns)), ", ")
 	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) %s", b.Table, b.names(), marks, b.OnConflict)
@@ -128,21 +128,24 @@ func (b Bulk) eachRow(fn func(text string, args []any) error) error {
 	return nil
 }
 
-// A BulkUpdate sets columns of many rows at once, each row found by its key.
+// A BulkUpdate sets columns of many rows at once, each identified by its key.
 type BulkUpdate struct {
 	Table string
 	Key   Column
 	Set   []Column
 }
 
-// Run updates the rows. A key that is not there is not an error.
+// Run updates the rows. A key without a row is not an error.
 func (u BulkUpdate) Run(ctx context.Context, tx *Tx) error {
 	if tx.dialect.postgres {
 		_, err := tx.Exec(ctx, u.unnest(), Bulk{Columns: u.columns()}.arrays()...)
 		return err
 	}
-	text := u.one()
-	columns := u.columns()
+	columns, sets := u.columns(), make([]string, len(u.Set))
+	for i, c := range u.Set {
+		sets[i] = c.name + " = ?"
+	}
+	text := fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?", u.Table, strings.Join(sets, ", "), u.Key.name)
 	args := make([]any, len(columns))
 	for row := range u.Key.rows {
 		for i, c := range columns {
@@ -155,19 +158,10 @@ func (u BulkUpdate) Run(ctx context.Context, tx *Tx) error {
 	return nil
 }
 
-// columns are those to set, then the key: the order of the statement's marks.
+// columns are those to set, then the key, as in the statement.
 func (u BulkUpdate) columns() []Column { return append(u.Set[:len(u.Set):len(u.Set)], u.Key) }
 
-// one is SQLite's statement, run for each row.
-func (u BulkUpdate) one() string {
-	sets := make([]string, len(u.Set))
-	for i, c := range u.Set {
-		sets[i] = c.name + " = ?"
-	}
-	return fmt.Sprintf("UPDATE %s SET %s WHERE %s = ?", u.Table, strings.Join(sets, ", "), u.Key.name)
-}
-
-// unnest is PostgreSQL's statement: one array for each column.
+// unnest is the statement for PostgreSQL, with an array for each column.
 func (u BulkUpdate) unnest() string {
 	columns := u.columns()
 	arrays, names, sets := make([]string, len(columns)), make([]string, len(columns)), make([]string, len(u.Set))
@@ -178,5 +172,6 @@ func (u BulkUpdate) unnest() string {
 		sets[i] = c.name + " = news." + c.name
 	}
 	return fmt.Sprintf("UPDATE %s SET %s FROM unnest(%s) AS news(%s) WHERE %s.%s = news.%s",
-		u.Table, strings.Join(sets, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "), u.Table, u.Key.name, u.Key.name)
+		u.Table, strings.Join(sets, ", "), strings.Join(arrays, ", "), strings.Join(names, ", "),
+		u.Table, u.Key.name, u.Key.name)
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// compatTable says for a version of the schema which binaries work with it, so
-// that a binary that is older than the schema knows whether it may go on. A
-// binary is known by the newest schema it has migrations for.
+// compatTable stores, for a version of the schema, the oldest binary that works
+// with it. So a binary that is older than the schema, e.g. in a rolling
+// deployment, knows whether it may continue. A binary's version is that of its
+// newest migration.
 //
-// A migration is taken to break all older binaries unless it says otherwise,
-// in a line of its own:
+// A migration is taken to break all older binaries unless its file has a line
 //
 //	-- Oldest binary: 31
 //
-// That is right for a new table or for a column with a default, and for
-// removing what binaries from 31 on no longer use.
+// which is right for a new table or a column with a default, and for removing
+// what binaries from 31 on do not use.
 const (
 	compatTable = "schema_compat"
-	compatSince = 31 // the migration that makes it
+	compatSince = 31 // the migration that creates it
 )
 
 var oldestLine = regexp.MustCompile(`(?m)^-- Oldest binary: ([0-9]+)$`)
 
-// oldestBinary is the schema of the oldest binary that works with a version:
-// all migrations up to it must agree.
+// oldestBinary is the version of the oldest binary that works with a version of
+// the schema, i.e. with all migrations up to it.
 func oldestBinary(files fs.FS, version int64) (oldest int64, err error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -58,8 +58,8 @@ func oldestBinary(files fs.FS, version int64) (oldest int64, err error) {
 	return oldest, nil
 }
 
-// noteOldest writes down what a version demands, for binaries that do not know
-// its migrations.
+// noteOldest stores the oldest binary for a version, for binaries that do not
+// have its migrations.
 func (db *DB) noteOldest(ctx context.Context, version int64) error {
 	if version < compatSince {
 		return nil
@@ -70,7 +70,7 @@ func (db *DB) noteOldest(ctx context.Context, version int64) error {
 	}
 	rows, err := db.Query(ctx, `SELECT COUNT(*) FROM schema_compat WHERE version = $1 AND oldest = $2`, version, oldest)
 	if n, err := One(rows, err, "Count", Value[int64]); err != nil || n > 0 {
-		return err // a schema that is there is left alone
+		return err // nothing is written where nothing has changed
 	}
 	_, err = db.Exec(ctx, `
 		INSERT INTO schema_compat (version, oldest) VALUES ($1, $2)
@@ -78,8 +78,8 @@ func (db *DB) noteOldest(ctx context.Context, version int64) error {
 	return err
 }
 
-// CheckSchema fails with a Conflict if the schema is newer than this binary
-// and does not say that the two work together.
+// CheckSchema fails with a Conflict if the schema is newer than this binary and
+// this binary does not work with it.
 func (db *DB) CheckSchema(ctx context.Context) error {
 	var version, oldest int64
 	err := db.Snapshot(ctx, func(tx *Tx) (err error) {
@@ -89,13 +89,14 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 		rows, err := tx.Query(ctx, `SELECT oldest FROM schema_compat WHERE version = $1`, version)
 		oldest, err = One(rows, err, "Version", Value[int64])
 		if fault.Is(err, fault.NotFound) {
-			oldest, err = version, nil // it is being migrated, or says nothing
+			oldest, err = version, nil // it is being migrated, or precedes schema_compat
 		}
 		return err
 	})
 	if err != nil || oldest <= Newest() {
 		return err
 	}
-	return fault.New(fault.Conflict, "the data has schema %d, which needs a Whetstone of schema %d or newer, and this one is of schema %d: "+
-		"start the version that upgraded the data, or restore the backup from before the upgrade into an empty place", version, oldest, Newest())
+	return fault.New(fault.Conflict, "the data has schema %d, which needs a Whetstone of schema %d or newer, "+
+		"and this one is of schema %d: start the version that upgraded the data, "+
+		"or restore the backup from before the upgrade into an empty place", version, oldest, Newest())
 }

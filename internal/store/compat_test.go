@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestNewerSchema opens data that a newer binary has upgraded.
+// TestNewerSchema opens a database that a newer binary has migrated.
 func TestNewerSchema(t *testing.T) {
 	newest := store.Newest()
 	for _, c := range []struct {
@@ -43,8 +43,8 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// TestMigrateNotesOldestBinary makes sure that a later, older binary finds
-// what this schema demands.
+// TestMigrateNotesOldestBinary checks that Migrate stores the oldest binary of
+// the schema, also where that is missing or wrong.
 func TestMigrateNotesOldestBinary(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -72,7 +72,10 @@ func TestMigrateNotesOldestBinary(t *testing.T) {
 func TestOldestBinary(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
-		"00001_a.sql": "", "00002_b.sql": "-- Oldest binary: 1\n", "00003_c.sql": "-- +goose Up\n-- Oldest binary: 2\nSELECT 1;\n", "00005_d.sql": "-- oldest\n",
+		"00001_a.sql": "",
+		"00002_b.sql": "-- Oldest binary: 1\n",
+		"00003_c.sql": "-- +goose Up\n-- Oldest binary: 2\nSELECT 1;\n",
+		"00005_d.sql": "-- oldest\n",
 		"00006_e.sql": "-- Oldest binary: 4\n",
 	} {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
@@ -88,6 +91,7 @@ func TestOldestBinary(t *testing.T) {
 	}
 	postgres, err := store.OldestBinary(store.Migrations(storetest.Open(t, "postgres").Dialect()), store.Newest())
 	if err != nil || sqlite != postgres {
-		t.Errorf("sqlite's migrations work with binaries from %d on, postgres' from %d (%v): write the same lines into both", sqlite, postgres, err)
+		t.Errorf("sqlite's migrations work with binaries from %d on, postgres' from %d (%v): write the same lines into both",
+			sqlite, postgres, err)
 	}
 }

@@ -2,8 +2,8 @@ package store
 
 import "encoding/json"
 
-// A Dialect has a name for every difference between the databases that SQL
-// text cannot avoid.
+// A Dialect names every difference between the databases that SQL text cannot
+// avoid.
 type Dialect struct {
 	postgres bool
 }
@@ -16,8 +16,8 @@ func (d Dialect) Name() string {
 	return "sqlite"
 }
 
-// ForUpdate ends a SELECT whose rows must not change until the transaction
-// ends. SQLite has one writer at a time and needs no words for it.
+// ForUpdate ends a SELECT that locks its rows until the transaction ends. On
+// SQLite it is empty, since there is one writer at a time.
 func (d Dialect) ForUpdate() string {
 	if d.postgres {
 		return " FOR UPDATE"
@@ -52,8 +52,8 @@ func (d Dialect) Now() string {
 }
 
 // In is the condition that a text column is one of many values, and the
-// argument to bind to its parameter: "id" + In("$2", ids). It stays quick for
-// thousands of values, which a parameter each would not.
+// argument to bind to its parameter: "id" + In("$2", ids). It is one parameter
+// for thousands of values, and one statement text for any number of them.
 func (d Dialect) In(parameter string, values []string) (condition string, arg any) {
 	if d.postgres {
 		return " = ANY(" + parameter + ")", values
@@ -66,16 +66,17 @@ func (d Dialect) In(parameter string, values []string) (condition string, arg an
 }
 
 // Pairs is a table "pairs" of two text columns, a and b, and the argument to
-// bind to its parameter. It is for look-ups by two columns that belong
-// together, which two conditions with In would take for all combinations. The
-// first of a pair must hold no space.
+// bind to its parameter. It is for lookups by a pair of columns; two conditions
+// with In would match all combinations. The first of a pair must not contain a
+// space.
 func (d Dialect) Pairs(parameter string, values [][2]string) (table string, arg any) {
 	if d.postgres {
 		joined := make([]string, len(values))
 		for i, v := range values {
 			joined[i] = v[0] + " " + v[1]
 		}
-		return "(SELECT split_part(v, ' ', 1) AS a, substr(v, strpos(v, ' ') + 1) AS b FROM unnest(" + parameter + "::text[]) AS v) AS pairs", joined
+		return "(SELECT split_part(v, ' ', 1) AS a, substr(v, strpos(v, ' ') + 1) AS b " +
+			"FROM unnest(" + parameter + "::text[]) AS v) AS pairs", joined
 	}
 	list, err := json.Marshal(values)
 	if err != nil {

@@ -1,4 +1,4 @@
 package store
 
-// OldestBinary is what migrations demand of a binary.
+// OldestBinary is oldestBinary.
 var OldestBinary = oldestBinary

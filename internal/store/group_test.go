@@ -13,7 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// TestGroupCommit lets calls of two keys come while the first of each runs.
+// TestGroupCommit has calls of two keys that arrive while the first of each is
+// being committed.
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,13 +41,13 @@ func TestGroupCommit(t *testing.T) {
 					}
 				})
 			}
-			synctest.Wait() // so that they come in this order
+			synctest.Wait() // so that they arrive in this order
 		}
 		close(open)
 		wg.Wait()
 		for _, key := range []string{"a", "b"} {
 			if want := [][]int{{0}, {1, 2, 3}, {4}}; !slices.EqualFunc(runs[key], want, slices.Equal) {
-				t.Errorf("the runs of %s took %v, want %v", key, runs[key], want)
+				t.Errorf("the groups of %s were %v, want %v", key, runs[key], want)
 			}
 		}
 	})
@@ -60,7 +61,7 @@ func TestGroupCommitAnswers(t *testing.T) {
 			switch {
 			case c.Value == 4:
 				panic("four")
-			case c.Value == 8: // forgotten
+			case c.Value == 8: // not answered
 			case c.Value%2 == 1:
 				c.Answer(odd)
 			default:
@@ -68,7 +69,9 @@ func TestGroupCommitAnswers(t *testing.T) {
 			}
 		}
 	}}
-	for value, want := range []string{"", "odd", "", "odd", "panic in a group commit: four", "odd", "", "odd", "the call was not answered"} {
+	for value, want := range []string{
+		"", "odd", "", "odd", "panic in a group commit: four", "odd", "", "odd", "the call was not answered",
+	} {
 		err := g.Do(t.Context(), struct{}{}, value)
 		if got := errorText(err); !strings.Contains(got, want) || (want == "") != (err == nil) {
 			t.Errorf("%d was answered %q, want %q", value, got, want)
@@ -111,7 +114,7 @@ func TestGroupCommitFull(t *testing.T) {
 	})
 }
 
-// TestGroupCommitLeaders lets two runs of a key go on at once, and no third.
+// TestGroupCommitLeaders allows two groups of a key to be committed at once.
 func TestGroupCommitLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +140,7 @@ func TestGroupCommitLeaders(t *testing.T) {
 		for left := 9; left > 0; { // 1 and 1, 2 and 2, 2 and then 1
 			synctest.Wait()
 			if n := running.Load(); n > 2 || n < 2 && left > 2 {
-				t.Fatalf("%d runs go on with %d calls left", n, left)
+				t.Fatalf("%d groups are being committed with %d calls left", n, left)
 			}
 			open <- struct{}{}
 			synctest.Wait()

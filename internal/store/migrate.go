@@ -16,18 +16,19 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// A Companion brings up tables that a library owns (the job queue's on
-// PostgreSQL), under the same lock as ours. It may run any number of times.
+// A Companion migrates the tables that a library owns (River's on PostgreSQL),
+// under the same lock as ours. It must be idempotent.
 type Companion func(ctx context.Context, db *DB) error
 
-// Migrate brings the schema to this binary's version. Processes that start at
-// the same time wait for each other; a schema that is there is left alone. One
-// that is newer than this binary is CheckSchema's to judge.
+// Migrate migrates the schema to this binary's version. Processes that start at
+// the same time wait for each other. It does nothing to a schema of that version;
+// for a newer one it fails if CheckSchema does.
 func (db *DB) Migrate(ctx context.Context, companions ...Companion) error {
 	return db.MigrateTo(ctx, Newest(), companions...)
 }
 
-// MigrateTo is Migrate up to an older version, for data that were saved then.
+// MigrateTo is Migrate up to an older version, to restore a backup of that
+// version.
 func (db *DB) MigrateTo(ctx context.Context, version int64, companions ...Companion) (err error) {
 	defer fault.Wrap(&err, "migrate")
 	return db.engine.migrate(ctx, version, companions)
@@ -49,8 +50,7 @@ func Newest() int64 {
 // Pending reports whether the schema is older than this binary.
 func (db *DB) Pending(ctx context.Context) (bool, error) { return db.engine.pending(ctx) }
 
-// Migrations returns the embedded files of one dialect, for the tests that
-// compare and police them.
+// Migrations returns the embedded files of one dialect, for tests.
 func Migrations(d Dialect) fs.FS {
 	sub, err := fs.Sub(migrations, "migrations/"+d.Name())
 	if err != nil {
@@ -59,7 +59,7 @@ func Migrations(d Dialect) fs.FS {
 	return sub
 }
 
-// A migration is one run of Migrate, which has the lock.
+// A migration is one call of Migrate that holds the lock.
 type migration struct {
 	db         *DB
 	to         int64
@@ -96,8 +96,8 @@ func hasPending(ctx context.Context, dialect goose.Dialect, db *sql.DB, files fs
 	return provider.HasPending(ctx)
 }
 
-// migrate holds the lock in a database of its own beside ours: an exclusive
-// transaction there works on every system and dies with its process.
+// migrate holds the lock in a second database beside ours: an exclusive
+// transaction works on every system and ends with its process.
 func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Companion) error {
 	if err := makePrivate(e.path + ".lock"); err != nil {
 		return unwritable(e.path, err)
@@ -123,7 +123,7 @@ func (e *sqliteEngine) pending(ctx context.Context) (bool, error) {
 	return hasPending(ctx, goose.DialectSQLite3, e.readers, Migrations(e.dialect()))
 }
 
-// migrationLock is an arbitrary number that only Whetstone uses.
+// migrationLock is the key of an advisory lock: "whet" in ASCII.
 const migrationLock = 0x77686574
 
 func (e *postgresEngine) migrate(ctx context.Context, to int64, companions []Companion) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestDiskFull lets SQLite have no further page: writes say that another try
-// makes sense, and what was there can be read.
+// TestDiskFull allows SQLite no further page. Writes fail with Unavailable, and
+// what was stored can be read.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, "sqlite")
@@ -51,28 +51,28 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestConnectionLost cuts the connections to PostgreSQL in the middle.
+// TestConnectionLost breaks the connections to PostgreSQL in a transaction.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(storetest.URL(t, "postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	wire := newWire(t, u.Host)
-	u.Host = wire.Addr().String()
+	proxy := newProxy(t, u.Host)
+	u.Host = proxy.Addr().String()
 	db, err := store.Open(t.Context(), store.Options{URL: u.String(), MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	err = db.InTx(t.Context(), func(tx *store.Tx) error {
-		wire.cut()
+		proxy.closeAll()
 		rows, err := tx.Query(t.Context(), `SELECT 1`)
 		_, err = store.All(rows, err, store.Value[int])
 		return err
 	})
 	if !fault.Is(err, fault.Unavailable) {
-		t.Errorf("InTx over a cut connection = %v, want an Unavailable fault", err)
+		t.Errorf("InTx over a broken connection = %v, want an Unavailable fault", err)
 	}
 	rows, err := db.Query(t.Context(), `SELECT 1`)
 	if _, err := store.All(rows, err, store.Value[int]); err != nil {
@@ -80,21 +80,21 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// A wire passes connections on until they are cut.
-type wire struct {
+// proxy is a TCP proxy whose connections can be closed.
+type proxy struct {
 	net.Listener
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-func newWire(t *testing.T, to string) *wire {
+func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{Listener: l}
-	t.Cleanup(func() { _ = l.Close(); w.cut() })
+	p := &proxy{Listener: l}
+	t.Cleanup(func() { _ = l.Close(); p.closeAll() })
 	go func() {
 		for {
 			in, err := l.Accept()
@@ -106,21 +106,21 @@ func newWire(t *testing.T, to string) *wire {
 				_ = in.Close()
 				return
 			}
-			w.mu.Lock()
-			w.conns = append(w.conns, in, out)
-			w.mu.Unlock()
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
 			go func() { _, _ = io.Copy(in, out); _ = in.Close() }()
 			go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
 		}
 	}()
-	return w
+	return p
 }
 
-func (w *wire) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.conns {
+func (p *proxy) closeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
 		_ = c.Close()
 	}
-	w.conns = nil
+	p.conns = nil
 }

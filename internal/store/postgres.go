@@ -32,8 +32,8 @@ const defaultPostgresConns = 16
 func openPostgres(ctx context.Context, url string, maxConns int) (*postgresEngine, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// pgx's message repeats the URL; it hides the password, but not in
-		// every malformed one.
+		// pgx's message repeats the URL and redacts the password, but not in every
+		// malformed one.
 		return nil, fault.Invalid("database-url", "database-url is not a valid PostgreSQL URL")
 	}
 	config.MaxConns = defaultPostgresConns
@@ -54,8 +54,8 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresEngin
 	return &postgresEngine{pool: pool}, nil
 }
 
-// Pool returns the pool of a PostgreSQL database, for libraries that must
-// speak to it themselves (the job queue); false on SQLite.
+// Pool returns the connection pool of a PostgreSQL database, for River, which
+// has its own connections; false on SQLite.
 func (db *DB) Pool() (*pgxpool.Pool, bool) {
 	e, ok := db.engine.(*postgresEngine)
 	if !ok {
@@ -64,8 +64,8 @@ func (db *DB) Pool() (*pgxpool.Pool, bool) {
 	return e.pool, true
 }
 
-// Postgres returns the driver's transaction, for libraries that must take
-// part in it (the job queue); false on SQLite.
+// Postgres returns the driver's transaction, for River, which inserts jobs in
+// it; false on SQLite.
 func (tx *Tx) Postgres() (pgx.Tx, bool) {
 	c, ok := tx.conn.(postgresConn)
 	if !ok {
@@ -83,7 +83,8 @@ func (e *postgresEngine) exec(ctx context.Context, sql string, args []any) (int6
 	return postgresConn{e.pool}.exec(ctx, sql, args)
 }
 
-// maxTries bounds how often a transaction that lost a deadlock starts again.
+// maxTries bounds how often a transaction is tried that PostgreSQL aborts
+// because of a deadlock or a serialization failure.
 const maxTries = 4
 
 func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
@@ -98,27 +99,27 @@ func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err erro
 	return err
 }
 
-// unavailable gives the errors of a database that is away, or went away in
-// the middle, their kind: the caller can try again.
+// unavailable turns the errors of a database that cannot be reached, or whose
+// connection broke, into Unavailable: the caller can retry.
 func unavailable(err error) error {
 	e, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return err // the caller's own end
+		return err // the caller's own context ended
 	case answered && !strings.HasPrefix(e.Code, "57P") && !strings.HasPrefix(e.Code, "53"), !answered && !isLost(err):
-		return err
+		return err // neither an operator's intervention (57P) nor a lack of resources (53)
 	}
 	return fault.New(fault.Unavailable, "The database is not available now; try again").After(time.Second).Because(err)
 }
 
-// isLost reports whether there was no connection, or the end of one.
+// isLost reports whether no connection could be made, or it broke.
 func isLost(err error) bool {
 	_, refused := errors.AsType[*pgconn.ConnectError](err)
 	_, broken := errors.AsType[*net.OpError](err)
 	return refused || broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
 }
 
-// inGroup needs no group: PostgreSQL groups commits of its own accord.
+// inGroup is inTx: PostgreSQL does group commit itself.
 func (e *postgresEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
 	return e.inTx(ctx, fn)
 }
@@ -150,7 +151,7 @@ func (c postgresConn) query(ctx context.Context, sql string, args []any) (Rows, 
 	return postgresRows{rows}, nil
 }
 
-// postgresRows tell of a database that goes away while they are read.
+// postgresRows report a connection that breaks while they are read.
 type postgresRows struct{ pgx.Rows }
 
 // Err implements Rows.

@@ -17,8 +17,8 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
-// One reads the only row of a query. When there is none, the error is of kind
-// fault.NotFound and says that thing was not found ("Review not found").
+// One reads the first row of a query. If there is none, the error is of kind
+// fault.NotFound and names the thing, e.g. "Review not found".
 func One[T any](rows Rows, err error, thing string, scan func(Row) (T, error)) (T, error) {
 	var zero T
 	all, err := All(rows, err, scan)
@@ -31,8 +31,8 @@ func One[T any](rows Rows, err error, thing string, scan func(Row) (T, error)) (
 	return all[0], nil
 }
 
-// All reads all rows of a query. The result is never nil, so that an empty
-// list is [] on the wire.
+// All reads all rows of a query. The result is never nil, so that an empty list
+// is [] in JSON.
 func All[T any](rows Rows, err error, scan func(Row) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func All[T any](rows Rows, err error, scan func(Row) (T, error)) ([]T, error) {
 	return all, rows.Err()
 }
 
-// Each hands the rows of a query to fn, one by one, and keeps none.
+// Each calls fn for each row of a query.
 func Each(rows Rows, err error, fn func(Row) error) error {
 	if err != nil {
 		return err
@@ -69,10 +69,10 @@ func Value[T any](row Row) (v T, err error) {
 	return v, err
 }
 
-// Micros is a time as the databases keep it: microseconds since the epoch.
+// Micros is a time as the databases store it: microseconds since the epoch.
 func Micros(t time.Time) int64 { return t.UnixMicro() }
 
-// NullMicros is Micros for a time that may be missing.
+// NullMicros is Micros for a time that may be nil.
 func NullMicros(t *time.Time) *int64 {
 	if t == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s nullTimeScanner) Scan(src any) error {
 	return timeScanner{*s.t}.Scan(src)
 }
 
-// IsDuplicate reports whether err says that a unique key is taken.
+// IsDuplicate reports whether err is the violation of a unique constraint.
 func IsDuplicate(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "23505"
@@ -120,7 +120,7 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// SQLite's extended result codes for a key that is taken.
+// SQLite's extended result codes for a violated unique constraint.
 const (
 	sqliteUnique     = 2067
 	sqlitePrimaryKey = 1555

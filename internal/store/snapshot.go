@@ -9,23 +9,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// Snapshot calls fn with a transaction that reads the database as it is at one
-// moment, while others go on writing. It must not write.
+// Snapshot calls fn with a read-only transaction that sees the database as of
+// one moment, while others go on writing.
 func (db *DB) Snapshot(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	defer fault.Wrap(&err, "snapshot")
 	return db.engine.snapshot(ctx, fn)
 }
 
-// LoadOnce calls fn with a transaction that may take hours and commits it if
-// fn returns nil. Unlike InTx it never calls fn twice, and rows may refer to
-// rows that SQLite sees only later. It is for filling an empty database.
+// LoadOnce calls fn with a transaction that may take hours and commits it if fn
+// returns nil. It is for restoring into an empty database. Unlike InTx it never
+// calls fn twice, and SQLite checks foreign keys only at the commit.
 func (db *DB) LoadOnce(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	defer fault.Wrap(&err, "load")
 	return db.engine.loadOnce(ctx, fn)
 }
 
-// snapshot holds one of the reading connections. What is written meanwhile
-// stays in the write-ahead log until it ends.
+// snapshot holds one of the reading connections. Until it ends, the WAL cannot
+// be checkpointed beyond its moment.
 func (e *sqliteEngine) snapshot(ctx context.Context, fn func(*Tx) error) error {
 	c, err := e.readers.Conn(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *sqliteEngine) snapshot(ctx context.Context, fn func(*Tx) error) error {
 		return err
 	}
 	defer func() { _, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }()
-	// The moment is that of the first read.
+	// The snapshot is taken at the first read.
 	if err := c.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(new(int)); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (e *sqliteEngine) loadOnce(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// readingConn is a connection that goes back to the others, so it keeps no
+// readingConn is a connection that is returned to the pool, so it has no cache of
 // prepared statements. Its statements end with their context.
 type readingConn struct{ conn *sql.Conn }
 
@@ -69,23 +69,22 @@ func (c readingConn) exec(ctx context.Context, text string, args []any) (int64, 
 }
 
 func (e *postgresEngine) snapshot(ctx context.Context, fn func(*Tx) error) error {
-	return e.patiently(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
+	return e.longTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
 }
 
 func (e *postgresEngine) loadOnce(ctx context.Context, fn func(*Tx) error) error {
-	return e.patiently(ctx, pgx.TxOptions{}, fn)
+	return e.longTx(ctx, pgx.TxOptions{}, fn)
 }
 
-// patiently runs a transaction that the server must not end because of its
-// length.
-func (e *postgresEngine) patiently(ctx context.Context, o pgx.TxOptions, fn func(*Tx) error) error {
+// longTx runs a transaction without the server's timeouts.
+func (e *postgresEngine) longTx(ctx context.Context, o pgx.TxOptions, fn func(*Tx) error) error {
 	return unavailable(pgx.BeginTxFunc(ctx, e.pool, o, func(t pgx.Tx) error {
 		for _, setting := range []string{"statement_timeout", "idle_in_transaction_session_timeout"} {
 			if _, err := t.Exec(ctx, "SET LOCAL "+setting+" = 0"); err != nil {
 				return err
 			}
 		}
-		// Here, too, a snapshot's moment is that of the first read.
+		// The snapshot is taken at the first read.
 		if _, err := t.Exec(ctx, "SELECT 1"); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func TestSnapshotSeesOneMoment(t *testing.T) {
 
 func addOrg(t *testing.T, db *store.DB, name string) {
 	t.Helper()
-	if _, err := db.Exec(t.Context(), `INSERT INTO organisations (id, name, plan, created_at) VALUES ($1, $1, 'team', 1)`, name); err != nil {
+	if _, err := db.Exec(t.Context(), insertOrg, name, "team", 1); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -58,16 +58,16 @@ func TestTablesParentsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	place := func(table string) int { return slices.Index(names["sqlite"], table) }
-	if place("organisations") > place("users") || place("users") > place("registry_entries") || place("registry_entries") > place("registry_versions") {
-		t.Errorf("the order is %v, want what is referred to first", names["sqlite"])
+	index := func(table string) int { return slices.Index(names["sqlite"], table) }
+	if !slices.IsSorted([]int{index("organisations"), index("users"), index("registry_entries"), index("registry_versions")}) {
+		t.Errorf("the order is %v, want each table after those it refers to", names["sqlite"])
 	}
 	if diff := cmp.Diff(names["sqlite"], names["postgres"]); diff != "" || len(names["sqlite"]) < 40 {
 		t.Errorf("tables (-sqlite +postgres):\n%s", diff)
 	}
 }
 
-// TestDumpAndLoad carries every kind of value from each database into each.
+// TestDumpAndLoad copies every type of value from each database to each.
 func TestDumpAndLoad(t *testing.T) {
 	for _, from := range []string{"sqlite", "postgres"} {
 		for _, to := range []string{"sqlite", "postgres"} {
@@ -75,24 +75,28 @@ func TestDumpAndLoad(t *testing.T) {
 				t.Parallel()
 				source, target := storetest.Open(t, from), storetest.Open(t, to)
 				addOrg(t, source, "o")
-				statements := []string{
-					`INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u', 'o', 'ü@x', '', 'owner', -9223372036854775808)`,
-					`INSERT INTO service_secrets (name, value, created_at) VALUES ('s', $1, 9223372036854775807)`,
-					`INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, created_at, login) VALUES ('a', 'o', 'u', '', 'p', 'h', 2, TRUE), ('b', 'o', 'u', '', 'p', 'i', 3, FALSE)`,
-					`INSERT INTO source_reviews (id, org_id, source_id, suggestion_id, review_status, query, should_trigger, evidence, provenance, confidence, reviewed_by, reviewed_at)
-						VALUES ('r', 'o', 'c', 's', 'accepted', 'q', TRUE, 'e', 'p', 0.1, 'u', 1)`,
-				}
-				for i, text := range statements {
-					var args []any
-					if i == 1 {
-						args = []any{[]byte{0, 255, 10}}
-					}
-					if i == 3 {
-						if _, err := source.Exec(t.Context(), `INSERT INTO cloud_sources (id, org_id, label, source_type, suggested_at, created_by, created_at) VALUES ('c', 'o', 'l', 'upload', 0, 'u', 1)`); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if _, err := source.Exec(t.Context(), text, args...); err != nil {
+				for _, statement := range []struct {
+					text string
+					args []any
+				}{
+					{text: `
+						INSERT INTO users (id, org_id, email, name, role, created_at)
+						VALUES ('u', 'o', 'ü@x', '', 'owner', -9223372036854775808)`},
+					{text: `
+						INSERT INTO service_secrets (name, value, created_at)
+						VALUES ('s', $1, 9223372036854775807)`, args: []any{[]byte{0, 255, 10}}},
+					{text: `
+						INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, created_at, login)
+						VALUES ('a', 'o', 'u', '', 'p', 'h', 2, TRUE), ('b', 'o', 'u', '', 'p', 'i', 3, FALSE)`},
+					{text: `
+						INSERT INTO cloud_sources (id, org_id, label, source_type, suggested_at, created_by, created_at)
+						VALUES ('c', 'o', 'l', 'upload', 0, 'u', 1)`},
+					{text: `
+						INSERT INTO source_reviews (id, org_id, source_id, suggestion_id, review_status, query,
+							should_trigger, evidence, provenance, confidence, reviewed_by, reviewed_at)
+						VALUES ('r', 'o', 'c', 's', 'accepted', 'q', TRUE, 'e', 'p', 0.1, 'u', 1)`},
+				} {
+					if _, err := source.Exec(t.Context(), statement.text, statement.args...); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -147,7 +151,7 @@ func load(t *testing.T, db *store.DB, all map[string][][]any) {
 	}
 }
 
-// TestMigrateTo stops at an older version and goes on from there.
+// TestMigrateTo stops at an older version and continues from there.
 func TestMigrateTo(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {

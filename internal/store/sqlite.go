@@ -18,14 +18,14 @@ import (
 )
 
 // sqliteEngine has one connection that writes and several that read.
-// Write-ahead logging lets them go on side by side.
+// Write-ahead logging (WAL) lets readers go on while it writes.
 type sqliteEngine struct {
 	path    string
 	file    os.FileInfo // of path, when it was opened
 	writers *sql.DB
 	readers *sql.DB
 	writer  *sqliteConn   // the one connection of writers
-	turn    chan struct{} // holds one token; whoever has it may use writer
+	turn    chan struct{} // a mutex for writer that a context can interrupt: holds one token
 	closed  chan struct{}
 
 	closeOnce func() error
@@ -35,8 +35,8 @@ type sqliteEngine struct {
 	statements map[string]*sql.Stmt // of readers
 }
 
-// maxStatements bounds the prepared statements kept per connection. Statement
-// texts are written in the code, so in practice it is never reached.
+// maxStatements bounds the cache of prepared statements of each connection.
+// Statements are constants in the code, so in practice it is never reached.
 const maxStatements = 1000
 
 const defaultReaders = 8
@@ -74,12 +74,12 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 	return e, err
 }
 
-// makePrivate makes a database file that only its owner can read, whatever the
-// umask: SQLite gives the files beside it the same mode. A file that is there
-// stays as it is.
+// makePrivate creates a database file that only its owner can read, whatever
+// the umask. SQLite gives the WAL and the other files beside it the same mode. An
+// existing file is not changed.
 func makePrivate(path string) error {
-	// It is not opened if it is there: to close it would be to release the locks
-	// that SQLite has on it in this process.
+	// An existing file is not opened: closing it would release the POSIX locks
+	// that SQLite holds on it in this process.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -90,8 +90,8 @@ func makePrivate(path string) error {
 	return file.Close()
 }
 
-// unwritable says what keeps a database from being opened, where its driver
-// only says that it cannot be.
+// unwritable explains why a database cannot be opened for writing, where the
+// driver only reports a code.
 func unwritable(path string, err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	refused := ok && (e.Code()&0xff == sqliteReadOnly || e.Code()&0xff == sqliteCantOpen)
@@ -99,19 +99,21 @@ func unwritable(path string, err error) error {
 	case err == nil:
 		return nil
 	case refused, errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fault.New(fault.Unavailable, "the database %s cannot be written by this user: give the file and its folder to the user that runs Whetstone, "+
+		return fault.New(fault.Unavailable, "the database %s cannot be written by this user: "+
+			"give the file and its folder to the user that runs Whetstone, "+
 			"and see that they are not on a read-only file system", path).Because(err)
 	}
 	return full(fault.Disk(err))
 }
 
-// writerPragmas let a transaction that touches many pages keep them in memory
-// (32 MB) and move them from the log into the database only now and then: a
-// commit is durable when it is in the log.
+// writerPragmas let a transaction that changes many pages keep them in memory
+// (32 MB), and checkpoint the WAL every 8,000 pages instead of 1,000: a commit is
+// durable when it is in the WAL.
 func writerPragmas() []string { return []string{"cache_size(-32768)", "wal_autocheckpoint(8000)"} }
 
-// sqliteDSN sets what an acknowledged write needs to survive a power cut, and
-// patience with other processes (the command line works beside the server).
+// sqliteDSN sets synchronous=FULL, so that every commit is fsynced and survives
+// a power cut, and a busy timeout, because the command line may write while the
+// server runs.
 func sqliteDSN(path string, pragmas ...string) string {
 	query := url.Values{"_pragma": append([]string{
 		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "cache_size(-8000)",
@@ -172,14 +174,15 @@ const (
 	sqliteCantOpen = 14
 )
 
-// full gives the errors of a disk that takes no more their kind: the caller can
-// try again when somebody has made room.
+// full turns the errors of a full disk into Unavailable: the caller can retry
+// when there is room again.
 func full(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok || e.Code()&0xff != sqliteFull && e.Code()&0xff != sqliteIOError {
 		return err
 	}
-	return fault.New(fault.Unavailable, "The database cannot be written now; is the disk full?").After(10 * time.Second).Because(err)
+	return fault.New(fault.Unavailable, "The database cannot be written now; is the disk full?").
+		After(10 * time.Second).Because(err)
 }
 
 const (
@@ -195,12 +198,13 @@ func (e *sqliteEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
 	return err
 }
 
-// A groupCall is a function that shares a transaction.
+// A groupCall is a call of InGroup.
 type groupCall = GroupCall[func(*Tx) error]
 
-// commitGroup runs several functions in one transaction. If one fails, nothing
-// of the shared transaction stays, and each runs in a transaction of its own:
-// a failure is rare and must not be the others' failure.
+// commitGroup runs several functions in one transaction. If one fails, the
+// transaction is rolled back and each function runs again in a transaction of
+// its own. Failures are rare, and one caller's failure must not become the
+// others'.
 func (e *sqliteEngine) commitGroup(_ struct{}, calls []*groupCall) {
 	if len(calls) > 1 {
 		err := e.inTx(context.Background(), func(tx *Tx) error {
@@ -223,9 +227,9 @@ func (e *sqliteEngine) commitGroup(_ struct{}, calls []*groupCall) {
 	}
 }
 
-// runCall calls the function unless its caller has gone. A panic is the
-// caller's error: it runs on another caller's goroutine and must not take that
-// one down.
+// runCall calls the function unless its caller's context has ended. A panic
+// becomes the caller's error: the function runs on the goroutine of another
+// caller, which must survive it.
 func runCall(c *groupCall, tx *Tx) (err error) {
 	if err := c.Ctx.Err(); err != nil {
 		return err
@@ -238,8 +242,8 @@ func runCall(c *groupCall, tx *Tx) (err error) {
 	return c.Value(tx)
 }
 
-// ping also finds out that the file was moved away: open connections would
-// go on writing into nothing.
+// ping also fails if the file was deleted or replaced: open connections would
+// go on writing to the old one.
 func (e *sqliteEngine) ping(ctx context.Context) error {
 	if now, err := os.Stat(e.path); err != nil || !os.SameFile(now, e.file) {
 		return fmt.Errorf("the database file %s was removed or replaced", e.path)
@@ -254,13 +258,13 @@ func (e *sqliteEngine) stats() Stats {
 	return Stats{Open: r.OpenConnections + w.OpenConnections, InUse: r.InUse + 1 - len(e.turn)}
 }
 
-// close waits for the transaction that is on its way; those that wait for
-// their turn fail. Closing twice is not an error.
+// close waits for the running transaction; those that wait for their turn fail.
+// Closing twice is not an error.
 func (e *sqliteEngine) close() error { return e.closeOnce() }
 
-// closeAll leaves all data in the database file, so that a copy of it is
-// whole. It does not wait for other processes: while one of them reads, what is
-// in the write-ahead log stays there, as safe as before.
+// closeAll checkpoints the WAL into the database file, so that a copy of that
+// file alone is complete. It does not wait for other processes: while one of
+// them reads, the WAL stays, as durable as before.
 func (e *sqliteEngine) closeAll() error {
 	<-e.turn
 	close(e.closed)
@@ -271,7 +275,7 @@ func (e *sqliteEngine) closeAll() error {
 	return errors.Join(err, e.writer.conn.Close(), e.writers.Close())
 }
 
-// sqliteConn is a single connection with its prepared statements.
+// sqliteConn is a single connection with a cache of prepared statements.
 type sqliteConn struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
@@ -290,7 +294,7 @@ func (c *sqliteConn) inTx(ctx context.Context, fn func(*Tx) error) (err error) {
 	if err := fn(&Tx{conn: c}); err != nil {
 		return err
 	}
-	// The end of a transaction must not depend on a context that may be over.
+	// Whether it commits must not depend on a context that may have ended.
 	if _, err := c.exec(context.WithoutCancel(ctx), "COMMIT", nil); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -312,8 +316,8 @@ func (c *sqliteConn) statement(ctx context.Context, text string) (*sql.Stmt, err
 	return stmt, nil
 }
 
-// The writing connection does not watch a statement's context while it runs:
-// the driver would start a goroutine for each, and writes are short.
+// The writing connection ignores cancellation while a statement runs: the
+// driver would start a goroutine for each statement, and writes are short.
 
 func (c *sqliteConn) query(ctx context.Context, text string, args []any) (Rows, error) {
 	if err := ctx.Err(); err != nil {
@@ -343,7 +347,7 @@ func (c *sqliteConn) exec(ctx context.Context, text string, args []any) (int64, 
 	return result.RowsAffected()
 }
 
-// closingRows fits *sql.Rows to Rows.
+// closingRows adapts *sql.Rows to Rows.
 type closingRows struct{ *sql.Rows }
 
 func (r closingRows) Close() { _ = r.Rows.Close() }

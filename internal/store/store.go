@@ -1,7 +1,7 @@
 // Package store keeps the service's data in SQLite (embedded) or PostgreSQL
-// (scaled out) behind one small API. Capabilities write each statement once;
-// it runs on both. Only this package knows the drivers. It owns the table
-// schema_compat.
+// (scaled out) behind one small API. Capabilities write each statement once,
+// and it runs on both. Only this package imports the database drivers. It owns
+// the table schema_compat.
 package store
 
 import (
@@ -36,14 +36,14 @@ type DB struct {
 	engine engine
 }
 
-// Tx is a transaction in progress. It is for one goroutine, and dead when the
-// function it was given to returns.
+// Tx is a transaction in progress. It must be used by one goroutine only, and
+// not after the function it was passed to has returned.
 type Tx struct {
 	conn    conn
 	dialect Dialect
 }
 
-// engine is what the two databases have in common.
+// engine is implemented for each of the two databases.
 type engine interface {
 	conn
 	inTx(ctx context.Context, fn func(*Tx) error) error
@@ -63,11 +63,12 @@ type conn interface {
 	exec(ctx context.Context, sql string, args []any) (int64, error)
 }
 
-// Options say which database to open.
+// Options configure Open.
 type Options struct {
 	// URL is sqlite:PATH or postgres://...
 	URL string
-	// MaxConns bounds the connections; 0 means a default fit for one machine.
+	// MaxConns limits the connections; 0 means 8 readers on SQLite and 16
+	// connections to PostgreSQL.
 	MaxConns int
 }
 
@@ -112,8 +113,8 @@ func (db *DB) Exec(ctx context.Context, sql string, args ...any) (int64, error) 
 }
 
 // InTx runs fn in a transaction and commits it if fn returns nil. fn may run
-// more than once (PostgreSQL asks for it after a deadlock), so it must set its
-// results rather than add to them.
+// more than once (PostgreSQL aborts one transaction of a deadlock, which is then
+// retried), so it must set its results rather than add to them.
 func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.engine.inTx(ctx, fn)
 }
@@ -126,10 +127,13 @@ func (db *DB) InGroup(ctx context.Context, fn func(tx *Tx) error) error {
 	return db.engine.inGroup(ctx, fn)
 }
 
-// Returning runs one statement that writes and returns a row, and reads that.
-// It is InGroup for a single statement: PostgreSQL needs no transaction around
-// it, which saves two of three round trips.
-func Returning[T any](ctx context.Context, db *DB, thing string, scan func(Row) (T, error), sql string, args ...any) (v T, err error) {
+// Returning runs one statement that writes and returns a row, such as INSERT ...
+// RETURNING, and scans the row. It is InGroup for a single statement:
+// PostgreSQL needs no BEGIN and COMMIT around it, which saves two of three
+// round trips.
+func Returning[T any](
+	ctx context.Context, db *DB, thing string, scan func(Row) (T, error), sql string, args ...any,
+) (v T, err error) {
 	if _, ok := db.engine.(*postgresEngine); ok {
 		rows, err := db.Query(ctx, sql, args...)
 		return One(rows, err, thing, scan)

@@ -165,7 +165,7 @@ func TestInGroup(t *testing.T) {
 	})
 }
 
-func TestInGroupPanicIsItsOwnersError(t *testing.T) {
+func TestInGroupPanic(t *testing.T) {
 	db := storetest.Open(t, "sqlite")
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -195,8 +195,10 @@ func TestBulk(t *testing.T) {
 			times := make([]int64, len(ids))
 			plans := make([]string, len(ids))
 			return store.Bulk{
-				Table:      "organisations",
-				Columns:    []store.Column{store.Col("id", ids), store.Col("name", ids), store.Col("plan", plans), store.Col("created_at", times)},
+				Table: "organisations",
+				Columns: []store.Column{
+					store.Col("id", ids), store.Col("name", ids), store.Col("plan", plans), store.Col("created_at", times),
+				},
 				OnConflict: "ON CONFLICT (id) DO NOTHING",
 				Returning:  "id",
 			}
@@ -245,8 +247,8 @@ func TestIn(t *testing.T) {
 	})
 }
 
-// TestCancelledBegin hangs up at every moment of a transaction's begin: none
-// may leave the one writing connection inside a transaction.
+// TestCancelledBegin cancels the context at many moments of a transaction's
+// begin. None may leave the one writing connection inside a transaction.
 func TestCancelledBegin(t *testing.T) {
 	db := storetest.Open(t, "sqlite")
 	for i := range 3_000 {

@@ -12,17 +12,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Table is a table as a backup sees it: the same on both databases.
+// A Table is a table in a backup. It is the same for both databases.
 type Table struct {
 	Name    string
-	Columns []string // in the order of their names' bytes
+	Columns []string // sorted by name
 
-	flags []bool // which columns hold true and false, on PostgreSQL
+	booleans []bool // which columns are BOOLEAN on PostgreSQL; SQLite has integers
 }
 
-// Tables lists the tables that our migrations made, each after those that it
-// refers to. Those of libraries, and that of the schema itself, are not among
-// them.
+// Tables lists the tables of our migrations, each after those that it refers to.
+// The tables of libraries and schema_compat are left out.
 func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 	defer fault.Wrap(&err, "list tables")
 	columns, parents := sqliteTableColumns, sqliteTableParents
@@ -31,11 +30,11 @@ func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 	}
 	type column struct {
 		table, name string
-		flag        bool
+		boolean     bool
 	}
 	rows, err := tx.Query(ctx, columns)
 	all, err := All(rows, err, func(row Row) (c column, err error) {
-		err = row.Scan(&c.table, &c.name, &c.flag)
+		err = row.Scan(&c.table, &c.name, &c.boolean)
 		return c, err
 	})
 	if err != nil {
@@ -43,14 +42,16 @@ func (tx *Tx) Tables(ctx context.Context) (_ []Table, err error) {
 	}
 	byName := map[string]*Table{}
 	for _, c := range all {
-		if isForeign(c.table) || c.table == compatTable {
+		if c.table == compatTable || slices.ContainsFunc([]string{"goose_", "river_", "sqlite_"}, func(library string) bool {
+			return strings.HasPrefix(c.table, library)
+		}) {
 			continue
 		}
 		if byName[c.table] == nil {
 			byName[c.table] = &Table{Name: c.table}
 		}
 		t := byName[c.table]
-		t.Columns, t.flags = append(t.Columns, c.name), append(t.flags, c.flag)
+		t.Columns, t.booleans = append(t.Columns, c.name), append(t.booleans, c.boolean)
 	}
 	rows, err = tx.Query(ctx, parents)
 	refers, err := All(rows, err, func(row Row) (pair [2]string, err error) {
@@ -81,12 +82,8 @@ const (
 		WHERE k.contype = 'f' AND k.connamespace = current_schema()::regnamespace`
 )
 
-// isForeign reports whether a library made the table.
-func isForeign(table string) bool {
-	return strings.HasPrefix(table, "goose_") || strings.HasPrefix(table, "river_") || strings.HasPrefix(table, "sqlite_")
-}
-
-// parentsFirst sorts tables so that a row never comes before what it refers to.
+// parentsFirst sorts tables topologically: each after those that it refers to.
+// refers are pairs of a table and one that it refers to.
 func parentsFirst(byName map[string]*Table, refers [][2]string) ([]Table, error) {
 	open := map[string][]string{}
 	for name := range byName {
@@ -117,8 +114,9 @@ func parentsFirst(byName map[string]*Table, refers [][2]string) ([]Table, error)
 	return sorted, nil
 }
 
-// Dump hands every row of a table to fn, its values in the order of the
-// columns: nil, int64, float64, string or []byte. fn must not keep the slice.
+// Dump calls fn for every row of a table, with its values in the order of the
+// columns: nil, int64, float64, string or []byte. A boolean is 0 or 1. fn must
+// not keep the slice.
 func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) (err error) {
 	defer fault.Wrap(&err, "dump %s", t.Name)
 	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s", strings.Join(t.Columns, ", "), t.Name))
@@ -135,8 +133,11 @@ func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) (err 
 			return err
 		}
 		for i, v := range row {
-			if flag, ok := v.(bool); ok {
-				row[i] = number(flag)
+			if boolean, ok := v.(bool); ok {
+				row[i] = int64(0)
+				if boolean {
+					row[i] = int64(1)
+				}
 			}
 		}
 		if err := fn(row); err != nil {
@@ -146,23 +147,23 @@ func (tx *Tx) Dump(ctx context.Context, t Table, fn func(row []any) error) (err 
 	return rows.Err()
 }
 
-func number(flag bool) int64 {
-	if flag {
-		return 1
-	}
-	return 0
-}
-
-// Load inserts rows as Dump gave them, of either database.
+// Load inserts rows that Dump returned, of either database.
 func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
 	defer fault.Wrap(&err, "load %s", t.Name)
 	pg, ok := tx.Postgres()
 	if !ok {
-		return tx.loadEach(ctx, t, rows)
+		marks := strings.TrimSuffix(strings.Repeat("?, ", len(t.Columns)), ", ")
+		text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.Name, strings.Join(t.Columns, ", "), marks)
+		for _, row := range rows {
+			if _, err := tx.Exec(ctx, text, row...); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for _, row := range rows {
-		for i, flag := range t.flags {
-			if n, ok := row[i].(int64); ok && flag {
+		for i, boolean := range t.booleans {
+			if n, ok := row[i].(int64); ok && boolean {
 				row[i] = n != 0
 			}
 		}
@@ -171,18 +172,7 @@ func (tx *Tx) Load(ctx context.Context, t Table, rows [][]any) (err error) {
 	return err
 }
 
-func (tx *Tx) loadEach(ctx context.Context, t Table, rows [][]any) error {
-	marks := strings.TrimSuffix(strings.Repeat("?, ", len(t.Columns)), ", ")
-	text := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", t.Name, strings.Join(t.Columns, ", "), marks)
-	for _, row := range rows {
-		if _, err := tx.Exec(ctx, text, row...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// HasRows reports whether there is anything in a table.
+// HasRows reports whether a table has a row.
 func (tx *Tx) HasRows(ctx context.Context, t Table) (bool, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT 1 FROM %s LIMIT 1", t.Name))
 	all, err := All(rows, err, Value[int64])

@@ -7,16 +7,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewID returns a fresh id. Ids made one after the other sort that way.
+// NewID returns a new id, a UUID of version 7: ids sort by the time at which they
+// were made.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Now is the time in UTC with the precision that the databases keep.
+// Now is the time in UTC with the precision that the databases store.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// Like is the pattern that finds text anywhere; wildcards in the text mean
-// themselves, and an empty text has an empty pattern. It is for
-// lower(column) LIKE lower($1) ESCAPE '\': the database lowers both sides, since
-// databases do not agree on the letters that have a case.
+// Like is the pattern that matches text anywhere, with its wildcards escaped. An
+// empty text has an empty pattern. It is for
+//
+//	lower(column) LIKE lower($1) ESCAPE '\'
+//
+// The database lowers both sides, because databases do not agree on which
+// letters have a case.
 func Like(text string) string {
 	if text == "" {
 		return ""

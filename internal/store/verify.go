@@ -8,9 +8,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// Verify lists what the database itself finds wrong with its pages, indexes
-// and references. It reads all of a SQLite file, or of the quick form most.
-// PostgreSQL keeps references by itself and checks its pages as it reads them.
+// Verify lists the defects that SQLite finds in its pages, indexes and foreign
+// keys. It reads the whole file; the quick form skips the comparison of indexes
+// with their tables. On PostgreSQL it does nothing: the server enforces foreign
+// keys and checks pages as it reads them.
 func (db *DB) Verify(ctx context.Context, quick bool) (wrong []string, err error) {
 	defer fault.Wrap(&err, "verify database")
 	if db.Dialect().postgres {
@@ -31,22 +32,18 @@ func (db *DB) Verify(ctx context.Context, quick bool) (wrong []string, err error
 		}
 	}
 	rows, err = db.Query(ctx, `SELECT "table", COUNT(*), MIN(parent) FROM pragma_foreign_key_check GROUP BY 1`)
-	loose, err := All(rows, err, func(row Row) (string, error) {
+	dangling, err := All(rows, err, func(row Row) (string, error) {
 		var table, parent string
 		var n int64
 		err := row.Scan(&table, &n, &parent)
 		return fmt.Sprintf("%d rows of %s point at rows of %s that are not there", n, table, parent), err
 	})
-	return append(wrong, loose...), err
+	return append(wrong, dangling...), err
 }
 
 // Clock is the time of the database's own clock.
 func (db *DB) Clock(ctx context.Context) (time.Time, error) {
-	text := `SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)`
-	if db.Dialect().postgres {
-		text = `SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT`
-	}
-	rows, err := db.Query(ctx, text)
+	rows, err := db.Query(ctx, `SELECT `+db.Dialect().Now())
 	us, err := One(rows, err, "Time", Value[int64])
 	return time.UnixMicro(us).UTC(), err
 }

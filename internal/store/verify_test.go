@@ -23,15 +23,16 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestVerify finds rows that point nowhere and pages that are spoilt. Only
-// SQLite lets a test make them.
+// TestVerify has a violated foreign key and corrupt pages. Only on SQLite can a
+// test make them.
 func TestVerify(t *testing.T) {
 	path := strings.TrimPrefix(storetest.URL(t, "sqlite"), "sqlite:")
 	raw, err := sql.Open("sqlite", path) // without foreign keys
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = raw.ExecContext(t.Context(), `INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u', 'nowhere', 'e', 'n', 'owner', 1)`)
+	_, err = raw.ExecContext(t.Context(), `
+		INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u', 'nowhere', 'e', 'n', 'owner', 1)`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestVerify(t *testing.T) {
 	wantWrong(t, path, "")
 }
 
-// wantWrong wants something to be found, with these words in it.
+// wantWrong checks that Verify reports a defect that contains these words.
 func wantWrong(t *testing.T, path, words string) {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{URL: "sqlite:" + path, MaxConns: 2})

@@ -22,7 +22,8 @@ import (
 )
 
 // ErrNotInstalled is returned by New on a machine without PostgreSQL.
-var ErrNotInstalled = errors.New("no PostgreSQL server binaries; run `make setup`, or set WHETSTONE_TEST_POSTGRES to a server's URL")
+var ErrNotInstalled = errors.New("no PostgreSQL server binaries; " +
+	"run `make setup`, or set WHETSTONE_TEST_POSTGRES to a server's URL")
 
 // A Server is a PostgreSQL server with a data directory of its own. It ends
 // with this process, even if that is killed.

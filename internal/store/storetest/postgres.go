@@ -79,8 +79,9 @@ func (s *server) exec(statement string) error {
 	return err
 }
 
-// makeTemplate makes the migrated template unless another process has. It
-// migrates under another name and renames, so a template is always whole.
+// makeTemplate creates the migrated template unless another process has. It
+// migrates under another name and then renames, so a template is always
+// complete.
 func (s *server) makeTemplate(name string) error {
 	ctx := context.Background()
 	return s.admin.InTx(ctx, func(tx *store.Tx) error {

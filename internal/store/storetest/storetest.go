@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// companions bring up the tables that libraries own, as the service does.
+// companions migrate the tables that libraries own, as the service does.
 var companions = []store.Companion{jobs.Tables}
 
 // Each runs the test on both databases, in parallel, each time with a
@@ -58,7 +58,7 @@ func URL(t testing.TB, name string) string {
 	return "sqlite:" + path
 }
 
-// EmptyURL returns the URL of a database without any table.
+// EmptyURL returns the URL of a database without tables.
 func EmptyURL(t testing.TB, name string) string {
 	t.Helper()
 	if name == "sqlite" {
@@ -104,8 +104,9 @@ func migrate(url string) error {
 	return db.Close()
 }
 
-// cloneTemplate makes a database from one that was migrated once a server:
-// its name holds the hash of the migrations, so test processes share it.
+// cloneTemplate creates a database from a template, which is migrated once for
+// each server: its name contains the hash of the migrations, so test processes
+// share it.
 func cloneTemplate(t testing.TB) string {
 	t.Helper()
 	s := postgres(t)
@@ -149,8 +150,8 @@ func templateName(t testing.TB) string {
 	return fmt.Sprintf("template_%x", hash.Sum(nil)[:8])
 }
 
-// Upgrade makes a database look as if a newer binary had migrated it, to a
-// version that works with binaries from oldest on; 0 says nothing of them.
+// Upgrade makes a database look as if a newer binary had migrated it to a version
+// that works with binaries from oldest on. With 0 it stores no oldest binary.
 func Upgrade(t testing.TB, db *store.DB, version, oldest int64) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, $2)`, version, true)
