@@ -13,15 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 )
 
-// audit compares what the service has with what it acknowledged, and looks for
-// what a failure may have left behind. All processes must be up.
+// audit compares what the service stores with what it acknowledged, and looks
+// for what a failure may have left behind. All processes must be running.
 func audit(t *testing.T, l *load) []tally {
 	t.Helper()
 	calm(t, l)
 	return compare(t, l)
 }
 
-// calm ends the writing and lets the service finish its jobs.
+// calm stops the writers and waits until the service has finished its jobs.
 func calm(t *testing.T, l *load) {
 	t.Helper()
 	if err := l.finish(); err != nil {
@@ -30,7 +30,7 @@ func calm(t *testing.T, l *load) {
 	awaitIdle(t, l.site)
 }
 
-// compare is what audit does once all is calm.
+// compare is audit after calm.
 func compare(t *testing.T, l *load) []tally {
 	t.Helper()
 	var all []tally
@@ -54,11 +54,10 @@ func compare(t *testing.T, l *load) []tally {
 	return all
 }
 
-// idlePatience is longer than a lease, and than a job's first pauses after
-// failures.
+// idlePatience is longer than a lease and than the first backoffs of a job.
 const idlePatience = 2 * time.Minute
 
-// awaitIdle waits until every job is done, none of them given up.
+// awaitIdle waits until every job is done. None may be discarded.
 func awaitIdle(t *testing.T, s *site) {
 	t.Helper()
 	queue, err := jobs.New(jobs.Options{DB: s.open(), Log: slog.New(slog.DiscardHandler)})
@@ -85,7 +84,7 @@ func awaitIdle(t *testing.T, s *site) {
 	}
 }
 
-// examine lets the doctor look at the site.
+// examine runs the doctor on the site.
 func examine(t *testing.T, s *site) {
 	t.Helper()
 	out, failed := s.run("doctor", "--json")
@@ -94,21 +93,22 @@ func examine(t *testing.T, s *site) {
 		t.Fatalf("%v: %v\n%s", failed, err, out)
 	}
 	for _, f := range findings {
-		// Not every machine can hold foreign programs back, or has much room.
+		// Not every machine can sandbox programs, or has much free disk space.
 		if f.Status != "ok" && f.Check != "sandbox" && f.Check != "disk" {
 			t.Errorf("doctor: %s: %s: %s", f.Check, f.Status, f.Message)
 		}
 	}
 }
 
-// A record is what a torture did, and how long the service was away each time.
+// A record is what a torture test did, and how long the service was unavailable
+// each time.
 type record struct {
 	what       string
 	kills      int
 	recoveries []time.Duration
 }
 
-// print writes the figures of a torture.
+// print logs the figures of a torture test.
 func (r *record) print(t *testing.T, l *load, all []tally) {
 	t.Helper()
 	var b strings.Builder

@@ -14,15 +14,14 @@ import (
 )
 
 // TestTortureClock moves the wall clock of the service forwards and backwards
-// under load, by minutes and by hours. The clients' clocks, and PostgreSQL's,
-// stay right.
+// under load, by minutes and by hours. The clocks of the clients and of
+// PostgreSQL stay right.
 //
-// The product has no switch for that. The binary is built with another
-// time.Now instead, that of the standard library with a shift which a file
-// names; so the whole program is compiled anew, and the test is left out of
-// the short form.
+// The product has no switch for that. The binary is built with a time.Now that
+// adds an offset read from a file. So the whole program is compiled again, and
+// the test is not part of the short form.
 func TestTortureClock(t *testing.T) {
-	if *torment == 0 {
+	if *tortureTime == 0 {
 		t.Skip("compiles the program with another clock, which takes minutes; make torture does it")
 	}
 	dir := t.TempDir()
@@ -36,7 +35,7 @@ func TestTortureClock(t *testing.T) {
 		s.command.Env = append(s.command.Env, clockVariable+"="+clock)
 		set := func(shift time.Duration) {
 			t.Helper()
-			// A reader must never see half of it.
+			// The rename is atomic: the service never reads half a number.
 			err := os.WriteFile(clock+".new", fmt.Appendf(nil, "%d\n", int64(shift.Seconds())), 0o600)
 			if err == nil {
 				err = os.Rename(clock+".new", clock)
@@ -49,27 +48,26 @@ func TestTortureClock(t *testing.T) {
 		s.start()
 		l := newLoad(t, s)
 		r := &record{what: "a clock that jumps, " + kind}
-		random := dice()
+		random := newRand()
 		l.start(t.Context())
-		for end := time.Now().Add(tormentTime(0)); time.Now().Before(end); {
+		for end := time.Now().Add(tortureDuration(0)); time.Now().Before(end); {
 			pause(t, between(random, time.Second, 3*time.Second))
 			set(between(random, -3*time.Hour, 3*time.Hour))
 			r.kills++
 			r.awaitAnswer(t, s, time.Now())
 		}
-		// It stays slow: what was planned by a clock that was fast must not wait
-		// for that time to come.
+		// The clock stays slow: jobs that were scheduled by a fast clock must not
+		// wait until that time.
 		set(-4 * time.Hour)
 		calm(t, l)
-		set(0) // else the doctor would complain, and rightly
+		set(0) // the doctor would warn, and rightly
 		r.print(t, l, compare(t, l))
 	})
 }
 
 const clockVariable = "CLUSTER_TEST_CLOCK"
 
-// clockShift is a further file of the package time. That package can neither
-// import os nor be told anything by a test.
+// clockShift is an additional file of the package time, which cannot import os.
 const clockShift = `package time
 
 import (
@@ -115,8 +113,8 @@ func readClock(path string) {
 }
 `
 
-// clockOverlay writes what go build takes in the place of files of the
-// standard library, and returns the path of its list.
+// clockOverlay writes the changed files of the standard library, and the JSON
+// file for go build -overlay, whose path it returns.
 func clockOverlay(t *testing.T, dir string) string {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()

@@ -60,7 +60,7 @@ func settingNames(t *testing.T) []string {
 	return names
 }
 
-// wantSettings checks that the variables mean something to the binary.
+// wantSettings checks that the binary has a setting for each variable.
 func wantSettings(t *testing.T, env map[string]string) {
 	t.Helper()
 	known := settingNames(t)
@@ -77,11 +77,11 @@ type pod struct {
 	env  map[string]string
 }
 
-// serviceUser is who the image runs as.
+// serviceUser is the user of the image.
 const serviceUser = 65532
 
-// run starts the process as the file says. What a container gives to it is
-// replaced: the addresses of the servers, and the port.
+// run starts the process as the file describes it, with addresses and a port of
+// this machine instead of the container's.
 func (p pod) run(t *testing.T, s *site, replace map[string]string) *servertest.Server {
 	t.Helper()
 	env := maps.Clone(p.env)
@@ -102,8 +102,8 @@ func (p pod) run(t *testing.T, s *site, replace map[string]string) *servertest.S
 	return server
 }
 
-// wantService uses two processes that answer and one that works: what is
-// published at one is found at the other, and a run comes to its end.
+// wantService checks two web processes and a worker: what is published at one is
+// found at the other, and a run finishes.
 func wantService(t *testing.T, s *site, key string, web []*servertest.Server, worker *servertest.Server) {
 	t.Helper()
 	for _, server := range append(slices.Clone(web), worker) {
@@ -118,7 +118,9 @@ func wantService(t *testing.T, s *site, key string, web []*servertest.Server, wo
 		t.Fatal(err)
 	}
 	first, last := s.clientOf(web[0].URL, key), s.clientOf(web[len(web)-1].URL, key)
-	made, err := first.CreateEntry(t.Context(), client.Upload{Name: "deployed", Version: "1.0.0", Archive: bytes.NewReader(archive), Size: int64(len(archive))})
+	made, err := first.CreateEntry(t.Context(), client.Upload{
+		Name: "deployed", Version: "1.0.0", Archive: bytes.NewReader(archive), Size: int64(len(archive)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func wantService(t *testing.T, s *site, key string, web []*servertest.Server, wo
 	}
 }
 
-// TestCompose starts what the compose file says as processes, on a real
+// TestCompose starts the services of the compose file as processes, on a real
 // PostgreSQL and a real S3 server.
 func TestCompose(t *testing.T) {
 	t.Parallel()
@@ -216,7 +218,7 @@ func checkHealth(t *testing.T, test []string, server *servertest.Server) {
 	}
 }
 
-// A manifest is as much of a Kubernetes object as the tests look at.
+// A manifest is the part of a Kubernetes object that the tests check.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -307,14 +309,17 @@ func TestChartKinds(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	for _, wrong := range []string{"{}", "settings: {blob-url: 'gs://x', public-url: 'https://x'}", chartValues + "web: {replicas: 0}", chartValues + "webb: {}"} {
+	for _, wrong := range []string{
+		"{}", "settings: {blob-url: 'gs://x', public-url: 'https://x'}",
+		chartValues + "web: {replicas: 0}", chartValues + "webb: {}",
+	} {
 		if _, err := renderChart(t, wrong); err == nil {
 			t.Errorf("the chart takes %q", wrong)
 		}
 	}
 }
 
-// TestChart starts what the chart's pods say as processes.
+// TestChart starts the pods of the chart as processes.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	all, err := renderChart(t, chartValues)
@@ -327,7 +332,9 @@ func TestChart(t *testing.T) {
 		"database-url": databaseURL(t, "postgres"), "bootstrap-key": firstKey, "secret-key": secretKey,
 		"aws-access-key-id": "", "aws-secret-access-key": "",
 	}
-	replace := map[string]string{"WHETSTONE_ADDR": "127.0.0.1:0", "WHETSTONE_BLOB_URL": bucket.BlobURL, "WHETSTONE_DATA": t.TempDir()}
+	replace := map[string]string{
+		"WHETSTONE_ADDR": "127.0.0.1:0", "WHETSTONE_BLOB_URL": bucket.BlobURL, "WHETSTONE_DATA": t.TempDir(),
+	}
 	for _, pair := range bucket.Env {
 		name, value, _ := strings.Cut(pair, "=")
 		replace[name] = value
@@ -354,7 +361,7 @@ func TestChart(t *testing.T) {
 	wantService(t, s, firstKey, web, worker)
 }
 
-// podOf reads a deployment, whose pods must be held back and probed.
+// podOf reads a deployment, whose pods must have a security context and probes.
 func podOf(t *testing.T, m manifest, secrets map[string]string) pod {
 	t.Helper()
 	spec := m.Spec.Template.Spec
@@ -364,7 +371,8 @@ func podOf(t *testing.T, m manifest, secrets map[string]string) pod {
 	if !safe {
 		t.Errorf("%s is not held back: %+v, %+v", m.Metadata.Name, spec.SecurityContext, c.SecurityContext)
 	}
-	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.StartupProbe.HTTPGet.Path != "/readyz" {
+	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" ||
+		c.StartupProbe.HTTPGet.Path != "/readyz" {
 		t.Errorf("%s has the probes %+v, %+v and %+v", m.Metadata.Name, c.LivenessProbe, c.ReadinessProbe, c.StartupProbe)
 	}
 	p := pod{args: c.Args, env: map[string]string{}}

@@ -13,7 +13,7 @@ import (
 // diskSize is that of the small disk; the service itself needs a tenth of it.
 const diskSize = "48m"
 
-// TestTortureDisk fills the disk of the database and the blobs, and makes room
+// TestTortureDisk fills the disk of the database and the blobs, and frees it
 // again.
 func TestTortureDisk(t *testing.T) {
 	t.Parallel()
@@ -23,9 +23,9 @@ func TestTortureDisk(t *testing.T) {
 	s.start()
 	l := newLoad(t, s)
 	r := &record{what: "a full disk, sqlite"}
-	random := dice()
+	random := newRand()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tortureDuration(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 200*time.Millisecond, time.Second))
 		ballast := filepath.Join(disk, "ballast")
 		if err := fill(ballast); err != nil {
@@ -45,7 +45,7 @@ func TestTortureDisk(t *testing.T) {
 	r.print(t, l, audit(t, l))
 }
 
-// smallDisk mounts a file system of its own, which only root can.
+// smallDisk mounts a small file system, for which the test must be root.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "disk")
@@ -60,7 +60,7 @@ func smallDisk(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// A process that another test starts just now may hold it for a moment.
+		// A process that another test is starting may still have it open.
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -68,7 +68,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill writes a file until nothing more fits on its disk.
+// fill writes a file until the disk is full.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {

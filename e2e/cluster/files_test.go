@@ -13,8 +13,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// checkFiles lets a day go by for the files of a site, and wants the schedules
-// to have removed what nobody refers to. The processes are replaced by one.
+// checkFiles makes the files of a site a day old and checks that the scheduled
+// sweeps delete those without a reference. All processes are replaced by one.
 func checkFiles(t *testing.T, s *site) {
 	t.Helper()
 	db := s.open()
@@ -54,8 +54,8 @@ func count(t *testing.T, db *store.DB, query string, args ...any) int {
 	return n
 }
 
-// letADayGoBy makes everything older than what is spared as somebody's who may
-// not have committed yet.
+// letADayGoBy makes all files older than blob.OrphanAge, within which a file may
+// belong to a transaction that has not committed, and all schedules due.
 func letADayGoBy(t *testing.T, s *site, db *store.DB) {
 	t.Helper()
 	day := blob.OrphanAge + time.Hour
@@ -74,8 +74,8 @@ func letADayGoBy(t *testing.T, s *site, db *store.DB) {
 	}
 }
 
-// wantNoOrphans looks up who refers to each file. Raw telemetry is left out:
-// it goes by its age, whether somebody refers to it or not.
+// wantNoOrphans checks that each file is referenced. Raw telemetry is left out,
+// since it is deleted by age.
 func wantNoOrphans(t *testing.T, s *site, db *store.DB) {
 	t.Helper()
 	checked := 0

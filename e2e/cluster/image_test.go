@@ -46,9 +46,8 @@ func readDockerfile(t *testing.T) map[string][]instruction {
 	return stages
 }
 
-// TestDockerfile follows the Dockerfile without a container engine: what it
-// copies is there, what it builds can be built from that alone, and what the
-// image runs starts as the user whom it names.
+// TestDockerfile checks the Dockerfile without a container engine: the files it
+// copies exist, they suffice for its build, and its command starts as its user.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	stages := readDockerfile(t)
@@ -78,7 +77,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// wantSameBuild wants the image's binary built as `make build` does it.
+// wantSameBuild checks that the image builds the binary as `make build` does.
 func wantSameBuild(t *testing.T, command string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -91,7 +90,7 @@ func wantSameBuild(t *testing.T, command string) {
 	}
 }
 
-// An image is what a final stage comes to.
+// An image is the result of a final stage.
 type image struct {
 	env             map[string]string
 	user            string
@@ -133,7 +132,8 @@ func readImage(t *testing.T, stage []instruction, made map[string]bool) image {
 			im.health = list(command)
 		}
 	}
-	if len(im.entrypoint) != 1 || !slices.Contains(im.files, im.entrypoint[0]) || !slices.Contains(im.files, im.env["WHETSTONE_DATA"]) {
+	if len(im.entrypoint) != 1 || !slices.Contains(im.files, im.entrypoint[0]) ||
+		!slices.Contains(im.files, im.env["WHETSTONE_DATA"]) {
 		t.Fatalf("the image runs %q with %q and has %q", im.entrypoint, im.env, im.files)
 	}
 	return im
@@ -142,13 +142,16 @@ func readImage(t *testing.T, stage []instruction, made map[string]bool) image {
 // run starts the image's command, as the image's user if that is possible.
 func (im image) run(t *testing.T) {
 	t.Helper()
-	// Not t.TempDir, which only its owner may enter.
+	// Not t.TempDir, which only its owner can enter.
 	dir, err := os.MkdirTemp("", "whetstone-image")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	c := servertest.Command{Path: binary, Args: im.cmd, Dir: "/", Env: []string{"WHETSTONE_BOOTSTRAP_KEY=" + firstKey, "WHETSTONE_SECRET_KEY=" + secretKey}}
+	c := servertest.Command{
+		Path: binary, Args: im.cmd, Dir: "/",
+		Env: []string{"WHETSTONE_BOOTSTRAP_KEY=" + firstKey, "WHETSTONE_SECRET_KEY=" + secretKey},
+	}
 	if os.Getuid() == 0 {
 		c.User = &syscall.Credential{Uid: serviceUser, Gid: serviceUser}
 		if err := os.Chown(dir, serviceUser, serviceUser); err != nil {
@@ -170,7 +173,7 @@ func (im image) run(t *testing.T) {
 	}
 }
 
-// TestUnit has systemd read the unit, and judge how much it leaves open.
+// TestUnit has systemd verify the unit and rate its exposure.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -192,7 +195,7 @@ func TestUnit(t *testing.T) {
 		env[match[1]] = ""
 	}
 	wantSettings(t, env)
-	// The program must be there for the check.
+	// The program must exist for the check.
 	dir := t.TempDir()
 	unit := filepath.Join(dir, "whetstone.service")
 	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), installed, binary)), 0o600); err != nil {
@@ -206,7 +209,7 @@ func TestUnit(t *testing.T) {
 		}
 		return string(out)
 	}
-	// It warns of other units of the machine, too.
+	// It also warns about other units of the machine.
 	for line := range strings.Lines(analyze("verify", "--man=no", unit)) {
 		if strings.Contains(line, "whetstone") {
 			t.Error(line)

@@ -21,28 +21,28 @@ import (
 
 type object = map[string]any
 
-// A writer makes one kind of write again and again and remembers what was
-// acknowledged. Its methods are called by one goroutine at a time.
+// A writer repeats one kind of write and remembers what was acknowledged. Its
+// methods are called by one goroutine at a time.
 type writer interface {
 	// kind names what it writes.
 	kind() string
-	// prepare makes what the writes need, before anything goes wrong.
+	// prepare creates what the writes need, before anything is killed.
 	prepare(ctx context.Context, s *site) error
-	// write makes the n-th write and insists until it is acknowledged.
+	// write makes the n-th write and retries until it is acknowledged.
 	write(ctx context.Context, s *site, n int) error
-	// count tells how many of its writes the service has, those that are there
-	// more than once, and how many there should be.
+	// count returns how many of its writes the service has, how many it has more
+	// than once, and how many there should be.
 	count(ctx context.Context, s *site) (tally, error)
 }
 
-// A tally compares what was acknowledged with what is there.
+// A tally compares what was acknowledged with what is stored.
 type tally struct {
 	kind                  string
 	acked, lost, doubled  int
-	repeated, unconfirmed int // notices that came again under their id; writes whose answer never came
+	repeated, unconfirmed int // notices sent twice under one id; writes whose answer was lost
 }
 
-// load is writers at work.
+// load is a set of running writers.
 type load struct {
 	site    *site
 	writers []writer
@@ -54,11 +54,10 @@ type load struct {
 	problem error
 }
 
-// settle is how long a write may be insisted on. It is longer than anything is
-// away.
+// settle is how long a write is retried. It is longer than any outage.
 const settle = 90 * time.Second
 
-// newLoad makes writers of every kind; the site must have a process.
+// newLoad creates writers of every kind; the site must have a process.
 func newLoad(t *testing.T, s *site) *load {
 	t.Helper()
 	l := &load{site: s, hooks: newReceiver(t), stop: make(chan struct{})}
@@ -76,7 +75,7 @@ func newLoad(t *testing.T, s *site) *load {
 // errEnough ends a writer without a problem.
 var errEnough = errors.New("enough")
 
-// start sets the writers to work.
+// start starts the writers.
 func (l *load) start(ctx context.Context) {
 	for _, w := range l.writers {
 		l.wg.Go(func() {
@@ -103,7 +102,7 @@ func (l *load) fail(err error) {
 	l.problem = errors.Join(l.problem, err)
 }
 
-// finish lets the writers end what they have begun.
+// finish lets the writers finish their current write.
 func (l *load) finish() error {
 	close(l.stop)
 	l.wg.Wait()
@@ -112,8 +111,8 @@ func (l *load) finish() error {
 	return l.problem
 }
 
-// insist calls op until it succeeds. A refusal that another try would meet
-// again is an error.
+// insist retries op until it succeeds. A failure that a retry cannot help is an
+// error.
 func insist(ctx context.Context, op func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
@@ -164,7 +163,7 @@ func (p *pushes) write(ctx context.Context, s *site, n int) error {
 	return err
 }
 
-// count wants the rollups to say what a count of the sessions does.
+// count checks the rollups against the number of sessions.
 func (p *pushes) count(ctx context.Context, s *site) (tally, error) {
 	t := tally{kind: p.kind(), acked: p.acked}
 	if p.acked == 0 {
@@ -247,7 +246,7 @@ func (w *signals) count(ctx context.Context, s *site) (tally, error) {
 	if overview.Signals == nil {
 		return t, errors.New("the count of signals is withheld")
 	}
-	// A writer that met the rate limit has sent a batch that was not taken.
+	// A writer that met the rate limit has sent a batch that was refused.
 	want, got := int64(w.acked*signalsABatch), *overview.Signals
 	t.lost, t.doubled = int(max(want-got, 0)), int(max(got-want, 0))
 	return t, nil
@@ -255,7 +254,8 @@ func (w *signals) count(ctx context.Context, s *site) (tally, error) {
 
 // skillArchive is a skill whose content depends on n.
 func skillArchive(ctx context.Context, name string, n int) ([]byte, error) {
-	text := fmt.Sprintf("---\nname: %s\ndescription: Does thing number %d. Use it when somebody asks for thing %d.\n---\n\n# Thing %d\n\n%s\n",
+	text := fmt.Sprintf("---\nname: %s\n"+
+		"description: Does thing number %d. Use it when somebody asks for thing %d.\n---\n\n# Thing %d\n\n%s\n",
 		name, n, n, n, strings.Repeat("More about it. ", 50))
 	var archive bytes.Buffer
 	_, err := skillpkg.Pack(ctx, fstest.MapFS{"SKILL.md": {Data: []byte(text), Mode: 0o644}}, &archive, skillpkg.PackOptions{

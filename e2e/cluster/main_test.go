@@ -1,10 +1,9 @@
 // Package cluster_test runs the real binary the way operators do: several
-// processes behind a load balancer, restarted and killed under load, with the
-// database, the bucket, the disk or the clock failing beside them. Clients
-// remember what was acknowledged to them; at the end all of it must be there,
-// once.
+// processes behind a load balancer, restarted and killed under load, while the
+// database, the bucket, the disk or the clock fails. Clients remember what was
+// acknowledged to them; at the end all of it must be stored, once.
 //
-// Everything is short by default. The long forms are bounded by flags:
+// All tests are short by default. Flags run the long forms:
 //
 //	make torture ARGS="-for 5m -database postgres"
 package cluster_test
@@ -22,9 +21,9 @@ import (
 )
 
 var (
-	torment  = flag.Duration("for", 0, "how long each torture goes on; 0 stands for the few seconds of a test")
-	database = flag.String("database", "", "only tortures on this database: sqlite or postgres")
-	seed     = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the moments at which something is killed") //nolint:gosec // any will do
+	tortureTime = flag.Duration("for", 0, "how long each torture test runs; 0 means a few seconds")
+	database    = flag.String("database", "", "only torture tests on this database: sqlite or postgres")
+	seed        = flag.Int64("seed", time.Now().UnixNano(), "of the moments at which something is killed")
 )
 
 // binary is the program, built once for all tests.
@@ -32,9 +31,9 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Most of them wait for other processes, so more of them than there are
-	// processors can run at once; but a long torture has the machine to itself.
-	if *torment == 0 {
+	// Most tests wait for other processes, so more of them than there are
+	// processors can run in parallel. A long torture test runs alone.
+	if *tortureTime == 0 {
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -46,7 +45,7 @@ func TestMain(m *testing.M) {
 func runWithBinary(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "whetstone-cluster")
 	if err == nil {
-		// Another user than ours may run it.
+		// A test may run it as another user.
 		err = os.Chmod(dir, 0o755) //nolint:gosec // it holds the binary only
 	}
 	if err != nil {

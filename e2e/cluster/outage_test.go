@@ -8,8 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestTorturePostgres kills PostgreSQL itself, at random moments, under two
-// processes.
+// TestTorturePostgres kills PostgreSQL at random moments, under two processes.
 func TestTorturePostgres(t *testing.T) {
 	t.Parallel()
 	skipOn(t, "sqlite")
@@ -19,9 +18,9 @@ func TestTorturePostgres(t *testing.T) {
 	s.start()
 	l := newLoad(t, s)
 	r := &record{what: "SIGKILL of PostgreSQL, two processes"}
-	random := dice()
+	random := newRand()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tortureDuration(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 300*time.Millisecond, 2*time.Second))
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
@@ -37,7 +36,7 @@ func TestTorturePostgres(t *testing.T) {
 	r.print(t, l, audit(t, l))
 }
 
-// skipOn leaves out a torture that is not about the chosen database.
+// skipOn skips a torture test that is not about the chosen database.
 func skipOn(t *testing.T, kind string) {
 	t.Helper()
 	if *database == kind {
@@ -45,7 +44,7 @@ func skipOn(t *testing.T, kind string) {
 	}
 }
 
-// TestTortureS3 takes the S3 server away for a while, again and again.
+// TestTortureS3 stops the S3 server for a while, repeatedly.
 func TestTortureS3(t *testing.T) {
 	t.Parallel()
 	bucket := servertest.StartS3(t)
@@ -53,9 +52,9 @@ func TestTortureS3(t *testing.T) {
 	s.start()
 	l := newLoad(t, s)
 	r := &record{what: "S3 away for a while, sqlite"}
-	random := dice()
+	random := newRand()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tortureDuration(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 300*time.Millisecond, 2*time.Second))
 		if err := bucket.Stop(); err != nil {
 			t.Fatal(err)

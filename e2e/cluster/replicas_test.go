@@ -18,8 +18,8 @@ import (
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
-// replicas is two processes that answer and one that works, as the compose
-// file has them, on PostgreSQL and S3.
+// replicas is two web processes and a worker, as in the compose file, on
+// PostgreSQL and S3.
 type replicas struct {
 	*site
 	a, b, worker *servertest.Server
@@ -28,7 +28,7 @@ type replicas struct {
 func newReplicas(t *testing.T) *replicas {
 	t.Helper()
 	s := newSite(t, plan{Database: databaseURL(t, "postgres"), S3: servertest.StartS3(t)})
-	// All start at once on an empty database: one of them makes what is in it.
+	// All start at once on an empty database, which one of them fills.
 	r := &replicas{site: s}
 	var wg sync.WaitGroup
 	for _, p := range []struct {
@@ -50,7 +50,7 @@ func newReplicas(t *testing.T) *replicas {
 	return r
 }
 
-// TestReplicas shows that it does not matter which process gets a request.
+// TestReplicas checks that it does not matter which process gets a request.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t)
@@ -65,7 +65,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// A browser keeps its cookie, and shows it to whichever process it visits.
+// A browser keeps its cookie and sends it to every process.
 type browser struct{ http.Client }
 
 func newBrowser(t *testing.T) *browser {
@@ -126,7 +126,8 @@ func deviceLoginElsewhere(t *testing.T, r *replicas) {
 	}
 	b := newBrowser(t)
 	b.visit(t, r.b.URL+"/login", url.Values{"api_key": {firstKey}})
-	if status, text := b.visit(t, r.b.URL+"/device", url.Values{"code": {login.UserCode}, "answer": {"approve"}}); status != http.StatusSeeOther {
+	form := url.Values{"code": {login.UserCode}, "answer": {"approve"}}
+	if status, text := b.visit(t, r.b.URL+"/device", form); status != http.StatusSeeOther {
 		t.Fatalf("approval: %d\n%s", status, text)
 	}
 	poll, err := r.clientOf(r.a.URL, "").PollDeviceLogin(t.Context(), login.DeviceCode)
@@ -138,7 +139,7 @@ func deviceLoginElsewhere(t *testing.T, r *replicas) {
 	}
 }
 
-// runElsewhere follows a run on processes that do not run anything.
+// runElsewhere follows a run at processes that run no jobs.
 func runElsewhere(t *testing.T, r *replicas) {
 	w := &runs{}
 	if err := w.prepare(t.Context(), r.site); err != nil {
@@ -164,8 +165,8 @@ func runElsewhere(t *testing.T, r *replicas) {
 	}
 }
 
-// syncElsewhere publishes on one process and asks the other at once: what a
-// process remembers must never be older than the answer to the publisher.
+// syncElsewhere publishes at one process and syncs at the other at once: a cached
+// answer must never be older than the answer to the publisher.
 func syncElsewhere(t *testing.T, r *replicas) {
 	w := &versions{}
 	if err := w.prepare(t.Context(), r.site); err != nil {
@@ -180,21 +181,23 @@ func syncElsewhere(t *testing.T, r *replicas) {
 		}
 		version := fmt.Sprintf("0.0.%d", n)
 		here, there := r.clientOf(servers[n%2].URL, firstKey), r.clientOf(servers[(n+1)%2].URL, firstKey)
-		if _, err := here.PushVersion(t.Context(), w.entry, client.Upload{Version: version, Archive: bytes.NewReader(archive), Size: int64(len(archive))}); err != nil {
+		upload := client.Upload{Version: version, Archive: bytes.NewReader(archive), Size: int64(len(archive))}
+		if _, err := here.PushVersion(t.Context(), w.entry, upload); err != nil {
 			t.Fatal(err)
 		}
 		got, err := there.Sync(t.Context(), item)
 		if err != nil || len(got) != 1 || got[0].LatestVersion != version {
 			t.Fatalf("right after the push of %s another process says %+v, %v", version, got, err)
 		}
-		// The link of one process is good wherever it is followed.
+		// A signed link of one process is valid at the others.
 		if _, err := here.Download(t.Context(), got[0].DownloadURL, client.Wanted{ContentHash: hashOf(archive)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// revokedElsewhere is the one promise that takes time: five seconds.
+// revokedElsewhere checks that a revoked key is refused everywhere within five
+// seconds.
 func revokedElsewhere(t *testing.T, r *replicas) {
 	got, err := r.ask(t.Context(), http.MethodPost, r.a.URL+"/api/v1/keys", object{"name": "to be revoked"})
 	if err != nil || got.status != http.StatusCreated {
@@ -210,7 +213,8 @@ func revokedElsewhere(t *testing.T, r *replicas) {
 	if _, err := r.clientOf(r.b.URL, key.APIKey).Me(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.ask(t.Context(), http.MethodDelete, r.a.URL+"/api/v1/keys/"+key.Key.ID, nil); err != nil || got.status != http.StatusNoContent {
+	got, err = r.ask(t.Context(), http.MethodDelete, r.a.URL+"/api/v1/keys/"+key.Key.ID, nil)
+	if err != nil || got.status != http.StatusNoContent {
 		t.Fatalf("%d %s, %v", got.status, got.body, err)
 	}
 	for revoked := time.Now(); ; pause(t, 50*time.Millisecond) {
@@ -226,7 +230,7 @@ func revokedElsewhere(t *testing.T, r *replicas) {
 	}
 }
 
-// rateLimitTogether spends the signals of an hour on two processes at once.
+// rateLimitTogether uses up an hour's rate limit at two processes at once.
 func rateLimitTogether(t *testing.T, r *replicas) {
 	const limit, more = 300, 40
 	for try := 0; ; try++ {
@@ -242,7 +246,7 @@ func rateLimitTogether(t *testing.T, r *replicas) {
 	}
 }
 
-// spend sends signals of a new organisation through the balancer.
+// spend sends signals of a new organisation through the load balancer.
 func (r *replicas) spend(t *testing.T, org string, requests int) (taken, refused int64) {
 	t.Helper()
 	if _, err := r.run("org", "create", org); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // TestRollingRestart replaces one process after the other while clients read
-// and write. Nobody who reads notices, though nobody tries anything twice; who
-// writes loses nothing.
+// and write. No read may fail, although none is retried, and no write may be
+// lost.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, plan{Database: databaseURL(t, "postgres"), S3: servertest.StartS3(t)})
@@ -27,11 +27,11 @@ func TestRollingRestart(t *testing.T) {
 	l.start(t.Context())
 	readers := readAlong(t, s)
 	r := &record{what: "rolling restart of two processes, SIGTERM"}
-	for end := time.Now().Add(tormentTime(0)); r.kills < 3 || time.Now().Before(end); {
+	for end := time.Now().Add(tortureDuration(0)); r.kills < 3 || time.Now().Before(end); {
 		old := s.all()[0]
 		s.start()
 		began := time.Now()
-		// The balancer learns of the end by being refused, as it does in life.
+		// The load balancer notices the end when a connection is refused.
 		if err := old.Terminate(); err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +47,8 @@ func TestRollingRestart(t *testing.T) {
 	t.Logf("reads while processes were replaced: %d, failed: %d", reads, failed)
 }
 
-// readAlong reads several pages again and again, each once, until the
-// function that it returns is called.
+// readAlong reads several pages repeatedly, without retries, until the function
+// that it returns is called.
 func readAlong(t *testing.T, s *site) (stop func() (reads, failed int64)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -88,9 +88,9 @@ func TestTortureReplicas(t *testing.T) {
 	}
 	l := newLoad(t, s)
 	r := &record{what: "SIGKILL of one of three processes, postgres and S3"}
-	random := dice()
+	random := newRand()
 	l.start(t.Context())
-	for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(tortureDuration(2 * time.Second)); time.Now().Before(end); {
 		pause(t, between(random, 100*time.Millisecond, 1500*time.Millisecond))
 		victims := s.all()
 		victim := victims[random.IntN(len(victims))]
@@ -105,8 +105,8 @@ func TestTortureReplicas(t *testing.T) {
 	r.print(t, l, audit(t, l))
 }
 
-// TestSchedules counts the turns of a schedule that two processes keep: there
-// are no more than time allows, and they go on when a process is killed.
+// TestSchedules checks that two processes enqueue a schedule's job once an
+// interval, and that the remaining one continues when one is killed.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	const every = 500 * time.Millisecond

@@ -28,7 +28,7 @@ const firstKey = "st_test_0123456789abcdefghijABCDEFGHIJ0123456789abc"
 // secretKey is the same for all processes of a site: base64 of 32 bytes.
 const secretKey = "YSBzZWNyZXQgb2YgdGhpcnR5LXR3byBieXRlcy4uLi4="
 
-// A site is a service: its processes, and the balancer before them.
+// A site is a deployment: processes behind a load balancer.
 type site struct {
 	t        *testing.T
 	balancer *servertest.Balancer
@@ -41,16 +41,16 @@ type site struct {
 	servers []*servertest.Server
 }
 
-// A plan says what a site is made of.
+// A plan describes a site.
 type plan struct {
 	Database string            // its URL; "" is SQLite in the data folder
 	S3       *servertest.S3    // nil is files in the data folder
 	Data     string            // "" is a folder of the test's own
-	Settings map[string]string // further ones: "alert-interval": "1s"
+	Settings map[string]string // e.g. "alert-interval": "1s"
 	Binary   string            // "" is the usual one
 }
 
-// newSite makes a site without any process.
+// newSite creates a site without processes.
 func newSite(t *testing.T, p plan) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func variable(setting string) string {
 	return "WHETSTONE_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// databaseURL makes an empty database of a kind, as plan.Database has it.
+// databaseURL creates an empty database of a kind, for plan.Database.
 func databaseURL(t *testing.T, kind string) string {
 	t.Helper()
 	if kind == "sqlite" {
@@ -104,7 +104,7 @@ func databaseURL(t *testing.T, kind string) string {
 	return storetest.EmptyURL(t, kind)
 }
 
-// close ends all processes; each must end well.
+// close stops all processes, each of which must exit with code 0.
 func (s *site) close() {
 	for _, server := range s.all() {
 		if err := server.Terminate(); err != nil {
@@ -120,7 +120,7 @@ func (s *site) all() []*servertest.Server {
 	return append([]*servertest.Server(nil), s.servers...)
 }
 
-// start adds a process. The arguments come after those of the site.
+// start adds a process. The arguments are appended to those of the site.
 func (s *site) start(args ...string) *servertest.Server {
 	s.t.Helper()
 	server, err := s.tryStart(args...)
@@ -144,7 +144,7 @@ func (s *site) tryStart(args ...string) (*servertest.Server, error) {
 	return server, nil
 }
 
-// forget takes a process that has ended, or is about to, out of the site.
+// forget removes a process that has ended, or is about to, from the site.
 func (s *site) forget(server *servertest.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *site) forget(server *servertest.Server) {
 	s.balancer.Remove(server)
 }
 
-// client talks to the site through its balancer.
+// client talks to the site through its load balancer.
 func (s *site) client(key string) *client.Client { return s.clientOf(s.balancer.URL, key) }
 
 // clientOf talks to one process.
@@ -165,14 +165,14 @@ func (s *site) clientOf(url, key string) *client.Client {
 	return client.New(client.Options{Server: url, APIKey: key, HTTPClient: &http.Client{Transport: s.seen, Timeout: time.Minute}})
 }
 
-// An answer is one of the service's, in full.
+// An answer is a complete response of the service.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// ask makes one request, without repeating it.
+// ask makes one request, without retries.
 func (s *site) ask(ctx context.Context, method, url string, body any) (answer, error) {
 	var reader io.Reader
 	if body != nil {
@@ -221,8 +221,8 @@ func (s *site) open() *store.DB {
 	return db
 }
 
-// An observer sees every answer that a client of the site gets, and keeps
-// those that no trouble of the machine excuses.
+// An observer sees every answer to a client of the site, and keeps those that no
+// failure excuses.
 type observer struct {
 	mu       sync.Mutex
 	statuses map[int]int
@@ -242,7 +242,7 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	o.statuses[resp.StatusCode]++
 	if resp.StatusCode < http.StatusInternalServerError || resp.StatusCode == http.StatusBadGateway || r.URL.Path == "/readyz" {
-		return resp, nil // or the balancer's word
+		return resp, nil // or the load balancer's
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
@@ -262,8 +262,8 @@ func (o *observer) count(status int) int {
 	return o.statuses[status]
 }
 
-// problemOf says what is wrong with an answer that says that we failed: it
-// must have the contract's form, and say that another try makes sense.
+// problemOf returns what is wrong with a 5xx answer: it must have the contract's
+// form, and say that the client can retry.
 func problemOf(resp *http.Response, body []byte) string {
 	var form struct {
 		Error struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
 )
 
-// tormentTime is how long a torture goes on, its end not included.
-func tormentTime(short time.Duration) time.Duration { return cmp.Or(*torment, short) }
+// tortureDuration is how long a torture test runs, without the final comparison.
+func tortureDuration(short time.Duration) time.Duration { return cmp.Or(*tortureTime, short) }
 
 func onDatabases(t *testing.T, torture func(t *testing.T, kind string)) {
 	t.Helper()
@@ -27,9 +27,10 @@ func onDatabases(t *testing.T, torture func(t *testing.T, kind string)) {
 	}
 }
 
-func dice() *rand.Rand { return rand.New(rand.NewPCG(*seed, 1)) } //nolint:gosec // not a secret
+// newRand has the seed of the flag, so that a run can be repeated.
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(uint64(*seed), 1)) } //nolint:gosec // not a secret
 
-// between is a random time, at which something happens.
+// between is a random duration.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)))
 }
@@ -43,9 +44,9 @@ func TestTortureKill(t *testing.T) {
 		server := s.start()
 		l := newLoad(t, s)
 		r := &record{what: "SIGKILL of the only process, " + kind}
-		random := dice()
+		random := newRand()
 		l.start(t.Context())
-		for end := time.Now().Add(tormentTime(2 * time.Second)); time.Now().Before(end); {
+		for end := time.Now().Add(tortureDuration(2 * time.Second)); time.Now().Before(end); {
 			pause(t, between(random, 50*time.Millisecond, 1200*time.Millisecond))
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
@@ -73,7 +74,7 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// killAtStart starts a process that does not live to answer anything.
+// killAtStart starts a process and kills it before it answers.
 func killAtStart(t *testing.T, s *site, after time.Duration) {
 	t.Helper()
 	short, err := servertest.Launch(s.command)
@@ -86,15 +87,15 @@ func killAtStart(t *testing.T, s *site, after time.Duration) {
 	}
 }
 
-// awaitAnswer waits until a client gets an answer again, and notes how long
+// awaitAnswer waits until a client gets an answer again, and records how long
 // that took.
 func (r *record) awaitAnswer(t *testing.T, s *site, since time.Time) {
 	t.Helper()
 	r.await(t, s, "/api/v1/me", since)
 }
 
-// awaitReady is awaitAnswer for what no client notices: the process says by
-// itself that it lacks something.
+// awaitReady is awaitAnswer for an outage that clients may not notice: it waits
+// until the process reports that it is ready.
 func (r *record) awaitReady(t *testing.T, s *site, since time.Time) {
 	t.Helper()
 	r.await(t, s, "/readyz", since)

@@ -66,7 +66,7 @@ func (w *versions) write(ctx context.Context, s *site, n int) error {
 	return err
 }
 
-// count also downloads every archive: a version that exists has its bytes.
+// count also downloads every archive, since a version must have its bytes.
 func (w *versions) count(ctx context.Context, s *site) (tally, error) {
 	t := tally{kind: w.kind(), acked: len(w.hashes)}
 	all, err := s.client(firstKey).Versions(ctx, w.entry)
@@ -108,7 +108,7 @@ func (w *reviews) prepare(ctx context.Context, s *site) (err error) {
 	return err
 }
 
-// upload makes a source with a snapshot.
+// upload creates a source with a snapshot.
 func upload(ctx context.Context, s *site, name string) (string, error) {
 	archive, err := skillArchive(ctx, name, 1)
 	if err != nil {
@@ -143,8 +143,8 @@ func (w *reviews) count(ctx context.Context, s *site) (tally, error) {
 	return t, nil
 }
 
-// runs starts eval runs. Starting one twice makes two, so a start whose answer
-// is lost is not made again.
+// runs starts eval runs. That is not idempotent, so a start whose answer is lost
+// is not retried.
 type runs struct {
 	source, suite string
 	ids           []string
@@ -181,7 +181,7 @@ func (w *runs) write(ctx context.Context, s *site, _ int) error {
 		}
 		return err
 	})
-	// Runs take longer than their start, and must not pile up.
+	// Runs take longer than their start, and would pile up.
 	select {
 	case <-ctx.Done():
 	case <-time.After(50 * time.Millisecond):
@@ -212,8 +212,7 @@ func (w *runs) count(ctx context.Context, s *site) (tally, error) {
 	return t, nil
 }
 
-// notices makes skills fail, each of which must be told to the receiver of an
-// alert's webhook.
+// notices makes skills fail, for each of which an alert must call its webhook.
 type notices struct {
 	hooks  *receiver
 	skills []string
@@ -268,11 +267,11 @@ func (w *notices) count(context.Context, *site) (tally, error) {
 	return t, errors.Join(w.hooks.problems...)
 }
 
-// A receiver is where an alert sends its notices. It lives through everything.
+// A receiver is the webhook of an alert. It is never killed.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
-	got      map[string]map[string]int // how often each id came, by skill
+	got      map[string]map[string]int // how often each id was received, by skill
 	problems []error
 }
 

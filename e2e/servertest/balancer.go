@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// A Balancer is a plain load balancer: each request goes to the next process
-// in turn, whoever sends it. A request that is safe to repeat goes on to
-// another process when one refuses the connection; nothing else is repeated.
+// A Balancer is a round-robin load balancer without sticky sessions. A request
+// that is safe to repeat is sent to another process when one refuses the
+// connection; nothing else is retried.
 type Balancer struct {
 	*httptest.Server
 	transport *http.Transport
@@ -25,7 +25,7 @@ type Balancer struct {
 	next     int
 }
 
-// NewBalancer starts a balancer that knows no process yet.
+// NewBalancer starts a load balancer without processes.
 func NewBalancer() *Balancer {
 	b := &Balancer{transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	b.Server = httptest.NewServer(&httputil.ReverseProxy{
@@ -37,25 +37,25 @@ func NewBalancer() *Balancer {
 	return b
 }
 
-// Add lets requests go to a server, too.
+// Add adds a server.
 func (b *Balancer) Add(s *Server) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		panic(err) // the ready line has none but URLs
+		panic(err) // the ready line has a URL
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backends = append(b.backends, u)
 }
 
-// Remove lets no more requests go to a server.
+// Remove removes a server.
 func (b *Balancer) Remove(s *Server) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backends = slices.DeleteFunc(b.backends, func(u *url.URL) bool { return u.String() == s.URL })
 }
 
-// turns are the backends for one request, the one whose turn it is first.
+// turns are the backends for one request, in round-robin order.
 func (b *Balancer) turns() []*url.URL {
 	b.mu.Lock()
 	defer b.mu.Unlock()

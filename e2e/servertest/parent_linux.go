@@ -2,8 +2,8 @@ package servertest
 
 import "syscall"
 
-// processOf is a process of a user, or of the test's own if that is nil. A test
-// that is killed does not leave it behind.
+// processOf are the attributes of a process of a user, or of the test's own if
+// that is nil. The process is killed when the test process dies.
 func processOf(user *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: user}
 }

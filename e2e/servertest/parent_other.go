@@ -4,8 +4,8 @@ package servertest
 
 import "syscall"
 
-// processOf is a process of a user, or of the test's own if that is nil. Here
-// the system does not promise to end it with a test that is killed.
+// processOf are the attributes of a process of a user, or of the test's own if
+// that is nil. On this system the process may outlive a test that is killed.
 func processOf(user *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: user}
 }

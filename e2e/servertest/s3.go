@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 )
 
-// An S3 is an S3 server of a test's own, which it may stop and start again.
+// An S3 is the S3 server of one test, which may stop it and start it again.
 type S3 struct {
 	Endpoint string
 	BlobURL  string   // of an empty bucket
@@ -65,8 +65,8 @@ func StartS3(t testing.TB) *S3 {
 
 // Start starts the server and returns when it answers.
 func (s *S3) Start() error {
-	// The sidecar keeps metadata in files: not every file system of a temporary
-	// folder has extended attributes.
+	// The sidecar stores metadata in files, because not every file system of a
+	// temporary folder has extended attributes.
 	s.cmd = exec.Command(s.binary, "--port", s.addr, "--region", "us-east-1", "--health", "/health", "--keep-alive", "--quiet",
 		"posix", "--sidecar", filepath.Join(s.dir, "meta"), filepath.Join(s.dir, "data"))
 	s.cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID="+s.key, "ROOT_SECRET_ACCESS_KEY="+s.secret)
@@ -79,7 +79,7 @@ func (s *S3) Start() error {
 	return AwaitOK(ctx, s.Endpoint+"/health")
 }
 
-// Stop kills the server; what it keeps stays.
+// Stop kills the server; its data stays.
 func (s *S3) Stop() error {
 	if s.cmd == nil {
 		return nil
@@ -90,7 +90,7 @@ func (s *S3) Stop() error {
 	return err
 }
 
-// AwaitOK asks a URL until it answers 200.
+// AwaitOK requests a URL until it answers 200.
 func AwaitOK(ctx context.Context, url string) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -114,8 +114,8 @@ func AwaitOK(ctx context.Context, url string) error {
 	}
 }
 
-// freePort is one that nobody listens on, below those that the kernel gives to
-// outgoing connections: a server that is away for a while gets it back.
+// freePort is a port that is not in use, below those that the kernel gives to
+// outgoing connections, so that a server that is restarted gets it again.
 func freePort() (int, error) {
 	for range 100 {
 		port := 12_000 + mathrand.IntN(8_000)

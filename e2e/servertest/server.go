@@ -1,6 +1,5 @@
-// Package servertest runs the real binary, and the servers that it stands on,
-// for tests that end them at will: processes of the service, a load balancer
-// before them, PostgreSQL and S3.
+// Package servertest runs the real binary for tests that kill it: processes of
+// the service, a load balancer before them, and an S3 server.
 package servertest
 
 import (
@@ -18,7 +17,7 @@ import (
 )
 
 const (
-	// patience is how long a server may take to start or to end.
+	// patience is how long a server may take to start or to stop.
 	patience = 30 * time.Second
 	// mainPackage can be built from any folder of the module.
 	mainPackage = "github.com/whetstone-dev/whetstone/cmd/whetstone"
@@ -40,11 +39,11 @@ func Build(dir string, args ...string) (string, error) {
 type Command struct {
 	Path string
 	Args []string
-	Env  []string // all of it: nothing is taken from the test's own
+	Env  []string // complete: nothing is inherited from the test
 	Dir  string
-	// User, if not nil, is who runs it.
+	// User, if not nil, is the user of the process.
 	User *syscall.Credential
-	// Stdout and Log, if not nil, take what it prints and logs, too.
+	// Stdout and Log, if not nil, get what it prints and logs, too.
 	Stdout, Log io.Writer
 }
 
@@ -54,13 +53,13 @@ type Server struct {
 
 	cmd   *exec.Cmd
 	log   *watchedLog
-	ended chan struct{} // closed when the process is gone; then err is its fate
+	ended chan struct{} // closed when the process has exited; then err is set
 	err   error
 }
 
 var readyLine = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)
 
-// Start runs the command and returns when it says where it listens.
+// Start runs the command and returns when it is ready.
 func Start(c Command) (*Server, error) {
 	s, err := Launch(c)
 	if err != nil {
@@ -75,7 +74,7 @@ func Launch(c Command) (*Server, error) {
 	s.cmd = exec.Command(c.Path, c.Args...)
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = c.Dir, c.Env, c.Stdout, s.log
 	if c.Log != nil {
-		s.cmd.Stderr = io.MultiWriter(c.Log, s.log) // in the file before anybody hears that it is ready
+		s.cmd.Stderr = io.MultiWriter(c.Log, s.log) // c.Log has the ready line before AwaitReady returns
 	}
 	s.cmd.SysProcAttr = processOf(c.User)
 	if err := s.cmd.Start(); err != nil {
@@ -88,7 +87,7 @@ func Launch(c Command) (*Server, error) {
 	return s, nil
 }
 
-// AwaitReady returns when the process says where it listens, which is its URL.
+// AwaitReady returns when the process has logged where it listens, and sets URL.
 func (s *Server) AwaitReady() error {
 	select {
 	case s.URL = <-s.log.ready:
@@ -100,7 +99,7 @@ func (s *Server) AwaitReady() error {
 	}
 }
 
-// PID is the process's number.
+// PID is the process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Alive reports whether the process runs.
@@ -113,8 +112,8 @@ func (s *Server) Alive() bool {
 	}
 }
 
-// Kill ends the process without a chance to tidy up, and waits for its end. It
-// is no error if it has ended already.
+// Kill kills the process with SIGKILL and waits until it has exited. It is no
+// error if it has exited already.
 func (s *Server) Kill() error { return s.signal(syscall.SIGKILL) }
 
 // Terminate asks the process to stop, which it must do with exit code 0.

@@ -33,7 +33,7 @@ func (savedRun) Kind() string { return "test.saved-run" }
 
 func (savedRun) Org() string { return "acme" }
 
-// TestSaved carries jobs from each engine to each, where they run.
+// TestSaved saves jobs of each database and restores them into each.
 func TestSaved(t *testing.T) {
 	for _, from := range []string{"sqlite", "postgres"} {
 		for _, to := range []string{"sqlite", "postgres"} {
@@ -56,14 +56,14 @@ func TestSaved(t *testing.T) {
 					Kind: "test.saved", Args: json.RawMessage(`{"name": "lost"}`), Attempt: 10, MaxAttempts: 10,
 					RunAt: old, CreatedAt: old, DiscardedAt: &old, LastError: "it broke",
 				}
-				want = slices.Insert(want, 3, discarded) // PostgreSQL has runs in another table
-				// A job that waits under the same key is left out.
+				want = slices.Insert(want, 3, discarded) // runs are saved last
+				// A second job with the same unique key is not restored.
 				target.restore(t, append(want, want[1]))
 				got := target.save(t)
 				if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(time.Millisecond), cmp.Comparer(sameJSON)); diff != "" {
 					t.Errorf("jobs (-saved +restored):\n%s", diff)
 				}
-				target.enqueue(t, "keyed again", jobs.Unique("k")) // does nothing: the key came along
+				target.enqueue(t, "keyed again", jobs.Unique("k")) // does nothing: the key is restored, too
 				target.wantRuns(t, "plain", "keyed", "run")
 			})
 		}
@@ -146,7 +146,7 @@ func (s *savedQueue) restore(t *testing.T, all []jobs.Saved) {
 	}
 }
 
-// wantRuns runs the queue until each of the jobs has run, and wants no other.
+// wantRuns runs the queue and checks that exactly these jobs run, once each.
 func (s *savedQueue) wantRuns(t *testing.T, names ...string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -173,8 +173,8 @@ func (s *savedQueue) wantRuns(t *testing.T, names ...string) {
 	}
 }
 
-// TestSavedBefore restores a run that a version without runs has saved, into
-// the schema of that version, which is then brought up.
+// TestSavedBefore restores a run that a version without runs has saved, into the
+// schema of that version, which is then migrated.
 func TestSavedBefore(t *testing.T) {
 	const withoutRuns = 23
 	for _, engine := range []string{"sqlite", "postgres"} {
@@ -190,7 +190,8 @@ func TestSavedBefore(t *testing.T) {
 			}
 			s := savedQueueOn(t, db)
 			s.restore(t, []jobs.Saved{{
-				Kind: savedRun{}.Kind(), Args: json.RawMessage(`{"name": "old"}`), Key: "k", MaxAttempts: 3, RunAt: time.Now(), CreatedAt: time.Now(),
+				Kind: savedRun{}.Kind(), Args: json.RawMessage(`{"name": "old"}`), Key: "k", MaxAttempts: 3,
+				RunAt: time.Now(), CreatedAt: time.Now(),
 			}})
 			if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
 				t.Fatal(err)

@@ -1,4 +1,5 @@
-// Package jobstest holds the job queues of all databases to one behaviour.
+// Package jobstest is the conformance suite of the job queue: it behaves the
+// same on every database.
 package jobstest
 
 import (
@@ -70,7 +71,7 @@ func Run(t *testing.T, database string) {
 	}
 }
 
-// world is a fresh database.
+// world is an empty database.
 type world struct {
 	database string
 	url      string
@@ -168,24 +169,26 @@ func (n *node) count(t *testing.T, kind string) jobs.Count {
 	return jobs.Count{}
 }
 
-// wantCount waits until there are so many notes.
+// wantCount waits until the jobs of kind note have these counts.
 func (n *node) wantCount(t *testing.T, want jobs.Count) {
 	t.Helper()
 	if want != (jobs.Count{}) {
 		want.Kind = note{}.Kind()
 	}
 	var got jobs.Count
-	eventually(t, func() bool { got = n.count(t, note{}.Kind()); return got == want }, func() string { return gocmp.Diff(want, got) })
+	eventually(t,
+		func() bool { got = n.count(t, note{}.Kind()); return got == want },
+		func() string { return gocmp.Diff(want, got) })
 }
 
-// patience bounds every wait for something that must happen.
-const patience = 40 * time.Second
+// waitLimit bounds every wait for something that must happen.
+const waitLimit = 40 * time.Second
 
 func eventually(t *testing.T, happened func() bool, why func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !happened(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); !happened(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it did not happen in %v:\n%s", patience, why())
+			t.Fatalf("it did not happen in %v:\n%s", waitLimit, why())
 		}
 	}
 }
@@ -200,28 +203,28 @@ type other struct{}
 
 func (other) Kind() string { return "test.other" }
 
-// diary collects what happened, in order.
-type diary struct {
+// eventLog collects lines with the time at which they were added.
+type eventLog struct {
 	mu    sync.Mutex
 	lines []string
 	times []time.Time
 }
 
-func (d *diary) add(line string) (n int) {
+func (d *eventLog) add(line string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines, d.times = append(d.lines, line), append(d.times, time.Now())
 	return len(d.lines)
 }
 
-func (d *diary) read() []string {
+func (d *eventLog) read() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lines)
 }
 
-// want waits until the diary is as long as the lines and compares them.
-func (d *diary) want(t *testing.T, lines ...string) {
+// want waits until the log has that many lines and compares them.
+func (d *eventLog) want(t *testing.T, lines ...string) {
 	t.Helper()
 	eventually(t, func() bool { return len(d.read()) >= len(lines) }, func() string { return gocmp.Diff(lines, d.read()) })
 	if diff := gocmp.Diff(lines, d.read()); diff != "" {
@@ -230,11 +233,11 @@ func (d *diary) want(t *testing.T, lines ...string) {
 }
 
 // when is the time of a line.
-func (d *diary) when(i int) time.Time {
+func (d *eventLog) when(i int) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.times[i]
 }
 
 // gap is the time between two lines.
-func (d *diary) gap(from, to int) time.Duration { return d.when(to).Sub(d.when(from)) }
+func (d *eventLog) gap(from, to int) time.Duration { return d.when(to).Sub(d.when(from)) }

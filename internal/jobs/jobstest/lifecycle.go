@@ -17,11 +17,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// every has two processes keep one schedule, whose job takes longer than the
-// interval.
+// every has two processes with the same schedule, whose job takes longer than
+// the interval. Only one job may run at a time.
 func every(t *testing.T, w *world) {
 	const interval = 100 * time.Millisecond
-	var d diary
+	var d eventLog
 	var running atomic.Int32
 	began := time.Now()
 	for range 2 {
@@ -48,7 +48,7 @@ func every(t *testing.T, w *world) {
 // process makes up for it once, although its own interval has not passed.
 func everyMissed(t *testing.T, w *world) {
 	const interval = 200 * time.Millisecond
-	var d diary
+	var d eventLog
 	handle := func(n *node) {
 		jobs.Handle(n.Queue, func(context.Context, note) error { d.add("ran"); return nil })
 	}
@@ -71,7 +71,7 @@ func everyMissed(t *testing.T, w *world) {
 }
 
 func everyRunOnStart(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	jobs.Handle(n.Queue, func(context.Context, other) error { d.add("other"); return nil })
@@ -84,7 +84,7 @@ func everyRunOnStart(t *testing.T, w *world) {
 }
 
 func drain(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	started, end := make(chan struct{}), make(chan struct{})
 	n := w.node(t, jobs.Options{Workers: 1})
 	jobs.Handle(n.Queue, func(ctx context.Context, a note) error {
@@ -114,7 +114,7 @@ func drain(t *testing.T, w *world) {
 }
 
 func drainRunsOut(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	handle := func(n *node, wait bool) {
 		jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
 			number, _ := jobs.Attempt(ctx)
@@ -140,7 +140,7 @@ func drainRunsOut(t *testing.T, w *world) {
 	second.wantCount(t, jobs.Count{})
 }
 
-// childURL and childFile tell a child process what to do.
+// childURL and childFile are environment variables of a child process.
 const (
 	childURL  = "JOBSTEST_URL"
 	childFile = "JOBSTEST_FILE"
@@ -149,9 +149,9 @@ const (
 // ChildTest is the name of the test that must call Child.
 const ChildTest = "TestWorkerProcess"
 
-// Child is a process that runs jobs until it is killed. The package that calls
-// Run must have a test of the name ChildTest that calls it; in the test's own
-// process it is skipped.
+// Child runs jobs in a process of its own, until that is killed. The package
+// that calls Run must have a test of the name ChildTest that calls Child; in the
+// parent process it is skipped.
 func Child(t *testing.T) {
 	url := os.Getenv(childURL)
 	if url == "" {
@@ -165,7 +165,7 @@ func Child(t *testing.T) {
 		}
 		return appendLine(os.Getenv(childFile), a.Name)
 	})
-	jobs.Handle(n.Queue, func(_ context.Context, a stint) error {
+	jobs.Handle(n.Queue, func(_ context.Context, a orgRun) error {
 		fmt.Println("started", a.Name)
 		select {}
 	})
@@ -184,8 +184,8 @@ func appendLine(path, line string) error {
 	return err
 }
 
-// child starts a process that runs jobs, and returns its output and what
-// kills it.
+// child starts a process that runs jobs. It returns its output and a function
+// that kills it.
 func (w *world) child(t *testing.T, file string) (out io.Reader, kill func()) {
 	t.Helper()
 	binary, err := os.Executable()
@@ -209,8 +209,8 @@ func (w *world) child(t *testing.T, file string) (out io.Reader, kill func()) {
 	return out, kill
 }
 
-// lease is how fast a dead process is noticed. SQLite's default is good
-// enough: there a restart does not wait for it.
+// lease is short on PostgreSQL, where a killed process is noticed when its lease
+// runs out. On SQLite the next start notices it at once.
 func (w *world) lease() time.Duration {
 	if w.database == "postgres" {
 		return 1500 * time.Millisecond
@@ -219,7 +219,7 @@ func (w *world) lease() time.Duration {
 }
 
 func crash(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{Lease: w.lease()})
 	n.enqueue(t, note{"hang a"}, jobs.Unique("k"))
 	n.enqueue(t, note{"hang b"}, jobs.Attempts(1))
@@ -248,11 +248,11 @@ func crash(t *testing.T, w *world) {
 	d.want(t, "hang a attempt 2", "same key attempt 1")
 }
 
-// runCrash kills a process that works on a run. Another takes it.
+// runCrash kills a process during a run, which another process must reclaim.
 func runCrash(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{Lease: w.lease(), RunWorkers: 1})
-	n.enqueue(t, stint{"acme 1"}, jobs.Unique("k"))
+	n.enqueue(t, orgRun{"acme 1"}, jobs.Unique("k"))
 	out, kill := w.child(t, "")
 	for lines := bufio.NewScanner(out); ; {
 		if !lines.Scan() {
@@ -263,18 +263,18 @@ func runCrash(t *testing.T, w *world) {
 		}
 	}
 	kill()
-	jobs.Handle(n.Queue, func(ctx context.Context, a stint) error {
+	jobs.Handle(n.Queue, func(ctx context.Context, a orgRun) error {
 		number, _ := jobs.Attempt(ctx)
 		d.add(fmt.Sprintf("%s attempt %d", a.Name, number))
 		return nil
 	})
 	n.start(t)
 	d.want(t, "acme 1 attempt 2")
-	n.enqueue(t, stint{"acme 2"}, jobs.Unique("k"))
+	n.enqueue(t, orgRun{"acme 2"}, jobs.Unique("k"))
 	d.want(t, "acme 1 attempt 2", "acme 2 attempt 1")
 }
 
-// crashOfMany kills a process somewhere among many jobs. All must have run.
+// crashOfMany kills a process at some point of many jobs. All must run.
 func crashOfMany(t *testing.T, w *world) {
 	const many = 200
 	file := filepath.Join(t.TempDir(), "effects")

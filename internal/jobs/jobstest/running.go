@@ -17,7 +17,7 @@ import (
 var errBoom = errors.New("boom")
 
 func transaction(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
@@ -42,21 +42,21 @@ func transaction(t *testing.T, w *world) {
 	}
 }
 
-// announced has a queue that would not look for jobs of its own accord.
+// announced checks that a queue that hardly polls is notified of new jobs.
 func announced(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{Poll: time.Hour})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
 	n.enqueue(t, note{"first"})
 	d.want(t, "first")
-	time.Sleep(150 * time.Millisecond) // PostgreSQL is not told more than ten times a second
+	time.Sleep(150 * time.Millisecond) // River sends at most ten notifications a second
 	n.enqueue(t, note{"second"})
 	d.want(t, "first", "second")
 }
 
 func once(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	one, two := w.node(t, jobs.Options{Workers: 4}), w.node(t, jobs.Options{Workers: 4})
 	for _, n := range []*node{one, two} {
 		jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
@@ -76,7 +76,7 @@ func once(t *testing.T, w *world) {
 }
 
 func retry(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(ctx context.Context, a note) error {
 		number, last := jobs.Attempt(ctx)
@@ -95,7 +95,7 @@ func retry(t *testing.T, w *world) {
 }
 
 func retryAfter(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
 		number, _ := jobs.Attempt(ctx)
@@ -117,7 +117,7 @@ func retryAfter(t *testing.T, w *world) {
 }
 
 func discard(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(context.Context, note) error { d.add("ran"); return errBoom }, noWait())
 	n.start(t)
@@ -130,11 +130,11 @@ func discard(t *testing.T, w *world) {
 func noWait() jobs.HandleOption { return jobs.Backoff(func(int) time.Duration { return 0 }) }
 
 func panics(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(context.Context, note) error {
 		if d.add("ran") == 1 {
-			panic("boom \x00 \xff") // neither of which JSON in PostgreSQL takes
+			panic("boom \x00 \xff") // PostgreSQL's JSON refuses both
 		}
 		return nil
 	}, noWait())
@@ -145,7 +145,7 @@ func panics(t *testing.T, w *world) {
 }
 
 func timeout(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
 		number, _ := jobs.Attempt(ctx)
@@ -162,7 +162,7 @@ func timeout(t *testing.T, w *world) {
 }
 
 func snooze(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(ctx context.Context, _ note) error {
 		number, last := jobs.Attempt(ctx)
@@ -181,7 +181,7 @@ func snooze(t *testing.T, w *world) {
 }
 
 func cancelByHandler(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(context.Context, note) error {
 		d.add("ran")
@@ -195,7 +195,7 @@ func cancelByHandler(t *testing.T, w *world) {
 }
 
 func insertOnly(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	web, worker := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
 	web.enqueue(t, note{"before"})
 	jobs.Handle(worker.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
@@ -214,9 +214,9 @@ func insertOnly(t *testing.T, w *world) {
 	}
 }
 
-// unknownKind is a binary that is older than another beside it.
+// unknownKind has an old binary, which must leave jobs of a new kind alone.
 func unknownKind(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	old, young := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
 	jobs.Handle(old.Queue, func(context.Context, other) error { d.add("other"); return nil })
 	old.enqueue(t, note{"a"}, jobs.Attempts(1))

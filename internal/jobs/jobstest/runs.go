@@ -15,63 +15,64 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// stint is a run: "acme 1" is one of the organisation acme.
-type stint struct{ Name string }
+// orgRun is a run: "acme 1" is one of the organisation acme.
+type orgRun struct{ Name string }
 
-func (stint) Kind() string { return "test.stint" }
+func (orgRun) Kind() string { return "test.run" }
 
 // Org is the first word of the name.
-func (s stint) Org() string {
+func (s orgRun) Org() string {
 	org, _, _ := strings.Cut(s.Name, " ")
 	return org
 }
 
-// stage has runs that go on until they are told to end.
-type stage struct {
-	diary
-	mu  sync.Mutex
-	end map[string]chan struct{}
+// blockedRuns logs runs as they start, and blocks each until its channel of
+// release is closed.
+type blockedRuns struct {
+	eventLog
+	mu       sync.Mutex
+	released map[string]chan struct{}
 }
 
-func (s *stage) handle(n *node) {
-	jobs.Handle(n.Queue, func(ctx context.Context, a stint) error {
+func (s *blockedRuns) handle(n *node) {
+	jobs.Handle(n.Queue, func(ctx context.Context, a orgRun) error {
 		s.add(a.Name)
 		select {
-		case <-s.curtain(a.Name):
+		case <-s.release(a.Name):
 		case <-ctx.Done():
 		}
 		return nil
 	})
 }
 
-func (s *stage) curtain(name string) chan struct{} {
+func (s *blockedRuns) release(name string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end == nil {
-		s.end = map[string]chan struct{}{}
+	if s.released == nil {
+		s.released = map[string]chan struct{}{}
 	}
-	if s.end[name] == nil {
-		s.end[name] = make(chan struct{})
+	if s.released[name] == nil {
+		s.released[name] = make(chan struct{})
 	}
-	return s.end[name]
+	return s.released[name]
 }
 
-func (n *node) stints(t *testing.T, names ...string) {
+func (n *node) enqueueRuns(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		n.enqueue(t, stint{name})
+		n.enqueue(t, orgRun{name})
 	}
 }
 
-// runsApart fills the lane of runs, and must not keep other jobs waiting.
+// runsApart checks that other jobs do not wait while all run workers are busy.
 func runsApart(t *testing.T, w *world) {
-	var s stage
-	var d diary
+	var s blockedRuns
+	var d eventLog
 	n := w.node(t, jobs.Options{Workers: 1, RunWorkers: 1})
 	s.handle(n)
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
-	n.stints(t, "acme 1", "acme 2", "acme 3")
+	n.enqueueRuns(t, "acme 1", "acme 2", "acme 3")
 	s.want(t, "acme 1")
 	n.enqueue(t, note{"alert"})
 	d.want(t, "alert")
@@ -80,37 +81,37 @@ func runsApart(t *testing.T, w *world) {
 	s.want(t, "acme 1")
 }
 
-// runsInTurn has one worker: organisations take turns, however many runs one
-// of them has and however long they have waited.
+// runsInTurn checks that with one worker organisations are served round robin,
+// however many runs each has and however long these have waited.
 func runsInTurn(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{RunWorkers: 1})
-	jobs.Handle(n.Queue, func(_ context.Context, a stint) error { d.add(a.Name); return nil })
-	n.stints(t, "big 1", "big 2", "big 3", "big 4", "acme 1", "evil 1", "acme 2")
+	jobs.Handle(n.Queue, func(_ context.Context, a orgRun) error { d.add(a.Name); return nil })
+	n.enqueueRuns(t, "big 1", "big 2", "big 3", "big 4", "acme 1", "evil 1", "acme 2")
 	n.start(t)
 	d.want(t, "big 1", "acme 1", "evil 1", "big 2", "acme 2", "big 3", "big 4")
 }
 
-// runsShared has an organisation whose runs do not end. They take all workers
-// but one.
+// runsShared checks that runs of one organisation that never end leave one
+// worker for others.
 func runsShared(t *testing.T, w *world) {
-	var s stage
+	var s blockedRuns
 	n := w.node(t, jobs.Options{RunWorkers: 3})
 	s.handle(n)
 	n.start(t)
-	n.stints(t, "big 1", "big 2", "big 3", "big 4")
+	n.enqueueRuns(t, "big 1", "big 2", "big 3", "big 4")
 	s.wantAll(t, "big 1", "big 2")
-	n.stints(t, "acme 1", "acme 2")
+	n.enqueueRuns(t, "acme 1", "acme 2")
 	s.wantAll(t, "big 1", "big 2", "acme 1")
-	close(s.curtain("big 1")) // acme has one, and so has big, whose turn is longer ago
+	close(s.release("big 1")) // acme has one, and so has big, whose turn is longer ago
 	s.wantAll(t, "big 1", "big 2", "acme 1", "big 3")
-	close(s.curtain("big 2"))
-	close(s.curtain("big 3"))
+	close(s.release("big 2"))
+	close(s.release("big 3"))
 	s.wantAll(t, "big 1", "big 2", "acme 1", "big 3", "acme 2", "big 4")
 }
 
-// wantAll waits until the diary has the lines, in whatever order.
-func (d *diary) wantAll(t *testing.T, lines ...string) {
+// wantAll waits until the log has these lines, in any order.
+func (d *eventLog) wantAll(t *testing.T, lines ...string) {
 	t.Helper()
 	slices.Sort(lines)
 	eventually(t, func() bool { return slices.Equal(lines, slices.Sorted(slices.Values(d.read()))) }, func() string {
@@ -118,37 +119,36 @@ func (d *diary) wantAll(t *testing.T, lines ...string) {
 	})
 }
 
-// runsOfReplicas fills the workers of two processes. The first that is free
-// takes the run of the organisation that has none, and the share is counted
-// over both.
+// runsOfReplicas checks that two processes share runs fairly: the first free
+// worker of either claims a run of the organisation that has none.
 func runsOfReplicas(t *testing.T, w *world) {
-	var s stage
+	var s blockedRuns
 	one, two := w.node(t, jobs.Options{RunWorkers: 1}), w.node(t, jobs.Options{RunWorkers: 1})
 	for _, n := range []*node{one, two} {
 		s.handle(n)
 		n.start(t)
 	}
-	one.stints(t, "big 1", "big 2", "big 3", "big 4")
+	one.enqueueRuns(t, "big 1", "big 2", "big 3", "big 4")
 	eventually(t, func() bool { return len(s.read()) == 2 }, func() string { return fmt.Sprint(s.read()) })
-	two.stints(t, "acme 1", "acme 2")
-	close(s.curtain(s.read()[0]))
+	two.enqueueRuns(t, "acme 1", "acme 2")
+	close(s.release(s.read()[0]))
 	eventually(t, func() bool { return len(s.read()) == 3 }, func() string { return fmt.Sprint(s.read()) })
-	close(s.curtain(s.read()[1])) // each has one: it is big's turn
+	close(s.release(s.read()[1])) // each has one: it is big's turn
 	eventually(t, func() bool { return len(s.read()) == 4 }, func() string { return fmt.Sprint(s.read()) })
 	var orgs []string
 	for _, name := range s.read() {
-		orgs = append(orgs, stint{name}.Org())
+		orgs = append(orgs, orgRun{name}.Org())
 	}
 	if diff := cmp.Diff([]string{"big", "big", "acme", "big"}, orgs); diff != "" {
 		t.Errorf("whose runs were claimed (-want +got):\n%s", diff)
 	}
 }
 
-// runsYield has a long run that lets others in.
+// runsYield has a long run that yields its worker when others wait.
 func runsYield(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{RunWorkers: 1})
-	jobs.Handle(n.Queue, func(ctx context.Context, a stint) error {
+	jobs.Handle(n.Queue, func(ctx context.Context, a orgRun) error {
 		d.add(a.Name)
 		for a.Org() == "big" && len(d.read()) < 3 {
 			if others, err := n.OthersWait(ctx, a.Org()); others || err != nil {
@@ -159,12 +159,12 @@ func runsYield(t *testing.T, w *world) {
 		return nil
 	})
 	n.start(t)
-	n.stints(t, "big 1")
+	n.enqueueRuns(t, "big 1")
 	d.want(t, "big 1")
-	n.stints(t, "big 2") // for its own organisation it does not yield
+	n.enqueueRuns(t, "big 2") // for its own organisation it does not yield
 	time.Sleep(100 * time.Millisecond)
 	d.want(t, "big 1")
-	n.stints(t, "acme 1")
+	n.enqueueRuns(t, "acme 1")
 	eventually(t, func() bool { return len(d.read()) == 4 }, func() string { return fmt.Sprint(d.read()) })
 	if got := d.read(); got[1] != "acme 1" || !slices.Contains(got[2:], "big 1") {
 		t.Errorf("got %q, want acme's run second, and the first again", got)
@@ -174,13 +174,13 @@ func runsYield(t *testing.T, w *world) {
 // runsCarriedOver has runs that were enqueued as plain jobs, by a version
 // without runs. One worker moves them in the order in which they are due.
 func runsCarriedOver(t *testing.T, w *world) {
-	var s stage
+	var s blockedRuns
 	n := w.node(t, jobs.Options{Workers: 1, RunWorkers: 1})
 	s.handle(n)
 	err := n.db.InTx(t.Context(), func(tx *store.Tx) error {
 		for i, name := range []string{"big 1", "acme 1", "big 2"} {
 			if err := n.Restore(t.Context(), tx, jobs.Saved{
-				Kind: stint{}.Kind(), Args: fmt.Appendf(nil, `{"Name": %q}`, name), Key: name, MaxAttempts: 1,
+				Kind: orgRun{}.Kind(), Args: fmt.Appendf(nil, `{"Name": %q}`, name), Key: name, MaxAttempts: 1,
 				RunAt: time.Now().Add(time.Duration(i-3) * time.Second), CreatedAt: time.Now(),
 			}); err != nil {
 				return err
@@ -193,20 +193,21 @@ func runsCarriedOver(t *testing.T, w *world) {
 	}
 	n.start(t)
 	s.want(t, "big 1")
-	n.enqueue(t, stint{"big dropped: one waits"}, jobs.Unique("big 2"))
-	close(s.curtain("big 1"))
+	n.enqueue(t, orgRun{"big dropped: one waits"}, jobs.Unique("big 2"))
+	close(s.release("big 1"))
 	s.want(t, "big 1", "acme 1")
-	close(s.curtain("acme 1"))
-	close(s.curtain("big 2"))
+	close(s.release("acme 1"))
+	close(s.release("big 2"))
 	s.want(t, "big 1", "acme 1", "big 2")
-	eventually(t, func() bool { return n.count(t, stint{}.Kind()) == jobs.Count{} }, func() string { return "jobs are left" })
+	eventually(t, func() bool { return n.count(t, orgRun{}.Kind()) == jobs.Count{} }, func() string { return "jobs are left" })
 }
 
-// runLife is what all jobs can do: fail, wait, be given up and be unique.
+// runLife checks that runs can do what other jobs can: fail, be retried, snooze,
+// be discarded and be unique.
 func runLife(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{RunWorkers: 1})
-	jobs.Handle(n.Queue, func(ctx context.Context, a stint) error {
+	jobs.Handle(n.Queue, func(ctx context.Context, a orgRun) error {
 		number, last := jobs.Attempt(ctx)
 		d.add(fmt.Sprintf("%s, %d of %d", a.Name, number, last))
 		switch {
@@ -219,42 +220,42 @@ func runLife(t *testing.T, w *world) {
 		}
 		return nil
 	}, noWait())
-	kind := stint{}.Kind()
-	n.enqueue(t, stint{"acme fails"}, jobs.Attempts(2), jobs.Unique("k"))
-	n.enqueue(t, stint{"acme dropped"}, jobs.Unique("k"))
-	n.enqueueLater(t, stint{"acme later"})
+	kind := orgRun{}.Kind()
+	n.enqueue(t, orgRun{"acme fails"}, jobs.Attempts(2), jobs.Unique("k"))
+	n.enqueue(t, orgRun{"acme dropped"}, jobs.Unique("k"))
+	n.enqueueLater(t, orgRun{"acme later"})
 	n.start(t)
 	d.want(t, "acme fails, 1 of 2", "acme fails, 2 of 2")
-	n.enqueue(t, stint{"acme hopeless"}, jobs.Attempts(1))
+	n.enqueue(t, orgRun{"acme hopeless"}, jobs.Attempts(1))
 	d.want(t, "acme fails, 1 of 2", "acme fails, 2 of 2", "acme hopeless, 1 of 1")
-	n.enqueue(t, stint{"acme waits"}, jobs.Attempts(1))
+	n.enqueue(t, orgRun{"acme waits"}, jobs.Attempts(1))
 	eventually(t, func() bool { return len(d.read()) == 6 }, func() string { return fmt.Sprint(d.read()) })
-	n.enqueue(t, stint{"acme panics"}, jobs.Attempts(2))
+	n.enqueue(t, orgRun{"acme panics"}, jobs.Attempts(2))
 	want := jobs.Count{Kind: kind, Waiting: 1, Discarded: 1}
 	eventually(t, func() bool { return len(d.read()) == 8 && n.count(t, kind) == want }, func() string {
 		return fmt.Sprint(d.read()) + cmp.Diff(want, n.count(t, kind))
 	})
-	err := n.db.InTx(t.Context(), func(tx *store.Tx) error { return n.Enqueue(t.Context(), tx, stint{}) })
+	err := n.db.InTx(t.Context(), func(tx *store.Tx) error { return n.Enqueue(t.Context(), tx, orgRun{}) })
 	if err == nil {
 		t.Error("a run of no organisation was enqueued")
 	}
 }
 
-// needsRoom has a disk without room: what needs some waits, all else goes on.
+// needsRoom checks that on a full disk only jobs of a kind with NeedsRoom wait.
 func needsRoom(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	var mu sync.Mutex
 	full := true
 	n := w.node(t, jobs.Options{Room: func() bool { mu.Lock(); defer mu.Unlock(); return !full }})
-	jobs.Handle(n.Queue, func(_ context.Context, a stint) error { d.add(a.Name); return nil }, jobs.NeedsRoom())
+	jobs.Handle(n.Queue, func(_ context.Context, a orgRun) error { d.add(a.Name); return nil }, jobs.NeedsRoom())
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
-	n.enqueue(t, stint{"acme 1"}, jobs.Attempts(1))
+	n.enqueue(t, orgRun{"acme 1"}, jobs.Attempts(1))
 	n.enqueue(t, note{"delete"})
 	d.want(t, "delete")
 	eventually(t, func() bool {
-		return n.count(t, stint{}.Kind()) == jobs.Count{Kind: stint{}.Kind(), Waiting: 1}
-	}, func() string { return "the run does not wait" })
+		return n.count(t, orgRun{}.Kind()) == jobs.Count{Kind: orgRun{}.Kind(), Waiting: 1}
+	}, func() string { return "the run was not snoozed" })
 	mu.Lock()
 	full = false
 	mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 func unique(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	started, end := make(chan struct{}, 10), make(chan struct{})
 	n := w.node(t, jobs.Options{Workers: 1})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error {
@@ -55,7 +55,7 @@ func rolledBack(t *testing.T, n *node) {
 }
 
 func uniqueWhileRetrying(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(context.Context, note) error { d.add("ran"); return errBoom },
 		jobs.Backoff(func(int) time.Duration { return time.Hour }))
@@ -67,9 +67,10 @@ func uniqueWhileRetrying(t *testing.T, w *world) {
 	d.want(t, "ran")
 }
 
-// uniqueSuperseded has a job fail while another of its key waits.
+// uniqueSuperseded has a job that fails while another with its key waits: it is
+// not retried.
 func uniqueSuperseded(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	started, end := make(chan struct{}), make(chan struct{})
 	n := w.node(t, jobs.Options{Workers: 1})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error {
@@ -91,7 +92,7 @@ func uniqueSuperseded(t *testing.T, w *world) {
 }
 
 func uniqueAfterDiscard(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return errBoom }, noWait())
 	n.start(t)
@@ -106,7 +107,7 @@ func uniqueAfterDiscard(t *testing.T, w *world) {
 // waits, and commits when a worker would start that job. The job must see what
 // the transaction changed.
 func uniqueSeesSlowCause(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n, slow := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(context.Context, note) error {
 		d.add(fmt.Sprintf("sees %d", n.count(t, other{}.Kind()).Waiting))
@@ -172,9 +173,9 @@ func uniqueSeesAllCauses(t *testing.T, w *world) {
 	}
 }
 
-// orphanedKey is a key whose job somebody deleted by hand.
+// orphanedKey has a key whose job was deleted by hand: it is swept.
 func orphanedKey(t *testing.T, w *world) {
-	var d diary
+	var d eventLog
 	n := w.node(t, jobs.Options{})
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.enqueue(t, other{}, jobs.Unique("kept")) // it waits, since its kind has no handler
