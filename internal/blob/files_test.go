@@ -187,7 +187,7 @@ func TestRefusedPutLeavesNoFile(t *testing.T) {
 	}
 }
 
-// names are those of what stands in a folder.
+// names lists a directory.
 func names(t *testing.T, folder string) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -42,7 +42,7 @@ func TestOpenS3Refuses(t *testing.T) {
 				t.Fatalf("Open = %v, want an error about %s", err, c.want)
 			}
 			if strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the error tells a secret: %v", err)
+				t.Errorf("the error contains a secret: %v", err)
 			}
 		})
 	}

@@ -1,5 +1,6 @@
-// Package lru keeps in memory what was used last, as much as a limit allows.
-// What it keeps can be had again from elsewhere: it owns no tables.
+// Package lru is a cache that evicts the least recently used value. Values have
+// a cost, such as their bytes, so that one limit bounds large and small ones. It
+// owns no tables.
 package lru
 
 import (
@@ -7,14 +8,13 @@ import (
 	"sync"
 )
 
-// A Cache forgets what was not used for longest. Its methods may be called from
-// many goroutines.
+// A Cache is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	limit int64
 
 	mu     sync.Mutex
 	items  map[K]*list.Element
-	order  list.List // of item, the last used first
+	order  list.List // of item, the most recently used first
 	cost   int64
 	onDrop func(V)
 }
@@ -25,16 +25,16 @@ type item[K comparable, V any] struct {
 	cost  int64
 }
 
-// New returns a cache for values that cost no more than the limit together.
+// New returns a cache of values whose costs add up to the limit at most.
 func New[K comparable, V any](limit int64) *Cache[K, V] {
 	return &Cache[K, V]{limit: limit, items: map[K]*list.Element{}}
 }
 
-// OnDrop has a function called with every value that is forgotten or replaced,
-// before Put or Remove returns. It must not call the cache.
+// OnDrop sets a function that is called with every value that is evicted,
+// replaced or removed, before Put or Remove returns. It must not call the cache.
 func (c *Cache[K, V]) OnDrop(f func(V)) { c.onDrop = f }
 
-// Get returns a value that is kept.
+// Get returns a cached value.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,8 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(item[K, V]).value, true
 }
 
-// Put keeps a value in place of one under the same key.
+// Put adds a value, in place of one under the same key, and evicts others if the
+// limit is exceeded.
 func (c *Cache[K, V]) Put(key K, value V, cost int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +59,7 @@ func (c *Cache[K, V]) Put(key K, value V, cost int64) {
 	}
 }
 
-// Remove forgets a value.
+// Remove removes a value, if it is there.
 func (c *Cache[K, V]) Remove(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

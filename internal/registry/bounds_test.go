@@ -82,8 +82,8 @@ func TestFilesAreCheap(t *testing.T) {
 			path, want string
 			reads      int64 // at most
 		}{
-			{w.anybody(), "/.well-known/skills/large/SKILL.md", skillText("Large."), 0},
-			{w.anybody(), "/.well-known/skills/large/zz.md", "the last\n", 2},
+			{w.anonymous(), "/.well-known/skills/large/SKILL.md", skillText("Large."), 0},
+			{w.anonymous(), "/.well-known/skills/large/zz.md", "the last\n", 2},
 			{ada, versionPath(id, "1") + "/files/SKILL.md", skillText("Large."), 0},
 			{ada, versionPath(id, "1") + "/files/zz.md", "the last\n", 0},
 		} {
@@ -123,7 +123,7 @@ func TestFilesOfOldVersions(t *testing.T) {
 		reads.Store(0)
 		for range 3 {
 			for path, want := range map[string]string{"SKILL.md": skillText("Old."), "a.md": "a"} {
-				for _, at := range []answer{w.anybody().get("/.well-known/skills/old/" + path), ada.get(versionPath(id, "1") + "/files/" + path)} {
+				for _, at := range []answer{w.anonymous().get("/.well-known/skills/old/" + path), ada.get(versionPath(id, "1") + "/files/" + path)} {
 					if string(at.want(http.StatusOK).body) != want {
 						t.Errorf("%s: %q, want %q", at.what, at.body, want)
 					}
@@ -149,7 +149,7 @@ func TestFilesByTag(t *testing.T) {
 			for _, c := range []struct {
 				client *client
 				path   string
-			}{{w.anybody(), "/.well-known/skills/pdf/" + path}, {ada, versionPath(id, "1") + "/files/" + path}} {
+			}{{w.anonymous(), "/.well-known/skills/pdf/" + path}, {ada, versionPath(id, "1") + "/files/" + path}} {
 				for _, value := range []string{tag, "W/" + tag, `"x", ` + tag, "*"} {
 					a := c.client.with(c.path, "If-None-Match", value).want(http.StatusNotModified)
 					if len(a.body) > 0 || a.header.Get("ETag") != tag {
@@ -179,16 +179,16 @@ func TestIndexIsKept(t *testing.T) {
 			ada.made(fmt.Sprintf("skill-%d", i), "1", skill(t, "First.", "docs/a.md", "x"), object{"visibility": "public"})
 		}
 		for _, path := range []string{newIndex, oldIndex, base("acme") + newIndex, base("acme", ada.key) + oldIndex} {
-			first := w.anybody().get(path).want(http.StatusOK)
+			first := w.anonymous().get(path).want(http.StatusOK)
 			if !strings.Contains(string(first.body), "First.") {
 				t.Errorf("%s: %.200s", path, first.body)
 			}
 			w.exec(`UPDATE registry_versions SET description = 'Changed behind its back.'`)
-			if again := w.anybody().get(path); !bytes.Equal(again.body, first.body) {
+			if again := w.anonymous().get(path); !bytes.Equal(again.body, first.body) {
 				t.Errorf("%s was made again", path)
 			}
 			bob.made(strings.ReplaceAll(sum([]byte(path)), "0", "x"), "1", skill(t, "Of another."), object{"visibility": "public"})
-			again := string(w.anybody().get(path).body)
+			again := string(w.anonymous().get(path).body)
 			if whole := !strings.HasPrefix(path, "/o/"); strings.Contains(again, "behind its back") != whole || strings.Contains(again, "Of another.") != whole {
 				t.Errorf("%s after another organisation's push: %.200s", path, again)
 			}
@@ -196,7 +196,7 @@ func TestIndexIsKept(t *testing.T) {
 			ada.made(sum([]byte(path))[:20], "1", skill(t, "One more."), object{"visibility": "public"})
 			// On another replica, too.
 			for _, at := range []*world{w, w.replica()} {
-				if got := string(at.anybody().get(path).want(http.StatusOK).body); !strings.Contains(got, "One more.") {
+				if got := string(at.anonymous().get(path).want(http.StatusOK).body); !strings.Contains(got, "One more.") {
 					t.Errorf("%s after a push: %.200s", path, got)
 				}
 			}
@@ -210,8 +210,8 @@ func TestIndexIsCompressed(t *testing.T) {
 		w := newWorld(t, db)
 		w.org("acme", access.Pro).made("pdf", "1", skill(t, strings.Repeat("Words. ", 140), "docs/a.md", "x"), object{"visibility": "public"})
 		for _, path := range []string{newIndex, oldIndex} {
-			plain := w.anybody().with(path, "Accept-Encoding", "gzip;q=0, identity").want(http.StatusOK)
-			packed := w.anybody().with(path, "Accept-Encoding", "br, gzip;q=0.5").want(http.StatusOK)
+			plain := w.anonymous().with(path, "Accept-Encoding", "gzip;q=0, identity").want(http.StatusOK)
+			packed := w.anonymous().with(path, "Accept-Encoding", "br, gzip;q=0.5").want(http.StatusOK)
 			if plain.header.Get("Content-Encoding") != "" || packed.header.Get("Content-Encoding") != "gzip" || packed.header.Get("Vary") != "Accept-Encoding" {
 				t.Fatalf("%s: encodings %q and %q", path, plain.header.Get("Content-Encoding"), packed.header.Get("Content-Encoding"))
 			}
@@ -259,7 +259,7 @@ func TestShelfIsShared(t *testing.T) {
 			total int // at most
 		}{{newIndex, 5_000}, {oldIndex, 4_200}} { // 8 MiB of 2,000 bytes each
 			count := map[byte]int{}
-			list := w.anybody().get(c.path).want(http.StatusOK).list("skills")
+			list := w.anonymous().get(c.path).want(http.StatusOK).list("skills")
 			for _, s := range list {
 				count[text(s, "name")[0]]++
 			}
@@ -289,7 +289,7 @@ func TestNamesAreHeld(t *testing.T) {
 		want := func(when string, names ...string) {
 			t.Helper()
 			got := []string{}
-			for _, s := range w.anybody().get(newIndex).want(http.StatusOK).list("skills") {
+			for _, s := range w.anonymous().get(newIndex).want(http.StatusOK).list("skills") {
 				got = append(got, text(s, "description"))
 			}
 			if diff := cmp.Diff(append([]string{}, names...), got); diff != "" {
@@ -299,14 +299,14 @@ func TestNamesAreHeld(t *testing.T) {
 			if len(names) == 0 {
 				status = http.StatusNotFound
 			}
-			w.anybody().get("/.well-known/skills/pdf/SKILL.md").want(status)
+			w.anonymous().get("/.well-known/skills/pdf/SKILL.md").want(status)
 		}
 		want("both are there", "Of the first.")
 		ada.do(http.MethodDelete, entryPath(mine), nil).want(http.StatusNoContent)
 		want("the first is deleted")
 		push(bob, other, "Of the second, again.")
 		want("the second pushes")
-		if got := w.anybody().get(base("second") + newIndex).list("skills"); len(got) != 1 {
+		if got := w.anonymous().get(base("second") + newIndex).list("skills"); len(got) != 1 {
 			t.Errorf("the second's own index lists %v", got)
 		}
 		mine = ada.made("pdf", "1", skill(t, "Of the first, again."), public)
@@ -368,13 +368,13 @@ func TestOthersSeeLess(t *testing.T) {
 		for c, want := range map[*client]float64{ada: 2, eve: 0} {
 			listed := c.get(registryPath + "/public").want(http.StatusOK).list("entries")[0]
 			if listed["installation_count"] != want || (listed["pass_rate"] != nil) != (c == ada) || (listed["eval_count"] != 0.0) != (c == ada) || text(listed, "organisation") != "acme" {
-				t.Errorf("the public list tells %s: %v", c.org.Name, listed)
+				t.Errorf("the public list shows %s: %v", c.org.Name, listed)
 			}
 		}
 	})
 }
 
-// TestInstallationsOfOneUser has a client that never says the same device twice.
+// TestInstallationsOfOneUser has a client that never reports the same device twice.
 func TestInstallationsOfOneUser(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -9,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestDeletedElsewhere: what a replica remembers of an entry does not outlive
-// the entry for long, and nothing is pushed to one that is gone.
+// TestDeletedElsewhere: what a replica has cached of an entry expires soon after
+// another replica deletes it, and nothing can be pushed to it.
 func TestDeletedElsewhere(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -105,8 +105,8 @@ func (c *client) send(method, path, contentType string, body []byte) answer {
 	return a
 }
 
-// anybody is a client without a key.
-func (w *world) anybody() *client { return &client{t: w.t, w: w} }
+// anonymous is a client without a key.
+func (w *world) anonymous() *client { return &client{t: w.t, w: w} }
 
 // want ends the test unless the answer has the status.
 func (a answer) want(status int) answer {
@@ -193,7 +193,7 @@ func wantKeys(t *testing.T, o object, keys ...string) {
 	}
 }
 
-// at returns what stands at a path of objects.
+// at returns the value at a path of objects.
 func at(o object, path ...string) any {
 	var v any = o
 	for _, key := range path {

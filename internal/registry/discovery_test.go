@@ -21,12 +21,12 @@ const (
 	oldIndex = "/.well-known/skills/index.json"
 )
 
-// base is where an organisation's index stands, with a key or without.
+// base is the path of an organisation's index, with a key or without.
 func base(org string, key ...string) string {
 	return "/o/" + url.PathEscape(org) + strings.Join(append([]string{""}, key...), "/")
 }
 
-// TestDiscoveryIndexes reads both indexes at the three bases, as everybody
+// TestDiscoveryIndexes reads both indexes at the three bases, as every kind of client
 // who may have a key or not.
 func TestDiscoveryIndexes(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestDiscoveryIndexes(t *testing.T) {
 		} {
 			for _, index := range []string{newIndex, oldIndex} {
 				t.Run(c.name+index, func(t *testing.T) {
-					a := w.anybody().in(t).get(c.base + index)
+					a := w.anonymous().in(t).get(c.base + index)
 					if a.header.Get("Access-Control-Allow-Origin") != "*" {
 						t.Error("no CORS header")
 					}
@@ -108,7 +108,7 @@ func TestDiscoveryIsSelective(t *testing.T) {
 		ada.made("described", "1", pack(t, file("SKILL.md", "# Text\n")), public, object{"description": strings.Repeat("ü", 1025)})
 		want := []string{strings.Repeat("b", 64), "described"}
 		for _, index := range []string{newIndex, oldIndex} {
-			list := w.anybody().get(index).want(http.StatusOK).list("skills")
+			list := w.anonymous().get(index).want(http.StatusOK).list("skills")
 			if diff := cmp.Diff(want, names(list)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", index, diff)
 			}
@@ -130,7 +130,7 @@ func TestDiscoveryArchive(t *testing.T) {
 			file("./pdf/scripts/run.sh", "echo hi\n"), file("./pdf/SKILL.md", skillText("One.")),
 			member{name: "./pdf/link.md", link: "SKILL.md", typ: tar.TypeSymlink}))
 		index := base("acme", ada.key) + newIndex
-		a := w.anybody().get(index).want(http.StatusOK)
+		a := w.anonymous().get(index).want(http.StatusOK)
 		if got := a.header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("Content-Type %q", got)
 		}
@@ -158,14 +158,14 @@ func TestDiscoveryArchive(t *testing.T) {
 		// What a client read before a push still works; what was deleted does not.
 		ada.push(id, "2", skill(t, "Two.")).want(http.StatusCreated)
 		fetch(t, w, index, first)
-		second := w.anybody().get(index).list("skills")[0]
+		second := w.anonymous().get(index).list("skills")[0]
 		if text(second, "description") != "Two." || text(second, "url") == text(first, "url") {
 			t.Errorf("after a push: %v", second)
 		}
 		fetch(t, w, index, second)
 		ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
 		w.settle()
-		w.anybody().get(resolve(t, index, second)).want(http.StatusNotFound)
+		w.anonymous().get(resolve(t, index, second)).want(http.StatusNotFound)
 		if got := w.contents(); len(got) != 0 {
 			t.Errorf("contents %v, want none", got)
 		}
@@ -189,7 +189,7 @@ func resolve(t *testing.T, index string, skill object) string {
 // fetch downloads a skill of an index and verifies its digest.
 func fetch(t *testing.T, w *world, index string, skill object) []byte {
 	t.Helper()
-	a := w.anybody().get(resolve(t, index, skill))
+	a := w.anonymous().get(resolve(t, index, skill))
 	hash, ok := strings.CutPrefix(text(skill, "digest"), "sha256:")
 	if !ok {
 		t.Errorf("digest %v", skill["digest"])
@@ -209,7 +209,7 @@ func TestDiscoveryFiles(t *testing.T) {
 		ada := w.org("acme", access.Pro)
 		ada.made("pdf", "1", skill(t, "One.", "docs/a.md", "a", "logo.png", "\x89PNG\x00"), object{"visibility": "public"})
 		ada.made("mine", "1", skill(t, "Mine."))
-		got := w.anybody().get(oldIndex).want(http.StatusOK).object()
+		got := w.anonymous().get(oldIndex).want(http.StatusOK).object()
 		want := object{"skills": []any{object{"name": "pdf", "description": "One.", "files": []any{"SKILL.md", "docs/a.md", "logo.png"}}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("index (-want +got):\n%s", diff)
@@ -226,15 +226,15 @@ func TestDiscoveryFiles(t *testing.T) {
 			{"mine/SKILL.md", "", 404},
 			{"nothing/SKILL.md", "", 404},
 		} {
-			a := w.anybody().get("/.well-known/skills/" + c.path).want(c.status)
+			a := w.anonymous().get("/.well-known/skills/" + c.path).want(c.status)
 			if c.status == http.StatusOK && string(a.body) != c.content {
 				t.Errorf("%s: %q, want %q", c.path, a.body, c.content)
 			}
 		}
-		if got := w.anybody().get("/.well-known/skills/pdf/SKILL.md").header.Get("Content-Type"); got != "text/plain; charset=utf-8" {
+		if got := w.anonymous().get("/.well-known/skills/pdf/SKILL.md").header.Get("Content-Type"); got != "text/plain; charset=utf-8" {
 			t.Errorf("Content-Type %q", got)
 		}
-		w.anybody().get(base("acme", ada.key) + "/.well-known/skills/mine/SKILL.md").want(http.StatusOK)
+		w.anonymous().get(base("acme", ada.key) + "/.well-known/skills/mine/SKILL.md").want(http.StatusOK)
 	})
 }
 
@@ -244,10 +244,10 @@ func TestDiscoveryProtocol(t *testing.T) {
 		w := newWorld(t, db)
 		ada := w.org("acme", access.Pro)
 		ada.made("pdf", "1", skill(t, "One."), object{"visibility": "public"})
-		archive := resolve(t, newIndex, w.anybody().get(newIndex).list("skills")[0])
+		archive := resolve(t, newIndex, w.anonymous().get(newIndex).list("skills")[0])
 		for _, path := range []string{newIndex, oldIndex, archive, "/.well-known/skills/pdf/SKILL.md"} {
-			get := w.anybody().get(path).want(http.StatusOK)
-			head := w.anybody().do(http.MethodHead, path, nil).want(http.StatusOK)
+			get := w.anonymous().get(path).want(http.StatusOK)
+			head := w.anonymous().do(http.MethodHead, path, nil).want(http.StatusOK)
 			if fmt.Sprint(len(get.body)) != head.header.Get("Content-Length") || len(head.body) != 0 {
 				t.Errorf("HEAD %s: Content-Length %q, want %d", path, head.header.Get("Content-Length"), len(get.body))
 			}
@@ -270,7 +270,7 @@ func TestDiscoveryProtocol(t *testing.T) {
 			"/.well-known/agent-skills/pdf/SKILL.md", strings.TrimSuffix(archive, ".tar.gz"), strings.Replace(archive, "pdf", "docx", 1),
 			"/.well-known/agent-skills/a%00/x.tar.gz", "/o/acme/x" + archive,
 		} {
-			w.anybody().get(path).want(http.StatusNotFound)
+			w.anonymous().get(path).want(http.StatusNotFound)
 		}
 	})
 }

@@ -61,7 +61,9 @@ func (s *Service) ServeCanonical(w http.ResponseWriter, r *http.Request, e Entry
 
 // StreamFile sends one file of a version that the organisation may see, unless
 // the client's If-None-Match names its ETag.
-func (s *Service) StreamFile(ctx context.Context, orgID string, at VersionPath, path, ifNoneMatch string) (httpapi.Stream, error) {
+func (s *Service) StreamFile(
+	ctx context.Context, orgID string, at VersionPath, path, ifNoneMatch string,
+) (httpapi.Stream, error) {
 	d, err := s.visibleDownload(ctx, orgID, at)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// An Entry is one skill, or something like it, under a name of its own.
+// An Entry is one skill, or another thing of a Type, under a name that is unique
+// in its organisation.
 type Entry struct {
 	ID                string
 	OrgID             string
@@ -43,7 +44,7 @@ type Version struct {
 	CanonicalHash *string // SHA-256 of the archive that discovery serves
 	TreeDigest    string
 	Size          int64
-	Description   string // what its SKILL.md says
+	Description   string // from its SKILL.md
 	Manifest      []skillpkg.ManifestEntry
 	ChangeSummary *string
 	Source        Source
@@ -59,7 +60,7 @@ type Version struct {
 	manifestSize int64   // bytes of its manifest in JSON, where that itself is left out
 }
 
-// A Rollback is the record of one return to another version.
+// A Rollback is the record of one rollback.
 type Rollback struct {
 	From, To string
 	Reason   *string
@@ -80,14 +81,14 @@ type Visibility string
 
 // The visibilities.
 const (
-	Public   Visibility = "public"   // listed for everybody
+	Public   Visibility = "public"   // listed for all organisations
 	Org      Visibility = "org"      // only for its organisation
-	Unlisted Visibility = "unlisted" // for everybody who knows its id
+	Unlisted Visibility = "unlisted" // readable with its id
 )
 
 func visibilities() []Visibility { return []Visibility{Public, Org, Unlisted} }
 
-// A Source is the road by which a version came.
+// A Source is how a version was published.
 type Source string
 
 // The sources.
@@ -106,7 +107,7 @@ const (
 	maxReason      = 1_000
 )
 
-// checkName keeps a name fit for a path, a terminal and a file name.
+// checkName refuses names that are unfit for a URL path, a terminal or a file.
 func checkName(name string) []fault.Issue {
 	if name == "" || utf8.RuneCountInString(name) > maxName {
 		return []fault.Issue{fault.At("name", "name must have 1 to %d characters", maxName)}
@@ -150,7 +151,7 @@ func checkOneOf[T ~string](field string, value T, allowed ...T) []fault.Issue {
 	return []fault.Issue{fault.At(field, "%s must be one of %s", field, strings.Join(words, ", "))}
 }
 
-// checkRepo accepts owner/repo.
+// checkRepo accepts nil and e.g. "acme/skills".
 func checkRepo(repo *string) []fault.Issue {
 	if repo == nil {
 		return nil

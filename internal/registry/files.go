@@ -65,10 +65,11 @@ func (s *Service) ReadFile(ctx context.Context, v Version, f skillpkg.ManifestEn
 }
 
 func (s *Service) archive(v Version) stored.Archive {
-	return stored.Archive{Hash: v.ContentHash, Limits: skillpkg.StoredLimits(), Open: func(ctx context.Context) (io.ReadCloser, error) {
+	open := func(ctx context.Context) (io.ReadCloser, error) {
 		body, _, err := s.Blobs.Get(ctx, v.archiveKey)
 		return body, err
-	}}
+	}
+	return stored.Archive{Hash: v.ContentHash, Limits: skillpkg.StoredLimits(), Open: open}
 }
 
 // Diff returns the unified diff between two versions of an entry. An empty

@@ -29,16 +29,16 @@ func TestLifeOnS3(t *testing.T) {
 			t.Errorf("a.md holds %q", got)
 		}
 		ada.get(versionPath(id, "2") + "/diff").want(http.StatusOK)
-		fetch(t, w, newIndex, w.anybody().get(newIndex).list("skills")[0])
+		fetch(t, w, newIndex, w.anonymous().get(newIndex).list("skills")[0])
 
 		ada.install(id, nil)
 		ada.post(entryPath(id)+"/rollback", nil).want(http.StatusOK)
 		update := ada.get(registryPath + "/sync/check").want(http.StatusOK).list("entries")[0]
-		link := w.anybody().get(text(update, "download_url")).want(http.StatusOK)
+		link := w.anonymous().get(text(update, "download_url")).want(http.StatusOK)
 		if got := sum(link.body); got != sum(one) || update["latest_version"] != "1" || link.header.Get("ETag") == "" {
 			t.Errorf("the update is %v and gives %s", update, got)
 		}
-		w.anybody().get(text(update, "download_url") + "0").want(http.StatusForbidden)
+		w.anonymous().get(text(update, "download_url") + "0").want(http.StatusForbidden)
 
 		other := ada.made("docx", "1", two)
 		ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)

@@ -145,6 +145,6 @@ func TestGet(t *testing.T) {
 			t.Error("HEAD, or a trailing slash, is not answered")
 		}
 		ada.get(entryPath(uuid.NewString())).wantError(http.StatusNotFound, "Registry entry not found")
-		w.anybody().get(entryPath(id)).wantError(http.StatusUnauthorized, "Missing API key")
+		w.anonymous().get(entryPath(id)).wantError(http.StatusUnauthorized, "Missing API key")
 	})
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// nameHold is for how long the name of a deleted public skill stays with its
-// organisation: clients that follow the host's index must not be handed
-// another's skill under the same name without anybody noticing.
+// nameHold is how long the name of a deleted public skill stays reserved for its
+// organisation: clients that follow the host's index must not silently get
+// another organisation's skill under the same name.
 const nameHold = 90 * 24 * time.Hour
 
-// claimName gives an organisation the name of its public skill at the host's own
-// index, unless another has it. A name whose skill was deleted longer than
-// nameHold ago is free for whoever publishes next.
+// claimName gives an organisation the name of its public skill in the host's own
+// index, unless another organisation has it. A name whose skill was deleted
+// longer than nameHold ago goes to the next that publishes under it.
 func claimName(ctx context.Context, q store.Querier, e Entry) error {
 	if e.Visibility != Public || e.Type != TypeSkill {
 		return nil
@@ -30,7 +30,7 @@ func claimName(ctx context.Context, q store.Querier, e Entry) error {
 	return err
 }
 
-// releaseName begins the hold of the name of a skill that is deleted.
+// releaseName starts the reservation of the name of a deleted skill.
 func releaseName(ctx context.Context, q store.Querier, e Entry) error {
 	if e.Visibility != Public || e.Type != TypeSkill {
 		return nil

@@ -38,13 +38,12 @@ func objectKey(versionID, hash string) string {
 
 // putObjects stores the objects of a version.
 func (s *Service) putObjects(ctx context.Context, d draft) error {
-	if err := s.Blobs.Put(ctx, d.version.archiveKey, io.NewSectionReader(d.archive, 0, d.version.Size), d.version.Size); err != nil {
+	v := d.version
+	err := s.Blobs.Put(ctx, v.archiveKey, io.NewSectionReader(d.archive, 0, v.Size), v.Size)
+	if err != nil || d.canonical == nil {
 		return err
 	}
-	if d.canonical == nil {
-		return nil
-	}
-	return s.Blobs.Put(ctx, *d.version.canonicalKey, bytes.NewReader(d.canonical), int64(len(d.canonical)))
+	return s.Blobs.Put(ctx, *v.canonicalKey, bytes.NewReader(d.canonical), int64(len(d.canonical)))
 }
 
 // deleteObjects deletes the objects of a version that was not inserted. A

@@ -19,8 +19,8 @@ type EntryOutput struct {
 	UpdatedAt   httpapi.Time `json:"updated_at"`
 }
 
-// ForOthers leaves out what concerns only the organisation that owns the entry:
-// how it is measured, and how often it was installed.
+// ForOthers returns the entry as other organisations see it: without how it is
+// measured, and how often it was installed.
 func (e Entry) ForOthers() Entry {
 	e.SkillID, e.InstallationCount = nil, 0
 	return e
@@ -40,7 +40,7 @@ type currentOutput struct {
 	ContentHash string `json:"content_hash"`
 }
 
-// OwnedOutput is an entry with whose it is.
+// OwnedOutput is an entry with the organisation that owns it.
 type OwnedOutput struct {
 	EntryOutput
 	Organisation string `json:"organisation" doc:"Name of the organisation that owns it" example:"acme"`
@@ -103,7 +103,7 @@ type rollbackRecord struct {
 	At     httpapi.Time `json:"rolled_back_at"`
 }
 
-// newRollbackRecords says why, and who, to the entry's own organisation only.
+// newRollbackRecords shows reason and user to the entry's own organisation only.
 func newRollbackRecords(rollbacks []Rollback, own bool) []rollbackRecord {
 	out := make([]rollbackRecord, len(rollbacks))
 	for i, r := range rollbacks {

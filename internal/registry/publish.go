@@ -22,14 +22,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A Publication is an archive on its way to become a version, with what its
-// sender says about it.
+// A Publication is the input of Create and Push: an archive, and what its sender
+// says about it.
 type Publication struct {
 	OrgID, UserID string
 
 	Name        string
 	Type        Type
-	Description *string // nil: what the SKILL.md says
+	Description *string // nil: the one in the SKILL.md
 	Visibility  Visibility
 	EntryRepo   *string
 
@@ -138,7 +138,8 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 
 func checkSameContent(there, fresh Version) error {
 	if there.ContentHash != fresh.ContentHash {
-		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so push a new one", there.Version)
+		return fault.New(fault.Conflict,
+			"Version %s exists with other content; versions never change, so push a new one", there.Version)
 	}
 	return nil
 }
@@ -180,8 +181,8 @@ func (p *Publication) checkEntry() []fault.Issue {
 		checkOneOf("visibility", p.Visibility, visibilities()...), checkRepo(p.EntryRepo), p.checkVersion())
 }
 
-// checkPush also looks at what a push does not change: it may be left out,
-// not wrong.
+// checkPush also validates fields that a push does not change: they may be left
+// out, but not be wrong.
 func (p *Publication) checkPush() []fault.Issue {
 	return slices.Concat(
 		p.checkVersion(), checkRepo(p.SourceRepo), checkOneOf("entry_type", cmp.Or(p.Type, TypeSkill), types()...),
@@ -219,9 +220,9 @@ func (e *Entry) setCurrent(v Version, since time.Time) {
 	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.UpdatedAt = v.ID, v.Version, v.ContentHash, since
 }
 
-// after is the given time, now if it is zero, or a moment after what happened
-// last, should the clock of another replica run ahead: the order of pushes is
-// that of their times.
+// after returns the given time, or now if it is zero; but always a time after
+// last. The order of pushes is that of their times, and the clock of the
+// replica that did the last one may be ahead of ours.
 func after(last, at time.Time) time.Time {
 	if t := orNow(at); t.After(last) {
 		return t
@@ -320,12 +321,12 @@ func (d *draft) addCanonical(ctx context.Context, pkg *skillpkg.Package) error {
 
 const (
 	skillFile = "SKILL.md"
-	// maxSkillText is the size up to which a SKILL.md is kept in the database, too.
+	// maxSkillText is the size up to which a SKILL.md is also kept in the database.
 	maxSkillText = 64 << 10
 )
 
-// skillText returns the SKILL.md if it is small, since that is what everybody
-// asks for.
+// skillText returns the SKILL.md if it is small: it is the file that is read
+// most.
 func skillText(pkg *skillpkg.Package) ([]byte, error) {
 	r, err := pkg.Open(skillFile)
 	if err != nil || r.Size() > maxSkillText {
@@ -340,11 +341,12 @@ func hashOf(r io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// checkClaims compares what the sender says of the archive with what it is.
+// checkClaims compares the sender's hash and manifest with the archive.
 func (p *Publication) checkClaims(v Version) []fault.Issue {
 	var issues []fault.Issue
 	if p.ContentHash != "" && p.ContentHash != v.ContentHash {
-		issues = append(issues, fault.At("content_hash", "content_hash must be the SHA-256 of the archive, %s; was the archive changed on the way?", v.ContentHash))
+		issues = append(issues, fault.At("content_hash",
+			"content_hash must be the SHA-256 of the archive, %s; was the archive changed on the way?", v.ContentHash))
 	}
 	if p.Manifest != nil {
 		issues = append(issues, compareManifests(p.Manifest, v.Manifest)...)
@@ -361,10 +363,12 @@ func compareManifests(claimed, found []skillpkg.ManifestEntry) []fault.Issue {
 	for _, c := range claimed {
 		f, ok := byPath[c.Path]
 		if !ok {
-			return []fault.Issue{fault.At("file_manifest", "file_manifest names %q, which is not in the archive, or twice", c.Path)}
+			return []fault.Issue{fault.At("file_manifest",
+				"file_manifest names %q, which is not in the archive, or twice", c.Path)}
 		}
 		if f.Hash != c.Hash || f.Size != c.Size {
-			return []fault.Issue{fault.At("file_manifest", "file_manifest is wrong about %q: it has %d bytes and the SHA-256 %s", c.Path, f.Size, f.Hash)}
+			return []fault.Issue{fault.At("file_manifest",
+				"file_manifest is wrong about %q: it has %d bytes and the SHA-256 %s", c.Path, f.Size, f.Hash)}
 		}
 		delete(byPath, c.Path)
 	}

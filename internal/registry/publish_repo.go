@@ -15,7 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A RepoPublication is a commit of a repository on its way to become a version.
+// A RepoPublication is the input of PublishRepo: a commit of a repository that is
+// to become a version.
 type RepoPublication struct {
 	OrgID, UserID, EntryID string
 
@@ -26,21 +27,22 @@ type RepoPublication struct {
 	SourceRepo    string // owner/repo
 	Package       *skillpkg.Package
 
-	// Latest says that the commit is where its branch stands now.
+	// Latest says that the commit is the head of its branch.
 	Latest bool
 	// AnyVersion says that a version of any name with this content will do.
 	AnyVersion bool
 }
 
-// branchPrefix begins the versions that come from a branch.
+// branchPrefix begins the versions that come from a branch, as prereleases, e.g.
+// "0.0.0-repohost.0123456".
 const branchPrefix = "0.0.0-repohost."
 
-// PublishRepo adds a version to an entry of the organisation, as Push does. It
-// becomes current unless that would be a step back: a prerelease from a branch
-// only while the entry has no release and the branch has not gone on, a
-// release unless the current version is a later one. If a version with the
-// content is there, that is returned and made is false; the same name with
-// other content is a conflict.
+// PublishRepo adds a version to an entry of the organisation, as Push does. A
+// release becomes current unless the current version is a later one; a
+// prerelease from a branch only while the entry has no release and the commit is
+// the head of its branch. It is idempotent: if a version with the content is
+// there, that is returned and made is false. The same name with other content
+// is a conflict.
 func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version, made bool, err error) {
 	defer fault.Wrap(&err, "publish to entry %s", p.EntryID)
 	e, err := ownEntry(ctx, s.DB, p.OrgID, p.EntryID)
@@ -116,8 +118,8 @@ func (p *RepoPublication) insert(ctx context.Context, tx *store.Tx, fresh Versio
 	})
 }
 
-// existing finds the version of that name, or one with the content if any will
-// do.
+// existing finds the version of that name or, with AnyVersion, one with the
+// content.
 func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry, fresh Version) (Version, error) {
 	v, err := versionByName(ctx, q, e, p.Version)
 	if !fault.Is(err, fault.NotFound) || !p.AnyVersion {
@@ -126,11 +128,12 @@ func (p *RepoPublication) existing(ctx context.Context, q store.Querier, e Entry
 	return versionByTree(ctx, q, e, fresh.TreeDigest)
 }
 
-// checkSameTree compares files rather than archives: they may have been packed by
-// another tool, or another release of this one.
+// checkSameTree compares files rather than archives, which another tool or
+// another release of this one may have packed.
 func checkSameTree(there, fresh Version) error {
 	if there.TreeDigest != fresh.TreeDigest {
-		return fault.New(fault.Conflict, "Version %s exists with other content; versions never change, so make a new commit or tag", there.Version)
+		return fault.New(fault.Conflict,
+			"Version %s exists with other content; versions never change, so make a new commit or tag", there.Version)
 	}
 	return nil
 }
@@ -143,8 +146,8 @@ func (p *RepoPublication) becomesCurrent(ctx context.Context, tx *store.Tx, e En
 	return p.Latest && !released, err
 }
 
-// later reports whether the first version follows the second by the rules of
-// SemVer. Versions of another form have no order but that of their pushes.
+// later reports whether the first version is greater than the second by SemVer.
+// Other versions have no order but that of their pushes.
 func later(a, b string) bool {
 	first, err1 := semver.StrictNewVersion(a)
 	second, err2 := semver.StrictNewVersion(b)

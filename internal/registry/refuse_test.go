@@ -126,7 +126,7 @@ func TestRefusedForm(t *testing.T) {
 }
 
 // TestRefusedArchives sends archives of each kind that is refused; the whole
-// list of what skillpkg refuses stands there.
+// list of what skillpkg refuses is tested there.
 func TestRefusedArchives(t *testing.T) {
 	t.Parallel()
 	cases := refusedArchives(t)

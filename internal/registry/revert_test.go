@@ -101,7 +101,7 @@ func (r *reverter) wantCurrent(c *client, skillID string, want *string) {
 	}
 }
 
-// rollbacks tells an entry's rollbacks, newest first.
+// rollbacks lists an entry's rollbacks, newest first.
 func (c *client) rollbacks(id string) []string {
 	c.t.Helper()
 	all := []string{}
@@ -145,14 +145,14 @@ func TestRevert(t *testing.T) {
 		r.wantCurrent(ada, pdf, new("2"))
 
 		// Never twice: neither from the version that is good, nor from the bad
-		// one when somebody insists on it.
+		// one that a person made current again.
 		if note := r.reverted(ada, pdf); note != "" {
 			t.Errorf("reverted again: %q", note)
 		}
 		ada.post(entryPath(id)+"/rollback", object{"target_version": "3", "reason": "forward"}).want(http.StatusOK)
 		r.grade(ada, "pdf", 0, 20)
 		if note := r.reverted(ada, pdf); note != "" {
-			t.Errorf("reverted against somebody's will: %q", note)
+			t.Errorf("reverted what a person had decided: %q", note)
 		}
 		if diff := cmp.Diff([]string{"2>3 forward", "3>2 alert 7"}, ada.rollbacks(id)); diff != "" {
 			t.Errorf("rollbacks (-want +got):\n%s", diff)

@@ -24,7 +24,7 @@ func (c *client) entryOf(name string, n int) string {
 	return id
 }
 
-// flags tells of each version, newest first, whether it is current and
+// flags lists the versions, newest first, and whether each is current and
 // whether it was rolled back: "c" and "r".
 func (c *client) flags(id string) string {
 	c.t.Helper()

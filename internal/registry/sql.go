@@ -26,7 +26,8 @@ const (
 func entryTargets(e *Entry) []any {
 	return []any{
 		&e.ID, &e.OrgID, &e.Name, &e.Type, &e.Description, &e.Visibility, &e.SourceRepo, &e.SkillID,
-		&e.CurrentVersionID, &e.CurrentVersion, &e.CurrentHash, &e.InstallationCount, &e.CreatedBy, store.Time(&e.CreatedAt), store.Time(&e.UpdatedAt),
+		&e.CurrentVersionID, &e.CurrentVersion, &e.CurrentHash, &e.InstallationCount, &e.CreatedBy,
+		store.Time(&e.CreatedAt), store.Time(&e.UpdatedAt),
 	}
 }
 
@@ -223,13 +224,13 @@ func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, er
 }
 
 // versionsAfter reads a page of an entry's versions without their manifests,
-// newest push first, beginning after a version, or with the newest after none. An
-// entry always has a version: none at the beginning means that it has been
-// deleted since it was found.
-func versionsAfter(ctx context.Context, q store.Querier, e Entry, after *Version, limit int) ([]Version, error) {
+// newest push first. The cursor is the last version of the page before, or nil.
+// An entry always has a version: a first page without one means that the entry
+// was deleted meanwhile.
+func versionsAfter(ctx context.Context, q store.Querier, e Entry, cursor *Version, limit int) ([]Version, error) {
 	pushed, id := int64(math.MaxInt64), ""
-	if after != nil {
-		pushed, id = store.Micros(after.PushedAt), after.ID
+	if cursor != nil {
+		pushed, id = store.Micros(cursor.PushedAt), cursor.ID
 	}
 	rows, err := q.Query(ctx, `
 		SELECT v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
@@ -240,7 +241,7 @@ func versionsAfter(ctx context.Context, q store.Querier, e Entry, after *Version
 			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt))
 		return v, err
 	})
-	if err == nil && after == nil && len(versions) == 0 {
+	if err == nil && cursor == nil && len(versions) == 0 {
 		return nil, fault.New(fault.NotFound, "Registry entry not found")
 	}
 	return versions, err
@@ -260,7 +261,8 @@ func manifestTexts(ctx context.Context, q store.Querier, ids []string) (map[stri
 	return texts, err
 }
 
-// markRolledBack flags the version left behind, and clears the one returned to.
+// markRolledBack marks the version that was rolled back, and clears the mark of
+// the one that becomes current.
 func markRolledBack(ctx context.Context, q store.Querier, from, to string) error {
 	_, err := q.Exec(ctx, `UPDATE registry_versions SET rolled_back = (id = $1) WHERE id IN ($1, $2)`, from, to)
 	return err
@@ -302,7 +304,7 @@ func listEntries(ctx context.Context, q store.Querier, condition, arg string, f 
 	return entries, total, err
 }
 
-// listedColumns are those of scanListed.
+// listedColumns are the columns of listedTargets.
 const listedColumns = entryColumns + `, v.id, v.version, v.content_hash, v.canonical_hash, v.description,
 	(SELECT o.name FROM organisations o WHERE o.id = e.org_id)`
 

@@ -56,7 +56,7 @@ func TestSync(t *testing.T) {
 			{"behind", one, true, "1"},
 			{"of no version", sum([]byte("edited")), true, nil},
 			{"none", "none", true, nil},
-			{"nothing said", "", true, nil},
+			{"no hash", "", true, nil},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				answers := [][]object{ada.in(t).sync(item(id, c.hash))}
@@ -99,7 +99,7 @@ func wantUpdate(t *testing.T, w *world, e object, update bool) {
 	if left := time.Until(expires); err != nil || left < 14*time.Minute || left > 15*time.Minute {
 		t.Errorf("expires_at %v, want in 15 minutes", e["expires_at"])
 	}
-	wantDownload(t, w.anybody().in(t).get(link), text(e, "latest_content_hash"))
+	wantDownload(t, w.anonymous().in(t).get(link), text(e, "latest_content_hash"))
 	take(t, e, nil, []string{"expires_at"})
 	delete(e, "download_url")
 }
@@ -146,14 +146,14 @@ func TestSyncLinksCannotBeForged(t *testing.T) {
 			if forged == link {
 				t.Fatalf("%s: nothing was changed in %s", name, link)
 			}
-			w.anybody().get(forged).wantError(http.StatusForbidden, "not valid")
+			w.anonymous().get(forged).wantError(http.StatusForbidden, "not valid")
 		}
 		brief, err := w.blobs.SignedURL(t.Context(), w.keyOf(text(got[0], "latest_content_hash")), blob.SignOptions{Expires: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.eventually("the link to expire", func() bool { return w.anybody().get(brief).status != http.StatusOK })
-		w.anybody().get(brief).wantError(http.StatusForbidden, "expired")
+		w.eventually("the link to expire", func() bool { return w.anonymous().get(brief).status != http.StatusOK })
+		w.anonymous().get(brief).wantError(http.StatusForbidden, "expired")
 	})
 }
 
@@ -193,7 +193,7 @@ func TestSyncRefreshes(t *testing.T) {
 			}
 		}
 		ada.install(id, object{"device_id": "b", "content_hash": one})
-		ada.sync(item(id, sum(nil))) // nobody knows which of the two
+		ada.sync(item(id, sum(nil))) // ambiguous: it may be either of the two
 		if got := ada.statuses(); got != "up_to_date behind" {
 			t.Errorf("after an item that does not say its place: %s", got)
 		}
@@ -256,8 +256,8 @@ func TestSyncInstalled(t *testing.T) {
 	})
 }
 
-// TestSyncAgain checks that what a client says again counts again, once
-// something else was said in between.
+// TestSyncAgain checks that a repeated report is written again after a
+// different one came in between.
 func TestSyncAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -281,14 +281,14 @@ func TestSyncAgain(t *testing.T) {
 			}
 		}
 		if n := w.count(`registry_sayings`); n != 1 {
-			t.Errorf("%d sayings are remembered, want 1", n)
+			t.Errorf("%d last reports are stored, want 1", n)
 		}
 	})
 }
 
-// TestSyncRemembers asks the same while everything that an answer tells of
+// TestSyncCache repeats a sync while everything that its answer depends on
 // changes: no answer is older than the question.
-func TestSyncRemembers(t *testing.T) {
+func TestSyncCache(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -297,7 +297,7 @@ func TestSyncRemembers(t *testing.T) {
 		id, other := ada.entryOf("pdf", 1), bob.entryOf("docx", 1)
 		latest := func() string {
 			var all []string
-			for range 2 { // the second time from memory
+			for range 2 { // the second time from the cache
 				all = nil
 				for _, e := range ada.sync(item(id, "none"), item(other, "none")) {
 					all = append(all, text(e, "name")+" "+text(e, "latest_version"))
@@ -375,7 +375,7 @@ func TestDownload(t *testing.T) {
 		}
 		ada.get(versionPath(id, "2.0")+"/download").wantError(http.StatusNotFound, "Version 2.0 not found")
 		ada.get(versionPath(uuid.NewString(), "1.0")+"/download").wantError(http.StatusNotFound, "Registry entry not found")
-		w.anybody().get(path).want(http.StatusUnauthorized)
+		w.anonymous().get(path).want(http.StatusUnauthorized)
 		if err := w.blobs.Delete(t.Context(), w.keyOf(sum(archive))); err != nil {
 			t.Fatal(err)
 		}

@@ -74,18 +74,15 @@ func (in Upload) metadataText() ([]byte, error) {
 	if len(values)+len(files) != 1 {
 		return nil, fault.Invalid("metadata", "metadata is required: one part that holds JSON")
 	}
+	tooLarge := fault.New(fault.TooLarge, "The metadata is over the limit of 1 MiB")
 	if len(values) == 1 {
-		return []byte(values[0]), checkMetadataSize(int64(len(values[0])))
+		if len(values[0]) > maxMetadata {
+			return nil, tooLarge
+		}
+		return []byte(values[0]), nil
 	}
-	if err := checkMetadataSize(files[0].Content.Size()); err != nil {
-		return nil, err
+	if files[0].Content.Size() > maxMetadata {
+		return nil, tooLarge
 	}
 	return io.ReadAll(files[0].Content)
-}
-
-func checkMetadataSize(size int64) error {
-	if size > maxMetadata {
-		return fault.New(fault.TooLarge, "The metadata is over the limit of 1 MiB")
-	}
-	return nil
 }

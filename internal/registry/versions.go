@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// versionsRead is how many versions are read at once for an answer with all
-	// of them.
-	versionsRead = 200
-	// manifestsRead is how many bytes of their manifests are: a single one can
+	// pageVersions is how many versions are read from the database at once.
+	pageVersions = 200
+	// pageManifests is how many bytes of their manifests are: a single one can
 	// have half a megabyte.
-	manifestsRead = 1 << 20
+	pageManifests = 1 << 20
 )
 
 // streamVersions answers with the fields of head and all versions of an entry. It
-// reads and sends them piece by piece, so that neither their number nor a slow
-// client takes memory or a connection to the database.
+// reads and sends them page by page, so that neither their number nor a slow
+// client holds memory or a database connection.
 func (s *Service) streamVersions(ctx context.Context, e Entry, own bool, head any) (httpapi.Stream, error) {
 	all := &versionReader{service: s, entry: e, own: own}
 	first, err := all.next(ctx)
@@ -48,8 +47,8 @@ func (s *Service) streamVersions(ctx context.Context, e Entry, own bool, head an
 			}
 			more, err := all.next(ctx)
 			if err != nil {
-				s.Log.Error("versions were cut off", "entry", e.ID, "error", err)
-				panic(http.ErrAbortHandler) // or the client could take these for all
+				s.Log.Error("the answer with versions was truncated", "entry", e.ID, "error", err)
+				panic(http.ErrAbortHandler) // closes the connection: the client must not take these for all
 			}
 			if len(more) == 0 {
 				break
@@ -66,35 +65,38 @@ type versionReader struct {
 	entry   Entry
 	own     bool // for the entry's own organisation
 
-	read []Version // and not told of yet
-	end  *Version  // the last one that was read
+	page   []Version // read, and not returned yet
+	cursor *Version  // the last one read
 }
 
-// A streamedVersion passes the manifest on as it is stored.
+// A streamedVersion has the manifest as the JSON that is stored.
 type streamedVersion struct {
 	versionOutput
 	FileManifest json.RawMessage `json:"file_manifest"`
 }
 
-// next returns some more versions in JSON, separated by commas; none at the end.
+// next returns more versions in JSON, separated by commas; none at the end.
 func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	s := r.service
-	if len(r.read) == 0 {
-		if r.read, err = versionsAfter(ctx, s.DB, r.entry, r.end, versionsRead); err != nil || len(r.read) == 0 {
+	if len(r.page) == 0 {
+		if r.page, err = versionsAfter(ctx, s.DB, r.entry, r.cursor, pageVersions); err != nil || len(r.page) == 0 {
 			return nil, err
 		}
-		r.end = &r.read[len(r.read)-1]
+		r.cursor = &r.page[len(r.page)-1]
 	}
-	some := r.take()
-	ids := make([]string, len(some))
-	for i, v := range some {
-		ids[i] = v.ID
+	// As many as have manifests of pageManifests bytes together, at least one.
+	n, size := 0, int64(0)
+	for n < len(r.page) && (n == 0 || size+r.page[n].manifestSize <= pageManifests) {
+		size += r.page[n].manifestSize
+		n++
 	}
-	manifests, err := manifestTexts(ctx, s.DB, ids)
+	some := r.page[:n]
+	r.page = r.page[n:]
+	manifests, err := manifestTexts(ctx, s.DB, ids(some))
 	if err != nil {
 		return nil, err
 	}
-	quality, err := s.Skills.Quality(ctx, s.DB, ids)
+	quality, err := s.Skills.Quality(ctx, s.DB, ids(some))
 	if err != nil {
 		return nil, err
 	}
@@ -119,17 +121,4 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		text = append(text, one...)
 	}
 	return text, nil
-}
-
-// take returns the next versions whose manifests together are not too large, at
-// least one.
-func (r *versionReader) take() []Version {
-	n, size := 0, int64(0)
-	for n < len(r.read) && (n == 0 || size+r.read[n].manifestSize <= manifestsRead) {
-		size += r.read[n].manifestSize
-		n++
-	}
-	some := r.read[:n]
-	r.read = r.read[n:]
-	return some
 }

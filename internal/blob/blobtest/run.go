@@ -19,8 +19,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// Run checks that the buckets which newBucket makes, empty ones, do what
-// blob.Bucket promises.
+// Run is the conformance suite of blob.Bucket. Each case gets an empty bucket
+// from newBucket.
 func Run(t *testing.T, newBucket func(t *testing.T) blob.Bucket) {
 	for name, test := range map[string]func(*testing.T, blob.Bucket){
 		"round trip":       testRoundTrip,
@@ -157,7 +157,7 @@ func testWholeReads(t *testing.T, b blob.Bucket) {
 	})
 	for range 20 {
 		if got := get(t, b, "key"); got != bodies[0] && got != bodies[1] {
-			t.Errorf("read %d bytes that nobody wrote", len(got))
+			t.Errorf("read %d bytes that were never written", len(got))
 		}
 	}
 	if err := group.Wait(); err != nil {

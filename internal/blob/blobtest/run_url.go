@@ -28,7 +28,7 @@ type answer struct {
 	body   string
 }
 
-// fetch does what somebody who got the URL and nothing else can do.
+// fetch gets a URL without any key.
 func fetch(t *testing.T, address string) answer {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second}

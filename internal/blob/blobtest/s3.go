@@ -28,7 +28,7 @@ import (
 const region = "us-east-1"
 
 // S3 returns the options of a new bucket at a real S3 server. All tests of a
-// binary share the server, which ends with the binary; its keys stand in the
+// binary share the server, which ends with the binary; its keys are in the
 // environment of the binary and so of the processes it starts.
 //
 // The server is versitygw, named by WHETSTONE_VERSITYGW or put where
