@@ -228,7 +228,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"bad SKILL.md":           {map[string]string{"SKILL.md": "no frontmatter"}, ".", "frontmatter"},
 		"no SKILL.md":            {map[string]string{"README.md": "x"}, ".", "No SKILL.md in the root"},
-		"missingAttempts folder": {map[string]string{"README.md": "x"}, "skills/deploy", "no folder skills/deploy"},
+		"missing folder": {map[string]string{"README.md": "x"}, "skills/deploy", "no folder skills/deploy"},
 		"submodule":              {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "sub": "submodule"}, ".", "submodule"},
 		"LFS pointer":            {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"}, ".", "LFS pointer"},
 		"too large":              {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.txt": strings.Repeat("0123456789\n", 1_000_000)}, ".", "larger than 10 MiB"},
