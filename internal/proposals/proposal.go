@@ -1,6 +1,6 @@
-// Package proposals keeps what should change about a skill, and why: found in
-// contributors' signals, or proposed by others. A person decides. It owns the
-// table proposals.
+// Package proposals stores proposed changes of skills with their evidence: from
+// findings in contributors' signals, or from improve runs. A person approves or
+// rejects them. It owns the table proposals.
 package proposals
 
 import (
@@ -11,23 +11,23 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// A Proposal says what should change about a skill.
+// A Proposal is a proposed change of a skill.
 type Proposal struct {
 	ID                string
 	OrgID             string
 	SkillID           string
 	SkillName         string
-	Finding           string
+	Finding           string // e.g. "missed_trigger"; unique per skill
 	Type              Type
 	CurrentValue      *string
-	ProposedValue     *string // nil: only the reason is known
+	ProposedValue     *string // nil if only the reason is known
 	Reason            string
 	Confidence        *float64
 	PassRateBefore    *float64
 	ProjectedPassRate *float64
 	Evidence          json.RawMessage
 	Status            Status
-	ProposedBy        string
+	ProposedBy        string // Contributors or "improve_run"
 	ReviewedBy        *string
 	ReviewedAt        *time.Time
 	AppliedAt         *time.Time
@@ -43,7 +43,7 @@ const (
 	Body        Type = "body"
 )
 
-// A Status is where a proposal stands.
+// A Status is the state of a proposal.
 type Status string
 
 // The statuses.
@@ -54,7 +54,7 @@ const (
 	Applied  Status = "applied"
 )
 
-// transitions are the statuses that may follow each.
+// transitions are the permitted next statuses of each.
 var transitions = map[Status][]Status{
 	Pending:  {Approved, Rejected},
 	Approved: {Applied, Rejected},
@@ -62,7 +62,7 @@ var transitions = map[Status][]Status{
 	Applied:  {},
 }
 
-// move changes the status. Moving to where it stands is not an error.
+// move changes the status. Moving to the current status has no effect.
 func (p *Proposal) move(to Status, userID string, now time.Time) error {
 	if to == p.Status {
 		return nil
@@ -79,11 +79,11 @@ func (p *Proposal) move(to Status, userID string, now time.Time) error {
 	return nil
 }
 
-// A Draft is a proposal to be made. One is made for each finding about a skill.
+// A Draft is a proposal to be created.
 type Draft struct {
 	OrgID             string
 	SkillName         string
-	Finding           string // names what it answers
+	Finding           string // for dedup: one proposal per skill and finding
 	Type              Type
 	CurrentValue      *string
 	ProposedValue     *string
@@ -91,6 +91,6 @@ type Draft struct {
 	Confidence        *float64
 	PassRateBefore    *float64
 	ProjectedPassRate *float64
-	Evidence          any // made into JSON
+	Evidence          any // marshalled to JSON
 	ProposedBy        string
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service keeps proposals.
+// Service stores proposals.
 type Service struct {
 	DB       *store.DB
 	Jobs     *jobs.Queue
@@ -23,9 +23,9 @@ type Service struct {
 	Registry *registry.Service
 }
 
-// Propose makes a proposal in the transaction that has found the reason for
-// it, and returns its id. For each finding about a skill there is one: if it
-// is there already, its id is returned and nothing changes.
+// Propose creates a proposal in the caller's transaction and returns its id. It
+// is idempotent: if the skill has a proposal for the finding, the id of that is
+// returned and nothing changes.
 func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string, err error) {
 	defer fault.Wrap(&err, "propose %s for %q", d.Finding, d.SkillName)
 	skillID, err := skills.Resolve(ctx, tx, d.OrgID, d.SkillName)
@@ -79,7 +79,7 @@ func (s *Service) proposeFinding(ctx context.Context, orgID string, f signals.Fi
 	})
 }
 
-// A Filter chooses proposals; empty fields choose all.
+// A Filter selects proposals; empty fields select all.
 type Filter struct {
 	Status     Status
 	SkillName  string
@@ -88,7 +88,7 @@ type Filter struct {
 	Offset     int
 }
 
-// List returns a page of an organisation's proposals, newest first, and their
+// List returns a page of the organisation's proposals, newest first, and their
 // number.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Proposal, int, error) {
 	return proposalsOf(ctx, s.DB, orgID, f)
@@ -99,8 +99,8 @@ func (s *Service) Get(ctx context.Context, orgID, id string) (Proposal, error) {
 	return proposalByID(ctx, s.DB, orgID, id, "")
 }
 
-// Move changes where a proposal stands, on behalf of the caller. A step that
-// is not allowed is a conflict.
+// Move changes the status of a proposal on behalf of the caller. A transition
+// that is not permitted is a Conflict.
 func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Status) (p Proposal, err error) {
 	defer fault.Wrap(&err, "move proposal %s", id)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -121,7 +121,7 @@ func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Statu
 	return p, err
 }
 
-// Pending counts the proposals of an organisation that wait for a decision.
+// Pending counts the proposals of an organisation that await a decision.
 func (s *Service) Pending(ctx context.Context, orgID string) (int, error) {
 	return countPending(ctx, s.DB, orgID)
 }

@@ -18,8 +18,8 @@ func scan(row store.Row) (p Proposal, err error) {
 	return p, err
 }
 
-// insertProposal stores a proposal, unless there is one for its finding, and
-// returns the id of the one that is there then.
+// insertProposal stores a proposal, deduplicated by skill and finding, and
+// returns its id or that of the stored one.
 func insertProposal(ctx context.Context, tx *store.Tx, p Proposal) (string, error) {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO proposals (`+columns+`)

@@ -24,7 +24,7 @@ type Watcher interface {
 // A PendingCounter is a hook for a figure of the overview. The proposals
 // fulfil it, which are made from findings.
 type PendingCounter interface {
-	// Pending counts the proposals of an organisation that wait for a decision.
+	// Pending counts the proposals of an organisation that await a decision.
 	Pending(ctx context.Context, orgID string) (int, error)
 }
 
