@@ -32,7 +32,7 @@ func (c *client) in(t *testing.T) *client {
 	return &inside
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -96,7 +96,7 @@ func (c *client) post(path string, body any) answer {
 	return c.do(http.MethodPost, path, body)
 }
 
-// want ends the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (a answer) want(status int) answer {
 	a.t.Helper()
 	if a.status != status {
@@ -105,7 +105,7 @@ func (a answer) want(status int) answer {
 	return a
 }
 
-// object reads the body.
+// object decodes the body.
 func (a answer) object() object {
 	a.t.Helper()
 	var o object
@@ -115,7 +115,7 @@ func (a answer) object() object {
 	return o
 }
 
-// list reads the array that a field of the body holds; it must not be null.
+// list decodes the array in a field of the body; it must not be null.
 func (a answer) list(field string) []object {
 	a.t.Helper()
 	raw, ok := a.object()[field].([]any)
@@ -129,7 +129,7 @@ func (a answer) list(field string) []object {
 	return list
 }
 
-// wantBody compares the body with one written as Go values.
+// wantBody compares the body with Go values.
 func (a answer) wantBody(want object) {
 	a.t.Helper()
 	if diff := cmp.Diff(plain(a.t, want), a.object()); diff != "" {
@@ -137,13 +137,13 @@ func (a answer) wantBody(want object) {
 	}
 }
 
-// wantError checks the structured body.
+// wantError checks the body of a structured error.
 func (a answer) wantError(status int, message string) {
 	a.t.Helper()
 	a.want(status).wantBody(object{"error": object{"message": message, "status": status}})
 }
 
-// issue is one problem of a request, as the answer shows it.
+// issue is one validation issue of a response.
 func issue(message string, path ...string) object {
 	return object{"path": append([]string{}, path...), "message": message}
 }
@@ -154,7 +154,7 @@ func (a answer) wantInvalid(issues ...object) {
 	a.want(http.StatusBadRequest).wantBody(object{"error": "Validation failed", "details": issues[0], "issues": issues})
 }
 
-// plain is an object as it comes out of JSON.
+// plain converts an object to the types that encoding/json decodes to.
 func plain(t *testing.T, v object) (out object) {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -167,14 +167,14 @@ func plain(t *testing.T, v object) (out object) {
 	return out
 }
 
-// with is an object with other fields.
+// with returns an object with other fields added.
 func with(o, fields object) object {
 	o = maps.Clone(o)
 	maps.Copy(o, fields)
 	return o
 }
 
-// without is an object that lacks fields.
+// without returns an object with fields removed.
 func without(o object, fields ...string) object {
 	o = maps.Clone(o)
 	for _, field := range fields {
@@ -188,7 +188,7 @@ func passRate(url string) object {
 	return object{"type": "pass_rate_below", "channel": "webhook", "config": object{"webhook_url": url}}
 }
 
-// alert makes an alert and returns its id.
+// alert creates an alert and returns its id.
 func (c *client) alert(body object) string {
 	c.t.Helper()
 	return c.post(alertsPath, body).want(http.StatusCreated).object()["id"].(string)
@@ -215,7 +215,7 @@ func (c *client) sessionsAt(skill string, at time.Time, grades ...float64) {
 	c.pushRecords(object{"skill_invocations": invocations, "grading_results": verdicts})
 }
 
-// seenAt pushes a session of the skill without a grade.
+// seenAt pushes an ungraded session of the skill.
 func (c *client) seenAt(skill string, at time.Time) {
 	c.t.Helper()
 	session := uuid.NewString()
@@ -233,7 +233,7 @@ func (c *client) pushRecords(canonical object) {
 	}
 }
 
-// repeat is the same grade n times.
+// repeat returns a grade n times.
 func repeat(grade float64, n int) []float64 {
 	all := make([]float64, n)
 	for i := range all {
@@ -248,7 +248,7 @@ func (c *client) skill(name string) string {
 	return c.get("/v1/skills/" + name).want(http.StatusOK).object()["skill"].(object)["skill_id"].(string)
 }
 
-// events tells what the alerts noticed, oldest first: "firing pdf".
+// events lists the transitions, oldest first, e.g. "firing pdf".
 func (c *client) events() []string {
 	c.t.Helper()
 	all := []string{}
@@ -270,7 +270,7 @@ func (c *client) wantEvents(want ...string) {
 	}
 }
 
-// deliveries are those of an alert, newest first.
+// deliveries returns those of an alert, newest first.
 func (c *client) deliveries(id string) []object {
 	c.t.Helper()
 	return c.get(alertsPath + "/" + id + "/deliveries?per_page=100").want(http.StatusOK).list("deliveries")

@@ -20,7 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// What a child process is told.
+// The environment of a child process.
 const (
 	crashStep     = "ALERTS_TEST_CRASH_STEP"
 	crashDatabase = "ALERTS_TEST_CRASH_DATABASE"
@@ -38,12 +38,12 @@ const (
 	anywhere     = "anywhere"
 )
 
-// TestChildProcess is what TestCrash and TestCrashes start, in a process of
-// its own that does not come to its end.
+// TestChildProcess is started by TestCrash and TestCrashes in a process of its
+// own, which is killed.
 func TestChildProcess(t *testing.T) {
 	step, org := os.Getenv(crashStep), os.Getenv(crashOrg)
 	if step == "" {
-		return // nobody's child
+		return // not started as a child
 	}
 	db, err := store.Open(t.Context(), store.Options{URL: os.Getenv(crashDatabase), MaxConns: 6})
 	if err != nil {
@@ -70,13 +70,13 @@ func TestChildProcess(t *testing.T) {
 	case beforeSend:
 		w.guard.onDial = die
 		fallthrough
-	default: // the parent does it
+	default: // the parent kills it
 		err = w.queue.Run(t.Context())
 	}
 	t.Fatalf("still alive: %v", err)
 }
 
-// die ends the process as a power cut would.
+// die kills the process without any cleanup, like a power cut.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // until it arrives
@@ -121,7 +121,7 @@ func (c *child) kill() {
 	<-c.died
 }
 
-// wantKilled waits for the end, which must be the one we meant.
+// wantKilled waits for the process to end, which must be by SIGKILL.
 func (c *child) wantKilled() {
 	c.t.Helper()
 	select {
@@ -153,9 +153,9 @@ func eachURL(t *testing.T, test func(t *testing.T, url string, db *store.DB)) {
 	}
 }
 
-// TestCrash kills the process at every step of a notice's way. A fresh one
-// goes on: there is one event for each transition, one delivery for each
-// event, and the receiver gets each, under one id.
+// TestCrash kills the process at every step of a notification. After a restart
+// there is one event for each transition and one delivery for each event, and the
+// receiver gets each under one id.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	eachURL(t, func(t *testing.T, url string, db *store.DB) {
@@ -202,14 +202,14 @@ func TestCrash(t *testing.T) {
 				for _, skill := range c.skills {
 					want = append(want, "firing "+skill)
 				}
-				after.wantAllTold(ada, hook, want, c.sent)
+				after.wantAllSent(ada, hook, want, c.sent)
 			})
 		}
 	})
 }
 
-// holdUp keeps the child from writing down the delivery until it is dead, and
-// returns when that has begun: then the receiver answers.
+// holdUp locks the delivery so that the child cannot record it until it is dead,
+// and returns when the lock is held: then the receiver responds.
 func (w *world) holdUp(org string, c *child) {
 	held := make(chan struct{})
 	go func() {
@@ -224,9 +224,9 @@ func (w *world) holdUp(org string, c *child) {
 	<-held
 }
 
-// wantAllTold compares the events, in any order, and wants each delivered and
+// wantAllSent compares the events, in any order, and wants each delivered and
 // sent that often under its id.
-func (w *world) wantAllTold(c *client, hook *receiver, want []string, sent int) {
+func (w *world) wantAllSent(c *client, hook *receiver, want []string, sent int) {
 	t := c.t
 	t.Helper()
 	got := c.events()
@@ -251,9 +251,8 @@ func (w *world) wantAllTold(c *client, hook *receiver, want []string, sent int) 
 	}
 }
 
-// TestCrashes kills the process again and again, whatever it is doing, while
-// two skills fall ill and recover. In the end everything was told, once for
-// each change and in order.
+// TestCrashes kills the process at random times while two skills fail and
+// recover. In the end every transition was notified, once and in order.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	eachURL(t, func(t *testing.T, url string, db *store.DB) {

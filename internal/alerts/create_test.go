@@ -22,11 +22,10 @@ var (
 // hookURL leads nowhere: tests that use it send nothing.
 const hookURL = "https://hooks.example.org/services/T0AAAAAAA/xYzSecretToken123456?key=querySecret99"
 
-// chatA is the least that makes an alert.
+// chatA is a minimal alert.
 var chatA = object{"type": "pass_rate_below", "channel": "chat_a", "config": object{"chat_a_webhook_url": hookURL}}
 
-// settled is an answer without the fields that differ each time, after a look
-// at them.
+// settled checks the fields that differ each time and returns the others.
 func settled(t *testing.T, o object) object {
 	t.Helper()
 	if _, err := uuid.Parse(o["id"].(string)); err != nil {
@@ -107,11 +106,11 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// long is a URL of that many characters.
+// long returns a URL of that many characters.
 func long(n int) string { return hookURL + strings.Repeat("x", n-len(hookURL)) }
 
-// TestCreateWebhook looks at the secret that signs: the service's own or the
-// caller's, shown in this answer only.
+// TestCreateWebhook: the signing secret, generated or the caller's, is only in
+// the response to the creation.
 func TestCreateWebhook(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -222,7 +221,7 @@ func TestCreateRefused(t *testing.T) {
 	})
 }
 
-// TestCreateMalformed sends what is no JSON at all.
+// TestCreateMalformed sends bodies that are not JSON.
 func TestCreateMalformed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -246,8 +245,8 @@ func TestCreateMalformed(t *testing.T) {
 	})
 }
 
-// TestPermissions: who reads sees alerts and changes none. An alert that rolls
-// back takes the permission to roll back.
+// TestPermissions: with read, alerts can be seen but not changed. An alert that
+// rolls back needs the permission to roll back.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -278,8 +277,8 @@ func TestPermissions(t *testing.T) {
 	})
 }
 
-// TestRollbackRuleIsChanged: a rule that rolls back is changed by who may roll
-// back, in whatever way. Others may try out where it tells.
+// TestRollbackRuleIsChanged: every change of a rule that rolls back needs the
+// permission to roll back; a test notification does not.
 func TestRollbackRuleIsChanged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -327,7 +326,7 @@ func TestRollbackRuleIsChanged(t *testing.T) {
 	})
 }
 
-// TestOtherOrganisations: what belongs to another is not there.
+// TestOtherOrganisations: alerts of another organisation are not found.
 func TestOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

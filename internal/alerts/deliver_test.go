@@ -15,13 +15,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// quick are the six waits of the schedule, made short.
+// quick is the backoff with six short waits.
 var quick = []time.Duration{
 	time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond,
 }
 
-// fire makes an alert on a URL fire, and returns its id. It pushes first, when
-// nobody is watching, so that no other evaluation follows.
+// fire makes an alert on a URL fire, and returns its id. It pushes before the
+// alert exists, so that no other evaluation follows.
 func (c *client) fire(url string) string {
 	c.t.Helper()
 	c.sessions("pdf", repeat(0, 5)...)
@@ -30,7 +30,7 @@ func (c *client) fire(url string) string {
 	return id
 }
 
-// outcome waits for the end of the only delivery of an alert and tells it in a line.
+// outcome waits for the only delivery of an alert to end and describes it.
 func (c *client) outcome(id string) string {
 	c.t.Helper()
 	var d object
@@ -110,7 +110,7 @@ func TestDeliver(t *testing.T) {
 	})
 }
 
-// TestNeverAnswers takes the time that an attempt may take.
+// TestNeverAnswers takes the timeout of an attempt.
 func TestNeverAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.Open(t, "sqlite"), setup{backoff: quick[:0]})
@@ -127,7 +127,7 @@ func TestNeverAnswers(t *testing.T) {
 	}
 }
 
-// TestSchedule holds the waits of the contract, and a target's wish.
+// TestSchedule checks the documented backoff, and Retry-After.
 func TestSchedule(t *testing.T) {
 	s := &alerts.Service{}
 	for i, planned := range []time.Duration{
@@ -150,9 +150,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestWaitsForItsTime looks at the delivery between two attempts on the real
-// schedule, and at one that a target has put off. Neither is sent before its
-// time, should a crash have started its job early.
+// TestWaitsForItsTime: a delivery between two attempts, or one with a Retry-After,
+// is not sent before it is due, even if a crash started its job early.
 func TestWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -195,7 +194,7 @@ func TestWaitsForItsTime(t *testing.T) {
 	})
 }
 
-// TestRetryAfter is heeded, not only noted.
+// TestRetryAfter: the next attempt waits for the target's Retry-After.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -214,7 +213,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestGone: a target that answers 410 hears no more of the alert.
+// TestGone: a target that responds with 410 gets no more notifications.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -238,7 +237,7 @@ func TestGone(t *testing.T) {
 		for _, d := range ada.deliveries(id) {
 			got[fmt.Sprintf("%v after %v: %v", d["status"], d["attempts"], d["detail"])]++
 		}
-		// With one worker, what waits behind the first is not sent.
+		// With one worker, deliveries queued behind the first are not sent.
 		want := map[string]int{"failed after 1: HTTP 410 Gone": 1, "failed after 0: not sent: the alert is disabled": 3}
 		if diff := cmp.Diff(want, got); diff != "" || len(hook.requests()) != 1 {
 			t.Errorf("%d sent, deliveries (-want +got):\n%s", len(hook.requests()), diff)
@@ -250,7 +249,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestGoneAfterAMove: the answer of the old target says nothing about the new.
+// TestGoneAfterAMove: a 410 of the old target does not disable the new one.
 func TestGoneAfterAMove(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -274,7 +273,7 @@ func TestGoneAfterAMove(t *testing.T) {
 	})
 }
 
-// TestPrivateTarget is refused when it is dialled, by whatever name.
+// TestPrivateTarget is refused when it is dialled, whatever its host name.
 func TestPrivateTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -293,7 +292,7 @@ func TestPrivateTarget(t *testing.T) {
 			t.Errorf("got %q, want %q", got, named)
 		}
 		if got := ada.post(alertsPath+"/"+name+"/test", nil).want(http.StatusOK).body; strings.Contains(string(got), "127.0.0.1") {
-			t.Errorf("the test tells the address behind a name: %s", got)
+			t.Errorf("the test reveals the address behind a name: %s", got)
 		}
 		test := ada.post(alertsPath+"/"+literal+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
 		if test["status"] != "failed" || test["attempts"] != 1.0 {
@@ -305,7 +304,7 @@ func TestPrivateTarget(t *testing.T) {
 	})
 }
 
-// TestDisabledBeforeItWasSent: nobody hears of an alert that they switched off.
+// TestDisabledBeforeItWasSent: a disabled alert sends no pending notifications.
 func TestDisabledBeforeItWasSent(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -323,8 +322,8 @@ func TestDisabledBeforeItWasSent(t *testing.T) {
 	})
 }
 
-// TestInOrder: the end of the trouble is told after its beginning, although
-// the beginning did not get through at first.
+// TestInOrder: "resolved" arrives after "firing", even if the first attempt of
+// "firing" failed.
 func TestInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -352,8 +351,8 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// TestNotBehindTheLost: a notice does not wait for ever for one that nobody
-// sends any more.
+// TestNotBehindTheLost: a delivery does not wait forever for one whose job was
+// lost.
 func TestNotBehindTheLost(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -15,8 +15,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestLifeOfAnAlert drives one alert through all that can happen, with more
-// evaluations than there are changes.
+// TestLifeOfAnAlert drives one alert through all transitions, with more
+// evaluations than changes.
 func TestLifeOfAnAlert(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -27,13 +27,13 @@ func TestLifeOfAnAlert(t *testing.T) {
 		ada.wantEvents()
 		ada.sessions("pdf", 0, 0, 0, 0)
 		w.evaluate(ada, 5)
-		ada.wantEvents() // four sessions say nothing, however bad
+		ada.wantEvents() // four sessions are too few, however bad
 		ada.sessions("pdf", 0.5)
 		w.evaluate(ada, 5)
 		want := []string{"firing pdf"}
 		ada.wantEvents(want...)
 
-		// A reminder comes a day after the last notice, once.
+		// One reminder is sent a day after the last notification.
 		for range 2 {
 			w.exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, (day - time.Minute).Microseconds())
 			w.evaluate(ada, 2)
@@ -44,8 +44,8 @@ func TestLifeOfAnAlert(t *testing.T) {
 			ada.wantEvents(want...)
 		}
 
-		// 15 good ones and 0.5 in 20: 0.775. One good look is not enough, and a
-		// bad one in between begins the count again.
+		// 15 good ones and 0.5 in 20: 0.775. One healthy evaluation is not enough,
+		// and a breached one in between resets the streak.
 		ada.sessions("pdf", repeat(1, 15)...)
 		w.evaluate(ada, 1)
 		ada.wantEvents(want...)
@@ -77,7 +77,7 @@ func TestLifeOfAnAlert(t *testing.T) {
 	})
 }
 
-// TestEvidence compares the figures of an event, and of its notice.
+// TestEvidence compares the figures of an event and of its notification.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -131,7 +131,7 @@ func TestEvidence(t *testing.T) {
 	})
 }
 
-// TestEachSkillOnItsOwn: an alert without a skill has a state for every one.
+// TestEachSkillOnItsOwn: an alert without a skill has a state per skill.
 func TestEachSkillOnItsOwn(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -198,7 +198,7 @@ func TestSensitivity(t *testing.T) {
 	})
 }
 
-// TestAtTheThreshold is where a pass rate made of thirds meets it exactly.
+// TestAtTheThreshold: a pass rate made of thirds that equals the threshold.
 func TestAtTheThreshold(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -215,8 +215,8 @@ func TestAtTheThreshold(t *testing.T) {
 	})
 }
 
-// TestDisabled: an alert that is off looks at nothing, and goes on where it
-// stood when it is on again.
+// TestDisabled: a disabled alert is not evaluated, and keeps its state until it
+// is enabled again.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -240,8 +240,8 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// TestOneEventForMany: services that evaluate at once, as replicas do, make
-// one event of a change.
+// TestOneEventForMany: replicas that evaluate concurrently create one event for a
+// transition.
 func TestOneEventForMany(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -299,8 +299,8 @@ func TestOneOrganisationFails(t *testing.T) {
 	})
 }
 
-// TestSoonAfterIngest: a push makes the alerts look within five seconds, and a
-// burst of pushes does not make them look each time.
+// TestSoonAfterIngest: a push causes an evaluation within five seconds, and a
+// burst of pushes is debounced.
 func TestSoonAfterIngest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -319,9 +319,9 @@ func TestSoonAfterIngest(t *testing.T) {
 			hook.await(i + 1)
 			took = append(took, time.Since(pushed))
 		}
-		// Where the queue's clock decides, it has just struck after the first.
+		// A queue that polls on a schedule has just polled after the first.
 		if slices.Max(took) > 5*time.Second || slices.Min(took[1:]) > 3*time.Second {
-			t.Errorf("the notices came after %v, want 5 s at most and mostly about one", took)
+			t.Errorf("the notifications came after %v, want 5 s at most and mostly about one", took)
 		}
 		w.settle()
 		ada.wantEvents("firing pdf", "firing csv", "firing xls")

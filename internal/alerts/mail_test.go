@@ -16,13 +16,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// mailbox is a real mail server on this machine that keeps what it gets, once
-// it has refused the first mails it should.
+// mailbox is a real mail server on this machine that keeps its mails, after it
+// has deferred the first ones.
 type mailbox struct {
 	url string
 
 	mu     sync.Mutex
-	busy   int // how many mails to put off
+	busy   int // how many mails to defer
 	mails  []*mail.Message
 	bodies []string
 }
@@ -46,7 +46,7 @@ func openMailbox(t *testing.T, busy int) *mailbox {
 	return m
 }
 
-// take keeps a mail, or puts it off.
+// take keeps a mail, or defers it.
 func (m *mailbox) take(raw []byte) error {
 	msg, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *mailbox) count() int {
 	return len(m.mails)
 }
 
-// mailSession is one conversation.
+// mailSession is one SMTP session.
 type mailSession struct{ box *mailbox }
 
 func (*mailSession) Reset()                               {}
@@ -87,8 +87,8 @@ func (s *mailSession) Data(r io.Reader) error {
 	return s.box.take(raw)
 }
 
-// TestMail follows mails from the push of bad grades to the mailbox: the
-// beginning, which has to be sent twice, and the end in the same thread.
+// TestMail follows mails from the push of bad grades to the mailbox: "firing",
+// which is retried once, and "resolved" in the same thread.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -134,7 +134,7 @@ func TestMail(t *testing.T) {
 	})
 }
 
-// TestNoMailServer: a mail that cannot be sent says what to set.
+// TestNoMailServer: the failure names the missing settings.
 func TestNoMailServer(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -145,7 +145,7 @@ func TestUpdateRefused(t *testing.T) {
 	})
 }
 
-// TestSecretOfUpdate: a change shows a secret only when it made one.
+// TestSecretOfUpdate: a change returns a secret only if it generated or set one.
 func TestSecretOfUpdate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -208,12 +208,12 @@ func TestDelete(t *testing.T) {
 		}
 		ada.sessions("pdf", repeat(1, 50)...)
 		w.evaluate(ada, 3)
-		ada.wantEvents("firing pdf") // the record of what happened stays
+		ada.wantEvents("firing pdf") // events stay
 		if n := w.count("alert_states"); n != 0 {
 			t.Errorf("%d states are left", n)
 		}
 
-		// A notice that waited goes nowhere; one of another alert does.
+		// A pending notification is not sent; one of another alert is.
 		ada.alert(passRate(hook.URL + "/second"))
 		ada.sessions("csv", repeat(0, 5)...)
 		w.evaluate(ada, 1)
@@ -226,8 +226,8 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestSecretsStaySecret does all that there is with alerts whose targets fail
-// and repeat what they were sent, and looks for secrets in answers and the log.
+// TestSecretsStaySecret uses every operation with alerts whose targets fail and
+// echo the request, and searches the responses and the log for secrets.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -12,7 +12,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// A request is one that a receiver got.
+// A request is one that a receiver recorded.
 type request struct {
 	header http.Header
 	body   []byte
@@ -21,7 +21,7 @@ type request struct {
 
 func (r request) id() string { return r.header.Get(standardwebhooks.HeaderWebhookID) }
 
-// object reads the body.
+// object decodes the body.
 func (r request) object(t *testing.T) object {
 	t.Helper()
 	var o object
@@ -31,7 +31,7 @@ func (r request) object(t *testing.T) object {
 	return o
 }
 
-// A receiver is a real server on this machine that remembers what it got.
+// A receiver is a real server on this machine that records its requests.
 type receiver struct {
 	*httptest.Server
 	t   *testing.T
@@ -39,8 +39,8 @@ type receiver struct {
 	got []request
 }
 
-// receive starts a receiver that answers the n-th request with the n-th
-// handler, and all further ones with the last.
+// receive starts a receiver that handles the n-th request with the n-th handler,
+// and all further ones with the last.
 func receive(t *testing.T, answers ...http.HandlerFunc) *receiver {
 	t.Helper()
 	r := &receiver{t: t}

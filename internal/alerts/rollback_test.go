@@ -16,8 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// publish pushes a version of the entry, or makes it if the id is empty, and
-// returns its id.
+// publish pushes a version of the entry, or creates the entry if the id is empty,
+// and returns its id.
 func (c *client) publish(id, name, version string) string {
 	c.t.Helper()
 	var body bytes.Buffer
@@ -51,7 +51,7 @@ func (c *client) publish(id, name, version string) string {
 	return c.send(req).want(http.StatusCreated).object()["entry"].(object)["id"].(string)
 }
 
-// skillArchive is a tar.gz with the least that is a skill.
+// skillArchive is a tar.gz of a minimal skill.
 func skillArchive(t *testing.T, description string) []byte {
 	t.Helper()
 	text := "---\nname: demo\ndescription: " + description + "\n---\n# Demo\n"
@@ -74,7 +74,7 @@ func skillArchive(t *testing.T, description string) []byte {
 	return packed.Bytes()
 }
 
-// entry tells an entry's current version and its rollbacks, newest first.
+// entry returns an entry's current version and its rollbacks, newest first.
 func (c *client) entry(id string) (current string, rollbacks []object) {
 	c.t.Helper()
 	a := c.get("/api/v1/registry/" + id).want(http.StatusOK)
@@ -86,8 +86,8 @@ func (c *client) entry(id string) (current string, rollbacks []object) {
 	return current, a.list("rollbacks")
 }
 
-// TestRollback: an alert that fires on a bad version returns to the one before,
-// and says so; once for each version.
+// TestRollback: an alert that fires on a bad version rolls back to the one before
+// and notes it in the event, once for each version.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -126,7 +126,7 @@ func TestRollback(t *testing.T) {
 			t.Errorf("the notice does not say so: %s", body)
 		}
 
-		// The version before does well; then somebody insists on the bad one.
+		// The version before does well; then a user makes the bad one current again.
 		ada.sessions("pdf", repeat(1, 100)...)
 		w.evaluate(ada, 2)
 		ada.wantEvents("firing pdf", "resolved pdf")
@@ -142,13 +142,13 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// TestNoRollback: where it would not help, the alert only tells.
+// TestNoRollback: where a rollback would not help, the alert only notifies.
 func TestNoRollback(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		ada.publish(ada.publish("", "sick", "1.0"), "sick", "2.0") // nobody has seen 1.0
+		ada.publish(ada.publish("", "sick", "1.0"), "sick", "2.0") // 1.0 has no sessions
 		fine := ada.publish("", "told", "1.0")
 		ada.sessions("told", repeat(1, 10)...)
 		ada.publish(fine, "told", "2.0")

@@ -10,8 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestNoDataIsNotZero: neither a skill without sessions nor one whose sessions
-// nobody graded, or which fell out of the window, has a pass rate of 0 %.
+// TestNoDataIsNotZero: a skill without sessions, without graded sessions, or whose
+// sessions left the window, does not have a pass rate of 0 %.
 func TestNoDataIsNotZero(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -28,7 +28,7 @@ func TestNoDataIsNotZero(t *testing.T) {
 	})
 }
 
-// unseen makes a skill that nobody has seen.
+// unseen creates a skill without sessions.
 func (c *client) unseen(name string) string {
 	c.t.Helper()
 	var id string
@@ -57,7 +57,7 @@ func TestSilence(t *testing.T) {
 		ada.unseen("new")
 		w.exec(`UPDATE skills SET created_at = created_at - $2 WHERE id = $1`, ada.unseen("never"), (100 * day).Microseconds())
 		w.evaluate(ada, 3)
-		ada.wantEvents("firing quiet") // the alert is younger than the silence of never
+		ada.wantEvents("firing quiet") // the alert is too new for the skill without sessions
 		w.exec(`UPDATE alert_rules SET created_at = created_at - $1`, (50 * day).Microseconds())
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing quiet", "firing never")
@@ -74,7 +74,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSilenceToday: a threshold of 0 wants a session since midnight UTC.
+// TestSilenceToday: a threshold of 0 requires a session since midnight UTC.
 func TestSilenceToday(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -98,7 +98,7 @@ func awayFromMidnight() {
 	}
 }
 
-// TestOnSchedule: silence brings no push, so a clock must notice it.
+// TestOnSchedule: missing data causes no push, so the schedule must detect it.
 func TestOnSchedule(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

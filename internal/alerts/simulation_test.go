@@ -28,8 +28,8 @@ type simulated struct {
 	now     time.Time
 }
 
-// session lets the skill have one session that passes with chance p, and
-// returns what the rule makes of it.
+// session adds one session that passes with probability p, and returns the
+// transition of the rule.
 func (s *simulated) session(r Rule, p float64) Transition {
 	s.now = s.now.Add(24 * time.Hour / sessionsPerDay)
 	s.verdict = append(s.verdict, s.random.Float64() < p)
@@ -84,7 +84,7 @@ func BenchmarkSimulation(b *testing.B) {
 	}
 }
 
-// TestSimulation holds what the documentation promises of the default.
+// TestSimulation checks the documented figure of the default.
 func TestSimulation(t *testing.T) {
 	_, delays := simulate(Rule{Type: PassRateBelow, Threshold: 0.8, Sensitivity: Point}, 1)
 	if median := delays[len(delays)/2]; median > 15 {

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestSendTest sends a notice at once and touches no state.
+// TestSendTest sends a notification at once and changes no state.
 func TestSendTest(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -60,7 +60,7 @@ type world struct {
 }
 
 // setup is how a world differs from one that may post to this machine, has no
-// mail server and tries again at once.
+// mail server and retries at once.
 type setup struct {
 	guarded  bool // without --allow-private-targets
 	smtpURL  string
@@ -130,7 +130,7 @@ func newService(t *testing.T, w *world, s setup, entries *registry.Service) *ale
 	return service
 }
 
-// A guard remembers what would be dialled, and keeps it on this machine.
+// A guard records dialled addresses, and refuses all but loopback.
 type guard struct {
 	onDial func() // if not nil
 
@@ -157,8 +157,7 @@ func (g *guard) count() int {
 	return len(g.dialed)
 }
 
-// work runs jobs until the test ends, or until the function that it returns is
-// called.
+// work runs jobs until the test ends or stop is called.
 func (w *world) work() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -188,22 +187,22 @@ func (w *world) settle() {
 	})
 }
 
-// patience is how long a test waits for what other goroutines bring about.
+// patience is how long a test waits for other goroutines.
 const patience = 30 * time.Second
 
-// eventually waits for what other goroutines bring about.
+// eventually polls until done, and fails the test after a while.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !done() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// org makes an organisation and an owner of it.
+// org creates an organisation and returns its owner.
 func (w *world) org(name string) *client {
 	w.t.Helper()
 	o, err := w.auth.CreateOrg(w.t.Context(), name, access.Team)
@@ -213,7 +212,7 @@ func (w *world) org(name string) *client {
 	return w.member(o, access.Owner)
 }
 
-// member adds a person to an organisation.
+// member adds a user to an organisation.
 func (w *world) member(o auth.Organisation, role access.Role, permissions ...access.Permission) *client {
 	w.t.Helper()
 	email := fmt.Sprintf("%s-%s@example.org", role, uuid.NewString())
@@ -228,7 +227,7 @@ func (w *world) member(o auth.Organisation, role access.Role, permissions ...acc
 	return &client{t: w.t, w: w, org: o, user: u, key: raw}
 }
 
-// evaluate looks at the organisation n times.
+// evaluate evaluates the organisation n times.
 func (w *world) evaluate(c *client, n int) {
 	w.t.Helper()
 	for range n {
@@ -256,7 +255,7 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
-// logBuffer keeps what is logged.
+// logBuffer is a bytes.Buffer for many goroutines.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	return w
 }
 
-// person makes an organisation of one.
+// person creates an organisation with one user.
 func (w *world) person(t *testing.T) *client {
 	t.Helper()
 	o, err := w.auth.CreateOrg(t.Context(), uuid.NewString(), access.Free)
@@ -103,7 +103,7 @@ func (c *client) do(method, path string, body []byte) answer {
 	return answer{c.t, method + " " + path, rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -112,7 +112,7 @@ type answer struct {
 	body   []byte
 }
 
-// want ends the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (a answer) want(status int) answer {
 	a.t.Helper()
 	if a.status != status {
@@ -121,7 +121,7 @@ func (a answer) want(status int) answer {
 	return a
 }
 
-// object reads the body; times are only looked at.
+// object decodes the body; times are only checked.
 func (a answer) object() (o object) {
 	a.t.Helper()
 	if err := json.Unmarshal(a.body, &o); err != nil {
@@ -180,7 +180,7 @@ func (a answer) wantError(status int, message string) {
 	a.want(status).wantBody(object{"error": object{"message": message, "status": status}})
 }
 
-// bundle is a good one.
+// bundle returns a valid bundle.
 func bundle() object {
 	return object{
 		"schema_version": "1.1", "skill_name": "pdf", "contributor_id": uuid.NewString(), "created_at": "2026-01-02T03:04:05+02:00",
@@ -394,7 +394,7 @@ func TestSubmitRefuses(t *testing.T) {
 	})
 }
 
-// TestVersions accepts what existing clients send.
+// TestVersions: bundles of existing clients are accepted.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	return w
 }
 
-// org makes an organisation and an owner of it.
+// org creates an organisation and returns its owner.
 func (w *world) org() *client {
 	w.t.Helper()
 	o, err := w.auth.CreateOrg(w.t.Context(), uuid.NewString(), access.Team)
@@ -119,7 +119,7 @@ func (c *client) do(method, path string, body any) answer {
 
 func (c *client) get(path string) answer { return c.do(http.MethodGet, path, nil) }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -127,7 +127,7 @@ type answer struct {
 	body   []byte
 }
 
-// want ends the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (a answer) want(status int) answer {
 	a.t.Helper()
 	if a.status != status {
@@ -152,7 +152,7 @@ func (a answer) wantError(status int, message string) {
 	}
 }
 
-// list reads proposals.
+// list decodes proposals.
 func (a answer) list() (all []object) {
 	a.t.Helper()
 	for _, p := range a.want(http.StatusOK).object()["proposals"].([]any) {
@@ -271,7 +271,7 @@ func TestFindings(t *testing.T) {
 	})
 }
 
-// TestJob waits for what ingest causes.
+// TestJob waits for the proposal that ingest causes.
 func TestJob(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -290,14 +290,14 @@ func TestJob(t *testing.T) {
 		deadline := time.Now().Add(30 * time.Second)
 		for len(c.get(path).list()) == 0 {
 			if time.Now().After(deadline) {
-				t.Fatal("waited in vain for a proposal")
+				t.Fatal("timed out waiting for a proposal")
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
 }
 
-// propose makes a proposal as another producer does.
+// propose creates a proposal as an improve run does.
 func (c *client) propose(finding string) string {
 	c.t.Helper()
 	value := "new"

@@ -94,7 +94,7 @@ func TestRepositories(t *testing.T) {
 	if got := other.get(base + "/repos?installation_id=2").list("repos"); got[0]["connected_elsewhere"] != false {
 		t.Errorf("one's own connection: got %v", got[0])
 	}
-	if err := w.service.Allow(t.Context(), c.org.ID, "acme", true); err != nil { // from now on it is ours
+	if err := w.service.Allow(t.Context(), c.org.ID, "acme", true); err != nil { // the claim moves to c
 		t.Fatal(err)
 	}
 	c.bind(1, "acme")

@@ -13,11 +13,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// endless takes longer than anybody waits if all its alternatives are tried.
+// endless has so many alternatives that matching all of them takes forever.
 var endless = strings.Repeat("{,}", 60) + "x"
 
-// TestTagPatterns refuses a pattern that stands for too many others, and does
-// not try one that is stored.
+// TestTagPatterns: a pattern with too many alternatives is refused, and one that
+// is stored already is not expanded.
 func TestTagPatterns(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, id := connected(t, db, object{"tag_pattern": "{v,release-}[0-9]*"})
@@ -68,7 +68,7 @@ func TestTagPatterns(t *testing.T) {
 	})
 }
 
-// reconcileOnce runs the jobs that wait, and stops.
+// reconcileOnce runs the queued jobs and stops.
 func (w *world) reconcileOnce() {
 	w.t.Helper()
 	stop := w.work()
@@ -76,7 +76,7 @@ func (w *world) reconcileOnce() {
 	w.reconcile()
 }
 
-// TestSyncDeadline ends a sync that the code host holds up.
+// TestSyncDeadline: a sync with a slow code host times out.
 func TestSyncDeadline(t *testing.T) {
 	h := newHub(t, storetest.Open(t, "sqlite"))
 	h.work.Push("first", skillFiles("One."))
@@ -91,7 +91,7 @@ func TestSyncDeadline(t *testing.T) {
 	if _, _, err := h.service.Fetch(t.Context(), h.c.org.ID, h.github.Installation, "acme/deploy", "main", "."); err == nil || !strings.Contains(err.Error(), "in good time") {
 		t.Errorf("fetch: got %v", err)
 	}
-	// What was left is done later, and by the next that asks.
+	// The rest is published later, or by the next sync.
 	h.github.Mend()
 	h.service.SetSyncTimeout(0)
 	if got := h.c.sync(h.connection); got["status"] != "published" {

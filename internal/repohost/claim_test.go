@@ -23,14 +23,14 @@ func bindBody(id int64, account string) object {
 	return object{"installation_id": id, "account_login": account, "account_type": "User"}
 }
 
-// TestClaims binds an account as one organisation and, in every spelling and
-// by every number, as another.
+// TestClaims: an account that one organisation has claimed cannot be bound by
+// another, with any spelling or installation id.
 func TestClaims(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		c, other := w.org("holder", access.Pro), w.org("other", access.Pro)
 		c.bind(1, "Acme")
-		c.bind(2, "acme") // one's own may have several numbers
+		c.bind(2, "acme") // an organisation may bind its account several times
 		for n, account := range []string{"acme", "ACME", "Acme", "aCME"} {
 			got := other.post(base+"/installations", bindBody(int64(10+n), account)).want(http.StatusConflict).message()
 			if !strings.Contains(got, "whetstone repohost allow ORG "+account) || strings.Contains(got, c.org.ID) || strings.Contains(got, "holder") {
@@ -41,7 +41,7 @@ func TestClaims(t *testing.T) {
 		if n := w.count(`repohost_installations`); n != 2 {
 			t.Errorf("%d installations, want 2", n)
 		}
-		// What is bound can be renamed to what is free, and not to another's.
+		// An installation can move to an unclaimed account, not to a claimed one.
 		other.bind(20, "other")
 		other.post(base+"/installations", bindBody(20, "acme")).want(http.StatusConflict)
 		other.bind(20, "a_me")
@@ -51,7 +51,7 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// TestClaimRace lets many organisations bind an account at once.
+// TestClaimRace: of many organisations that bind an account at once, one wins.
 func TestClaimRace(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -72,7 +72,7 @@ func TestClaimRace(t *testing.T) {
 	})
 }
 
-// TestOperatorClaims binds only what the operator has allowed.
+// TestOperatorClaims: only accounts that the operator has allowed can be bound.
 func TestOperatorClaims(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
@@ -92,7 +92,7 @@ func TestOperatorClaims(t *testing.T) {
 		}
 		c.bind(1, "acme")
 		if got := other.post(base+"/installations", bindBody(2, "acme")).want(http.StatusConflict).message(); got != free {
-			t.Errorf("another's account is told from nobody's: %q and %q", got, free)
+			t.Errorf("a claimed account can be told from an unclaimed one: %q and %q", got, free)
 		}
 		if err := allow(other, "acme", false); !fault.Is(err, fault.Conflict) {
 			t.Errorf("got %v, want Conflict", err)
@@ -102,7 +102,7 @@ func TestOperatorClaims(t *testing.T) {
 		}
 		c.get(base + "/repos?installation_id=1").want(http.StatusOK)
 
-		// Moved, with the number by which it was bound.
+		// Moved, with the same installation id.
 		if err := allow(other, "acme", true); err != nil {
 			t.Fatal(err)
 		}
@@ -131,8 +131,8 @@ func TestOperatorClaims(t *testing.T) {
 	})
 }
 
-// TestMovedAccount takes an account from an organisation that uses it in every
-// way, and looks at every way.
+// TestMovedAccount: an organisation that loses its claim loses every kind of
+// access.
 func TestMovedAccount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, id := connected(t, db, nil)
@@ -177,7 +177,7 @@ func TestMovedAccount(t *testing.T) {
 			t.Errorf("the host's word lifts the suspension: %v", got)
 		}
 
-		// Given back, everything goes on where it was.
+		// With the claim restored, everything continues.
 		if err := w.service.Allow(t.Context(), c.org.ID, "acme", true); err != nil {
 			t.Fatal(err)
 		}
@@ -188,8 +188,8 @@ func TestMovedAccount(t *testing.T) {
 	})
 }
 
-// TestRepositoryGoneElsewhere keeps what happens to a repository from the
-// organisation whose account it has left.
+// TestRepositoryGoneElsewhere: a repository that moved to another account is no
+// longer visible to the organisation.
 func TestRepositoryGoneElsewhere(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, _, _, _ := connected(t, db, nil)
@@ -213,7 +213,7 @@ func TestRepositoryGoneElsewhere(t *testing.T) {
 		if got := c.get(base + "/connections").list("connections")[0]; got["default_branch"] != "main" {
 			t.Errorf("the connection follows what is another's: %v", got)
 		}
-		// It comes back, and is followed.
+		// It moves back, and the connection follows.
 		send("b", "repository", `{"action":"transferred","repository":{"full_name":"acme/deploy"},"changes":{"owner":{"from":{"user":{"login":"ada"}}}}}`)
 		if got := c.get(base + "/connections").list("connections")[0]; got["repo_full_name"] != "acme/deploy" {
 			t.Errorf("got %v, want acme/deploy", got)
@@ -221,8 +221,8 @@ func TestRepositoryGoneElsewhere(t *testing.T) {
 	})
 }
 
-// TestContestedAccount is what the migration leaves where several
-// organisations had bound an account.
+// TestContestedAccount: the state after the migration where several organisations
+// had bound an account.
 func TestContestedAccount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, _, _, _ := connected(t, db, nil)
@@ -272,7 +272,7 @@ func TestContestedAccount(t *testing.T) {
 	})
 }
 
-// TestBindAsksGitHub binds what the App says, and nothing else.
+// TestBindAsksGitHub: only the account that the App reports can be bound.
 func TestBindAsksGitHub(t *testing.T) {
 	h := newHub(t, storetest.Open(t, "sqlite"))
 	h.github.Install(7, "other")
@@ -286,7 +286,7 @@ func TestBindAsksGitHub(t *testing.T) {
 	h.github.Break(hosttest.Fault{On: "GET /app/installations", Answer: hosttest.Status(http.StatusInternalServerError)})
 	other.post(base+"/installations", bindBody(7, "other")).want(http.StatusBadGateway)
 	other.bind(7, "Other")
-	// An account that is another's is refused before GitHub is asked.
+	// A claimed account is refused without a request to GitHub.
 	before := len(h.github.Requests("/app/installations"))
 	other.post(base+"/installations", bindBody(9, "acme")).want(http.StatusConflict)
 	if after := len(h.github.Requests("/app/installations")); after != before {
@@ -294,8 +294,7 @@ func TestBindAsksGitHub(t *testing.T) {
 	}
 }
 
-// TestGiteaToken uses the account's own token, keeps it sealed and shows it
-// nowhere.
+// TestGiteaToken: the account's own token is used, stored sealed and never shown.
 func TestGiteaToken(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := hosttest.NewGitea(t, hosttest.NewRepos(t))
@@ -367,14 +366,14 @@ func TestGiteaToken(t *testing.T) {
 		}
 		c.get(base + "/repos?installation_id=1").want(http.StatusOK)
 
-		c.bind(1, "renamed") // the token was not looked at for this one
+		c.bind(1, "renamed") // the token was not checked for this account
 		if n := w.count(`repohost_installations WHERE token IS NULL`); n != 1 {
 			t.Error("the token follows to another account")
 		}
 	})
 }
 
-// TestTokenElsewhere refuses a token where it would not be used.
+// TestTokenElsewhere: a token is refused for other code hosts.
 func TestTokenElsewhere(t *testing.T) {
 	c := newWorld(t, storetest.Open(t, "sqlite")).org("acme", access.Pro)
 	body := bindBody(1, "acme")

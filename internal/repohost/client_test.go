@@ -27,7 +27,7 @@ type client struct {
 
 type object = map[string]any
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -113,7 +113,7 @@ func (a answer) list(field string) []object {
 	return out
 }
 
-// message is that of a structured error.
+// message returns the message of a structured error.
 func (a answer) message() string {
 	a.t.Helper()
 	e, _ := a.object()["error"].(object)
@@ -121,7 +121,7 @@ func (a answer) message() string {
 	return text
 }
 
-// issue is the path of the first problem of a failed validation.
+// issue returns the path of the first validation issue.
 func (a answer) issue() string {
 	a.t.Helper()
 	details, _ := a.want(http.StatusBadRequest).object()["details"].(object)
@@ -129,7 +129,7 @@ func (a answer) issue() string {
 	return fmt.Sprint(path...)
 }
 
-// entry makes a registry entry with a first version.
+// entry creates a registry entry with a first version.
 func (c *client) entry(name, version string) string {
 	c.t.Helper()
 	var archive bytes.Buffer
@@ -176,7 +176,7 @@ func (c *client) versions(entryID string) map[string]object {
 	return all
 }
 
-// current is the current version of an entry.
+// current returns the current version of an entry.
 func (c *client) current(entryID string) string {
 	c.t.Helper()
 	for name, v := range c.versions(entryID) {
@@ -188,7 +188,7 @@ func (c *client) current(entryID string) string {
 	return ""
 }
 
-// last is the last attempt of the only connection.
+// last returns the last attempt of the only connection.
 func (c *client) last() object {
 	c.t.Helper()
 	all := c.get(base + "/connections").want(http.StatusOK).list("connections")

@@ -11,9 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestMigrateClaims brings up installations that were bound when there were no
-// claims: an account stays with the one organisation that had bound it, and is
-// contested if there were several.
+// TestMigrateClaims migrates installations from before claims existed: an account
+// is claimed by the organisation that had bound it, and contested if there were
+// several.
 func TestMigrateClaims(t *testing.T) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {

@@ -226,13 +226,13 @@ func TestRefused(t *testing.T) {
 		path  string
 		want  string
 	}{
-		"bad SKILL.md":           {map[string]string{"SKILL.md": "no frontmatter"}, ".", "frontmatter"},
-		"no SKILL.md":            {map[string]string{"README.md": "x"}, ".", "No SKILL.md in the root"},
+		"bad SKILL.md":   {map[string]string{"SKILL.md": "no frontmatter"}, ".", "frontmatter"},
+		"no SKILL.md":    {map[string]string{"README.md": "x"}, ".", "No SKILL.md in the root"},
 		"missing folder": {map[string]string{"README.md": "x"}, "skills/deploy", "no folder skills/deploy"},
-		"submodule":              {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "sub": "submodule"}, ".", "submodule"},
-		"LFS pointer":            {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"}, ".", "LFS pointer"},
-		"too large":              {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.txt": strings.Repeat("0123456789\n", 1_000_000)}, ".", "larger than 10 MiB"},
-		"link out":               {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "passwd": "-> /etc/passwd"}, ".", "link"},
+		"submodule":      {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "sub": "submodule"}, ".", "submodule"},
+		"LFS pointer":    {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"}, ".", "LFS pointer"},
+		"too large":      {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "a.txt": strings.Repeat("0123456789\n", 1_000_000)}, ".", "larger than 10 MiB"},
+		"link out":       {map[string]string{"SKILL.md": hosttest.Skill("deploy", "x"), "passwd": "-> /etc/passwd"}, ".", "link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -335,7 +335,7 @@ func TestReconcile(t *testing.T) {
 		if last := c.last(); last["trigger"] != "reconcile" || c.versions(entry)["1.4.0"]["source"] != "repohost" {
 			t.Errorf("last attempt: got %v", last)
 		}
-		// What is known is not tried again, what was refused neither.
+		// Published and refused commits are not tried again.
 		work.Push("bad", map[string]string{"SKILL.md": "bad"})
 		w.reconcile()
 		last := c.last()
@@ -349,8 +349,8 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// TestDeletedUnderWorker deletes a connection after a worker has read what
-// waits for it.
+// TestDeletedUnderWorker deletes a connection after a worker has read its queued
+// attempt.
 func TestDeletedUnderWorker(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -49,8 +49,8 @@ func TestWebhookRefuses(t *testing.T) {
 	})
 }
 
-// TestWebhookUnsigned announces a large body, sends none of it and no
-// signature: nobody waits for the body.
+// TestWebhookUnsigned announces a large body without a signature: the request is
+// refused before the body is read.
 func TestWebhookUnsigned(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	for _, signature := range []string{"", host.SignatureHeader + ": sha256=\r\n", host.SignatureHeader + ": sha256=" + strings.Repeat("x", 64) + "\r\n"} {
@@ -95,7 +95,7 @@ func TestWebhookTakes(t *testing.T) {
 		if got := w.send(form).want(http.StatusAccepted).object(); got["status"] != "received" {
 			t.Errorf("push: got %v", got)
 		}
-		w.service.Secrets = []string{"new secret", secret} // during a rotation both are good
+		w.service.Secrets = []string{"new secret", secret} // during a rotation both are accepted
 		w.send(delivery{id: "n", event: "ping", body: ping, secret: "new secret"}).want(http.StatusOK)
 		w.send(form).want(http.StatusAccepted)
 		w.work()
@@ -182,7 +182,7 @@ func TestManyDeliveries(t *testing.T) {
 	})
 }
 
-// recorded lists who the audit log says did something, and from where.
+// recorded lists the actors and addresses of audit entries.
 func recorded(t *testing.T, db *store.DB, action string) []string {
 	t.Helper()
 	rows, err := db.Query(t.Context(), `SELECT actor || ' ' || via FROM audit_entries WHERE action = $1 ORDER BY id`, action)
@@ -250,7 +250,7 @@ func TestEvents(t *testing.T) {
 		if got := connection(); got["repo_full_name"] != "acme/rollout" || got["repo_name"] != "rollout" {
 			t.Errorf("renamed: got %v", got)
 		}
-		c.bind(2, "ada") // whose deliveries are the organisation's, too
+		c.bind(2, "ada") // the organisation sees its deliveries, too
 		event("repository", `{"action":"transferred","repository":{"full_name":"ada/rollout"},"changes":{"owner":{"from":{"organization":{"login":"acme"}}}}}`)
 		if got := connection(); got["repo_owner"] != "ada" {
 			t.Errorf("transferred: got %v", got)

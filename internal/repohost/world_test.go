@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 const secret = "webhook secret"
 
-// sealKey seals what must not be read out of the database.
+// sealKey encrypts tokens in the database.
 var sealKey = seal.Generate()
 
 // world is the service as internal/app wires it, behind a real server.
@@ -105,8 +105,7 @@ func newWorldOn(t *testing.T, db *store.DB, h host.Host, repos *hosttest.Repos) 
 	return w
 }
 
-// work runs jobs until the test ends, or until the function that it returns is
-// called.
+// work runs jobs until the test ends or stop is called.
 func (w *world) work() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -136,12 +135,12 @@ func (w *world) settle() {
 	})
 }
 
-// eventually waits for what other goroutines bring about.
+// eventually polls until done, and fails the test after a while.
 func (w *world) eventually(what string, done func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain for %s", what)
+			w.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -154,7 +153,7 @@ func (w *world) reconcile() {
 	w.settle()
 }
 
-// org makes an organisation and an owner of it.
+// org creates an organisation and returns its owner.
 func (w *world) org(name string, plan access.Plan) *client {
 	w.t.Helper()
 	o, err := w.auth.CreateOrg(w.t.Context(), name, plan)
@@ -184,7 +183,7 @@ type delivery struct {
 	id, event, body, secret, signature, contentType string
 }
 
-// send posts a delivery, signed unless it has a signature of its own.
+// send posts a delivery, signed unless it has its own signature.
 func (w *world) send(d delivery) answer {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.server.URL+base+"/webhook", strings.NewReader(d.body))
@@ -211,8 +210,7 @@ func (w *world) send(d delivery) answer {
 
 var zero = strings.Repeat("0", 40)
 
-// hook does what the post-receive hook does: it posts the lines that git hands
-// to it.
+// hook posts the lines that git passes to the post-receive hook.
 func (w *world) hook(id, fullName string, refs ...string) {
 	w.t.Helper()
 	var lines strings.Builder

@@ -147,7 +147,7 @@ func TestWriteBackTroubles(t *testing.T) {
 		detail   string
 		statuses int
 	}{
-		// The first status says that the publish has begun; nothing depends on it.
+		// The first status is pending; it is best effort.
 		"no permission for checks": {[]hosttest.Fault{always("check-runs", 403)}, "unsupported", "statuses: success; checks: unsupported", 2},
 		"no permission at all":     {[]hosttest.Fault{always("check-runs", 403), always("statuses", 404)}, "unsupported", "statuses: unsupported", 0},
 		"not valid":                {[]hosttest.Fault{always("check-runs", 422)}, "failed", "checks: failed", 2},
@@ -225,13 +225,13 @@ func TestHostTroubles(t *testing.T) {
 	status := func() any {
 		return h.c.get(base + "/deliveries").list("deliveries")[0]["status"]
 	}
-	// For a while: the job comes again.
+	// A transient failure: the job is retried.
 	h.github.Break(hosttest.Fault{On: "GET /tarball", Answer: hosttest.Status(502)}, hosttest.Fault{On: "/commits/", Answer: hosttest.Status(429, "Retry-After", "0")})
 	first := h.push(skillFiles("One."))
 	if last := h.c.last(); last["status"] != "published" || last["source_ref"] != first || status() != "done" {
 		t.Errorf("after a while: got %v, delivery %v", last, status())
 	}
-	// For good: the delivery failed, a sync cannot be made.
+	// A permanent failure: the delivery fails, a sync is an error.
 	h.github.Break(hosttest.Fault{On: "GET /tarball", Answer: hosttest.Status(502), Always: true})
 	second := h.push(skillFiles("Two."))
 	if last := h.c.last(); last["status"] != "failed" || last["source_ref"] != second || status() != "failed" {
@@ -239,14 +239,14 @@ func TestHostTroubles(t *testing.T) {
 	}
 	h.c.post(base+"/connections/"+h.connection+"/sync", nil).want(http.StatusBadGateway)
 	h.github.Mend()
-	// The host sends it again by the same id: it is done this time.
+	// The host redelivers with the same id: it succeeds this time.
 	h.sent--
 	h.deliver("refs/heads/main", second)
 	h.settle()
 	if last := h.c.last(); last["status"] != "published" || last["source_ref"] != second || status() != "done" {
 		t.Errorf("sent again: got %v, delivery %v", last, status())
 	}
-	// What the installation may not see is a failed sync, not a gateway's.
+	// Missing access of the installation is a failed sync, not a 502.
 	h.github.Break(hosttest.Fault{On: "/branches", Answer: hosttest.Status(404), Always: true})
 	if got := h.c.sync(h.connection); got["status"] != "failed" {
 		t.Errorf("not found: got %v", got)

@@ -8,8 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/signals"
 )
 
-// subtract combines what is known, two by two, again and again. It reports
-// whether something turned out to be empty.
+// subtract combines known sets pairwise until nothing new follows. It reports
+// whether a set turned out to be empty.
 func (a *attacker) subtract() bool {
 	const most = 120
 	before := new(big.Int).Set(a.empty)
@@ -32,9 +32,9 @@ func (a *attacker) subtract() bool {
 	return before.Cmp(a.empty) != 0
 }
 
-// eliminate solves all that is known as linear equations, in which each point
-// is an unknown number. No group of points that has few contributors may come
-// out: each point, each day of a kind, each week of it, and each whole kind.
+// eliminate solves all known figures as linear equations, in which each point is
+// an unknown. The solution must not determine a group of points with few
+// contributors: a point, a day, a week or a whole kind.
 func (a *attacker) eliminate() {
 	equations := basis{}
 	for _, set := range a.known {
@@ -43,16 +43,16 @@ func (a *attacker) eliminate() {
 	for _, target := range a.targets() {
 		n, people := a.truth(target)
 		if people > 0 && people < a.k && equations.spans(vector(target, len(a.list))) {
-			a.Fatalf("equations tell of %d signals of %d contributors: %v", n, people, a.describe(target))
+			a.Fatalf("equations reveal %d signals of %d contributors: %v", n, people, a.describe(target))
 		}
 	}
 }
 
-// prime is large enough for sums of a few hundred products not to vanish by
-// accident, and small enough for them to fit.
+// prime is large enough that sums of a few hundred products are not zero by
+// accident, and small enough that they fit into an int64.
 const prime = 2_147_483_647
 
-// A basis holds equations, solved as far as they go, by their first column.
+// A basis is a row echelon form, by leading column.
 type basis map[int][]int64
 
 func vector(set *big.Int, size int) []int64 {
@@ -63,8 +63,8 @@ func vector(set *big.Int, size int) []int64 {
 	return v
 }
 
-// reduce subtracts what is known, and returns the first column that is left;
-// -1 if none is.
+// reduce subtracts the basis from a vector, and returns the leading column that is
+// left, -1 for none.
 func (b basis) reduce(v []int64) int {
 	first := -1
 	for i := range v {
@@ -157,23 +157,23 @@ func (a *attacker) overlap(weekly bool) {
 
 func (a *attacker) harmless(n int) bool { return n == 0 || n >= a.k || n <= -a.k }
 
-// countRows looks for hidden rows that are as many as the signals in them.
+// countRows searches for suppressed rows that are as many as their signals.
 func (a *attacker) countRows() {
 	for _, whole := range a.known {
 		for _, weekly := range []bool{true, false} {
-			hidden, rest := 0, new(big.Int).Set(whole)
+			suppressed, rest := 0, new(big.Int).Set(whole)
 			for _, row := range a.rows {
 				if row.weekly != weekly || new(big.Int).AndNot(row.set, whole).Sign() != 0 {
 					continue
 				}
 				if row.suppressed {
-					hidden++
+					suppressed++
 				} else {
 					rest.AndNot(rest, row.set)
 				}
 			}
-			if left, _ := a.truth(rest); hidden > 0 && left <= hidden {
-				a.Fatalf("%d signals are in %d hidden rows of %v", left, hidden, a.describe(whole))
+			if left, _ := a.truth(rest); suppressed > 0 && left <= suppressed {
+				a.Fatalf("%d signals are in %d suppressed rows of %v", left, suppressed, a.describe(whole))
 			}
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
-// Store stores signals of any day, as Ingest does with those of a body.
+// Store stores signals of any day, as Ingest does.
 func (s *Service) Store(ctx context.Context, orgID string, all []Signal) (int, error) {
 	b := &bodySignals{signals: all}
 	err := s.store(ctx, orgID, []*bodySignals{b})
 	return b.accepted, err
 }
 
-// Names of days and weeks, as the answers have them.
+// Names of days and weeks in responses.
 var (
 	DayName  = dayName
 	WeekName = weekName

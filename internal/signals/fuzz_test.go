@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// FuzzRead: a body is refused with the places of what is wrong with it, or
+// FuzzRead checks that a body is either refused with the paths of its mistakes, or
 // gives signals that can be stored and counted.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
@@ -57,7 +57,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// FuzzWeek: a week has one name.
+// FuzzWeek checks that a week has exactly one name.
 func FuzzWeek(f *testing.F) {
 	for _, seed := range []string{"2026-W07", "2020-W53", "2021-W53", "1970-W01", "9999-W52", "-001-W01", "2026-W7", "2026-W00", ""} {
 		f.Add(seed)

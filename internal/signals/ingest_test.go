@@ -30,9 +30,9 @@ func TestIngest(t *testing.T) {
 		c.post(first).want(http.StatusOK).wantBody(accepted(2, 1))
 		c.post(first).want(http.StatusOK).wantBody(accepted(0, 3))
 		c.post(batch(signal("pdf", "missed_trigger", "k2", 0.5, ""), signal("pdf", "x", "k3", 0.5, ""))).want(http.StatusOK).wantBody(accepted(1, 1))
-		w.org(t).post(first).want(http.StatusOK).wantBody(accepted(2, 1)) // another organisation's keys are its own
+		w.org(t).post(first).want(http.StatusOK).wantBody(accepted(2, 1)) // source keys are per organisation
 		session := sessionBody("pdf", "uc_sha256_0123456789ab", "2026-W07", object{"triggered": true})
-		for range 2 { // byte-equal bodies are two sessions
+		for range 2 { // identical bodies are two sessions
 			c.post(session).want(http.StatusCreated).wantBody(object{"status": "accepted"})
 		}
 		if n := c.count("signals"); n != 5 {
@@ -63,7 +63,7 @@ func TestIngestGzip(t *testing.T) {
 	})
 }
 
-// TestIngestAtOnce sends the same batches from many sides at the same time.
+// TestIngestAtOnce sends the same batches concurrently.
 func TestIngestAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -181,7 +181,7 @@ func TestIngestRefuses(t *testing.T) {
 	})
 }
 
-// TestRateLimit lets two services share one database.
+// TestRateLimit: two replicas share one limit.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -201,7 +201,7 @@ func TestRateLimit(t *testing.T) {
 		}
 		wg.Wait() // 296
 		for left := range 4 {
-			a := colleague.post(`{}`).want(http.StatusBadRequest) // refused, but a request
+			a := colleague.post(`{}`).want(http.StatusBadRequest) // invalid requests count, too
 			if got, want := a.header.Get("RateLimit-Remaining"), fmt.Sprint(3-left); got != want || a.header.Get("RateLimit-Limit") != "300" {
 				t.Errorf("RateLimit-Remaining %s of %s, want %s of 300", got, a.header.Get("RateLimit-Limit"), want)
 			}
@@ -214,6 +214,6 @@ func TestRateLimit(t *testing.T) {
 			}
 			a.wantError(http.StatusTooManyRequests, "Rate limit of 300 requests per hour reached; try again in "+reset+" s")
 		}
-		two.org(t).post(batch(signal("pdf", "x", "k", 0.5, ""))).want(http.StatusOK) // others are not limited
+		two.org(t).post(batch(signal("pdf", "x", "k", 0.5, ""))).want(http.StatusOK) // the limit is per organisation
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestPeople shows numbers of contributors only where no two of them, and no
-// sum, differ by one or two people.
+// TestPeople: numbers of contributors are shown only where no two of them, and no
+// sum, differ by one or two.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	type week struct{ skill, people string } // a letter is a person
@@ -28,14 +28,14 @@ func TestPeople(t *testing.T) {
 			{"the same people", []week{{"pdf", "abc"}, {"pdf", "abc"}}, []any{3.0, 3.0}, 3.0},
 			{"one more in all", []week{{"pdf", "abc"}, {"pdf", "abcd"}}, []any{nil, 4.0}, 4.0},
 			{"three more in all", []week{{"pdf", "abc"}, {"pdf", "abcdef"}}, []any{3.0, 6.0}, 6.0},
-			{"nobody in both", []week{{"pdf", "abc"}, {"pdf", "def"}}, []any{3.0, 3.0}, 6.0},
+			{"disjoint", []week{{"pdf", "abc"}, {"pdf", "def"}}, []any{3.0, 3.0}, 6.0},
 			{"one in both", []week{{"pdf", "abcd"}, {"pdf", "defg"}}, []any{4.0, nil}, 7.0},
 			{"three in both", []week{{"pdf", "abcdef"}, {"pdf", "defghi"}}, []any{6.0, 6.0}, 9.0},
 			{"skills of the same people", []week{{"csv", "abc"}, {"pdf", "abc"}}, []any{3.0, 3.0}, 3.0},
 			{"skills of different people", []week{{"csv", "abc"}, {"pdf", "def"}}, []any{3.0, 3.0}, 6.0},
 			{"skills with one more", []week{{"csv", "abc"}, {"pdf", "abcd"}}, []any{3.0, 4.0}, nil},
 			{"skills with one in both", []week{{"csv", "abcd"}, {"pdf", "defg"}}, []any{4.0, 4.0}, nil},
-			{"skills with somebody hidden", []week{{"csv", "x"}, {"pdf", "abc"}}, []any{nil, 3.0}, nil},
+			{"a suppressed skill", []week{{"csv", "x"}, {"pdf", "abc"}}, []any{nil, 3.0}, nil},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				c := w.org(t)
@@ -66,8 +66,8 @@ func TestPeople(t *testing.T) {
 	})
 }
 
-// TestSilent does not list rows that are as many as the signals in them.
-func TestSilent(t *testing.T) {
+// TestUnlisted: suppressed rows that are as many as their signals are not listed.
+func TestUnlisted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)

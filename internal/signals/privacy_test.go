@@ -13,18 +13,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestPrivacy lets somebody ask whatever can be asked about random signals,
-// and combine the answers. An answer is a set of kinds of signals with its
-// number. Whoever knows the number of a set and of a part of it knows that of
-// the rest; of two that share nothing, that of both; and what there is none of
-// can be left out of all. No set that comes out may have signals of fewer
-// contributors than the setting says.
+// TestPrivacy attacks the k-anonymity of the figures: it sends every possible query
+// about random signals and combines the responses. A response gives the number of
+// signals in a set of points. From the numbers of a set and a subset follows that
+// of the difference, from two disjoint sets that of the union, and empty points can
+// be removed from all sets. No set that can be derived may have signals of fewer
+// than k contributors.
 func TestPrivacy(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{signals.DefaultMinContributors, 2, 5} {
 		t.Run(fmt.Sprintf("of %d contributors", k), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, storetest.Open(t, "sqlite")) // the databases count alike, as TestRecount shows
+			w := newWorld(t, storetest.Open(t, "sqlite")) // TestRecount shows that both databases count alike
 			w.signals.MinContributors = k
 			rapid.Check(t, func(t *rapid.T) { attack(t, w) })
 		})
@@ -40,14 +40,14 @@ func attack(t *rapid.T, w *world) {
 	a.prepare(rapid.SliceOfN(rapid.Custom(drawSecret), 1, 50).Draw(t, "signals"))
 	a.ask()
 	for a.conclude(); a.subtract(); {
-		a.conclude() // something turned out to be empty
+		a.conclude() // a set turned out to be empty
 	}
 	a.eliminate()
 	a.countPeople()
 	a.countRows()
 }
 
-// A point is a kind of signal: all that answers can tell apart.
+// A point is a class of signals that responses can distinguish.
 type point struct {
 	skill, kind string
 	day         int64
@@ -55,7 +55,7 @@ type point struct {
 	says        signals.Session
 }
 
-// A secret is a signal with its contributor, whom nobody may find.
+// A secret is a signal with its contributor.
 type secret struct {
 	point
 	who string
@@ -64,7 +64,7 @@ type secret struct {
 // firstDay is a Monday.
 const firstDay = 20_000 - 4
 
-// What signals are drawn from.
+// The values that signals are drawn from.
 var (
 	someSkills      = []string{"pdf", "csv"}
 	someDays        = []int64{0, 1, 2, 7, 8}
@@ -73,7 +73,7 @@ var (
 	someBuckets     = []string{"search", "testing", ""}
 )
 
-// universe lists all points that there can be.
+// universe lists all possible points.
 func universe() (all []point) {
 	for _, skill := range someSkills {
 		for _, n := range someDays {
@@ -116,22 +116,22 @@ func drawSecret(t *rapid.T) secret {
 	return s
 }
 
-// An attacker knows which points there can be, and learns sets of them.
+// An attacker knows the possible points, and learns the numbers of sets of them.
 type attacker struct {
 	*rapid.T
-	k       int // what the setting says
+	k       int // the setting
 	c       *client
 	secrets []secret
 	points  map[point]int // to bits
 	list    []point
 	facts   []fact
-	empty   *big.Int            // what there is none of
+	empty   *big.Int            // points without signals
 	known   map[string]*big.Int // sets whose number is known, by their text
 	people  []peopleOf
 	rows    []listed
 }
 
-// A fact is an answer: how many signals a set has.
+// A fact is the number of signals in a set, from a response.
 type fact struct {
 	what string
 	set  *big.Int
@@ -182,7 +182,7 @@ func (a *attacker) prepare(secrets []secret) {
 	}
 }
 
-// set is the points that fulfil a condition.
+// set returns the points that fulfil a condition.
 func (a *attacker) set(of func(point) bool) *big.Int {
 	set := new(big.Int)
 	for i, p := range a.list {
@@ -193,7 +193,7 @@ func (a *attacker) set(of func(point) bool) *big.Int {
 	return set
 }
 
-// truth is how many signals and contributors a set has.
+// truth returns the real numbers of signals and contributors of a set.
 func (a *attacker) truth(set *big.Int) (n, people int) {
 	who := map[string]bool{}
 	for _, s := range a.secrets {
@@ -205,7 +205,7 @@ func (a *attacker) truth(set *big.Int) (n, people int) {
 	return n, len(who)
 }
 
-// learn takes in the number of a set, unless it is withheld.
+// learn records the number of a set, unless it is suppressed.
 func (a *attacker) learn(what string, value any, set *big.Int) {
 	n, is := value.(float64)
 	if !is {
@@ -217,8 +217,8 @@ func (a *attacker) learn(what string, value any, set *big.Int) {
 	a.facts = append(a.facts, fact{what, set, int(n)})
 }
 
-// conclude leaves out what there is none of: what answers say so of, and what
-// they do not list.
+// conclude removes empty points: those that responses report as zero, and those
+// that they do not list.
 func (a *attacker) conclude() {
 	for _, f := range a.facts {
 		if f.n == 0 {
@@ -237,7 +237,7 @@ func (a *attacker) conclude() {
 	}
 }
 
-// derive notes a set whose number is known.
+// derive records a set whose number is known.
 func (a *attacker) derive(what string, set *big.Int) bool {
 	key := set.Text(16)
 	if a.known[key] != nil || set.Sign() == 0 {
@@ -248,7 +248,7 @@ func (a *attacker) derive(what string, set *big.Int) bool {
 	case people == 0:
 		a.empty.Or(a.empty, set)
 	case people < a.k:
-		a.Fatalf("%s tells of %d signals of %d contributors: %v", what, signals, people, a.describe(set))
+		a.Fatalf("%s reveals %d signals of %d contributors: %v", what, signals, people, a.describe(set))
 	}
 	return true
 }
@@ -262,7 +262,7 @@ func (a *attacker) describe(set *big.Int) (points []point) {
 	return points
 }
 
-// learnPeople takes in the number of contributors of a set.
+// learnPeople records the number of contributors of a set.
 func (a *attacker) learnPeople(what string, value any, set *big.Int) {
 	n, is := value.(float64)
 	if !is {
@@ -274,7 +274,7 @@ func (a *attacker) learnPeople(what string, value any, set *big.Int) {
 	a.people = append(a.people, peopleOf{set, int(n)})
 }
 
-// ask asks everything.
+// ask sends every query.
 func (a *attacker) ask() {
 	a.overview()
 	for _, bucket := range []string{"day", "week"} {
@@ -339,8 +339,8 @@ func (a *attacker) overview() {
 	a.learnPeople("all", o["total_contributors"], a.set(func(point) bool { return true }))
 }
 
-// learnRates takes both parts of each rate for known: it may be possible to
-// guess them.
+// learnRates assumes that both parts of each rate are known, since they may be
+// guessed.
 func (a *attacker) learnRates(name string, row object) {
 	rate, is := row["trigger_rate"].(float64)
 	if !is {
@@ -388,7 +388,7 @@ func (a *attacker) detail(name string) {
 	for _, e := range o["weekly"].([]any) {
 		row := e.(object)
 		week := of(func(p point) bool { return signals.WeekName(p.day) == row["week"] })
-		set := new(big.Int) // a sum is over what is shown
+		set := new(big.Int) // a sum is over shown cells
 		for _, r := range a.rows {
 			if r.weekly && !r.suppressed && new(big.Int).AndNot(r.set, week).Sign() == 0 {
 				set.Or(set, r.set)

@@ -19,8 +19,8 @@ const (
 	aggregatesPath = "/api/v1/signals/aggregates"
 )
 
-// today is the current day as the answers have it. A test that runs over
-// midnight is wrong once a century.
+// today is the current day in responses. A test that runs across midnight may
+// fail.
 func today() string { return time.Now().UTC().Format(time.DateOnly) }
 
 func thisWeek() string {
@@ -37,7 +37,7 @@ func nothing() object {
 	}
 }
 
-// about completes an answer with what all creator-signals have.
+// about adds the fields that all creator-signals responses have.
 func (c *client) about(o object) object {
 	o["source"], o["creator_id"] = "contribution_signal", c.user.ID
 	return o
@@ -59,8 +59,8 @@ func TestNoSignals(t *testing.T) {
 	})
 }
 
-// TestEvents looks at batches of two skills: three people speak of one, and
-// two of the other.
+// TestEvents: batches about two skills, one with three contributors and one with
+// two.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -136,7 +136,7 @@ func TestSessions(t *testing.T) {
 			} {
 				c.post(sessionBody("a/b", cohort, "2026-W07", says)).want(http.StatusCreated)
 			}
-			if n == 0 { // what only one of them did
+			if n == 0 { // only one of them
 				c.post(sessionBody("a/b", cohort, "2026-W07", object{"miss_detected": true, "query_bucket": "search"})).want(http.StatusCreated)
 			}
 		}
@@ -146,7 +146,7 @@ func TestSessions(t *testing.T) {
 		}
 		c.get(skillPath + "a%2Fb").want(http.StatusOK).wantBody(c.about(object{
 			"skill": skill,
-			// Showing the six of troubleshooting would show the one of search.
+			// Showing the six of troubleshooting would reveal the one of search.
 			"missed_categories": []any{}, "suppressed": true,
 			"grade_distribution": object{"A": 6, "B": 0, "C": 0, "F": 3},
 			"invocation_types":   object{"explicit": 3, "implicit": 6, "contextual": 0, "missed": 7},
@@ -161,7 +161,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestForms lets a batch and sessions speak of the same type.
+// TestForms: events and sessions of the same type share a row.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

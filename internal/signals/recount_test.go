@@ -13,9 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestRecount sends the same signals to two organisations, to one as they
-// were drawn and to the other in another order and some of them again, and
-// wants the same answers, which are those of a recount.
+// TestRecount sends the same signals to two organisations, to the second in another
+// order and with duplicates. Both must give the same responses, which equal a
+// recount.
 func TestRecount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -26,7 +26,8 @@ func TestRecount(t *testing.T) {
 			one.send(chunks(t, all))
 			again := append(slices.Clone(all), rapid.SliceOfN(rapid.SampledFrom(all), 0, 10).Draw(t, "again")...)
 			two.send(chunks(t, rapid.Permutation(again).Draw(t, "order")))
-			// What a source key says first is what counts: two differ if keys repeat.
+			// Of signals with one source key the first counts; drawSignal makes them equal,
+			// so that the order does not matter.
 			for _, c := range []*client{one, two} {
 				if diff := cmp.Diff(c.recount(), c.counted()); diff != "" {
 					t.Errorf("cells (-recount +kept):\n%s", diff)
@@ -44,7 +45,7 @@ func TestRecount(t *testing.T) {
 	})
 }
 
-// drawSignal draws signals that differ if their keys do.
+// drawSignal draws a signal all of whose fields follow from its source key.
 func drawSignal() *rapid.Generator[object] {
 	return rapid.Custom(func(t *rapid.T) object {
 		n := rapid.IntRange(0, 60).Draw(t, "key")
@@ -63,7 +64,7 @@ func (c *client) send(batches [][]object) {
 	}
 }
 
-// counts are what a cell counts.
+// counts is the counters of a cell.
 type counts struct{ Signals, Contributors, Confidence int64 }
 
 // recount counts the stored signals again.
@@ -78,7 +79,7 @@ func (c *client) recount() map[string]counts {
 		UNION ALL SELECT $2, COUNT(*), COUNT(DISTINCT contributor), CAST(SUM(confidence) AS BIGINT) FROM signals WHERE org_id = $1`)
 }
 
-// counted is what the cells hold.
+// counted returns the stored counters.
 func (c *client) counted() map[string]counts {
 	return c.group(`
 		SELECT CASE level WHEN 'org' THEN $2 WHEN 'skill' THEN $2 || skill_name WHEN 'kind' THEN $2 || skill_name || $2 || signal_type

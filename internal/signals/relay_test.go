@@ -11,8 +11,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// testInventedCohorts lets a member make a crowd of cohorts around the signals
-// of one colleague, in every way that a body names them, and ask for figures
+// testInventedCohorts: a member surrounds the signals of one colleague with
+// invented cohorts, in every way that a body can name them, and queries the figures
 // before and after.
 func testInventedCohorts(t *testing.T, db *store.DB) {
 	w := newWorld(t, db)
@@ -45,7 +45,7 @@ func testInventedCohorts(t *testing.T, db *store.DB) {
 	}
 }
 
-// wantNoFigures asks everything, and wants no figure about the skill.
+// wantNoFigures sends every query, and wants no figure about the skill.
 func (c *client) wantNoFigures(skill string) {
 	c.t.Helper()
 	all := object{}
@@ -76,8 +76,8 @@ func (c *client) wantNoFigures(skill string) {
 	look("", all)
 }
 
-// TestRelay believes the cohorts of a relay, and tells others that theirs do
-// not count.
+// TestRelay: cohorts are accepted from a relay; other keys get a warning that
+// theirs are ignored.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -103,8 +103,8 @@ func TestRelay(t *testing.T) {
 	})
 }
 
-// TestMinContributors shows everything where one contributor is enough, and
-// less where three are not. Proposals need three people in any case.
+// TestMinContributors: k = 1 shows everything, a larger k suppresses more.
+// Proposals need three contributors in any case.
 func TestMinContributors(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -55,8 +55,8 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	return w
 }
 
-// org makes an organisation and an owner of it, whose key is a relay's: it may
-// name contributors.
+// org creates an organisation and returns its owner, with the key of a relay,
+// which may name contributors.
 func (w *world) org(t tester) *client {
 	t.Helper()
 	o, err := w.auth.CreateOrg(t.Context(), uuid.NewString(), access.Team)
@@ -66,7 +66,7 @@ func (w *world) org(t tester) *client {
 	return w.join(t, o, access.Owner, true)
 }
 
-// member adds a person to an organisation.
+// member adds a user to an organisation.
 func (w *world) member(t tester, o auth.Organisation, role access.Role) *client {
 	t.Helper()
 	return w.join(t, o, role, false)
@@ -144,7 +144,7 @@ func (c *client) do(method, path string, body []byte, headers ...string) answer 
 	return answer{c.t, method + " " + path, rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      tester
 	what   string
@@ -153,7 +153,7 @@ type answer struct {
 	body   []byte
 }
 
-// want ends the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (a answer) want(status int) answer {
 	a.t.Helper()
 	if a.status != status {
@@ -162,8 +162,8 @@ func (a answer) want(status int) answer {
 	return a
 }
 
-// object reads the body, without the time of the answer and the reasons for
-// what is withheld, which are the same wherever something is.
+// object decodes the body, without the time of the response and the reasons of
+// suppressed figures, which are all the same.
 func (a answer) object() object {
 	a.t.Helper()
 	var o object
@@ -178,7 +178,7 @@ func (a answer) object() object {
 	return o
 }
 
-// takeReasons wants a reason wherever something is withheld, and takes it out.
+// takeReasons checks that every suppressed figure has the reason, and removes it.
 func (a answer) takeReasons(value any) {
 	a.t.Helper()
 	switch value := value.(type) {
@@ -198,7 +198,7 @@ func (a answer) takeReasons(value any) {
 	}
 }
 
-// wantBody compares the body with one written as Go values.
+// wantBody compares the body with Go values.
 func (a answer) wantBody(want any) {
 	a.t.Helper()
 	if diff := cmp.Diff(plain(a.t, want), any(a.object())); diff != "" {
@@ -220,13 +220,13 @@ func (a answer) wantIssues(pairs ...string) {
 	a.want(http.StatusBadRequest).wantBody(object{"error": "Validation failed", "details": issues[0], "issues": issues})
 }
 
-// wantError checks the structured body.
+// wantError checks the body of a structured error.
 func (a answer) wantError(status int, message string) {
 	a.t.Helper()
 	a.want(status).wantBody(object{"error": object{"message": message, "status": status}})
 }
 
-// plain is a value as it comes out of JSON.
+// plain converts a value to the types that encoding/json decodes to.
 func plain(t tester, v any) (out any) {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -250,7 +250,7 @@ func signal(skill, kind, key string, confidence float64, cohort string) object {
 
 func batch(signals ...object) object { return object{"signals": signals} }
 
-// sessionBody is the object of one session.
+// sessionBody returns the body of one session.
 func sessionBody(skill, cohort, week string, says object) object {
 	return object{
 		"version": 1, "signal_type": "skill_session", "skill_name": skill, "relay_destination": uuid.NewString(),

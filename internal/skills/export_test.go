@@ -1,6 +1,6 @@
 package skills
 
-// The queries, for the test that looks at how the databases run them.
+// The queries, for the test of their query plans.
 var (
 	SkillByIDOrName    = skillByIDOrName
 	CountSkills        = countSkills
@@ -19,7 +19,7 @@ var (
 	RecomputeSeen      = recomputeSeen
 )
 
-// GradedSessions names sessions, for GradingsOfSessions.
+// GradedSessions returns the argument of GradingsOfSessions.
 func GradedSessions(skillID string, sessions ...string) map[gradedSession]bool {
 	all := map[gradedSession]bool{}
 	for _, session := range sessions {

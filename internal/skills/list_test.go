@@ -17,8 +17,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestNullsWhileNothingIsKnown shows every field of a skill of which nothing
-// was observed: it is in the registry only.
+// TestNullsWhileNothingIsKnown: every field of a skill that is only in the
+// registry, without observations.
 func TestNullsWhileNothingIsKnown(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -46,7 +46,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 	})
 }
 
-// TestNullsByDenominator: each rate is null on its own.
+// TestNullsByDenominator: each rate is null if its own denominator is 0.
 func TestNullsByDenominator(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -71,7 +71,7 @@ func TestGetByIDOrName(t *testing.T) {
 				}
 			}
 		}
-		// An id is an id, even if a skill is called so.
+		// An id wins over a skill with that name.
 		pdf := resolve(t, db, r.orgID, "pdf")
 		resolve(t, db, r.orgID, pdf)
 		if got := r.skill(pdf); got["name"] != "pdf" {
@@ -117,7 +117,7 @@ func TestDays(t *testing.T) {
 	})
 }
 
-// wantRefused checks that a query is not valid on account of one parameter.
+// wantRefused checks that a query is refused because of one parameter.
 func (r *room) wantRefused(path, parameter string) {
 	r.t.Helper()
 	body := r.get(path).want(http.StatusBadRequest).object()
@@ -208,7 +208,7 @@ func TestSortAndStatus(t *testing.T) {
 			{"good", of(5, 5)}, {"bad", of(5, 1)}, {"fair", of(10, 7)}, {"new", of(4, 4)}, {"poor", of(10, 6)},
 		} {
 			r.grade(s.name, now, s.rates...)
-			for n := range i { // the n-th has n sessions, of which one fires
+			for n := range i { // the n-th has n sessions, with one activation
 				r.observe(r.check(fmt.Sprint(s.name, n), func(o *observation) {
 					o.SkillName, o.Session, o.Triggered, o.At = s.name, fmt.Sprint(n), n == 0, now.Add(-time.Duration(i)*time.Minute)
 				}))
@@ -224,7 +224,7 @@ func TestSortAndStatus(t *testing.T) {
 			"sort=-status":                       "good new fair poor bad",
 			"sort=unique_sessions":               "good bad fair new poor",
 			"sort=-unique_sessions":              "poor new fair bad good",
-			"sort=trigger_rate":                  "poor new fair bad good", // good has none, and comes last
+			"sort=trigger_rate":                  "poor new fair bad good", // good has none and is last
 			"sort=-trigger_rate":                 "bad fair new poor good",
 			"sort=last_seen_at":                  "poor new fair bad good",
 			"sort=-last_seen_at":                 "bad fair new poor good",

@@ -26,8 +26,8 @@ func TestObserveNothing(t *testing.T) {
 	})
 }
 
-// TestOffered tells a skill that was only available from one that was
-// considered: the session saw both, but the first is no check.
+// TestOffered: a skill that was only offered is seen by the session like one that
+// was considered, but it is not a check.
 func TestOffered(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -40,16 +40,16 @@ func TestOffered(t *testing.T) {
 		wantFields(t, r.skill("pdf"), object{"unique_sessions": 1, "trigger_rate": 1.0})
 		wantFields(t, r.today("pdf"), object{"sessions": 1, "checks": 1, "triggers": 1})
 
-		// One observation of which both are said, the offer last.
+		// One observation with both, the offer last.
 		r.observe(r.check("b", offered, func(o *observation) { o.NormalizedAt = time.Now().Add(time.Hour) }))
 		wantFields(t, r.today("pdf"), object{"sessions": 1, "checks": 1, "triggers": 1})
-		// And the other way round.
+		// And the offer first.
 		r.observe(r.check("a", func(o *observation) { o.NormalizedAt = time.Now().Add(-time.Hour) }))
 		wantFields(t, r.today("pdf"), object{"sessions": 1, "checks": 2, "triggers": 2})
 	})
 }
 
-// TestCounter takes what a counter says: so many checks of no session.
+// TestCounter: a counter reports many checks without a session.
 func TestCounter(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -77,7 +77,7 @@ func TestMeanIsExact(t *testing.T) {
 	})
 }
 
-// report is one of several reports, and how many checks there are afterwards.
+// report is one of several reports, and the number of checks afterwards.
 type report struct {
 	id, claim, alias string
 	checks           int
@@ -94,8 +94,8 @@ func (p report) observation(r *room) observation {
 	})
 }
 
-// TestAliases: reports of one tool call are one observation, whoever comes
-// first, but two records of one producer are two.
+// TestAliases: reports of one tool call are one observation, in any order, but two
+// records of one producer are two.
 func TestAliases(t *testing.T) {
 	cases := map[string][]report{
 		"one call":   {{"log", "", "call", 1}, {"span", "", "call", 1}, {"span", "", "", 1}, {"log", "", "", 1}},
@@ -156,15 +156,14 @@ func TestRename(t *testing.T) {
 		wantFields(t, r.skill("xlsx"), object{"unique_sessions": 1, "trigger_rate": 1.0})
 		wantFields(t, r.today("pdf"), object{"sessions": 0, "checks": 0})
 
-		// A report that is late does not take it back.
+		// An older report does not move it back.
 		r.observe(named("pdf", now))
 		wantFields(t, r.skill("pdf"), object{"unique_sessions": 0})
 		wantFields(t, r.skill("xlsx"), object{"unique_sessions": 1})
 	})
 }
 
-// TestMergeInOneReport: it makes no difference whether reports come one by one
-// or together.
+// TestMergeInOneReport: reports give the same result one by one or together.
 func TestMergeInOneReport(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		now := time.Now()
@@ -186,7 +185,7 @@ func TestMergeInOneReport(t *testing.T) {
 	})
 }
 
-// TestMovedTime takes an observation to another day and back.
+// TestMovedTime moves an observation to another day and back.
 func TestMovedTime(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -210,8 +209,8 @@ func TestMovedTime(t *testing.T) {
 	})
 }
 
-// TestGradings: a session counts with the mean of its gradings, on the day of
-// the newest that has a verdict.
+// TestGradings: the grade of a session is the mean of its gradings, on the day of
+// the newest with a verdict.
 func TestGradings(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -242,8 +241,8 @@ func TestGradings(t *testing.T) {
 	})
 }
 
-// TestVersions binds what is observed to the version whose content it names,
-// else to the one that was current then.
+// TestVersions: an observation is attributed to the version with its content hash,
+// else to the one that was current.
 func TestVersions(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
@@ -284,8 +283,8 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// TestObserveAtOnce lets reports of one observation come at the same time,
-// each under another name: one of them has it in the end.
+// TestObserveAtOnce: concurrent reports of one observation, each for another
+// skill, leave it with one of them.
 func TestObserveAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)

@@ -47,8 +47,7 @@ func (e explainer) explain(ctx context.Context, sql string, args []any) {
 	}
 }
 
-// fullScan is how the databases say that they read a table from its beginning
-// to its end.
+// fullScan matches a full table scan in the plans of both databases.
 var fullScan = regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry)`)
 
 func (e explainer) sqlitePlan(ctx context.Context, sql string, args []any) ([]string, error) {
@@ -72,7 +71,7 @@ func (e explainer) postgresPlan(ctx context.Context, sql string, args []any) (st
 	return steps, err
 }
 
-// TestQueryPlans looks at all that the API and Observe ask the databases.
+// TestQueryPlans: no query of the API or of Observe scans a whole table.
 func TestQueryPlans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), explainer{db, t}

@@ -28,7 +28,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// room is the service in an organisation of its own.
+// room is the service with an organisation.
 type room struct {
 	t     *testing.T
 	db    *store.DB
@@ -63,7 +63,7 @@ func newRoom(t *testing.T, db *store.DB) *room {
 	return r.org("acme")
 }
 
-// org is the room of another organisation.
+// org returns the room of another organisation.
 func (r *room) org(name string) *room {
 	r.t.Helper()
 	other := *r
@@ -71,7 +71,7 @@ func (r *room) org(name string) *room {
 	return other.member("ada")
 }
 
-// member is the room for another person of the organisation.
+// member returns the room of another user of the organisation.
 func (r *room) member(name string, permissions ...access.Permission) *room {
 	r.t.Helper()
 	other := *r
@@ -87,13 +87,13 @@ func (r *room) member(name string, permissions ...access.Permission) *room {
 	return &other
 }
 
-// observe reports observations and returns the skills that were touched.
+// observe reports observations and returns the affected skills.
 func (r *room) observe(all ...skills.Observation) []string {
 	r.t.Helper()
 	return r.report(skills.Report{Observations: all})
 }
 
-// grade reports gradings, each of a session of its own.
+// grade reports gradings, each of another session.
 func (r *room) grade(skill string, at time.Time, rates ...float64) {
 	r.t.Helper()
 	var all []skills.Grading
@@ -117,10 +117,10 @@ func (r *room) report(report skills.Report) (touched []string) {
 	return touched
 }
 
-// id is the id of a record of this user.
+// id returns the id of a record of this user.
 func (r *room) id(natural string) string { return skills.ID(r.orgID, r.user, "test", natural) }
 
-// check is an observation of the skill pdf in the session s, now.
+// check returns an observation of the skill pdf in the session s, now.
 func (r *room) check(id string, change ...func(*skills.Observation)) skills.Observation {
 	o := skills.Observation{ID: r.id(id), SkillName: "pdf", Session: "s", Triggered: true, At: time.Now(), NormalizedAt: time.Now()}
 	for _, c := range change {
@@ -129,8 +129,8 @@ func (r *room) check(id string, change ...func(*skills.Observation)) skills.Obse
 	return o
 }
 
-// publish puts a skill into the registry: a version that is current since a
-// time, and one that will be in an hour.
+// publish adds a skill to the registry with a version that is current since a
+// time, and one that becomes current an hour later.
 func (r *room) publish(name string, since time.Time) (versions [2]registry.Version) {
 	r.t.Helper()
 	for i, from := range []time.Time{since, time.Now().Add(time.Hour)} {
@@ -179,7 +179,7 @@ func (r *room) exec(sql string, args ...any) {
 
 type object = map[string]any
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -212,7 +212,7 @@ func (a answer) object() (o object) {
 	return o
 }
 
-// wantBody compares the body with one written as Go values.
+// wantBody compares the body with Go values.
 func (a answer) wantBody(want any) {
 	a.t.Helper()
 	raw, err := json.Marshal(want)
@@ -228,13 +228,13 @@ func (a answer) wantBody(want any) {
 	}
 }
 
-// skill is what the API says of a skill.
+// skill returns the API's metrics of a skill.
 func (r *room) skill(name string) object {
 	r.t.Helper()
 	return r.get("/v1/skills/" + name).want(http.StatusOK).object()["skill"].(object)
 }
 
-// today is what the API says of a skill's last day.
+// today returns the API's metrics of a skill's last day.
 func (r *room) today(name string) object {
 	r.t.Helper()
 	return r.get("/v1/skills/" + name + "?days=1").want(http.StatusOK).object()["daily_stats"].([]any)[0].(object)
@@ -257,7 +257,7 @@ func wantFields(t *testing.T, got, want object) {
 	}
 }
 
-// names lists the skills of an answer.
+// names lists the skills of a response.
 func (a answer) names() string {
 	a.t.Helper()
 	all := []string{}
@@ -269,5 +269,5 @@ func (a answer) names() string {
 
 func share(f float64) *float64 { return &f }
 
-// sorted are ids in their order.
+// sorted returns sorted ids.
 func sorted(ids ...string) []string { return slices.Sorted(slices.Values(ids)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// of is n sessions of which so many passed, and the others failed.
+// of returns n sessions of which some passed and the others failed.
 func of(n, passed int) []float64 {
 	return slices.Concat(slices.Repeat([]float64{1}, passed), slices.Repeat([]float64{0}, n-passed))
 }
@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// wantSummaries checks that all skills are summed up as they are listed.
+// wantSummaries checks that Summaries and List agree.
 func wantSummaries(t *testing.T, r *room) {
 	t.Helper()
 	listed, _, err := r.s.List(t.Context(), r.orgID, skills.Filter{Limit: 100})
