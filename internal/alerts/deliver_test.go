@@ -316,7 +316,8 @@ func TestDisabledBeforeItWasSent(t *testing.T) {
 		w.work()
 		w.settle()
 		d := ada.deliveries(id)[0]
-		if d["status"] != "failed" || d["attempts"] != 0.0 || d["detail"] != "not sent: the alert is disabled" || len(hook.requests()) != 0 {
+		if d["status"] != "failed" || d["attempts"] != 0.0 || d["detail"] != "not sent: the alert is disabled" ||
+			len(hook.requests()) != 0 {
 			t.Errorf("delivery %v and %d requests, want none", d, len(hook.requests()))
 		}
 	})

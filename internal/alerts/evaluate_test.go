@@ -125,7 +125,8 @@ func TestEvidence(t *testing.T) {
 		}
 		w.settle()
 		delivery := ada.deliveries(id)[0]
-		if delivery["event_id"] != event["id"] || delivery["status"] != "delivered" || delivery["attempts"] != 1.0 || delivery["response_status"] != 200.0 {
+		if delivery["event_id"] != event["id"] || delivery["status"] != "delivered" || delivery["attempts"] != 1.0 ||
+			delivery["response_status"] != 200.0 {
 			t.Errorf("delivery %v", delivery)
 		}
 	})

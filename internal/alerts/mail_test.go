@@ -125,7 +125,8 @@ func TestMail(t *testing.T) {
 		if !strings.HasPrefix(second.Get("Subject"), "[resolved] pdf") {
 			t.Errorf("second subject %q", second.Get("Subject"))
 		}
-		if thread := first.Get("Message-ID"); second.Get("In-Reply-To") != thread || second.Get("References") != thread || thread == "" {
+		if thread := first.Get("Message-ID"); second.Get("In-Reply-To") != thread || second.Get("References") != thread ||
+			thread == "" {
 			t.Errorf("the second mail answers %q, want %q", second.Get("In-Reply-To"), thread)
 		}
 		if !strings.Contains(box.bodies[0], publicURL+"/skills/"+ada.skill("pdf")) {

@@ -425,7 +425,8 @@ func TestSubmitLimit(t *testing.T) {
 		a := c.submit(body)
 		reset := a.header.Get("Retry-After")
 		a.wantError(http.StatusTooManyRequests, "Rate limit of 60 requests per hour reached; try again in "+reset+" s")
-		if a.header.Get("RateLimit-Limit") != "60" || a.header.Get("RateLimit-Remaining") != "0" || a.header.Get("RateLimit-Reset") != reset {
+		if a.header.Get("RateLimit-Limit") != "60" || a.header.Get("RateLimit-Remaining") != "0" ||
+			a.header.Get("RateLimit-Reset") != reset {
 			t.Errorf("headers %v", a.header)
 		}
 		w.member(t, c.org, access.Member).submit(body).want(http.StatusCreated) // another key

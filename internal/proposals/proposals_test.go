@@ -369,7 +369,8 @@ func TestTransitions(t *testing.T) {
 				}
 				p := to(id, next).want(http.StatusOK).object()["proposal"].(object)
 				reviewed, applied := next != "pending", next == "applied"
-				if p["status"] != next || (p["reviewed_at"] != nil) != reviewed || (p["applied_at"] != nil) != applied || reviewed && p["reviewed_by"] != c.id {
+				if p["status"] != next || (p["reviewed_at"] != nil) != reviewed || (p["applied_at"] != nil) != applied ||
+					reviewed && p["reviewed_by"] != c.id {
 					t.Errorf("%s to %s: %v", from, next, p)
 				}
 			}

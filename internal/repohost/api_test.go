@@ -51,7 +51,8 @@ func TestInstallations(t *testing.T) {
 		}
 		body["account_type"], body["suspended"], body["account_login"] = "User", true, "renamed"
 		again := c.post(base+"/installations", body).want(http.StatusCreated).object()
-		if again["id"] != got["id"] || again["suspended"] != true || again["account_type"] != "User" || again["account_login"] != "renamed" {
+		if again["id"] != got["id"] || again["suspended"] != true || again["account_type"] != "User" ||
+			again["account_login"] != "renamed" {
 			t.Errorf("again: got %v", again)
 		}
 		if all := c.get(base + "/installations").want(http.StatusOK).list("installations"); len(all) != 1 || !cmp.Equal(all[0], again) {

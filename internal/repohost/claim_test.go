@@ -33,7 +33,8 @@ func TestClaims(t *testing.T) {
 		c.bind(2, "acme") // an organisation may bind its account several times
 		for n, account := range []string{"acme", "ACME", "Acme", "aCME"} {
 			got := other.post(base+"/installations", bindBody(int64(10+n), account)).want(http.StatusConflict).message()
-			if !strings.Contains(got, "whetstone repohost allow ORG "+account) || strings.Contains(got, c.org.ID) || strings.Contains(got, "holder") {
+			if !strings.Contains(got, "whetstone repohost allow ORG "+account) || strings.Contains(got, c.org.ID) ||
+				strings.Contains(got, "holder") {
 				t.Errorf("%s: got %q", account, got)
 			}
 		}
@@ -254,7 +255,8 @@ func TestContestedAccount(t *testing.T) {
 			}
 			return warnings
 		}
-		if got := doctor(); len(got) != 1 || !strings.Contains(got[0], "the account acme was bound by 2 organisations") || !strings.Contains(got[0], "whetstone repohost allow ORG acme") {
+		if got := doctor(); len(got) != 1 || !strings.Contains(got[0], "the account acme was bound by 2 organisations") ||
+			!strings.Contains(got[0], "whetstone repohost allow ORG acme") {
 			t.Errorf("the doctor says %q", got)
 		}
 		claims, err := w.service.Claims(t.Context())

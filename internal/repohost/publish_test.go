@@ -70,7 +70,8 @@ func TestPushAndTag(t *testing.T) {
 			}
 		}
 		last := c.last()
-		if last["status"] != "published" || last["trigger"] != "push" || last["version"] != pre || last["source_ref"] != sha || last["write_back_status"] != "disabled" || last["attempted_at"] == nil {
+		if last["status"] != "published" || last["trigger"] != "push" || last["version"] != pre ||
+			last["source_ref"] != sha || last["write_back_status"] != "disabled" || last["attempted_at"] == nil {
 			t.Errorf("last attempt: got %v", last)
 		}
 
@@ -197,7 +198,8 @@ func TestMovedTag(t *testing.T) {
 	w.hook("d2", "acme/deploy", "refs/tags/v1.0.0", second)
 	w.settle()
 	last := c.last()
-	if message, _ := last["message"].(string); last["status"] != "failed" || !strings.Contains(message, "exists with other content") {
+	if message, _ := last["message"].(string); last["status"] != "failed" ||
+		!strings.Contains(message, "exists with other content") {
 		t.Errorf("got %v", last)
 	}
 	if n := len(c.versions(entry)); n != 2 {
@@ -251,7 +253,8 @@ func TestRefused(t *testing.T) {
 			w.hook("d1", "acme/deploy", "refs/heads/main", sha)
 			w.settle()
 			last := cl.last()
-			if message, _ := last["message"].(string); last["status"] != "failed" || !strings.Contains(message, c.want) || last["version"] != nil {
+			if message, _ := last["message"].(string); last["status"] != "failed" || !strings.Contains(message, c.want) ||
+				last["version"] != nil {
 				t.Errorf("got %v, want a failure that says %q", last, c.want)
 			}
 			if n := len(cl.versions(entry)); n != 1 {

@@ -79,7 +79,8 @@ func TestWriteBack(t *testing.T) {
 		h := newHub(t, db)
 		sha := h.push(skillFiles("One."))
 		last := h.c.last()
-		if last["status"] != "published" || last["write_back_status"] != "success" || last["write_back_detail"] != "statuses: success; checks: success" {
+		if last["status"] != "published" || last["write_back_status"] != "success" ||
+			last["write_back_detail"] != "statuses: success; checks: success" {
 			t.Fatalf("got %v", last)
 		}
 		want := []hosttest.PostedStatus{{
@@ -93,7 +94,8 @@ func TestWriteBack(t *testing.T) {
 			t.Errorf("statuses (- want, + got):\n%s", diff)
 		}
 		checks := h.github.Checks()
-		if len(checks) != 1 || checks[0].Conclusion != "success" || checks[0].HeadSHA != sha || last["check_run_id"] != fmt.Sprint(checks[0].ID) {
+		if len(checks) != 1 || checks[0].Conclusion != "success" || checks[0].HeadSHA != sha ||
+			last["check_run_id"] != fmt.Sprint(checks[0].ID) {
 			t.Errorf("checks: got %+v", checks)
 		}
 

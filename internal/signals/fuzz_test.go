@@ -34,7 +34,8 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, signal := range all {
 			name, err := skills.CleanName(signal.SkillName)
-			if err != nil || name != signal.SkillName || signal.SourceKey == "" || signal.Contributor == "" || !storable(signal.Type+signal.SourceKey) ||
+			if err != nil || name != signal.SkillName || signal.SourceKey == "" || signal.Contributor == "" ||
+				!storable(signal.Type+signal.SourceKey) ||
 				utf8.RuneCountInString(signal.Type) > 64 || signal.Confidence != nil && (*signal.Confidence < 0 || *signal.Confidence > 1e9) {
 				t.Errorf("accepted %+v", signal)
 			}

@@ -202,7 +202,8 @@ func TestRateLimit(t *testing.T) {
 		wg.Wait() // 296
 		for left := range 4 {
 			a := colleague.post(`{}`).want(http.StatusBadRequest) // invalid requests count, too
-			if got, want := a.header.Get("RateLimit-Remaining"), fmt.Sprint(3-left); got != want || a.header.Get("RateLimit-Limit") != "300" {
+			if got, want := a.header.Get("RateLimit-Remaining"), fmt.Sprint(3-left); got != want ||
+				a.header.Get("RateLimit-Limit") != "300" {
 				t.Errorf("RateLimit-Remaining %s of %s, want %s of 300", got, a.header.Get("RateLimit-Limit"), want)
 			}
 		}

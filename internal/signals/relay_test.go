@@ -94,7 +94,8 @@ func TestRelay(t *testing.T) {
 		}
 		member := w.member(t, relay.org, access.Member)
 		a := member.post(batch(signal("pdf", "x", "member", 0.5, "cohort9"))).want(http.StatusOK).object()
-		if text := fmt.Sprint(a["warnings"]); !strings.Contains(text, "user_cohort was not used") || !strings.Contains(text, "key create --relay") {
+		if text := fmt.Sprint(a["warnings"]); !strings.Contains(text, "user_cohort was not used") ||
+			!strings.Contains(text, "key create --relay") {
 			t.Errorf("a member's cohort: %v, want a warning", a)
 		}
 		if a := member.post(batch(signal("pdf", "x", "plain", 0.5, ""))).want(http.StatusOK).object(); a["warnings"] != nil {
@@ -119,7 +120,8 @@ func TestMinContributors(t *testing.T) {
 		if o["total_signals"] != 13.0 || o["total_contributors"] != 2.0 || o["suppressed"] != nil {
 			t.Errorf("where one is enough: %v", o)
 		}
-		if d := relay.get(skillPath + "pdf").want(http.StatusOK).object(); d["grade_distribution"].(object)["F"] != 1.0 || d["suppressed"] != nil {
+		if d := relay.get(skillPath + "pdf").want(http.StatusOK).object(); d["grade_distribution"].(object)["F"] != 1.0 ||
+			d["suppressed"] != nil {
 			t.Errorf("where one is enough: %v", d)
 		}
 		if findings, err := w.signals.Findings(t.Context(), relay.org.ID); err != nil || len(findings) > 0 {

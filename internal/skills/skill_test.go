@@ -70,7 +70,8 @@ func TestResolveRefuses(t *testing.T) {
 				_, err := skills.Resolve(t.Context(), tx, org, name)
 				return err
 			})
-			if !fault.Is(err, fault.Malformed) || !strings.Contains(err.Error(), "skill_name must be a skill's own name of 1 to 200 bytes") {
+			if !fault.Is(err, fault.Malformed) ||
+				!strings.Contains(err.Error(), "skill_name must be a skill's own name of 1 to 200 bytes") {
 				t.Errorf("Resolve(%q): %v, want a validation error on skill_name", name, err)
 			}
 		}
