@@ -49,16 +49,40 @@ type BeforeAfter struct {
 type NewRun struct {
 	Subject       runs.SkillRef // a source or an entry
 	SuiteID       string
-	MaxIterations int     // 1 to 10
-	Holdout       float64 // 0.1 to 0.9
+	MaxIterations int     // 1 to MaxIterations
+	Holdout       float64 // MinHoldout to MaxHoldout
+}
+
+// The limits and defaults of a run, which the API's schema states, too.
+const (
+	MaxIterations     = 10
+	DefaultIterations = 3
+	// The holdout is the share of the queries that only decide.
+	MinHoldout     = 0.1
+	MaxHoldout     = 0.9
+	DefaultHoldout = 0.4
+)
+
+// Check validates the fields of a run.
+func (n NewRun) Check() error {
+	if (n.Subject.SourceID == "") == (n.Subject.EntryID == "") {
+		return fault.Invalid("source_id", "give exactly one of source_id and entry_id")
+	}
+	if n.MaxIterations < 1 || n.MaxIterations > MaxIterations {
+		return fault.Invalid("max_iterations", "max_iterations must be 1 to %d", MaxIterations)
+	}
+	if !(n.Holdout >= MinHoldout && n.Holdout <= MaxHoldout) {
+		return fault.Invalid("holdout", "holdout must be %g to %g", MinHoldout, MaxHoldout)
+	}
+	return nil
 }
 
 // Start creates an improve run and enqueues its first iteration. A suite
 // without enough trigger queries is a Conflict.
 func (s *Service) Start(ctx context.Context, caller access.Caller, n NewRun) (r Run, err error) {
 	defer fault.Wrap(&err, "improve by suite %s", n.SuiteID)
-	if (n.Subject.SourceID == "") == (n.Subject.EntryID == "") {
-		return r, fault.Invalid("source_id", "give exactly one of source_id and entry_id")
+	if err := n.Check(); err != nil {
+		return r, err
 	}
 	suite, err := s.Suites.Get(ctx, caller.OrgID, n.SuiteID)
 	if err != nil {

@@ -158,7 +158,7 @@ type Criterion struct {
 
 // Limits of a run.
 const (
-	maxTrials = 30
+	MaxTrials = 30 // of each case; the API's schema states it, too
 	// maxTail is how much of an output is stored, in bytes.
 	maxTail = 64 << 10
 	// maxTails bounds the outputs of all trials of a run together: a run of many

@@ -71,8 +71,8 @@ func (n NewRun) validate() error {
 	if n.Subject.Version != "" && n.Subject.EntryID == "" {
 		return fault.Invalid("subject.version", "subject.version is of an entry: give its entry_id")
 	}
-	if n.Trials > maxTrials {
-		return fault.Invalid("trials", "trials must be at most %d", maxTrials)
+	if n.Trials > MaxTrials {
+		return fault.Invalid("trials", "trials must be at most %d", MaxTrials)
 	}
 	return nil
 }

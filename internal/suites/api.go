@@ -11,8 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
-// maxImport bounds the body of an import: the file and the fields beside it.
-const maxImport = 12 << 20
+// MaxImport bounds the body of an import, in bytes: the largest file, 10 MiB,
+// and the fields beside it.
+const MaxImport = 12 << 20
 
 // Mount adds the routes of suites.
 func (s *Service) Mount(a *httpapi.API) {
@@ -26,7 +27,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleImport, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/eval-suites/import", Status: http.StatusCreated,
-		MaxBody: maxImport,
+		MaxBody: MaxImport,
 		Form: []httpapi.Part{
 			{
 				Name: "file", File: true,

@@ -41,9 +41,6 @@ func (s *Service) handleImport(ctx context.Context, in importInput) (importOutpu
 // fields reads the fields beside the file.
 func (in importInput) fields() (f Import, err error) {
 	f.Name = in.field("name")
-	if len([]rune(f.Name)) > maxName {
-		return f, fault.Invalid("name", "name must have at most %d characters", maxName)
-	}
 	if text := in.field("source_id"); text != "" {
 		id, err := ParseSourceID(text)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -42,9 +43,9 @@ type Refusal struct {
 const (
 	// maxJSONImport bounds a JSON file, as the body of a request bounds the cases.
 	maxJSONImport = 1 << 20
-	// maxImportedCases bounds the cases of an archive, which may unpack to much
+	// MaxImportedCases bounds the cases of an archive, which may unpack to much
 	// more text than an answer should have.
-	maxImportedCases = 4 << 20
+	MaxImportedCases = 4 << 20
 )
 
 // Import makes a suite of a file: evals.json, trigger queries, an exported suite,
@@ -52,6 +53,9 @@ const (
 // refused; it is an error if none is left.
 func (s *Service) Import(ctx context.Context, c access.Caller, f Import) (out ImportResult, err error) {
 	defer fault.Wrap(&err, "import eval suite")
+	if utf8.RuneCountInString(f.Name) > MaxName {
+		return out, fault.Invalid("name", "name must have at most %d characters", MaxName)
+	}
 	d, err := s.parseImport(ctx, c.OrgID, f)
 	if err != nil {
 		return out, err
@@ -62,7 +66,7 @@ func (s *Service) Import(ctx context.Context, c access.Caller, f Import) (out Im
 			size += len(value)
 		}
 	}
-	if size > maxImportedCases {
+	if size > MaxImportedCases {
 		return out, fault.New(fault.TooLarge, "The cases are over the limit of 4 MiB together; import fewer tasks at once")
 	}
 	d.SourceID = f.SourceID
@@ -71,13 +75,13 @@ func (s *Service) Import(ctx context.Context, c access.Caller, f Import) (out Im
 	return ImportResult{Suite: suite, Refused: d.refused, Warnings: d.warnings}, err
 }
 
-// maxName bounds the name of a suite, in characters.
-const maxName = 200
+// MaxName bounds the name of a suite, in characters.
+const MaxName = 200
 
 // cleanName makes the name of a suite of a text in a file.
 func cleanName(name string) string {
 	name = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(name, ""), "\x00", ""))
-	return text.TruncateRunes(name, maxName)
+	return text.TruncateRunes(name, MaxName)
 }
 
 // baseName is the name of a file without folder and extension, e.g. "tables" for

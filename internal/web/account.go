@@ -1,6 +1,8 @@
 package web
 
-import "github.com/whetstone-dev/whetstone/internal/auth"
+import (
+	"github.com/whetstone-dev/whetstone/internal/auth"
+)
 
 // accountView is who the caller is, and where they are signed in.
 type accountView struct {

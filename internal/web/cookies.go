@@ -1,6 +1,8 @@
 package web
 
-import "net/http"
+import (
+	"net/http"
+)
 
 // The cookies that only the server reads and writes (HttpOnly).
 const (

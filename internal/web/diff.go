@@ -1,6 +1,8 @@
 package web
 
-import "strings"
+import (
+	"strings"
+)
 
 // A diffFile is what changed in one file.
 type diffFile struct {

@@ -34,17 +34,18 @@ type improveRow struct {
 const (
 	improveShown   = 5 // on the page of a suite
 	improvePerPage = 20
-	// What the API takes, and takes for granted.
-	maxIterations             = 10
-	leastHeldOut, mostHeldOut = 10, 90 // percent
-	defaultIterations         = "3"
-	defaultHeldOut            = "40"
+	// The form has the holdout in percent.
+	minHoldoutPercent     = int(100 * improve.MinHoldout)
+	maxHoldoutPercent     = int(100 * improve.MaxHoldout)
+	defaultHoldoutPercent = int(100 * improve.DefaultHoldout)
 )
 
 // improvePart reads what the page of a suite says of its improve runs; the view
 // has all else.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
-	part.Form = improveForm{view.Run.Subject, defaultIterations, defaultHeldOut}
+	part.Form = improveForm{
+		view.Run.Subject, strconv.Itoa(improve.DefaultIterations), strconv.Itoa(defaultHoldoutPercent),
+	}
 	if problem, ok := errors.AsType[*fault.Error](improve.Check(view.Suite)); ok {
 		part.Why = problem.Message
 	} else if len(view.Sources)+len(view.Entries) == 0 {
@@ -114,14 +115,15 @@ func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	if n.Subject, err = subjectOf(f.Subject, "choose the skill to improve"); err != nil {
 		return n, err
 	}
-	if n.MaxIterations, err = strconv.Atoi(cmp.Or(f.Iterations, defaultIterations)); err != nil || n.MaxIterations < 1 || n.MaxIterations > maxIterations {
-		return n, fault.Invalid("iterations", "descriptions to try must be 1 to %d", maxIterations)
+	n.MaxIterations, err = strconv.Atoi(cmp.Or(f.Iterations, strconv.Itoa(improve.DefaultIterations)))
+	if err != nil || n.MaxIterations < 1 || n.MaxIterations > improve.MaxIterations {
+		return n, fault.Invalid("iterations", "descriptions to try must be 1 to %d", improve.MaxIterations)
 	}
-	share, err := strconv.Atoi(cmp.Or(f.Holdout, defaultHeldOut))
-	if err != nil || share < leastHeldOut || share > mostHeldOut {
-		return n, fault.Invalid("holdout", "held out must be %d to %d percent", leastHeldOut, mostHeldOut)
+	percent, err := strconv.Atoi(cmp.Or(f.Holdout, strconv.Itoa(defaultHoldoutPercent)))
+	if err != nil || percent < minHoldoutPercent || percent > maxHoldoutPercent {
+		return n, fault.Invalid("holdout", "held out must be %d to %d percent", minHoldoutPercent, maxHoldoutPercent)
 	}
-	n.Holdout = float64(share) / 100
+	n.Holdout = float64(percent) / 100
 	return n, nil
 }
 

@@ -46,7 +46,9 @@ const (
 	pendingPage = 10
 	// undoSearch is how far the place of an undone suggestion is looked for.
 	undoSearch = 200
-	maxQuery   = 10_000
+	// suitesOffered limits the suites that a suggestion can be added to.
+	suitesOffered = 100
+	maxQuery      = 10_000
 )
 
 func (s *Service) handleReview(v *visit) (answer, error) {
@@ -148,12 +150,10 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 		return item, err
 	}
 	item.Case = string(text)
-	all, err := s.Suites.OfSource(v.Context(), s.Suites.DB, v.Caller.OrgID, w.SourceID)
-	for _, suite := range all {
-		if suite.VerifierKind == suites.LLMJudge {
-			item.Suites = append(item.Suites, suite)
-		}
-	}
+	item.Suites, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{
+		SourceID: w.SourceID, VerifierKind: suites.LLMJudge, Limit: suitesOffered,
+	})
+	slices.Reverse(item.Suites) // oldest first, so that the choice does not move with every new suite
 	return item, err
 }
 

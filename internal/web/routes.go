@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // A route is one page or form.
@@ -131,7 +132,7 @@ func routes() []route {
 		{permission: access.Write, method: "GET", path: "/suites/new", do: (*Service).handleNewSuite},
 		{permission: access.Write, method: "POST", path: "/suites/new", maxBody: maxSuite,
 			do: (*Service).handleCreateSuite},
-		{permission: access.Write, method: "POST", path: "/suites/import", maxBody: sources.MaxUpload, upload: true,
+		{permission: access.Write, method: "POST", path: "/suites/import", maxBody: suites.MaxImport, upload: true,
 			do: (*Service).handleImportSuite},
 		{permission: access.Read, method: "GET", path: "/suites/{id}/export",
 			do: (*Service).handleExportSuite},

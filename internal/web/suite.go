@@ -62,7 +62,6 @@ const (
 	blankRows   = 3
 	runsPerPage = 20
 	entryCount  = 200 // that the form of a run offers
-	maxTrials   = 30
 	// maxSuite is the largest form of a suite: forms take more room than JSON.
 	maxSuite = 4 << 20
 )
@@ -327,8 +326,8 @@ func (f runForm) run() (n runs.NewRun, err error) {
 	if n.Subject, err = subjectOf(f.Subject, "choose the skill to test"); err != nil {
 		return n, err
 	}
-	if n.Trials, err = strconv.Atoi(cmp.Or(f.Trials, "1")); err != nil || n.Trials < 1 || n.Trials > maxTrials {
-		return n, fault.Invalid("trials", "trials must be 1 to %d", maxTrials)
+	if n.Trials, err = strconv.Atoi(cmp.Or(f.Trials, "1")); err != nil || n.Trials < 1 || n.Trials > runs.MaxTrials {
+		return n, fault.Invalid("trials", "trials must be 1 to %d", runs.MaxTrials)
 	}
 	n.Baseline = runs.Baseline(cmp.Or(f.Baseline, string(runs.NoBaseline)))
 	if !slices.Contains([]runs.Baseline{runs.NoBaseline, runs.NoSkill, runs.PreviousBaseline}, n.Baseline) {

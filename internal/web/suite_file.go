@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -36,9 +35,6 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	f := suites.Import{
 		Name: strings.TrimSpace(v.PostFormValue("name")), Filename: files[0].Filename,
 		Content: files[0].Content, Size: files[0].Content.Size(),
-	}
-	if utf8.RuneCountInString(f.Name) > maxSuiteName {
-		return done, fault.Invalid("name", "name must have at most %d characters", maxSuiteName)
 	}
 	if source := v.PostFormValue("source"); source != "" {
 		f.SourceID = &source

@@ -21,10 +21,7 @@ type suiteRow struct {
 	Last        *runs.Run // nil: it was never run
 }
 
-const (
-	suitesPerPage = 25
-	maxSuiteName  = 200
-)
+const suitesPerPage = 25
 
 func (s *Service) handleSuites(v *visit) (answer, error) {
 	view, err := s.suiteList(v)
