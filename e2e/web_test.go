@@ -111,7 +111,7 @@ func walkingByKeyboard(b *tab, key string) {
 		return run(b, chromedp.Evaluate[string](`document.activeElement.textContent.trim()`))
 	}
 	b.press("\t")
-	if got := focused(); got != "Skip to the content" {
+	if got := focused(); got != "Skip to content" {
 		b.t.Errorf("the first stop is %q", got)
 	}
 	for range 3 {
@@ -168,7 +168,7 @@ func withoutScripts(b *tab, key string) {
 		return err
 	})
 	b.signIn(key)
-	b.wantText("main", "In trouble")
+	b.wantText("main", "Needs attention")
 	b.do(chromedp.Navigate(b.site+"/skills?sort=-pass_rate"), chromedp.WaitVisible("table"))
 	b.do(chromedp.Click(".theme button"), chromedp.WaitVisible(`html[data-theme="dark"]`))
 	b.do(chromedp.Navigate(b.site + "/account"))
@@ -177,12 +177,12 @@ func withoutScripts(b *tab, key string) {
 	b.do(chromedp.Navigate(b.site+"/review"), chromedp.Click(`[data-key=a]`))
 	b.await(".flash", "Accepted as a draft.")
 	b.do(chromedp.Click(`[data-key=u]`))
-	b.await(".flash", "The decision was taken back.")
+	b.await(".flash", "The decision was undone.")
 	b.do(chromedp.Navigate(b.site+"/alerts/new"), chromedp.SetValue("[name=pass_rate]", "100"), chromedp.Click("#preview-button"))
 	b.await("#preview", "it would have fired")
 	file := skillZip(b.t, "plain-upload")
 	b.doOn("/sources", chromedp.SetUploadFiles("#file", []string{file}), chromedp.SendKeys("#label", "By a form"), chromedp.Click("form.upload button"))
-	b.await(".flash", "The source was made.")
+	b.await(".flash", "The source was created.")
 	b.wantText("h1", "By a form")
 	b.do(chromedp.Click(`.who form[action="/logout"] button`), chromedp.WaitVisible("#api_key"))
 	b.wantText("main", "You are signed out.")
@@ -191,7 +191,7 @@ func withoutScripts(b *tab, key string) {
 // waiting is how many suggestions the queue says to wait.
 func (b *tab) waiting() int {
 	b.t.Helper()
-	n, err := strconv.Atoi(strings.TrimSuffix(run(b, chromedp.Text("[data-total]")), " waiting"))
+	n, err := strconv.Atoi(strings.TrimSuffix(run(b, chromedp.Text("[data-total]")), " pending"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -213,12 +213,12 @@ func reviewByKeyboard(b *tab, key string) {
 	}{
 		{"a", "Accepted as a draft.", begin - 1},
 		{"r", "Rejected.", begin - 2},
-		{"u", "The decision was taken back.", begin - 1},
-		{"u", "The decision was taken back.", begin},
+		{"u", "The decision was undone.", begin - 1},
+		{"u", "The decision was undone.", begin},
 	} {
 		b.press(step.key)
 		b.await(".flash", step.says)
-		b.await("[data-total]", fmt.Sprintf("%d waiting", step.left))
+		b.await("[data-total]", fmt.Sprintf("%d pending", step.left))
 	}
 	if got := run(b, chromedp.Text("#query")); got != first {
 		b.t.Errorf("after all was taken back %q is shown, want %q", got, first)
@@ -232,12 +232,12 @@ func reviewByKeyboard(b *tab, key string) {
 	cases := b.cases(key, suite)
 	b.press("s")
 	b.await(".flash", "Added to the suite.")
-	b.await("[data-total]", fmt.Sprintf("%d waiting", begin-1))
+	b.await("[data-total]", fmt.Sprintf("%d pending", begin-1))
 	if got := b.cases(key, suite); got != cases+1 {
 		b.t.Errorf("the suite has %d cases, want %d", got, cases+1)
 	}
 	b.press("u")
-	b.await(".flash", "The decision was taken back.")
+	b.await(".flash", "The decision was undone.")
 	if got := b.cases(key, suite); got != cases {
 		b.t.Errorf("the suite has %d cases, want %d again", got, cases)
 	}
@@ -307,7 +307,7 @@ func alertWithPreview(b *tab, key string) {
 	b.do(chromedp.SendKeys("#address", "https://hooks.example.org/notices"), chromedp.Click("#alert-form .row button"), chromedp.WaitVisible(".copy code"))
 	b.wantText("main", "It is not shown again.", "whsec_")
 	b.do(chromedp.Click("main .button"))
-	b.await("h1", "All skills: pass rate of seven days below 99")
+	b.await("h1", "All skills: 7-day pass rate below 99")
 }
 
 // approvingDevice lets a program in that shows a code.

@@ -4,7 +4,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 )
 
-// accountView is who the caller is, and where they are signed in.
+// accountView is the caller's profile and sessions.
 type accountView struct {
 	Key      auth.Key
 	Sessions []sessionView
@@ -28,7 +28,7 @@ func (s *Service) handleAccount(v *visit) (answer, error) {
 	}
 	for _, session := range sessions {
 		if v.Caller.Narrowed() && session.KeyID != v.Caller.KeyID {
-			continue // where its holder is otherwise is none of its business
+			continue // a narrowed key must not see its holder's other sessions
 		}
 		view.Sessions = append(view.Sessions, sessionView{
 			Session: session, BrowserName: browserName(session.Browser), Current: session.ID == v.sessionID,

@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 )
 
-// alertForm is a rule as it was typed.
+// alertForm is the input of the form of a rule.
 type alertForm struct {
 	Type        alerts.Type
 	PassRate    string // percent
@@ -36,7 +36,7 @@ func (v *visit) alertForm() alertForm {
 	}
 }
 
-// condition reads the part of the form that says when to fire, in the units of
+// condition parses the part of the form that says when to fire, in the units of
 // the API.
 func (f alertForm) condition() (r alerts.Rule, err error) {
 	r = alerts.Rule{Type: f.Type, Sensitivity: f.Sensitivity}
@@ -52,11 +52,11 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 	}
 	value, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	if err != nil || !(value >= 0 && value <= most) {
-		return r, fault.Invalid(field, "The limit must be a number from 0 to %.0f", most)
+		return r, fault.Invalid(field, "The threshold must be a number from 0 to %.0f", most)
 	}
 	r.Threshold = value / scale
 	if f.Sensitivity != alerts.Point && f.Sensitivity != alerts.Confident {
-		return r, fault.Invalid("sensitivity", "Choose how sure the alert must be")
+		return r, fault.Invalid("sensitivity", "Choose a sensitivity")
 	}
 	if f.SkillID != "" {
 		r.SkillID = &f.SkillID
@@ -64,7 +64,7 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 	return r, nil
 }
 
-// config puts the address where the channel looks for it.
+// config puts the address into the field of its channel.
 func (f alertForm) config() (alerts.Config, error) {
 	c := alerts.Config{WebhookSecret: f.Secret}
 	switch f.Channel {
@@ -77,15 +77,15 @@ func (f alertForm) config() (alerts.Config, error) {
 	case notify.Webhook:
 		c.Webhook = f.Address
 	default:
-		return c, fault.Invalid("channel", "Choose where to tell it")
+		return c, fault.Invalid("channel", "Choose a channel")
 	}
 	return c, nil
 }
 
-// RollsBack reports whether the rule is to roll back.
+// RollsBack reports whether the rule rolls back when it fires.
 func (f alertForm) RollsBack() bool { return f.Action == string(alerts.Rollback) }
 
-// newRule reads the whole form.
+// newRule parses the whole form.
 func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	r, err := f.condition()
 	if err != nil {
@@ -102,8 +102,8 @@ func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	return n, nil
 }
 
-// alertFormOf is the rule as the form shows it; its address is a secret and stays
-// out.
+// alertFormOf returns the form of an existing rule. Its address is a secret and is
+// left out.
 func alertFormOf(r alerts.Rule) alertForm {
 	f := alertForm{Type: r.Type, Sensitivity: r.Sensitivity, Channel: r.Channel}
 	if r.Type == alerts.NoData {
@@ -114,14 +114,14 @@ func alertFormOf(r alerts.Rule) alertForm {
 	return f
 }
 
-// change leaves the target as it is unless a new address was typed or the
-// channel is another one.
+// change returns what differs from the rule. The destination stays unless there is
+// a new address or another channel.
 func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
-	wanted, err := f.condition()
+	condition, err := f.condition()
 	if err != nil {
 		return c, err
 	}
-	c = alerts.Change{Threshold: &wanted.Threshold, Sensitivity: &wanted.Sensitivity}
+	c = alerts.Change{Threshold: &condition.Threshold, Sensitivity: &condition.Sensitivity}
 	if f.Address == "" && f.Channel == r.Channel {
 		return c, nil
 	}
@@ -130,10 +130,10 @@ func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
 	return c, err
 }
 
-// addressPaths are where the service finds fault with an address.
+// addressPaths are the paths of issues about an address.
 var addressPaths = []string{"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url", "config.email"}
 
-// AddressProblem is what is wrong with the address of a form, or "".
+// AddressProblem returns what is wrong with the address of a form, or "".
 func (f frame) AddressProblem() string {
 	at := slices.IndexFunc(addressPaths, func(path string) bool { return f.Problem(path) != "" })
 	if at < 0 {

@@ -16,31 +16,31 @@ import (
 
 // A preview shows when a rule would have fired over the last days.
 type preview struct {
-	Problem string // why there is none
+	Problem string // why there is no preview
 	Text    string
-	Strips  []strip // skills for which it would have fired, most days first; of a rule for one skill always that one
-	More    int     // skills that would have fired and are not shown
+	Strips  []strip // skills for which it would have fired, most days first; always one for a rule about one skill
+	More    int     // skills that would have fired but are not shown
 }
 
-// A strip is one skill's days with those marked on which the rule would have
-// fired.
+// A strip is a chart of one skill's days that marks those on which the rule would
+// have fired.
 type strip struct {
 	SkillID, Name string
 	Episodes      []episode
-	Days          int // that it fired on
+	Days          int // on which it would have fired
 	Line          string
 	Limit         *float64 // where the threshold is drawn, for pass rates
 	Spans         []bar
 	Bars          []bar
 	From, To      string
-	Label         string // the same in words
+	Label         string // the same as text
 }
 
-// An episode is a time of firing.
+// An episode is a period of firing.
 type episode struct {
 	From, To string
 	Days     int
-	Open     bool // it goes on today
+	Open     bool // it still fires today
 }
 
 const (
@@ -52,11 +52,11 @@ const (
 	stripBase   = 78.0
 )
 
-// preview looks at the days behind with the eyes of the rule in a form.
+// preview replays the rule in a form on the last days.
 func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Performance) (p preview, err error) {
 	rule, err := form.condition()
 	if err != nil {
-		return preview{Problem: "The preview appears when the condition is complete."}, nil //nolint:nilerr // told at the field once it is sent
+		return preview{Problem: "The preview appears when the condition is complete."}, nil //nolint:nilerr // shown at the field after submitting
 	}
 	if rule.SkillID != nil {
 		all = slices.DeleteFunc(slices.Clone(all), func(k skills.Performance) bool { return k.ID != *rule.SkillID })
@@ -65,7 +65,7 @@ func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Perf
 		}
 	}
 	if len(all) == 0 {
-		return preview{Problem: "There are no skills yet to look back at."}, nil
+		return preview{Problem: "There are no skills yet."}, nil
 	}
 	ids := make([]string, len(all))
 	for i, k := range all {
@@ -89,8 +89,8 @@ func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Perf
 	return p, nil
 }
 
-// sum says the whole in words and keeps the worst strips.
-func (p *preview) sum(looked int) {
+// sum summarises the preview and keeps the worst strips.
+func (p *preview) sum(checked int) {
 	fired, times := 0, 0
 	for _, s := range p.Strips {
 		times += len(s.Episodes)
@@ -99,14 +99,14 @@ func (p *preview) sum(looked int) {
 		}
 	}
 	switch {
-	case times == 0 && looked == 1:
-		p.Text = "Over the last 90 days it would not have fired."
+	case times == 0 && checked == 1:
+		p.Text = "In the last 90 days it would not have fired."
 	case times == 0:
-		p.Text = fmt.Sprintf("Over the last 90 days it would have fired for none of %d skills.", looked)
-	case looked == 1:
-		p.Text = "Over the last 90 days it would have fired " + timesText(times) + "."
+		p.Text = fmt.Sprintf("In the last 90 days it would have fired for none of %d skills.", checked)
+	case checked == 1:
+		p.Text = "In the last 90 days it would have fired " + timesText(times) + "."
 	default:
-		p.Text = fmt.Sprintf("Over the last 90 days it would have fired %s, for %d of %d skills.", timesText(times), fired, looked)
+		p.Text = fmt.Sprintf("In the last 90 days it would have fired %s, for %d of %d skills.", timesText(times), fired, checked)
 	}
 	slices.SortStableFunc(p.Strips, func(a, b strip) int { return cmp.Compare(b.Days, a.Days) })
 	p.More = max(0, len(p.Strips)-stripsShown)
@@ -120,11 +120,11 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// newStrip looks at each day as the rule would at its end; the first days only
-// count for those after them.
+// newStrip evaluates the rule at the end of each day. The first days, before, only
+// fill the window of those after them.
 func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, before int) strip {
 	s := strip{SkillID: k.ID, Name: k.Name, From: days[before].Date, To: days[len(days)-1].Date}
-	looks := looksAt(k, days, before)
+	looks := dayEndsOf(k, days, before)
 	fired := rule.Replay(looks)
 	begin := len(days) - len(looks)
 	for i, firing := range fired {
@@ -145,24 +145,24 @@ func newStrip(rule alerts.Rule, k skills.Performance, days []overview.Day, befor
 	return s
 }
 
-// looksAt are how a skill stood at the ends of days, from its first session
-// on: before that it was not there.
-func looksAt(k skills.Performance, days []overview.Day, before int) []alerts.Sample {
+// dayEndsOf returns what a rule would have seen of a skill at the end of each day,
+// from its first session on.
+func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.Sample {
 	if k.FirstSeenAt == nil {
 		return nil
 	}
 	now := time.Now()
-	heard := *k.FirstSeenAt
+	lastSession := *k.FirstSeenAt
 	var looks []alerts.Sample
 	for i, d := range days {
 		end := endOf(d, now)
 		if d.Sessions > 0 {
-			heard = end
+			lastSession = end
 		}
 		if i < before || end.Before(*k.FirstSeenAt) {
 			continue
 		}
-		last := heard
+		last := lastSession
 		look := alerts.Sample{At: end, WindowStats: skills.WindowStats{ID: k.ID, Name: k.Name, LastSeenAt: &last}}
 		if rate, graded := smoothed(days, i); graded > 0 {
 			look.PassRate, look.GradedSessions = &rate, int64(graded)
@@ -181,8 +181,8 @@ func endOf(d overview.Day, now time.Time) time.Time {
 	return now
 }
 
-// draw makes the picture: the rate and its limit or the sessions, over the
-// times of firing.
+// draw computes the shapes of the chart: the rate and the threshold, or the
+// sessions, over the periods of firing.
 func (s *strip) draw(rule alerts.Rule, days []overview.Day, before int) {
 	shown := days[before:]
 	step := stripWidth / float64(len(shown))

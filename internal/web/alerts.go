@@ -10,18 +10,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// alertsView lists rules with what they say now.
+// alertsView lists the rules with their state.
 type alertsView struct {
 	Rules          []ruleRow
 	Events         []alerts.Event
 	Total, PerPage int
 }
 
-// A ruleRow is a rule as people read it.
+// A ruleRow is a rule for display.
 type ruleRow struct {
 	alerts.Rule
-	Skill   string // its name, "" for all
-	When    string // the condition in words
+	Skill   string // its name; "" for all
+	When    string // the condition as text
 	Where   string // the address, masked
 	State   string // firing, ok or disabled
 	Firing  []overview.Firing
@@ -46,7 +46,7 @@ func (s *Service) handleAlerts(v *visit) (answer, error) {
 	return show("alerts", "Alerts", view), err
 }
 
-// ruleRows adds what the rules' tables do not hold.
+// ruleRows adds names, states and firing alerts to rules.
 func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 	firing, err := s.Overview.Firing(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -54,7 +54,10 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 	}
 	rows := make([]ruleRow, len(rules))
 	for i, r := range rules {
-		row := ruleRow{Rule: r, When: condition(r), Where: notify.Mask(r.Channel, r.Address), State: "ok", Warning: s.Alerts.Warnings(r)}
+		row := ruleRow{
+			Rule: r, When: condition(r), Where: notify.Mask(r.Channel, r.Address), State: "ok",
+			Warning: s.Alerts.Warnings(r),
+		}
 		for _, f := range firing {
 			if f.RuleID == r.ID {
 				row.Firing, row.State = append(row.Firing, f), "firing"
@@ -75,7 +78,7 @@ func (s *Service) ruleRows(v *visit, rules []alerts.Rule) ([]ruleRow, error) {
 	return rows, nil
 }
 
-// condition says when a rule fires.
+// condition describes when a rule fires, e.g. "7-day pass rate below 80 %".
 func condition(r alerts.Rule) string {
 	if r.Type == alerts.NoData {
 		if r.Threshold == 0 {
@@ -83,14 +86,14 @@ func condition(r alerts.Rule) string {
 		}
 		return "no session for " + daysText(r.Threshold)
 	}
-	text := "pass rate of seven days below " + percent(r.Threshold)
+	text := "7-day pass rate below " + percent(r.Threshold)
 	if r.Sensitivity == alerts.Confident {
-		text += ", for certain"
+		text += " (confident)"
 	}
 	return text
 }
 
-// alertNewView is the form of a new rule and what it would have done.
+// alertNewView is the form of a new rule with its preview.
 type alertNewView struct {
 	Form     alertForm
 	Channels []channelChoice
@@ -99,18 +102,31 @@ type alertNewView struct {
 	Preview  preview
 }
 
-// A channelChoice is a channel in a person's words.
+// A channelChoice is an option of the select of channels.
 type channelChoice struct {
 	Channel notify.Channel
 	Text    string
 }
 
 var channelChoices = []channelChoice{
-	{notify.Webhook, "Webhook, signed"},
-	{notify.ChatA, "Chat A webhook"},
-	{notify.ChatB, "Chat B webhook"},
-	{notify.Email, "E-mail"},
+	{notify.Webhook, "Webhook"},
+	{notify.ChatA, "Slack"},
+	{notify.ChatB, "Discord"},
+	{notify.Email, "Email"},
 }
+
+// channelName returns the name of a channel, e.g. "Slack" for chat_a.
+func channelName(c notify.Channel) string {
+	for _, choice := range channelChoices {
+		if choice.Channel == c {
+			return choice.Text
+		}
+	}
+	return string(c)
+}
+
+// ChannelName returns the name of the rule's channel.
+func (r ruleRow) ChannelName() string { return channelName(r.Channel) }
 
 func (s *Service) handleAlertNew(v *visit) (answer, error) {
 	form := newAlertForm()
@@ -118,8 +134,8 @@ func (s *Service) handleAlertNew(v *visit) (answer, error) {
 	return s.alertPage(v, form)
 }
 
-// alertPage is the form with its preview. A form that cannot be previewed yet
-// says why in the preview's place.
+// alertPage is the form with its preview. If the form is incomplete, the preview
+// says so.
 func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	view := alertNewView{Form: form, Channels: channelChoices}
 	var err error
@@ -147,9 +163,9 @@ func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 		return page.refused(err)
 	}
 	if made.Secret != nil {
-		return showSecret(made, "The alert was made."), nil
+		return showSecret(made, "The alert was created."), nil
 	}
-	return redirect(pathTo("alerts", made.ID), "The alert was made."), nil
+	return redirect(pathTo("alerts", made.ID), "The alert was created."), nil
 }
 
 // alertSecretView shows a signing secret, once.
@@ -157,7 +173,8 @@ type alertSecretView struct {
 	ID, Message, Secret string
 }
 
-// showSecret answers the form itself: a redirect would have to carry the secret.
+// showSecret responds with a page of its own: a redirect would have to carry the
+// secret in a cookie or URL.
 func showSecret(r alerts.Rule, message string) answer {
 	return show("alert_secret", "Signing secret", alertSecretView{ID: r.ID, Message: message, Secret: *r.Secret})
 }
@@ -165,7 +182,7 @@ func showSecret(r alerts.Rule, message string) answer {
 // alertView is one rule with its history.
 type alertView struct {
 	ruleRow
-	MayChange  bool // the rule; a test notice takes less
+	MayChange  bool // the rule; a test notification needs less
 	Form       alertForm
 	Channels   []channelChoice
 	Deliveries []alerts.Delivery
@@ -221,9 +238,9 @@ func (s *Service) handleChangeAlert(v *visit) (answer, error) {
 		return show("alert", "Alert", view).refused(err)
 	}
 	if made != nil {
-		return showSecret(r, "The alert was changed."), nil
+		return showSecret(r, "The alert was updated."), nil
 	}
-	return redirect(pathTo("alerts", r.ID), "The alert was changed."), nil
+	return redirect(pathTo("alerts", r.ID), "The alert was updated."), nil
 }
 
 func (s *Service) handleEnableAlert(v *visit) (answer, error) {
@@ -232,14 +249,14 @@ func (s *Service) handleEnableAlert(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	message := "The alert is off."
+	message := "The alert was turned off."
 	if enabled {
-		message = "The alert is on."
+		message = "The alert was turned on."
 	}
 	return redirect(pathTo("alerts", r.ID), message), nil
 }
 
-// handleTestAlert tells of a notice that did not arrive where the alert can be
+// handleTestAlert shows a failed test on the page where the alert can be
 // changed.
 func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	d, err := s.Alerts.Test(v.Context(), v.Caller.OrgID, v.PathValue("id"))
@@ -248,10 +265,10 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	}
 	outcome := ""
 	if d.ResponseStatus != nil {
-		outcome = " The receiver answered with " + strconv.Itoa(*d.ResponseStatus) + "."
+		outcome = " The receiver responded with " + strconv.Itoa(*d.ResponseStatus) + "."
 	}
 	if d.Status == alerts.Delivered {
-		return redirect(pathTo("alerts", d.RuleID), "The test notice was delivered."+outcome), nil
+		return redirect(pathTo("alerts", d.RuleID), "The test notification was delivered."+outcome), nil
 	}
 	if d.Detail != nil {
 		outcome += " " + *d.Detail
@@ -260,7 +277,7 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return show("alert", "Alert", view).refused(fault.New(fault.Conflict, "The test notice did not arrive.%s", outcome))
+	return show("alert", "Alert", view).refused(fault.New(fault.Conflict, "The test notification was not delivered.%s", outcome))
 }
 
 func (s *Service) handleRotateAlert(v *visit) (answer, error) {
@@ -268,7 +285,7 @@ func (s *Service) handleRotateAlert(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return showSecret(r, "The old secret signs, too, until "+r.OldSecretUntil.UTC().Format("2006-01-02 15:04 UTC")+"."), nil
+	return showSecret(r, "The old secret stays valid until "+r.OldSecretUntil.UTC().Format("2006-01-02 15:04 UTC")+"."), nil
 }
 
 func (s *Service) handleDeleteAlert(v *visit) (answer, error) {

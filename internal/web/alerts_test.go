@@ -53,34 +53,34 @@ func TestAlerts(t *testing.T) {
 	w := newWorld(t, "sqlite", "--allow-private-targets")
 	b := w.as(access.Owner)
 	b.get("/alerts").want(http.StatusOK).wantText("No alerts yet").wantForms()
-	b.get("/alerts/new").want(http.StatusOK).wantText("no skills yet to look back at")
+	b.get("/alerts/new").want(http.StatusOK).wantText("There are no skills yet.")
 	address := receiver.URL + "/hook-token"
 	made := b.post("/alerts", alertOn(address)).want(http.StatusOK).wantText("It is not shown again", "whsec_")
 	secret := textOf(made.all("code")[0])
 	path := b.onlyAlert()
-	page := b.get(path).want(http.StatusOK).wantText("All skills: pass rate of seven days below 80 %", "ok", "Nothing was sent yet", "webhook")
+	page := b.get(path).want(http.StatusOK).wantText("All skills: 7-day pass rate below 80 %", "ok", "Nothing has been sent yet", "Webhook")
 	for _, hidden := range []string{secret, "hook-token"} {
 		if strings.Contains(page.body, hidden) || strings.Contains(b.get("/alerts").body, hidden) {
 			t.Errorf("a page shows %q", hidden)
 		}
 	}
 	b.post(path+"/test", nil).wantLocation(path)
-	b.get(path).wantText("The test notice was delivered. The receiver answered with 200", "● delivered")
+	b.get(path).wantText("The test notification was delivered. The receiver responded with 200", "● delivered")
 	status.Store(http.StatusGone)
-	b.post(path+"/test", nil).want(http.StatusConflict).wantText("The test notice did not arrive. The receiver answered with 410", "■ failed")
+	b.post(path+"/test", nil).want(http.StatusConflict).wantText("The test notification was not delivered. The receiver responded with 410", "■ failed")
 
 	b.post(path+"/enabled", url.Values{"enabled": {"false"}}).wantLocation(path)
-	b.get(path).wantText("The alert is off", "disabled", "Turn on")
+	b.get(path).wantText("The alert was turned off", "disabled", "Turn on")
 	b.post(path+"/enabled", url.Values{"enabled": {"true"}}).wantLocation(path)
 	b.post(path, url.Values{"pass_rate": {"62.5"}, "sensitivity": {"confident"}, "channel": {"webhook"}}).wantLocation(path)
-	b.get("/alerts").want(http.StatusOK).wantText("below 62 %, for certain")
+	b.get("/alerts").want(http.StatusOK).wantText("below 62 % (confident)")
 	b.post(path, url.Values{"pass_rate": {"200"}, "sensitivity": {"point"}, "channel": {"webhook"}}).want(http.StatusBadRequest).wantText("from 0 to 100")
 	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}}).want(http.StatusBadRequest).wantText("config.email is required")
 	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}, "address": {"a@example.org"}}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("No mail server is configured")
 	b.post(path+"/rotate-secret", nil).want(http.StatusConflict)
 	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}, "address": {address}}).want(http.StatusOK).wantText("whsec_")
-	rotated := b.post(path+"/rotate-secret", nil).want(http.StatusOK).wantText("The old secret signs, too, until")
+	rotated := b.post(path+"/rotate-secret", nil).want(http.StatusOK).wantText("The old secret stays valid until")
 	if textOf(rotated.all("code")[0]) == secret {
 		t.Error("the secret is the old one")
 	}
@@ -224,7 +224,7 @@ func TestRollbackAlertAccess(t *testing.T) {
 	form.Set("action", "rollback")
 	owner.post("/alerts", form).want(http.StatusOK)
 	path := owner.onlyAlert()
-	member.get(path).want(http.StatusOK).wantText("only who may roll back can change it").wantForms(path + "/test")
+	member.get(path).want(http.StatusOK).wantText("changing it needs the permission to roll back").wantForms(path + "/test")
 	for suffix, values := range map[string]url.Values{
 		"": {"pass_rate": {"100"}, "sensitivity": {"point"}, "channel": {"webhook"}}, "/enabled": {"enabled": {"false"}},
 		"/rotate-secret": nil, "/delete": nil,

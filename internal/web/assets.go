@@ -15,8 +15,8 @@ import (
 //go:embed static
 var staticFiles embed.FS
 
-// assets are the static files under names that change with their content, so
-// that browsers may keep them for ever.
+// assets are the static files under names with a hash of their content, so that
+// browsers can cache them for ever.
 type assets struct {
 	urls   map[string]string // by plain name
 	bodies map[string][]byte // by hashed name
@@ -41,7 +41,7 @@ func readAssets() (assets, error) {
 	return a, nil
 }
 
-// url is the path of a static file; a name that is not there is a mistake in a
+// url returns the path of a static file; an unknown name is a mistake in a
 // template, which the tests of the pages find.
 func (a assets) url(name string) string { return a.urls[name] }
 
@@ -63,5 +63,5 @@ func (s *Service) serveAsset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
-	_, _ = w.Write(body) // the browser is gone if this fails
+	_, _ = w.Write(body) // fails if the browser has disconnected
 }

@@ -17,15 +17,15 @@ type auditView struct {
 	Form     auditForm
 	Filtered bool
 	Areas    []auditArea
-	Actors   []string // that the filter offers
-	Newest   string   // the address of the first page; "" on it
-	Older    string   // that of the next; "" at the end
+	Actors   []string // suggestions of the filter
+	Newest   string   // URL of the first page; "" on it
+	Older    string   // URL of the next page; "" on the last
 }
 
-// auditForm is the filter as it was typed, with the names of the API.
+// auditForm is the input of the filter, with the names of the API's parameters.
 type auditForm struct{ Actor, Action, Target, Since, Until string }
 
-// An auditRow is an entry in words.
+// An auditRow is an entry for display.
 type auditRow struct {
 	audit.Entry
 	Who, How         string
@@ -36,7 +36,7 @@ type auditRow struct {
 // auditShown is how many entries a page lists.
 const auditShown = 50
 
-// handleAudit shows who changed what, newest first.
+// handleAudit shows the audit log, newest first.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := auditForm{Actor: trimmed(q, "actor"), Action: trimmed(q, "action"), Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until")}
@@ -72,7 +72,7 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 
 func trimmed(q url.Values, name string) string { return strings.TrimSpace(q.Get(name)) }
 
-// auditPage is the address of the page after an entry, with the same filter.
+// auditPage returns the URL of the page after a cursor, with the same filter.
 func auditPage(q url.Values, cursor string) string {
 	q = maps.Clone(q)
 	q.Del("cursor")
@@ -82,7 +82,7 @@ func auditPage(q url.Values, cursor string) string {
 	return "/settings/audit?" + q.Encode()
 }
 
-// auditRows puts entries into words, with links to what is still there and the
+// auditRows describes entries, with links to things that still exist and that the
 // caller may see.
 func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]string) ([]auditRow, error) {
 	var ids []string
@@ -147,15 +147,15 @@ func (l linker) link(kind, id string) string {
 	return ""
 }
 
-// Known reports whether the filter of actions offers the one that is in force.
+// Known reports whether the select of actions has the one of the filter.
 func (a auditView) Known() bool {
 	return slices.ContainsFunc(a.Areas, func(area auditArea) bool {
 		return area.Prefix == a.Form.Action || slices.ContainsFunc(area.Words, func(w auditWords) bool { return w.Action == a.Form.Action })
 	})
 }
 
-// DateField is the type of the field for a time: a program's filter may be more
-// exact than a day, which a field for days would not show.
+// DateField returns the type of an input for a time. A linked filter may be more
+// precise than a day, which a date input would not show.
 func (a auditView) DateField(value string) string {
 	if _, err := time.Parse(time.DateOnly, value); err != nil && value != "" {
 		return "text"

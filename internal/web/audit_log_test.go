@@ -73,9 +73,9 @@ func TestAuditLog(t *testing.T) {
 		checkPage(t, p)
 		got := strings.Join(p.entries(), "\n")
 		for _, want := range []string{
-			"@example.org made the key CI (holder admin-", "permissions read and write)",
-			"deleted the suite short-lived (", "started a run of pdf (baseline none, suite " + id(suite)[:13] + "… , trials 1)", "made the source pdf (type upload)",
-			"somebody on the server made the organisation default (plan team)",
+			"@example.org created the key CI (holder admin-", "permissions read and write)",
+			"deleted the suite short-lived (", "started a run of pdf (baseline none, suite " + id(suite)[:13] + "… , trials 1)", "created the source pdf (type upload)",
+			"the operator created the organisation default (plan team)",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no entry says %q:\n%s", want, got)
@@ -89,7 +89,7 @@ func TestAuditLog(t *testing.T) {
 		}
 		p.wantText("evals.suite.delete in a browser, request ")
 		// Whoever may not open a thing gets no link to it.
-		narrowed := w.as(access.AdminRole, access.Admin).get("/settings/audit").want(http.StatusOK).wantText("made the source pdf")
+		narrowed := w.as(access.AdminRole, access.Admin).get("/settings/audit").want(http.StatusOK).wantText("created the source pdf")
 		if slices.Contains(narrowed.hrefs(), source) {
 			t.Error("a link leads to a page that would refuse")
 		}
@@ -121,14 +121,14 @@ func TestAuditFilters(t *testing.T) {
 		} {
 			p := admin.get(log + query).want(http.StatusOK)
 			if want == 0 {
-				p.wantText("No entry matches", "Show all entries")
+				p.wantText("No matching entries", "Show all entries")
 				continue
 			}
 			if got := len(p.entries()); got != want {
 				t.Errorf("%s: %d entries, want %d", query, got, want)
 			}
 		}
-		p := admin.get(log + "?action=registry.entry&since=2020-01-02T03:04:05Z&until=2120-01-02&actor=system").wantText("the service itself deleted the entry pdf tools")
+		p := admin.get(log + "?action=registry.entry&since=2020-01-02T03:04:05Z&until=2120-01-02&actor=system").wantText("the service deleted the entry pdf tools")
 		for selector, want := range map[string]string{"input#since": "2020-01-02T03:04:05Z", "input#until": "2120-01-02", "input#actor": "system"} {
 			if got := attr(p.all(selector)[0], "value"); got != want {
 				t.Errorf("%s comes back as %q, want %q", selector, got, want)
@@ -152,7 +152,7 @@ func TestAuditFilters(t *testing.T) {
 		}
 		checkPage(t, second)
 		checkPage(t, admin.get(log+"?since=soon&until=1.1.2026").want(http.StatusBadRequest).
-			wantText("since must be an RFC 3339 time or a day", "until must be an RFC 3339 time or a day").wantNoText("No entry matches"))
+			wantText("since must be an RFC 3339 time or a day", "until must be an RFC 3339 time or a day").wantNoText("No matching entries"))
 		admin.get(log + "?cursor=none").want(http.StatusBadRequest).wantText("cursor must be")
 		admin.get(log + "?actor=%00").want(http.StatusBadRequest)
 		// A cursor is of one organisation.
@@ -203,10 +203,10 @@ func TestAuditLogIsInert(t *testing.T) {
 	)
 	admin := w.as(access.AdminRole)
 	p := admin.get("/settings/audit").want(http.StatusOK).wantInert().
-		wantText("rolled back "+payload[:30], "n 1.5", "no no", "yes yes", "changed the code host's settings of default")
+		wantText("rolled back "+payload[:30], "n 1.5", "no no", "yes yes", "changed the code host settings of default")
 	checkPage(t, p)
 	q := url.QueryEscape(payload)
-	admin.get("/settings/audit?actor=" + q + "&action=" + q + "&target=" + q).want(http.StatusOK).wantInert().wantText("No entry matches")
+	admin.get("/settings/audit?actor=" + q + "&action=" + q + "&target=" + q).want(http.StatusOK).wantInert().wantText("No matching entries")
 	admin.get("/settings/audit?since=" + q + "&cursor=" + q).want(http.StatusBadRequest).wantInert()
 }
 
@@ -228,7 +228,8 @@ func TestAuditWords(t *testing.T) {
 	recorded := map[string]bool{}
 	for room, prefix := range map[string]string{
 		"alerts": "alerts.", "auth": "auth.", "community": "community.", "improve": "evals.", "installations": "registry.",
-		"proposals": "proposals.", "registry": "registry.", "repohost": "repohost.", "runs": "evals.", "sources": "sources.",
+		"proposals": "proposals.", "registry": "registry.", "repohost": "repohost.",
+		"repohost/claims": "repohost.", "runs": "evals.", "sources": "sources.",
 		"suggestions": "sources.", "suites": "evals.", "telemetry": "telemetry.",
 	} {
 		for file, text := range sourcesOf(t, "../"+room) {

@@ -18,48 +18,48 @@ type auditArea struct {
 	Words  []auditWords
 }
 
-// auditWords say what an action did, before the name of what it was done to.
+// auditWords describe an action, in front of the name of its target.
 type auditWords struct{ Action, Did string }
 
-// auditAreas are all actions, as the filter of the audit log offers them.
+// auditAreas are all actions, as the filter of the audit log lists them.
 var auditAreas = []auditArea{
 	{"auth.", "people, keys and sessions", []auditWords{
-		{"auth.organisation.create", "made the organisation"},
+		{"auth.organisation.create", "created the organisation"},
 		{"auth.organisation.set-plan", "changed the plan of"},
 		{"auth.user.create", "added"},
 		{"auth.user.set-role", "changed the role of"},
-		{"auth.key.create", "made the key"},
+		{"auth.key.create", "created the key"},
 		{"auth.key.revoke", "revoked the key"},
-		{"auth.device.approve", "let a program sign in as"},
-		{"auth.device.deny", "kept a program from signing in as"},
+		{"auth.device.approve", "approved the login of a program as"},
+		{"auth.device.deny", "denied the login of a program as"},
 		{"auth.session.start", "signed in with"},
 		{"auth.session.end", "ended the session in"},
 	}},
 	{"registry.", "the registry", []auditWords{
-		{"registry.entry.create", "made the entry"},
+		{"registry.entry.create", "created the entry"},
 		{"registry.version.publish", "published a version of"},
 		{"registry.version.rollback", "rolled back"},
 		{"registry.entry.delete", "deleted the entry"},
 		{"registry.installation.record", "installed"},
 	}},
 	{"alerts.", "alerts", []auditWords{
-		{"alerts.rule.create", "made the alert"},
+		{"alerts.rule.create", "created the alert"},
 		{"alerts.rule.change", "changed the alert"},
 		{"alerts.rule.test", "tested the alert"},
-		{"alerts.rule.rotate-secret", "made a new secret for the alert"},
-		{"alerts.rule.disable", "switched off the alert"},
+		{"alerts.rule.rotate-secret", "rotated the secret of the alert"},
+		{"alerts.rule.disable", "turned off the alert"},
 		{"alerts.rule.delete", "deleted the alert"},
 	}},
 	{"sources.", "sources and reviews", []auditWords{
-		{"sources.source.create", "made the source"},
+		{"sources.source.create", "created the source"},
 		{"sources.source.change", "changed the source"},
 		{"sources.source.delete", "deleted the source"},
 		{"sources.snapshot.create", "added a snapshot to"},
-		{"sources.review.set", "decided on a suggestion of"},
-		{"sources.review.clear", "took back a decision on a suggestion of"},
+		{"sources.review.set", "reviewed a suggestion of"},
+		{"sources.review.clear", "undid the review of a suggestion of"},
 	}},
 	{"evals.", "suites and runs", []auditWords{
-		{"evals.suite.create", "made the suite"},
+		{"evals.suite.create", "created the suite"},
 		{"evals.suite.change", "changed the suite"},
 		{"evals.suite.delete", "deleted the suite"},
 		{"evals.run.start", "started a run of"},
@@ -68,15 +68,15 @@ var auditAreas = []auditArea{
 		{"evals.improve.cancel", "cancelled an improve run of"},
 	}},
 	{"repohost.", "the code host", []auditWords{
-		{"repohost.settings.change", "changed the code host's settings of"},
-		{"repohost.account.allow", "gave this organisation the account"},
-		{"repohost.account.release", "took from this organisation the account"},
+		{"repohost.settings.change", "changed the code host settings of"},
+		{"repohost.account.allow", "assigned to this organisation the account"},
+		{"repohost.account.release", "removed from this organisation the account"},
 		{"repohost.installation.bind", "bound the account"},
-		{"repohost.installation.follow", "followed the code host's change of the account"},
+		{"repohost.installation.follow", "applied the code host's change of the account"},
 		{"repohost.connection.create", "connected the repository"},
 		{"repohost.connection.change", "changed the connection of"},
 		{"repohost.connection.sync", "synchronised"},
-		{"repohost.connection.follow", "followed the code host's change of"},
+		{"repohost.connection.follow", "applied the code host's change of"},
 		{"repohost.connection.delete", "disconnected the repository"},
 		{"repohost.delivery.redeliver", "replayed a delivery of"},
 	}},
@@ -88,8 +88,7 @@ var auditAreas = []auditArea{
 	}},
 }
 
-// didWords says in words what an action did; one that nobody has put into words
-// is shown as it is.
+// didWords describes an action; an unknown one is shown as it is.
 func didWords(action string) string {
 	for _, area := range auditAreas {
 		for _, w := range area.Words {
@@ -101,16 +100,16 @@ func didWords(action string) string {
 	return action
 }
 
-// whoWords stand for those who have no name.
+// whoWords describe actors without a name.
 var whoWords = map[audit.Actor]string{
-	audit.User: "somebody", audit.Key: "a program", audit.System: "the service itself", audit.Command: "somebody on the server",
+	audit.User: "a user", audit.Key: "a program", audit.System: "the service", audit.Command: "the operator",
 }
 
-// viaWords say how a named person did it.
+// viaWords describe how a named user did it.
 var viaWords = map[audit.Via]string{audit.Web: "in a browser", audit.API: "through the API", audit.CLI: "on the server"}
 
-// pagesOfTargets are where the things of entries are shown, as in routes.go. A
-// path without an id is that of a list, which is always there.
+// pagesOfTargets are the pages of the targets of entries, as in routes.go. A path
+// without an id is that of a list, which always exists.
 var pagesOfTargets = map[string]string{
 	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}", "run": "/runs/{id}",
 	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
@@ -118,13 +117,13 @@ var pagesOfTargets = map[string]string{
 	"bundle": "/community",
 }
 
-// ofOne reports whether a path is that of one thing, not of a list.
+// ofOne reports whether a path is the page of one thing rather than of a list.
 func ofOne(path string) bool { return strings.HasSuffix(path, "}") }
 
-// An auditFact is one thing that an entry says beside its action.
+// An auditFact is one detail of an entry.
 type auditFact struct{ Name, Value, Link string }
 
-// auditFacts lists the detail of an entry by name.
+// auditFacts lists the details of an entry by name.
 func auditFacts(d audit.Detail) []auditFact {
 	all := []auditFact{}
 	for _, name := range slices.Sorted(maps.Keys(d)) {
@@ -135,7 +134,7 @@ func auditFacts(d audit.Detail) []auditFact {
 	return all
 }
 
-// factText is a value of a detail, which was JSON.
+// factText formats a value of a detail, which is decoded JSON.
 func factText(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -161,8 +160,8 @@ func factText(value any) string {
 
 var idText = regexp.MustCompile(`^[0-9a-f-]{32,}$`)
 
-// shortID cuts an id or a hash to what tells it apart on a page; other texts
-// stay.
+// shortID truncates an id or a hash to a part that is unique enough on a page, and
+// other texts to a line.
 func shortID(text string) string {
 	if idText.MatchString(text) {
 		return short(idLength, text)

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// prettyCases is a suite's document for people.
+// prettyCases indents a suite's JSON document.
 func prettyCases(document json.RawMessage) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, document, "", "  "); err != nil {
@@ -26,8 +26,8 @@ func prettyFields(cases []suites.Fields) string {
 	return prettyCases(raw)
 }
 
-// readCases reads cases as JSON. What cannot be read is told with its line, as
-// the last part of the issue's path.
+// readCases decodes cases. An issue has the line of a syntax error as the last part
+// of its path.
 func readCases(text string) (cases []suites.Fields, err error) {
 	err = json.Unmarshal([]byte(text), &cases)
 	var offset int64
@@ -39,24 +39,24 @@ func readCases(text string) (cases []suites.Fields, err error) {
 	if err != nil {
 		line := 1 + strings.Count(text[:min(max(offset-1, 0), int64(len(text)))], "\n")
 		return nil, fault.Issues(fault.Issue{
-			Path: []string{lineOf, strconv.Itoa(line)}, Message: "the cases are no JSON array of objects: " + reason(err),
+			Path: []string{lineOf, strconv.Itoa(line)}, Message: "the cases are not a JSON array of objects: " + reason(err),
 		})
 	}
 	return cases, nil
 }
 
-// reason is an error of encoding/json without the names of our types.
+// reason returns an error of encoding/json without the names of Go types.
 func reason(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return "there is a " + e.Value
+		return "found a " + e.Value
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// lineOf begins the path of an issue that is about a line.
+// lineOf is the first part of the path of an issue about a line.
 const lineOf = "line"
 
-// troubles places issues at the lines of the JSON that they are about.
+// troubles finds the lines of the JSON that issues are about.
 func troubles(issues []fault.Issue, text string, asJSON bool) []trouble {
 	places := placeCases(text)
 	var all []trouble

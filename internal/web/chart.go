@@ -9,10 +9,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
-// A spark is a small line without axes: how a number went.
+// A spark is a sparkline: a small line chart without axes.
 type spark struct {
 	Line, Area string // paths; "" where nothing is known
-	Label      string // the same in words
+	Label      string // the same as text, for screen readers
 	Low        bool   // the last value is under half
 }
 
@@ -22,13 +22,13 @@ const (
 	sparkPad    = 2.0
 )
 
-// newSpark draws shares from 0 to 1, oldest first; nil is not known.
+// newSpark draws shares from 0 to 1, oldest first; nil means unknown.
 func newSpark(values []*float64) spark {
 	var known, at []float64
 	var line pen
 	for i, v := range values {
 		if v == nil {
-			continue // the line goes on to the next day that is known
+			continue // the line continues at the next known day
 		}
 		x := sparkPad + (sparkWidth-2*sparkPad)*float64(i)/float64(max(1, len(values)-1))
 		line.to(x, sparkHeight-sparkPad-*v*(sparkHeight-2*sparkPad))
@@ -47,7 +47,7 @@ func newSpark(values []*float64) spark {
 	}
 }
 
-// A pen writes the path of a line.
+// A pen builds the path of a line (the d attribute of SVG).
 type pen struct{ b strings.Builder }
 
 func (p *pen) to(x, y float64) {
@@ -58,7 +58,7 @@ func (p *pen) to(x, y float64) {
 	fmt.Fprintf(&p.b, "%s%.1f %.1f", command, x, y)
 }
 
-// dot makes a line of one point visible.
+// dot extends a line of a single point, which would be invisible.
 func (p *pen) dot() {
 	if strings.Count(p.b.String(), "L") == 0 {
 		p.b.WriteString("h.1")
@@ -72,10 +72,10 @@ type mark struct {
 	Date  string // as in the days
 	Label string
 	X     float64
-	Flip  bool // the label stands on the left
+	Flip  bool // the label is on the left
 }
 
-// A chart shows a skill's days: the pass rate of seven days with its interval,
+// A chart shows a skill's days: the 7-day pass rate with its confidence interval,
 // the sessions as bars, and the publishes as marks.
 type chart struct {
 	Width, Height   float64
@@ -87,7 +87,7 @@ type chart struct {
 	Grid            []gridLine
 	From, To        string
 	Left, Right     float64
-	Label           string // the chart in words
+	Label           string // the chart as text, for screen readers
 	Days            []chartDay
 	MostSessions    int64
 	Known           bool
@@ -121,7 +121,7 @@ const (
 	chartBottom = 176.0 // of the rates
 	barTop      = 192.0
 	barBase     = 236.0
-	smoothDays  = alerts.WindowDays // so that the line is what rules look at
+	smoothDays  = alerts.WindowDays // so that the line is what alerts evaluate
 )
 
 // newChart draws days, oldest first.
@@ -150,8 +150,8 @@ func dayX(i, n int) float64 {
 
 func rateY(rate float64) float64 { return chartBottom - rate*(chartBottom-chartTop) }
 
-// drawRates draws the share of passes over seven days, weighted by sessions,
-// since single days are mostly chance, and the days themselves as dots.
+// drawRates draws the pass rate over seven days, weighted by sessions, since single
+// days are mostly noise, and the single days as dots.
 func (c *chart) drawRates(days []overview.Day) {
 	var line, upper pen
 	var lower []dot
@@ -208,7 +208,7 @@ func (c *chart) drawBars(days []overview.Day) {
 	}
 }
 
-// drawMarks leaves out the labels of marks that stand too close to read.
+// drawMarks omits labels that would overlap.
 func (c *chart) drawMarks(days []overview.Day, marks []mark) {
 	labels := map[string][]string{}
 	for _, m := range marks {
@@ -246,7 +246,7 @@ func (c *chart) describe(days []overview.Day) string {
 		}
 		last = percent(rate)
 	}
-	text := fmt.Sprintf("Pass rate of seven days from %s to %s: it went from %s to %s.", c.From, c.To, first, last)
+	text := fmt.Sprintf("7-day pass rate from %s to %s: it went from %s to %s.", c.From, c.To, first, last)
 	for _, d := range c.Days {
 		if d.Mark != "" {
 			text += fmt.Sprintf(" %s became current on %s.", d.Mark, d.Date)

@@ -9,7 +9,7 @@ import (
 type communityView struct {
 	community.Overview
 	Newest []community.Submission
-	Name   string // of the skill that is asked about, or ""
+	Name   string // of the selected skill, or ""
 	Report *community.SkillReport
 }
 
@@ -43,14 +43,14 @@ func (s *Service) handleSignals(v *visit) (answer, error) {
 // signalsView is what contributors noticed about all skills.
 type signalsView struct {
 	signals.Overview
-	Withheld string // why something is not shown; "" if all is
+	Withheld string // why figures are suppressed, or ""
 }
 
 // signalsSkillView is what contributors noticed about one skill.
 type signalsSkillView struct {
 	signals.Detail
 	Name            string
-	Withheld        string // why something is not shown; "" if all is
+	Withheld        string // why figures are suppressed, or ""
 	GradeRows, Ways []namedCount
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -69,14 +70,14 @@ func TestSignals(t *testing.T) {
 	b.noticed("pdf", "missed_trigger", 4, 3)
 	b.noticed("lonely", "missed_trigger", 2, 1)
 	b.noticed(payload, "missed_trigger", 5, 1)
-	page := b.get("/signals").want(http.StatusOK).wantText("pdf 12 4", "some skills are left out").wantForms().wantInert()
+	page := b.get("/signals").want(http.StatusOK).wantText("pdf 12 4", "without suppressed skills").wantForms().wantInert()
 	for _, row := range page.texts("tr") {
-		if len(row) > 6 && row[:6] == "lonely" && row[:24] != "lonely withheld withheld" {
+		if len(row) > 6 && row[:6] == "lonely" && !strings.HasPrefix(row, "lonely suppressed suppressed") {
 			t.Errorf("what two people say is shown: %s", row)
 		}
 	}
 	b.get("/signals/pdf").want(http.StatusOK).wantText("Signals 12", "enough to act").wantInert()
-	b.get("/signals/lonely").want(http.StatusOK).wantText("Signals withheld", "Contributors withheld", "fewer than 3 people contributed to it", "--signals-min-contributors")
+	b.get("/signals/lonely").want(http.StatusOK).wantText("Signals suppressed", "Contributors suppressed", "fewer than 3 people contributed to it", "--signals-min-contributors")
 	b.get("/signals/" + url.PathEscape(payload)).want(http.StatusOK).wantText("Signals 5").wantInert()
 	b.get("/signals/none").want(http.StatusOK).wantText("No signals about this skill")
 	other := w.otherOrg(access.Team)
@@ -121,8 +122,8 @@ func TestProposals(t *testing.T) {
 	b.get(first).want(http.StatusOK).wantText("Applied").wantForms()
 	b.post(second, url.Values{"decision": {"reject"}}).wantLocation(second)
 	b.get("/proposals?status=rejected").want(http.StatusOK).wantText("■ rejected").wantNoText("● applied")
-	b.get("/proposals?status=pending").want(http.StatusOK).wantText("No proposal matches")
-	b.get("/proposals?skill=none").want(http.StatusOK).wantText("No proposal matches")
+	b.get("/proposals?status=pending").want(http.StatusOK).wantText("No matching proposals")
+	b.get("/proposals?skill=none").want(http.StatusOK).wantText("No matching proposals")
 }
 
 func TestProposalAccess(t *testing.T) {

@@ -112,14 +112,15 @@ func (c *compareView) count(rows []compareRow) {
 	c.P = stats.McNemar(c.Counts[broken], c.Counts[fixed])
 }
 
-// Significant reports whether chance is a poor explanation of the change.
+// Significant reports whether the change is unlikely to be chance.
 func (c compareView) Significant() bool { return c.P < 0.05 }
 
-// handleCompareChosen leads from a suite's list of runs to the two that were chosen.
+// handleCompareChosen redirects from a suite's list of runs to the comparison of the
+// two selected ones.
 func (s *Service) handleCompareChosen(v *visit) (answer, error) {
 	run, with := v.URL.Query().Get("run"), v.URL.Query().Get("with")
 	if run == "" || with == "" {
-		return redirect(pathTo("suites", v.PathValue("id")), "Choose two runs."), nil
+		return redirect(pathTo("suites", v.PathValue("id")), "Choose two runs to compare."), nil
 	}
 	return redirect(pathTo("runs", run, "compare")+"?with="+url.QueryEscape(with), ""), nil
 }

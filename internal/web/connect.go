@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// placeholder stands for a key that nobody has made yet.
+// placeholder stands for a key until one is created.
 const placeholder = "st_live_..."
 
-// agentConnections are the settings of agents, as docs/telemetry.md has them.
+// agentConnections are the settings of agents, as in docs/telemetry.md.
 func agentConnections(server, key string) []connection {
 	fill := strings.NewReplacer("$SERVER", server, "$KEY", key)
 	return []connection{
-		{"Claude Code", "In the shell's profile, or the same names in the env object of ~/.claude/settings.json.", fill.Replace(claudeCode)},
+		{"Claude Code", "In your shell profile, or as env in ~/.claude/settings.json.", fill.Replace(claudeCode)},
 		{"Codex", "In ~/.codex/config.toml.", fill.Replace(codex)},
-		{"Copilot", "For the command line, the app and the SDK.", fill.Replace(copilot)},
-		{"Transcripts", "What Claude Code left on this machine before you connected it.", fill.Replace("whetstone import --server $SERVER --api-key $KEY")},
+		{"Copilot", "For the CLI, the app and the SDK.", fill.Replace(copilot)},
+		{"Transcripts", "Sessions that Claude Code recorded on this machine before you connected it.", fill.Replace("whetstone import --server $SERVER --api-key $KEY")},
 	}
 }
 
@@ -39,17 +39,17 @@ whetstone push ./my-skill
 whetstone install my-skill`
 )
 
-// installerConnections are how skills get onto people's machines. The key of
-// the last stands in its address, since installers send no headers.
+// installerConnections are commands that install skills. The last one has the key in
+// its URL, because npx skills cannot send headers.
 func installerConnections(server, org, key string) []connection {
 	fill := strings.NewReplacer("$SERVER", server, "$ORG", url.PathEscape(org), "$KEY", key)
 	return []connection{
-		{"whetstone", "The login opens a page here to approve it and keeps a key of its own.", fill.Replace(commandLine)},
+		{"whetstone", "The login opens a page here to approve it and stores its own key.", fill.Replace(commandLine)},
 		{"npx skills", "Public skills of this organisation.", fill.Replace("npx skills add $SERVER/o/$ORG")},
 		{
-			"npx skills, with what only the organisation may see",
-			"The key is part of the address, which npx skills reports to its maker unless DISABLE_TELEMETRY is set, and writes into its lock file. " +
-				"Use a key for this alone that can only read, and do not commit the lock file.",
+			"npx skills, including the organisation's private skills",
+			"The key is part of the URL, which npx skills sends to its vendor unless DISABLE_TELEMETRY is set, and writes into its lock file. " +
+				"Use a separate read-only key, and do not commit the lock file.",
 			fill.Replace("DISABLE_TELEMETRY=1 npx skills add $SERVER/o/$ORG/$KEY"),
 		},
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// deviceView is a login that waits for the caller's word.
+// deviceView is a device login that waits for approval.
 type deviceView struct {
-	Code       string // as it was typed
+	Code       string // the input
 	Request    *auth.DeviceRequest
 	MayApprove bool
-	Until      *time.Time // when the caller's key expires, and with it the login
+	Until      *time.Time // when the caller's key and therefore the login expires
 }
 
-// handleDevice asks for a code, or shows who asks to be let in with it.
+// handleDevice asks for a code, or shows the login that has it.
 func (s *Service) handleDevice(v *visit) (answer, error) {
 	view := deviceView{Code: v.URL.Query().Get("code"), MayApprove: auth.MayApprove(v.Caller)}
 	page := show("device", "Approve a login", view)
@@ -44,7 +44,7 @@ func (s *Service) handleAnswerDevice(v *visit) (answer, error) {
 		return show("device", "Approve a login", deviceView{Code: code, MayApprove: auth.MayApprove(v.Caller)}).refused(err)
 	}
 	if approve {
-		return redirect("/device", "The login was approved. The program goes on by itself."), nil
+		return redirect("/device", "The login was approved. The program continues automatically."), nil
 	}
 	return redirect("/device", "The login was denied."), nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// A diffFile is what changed in one file.
+// A diffFile is the diff of one file.
 type diffFile struct {
 	Name  string
 	Lines []diffLine
@@ -13,19 +13,18 @@ type diffFile struct {
 // A diffLine is a line of a unified diff.
 type diffLine struct {
 	Kind string // add, del, hunk or same
-	Mark string // what stands before the text
+	Mark string // + or -, or ""
 	Text string
 }
 
-// What a page shows of a diff.
+// The most that a page shows of a diff.
 const (
 	maxDiffLines = 5_000
 	maxDiffBytes = 512 << 10
 )
 
-// readDiff splits the beginning of a unified diff by file, as much of it as a
-// page shows, and reports whether there is more. What it does not know is shown
-// as it is.
+// readDiff splits the beginning of a unified diff by file, up to the limits of a
+// page, and reports whether there is more. Unknown lines are shown as they are.
 func readDiff(text string) (files []diffFile, more bool) {
 	lines, read := 0, 0
 	for line := range strings.Lines(text) {
@@ -48,13 +47,13 @@ func readDiff(text string) (files []diffFile, more bool) {
 	return files, false
 }
 
-// named reports whether a line only says that a file differs.
+// named reports whether a line only states that a file differs.
 func named(line string) bool {
 	return strings.HasPrefix(line, "Binary files ") || strings.HasPrefix(line, "Files ")
 }
 
-// nameFrom takes the file's name from a line of its header: the new name, or
-// the old one of a file that is gone.
+// nameFrom takes the file's name from a line of its header: the new name, or the
+// old one of a deleted file.
 func (f *diffFile) nameFrom(line string) {
 	for _, prefix := range []string{"--- a/", "+++ b/", "--- ", "+++ "} {
 		if name, ok := strings.CutPrefix(line, prefix); ok && name != "/dev/null" {

@@ -10,13 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// none stands for what is not known.
+// none is shown for unknown values.
 const none = "–"
 
-// timeText shows a time.Time or *time.Time: in UTC, which the script turns into
-// the reader's zone, with the UTC on hover.
+// timeText formats a time.Time or *time.Time in UTC. The script converts it to the
+// reader's time zone and keeps UTC as the tooltip.
 func timeText(value any) template.HTML {
 	t, ok := timeOf(value)
 	if !ok {
@@ -28,7 +30,7 @@ func timeText(value any) template.HTML {
 		t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC"), text)) //nolint:gosec // made of digits
 }
 
-// dayText shows only the day of a time, in UTC.
+// dayText formats the date of a time, in UTC.
 func dayText(value any) template.HTML {
 	t, ok := timeOf(value)
 	if !ok {
@@ -51,7 +53,7 @@ func timeOf(value any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// number shows a count with thousands apart.
+// number formats an integer with thousands separated, e.g. "12 345".
 func number(value any) (string, error) {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() || !v.CanInt() {
@@ -68,7 +70,7 @@ func number(value any) (string, error) {
 	return sign + digits, nil
 }
 
-// percent shows a share, a float64 or *float64, as 87 %.
+// percent formats a share, a float64 or *float64, as "87 %".
 func percent(value any) string {
 	f, ok := floatOf(value)
 	if !ok {
@@ -77,7 +79,7 @@ func percent(value any) string {
 	return strconv.FormatFloat(100*f, 'f', percentDigits(f), 64) + "\u202f%"
 }
 
-// percentDigits keeps 99.6 % from looking like all.
+// percentDigits keeps 99.6 % from being rounded to 100 %.
 func percentDigits(f float64) int {
 	if f > 0.99 && f < 1 || f > 0 && f < 0.01 {
 		return 1
@@ -85,7 +87,7 @@ func percentDigits(f float64) int {
 	return 0
 }
 
-// decimal shows a float64 or *float64 with two digits.
+// decimal formats a float64 or *float64 with two digits.
 func decimal(value any) string {
 	f, ok := floatOf(value)
 	if !ok {
@@ -106,7 +108,7 @@ func floatOf(value any) (float64, bool) {
 	return 0, false
 }
 
-// intervalText shows an interval of shares.
+// intervalText formats an interval of shares, e.g. "38–96 %".
 func intervalText(i *[2]float64) string {
 	if i == nil {
 		return none
@@ -114,7 +116,7 @@ func intervalText(i *[2]float64) string {
 	return fmt.Sprintf("%.0f–%.0f\u202f%%", 100*i[0], 100*i[1])
 }
 
-// points shows the difference of two shares, in percentage points.
+// points formats the difference of two shares in percentage points, e.g. "▲ +5".
 func points(change *float64) string {
 	if change == nil {
 		return none
@@ -129,7 +131,7 @@ func points(change *float64) string {
 	return "±0"
 }
 
-// daysText shows a number of days.
+// daysText formats a number of days.
 func daysText(n float64) string {
 	if n == 1 {
 		return "1 day"
@@ -137,7 +139,7 @@ func daysText(n float64) string {
 	return strconv.FormatFloat(n, 'g', 4, 64) + " days"
 }
 
-// spanText shows a time that is whole days, hours, minutes or seconds.
+// spanText formats a duration in its largest whole unit, e.g. "90 days".
 func spanText(d time.Duration) string {
 	for _, unit := range []struct {
 		length    time.Duration
@@ -153,7 +155,7 @@ func spanText(d time.Duration) string {
 
 const day = 24 * time.Hour
 
-// plural is "1 review" or "3 reviews": plural 3 "review" "reviews".
+// plural formats a count: plural 3 "review" "reviews" is "3 reviews".
 func plural(n any, one, many string) (string, error) {
 	text, err := number(n)
 	if text == "1" {
@@ -162,16 +164,17 @@ func plural(n any, one, many string) (string, error) {
 	return text + " " + many, err
 }
 
-// short cuts a text to n characters.
-func short(n int, text string) string {
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text
+// short truncates s to n characters, the last of which is then "…". Unlike
+// text.Ellipsis it takes the limit first, for templates, and trims the space before
+// the ellipsis.
+func short(n int, s string) string {
+	if text.TruncateRunes(s, n) == s {
+		return s
 	}
-	return strings.TrimSpace(string(runes[:n-1])) + "…"
+	return strings.TrimSpace(text.TruncateRunes(s, n-1)) + "…"
 }
 
-// pathTo makes a path of parts that may hold anything: url "skills" .Name.
+// pathTo joins parts to a path and escapes them: url "skills" .Name.
 func pathTo(parts ...any) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -180,7 +183,8 @@ func pathTo(parts ...any) string {
 	return b.String()
 }
 
-// localPath keeps redirects here: only a path of this site is one.
+// localPath returns path if it is one of this site, else "/". It prevents open
+// redirects.
 func localPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(path, "/") ||
@@ -190,7 +194,7 @@ func localPath(path string) string {
 	return path
 }
 
-// badgeKinds gives each status of the service its shape and colour.
+// badgeKinds maps each status of the service to its colour and shape.
 var badgeKinds = map[string]string{
 	"healthy": "good", "pass": "good", "passed": "good", "succeeded": "good", "delivered": "good", "published": "good",
 	"approved": "good", "accepted": "good", "applied": "good", "resolved": "good", "up_to_date": "good", "active": "good",
@@ -202,10 +206,10 @@ var badgeKinds = map[string]string{
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }
 
-// badgeShapes tell statuses apart without colour.
+// badgeShapes distinguish statuses without colour.
 var badgeShapes = map[string]string{"good": "●", "warn": "▲", "bad": "■", "busy": "◐", "plain": "○"}
 
-// newBadge shows a status, a string of any kind, as a shape and a word.
+// newBadge formats a status, a string of any type, as a shape and a word.
 func newBadge(status any) template.HTML {
 	word := fmt.Sprint(status)
 	kind, ok := badgeKinds[word]
@@ -235,7 +239,7 @@ var icons = map[string]string{
 	"copy":      "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
 }
 
-// icon draws one of the icons; it says nothing to a screen reader.
+// icon returns one of the icons, hidden from screen readers.
 func icon(name string) template.HTML {
 	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="` + icons[name] + `"/></svg>`) //nolint:gosec // ours
 }

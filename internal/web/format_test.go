@@ -154,7 +154,7 @@ func TestChart(t *testing.T) {
 	days := []overview.Day{{Date: "2026-01-01", Sessions: 4, Graded: 4, PassRate: share(1)}, {Date: "2026-01-02"}, {Date: "2026-01-03", Sessions: 2, Graded: 4, PassRate: share(0)}}
 	c := web.NewChart(days, []web.Mark{{Date: "2026-01-02", Label: "1.0.0"}, {Date: "2025-01-01", Label: "too old"}})
 	label := strings.ReplaceAll(c.Label, "\u202f", " ")
-	if want := "Pass rate of seven days from 2026-01-01 to 2026-01-03: it went from 100 % to 50 %. 1.0.0 became current on 2026-01-02."; label != want {
+	if want := "7-day pass rate from 2026-01-01 to 2026-01-03: it went from 100 % to 50 %. 1.0.0 became current on 2026-01-02."; label != want {
 		t.Errorf("the chart says %q, want %q", label, want)
 	}
 	if len(c.Dots) != 2 || len(c.Bars) != 2 || len(c.Marks) != 1 || len(c.Days) != 3 || c.MostSessions != 4 {

@@ -9,20 +9,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// homeView is the health of all skills at a glance.
+// homeView is the health of all skills.
 type homeView struct {
 	Skills  int
 	Counts  []statusCount
 	Trouble []troubleRow // the worst first
-	More    int          // skills in trouble that are not shown
+	More    int          // further skills in trouble
 	Firing  []overview.Firing
 	Waiting []overview.Waiting
-	Reviews int // that wait, of all sources
+	Reviews int // pending, of all sources
 	Failing []overview.Failing
 	Changes []changeRow
 }
 
-// A changeRow is a line of the week. New skills that came together are one.
+// A changeRow is a line of the timeline. Consecutive new skills are merged.
 type changeRow struct {
 	overview.Change
 	Others int
@@ -76,7 +76,7 @@ func changeRows(changes []overview.Change) []changeRow {
 	return rows[:min(len(rows), changesShown)]
 }
 
-// health counts skills by status and picks those in trouble.
+// health counts skills by status and selects those in trouble.
 func (s *Service) health(v *visit) (view homeView, err error) {
 	all, err := s.Skills.Summaries(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -113,16 +113,16 @@ func worseFirst(a, b skills.Summary) int {
 	if a.Status != b.Status {
 		return cmp.Compare(a.Status, b.Status) // critical comes before warning
 	}
-	return cmp.Compare(*a.PassRate, *b.PassRate) // a status of trouble has one
+	return cmp.Compare(*a.PassRate, *b.PassRate) // critical and warning skills have one
 }
 
-// A troubleRow is a skill that somebody should look at.
+// A troubleRow is a skill that needs attention.
 type troubleRow struct {
 	skills.Summary
 	Trend spark
 }
 
-// trends draws the last days of skills, by id.
+// trends returns the sparklines of skills by id.
 func (s *Service) trends(v *visit, ids []string) (map[string]spark, error) {
 	days, err := s.Overview.Days(v.Context(), ids, trendDays)
 	drawn := make(map[string]spark, len(ids))
@@ -132,7 +132,7 @@ func (s *Service) trends(v *visit, ids []string) (map[string]spark, error) {
 	return drawn, err
 }
 
-// passRates are the rates of seven days up to each day.
+// passRates returns the 7-day pass rate at each day.
 func passRates(days []overview.Day) []*float64 {
 	rates := make([]*float64, len(days))
 	for i := range days {

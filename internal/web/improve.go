@@ -13,15 +13,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/compare"
 )
 
-// improvePart is what a suite's page says of its improve runs.
+// improvePart is the section of a suite's page about improve runs.
 type improvePart struct {
 	Form  improveForm
-	Why   string // it cannot be started; "" if it can
+	Why   string // why none can be started, or ""
 	Runs  []improveRow
 	Count int
 }
 
-// improveForm is an improve run to be started.
+// improveForm is the input of the form of an improve run.
 type improveForm struct{ Subject, Iterations, Holdout string }
 
 // An improveRow is an improve run in a list.
@@ -40,8 +40,7 @@ const (
 	defaultHoldoutPercent = int(100 * improve.DefaultHoldout)
 )
 
-// improvePart reads what the page of a suite says of its improve runs; the view
-// has all else.
+// improvePart reads the improve runs of a suite; the view has everything else.
 func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err error) {
 	part.Form = improveForm{
 		view.Run.Subject, strconv.Itoa(improve.DefaultIterations), strconv.Itoa(defaultHoldoutPercent),
@@ -49,7 +48,7 @@ func (s *Service) improvePart(v *visit, view suiteView) (part improvePart, err e
 	if problem, ok := errors.AsType[*fault.Error](improve.Check(view.Suite)); ok {
 		part.Why = problem.Message
 	} else if len(view.Sources)+len(view.Entries) == 0 {
-		part.Why = "There is no skill to improve: upload a source, or publish an entry."
+		part.Why = "There is no skill to improve. Upload a source or publish an entry first."
 	}
 	part.Runs, part.Count, err = s.improveRows(v, view.ID, improve.Filter{Limit: improveShown})
 	return part, err
@@ -90,7 +89,7 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 
-// handleStartImprove starts an improve run and leads to it.
+// handleStartImprove starts an improve run and redirects to it.
 func (s *Service) handleStartImprove(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	form := improveForm{v.FormValue("subject"), v.FormValue("iterations"), v.FormValue("holdout")}
@@ -112,7 +111,7 @@ func (s *Service) handleStartImprove(v *visit) (answer, error) {
 
 func (f improveForm) run(suiteID string) (n improve.NewRun, err error) {
 	n.SuiteID = suiteID
-	if n.Subject, err = subjectOf(f.Subject, "choose the skill to improve"); err != nil {
+	if n.Subject, err = subjectOf(f.Subject, "Choose a skill to improve"); err != nil {
 		return n, err
 	}
 	n.MaxIterations, err = strconv.Atoi(cmp.Or(f.Iterations, strconv.Itoa(improve.DefaultIterations)))
@@ -138,10 +137,10 @@ type improveRunView struct {
 	Diff      []diffFile // of its description
 }
 
-// A candidate is a description that was tried.
+// A candidate is a description with its scores.
 type candidate struct {
 	improve.Iteration
-	Text string // "" if nothing usable was written
+	Text string // "" if the model wrote nothing usable
 	Won  bool
 }
 
@@ -168,8 +167,8 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
 }
 
-// proseDiff compares two texts of a few sentences, sentence by sentence: as
-// lines they are too long to show what changed.
+// proseDiff compares two short texts sentence by sentence, because a line diff of
+// long lines would not show what changed.
 func proseDiff(name, before, after string) []diffFile {
 	files, _ := readDiff(string(compare.Texts(name, sentences(before), sentences(after))))
 	for i, f := range files {
@@ -178,12 +177,12 @@ func proseDiff(name, before, after string) []diffFile {
 	return files
 }
 
-// sentences puts each sentence on a line of its own.
+// sentences puts each sentence on its own line.
 func sentences(text string) string {
 	return strings.NewReplacer(". ", ".\n", "! ", "!\n", "? ", "?\n").Replace(strings.TrimSpace(text)) + "\n"
 }
 
-// scoreText says how many queries of those with a verdict passed.
+// scoreText formats how many of the queries with a verdict passed.
 func scoreText(s improve.Score) string {
 	if s.Cases == 0 {
 		return none
@@ -191,7 +190,7 @@ func scoreText(s improve.Score) string {
 	return fmt.Sprintf("%d of %d", s.Passed, s.Cases)
 }
 
-// handleImproveEvents streams how far an improve run has come.
+// handleImproveEvents streams the progress of an improve run (SSE).
 func (s *Service) handleImproveEvents(v *visit) (answer, error) {
 	events, err := s.Improve.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
@@ -202,5 +201,5 @@ func (s *Service) handleCancelImprove(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return redirect(pathTo("improve-runs", r.ID), "The improve run was cancelled; what it found is kept."), nil
+	return redirect(pathTo("improve-runs", r.ID), "The improve run was cancelled. Finished iterations are kept."), nil
 }

@@ -38,7 +38,7 @@ func TestImproveRun(t *testing.T) {
 		suite := b.newSuite("invoices", invoices...)
 		b.get(suite+"/improve-runs").want(http.StatusOK).wantText("No improve runs yet", "whetstone eval improve "+id(suite))
 		path := b.improve(suite, source)
-		p := b.eventually(path, "succeeded").wantText("What the winner changes", "Held out, the winner", "of 4", "to write from, 4 held out", "builtin", "winner", "current").wantForms()
+		p := b.eventually(path, "succeeded").wantText("Changes of the winner", "Held-out queries, winner", "of 4", "training, 4 held out", "builtin", "winner", "current").wantForms()
 		checkPage(t, p)
 		if got := p.texts("tr.del"); !slices.Equal(got, []string{}) {
 			t.Errorf("the winner takes away %q", got)
@@ -49,7 +49,7 @@ func TestImproveRun(t *testing.T) {
 		if got := p.texts("tr.same"); !slices.Equal(got, []string{"Keeps the accounts in order."}) {
 			t.Errorf("the winner leaves %q", got)
 		}
-		proposal := link(p, "See the proposal")
+		proposal := link(p, "View proposal")
 		back := b.get(proposal).want(http.StatusOK).wantText("accounts: change the description", "Proposed by an improve run")
 		if got := link(back, "improve run"); got != path {
 			t.Errorf("the proposal leads back to %q", got)
@@ -96,7 +96,7 @@ func TestImproveForm(t *testing.T) {
 	suite, few := b.newSuite("invoices", invoices...), b.newSuite("few", "one", "two", "!three")
 	start := func(p *page) (button *html.Node) {
 		for _, n := range p.all("button") {
-			if textOf(n) == "Start the improve run" {
+			if textOf(n) == "Start improve run" {
 				button = n
 			}
 		}
@@ -105,7 +105,7 @@ func TestImproveForm(t *testing.T) {
 	disabled := func(p *page) bool {
 		return slices.ContainsFunc(start(p).Attr, func(a html.Attribute) bool { return a.Key == "disabled" })
 	}
-	p := b.get(suite).wantText("There is no skill to improve: upload a source, or publish an entry.", "Nobody has tried.")
+	p := b.get(suite).wantText("There is no skill to improve. Upload a source or publish an entry first.", "No improve runs yet.")
 	if !disabled(p) || attr(start(p), "aria-describedby") != "improve-why" {
 		t.Error("without a skill the button can be pressed, or does not say why not")
 	}
@@ -125,8 +125,8 @@ func TestImproveForm(t *testing.T) {
 		status int
 		want   string
 	}{
-		{suite, url.Values{}, 400, "choose the skill to improve"},
-		{suite, url.Values{"subject": {"skill:x"}}, 400, "choose the skill to improve"},
+		{suite, url.Values{}, 400, "Choose a skill to improve"},
+		{suite, url.Values{"subject": {"skill:x"}}, 400, "Choose a skill to improve"},
 		{suite, url.Values{"subject": {subject}, "iterations": {"11"}}, 400, "descriptions to try must be 1 to 10"},
 		{suite, url.Values{"subject": {subject}, "iterations": {"x"}}, 400, "descriptions to try must be 1 to 10"},
 		{suite, url.Values{"subject": {subject}, "holdout": {"9"}}, 400, "held out must be 10 to 90 percent"},
@@ -134,7 +134,7 @@ func TestImproveForm(t *testing.T) {
 		{suite, url.Values{"subject": {"entry:0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"}}, 404, "not found"},
 		{few, url.Values{"subject": {subject}}, 409, reason},
 	} {
-		p := b.post(c.suite+"/improve-runs", c.fields).want(c.status).wantText(c.want, "Start the improve run")
+		p := b.post(c.suite+"/improve-runs", c.fields).want(c.status).wantText(c.want, "Start improve run")
 		checkPage(t, p)
 		if want := c.fields.Get("iterations"); want != "" && attr(p.all("input#iterations")[0], "value") != want {
 			t.Errorf("%v does not come back", c.fields)
@@ -142,7 +142,7 @@ func TestImproveForm(t *testing.T) {
 	}
 	form := url.Values{"subject": {subject}, "iterations": {"1"}, "holdout": {"25"}}
 	path := b.post(suite+"/improve-runs", form).want(http.StatusSeeOther).Header.Get("Location")
-	b.get(path).want(http.StatusOK).wantText("Descriptions to try 1", "8 to write from, 3 held out")
+	b.get(path).want(http.StatusOK).wantText("Descriptions to try 1", "8 training, 3 held out")
 
 	viewer.post(suite+"/improve-runs", form).want(http.StatusForbidden)
 	viewer.post(path+"/cancel", nil).want(http.StatusForbidden)
@@ -179,7 +179,7 @@ func TestImproveRunGoesOn(t *testing.T) {
 	suite := b.newSuite(payload, append(slices.Clone(invoices), payload)...)
 	path := b.improve(suite, source)
 	<-asked
-	p := b.eventually(path, "running").wantText("0 of at most 144 trials", "Look again", "not scored yet", "<script>alert(1)</script>").wantForms(path + "/cancel").wantInert()
+	p := b.eventually(path, "running").wantText("0 of at most 144 trials", "Refresh", "not scored yet", "<script>alert(1)</script>").wantForms(path + "/cancel").wantInert()
 	checkPage(t, p)
 	if got := attr(p.all("section.live")[0], "data-events"); got != path+"/events" {
 		t.Errorf("the page listens to %q", got)

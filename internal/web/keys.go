@@ -11,36 +11,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// keysView lists the organisation's keys, and has the form of a new one.
+// keysView lists the organisation's keys, with the form of a new one.
 type keysView struct {
 	Keys           []keyView
 	Total, PerPage int
 	Form           keyForm
-	Roles          []access.Role // of machines, that the caller may give
+	Roles          []access.Role // that the caller may give to machines
 	Permissions    []access.Permission
-	Made           *madeKey   // that was just made
-	Until          *time.Time // when the caller's own key expires, and what it makes
+	Made           *madeKey   // just created
+	Until          *time.Time // when the caller's key expires, and keys that it creates
 }
 
 type keyView struct {
 	auth.Key
 	Holder     string
 	State      string // active, expired or revoked
-	Own        bool   // the caller's session hangs on it
+	Own        bool   // the caller's session uses it
 	Revocable  bool   // by the caller
-	Made       int    // active keys that were made with it, or with one of those
-	RevokeMade bool   // there is only them to revoke
+	Made       int    // active keys that were created with it, directly or indirectly
+	RevokeMade bool   // only those are left to revoke
 }
 
-// A madeKey is shown once.
+// A madeKey is a new key, which is shown once.
 type madeKey struct{ Name, Raw string }
 
-// keyForm is a key as it was typed.
+// keyForm is the input of the form of a new key.
 type keyForm struct {
 	Name        string
-	Holder      string // "" for the caller, else the role of a machine
+	Holder      string // "" for the caller, else the role of a machine user
 	Permissions []access.Permission
-	Days        string // "" for ever
+	Days        string // "" if it does not expire
 }
 
 const (
@@ -61,7 +61,7 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 		return view, err
 	}
 	if view.Until = own.ExpiresAt; view.Until != nil {
-		view.Form.Days = "" // as long as that key
+		view.Form.Days = "" // it expires with that key
 	}
 	for _, role := range access.Roles() {
 		if auth.MayGive(v.Caller, role) {
@@ -89,7 +89,7 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 	return view, err
 }
 
-// handleCreateKey answers with the page itself: a redirect would have to carry the
+// handleCreateKey responds with the page itself: a redirect would have to carry the
 // key.
 func (s *Service) handleCreateKey(v *visit) (answer, error) {
 	form := v.keyForm()
@@ -127,7 +127,7 @@ func (v *visit) keyForm() keyForm {
 	return f
 }
 
-// key reads the form; no permission chosen leaves all that the holder has.
+// key parses the form. Without permissions the key has all of its holder.
 func (f keyForm) key(now time.Time) (auth.NewKey, error) {
 	n := auth.NewKey{Name: f.Name, Permissions: f.Permissions}
 	if f.Days == "" {
@@ -142,7 +142,7 @@ func (f keyForm) key(now time.Time) (auth.NewKey, error) {
 	return n, nil
 }
 
-// Narrowed reports whether the form narrows the key to a permission.
+// Narrowed reports whether a permission is selected in the form.
 func (f keyForm) Narrowed(p access.Permission) bool { return slices.Contains(f.Permissions, p) }
 
 func (s *Service) handleRevokeKey(v *visit) (answer, error) {
@@ -154,9 +154,9 @@ func (s *Service) handleRevokeKey(v *visit) (answer, error) {
 	if err := s.Auth.RevokeKeyFor(v.Context(), v.Caller, id, cascade); err != nil {
 		return answer{}, err
 	}
-	message := "The key was revoked. Its sessions have ended, and so have the logins that it approved."
+	message := "The key was revoked. Its sessions and the logins that it approved have ended."
 	if cascade {
-		message = "The key was revoked with all keys that were made with it. Their sessions have ended."
+		message = "The key and all keys created with it were revoked. Their sessions have ended."
 	}
 	return redirect("/settings/keys", message), nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// loginView is the form by which people sign in.
+// loginView is the login form.
 type loginView struct {
 	Next string
 }
@@ -42,8 +42,8 @@ func (s *Service) startSession(v *visit, rawKey string) error {
 	return nil
 }
 
-// handleSignOut ends the session on the server, too: a copied cookie is worth
-// nothing afterwards.
+// handleSignOut ends the session on the server, too, so that a copied cookie is
+// useless afterwards.
 func (s *Service) handleSignOut(v *visit) (answer, error) {
 	if err := s.Auth.SignOut(v.Context(), s.cookie(v, sessionCookie)); err != nil {
 		return answer{}, err
@@ -52,18 +52,18 @@ func (s *Service) handleSignOut(v *visit) (answer, error) {
 	return redirect("/login", "You are signed out."), nil
 }
 
-// deviceLoginView is a browser that waits to be let in from another one.
+// deviceLoginView is a browser that waits for an approval on another device.
 type deviceLoginView struct {
 	auth.DeviceProgress
 	URL  string
 	Next string
 }
 
-// Waiting reports whether nobody has approved the code yet.
+// Waiting reports whether the code was not approved yet.
 func (d deviceLoginView) Waiting() bool { return d.Status == auth.DevicePending }
 
-// handleStartDeviceLogin lets this browser in when somebody who is signed in
-// elsewhere approves its code.
+// handleStartDeviceLogin starts a login that is approved on a device where the
+// person is already signed in.
 func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	d, err := s.Auth.StartDevice(v.Context(), browserName(v.UserAgent()))
 	if err != nil {
@@ -73,9 +73,9 @@ func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
 	return redirect("/login/device?next="+url.QueryEscape(localPath(v.FormValue("next"))), ""), nil
 }
 
-// handleDeviceLogin shows whether the code was approved. The page asks again by
-// itself. It changes nothing: a link must not sign anybody in or out, so the
-// person sends finishDeviceLogin's form.
+// handleDeviceLogin shows whether the code was approved; the page reloads itself.
+// It changes nothing: a link must not be able to sign a person in or out (login
+// CSRF), so the person submits the form of handleFinishDeviceLogin.
 func (s *Service) handleDeviceLogin(v *visit) (answer, error) {
 	d, err := s.Auth.Device(v.Context(), s.cookie(v, deviceCookie))
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *Service) handleDeviceLogin(v *visit) (answer, error) {
 	}), nil
 }
 
-// handleFinishDeviceLogin signs this browser in as who approved its code, in place of
-// whoever was signed in.
+// handleFinishDeviceLogin signs this browser in as the user who approved its code. It
+// replaces the present session.
 func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 	next := localPath(v.FormValue("next"))
 	result, err := s.Auth.PollDevice(v.Context(), s.cookie(v, deviceCookie))
@@ -99,7 +99,7 @@ func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 	}
 	switch result.Status {
 	case auth.DevicePending:
-		return redirect("/login/device?next="+url.QueryEscape(next), "Nobody has approved the code yet."), nil
+		return redirect("/login/device?next="+url.QueryEscape(next), "The code has not been approved yet."), nil
 	case auth.DeviceApproved:
 		if err := s.startSession(v, result.RawKey); err != nil {
 			return answer{}, err
@@ -111,16 +111,16 @@ func (s *Service) handleFinishDeviceLogin(v *visit) (answer, error) {
 	return s.endDeviceLogin(v, result.Status)
 }
 
-// endDeviceLogin forgets a code that lets nobody in.
+// endDeviceLogin discards a code that was denied or has expired.
 func (s *Service) endDeviceLogin(v *visit, status auth.DeviceStatus) (answer, error) {
 	s.clearCookie(v, deviceCookie)
 	if status == auth.DeviceDenied {
 		return answer{}, fault.New(fault.Denied, "The login was denied")
 	}
-	return redirect("/login", "The code has expired; start again."), nil
+	return redirect("/login", "The code has expired. Start again."), nil
 }
 
-// browserName tells browsers apart as people do: Firefox on Linux.
+// browserName describes a User-Agent, e.g. "Firefox on Linux".
 func browserName(userAgent string) string {
 	name, system := "A browser", ""
 	for _, known := range []struct{ token, name string }{

@@ -162,7 +162,7 @@ func TestAccount(t *testing.T) {
 	b, stranger := w.as(access.AdminRole), w.as(access.AdminRole)
 	second := w.browser()
 	second.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
-	page := b.get("/account").wantText("admin-", "this one", "registry:rollback", "on the plan team")
+	page := b.get("/account").wantText("admin-", "this one", "registry:rollback", "team plan")
 	var others []string
 	for _, form := range page.all("form") {
 		if action := attr(form, "action"); strings.HasPrefix(action, "/account/sessions/") && strings.HasPrefix(textOf(form), "End") {
@@ -261,7 +261,7 @@ func TestSignInWithCode(t *testing.T) {
 	b.post("/login/device/finish", nil).wantLocation("/login")
 	b.post("/login/device", nil).wantLocation("/login/device?next=%2F")
 	b.post("/login/device/finish", nil).wantLocation("/login/device?next=%2F")
-	b.get("/login/device").wantText("Nobody has approved the code yet.")
+	b.get("/login/device").wantText("The code has not been approved yet.")
 	b.signInWithCode(other, "approve")
 	page := b.get("/login/device?next=/skills").want(http.StatusOK).wantText("approved the code", "Sign in as member-")
 	if page.asksAgain() {

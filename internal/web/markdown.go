@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// maxMarkdown is the longest text that is rendered; pages cut longer ones.
+	// maxMarkdown is the longest text that is rendered; pages truncate longer ones.
 	maxMarkdown = 64 << 10
 	maxHTML     = 1 << 20 // of one text
 	maxRendered = 8 << 20 // bytes of HTML that are cached
 	maxRenders  = 2       // texts that are rendered at once
 )
 
-// A renderer turns Markdown into HTML, each text once as long as the cache has it.
+// A renderer converts Markdown to HTML, with a cache (LRU).
 type renderer struct {
 	reader goldmark.Markdown
 	policy *bluemonday.Policy
@@ -45,9 +45,9 @@ func newRenderer() *renderer {
 	}
 }
 
-// markdown renders a foreign text and keeps only what can neither run nor load
-// anything. Images go too: they would tell another server who reads. A text that
-// would take too much time or memory is shown as it is written.
+// markdown renders untrusted text and sanitises it: nothing in it can run or load
+// anything. Images are removed, too, because they would reveal readers to another
+// server. A text that would take too much time or memory is shown as plain text.
 func (r *renderer) markdown(source string) (template.HTML, error) {
 	key := sha256.Sum256([]byte(source))
 	if known, ok := r.cache.Get(key); ok {

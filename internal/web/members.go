@@ -8,11 +8,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 )
 
-// membersView is who belongs to the organisation.
+// membersView lists the organisation's members.
 type membersView struct {
 	Members []memberRow
-	Roles   []access.Role // that the caller may give
-	Form    auth.NewUser  // as it was typed
+	Roles   []access.Role // that the caller may assign
+	Form    auth.NewUser  // the input
 }
 
 type memberRow struct {
@@ -40,13 +40,13 @@ func (s *Service) memberList(v *visit) (membersView, error) {
 	return view, err
 }
 
-// addedView is a person's first key, which is shown once.
+// addedView is the first key of a new member, which is shown once.
 type addedView struct {
 	Email, Key string
-	Until      *time.Time // when it expires: with the key that the caller uses
+	Until      *time.Time // when it expires: with the caller's key
 }
 
-// handleAddMember answers with a page itself: a redirect would have to carry the
+// handleAddMember responds with a page itself: a redirect would have to carry the
 // key.
 func (s *Service) handleAddMember(v *visit) (answer, error) {
 	n := auth.NewUser{
@@ -55,7 +55,7 @@ func (s *Service) handleAddMember(v *visit) (answer, error) {
 	u, raw, err := s.Auth.AddMember(v.Context(), v.Caller, n)
 	if err == nil {
 		own, err := s.Auth.Key(v.Context(), v.Caller.OrgID, v.Caller.KeyID)
-		return show("settings_added", "First key", addedView{u.Email, raw, own.ExpiresAt}), err
+		return show("settings_added", "First API key", addedView{u.Email, raw, own.ExpiresAt}), err
 	}
 	view, failure := s.memberList(v)
 	if failure != nil {
@@ -68,7 +68,7 @@ func (s *Service) handleAddMember(v *visit) (answer, error) {
 func (s *Service) handleSetRole(v *visit) (answer, error) {
 	u, err := s.Auth.SetRole(v.Context(), v.Caller, v.PathValue("id"), access.Role(v.FormValue("role")))
 	if err == nil {
-		return redirect("/settings/members", personName(u)+" is "+string(u.Role)+" now."), nil
+		return redirect("/settings/members", personName(u)+" now has the role "+string(u.Role)+"."), nil
 	}
 	view, failure := s.memberList(v)
 	if failure != nil {

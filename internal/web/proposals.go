@@ -13,7 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 )
 
-// proposalsView is a page of what should change.
+// proposalsView is a page of the list of proposals.
 type proposalsView struct {
 	Proposals      []proposals.Proposal
 	Statuses       []proposals.Status
@@ -38,15 +38,15 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 	return show("proposals", "Proposals", view), err
 }
 
-// proposalView is one proposal with what it rests on.
+// proposalView is one proposal with its evidence.
 type proposalView struct {
 	proposals.Proposal
 	Evidence   []evidenceRow
 	Reviewer   string
-	ImproveRun string // the id of the run that proposed it; "" if none did, or it is gone
+	ImproveRun string // id of the run that proposed it; "" if none did or it was deleted
 }
 
-// An evidenceRow is one fact of the evidence.
+// An evidenceRow is one value of the evidence.
 type evidenceRow struct{ Name, Value string }
 
 func (s *Service) handleProposal(v *visit) (answer, error) {
@@ -66,8 +66,8 @@ func (s *Service) handleProposal(v *visit) (answer, error) {
 	return show("proposal", "Proposal for "+p.SkillName, view), err
 }
 
-// improveRunOf is the id of the improve run that made a proposal, which may have
-// gone with its suite since; "" if there is none.
+// improveRunOf returns the id of the improve run that made a proposal; "" if there is
+// none, or if it was deleted with its suite.
 func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
 	var evidence improve.Evidence
 	_ = json.Unmarshal(p.Evidence, &evidence) // evidence of another shape names no run
@@ -81,7 +81,7 @@ func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
 	return r.ID, err
 }
 
-// moves are the buttons of a proposal.
+// moves maps the buttons of a proposal to the status they set.
 var moves = map[string]proposals.Status{"approve": proposals.Approved, "reject": proposals.Rejected, "applied": proposals.Applied}
 
 func (s *Service) handleMoveProposal(v *visit) (answer, error) {
@@ -122,8 +122,8 @@ func facts(name string, value any, rows []evidenceRow) []evidenceRow {
 	return append(rows, evidenceRow{name, fmt.Sprint(value)})
 }
 
-// listFacts shows a list of names with counts, as buckets are, one in a row;
-// anything else as it is.
+// listFacts formats a list of buckets with counts as one row each, and any other
+// list by position.
 func listFacts(name string, values []any) []evidenceRow {
 	var rows []evidenceRow
 	for i, value := range values {

@@ -16,8 +16,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
-// registryView is a page of the organisation's entries, or of everybody's
-// public ones.
+// registryView is a page of the organisation's entries, or of the public ones of all
+// organisations.
 type registryView struct {
 	Entries        []registry.Listed
 	Total, PerPage int
@@ -27,10 +27,10 @@ type registryView struct {
 
 const (
 	entriesShown = 25
-	// versionsShown is how many versions a page lists, the newest.
+	// versionsShown limits the versions that a page lists, newest first.
 	versionsShown      = 100
 	installationsShown = 200
-	// maxShown is how much of a file a page shows.
+	// maxShown limits how much of a file a page shows, in bytes.
 	maxShown  = 256 << 10
 	skillFile = "SKILL.md"
 )
@@ -53,13 +53,13 @@ func (s *Service) handleRegistry(v *visit) (answer, error) {
 	return show("registry", "Registry", view), err
 }
 
-// entryView is one entry in full.
+// entryView is the page of one entry.
 type entryView struct {
 	registry.Entry
-	Own               bool   // the entry is the organisation's
-	Skill             string // that it is measured as, "" for none
+	Own               bool   // the entry belongs to the caller's organisation
+	Skill             string // id of its skill, or ""
 	Readme            string
-	ReadmeFile        string // where all of it is, if only the beginning is shown
+	ReadmeFile        string // URL of the whole file, if only the beginning is shown
 	Releases          []release
 	MoreReleases      bool     // there are older ones
 	Targets           []string // versions to roll back to
@@ -67,11 +67,11 @@ type entryView struct {
 	Installations     []installations.State
 	Drift             []driftCount
 	MoreInstallations bool   // than are listed
-	Target            string // as it was chosen
-	Reason            string // as it was typed
+	Target            string // input of the rollback form
+	Reason            string // input of the rollback form
 }
 
-// A release is a version with how well it does.
+// A release is a version with its figures.
 type release struct {
 	registry.Version
 	Current  bool
@@ -84,7 +84,7 @@ type rollbackRow struct {
 	Who string
 }
 
-// A driftCount is how many installations stand so to the current version.
+// A driftCount is the number of installations by drift from the current version.
 type driftCount struct {
 	Status installations.SyncStatus
 	Count  int
@@ -144,8 +144,7 @@ func (s *Service) releases(ctx context.Context, view *entryView) error {
 	return err
 }
 
-// readme takes the text of the current version's SKILL.md, else of its README.md,
-// else none.
+// readme reads the current version's SKILL.md, or else its README.md.
 func (s *Service) readme(ctx context.Context, view *entryView) error {
 	_, current, err := s.Registry.Find(ctx, view.OrgID, view.ID, "")
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *Service) readme(ctx context.Context, view *entryView) error {
 	return nil
 }
 
-// rawFile is where a file of a version is sent as it is.
+// rawFile returns the URL of a file of a version, unrendered.
 func rawFile(entryID, version, path string) string {
 	all := []any{"registry", entryID, "versions", version, "files"}
 	for part := range strings.SplitSeq(path, "/") {
@@ -179,7 +178,7 @@ func hasFile(v registry.Version, path string) bool {
 	return slices.ContainsFunc(v.Manifest, func(f skillpkg.ManifestEntry) bool { return f.Path == path })
 }
 
-// withoutFrontmatter is what people read of a SKILL.md.
+// withoutFrontmatter returns the body of a SKILL.md.
 func withoutFrontmatter(content []byte) string {
 	if parsed, err := skillpkg.ParseSkill(content); err == nil {
 		return parsed.Body
@@ -187,7 +186,7 @@ func withoutFrontmatter(content []byte) string {
 	return strings.ToValidUTF8(string(content), "\uFFFD")
 }
 
-// rollbacks says why, and who, to the entry's own organisation only.
+// rollbacks lists rollbacks; only the entry's own organisation sees reasons and users.
 func (s *Service) rollbacks(v *visit, e registry.Entry) ([]rollbackRow, error) {
 	found, err := s.Registry.Rollbacks(v.Context(), e)
 	if err != nil {
@@ -204,7 +203,7 @@ func (s *Service) rollbacks(v *visit, e registry.Entry) ([]rollbackRow, error) {
 	return rows, err
 }
 
-// userNames are those of the caller's organisation by id.
+// userNames returns the names of the organisation's users by id.
 func (s *Service) userNames(v *visit) (map[string]string, error) {
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	names := make(map[string]string, len(users))
@@ -226,7 +225,7 @@ func drift(all []installations.State) []driftCount {
 func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	target, reason := v.FormValue("version"), strings.TrimSpace(v.FormValue("reason"))
 	r := registry.NewRollback{OrgID: v.Caller.OrgID, UserID: v.Caller.UserID, Target: target, Reason: &reason}
-	err := error(fault.Invalid("reason", "Say why: the others read it in the history."))
+	err := error(fault.Invalid("reason", "Enter a reason; it is shown in the history."))
 	var result registry.RollbackResult
 	if reason != "" {
 		result, err = s.Registry.Rollback(v.Context(), v.PathValue("id"), r)
@@ -237,7 +236,7 @@ func (s *Service) handleRollBackEntry(v *visit) (answer, error) {
 	return s.refuseEntry(v, err)
 }
 
-// handleDeleteEntry wants the name typed, since nothing brings an entry back.
+// handleDeleteEntry asks for the name as a confirmation, since it cannot be undone.
 func (s *Service) handleDeleteEntry(v *visit) (answer, error) {
 	e, err := s.Registry.Own(v.Context(), v.Caller.OrgID, v.PathValue("id"))
 	if err != nil {
@@ -252,7 +251,7 @@ func (s *Service) handleDeleteEntry(v *visit) (answer, error) {
 	return redirect("/registry", "The entry "+e.Name+" was deleted with all its versions."), nil
 }
 
-// refuseEntry shows the entry again with what is wrong with a form on it.
+// refuseEntry shows the entry again with the problems of a form on it.
 func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
 	view, err := s.entry(v)
 	if err != nil {
@@ -262,26 +261,26 @@ func (s *Service) refuseEntry(v *visit, problem error) (answer, error) {
 	return show("registry_entry", view.Name, view).refused(problem)
 }
 
-// versionView shows the files of a version, or what changed in it.
+// versionView shows the files of a version, or the diff from another.
 type versionView struct {
 	Entry   registry.Entry
 	Version registry.Version
 	Others  []string // versions to compare with
-	From    string   // the version that is compared with, "" when a file is shown
+	From    string   // the version to compare with; "" when a file is shown
 	Diff    []diffFile
-	DiffURL string // where all of the diff is, if only the beginning is shown
-	Path    string // of the file that is shown
+	DiffURL string // URL of the whole diff, if only the beginning is shown
+	Path    string // of the shown file
 	File    shownFile
 }
 
-// A shownFile is a foreign file as a page can show it.
+// A shownFile is an untrusted file for display.
 type shownFile struct {
 	Text     string
-	Rendered string // its Markdown, where it has some
+	Rendered string // its Markdown, or ""
 	Size     int
 	Binary   bool
-	Cut      bool   // there is more than is shown
-	URL      string // where all of it is
+	Cut      bool   // only the beginning is shown
+	URL      string // of the whole file
 }
 
 func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
@@ -334,8 +333,7 @@ func (s *Service) handleVersionDiff(v *visit) (answer, error) {
 	return stream(v, diff), err
 }
 
-// openFile shows the file that was asked for, else the SKILL.md, else the
-// first.
+// openFile shows the requested file, or else the SKILL.md, or else the first.
 func (s *Service) openFile(v *visit, view *versionView) error {
 	view.Path = v.URL.Query().Get("file")
 	if view.Path == "" && hasFile(view.Version, skillFile) {
@@ -365,7 +363,7 @@ func newShownFile(path string, content []byte) shownFile {
 	return f
 }
 
-// FileURL is where a file of the version is shown.
+// FileURL returns the URL of the page that shows a file of the version.
 func (w versionView) FileURL(path string) string {
 	return pathTo("registry", w.Entry.ID, "versions", w.Version.Version) + "?" + url.Values{"file": {path}}.Encode()
 }

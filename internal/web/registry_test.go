@@ -128,17 +128,17 @@ func TestRegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Owner)
-	b.get("/registry").want(http.StatusOK).wantText("Nothing is published yet", "whetstone push ./my-skill")
+	b.get("/registry").want(http.StatusOK).wantText("Nothing published yet", "whetstone push ./my-skill")
 	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "# Reading\n\nFirst *words*"), "a.txt": "one\n", "blob.bin": "\x00\x01"})
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads tables", "# Reading\n\nSecond words"), "a.txt": "two\n"})
 	b.push("mail", "0.1.0", map[string]string{"SKILL.md": skillText("mail", "Writes letters", "Hello")})
 	b.get("/registry").want(http.StatusOK).wantText("pdf", "mail", "1.1.0", "this organisation").wantNoText("never").wantForms()
 	b.get("/registry?q=letters").want(http.StatusOK).wantText("mail").wantNoText("Reads tables")
-	b.get("/registry?q=nothing").want(http.StatusOK).wantText("No entry matches")
+	b.get("/registry?q=nothing").want(http.StatusOK).wantText("No matching entries")
 
 	b.sessions("pdf", time.Now(), 1, 1, 1, 0)
 	entry := b.get("/registry/" + id).want(http.StatusOK)
-	entry.wantText("whetstone install pdf --server "+w.url, "75 %", "Second words", "Nobody of this organisation has installed it yet").
+	entry.wantText("whetstone install pdf --server "+w.url, "75 %", "Second words", "No one in this organisation has installed it yet").
 		wantForms("/registry/"+id+"/rollback", "/registry/"+id+"/delete").wantNoText("name: pdf", "rolled back")
 	if got := entry.texts("h1"); !cmp.Equal(got, []string{"pdf 1.1.0"}) {
 		t.Errorf("headings: %q", got)
@@ -148,7 +148,7 @@ func TestRegistry(t *testing.T) {
 	}
 	b.get("/registry/"+id+"/versions/1.0.0").want(http.StatusOK).wantText("First words", "blob.bin", "whetstone install pdf@1.0.0")
 	b.get("/registry/" + id + "/versions/1.0.0?file=a.txt").want(http.StatusOK).wantText("one")
-	b.get("/registry/" + id + "/versions/1.0.0?file=blob.bin").want(http.StatusOK).wantText("2 bytes that are no text")
+	b.get("/registry/" + id + "/versions/1.0.0?file=blob.bin").want(http.StatusOK).wantText("Binary file, 2 bytes")
 	b.get("/registry/" + id + "/versions/1.0.0?file=../x").want(http.StatusNotFound)
 	b.get("/registry/" + id + "/versions/9.9.9").want(http.StatusNotFound)
 	diff := b.get("/registry/"+id+"/versions/1.1.0?from=1.0.0").want(http.StatusOK).wantText("From 1.0.0 to 1.1.0", "a.txt")
@@ -165,7 +165,7 @@ func TestRegistryRollback(t *testing.T) {
 	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "First")})
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
 	path := "/registry/" + id
-	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}}).want(http.StatusBadRequest).wantText("Say why")
+	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}}).want(http.StatusBadRequest).wantText("Enter a reason")
 	b.post(path+"/rollback", url.Values{"version": {"7"}, "reason": {"x"}}).want(http.StatusNotFound)
 	b.post(path+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"fails on empty input"}}).wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("Version 1.0.0 is current again", "fails on empty input", "rolled back", "First")
@@ -189,11 +189,11 @@ func TestRegistryDrift(t *testing.T) {
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
 	versions = b.api("GET", "/api/v1/registry/"+id+"/versions", nil)["versions"].([]any)
 	install("new", versions[0].(object)["content_hash"].(string))
-	b.get("/registry/"+id).want(http.StatusOK).wantText("old", "latest is 1.1.0", "edited on the machine", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
+	b.get("/registry/"+id).want(http.StatusOK).wantText("old", "latest is 1.1.0", "edited on the device", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
 	if _, err := w.auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
 		t.Fatal(err)
 	}
-	b.get("/registry/"+id).want(http.StatusOK).wantText("Installed by 1 person", "from the plan team on").wantNoText("edited on the machine")
+	b.get("/registry/"+id).want(http.StatusOK).wantText("Installed by 1 person", "part of the team plan").wantNoText("edited on the device")
 }
 
 func TestRegistryAccess(t *testing.T) {
@@ -228,7 +228,7 @@ func TestRegistryPublic(t *testing.T) {
 	b.get("/registry?of=everybody").want(http.StatusOK).wantText("No public entries")
 	id := other.pushTo("shared", "1.0.0", "public", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello")})
 	other.push("own", "1.0.0", map[string]string{"SKILL.md": skillText("own", "For us", "Hello")})
-	b.get("/registry?of=everybody").want(http.StatusOK).wantText("shared", "everybody").wantNoText("For us")
+	b.get("/registry?of=everybody").want(http.StatusOK).wantText("shared", "everyone").wantNoText("For us")
 	b.get("/registry").want(http.StatusOK).wantNoText("shared")
 	b.get("/registry/" + id).want(http.StatusOK).wantText("whetstone install " + id).wantForms()
 	b.get("/registry/" + id + "/versions/1.0.0").want(http.StatusOK).wantText("whetstone install " + id + "@1.0.0")

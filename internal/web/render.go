@@ -51,6 +51,7 @@ func (s *Service) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.url,
 		"badge":    newBadge,
+		"channel":  channelName,
 		"day":      dayText,
 		"days":     daysText,
 		"decimal":  decimal,

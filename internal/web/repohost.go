@@ -10,20 +10,20 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 )
 
-// repohostView is the code host as the organisation uses it.
+// repohostView is the organisation's accounts, connections and deliveries.
 type repohostView struct {
 	Mode           repohost.Mode
 	Modes          []modeChoice
 	Installations  []repohost.Installation
 	Connections    []connectionRow
-	Entries        int // that a repository can be connected to
+	Entries        int // number of entries that a repository can publish to
 	Deliveries     []repohost.Delivery
 	Total, PerPage int // of the deliveries
 	Bind           bindForm
-	TakesToken     bool // the code host knows tokens of accounts
+	TakesToken     bool // the code host supports tokens of accounts
 }
 
-// A modeChoice is a write-back mode in a person's words.
+// A modeChoice is an option of the select of write-back modes.
 type modeChoice struct {
 	Mode repohost.Mode
 	Text string
@@ -31,16 +31,16 @@ type modeChoice struct {
 
 var modeChoices = []modeChoice{
 	{repohost.ModeOff, "Write nothing"},
-	{repohost.ModeChecks, "Statuses and check-runs on commits"},
-	{repohost.ModePRs, "Statuses and check-runs, and pull requests once there are any"},
+	{repohost.ModeChecks, "Write statuses and check runs"},
+	{repohost.ModePRs, "Write statuses and check runs, and pull requests when available"},
 }
 
 type connectionRow struct {
 	repohost.Connection
-	Last *repohost.Attempt // nil: nothing was attempted
+	Last *repohost.Attempt // nil if there was none
 }
 
-// bindForm is an installation as it was typed.
+// bindForm is the input of the form of an installation.
 type bindForm struct{ ID, Login, Type string }
 
 const deliveriesShown = 20
@@ -89,7 +89,7 @@ func (s *Service) handleSetMode(v *visit) (answer, error) {
 	if err := s.Repohost.SetMode(v.Context(), v.Caller.OrgID, mode); err != nil {
 		return answer{}, err
 	}
-	return redirect("/repohost", "The mode was changed."), nil
+	return redirect("/repohost", "The write-back mode was updated."), nil
 }
 
 func (s *Service) handleBindInstallation(v *visit) (answer, error) {
@@ -114,7 +114,7 @@ func (s *Service) handleBindInstallation(v *visit) (answer, error) {
 	return show("repohost", "Code host", view).refused(err)
 }
 
-// handleSyncConnection tells of an attempt that failed where the connection can be
+// handleSyncConnection shows a failed attempt on the page where the connection can be
 // changed.
 func (s *Service) handleSyncConnection(v *visit) (answer, error) {
 	c, attempt, err := s.Repohost.Sync(v.Context(), v.Caller.OrgID, v.PathValue("id"))
@@ -135,19 +135,19 @@ func (s *Service) handleSyncConnection(v *visit) (answer, error) {
 	return show("repohost", "Code host", view).refused(fault.New(fault.Conflict, "%s", message))
 }
 
-// maxFlash keeps a message within what a cookie can hold.
+// maxFlash keeps a flash message within the size of a cookie.
 const maxFlash = 600
 
 func (s *Service) handleDisconnectRepo(v *visit) (answer, error) {
 	if err := s.Repohost.Disconnect(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
-	return redirect("/repohost", "The connection was removed. What it published stays."), nil
+	return redirect("/repohost", "The connection was removed. Published versions remain."), nil
 }
 
 func (s *Service) handleRedeliver(v *visit) (answer, error) {
 	if _, err := s.Repohost.Redeliver(v.Context(), v.Caller.OrgID, v.PathValue("id")); err != nil {
 		return answer{}, err
 	}
-	return redirect("/repohost", "The delivery is handled once more."), nil
+	return redirect("/repohost", "The delivery will be processed again."), nil
 }

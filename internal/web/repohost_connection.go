@@ -12,24 +12,24 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 )
 
-// connectionView is a connection to be made or changed.
+// connectionView is the form of a new or an existing connection.
 type connectionView struct {
 	Form          repohost.Connection // ID is "" for a new one
-	Last          *repohost.Attempt   // nil: nothing was attempted
+	Last          *repohost.Attempt   // nil if there was none
 	Installations []repohost.Installation
-	Entries       []registry.Listed           // to connect to
-	Repositories  []repohost.ListedRepository // to choose from, until one is chosen
-	Unreachable   string                      // why there are none
+	Entries       []registry.Listed           // to publish to
+	Repositories  []repohost.ListedRepository // to choose from
+	Unreachable   string                      // why Repositories is empty, or ""
 }
 
-// handleNewConnection lets a person choose a repository, then say what to publish
-// of it.
+// handleNewConnection has two steps: choose a repository, then say what to publish
+// from it.
 func (s *Service) handleNewConnection(v *visit) (answer, error) {
 	q := v.URL.Query()
 	form := repohost.DefaultConnection()
 	form.RepoFullName = q.Get("repo")
 	form.DefaultBranch = cmp.Or(q.Get("branch"), form.DefaultBranch)
-	form.InstallationID, _ = strconv.ParseInt(q.Get("installation"), 10, 64) // 0 is nobody's
+	form.InstallationID, _ = strconv.ParseInt(q.Get("installation"), 10, 64) // 0 if invalid, which does not exist
 	view, err := s.connectionForm(v, form)
 	if err == nil && form.RepoFullName == "" {
 		err = s.offerRepositories(v, &view)
@@ -49,8 +49,8 @@ func (s *Service) connectionForm(v *visit, form repohost.Connection) (view conne
 	return view, err
 }
 
-// offerRepositories lists what the account has, newest first. A code host that
-// does not answer leaves the name to be typed.
+// offerRepositories lists the repositories of the account, newest push first. If the
+// code host does not respond, the name can still be typed.
 func (s *Service) offerRepositories(v *visit, view *connectionView) error {
 	if len(view.Installations) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (s *Service) offerRepositories(v *visit, view *connectionView) error {
 	return err
 }
 
-// Choose is where a repository is connected.
+// Choose returns the URL of the form for a repository.
 func (c connectionView) Choose(r repohost.ListedRepository) string {
 	return "/repohost/connections/new?" + url.Values{
 		"installation": {strconv.FormatInt(c.Form.InstallationID, 10)}, "repo": {r.FullName}, "branch": {r.DefaultBranch},
@@ -80,7 +80,7 @@ func (c connectionView) Choose(r repohost.ListedRepository) string {
 }
 
 func (s *Service) handleConnectRepo(v *visit) (answer, error) {
-	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 is nobody's
+	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 if invalid, which does not exist
 	form := repohost.Connection{EntryID: v.FormValue("entry_id"), InstallationID: installation, RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name"))}
 	readConnection(v, &form)
 	made, err := s.Repohost.Connect(v.Context(), v.Caller, form)
@@ -94,9 +94,9 @@ func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	return show("repohost_connection", "Connect a repository", view).refused(err)
 }
 
-// readConnection reads what can be changed of a connection. A field that the
-// form does not have stays as it is; an unchecked box is one that it does not
-// have.
+// readConnection reads the editable fields of a connection. A field that is missing
+// from the form stays unchanged; checkboxes are an exception, since browsers do not
+// send unchecked ones.
 func readConnection(v *visit, c *repohost.Connection) {
 	for name, field := range map[string]*string{"default_branch": &c.DefaultBranch, "skill_path": &c.SkillPath, "tag_pattern": &c.TagPattern} {
 		if v.PostForm.Has(name) {
@@ -106,7 +106,7 @@ func readConnection(v *visit, c *repohost.Connection) {
 	c.AutoPublish, c.WriteBackEnabled = v.FormValue("auto_publish") != "", v.FormValue("write_back") != ""
 }
 
-// handleConnection shows one with all that can be changed.
+// handleConnection shows a connection with its form.
 func (s *Service) handleConnection(v *visit) (answer, error) {
 	row, err := s.connectionRow(v)
 	return show("repohost_connection", row.RepoFullName, connectionView{Form: row.Connection, Last: row.Last}), err
@@ -138,5 +138,5 @@ func (s *Service) handleChangeConnection(v *visit) (answer, error) {
 	if err != nil {
 		return show("repohost_connection", form.RepoFullName, connectionView{Form: form, Last: row.Last}).refused(err)
 	}
-	return redirect("/repohost", "The connection of "+c.RepoFullName+" was changed."), nil
+	return redirect("/repohost", "The connection of "+c.RepoFullName+" was updated."), nil
 }

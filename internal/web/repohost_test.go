@@ -42,11 +42,11 @@ func TestRepohost(t *testing.T) {
 	// It is pushed before it is connected: the hook would run this program.
 	repos.Create("acme/broken").Push("first", map[string]string{"SKILL.md": "no frontmatter"})
 	b := w.as(access.Owner)
-	b.get("/repohost").want(http.StatusOK).wantText("No account is bound", "whetstone repohost init-repo OWNER/NAME", "Bind an account first").
+	b.get("/repohost").want(http.StatusOK).wantText("No account bound", "whetstone repohost init-repo OWNER/NAME", "Bind an account first").
 		wantForms("/repohost/installations", "/repohost/settings")
 	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
 	connection := b.bind(entry)
-	page := b.get("/repohost").want(http.StatusOK).wantText("acme/deploy is connected to deploy.", "nothing yet", "sent nothing yet")
+	page := b.get("/repohost").want(http.StatusOK).wantText("acme/deploy is connected to deploy.", "nothing yet", "No deliveries yet")
 	page.wantForms("/repohost/installations", connection+"/sync", connection+"/delete", "/repohost/settings")
 
 	b.post(connection+"/sync", nil).wantLocation("/repohost")
@@ -81,7 +81,7 @@ func TestRepohostConnection(t *testing.T) {
 		repos.Create(name).Push("first", map[string]string{"SKILL.md": hosttest.Skill("deploy", "Ships.")})
 	}
 	b := w.as(access.Owner)
-	b.get("/repohost/connections/new").want(http.StatusOK).wantText("No account is bound")
+	b.get("/repohost/connections/new").want(http.StatusOK).wantText("No account bound")
 	connection := b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
 	b.post("/repohost/installations", url.Values{"installation_id": {"8"}, "account_login": {"zeta"}, "account_type": {"User"}}).wantLocation("/repohost")
 	page := b.get("/repohost/connections/new").want(http.StatusOK).wantText("acme/deploy", "acme/other", "Connect by name").wantNoText("zeta/third")
@@ -137,7 +137,7 @@ func TestRepohostForms(t *testing.T) {
 		t.Errorf("%d fields have a problem, want 4", got)
 	}
 	bad = url.Values{"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {"acme/none"}, "default_branch": {"main"}, "skill_path": {"."}, "tag_pattern": {"v*"}}
-	b.post("/repohost/connections", bad).want(http.StatusNotFound).wantText("That did not work")
+	b.post("/repohost/connections", bad).want(http.StatusNotFound).wantText("There is a problem")
 }
 
 func TestRepohostDeliveries(t *testing.T) {
@@ -153,7 +153,7 @@ func TestRepohostDeliveries(t *testing.T) {
 	b.get("/repohost").want(http.StatusOK).wantText("push", "acme/deploy").wantInert()
 	path := "/repohost/deliveries/" + id + "/redeliver"
 	b.post(path, nil).wantLocation("/repohost")
-	b.get("/repohost").wantText("handled once more")
+	b.get("/repohost").wantText("will be processed again")
 	w.otherOrg(access.Team).post(path, nil).want(http.StatusNotFound)
 }
 
@@ -232,9 +232,9 @@ func TestRepohostAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.post("/repohost/installations", form).wantLocation("/repohost")
-	checkPage(t, b.get("/repohost").want(http.StatusOK).wantText("with a token of its own", "active").wantNoText("token-of-acme"))
+	checkPage(t, b.get("/repohost").want(http.StatusOK).wantText("with its own token", "active").wantNoText("token-of-acme"))
 	if err := hosts.Release(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	b.get("/repohost").want(http.StatusOK).wantText("suspended", "not this organisation's; ask the operator")
+	b.get("/repohost").want(http.StatusOK).wantText("suspended", "assigned to another organisation; contact the operator")
 }

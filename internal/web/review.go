@@ -19,19 +19,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// reviewView is the queue of suggestions, and the one of them that is shown.
+// reviewView is the queue of suggestions with the one to review now.
 type reviewView struct {
 	Waiting []overview.Waiting // of all sources, by label
-	Source  string             // the only one whose suggestions are shown, or ""
+	Source  string             // id of the source to which the queue is limited, or ""
 	Label   string             // of Source
-	Total   int                // that wait in the queue
-	At      int                // the place of the one that is shown, from 0
-	Item    *reviewItem        // nil: nothing waits
+	Total   int                // length of the queue
+	At      int                // position in the queue, from 0
+	Item    *reviewItem        // nil if the queue is empty
 	Last    *overview.Decision // what can be undone
 	Sources int                // of the organisation
 }
 
-// A reviewItem is a suggestion with what a person needs to decide on it.
+// A reviewItem is a suggestion with what is needed to decide on it.
 type reviewItem struct {
 	suggestions.Suggestion
 	SourceID, Label string
@@ -40,11 +40,11 @@ type reviewItem struct {
 }
 
 const (
-	// undoTime is for how long a decision is offered to be undone.
+	// undoTime is how long a decision can be undone on this page.
 	undoTime = time.Hour
 	// pendingPage is how many suggestions are read to find one to show.
 	pendingPage = 10
-	// undoSearch is how far the place of an undone suggestion is looked for.
+	// undoSearch limits the search for the position of an undone suggestion.
 	undoSearch = 200
 	// suitesOffered limits the suites that a suggestion can be added to.
 	suitesOffered = 100
@@ -62,7 +62,7 @@ func (s *Service) handleReview(v *visit) (answer, error) {
 		at = 0
 	}
 	item, at, err := s.suggestionAt(v, view.inScope(), at)
-	if fault.Is(err, fault.NotFound) { // those that were left are gone: begin again
+	if fault.Is(err, fault.NotFound) { // the rest of the queue is gone: start over
 		item, at, err = s.suggestionAt(v, view.inScope(), 0)
 	}
 	if err == nil {
@@ -73,7 +73,7 @@ func (s *Service) handleReview(v *visit) (answer, error) {
 	return show("review", "Review", view), nil
 }
 
-// queue finds what waits: of one source, or of all if it is "".
+// queue reads the pending suggestions of one source, or of all if source is "".
 func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 	org := v.Caller.OrgID
 	all, err := s.Sources.List(v.Context(), org, sources.Filter{})
@@ -91,7 +91,7 @@ func (s *Service) queue(v *visit, source string) (view reviewView, err error) {
 	if view.Waiting, err = s.Overview.Waiting(v.Context(), org); err != nil {
 		return view, err
 	}
-	// Their numbers change with every decision, their order should not.
+	// The counts change with every decision; the order should not.
 	slices.SortFunc(view.Waiting, func(a, b overview.Waiting) int {
 		return cmp.Or(cmp.Compare(a.Label, b.Label), cmp.Compare(a.SourceID, b.SourceID))
 	})
@@ -122,8 +122,8 @@ func (s *Service) lastDecision(v *visit) (overview.Decision, error) {
 	return s.Overview.LastDecision(v.Context(), v.Caller.OrgID, v.Caller.UserID, time.Now().Add(-undoTime))
 }
 
-// suggestionAt returns the first suggestion at a place of the queue or after
-// it, and its place; a fault.NotFound if there is none.
+// suggestionAt returns the first suggestion at a position of the queue or after it,
+// and its position; a fault.NotFound if there is none.
 func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (item reviewItem, place int, err error) {
 	begin := 0
 	for _, w := range waiting {
@@ -144,7 +144,7 @@ func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (it
 
 func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Suggestion) (reviewItem, error) {
 	item := reviewItem{Suggestion: g, SourceID: w.SourceID, Label: w.Label}
-	// JSON, since forms change line breaks.
+	// As JSON, because browsers change line breaks in form fields.
 	text, err := json.Marshal(g)
 	if err != nil {
 		return item, err
@@ -157,7 +157,7 @@ func (s *Service) newReviewItem(v *visit, w overview.Waiting, g suggestions.Sugg
 	return item, err
 }
 
-// handleDecide records what a person said of the suggestion that they saw.
+// handleDecide records a decision on the suggestion as the page showed it.
 func (s *Service) handleDecide(v *visit) (answer, error) {
 	d, err := readDecision(v.FormValue("case"))
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Service) handleDecide(v *visit) (answer, error) {
 		d.Status, message = suggestions.Rejected, "Rejected."
 	case "suite":
 		if suite = v.FormValue("suite"); suite == "" {
-			return answer{}, fault.Invalid("suite", "choose a suite")
+			return answer{}, fault.Invalid("suite", "Choose a suite")
 		}
 		message = "Added to the suite."
 	default:
@@ -180,15 +180,15 @@ func (s *Service) handleDecide(v *visit) (answer, error) {
 	if _, err := s.Suggestions.Review(v.Context(), v.Caller, v.FormValue("source"), d, suite); err != nil {
 		return answer{}, err
 	}
-	at, _ := strconv.Atoi(v.FormValue("at")) // the first if it is no number
+	at, _ := strconv.Atoi(v.FormValue("at")) // 0 if invalid
 	return redirect(reviewPath(v.FormValue("scope"), at), message), nil
 }
 
-// readDecision reads the suggestion that the page put into its form.
+// readDecision decodes the suggestion in the form.
 func readDecision(text string) (d suggestions.Decision, err error) {
 	var g suggestions.Suggestion
 	if err := json.Unmarshal([]byte(text), &g); err != nil {
-		return d, fault.Invalid("case", "the form holds no suggestion").Because(err)
+		return d, fault.Invalid("case", "the form has no valid suggestion").Because(err)
 	}
 	evidence := suggestions.LinkedTelemetry
 	switch g.Provenance {
@@ -196,11 +196,11 @@ func readDecision(text string) (d suggestions.Decision, err error) {
 	case suggestions.RunRegression, suggestions.RunFailure:
 		evidence = suggestions.HostedRun
 	default:
-		return d, fault.Invalid("case", "the form holds no suggestion")
+		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
 	id, err := uuid.Parse(g.ID)
 	if err != nil || utf8.RuneCountInString(g.Query) > maxQuery || g.ObservedCount < 0 || g.Confidence < 0 || g.Confidence > 1 {
-		return d, fault.Invalid("case", "the form holds no suggestion")
+		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
 	count := float64(g.ObservedCount)
 	return suggestions.Decision{
@@ -218,7 +218,7 @@ func reviewPath(scope string, at int) string {
 	return "/review?" + query.Encode()
 }
 
-// handleUndo takes the caller's last decision back and shows its suggestion again.
+// handleUndo undoes the caller's last decision and shows its suggestion again.
 func (s *Service) handleUndo(v *visit) (answer, error) {
 	scope := v.FormValue("scope")
 	last, err := s.lastDecision(v)
@@ -232,23 +232,23 @@ func (s *Service) handleUndo(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	message := "The decision was taken back."
+	message := "The decision was undone."
 	if !gone {
-		message += " The case stays in its suite, which would be empty without it."
+		message += " The case stays in its suite, because a suite cannot be empty."
 	}
 	if scope != last.SourceID {
 		scope = ""
 	}
 	at, found, err := s.placeOf(v, scope, last)
 	if !found {
-		message += " The suggestion comes back in a moment."
+		message += " The suggestion will reappear in a moment."
 	}
 	return redirect(reviewPath(scope, at), message), err
 }
 
-// placeOf is where in the queue the suggestion of a decision is that was taken
-// back. It is not there yet if its case stood in a suite when suggestions were
-// last derived: a job derives them anew.
+// placeOf returns the position of an undone suggestion in the queue. It is not there
+// yet if its case was in a suite when suggestions were last derived: a job derives
+// them again.
 func (s *Service) placeOf(v *visit, scope string, d overview.Decision) (at int, found bool, err error) {
 	view, err := s.queue(v, scope)
 	if err != nil {
@@ -267,11 +267,11 @@ func (s *Service) placeOf(v *visit, scope string, d overview.Decision) (at int, 
 	return 0, false, nil
 }
 
-// Place is the number of the suggestion that is shown, from 1.
+// Place is the position of the suggestion, from 1.
 func (r reviewView) Place() int { return r.At + 1 }
 
-// Back leads to the suggestion before.
+// Back is the URL of the previous suggestion.
 func (r reviewView) Back() string { return reviewPath(r.Source, r.At-1) }
 
-// Next leads to the suggestion after.
+// Next is the URL of the next suggestion.
 func (r reviewView) Next() string { return reviewPath(r.Source, r.At+1) }

@@ -41,7 +41,7 @@ func (b *browser) waiting(skill string, texts ...string) string {
 	b.missed(skill, texts...)
 	path := b.upload(skill, map[string]string{"SKILL.md": strings.Replace(sourceText, "name: pdf", "name: "+skill, 1)})
 	b.post(path, url.Values{"label": {skill}, "skill": {b.skillID(skill)}}).wantLocation(path)
-	b.eventually("/review?source="+id(path), fmt.Sprintf("%d waiting", len(texts)))
+	b.eventually("/review?source="+id(path), fmt.Sprintf("%d pending", len(texts)))
 	return path
 }
 
@@ -106,31 +106,31 @@ func TestReview(t *testing.T) {
 			"name": "triggers", "source_id": id(source), "source_kind": "manual", "verifier_kind": "llm_judge",
 			"cases_json": []object{{"query": "first", "expectation": "should_trigger"}},
 		})["suite"].(object)["id"].(string)
-		p := b.get("/review").wantText("4 waiting", "4 times", "did not fire", "should trigger", "1 of 4", "triggers")
+		p := b.get("/review").wantText("4 pending", "4 times", "did not fire", "should trigger", "1 of 4", "triggers")
 		checkPage(t, p)
 		if p.shown() != "read this table" {
 			t.Fatalf("%q is shown first", p.shown())
 		}
-		p = b.press(p, "a").wantText("Accepted as a draft.", "3 waiting", "1 of 3", "accepted: read this table")
-		p = b.press(p, "r").wantText("Rejected.", "2 waiting", "rejected: what does the file say")
-		p = b.press(p, "u").wantText("The decision was taken back.", "3 waiting")
+		p = b.press(p, "a").wantText("Accepted as a draft.", "3 pending", "1 of 3", "accepted: read this table")
+		p = b.press(p, "r").wantText("Rejected.", "2 pending", "rejected: what does the file say")
+		p = b.press(p, "u").wantText("The decision was undone.", "3 pending")
 		if p.shown() != "what does the file say" {
 			t.Errorf("after undo %q is shown", p.shown())
 		}
-		if p = b.press(p, "u").wantText("4 waiting"); len(p.all("form.undo")) != 0 {
+		if p = b.press(p, "u").wantText("4 pending"); len(p.all("form.undo")) != 0 {
 			t.Error("there is still something to undo")
 		}
-		p = b.press(b.press(p, "a"), "r").wantText("2 waiting")
-		p = b.press(p, "s").wantText("Added to the suite.", "1 waiting", "accepted: tables please")
+		p = b.press(b.press(p, "a"), "r").wantText("2 pending")
+		p = b.press(p, "s").wantText("Added to the suite.", "1 pending", "accepted: tables please")
 		b.get(source).wantText("accepted", "rejected", "draft", "triggers")
 		b.get("/suites/" + suite).wantText("2 cases")
 		p = b.press(p, "r").wantText("All done")
-		b.get("/review?source=" + id(source)).wantText("Nothing waits here")
+		b.get("/review?source=" + id(source)).wantText("Nothing to review here")
 
-		p = b.press(p, "u").wantText("1 waiting", "open it")
-		b.press(p, "u").wantText("The decision was taken back.")
+		p = b.press(p, "u").wantText("1 pending", "open it")
+		b.press(p, "u").wantText("The decision was undone.")
 		b.get("/suites/" + suite).wantText("1 case")
-		b.eventually("/review", "2 waiting People asked this, and the skill did not fire. tables please")
+		b.eventually("/review", "2 pending People asked this, and the skill did not trigger. tables please")
 	})
 }
 
@@ -156,8 +156,8 @@ func TestReviewPlace(t *testing.T) {
 	if p = b.press(p, "r").wantText("1 of 3"); p.shown() != "one" {
 		t.Errorf("%q is shown after the last one", p.shown())
 	}
-	p = b.get("/review/" + id(first)).want(http.StatusOK).wantText("2 waiting")
-	if p = b.press(p, "u").wantText("4 waiting"); p.shown() != "five" {
+	p = b.get("/review/" + id(first)).want(http.StatusOK).wantText("2 pending")
+	if p = b.press(p, "u").wantText("4 pending"); p.shown() != "five" {
 		t.Errorf("undo shows %q, want what was decided last", p.shown())
 	}
 }
@@ -167,8 +167,8 @@ func TestReviewAccess(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	b, viewer, other := w.as(access.Member), w.as(access.Viewer), w.otherOrg(access.Team)
 	source := b.waiting("pdf", payload)
-	viewer.get("/review").want(http.StatusOK).wantText("1 waiting").wantForms()
-	other.get("/review").want(http.StatusOK).wantNoText("waiting", "alert(1)")
+	viewer.get("/review").want(http.StatusOK).wantText("1 pending").wantForms()
+	other.get("/review").want(http.StatusOK).wantNoText("pending", "alert(1)")
 	p := b.get("/review")
 	p.wantInert().wantText(payload)
 	form := url.Values{"decision": {"accept"}, "source": {id(source)}, "case": {hidden(p, "case")}}
@@ -189,7 +189,7 @@ func TestReviewAccess(t *testing.T) {
 		b.post("/review", bad).want(http.StatusBadRequest)
 	}
 	b.post("/review", url.Values{"decision": {"suite"}, "suite": {uuid.NewString()}, "source": {id(source)}, "case": form["case"]}).want(http.StatusNotFound)
-	b.get("/review").wantText("1 waiting")
+	b.get("/review").wantText("1 pending")
 	b.post("/review", form).want(http.StatusSeeOther)
 	b.get("/review").wantInert()
 	b.get(source).wantInert()

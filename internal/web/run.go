@@ -4,28 +4,28 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// runView is a run, and a page of its cases.
+// runView is a run with a page of its cases.
 type runView struct {
 	runs.Run
 	SuiteName string
 	Over      bool
 	Show      string // failed, or "" for all
-	Only      bool   // one case was asked for
+	Only      bool   // the page shows a single case
 	Counts    map[string]int
 	CaseCount int
-	Matching  int // cases that Show lets pass
+	Matching  int // cases that Show selects
 	PerPage   int
 	Cases     []runCase
-	Others    []runs.Run // of the suite, to compare with
+	Others    []runs.Run // other runs of the suite, to compare with
 }
 
-// A runCase is a case with what came of it.
+// A runCase is a case with its result.
 type runCase struct {
 	ID, Label, Kind string
 	Expectation     string // of a trigger query, or ""
@@ -37,11 +37,11 @@ type runCase struct {
 
 const (
 	casesPerPage = 50
-	// shownTail is how much of an output is shown of each trial, and shownTails of
-	// all trials on a page.
+	// shownTail limits the output of each trial, and shownTails that of all trials
+	// on a page, in bytes.
 	shownTail  = 4 << 10
 	shownTails = 512 << 10
-	// labelLength is how much of a case's text stands for it.
+	// labelLength limits the label of a case, in characters.
 	labelLength = 200
 )
 
@@ -65,7 +65,7 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 	return show("run", "Run of "+suite.Name, view), err
 }
 
-// choose counts the cases by verdict and keeps a page of those to be shown.
+// choose counts the cases by verdict and keeps the requested page.
 func (r *runView) choose(all []runCase, offset int) {
 	r.Counts = map[string]int{}
 	for _, c := range all {
@@ -78,7 +78,7 @@ func (r *runView) choose(all []runCase, offset int) {
 	begin := min(offset, len(all))
 	r.Cases = all[begin:min(begin+casesPerPage, len(all))]
 	if !r.Only {
-		cutTails(r.Cases)
+		truncateTails(r.Cases)
 	}
 }
 
@@ -94,7 +94,7 @@ func readRunCases(report runs.Report) []runCase {
 	return all
 }
 
-// caseLabel is what a person knows a case by.
+// caseLabel returns the name of a case, or else the beginning of its text.
 func caseLabel(c suites.Case) string {
 	prompt := ""
 	if c.Subject.Prompt != nil {
@@ -110,8 +110,8 @@ func verdictText(v *runs.Verdict) string {
 	return string(*v)
 }
 
-// cutTails keeps a page of many trials small; the page of one case has all.
-func cutTails(cases []runCase) {
+// truncateTails keeps a page of many trials small; the page of one case has all.
+func truncateTails(cases []runCase) {
 	trials := 0
 	for _, c := range cases {
 		trials += len(c.Trials)
@@ -119,20 +119,15 @@ func cutTails(cases []runCase) {
 	size := min(shownTail, shownTails/max(1, trials))
 	for _, c := range cases {
 		for i, t := range c.Trials {
-			if cut := len(t.OutputTail) - size; cut > 0 {
-				for cut < len(t.OutputTail) && !utf8.RuneStart(t.OutputTail[cut]) {
-					cut++
-				}
-				c.Trials[i].OutputTail = t.OutputTail[cut:]
-			}
+			c.Trials[i].OutputTail = text.Tail(t.OutputTail, size)
 		}
 	}
 }
 
-// Failing counts the cases that somebody should look at.
+// Failing counts the cases that failed or ended with an error.
 func (r runView) Failing() int { return r.Counts["fail"] + r.Counts["error"] }
 
-// handleRunEvents streams what happens in a run, as the API does.
+// handleRunEvents streams the events of a run (SSE), as the API does.
 func (s *Service) handleRunEvents(v *visit) (answer, error) {
 	events, err := s.Runs.Events(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.Header.Get("Last-Event-ID"))
 	return stream(v, events), err
@@ -143,10 +138,10 @@ func (s *Service) handleCancelRun(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return redirect(pathTo("runs", r.ID), "The run was cancelled; what it found is kept."), nil
+	return redirect(pathTo("runs", r.ID), "The run was cancelled. Finished trials are kept."), nil
 }
 
-// CaseTotal is the number of the run's cases, also where only one is shown.
+// CaseTotal is the number of the run's cases, even if the page shows one.
 func (r runView) CaseTotal() int {
 	s := r.Summary
 	return s.Passed + s.Failed + s.Errors + s.Skipped

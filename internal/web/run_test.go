@@ -84,7 +84,7 @@ func TestRunErrors(t *testing.T) {
 	for _, page := range []string{path, many, "/suites", path + "/compare?with=" + id(b.run(many, source, nil))} {
 		b.get(page).want(http.StatusOK).wantText("1 error", "unreliable")
 	}
-	checkPage(t, b.get(path).wantText("The rate says little", "1 of 2 trials ended as error"))
+	checkPage(t, b.get(path).wantText("The pass rate is not reliable", "1 of 2 trials ended with an error"))
 }
 
 func TestRunForm(t *testing.T) {
@@ -100,20 +100,20 @@ func TestRunForm(t *testing.T) {
 		status int
 		want   string
 	}{
-		{url.Values{}, 400, "choose the skill to test"},
+		{url.Values{}, 400, "Choose a skill to test"},
 		{url.Values{"subject": {"source:" + id(source)}, "trials": {"31"}}, 400, "trials must be 1 to 30"},
 		{url.Values{"subject": {"source:" + id(source)}, "trials": {"x"}}, 400, "trials must be 1 to 30"},
 		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"x"}}, 400, "baseline must be"},
 		{url.Values{"subject": {"source:" + id(source)}, "baseline": {"previous"}}, 409, "no version before"},
 		{url.Values{"subject": {"entry:0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70"}}, 404, "not found"},
 	} {
-		b.post(suite+"/runs", c.fields).want(c.status).wantText(c.want, "Start the run")
+		b.post(suite+"/runs", c.fields).want(c.status).wantText(c.want, "Start run")
 	}
 	path := b.run(suite, source, url.Values{"subject": {"entry:" + entry}})
 	b.get(path).wantText("reader 1.0.0", "100")
 	b.push("reader", "2.0.0", map[string]string{"SKILL.md": skillText("reader", "Bakes a cake", "Hello")})
 	path = b.run(suite, source, url.Values{"subject": {"entry:" + entry}, "baseline": {"previous"}})
-	b.get(path).wantText("Against the version before", "baseline 100", "with the version before", "gain")
+	b.get(path).wantText("Compared with the previous version", "baseline 100", "with the previous version", "gain")
 }
 
 func TestCompare(t *testing.T) {
@@ -178,7 +178,7 @@ func TestRunGoesOn(t *testing.T) {
 	suite := b.newSuite("triggers", "extract tables from a pdf", "bake bread")
 	path := b.post(suite+"/runs", url.Values{"subject": {"source:" + id(source)}}).want(http.StatusSeeOther).Header.Get("Location")
 	<-asked
-	p := b.eventually(path, "running").wantText("0 of 2 trials", "Look again", "◐ pending extract tables from a pdf").wantForms(path + "/cancel")
+	p := b.eventually(path, "running").wantText("0 of 2 trials", "Refresh", "◐ pending extract tables from a pdf").wantForms(path + "/cancel")
 	checkPage(t, p)
 	if got := attr(p.all("section.live")[0], "data-events"); got != path+"/events" {
 		t.Errorf("the page listens to %q", got)

@@ -8,14 +8,14 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 )
 
-// settingsView is the organisation, and what is in force for it.
+// settingsView is the organisation's plan and the server's settings for it.
 type settingsView struct {
 	Usage     string
 	Plans     []planRow
 	Retention []setting
 }
 
-// A planRow is what a plan adds to those before it.
+// A planRow is what a plan adds to the lower ones.
 type planRow struct {
 	Plan    access.Plan
 	Adds    string
@@ -23,14 +23,14 @@ type planRow struct {
 	Current bool
 }
 
-// A setting is one that whoever runs the service has chosen.
+// A setting is chosen by the operator.
 type setting struct{ What, Value, Name, Note string }
 
 var planTexts = map[access.Plan]string{
-	access.Free:       "figures of skills, alerts, sources, suites and runs, the review queue, reading the registry",
-	access.Pro:        "publishing, installing and rolling back, the code host",
-	access.Team:       "who has installed which version, and who has edited it",
-	access.Enterprise: "nothing more on this server",
+	access.Free:       "skill metrics, alerts, sources, suites and runs, the review queue, read access to the registry",
+	access.Pro:        "publish, install and roll back skills; connect a code host",
+	access.Team:       "see who has installed which version, and whose copy was edited",
+	access.Enterprise: "no further features on this server",
 }
 
 func (s *Service) handleSettings(v *visit) (answer, error) {
@@ -45,7 +45,7 @@ func (s *Service) handleSettings(v *visit) (answer, error) {
 	return show("settings", "Settings", view), nil
 }
 
-// usageText is like "1.5 GiB of 20.0 GiB".
+// usageText formats the storage use, e.g. "1.5 GiB of 20.0 GiB".
 func usageText(u quota.Usage) string {
 	if u.Limit == nil {
 		return quota.Bytes(u.Used).Short()
@@ -55,23 +55,23 @@ func usageText(u quota.Usage) string {
 
 func (s *Service) retention() []setting {
 	return []setting{
-		{"Raw data", spanText(s.Telemetry.Retention), "retention-prompts", "prompts, records and bodies as they came; the figures made of them stay"},
-		{"Rates look back", daysText(float64(s.Skills.Window)), "metrics-window", "pass rate, trigger rate and confidence of skills"},
-		{"Alerts look", "every " + spanText(s.Alerts.Interval), "alert-interval", "and a second after new sessions"},
-		{"A session in a browser", spanText(auth.SessionLifetime), "", spanText(auth.SessionIdle) + " without a visit"},
+		{"Raw data", spanText(s.Telemetry.Retention), "retention-prompts", "prompts, records and request bodies; the metrics derived from them are kept"},
+		{"Metrics window", daysText(float64(s.Skills.Window)), "metrics-window", "pass rate, trigger rate and confidence of skills"},
+		{"Alert evaluation", "every " + spanText(s.Alerts.Interval), "alert-interval", "also a second after new sessions"},
+		{"Browser session", spanText(auth.SessionLifetime), "", spanText(auth.SessionIdle) + " without activity"},
 	}
 }
 
-// connectView says how agents and people reach this server.
+// connectView has the commands and settings that connect agents and people.
 type connectView struct {
 	Agents     []connection
 	Installers []connection
-	Admins     []string   // who can make keys, for those who cannot
-	Made       bool       // a key was made and is filled in
+	Admins     []string   // who can create keys, if the caller cannot
+	Made       bool       // a key was created and is filled in
 	Until      *time.Time // when that key expires
 }
 
-// A connection is what to copy to connect one program.
+// A connection is the code that connects one program.
 type connection struct{ Title, Text, Code string }
 
 func (s *Service) handleConnect(v *visit) (answer, error) {
@@ -90,7 +90,7 @@ func (s *Service) connections(v *visit, agentKey, installerKey string) connectVi
 	}
 }
 
-// handleConnectWithKey makes a key for one purpose and fills it in. It answers with
+// handleConnectWithKey creates a key for one purpose and fills it in. It responds with
 // the page itself: a redirect would have to carry the key.
 func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 	installers := v.FormValue("for") == "installers"
@@ -110,7 +110,7 @@ func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 	return show("settings_connect", "Connect agents", view), nil
 }
 
-// admins are the names of those who can manage the organisation.
+// admins returns the names of the organisation's admins and owners.
 func (s *Service) admins(v *visit) ([]string, error) {
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	var names []string
@@ -122,7 +122,7 @@ func (s *Service) admins(v *visit) ([]string, error) {
 	return names, err
 }
 
-// personName is what people call somebody.
+// personName returns the name of a user, or else the email address.
 func personName(u auth.User) string {
 	if u.Name == "" {
 		return u.Email

@@ -17,7 +17,7 @@ var rawKey = regexp.MustCompile(`st_live_\w{43}`)
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--retention-prompts", "14d", "--metrics-window", "7d")
-	w.as(access.Viewer).get("/settings").want(http.StatusOK).wantText("team yours", "14 days", "7 days", "every 1 minute", `org set-plan "default"`)
+	w.as(access.Viewer).get("/settings").want(http.StatusOK).wantText("team current", "14 days", "7 days", "every 1 minute", `org set-plan "default"`)
 }
 
 func TestKeys(t *testing.T) {
@@ -82,14 +82,14 @@ func TestRevokeOnPage(t *testing.T) {
 			t.Errorf("an admin is offered to revoke an owner's key: %q", got)
 		}
 		admin.post("/settings/keys/"+owner.keyID+"/revoke", nil).want(http.StatusForbidden).wantText("only an owner can revoke it")
-		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "with 1 key it made Revoke") {
+		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "with 1 key created with it Revoke") {
 			t.Errorf("the owner is offered %q", got)
 		}
 		owner.post("/settings/keys/"+admin.keyID+"/revoke", nil).wantLocation("/settings/keys")
 		if _, err := w.auth.Authenticate(t.Context(), made); err != nil {
 			t.Errorf("the key that was made is revoked, too: %v", err)
 		}
-		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "Revoke 1 key it made") {
+		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "Revoke 1 key created with it") {
 			t.Errorf("the owner is offered %q", got)
 		}
 		owner.post("/settings/keys/"+admin.keyID+"/revoke", url.Values{"cascade": {"true"}}).wantLocation("/settings/keys")
@@ -109,7 +109,7 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	b := w.browser()
 	b.post("/login", url.Values{"api_key": {brief}}).wantLocation("/")
 	b.get("/settings/keys").wantText("It cannot last longer.")
-	owner.get("/settings/keys").wantText("it lasts until it is revoked")
+	owner.get("/settings/keys").wantText("a key that does not expire")
 	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).wantText("when the key you use expires")
 	d, err := w.auth.StartDevice(t.Context(), "cli")
 	if err != nil {
@@ -139,9 +139,9 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		admin, viewer := w.as(access.AdminRole), w.as(access.Viewer)
-		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners add people").wantNoText("Add a person", "Save")
+		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can add members").wantNoText("Add a person", "Save")
 		added := admin.post("/settings/members", url.Values{"email": {"Grace@example.org"}, "name": {"Grace <b>"}, "role": {"member"}}).
-			want(http.StatusOK).wantText("First key of grace@example.org", "It is not shown again.")
+			want(http.StatusOK).wantText("First API key of grace@example.org", "It is not shown again.")
 		grace, err := w.auth.Authenticate(t.Context(), rawKey.FindString(added.body))
 		if err != nil || grace.Role != access.Member || grace.Name != "Grace <b>" {
 			t.Errorf("grace is %+v, %v", grace, err)
@@ -154,7 +154,7 @@ func TestMembers(t *testing.T) {
 
 		role := "/settings/members/" + grace.UserID + "/role"
 		admin.post(role, url.Values{"role": {"viewer"}}).wantLocation("/settings/members")
-		admin.get("/settings/members").wantText("Grace <b> is viewer now.")
+		admin.get("/settings/members").wantText("Grace <b> now has the role viewer.")
 		admin.post(role, url.Values{"role": {"owner"}}).want(http.StatusForbidden)
 		viewer.post(role, url.Values{"role": {"admin"}}).want(http.StatusForbidden)
 		owner, err := w.auth.UserByEmail(t.Context(), w.org.ID, "owner@localhost")
@@ -170,8 +170,8 @@ func TestConnect(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	viewer := w.as(access.Viewer)
 	viewer.get("/settings/connect").want(http.StatusOK).
-		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.url+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.url+"/o/default", "Bearer st_live_...", "owner can make one", "reports to its maker").
-		wantNoText("Fill in a new key")
+		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.url+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.url+"/o/default", "Bearer st_live_...", "owner to create one", "sends to its vendor").
+		wantNoText("Create and fill in a key")
 	viewer.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden)
 	admin := w.as(access.AdminRole)
 	for purpose, c := range map[string]struct {

@@ -14,7 +14,7 @@ type skillsView struct {
 	Total    int
 	PerPage  int
 	Statuses []skills.Status
-	Any      bool // there are skills, whatever the filter
+	Any      bool // there are skills, or a filter is set
 }
 
 // A skillRow is a skill in the list.
@@ -25,7 +25,7 @@ type skillRow struct {
 
 const skillsPerPage = 50
 
-// skillSorts are the fields by which the list can be sorted.
+// skillSorts are the fields that the list can be sorted by.
 var skillSorts = []string{"name", "status", "pass_rate", "trigger_rate", "unique_sessions", "last_seen_at"}
 
 // maxSkillChoices limits the skills that the select of a form lists.

@@ -56,7 +56,7 @@ func TestHome(t *testing.T) {
 		if diff := cmp.Diff([]string{"broken-one", "worrying-one"}, trouble); diff != "" {
 			t.Errorf("in trouble, the worst first (-want +got):\n%s", diff)
 		}
-		p.wantText("new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish fails.")
+		p.wantText("new-one and 3 other skills seen for the first time", "The queue is empty.", "No publish has failed.")
 	})
 }
 
@@ -88,7 +88,7 @@ func TestSkills(t *testing.T) {
 				t.Errorf("/skills%s (-want +got):\n%s", query, diff)
 			}
 		}
-		b.get("/skills?q=none").wantText("No skill matches")
+		b.get("/skills?q=none").wantText("No matching skills")
 		if sorted := attr(b.get("/skills?sort=-name").all("th")[0], "aria-sort"); sorted != "descending" {
 			t.Errorf("the column is %q", sorted)
 		}
@@ -122,11 +122,11 @@ func TestSkill(t *testing.T) {
 		id := b.api("GET", "/v1/skills/worrying-one", nil)["skill"].(object)["skill_id"].(string)
 		b.get("/skills/" + id).want(http.StatusOK).wantText("worrying-one")
 		b.get("/skills/" + id + "?days=30").want(http.StatusOK)
-		chart := p.all("svg")[slices.IndexFunc(p.all("svg"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "aria-label"), "Pass rate") })]
+		chart := p.all("svg")[slices.IndexFunc(p.all("svg"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "aria-label"), "7-day pass rate") })]
 		if label := strings.Join(strings.Fields(attr(chart, "aria-label")), " "); !strings.Contains(label, "it went from 70 % to 70 %") {
 			t.Errorf("the chart says %q", label)
 		}
-		b.get("/skills/new-one").wantText("unknown", "No prompt is known")
+		b.get("/skills/new-one").wantText("unknown", "No missed or failed prompts are known")
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// sourceView is one source in full.
+// sourceView is the page of one source.
 type sourceView struct {
 	suggestions.Detail
 	SkillName string
@@ -28,11 +28,11 @@ type sourceView struct {
 	Status    string               // of the validation; "" without a snapshot
 	Counts    lint.Counts
 	Findings  []findingRow
-	More      int // findings that are not shown
+	More      int // further findings
 	SuiteRows []suites.Suite
 }
 
-// A findingRow is something wrong, with the lines where it is.
+// A findingRow is a finding with an excerpt of its file.
 type findingRow struct {
 	lint.Finding
 	Excerpt []excerptLine
@@ -40,7 +40,7 @@ type findingRow struct {
 
 const (
 	findingsShown = 200
-	// excerptFiles is of how many files lines are shown.
+	// excerptFiles limits from how many files excerpts are read.
 	excerptFiles = 20
 	pendingShown = 10
 	reviewsShown = 20
@@ -73,7 +73,7 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 	return view, nil
 }
 
-// severities are in the order in which a person should mend them.
+// severities are in the order in which they should be fixed.
 var severities = []lint.Severity{lint.Error, lint.Warning, lint.Info}
 
 // validate shows the findings of the current snapshot with their lines.
@@ -99,8 +99,8 @@ func (s *Service) validate(v *visit, view *sourceView) {
 	}
 }
 
-// lines are those around a finding; none for one that a secret made, which
-// must not be spread, and none of a file that is large or cannot be read.
+// lines returns the lines around a finding. A secret must not be shown again, and
+// large and unreadable files have no excerpt.
 func (s *Service) lines(ctx context.Context, snapshot sources.Snapshot, f lint.Finding) []excerptLine {
 	if f.Path == "" || f.Line == 0 || strings.HasPrefix(f.Code, "sec.secret.") {
 		return nil
@@ -123,11 +123,11 @@ type excerptLine struct {
 }
 
 const (
-	around     = 2 // lines before and after the one that is meant
+	around     = 2 // lines before and after the finding
 	lineLength = 300
 )
 
-// excerpt returns a line of a text and those around it.
+// excerpt returns a line of a text with its context.
 func excerpt(text []byte, line int) []excerptLine {
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
 		return nil
@@ -143,12 +143,12 @@ func excerpt(text []byte, line int) []excerptLine {
 	return found
 }
 
-// diffView is what changed between two snapshots of a source.
+// diffView is the diff between two snapshots of a source.
 type diffView struct {
 	sources.Detail
 	From, To sources.Snapshot
 	Diff     []diffFile
-	DiffURL  string // where all of it is, if only the beginning is shown
+	DiffURL  string // URL of the whole diff, if only the beginning is shown
 }
 
 func (s *Service) handleSourceDiff(v *visit) (answer, error) {
@@ -169,7 +169,7 @@ func (s *Service) handleSourceDiff(v *visit) (answer, error) {
 	return show("source_diff", "Changes of "+d.Label, view), err
 }
 
-// handleSourceChanges sends a diff as it is.
+// handleSourceChanges sends the whole diff as text.
 func (s *Service) handleSourceChanges(v *visit) (answer, error) {
 	from, to, err := s.compared(v, v.PathValue("id"))
 	if err != nil {
@@ -179,8 +179,8 @@ func (s *Service) handleSourceChanges(v *visit) (answer, error) {
 	return raw(func(w http.ResponseWriter) error { return send(w, "text/plain; charset=utf-8", text) }), err
 }
 
-// compared finds the snapshots that a query names: the current one, and the one
-// before it, where it names none.
+// compared returns the snapshots that the query names, by default the current one
+// and the one before it.
 func (s *Service) compared(v *visit, sourceID string) (from, to sources.Snapshot, err error) {
 	org := v.Caller.OrgID
 	if to, err = s.Sources.Snapshot(v.Context(), org, sourceID, v.URL.Query().Get("to")); err != nil {
@@ -203,7 +203,7 @@ func (s *Service) handleSourceFile(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	// Never HTML: a file that somebody uploaded must not run in our origin.
+	// Never as HTML: an uploaded file must not run in this origin (stored XSS).
 	kind := "application/octet-stream"
 	if utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 {
 		kind = "text/plain; charset=utf-8"
@@ -211,7 +211,7 @@ func (s *Service) handleSourceFile(v *visit) (answer, error) {
 	return raw(func(w http.ResponseWriter) error { return send(w, kind, content) }), nil
 }
 
-// send writes a file; the browser must not guess another type.
+// send writes a file and forbids the browser to guess another type (MIME sniffing).
 func send(w http.ResponseWriter, kind string, content []byte) error {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -248,7 +248,7 @@ func (s *Service) handleChangeSource(v *visit) (answer, error) {
 		}
 		return show("source", view.Label, view).refused(err)
 	}
-	return redirect(pathTo("sources", src.ID), "The source was changed."), nil
+	return redirect(pathTo("sources", src.ID), "The source was updated."), nil
 }
 
 func (s *Service) handleDeleteSource(v *visit) (answer, error) {
@@ -263,10 +263,10 @@ func (s *Service) handleSyncSource(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return redirect(pathTo("sources", t.Source.ID), "The source holds what the repository has now."), nil
+	return redirect(pathTo("sources", t.Source.ID), "The source was synchronised with the repository."), nil
 }
 
-// SuiteName is the name of a suite of the source, for its reviews.
+// SuiteName returns the name of a suite of the source, or "".
 func (d sourceView) SuiteName(id *string) string {
 	i := slices.IndexFunc(d.SuiteRows, func(s suites.Suite) bool { return id != nil && s.ID == *id })
 	if i < 0 {
@@ -275,7 +275,7 @@ func (d sourceView) SuiteName(id *string) string {
 	return d.SuiteRows[i].Name
 }
 
-// LinkedID is the id of the linked skill, or "".
+// LinkedID returns the id of the linked skill, or "".
 func (d sourceView) LinkedID() string {
 	if d.SkillID == nil {
 		return ""

@@ -11,16 +11,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 )
 
-// sourcesView lists the sources, and has the form of a new one.
+// sourcesView lists the sources, with the form of a new one.
 type sourcesView struct {
 	Rows  []sourceRow
-	Label string // as it was typed
+	Label string // input of the form
 }
 
 type sourceRow struct {
 	sources.Source
 	SkillName string
-	Waiting   int // suggestions that nobody has decided on
+	Waiting   int // pending suggestions
 }
 
 func (s *Service) handleSources(v *visit) (answer, error) {
@@ -59,7 +59,7 @@ func (s *Service) sourceList(v *visit) (view sourcesView, err error) {
 	return view, err
 }
 
-// handleUploadSource makes a source of an upload.
+// handleUploadSource creates a source from an upload.
 func (s *Service) handleUploadSource(v *visit) (answer, error) {
 	t, err := s.takeUpload(v, "")
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) handleUploadSource(v *visit) (answer, error) {
 		view.Label = v.PostFormValue("label")
 		return show("sources", "Sources", view).refused(err)
 	}
-	return redirect(pathTo("sources", t.Source.ID), "The source was made."), nil
+	return redirect(pathTo("sources", t.Source.ID), "The source was created."), nil
 }
 
 // handleUploadSnapshot adds a snapshot to a source.
@@ -88,9 +88,9 @@ func (s *Service) handleUploadSnapshot(v *visit) (answer, error) {
 		}
 		return show("source", view.Label, view).refused(err)
 	}
-	message := "The new snapshot is the current one."
+	message := "The new snapshot is now current."
 	if before.CurrentSnapshotID != nil && *before.CurrentSnapshotID == t.Snapshot.ID {
-		message = "The files are those of the current snapshot; nothing changed."
+		message = "The files are the same as in the current snapshot. Nothing changed."
 	}
 	return redirect(pathTo("sources", t.Source.ID), message), nil
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// suiteView is one suite, or the form of a new one.
+// suiteView is the page of a suite, or the form of a new one.
 type suiteView struct {
 	suites.Suite
 	New      bool
 	AsJSON   bool
 	Form     suiteForm
-	Sources  []sources.Source // that a suite can be for, and be run on
+	Sources  []sources.Source // that a suite can belong to, and be run on
 	Entries  []registry.Listed
-	Troubles []trouble // what keeps the suite from being saved or run
+	Troubles []trouble // why the suite cannot be saved or run
 	Runs     []runs.Run
 	RunCount int
 	PerPage  int
@@ -30,29 +30,29 @@ type suiteView struct {
 	Improve  improvePart
 }
 
-// suiteForm is what a person types.
+// suiteForm is the input of the form.
 type suiteForm struct {
 	Name, Source, Verifier string
 	NoSkill                bool
 	Rows                   []caseRow
-	Others                 int    // cases that the rows do not show
+	Others                 int    // cases of other kinds, which have no row
 	Text                   string // the cases as JSON
 	Version                int64
 }
 
 // A caseRow is a trigger query of the form.
 type caseRow struct {
-	N           string // its place among the suite's cases; "" for a new one
+	N           string // its index among the suite's cases; "" for a new one
 	Query       string
 	Expectation suites.Expectation
 }
 
-// runForm is a run to be started.
+// runForm is the input of the form of a run.
 type runForm struct{ Subject, Trials, Baseline string }
 
-// A trouble is something wrong with the cases.
+// A trouble is a problem of the cases.
 type trouble struct {
-	Line    int    // of the JSON; 0 if it is about no line
+	Line    int    // of the JSON, or 0
 	Where   string // the case, or ""
 	Message string
 	Excerpt []excerptLine
@@ -61,8 +61,8 @@ type trouble struct {
 const (
 	blankRows   = 3
 	runsPerPage = 20
-	entryCount  = 200 // that the form of a run offers
-	// maxSuite is the largest form of a suite: forms take more room than JSON.
+	entryCount  = 200 // entries in the select of a run
+	// maxSuite limits the form of a suite: form encoding is larger than JSON.
 	maxSuite = 4 << 20
 )
 
@@ -79,7 +79,7 @@ func (s *Service) handleNewSuite(v *visit) (answer, error) {
 	return show("suite", "New suite", view), err
 }
 
-// exampleCases shows what cases look like.
+// exampleCases is the initial JSON of a new suite.
 const exampleCases = `[
   {
     "case_kind": "trigger_query",
@@ -109,7 +109,7 @@ func (s *Service) handleCreateSuite(v *visit) (answer, error) {
 		suite, err = s.Suites.Create(v.Context(), v.Caller, n)
 	}
 	if err == nil {
-		return redirect(pathTo("suites", suite.ID), "The suite was made."), nil
+		return redirect(pathTo("suites", suite.ID), "The suite was created."), nil
 	}
 	view := suiteView{New: true, AsJSON: v.FormValue("as") == "json", Form: form}
 	var more error
@@ -153,7 +153,7 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	return view, err
 }
 
-// formOf is the form of a suite as it is.
+// formOf returns the form of an existing suite.
 func formOf(suite suites.Suite) suiteForm {
 	f := suiteForm{
 		Name: suite.Name, Verifier: string(suite.VerifierKind), NoSkill: suite.SupportsNoSkill,
@@ -199,7 +199,7 @@ func (s *Service) handleSaveSuite(v *visit) (answer, error) {
 	return redirect(next, "The suite was saved."), nil
 }
 
-// refuse shows the form again, with what is wrong at the lines where it is.
+// refuse shows the form again, with the problems at their lines.
 func (s suiteView) refuse(title string, err error) (answer, error) {
 	a, err := show("suite", title, nil).refused(err)
 	if err != nil {
@@ -210,14 +210,14 @@ func (s suiteView) refuse(title string, err error) (answer, error) {
 	return a, nil
 }
 
-// readSuiteForm reads what was typed. The cases that were there keep the
-// fields that the form does not show.
+// readSuiteForm parses the form. Existing cases keep the fields that the form does
+// not show.
 func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fields, err error) {
 	f = suiteForm{
 		Name: strings.TrimSpace(v.FormValue("name")), Source: v.FormValue("source"), Verifier: v.FormValue("verifier"),
 		NoSkill: v.FormValue("no_skill") != "", Text: strings.ReplaceAll(v.FormValue("cases"), "\r\n", "\n"),
 	}
-	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // a version that is none is not the suite's
+	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // 0 if invalid, which is not the suite's
 	f.Rows = readRows(v)
 	if !slices.Contains([]suites.VerifierKind{suites.LLMJudge, suites.Deterministic, suites.StructuredRubric}, suites.VerifierKind(f.Verifier)) {
 		return f, nil, fault.Invalid("verifier", "verifier must be llm_judge, deterministic or structured_rubric")
@@ -230,12 +230,12 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 		f.Rows = blank(f.Rows)
 	}
 	if err == nil && len(cases) == 0 {
-		err = fault.Invalid("cases_json", "the suite needs a case at least")
+		err = fault.Invalid("cases_json", "a suite needs at least one case")
 	}
 	return f, cases, err
 }
 
-// readRows reads the trigger queries; rows without a query are left out.
+// readRows reads the trigger queries and skips empty rows.
 func readRows(v *visit) []caseRow {
 	places, expectations := v.PostForm["n"], v.PostForm["expectation"]
 	var rows []caseRow
@@ -248,8 +248,8 @@ func readRows(v *visit) []caseRow {
 	return rows
 }
 
-// cases are the suite's cases as the rows change them: those that they do not
-// show stay, those whose row is gone go, new ones come last.
+// cases applies the rows to the suite's cases: other kinds of cases stay, cases
+// without a row are removed, and new ones are appended.
 func (f suiteForm) cases(old []suites.Case) []suites.Fields {
 	var all []suites.Fields
 	for i, c := range old {
@@ -278,7 +278,7 @@ func (r caseRow) fields(old suites.Fields) suites.Fields {
 	for name, text := range map[string]string{
 		"case_kind": string(suites.TriggerQuery), "query": r.Query, "expectation": string(r.Expectation),
 	} {
-		f[name], _ = json.Marshal(text) // a string can be encoded
+		f[name], _ = json.Marshal(text) // strings can always be encoded
 	}
 	return f
 }
@@ -290,7 +290,7 @@ func (s *Service) handleDeleteSuite(v *visit) (answer, error) {
 	return redirect("/suites", "The suite and its runs were deleted."), nil
 }
 
-// handleStartRun runs a suite and leads to the run.
+// handleStartRun starts a run and redirects to it.
 func (s *Service) handleStartRun(v *visit) (answer, error) {
 	id := v.PathValue("id")
 	form := runForm{v.FormValue("subject"), v.FormValue("trials"), v.FormValue("baseline")}
@@ -310,7 +310,8 @@ func (s *Service) handleStartRun(v *visit) (answer, error) {
 	return show("suite", view.Name, view).refused(err)
 }
 
-// subjectOf reads which skill a form names; missing says what to do about none.
+// subjectOf parses the skill in a form, e.g. "source:ID" or "entry:ID"; missing is
+// the error message if there is none.
 func subjectOf(text, missing string) (runs.SkillRef, error) {
 	kind, id, _ := strings.Cut(text, ":")
 	switch kind {
@@ -323,7 +324,7 @@ func subjectOf(text, missing string) (runs.SkillRef, error) {
 }
 
 func (f runForm) run() (n runs.NewRun, err error) {
-	if n.Subject, err = subjectOf(f.Subject, "choose the skill to test"); err != nil {
+	if n.Subject, err = subjectOf(f.Subject, "Choose a skill to test"); err != nil {
 		return n, err
 	}
 	if n.Trials, err = strconv.Atoi(cmp.Or(f.Trials, "1")); err != nil || n.Trials < 1 || n.Trials > runs.MaxTrials {
@@ -339,23 +340,23 @@ func (f runForm) run() (n runs.NewRun, err error) {
 // A choice is an option of a form.
 type choice struct{ Value, Label string }
 
-// Baselines are what a run can compare with.
+// Baselines are the options of the select of baselines.
 func (s suiteView) Baselines() []choice {
-	all := []choice{{string(runs.NoBaseline), "nothing"}, {string(runs.PreviousBaseline), "the version before"}}
+	all := []choice{{string(runs.NoBaseline), "nothing"}, {string(runs.PreviousBaseline), "the previous version"}}
 	if s.SupportsNoSkill {
-		all = append(all, choice{string(runs.NoSkill), "no skill at all"})
+		all = append(all, choice{string(runs.NoSkill), "no skill"})
 	}
 	return all
 }
 
-// Verifiers are who can judge the cases.
+// Verifiers are the options of the select of verifiers.
 func (s suiteView) Verifiers() []choice {
 	return []choice{
-		{string(suites.LLMJudge), "a judge (llm_judge)"},
-		{string(suites.Deterministic), "rules (deterministic)"},
-		{string(suites.StructuredRubric), "kept, never run (structured_rubric)"},
+		{string(suites.LLMJudge), "LLM judge (llm_judge)"},
+		{string(suites.Deterministic), "deterministic checks (deterministic)"},
+		{string(suites.StructuredRubric), "rubric, not run (structured_rubric)"},
 	}
 }
 
-// RowNumber counts rows from 1.
+// RowNumber returns the number of a row, from 1.
 func (s suiteView) RowNumber(i int) int { return i + 1 }

@@ -8,7 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// handleImportSuite makes a suite of a file.
+// handleImportSuite creates a suite from a file.
 func (s *Service) handleImportSuite(v *visit) (answer, error) {
 	done, problem := s.takeSuite(v)
 	if problem == nil {
@@ -42,11 +42,11 @@ func (s *Service) takeSuite(v *visit) (done suites.ImportResult, err error) {
 	return s.Suites.Import(v.Context(), v.Caller, f)
 }
 
-// importText says what became of a file.
+// importText describes the result of an import.
 func importText(done suites.ImportResult) string {
 	text := "The suite was imported."
 	for _, r := range done.Refused {
-		text += " " + r.Task + " was left out: " + strings.Join(r.Reasons, "; ") + "."
+		text += " " + r.Task + " was skipped: " + strings.Join(r.Reasons, "; ") + "."
 	}
 	for _, w := range done.Warnings {
 		text += " " + w + "."
@@ -54,11 +54,11 @@ func importText(done suites.ImportResult) string {
 	return short(maxFlash, text)
 }
 
-// Formats are the forms of file that a suite can be downloaded in.
+// Formats are the options of the select of export formats.
 func (s suiteView) Formats() []choice {
 	return []choice{
-		{string(suites.FormatSuite), "suite, with everything"},
-		{string(suites.FormatEvals), "evals.json, for rubric cases"},
+		{string(suites.FormatSuite), "suite (everything)"},
+		{string(suites.FormatEvals), "evals.json (rubric cases)"},
 		{string(suites.FormatTrigger), "trigger queries"},
 	}
 }

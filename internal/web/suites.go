@@ -11,8 +11,8 @@ type suitesView struct {
 	Rows    []suiteRow
 	Total   int
 	PerPage int
-	Sources []sources.Source // that an imported suite can be for
-	Import  suiteForm        // as it was typed
+	Sources []sources.Source // that an imported suite can belong to
+	Import  suiteForm        // input of the import form
 }
 
 type suiteRow struct {

@@ -49,7 +49,7 @@ func TestSuites(t *testing.T) {
 	checkPage(t, b.get("/suites").want(http.StatusOK).wantText("No suites yet", "New suite"))
 	checkPage(t, b.get("/suites/new").want(http.StatusOK))
 	path := b.newSuite("triggers", "extract the tables", "", "!tell me the weather")
-	p := b.get(path).want(http.StatusOK).wantText("The suite was made.", "2 cases", "never run", "Start the run")
+	p := b.get(path).want(http.StatusOK).wantText("The suite was created.", "2 cases", "No runs yet", "Start run")
 	checkPage(t, p)
 	before := b.cases(path)
 	if len(before) != 2 || before[1]["expectation"] != "should_not_trigger" {
@@ -96,10 +96,10 @@ func TestSuiteProblems(t *testing.T) {
 		want       []string
 		marked     string
 	}{
-		{"syntax", "[\r\n  {\"query\": \"a\",,\r\n}]", []string{"line 2", "no JSON array of objects"}, `2 {"query": "a",,`},
-		{"type", "[\n\n\"a\"]", []string{"line 3", "there is a string"}, `3 "a"]`},
+		{"syntax", "[\r\n  {\"query\": \"a\",,\r\n}]", []string{"line 2", "not a JSON array of objects"}, `2 {"query": "a",,`},
+		{"type", "[\n\n\"a\"]", []string{"line 3", "found a string"}, `3 "a"]`},
 		{"kind", "[\n{\"query\": \"a\", \"expectation\": \"should_trigger\"},\n{\n\"case_kind\":\n\"exact_match\"}]", []string{"line 4 , case 2", "not \"exact_match\""}, `4 "case_kind":`},
-		{"nothing", "[]", []string{"a case at least"}, ""},
+		{"nothing", "[]", []string{"at least one case"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			form := url.Values{"name": {"mine"}, "verifier": {"llm_judge"}, "as": {"json"}, "cases": {c.text}}
@@ -114,7 +114,7 @@ func TestSuiteProblems(t *testing.T) {
 		})
 	}
 	b.post("/suites/new", suiteForm("", "a")).want(http.StatusBadRequest).wantText("name")
-	b.post("/suites/new", suiteForm("mine")).want(http.StatusBadRequest).wantText("a case at least")
+	b.post("/suites/new", suiteForm("mine")).want(http.StatusBadRequest).wantText("at least one case")
 	form := suiteForm("mine", "a")
 	form.Set("verifier", "me")
 	b.post("/suites/new", form).want(http.StatusBadRequest).wantText("verifier must be")
