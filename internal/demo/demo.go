@@ -1,7 +1,8 @@
-// Package demo fills an empty service with an organisation to look at: twelve
-// skills, three months of their sessions, and what people made of them. All of
-// it goes through the capabilities' own operations, so that it is what a real
-// team would have. Its figures follow from the time alone. It owns no tables.
+// Package demo fills an empty service with example data: an organisation with twelve
+// skills, three months of sessions, and reviews, runs and alerts. It uses the
+// capabilities' operations, so that the data is what a real team would have, and a
+// fixed seed, so that the figures depend on the current time only. It owns no
+// tables.
 package demo
 
 import (
@@ -43,13 +44,13 @@ type Filler struct {
 	Alerts        *alerts.Service
 	Signals       *signals.Service
 	Community     *community.Service
-	// Progress is where it says how far it is.
+	// Progress is where messages about the progress are written.
 	Progress io.Writer
-	// Thin keeps one session of so many; all when 0.
+	// Thin keeps one of every Thin sessions, for tests; 0 keeps all.
 	Thin int
 }
 
-// filling is one filling: what later steps need of earlier ones.
+// filling is the state of one run of Fill.
 type filling struct {
 	*Filler
 	now    time.Time
@@ -59,9 +60,9 @@ type filling struct {
 	skills []*published
 }
 
-// Fill makes the demo organisation of the one that the first start made. A
-// database that holds anything else is a fault.Conflict and left alone. What
-// needs jobs, such as suggestions and runs, is there when they have run.
+// Fill adds the example data to the organisation of the first start. A database that
+// has anything else is a fault.Conflict and stays unchanged. Data that jobs derive,
+// such as suggestions and runs, appears when they have run.
 func (f *Filler) Fill(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "demo")
 	owner, err := f.onlyOwner(ctx)
@@ -92,16 +93,16 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 	return nil
 }
 
-// newRandom always gives the same numbers.
+// newRandom returns a generator with a fixed seed.
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(12, 90)) }
 
-// errNotEmpty names the way out.
+// errNotEmpty also says what to do instead.
 func errNotEmpty(what string) error {
 	return fault.New(fault.Conflict,
-		"The database is in use: it has %s. The demo fills only an empty one: start without --demo, or name another folder with --data", what)
+		"The database is in use: it has %s. The demo fills only an empty one: start without --demo, or use another folder with --data", what)
 }
 
-// onlyOwner returns the one person of an installation that was just made.
+// onlyOwner returns the only user of a new installation.
 func (f *Filler) onlyOwner(ctx context.Context) (access.Caller, error) {
 	orgs, err := f.Auth.Orgs(ctx)
 	if err != nil {
@@ -127,10 +128,10 @@ func callerOf(o auth.Organisation, u auth.User) access.Caller {
 	}
 }
 
-// checkEmpty looks for what the first start does not make.
+// checkEmpty looks for data that the first start does not create.
 func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
 	org := owner.OrgID
-	for _, look := range []struct {
+	for _, check := range []struct {
 		things string
 		count  func() (int, error)
 	}{
@@ -142,12 +143,12 @@ func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
 		{"skills with signals", func() (int, error) { o, err := f.Signals.Overview(ctx, org); return len(o.Skills), err }},
 		{"community bundles", func() (int, error) { o, err := f.Community.Overview(ctx, owner.UserID); return o.Submissions, err }},
 	} {
-		n, err := look.count()
+		n, err := check.count()
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return errNotEmpty(look.things)
+			return errNotEmpty(check.things)
 		}
 	}
 	return nil

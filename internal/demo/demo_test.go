@@ -7,8 +7,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/demo"
 )
 
-// TestStories: whatever the day of the week and the hour at which it is
-// filled, each skill has its story, by the rules of the contract.
+// TestStories: whatever the weekday and the hour at which the demo is
+// filled, each skill gets the status that it is meant to show.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -39,7 +39,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// stories has what the status of each skill will be.
+// stories has the status that each skill is meant to show.
 var stories = map[string]string{
 	"api-docs": "healthy", "csv-cleaner": "healthy", "dependency-upgrade": "critical", "incident-timeline": "unknown",
 	"invoice-reader": "warning", "log-triage": "healthy", "meeting-minutes": "healthy", "pdf-forms": "healthy",

@@ -21,7 +21,7 @@ func Verdicts(now time.Time, thin int) (map[string][]Verdict, int) {
 		f.skills = append(f.skills, &published{skill: s, hashes: make([]string, len(s.releases))})
 	}
 	all, records := map[string][]Verdict{}, 0
-	err := f.sessions(func(p *parcel) error {
+	err := f.sessions(func(p *batch) error {
 		for _, g := range p.records["grading_results"] {
 			at, err := time.Parse(time.RFC3339, g["graded_at"].(string))
 			if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/notify"
 )
 
-// contributors is how many people outside share what they notice.
+// contributors is the number of contributors.
 const contributors = 6
 
-// contribute sends what contributors noticed. Two skills get so much of one
-// kind that proposals come of it.
+// contribute sends contributors' signals. Two skills get enough of one kind for
+// proposals.
 func (f *filling) contribute(ctx context.Context) error {
 	for week := range 5 {
 		for who := range contributors {
@@ -41,8 +41,8 @@ func (f *filling) contribute(ctx context.Context) error {
 	return nil
 }
 
-// missedSession is one in which the skill was wanted and did not come, three
-// weeks of five.
+// missedSession is a session in which the skill should have triggered and did not,
+// in three weeks of five.
 func missedSession(week int) object {
 	if week%2 == 1 {
 		return object{"triggered": true, "invocation_type": "implicit", "execution_grade": "A"}
@@ -54,23 +54,23 @@ func (f *filling) signal(ctx context.Context, who, week int, skill string, sessi
 	year, number := f.now.AddDate(0, 0, -7*week).ISOWeek()
 	body, err := json.Marshal(object{
 		"version": 1, "skill_name": skill, "signal_type": "skill_session", "signals": session, "relay_destination": f.owner.UserID,
-		"user_cohort": nameOf("contributor\n%d", who), "timestamp_bucket": fmt.Sprintf("%d-W%02d", year, number), "client_version": "0.9.1",
+		"user_cohort": idOf("contributor\n%d", who), "timestamp_bucket": fmt.Sprintf("%d-W%02d", year, number), "client_version": "0.9.1",
 	})
 	if err != nil {
 		return err
 	}
 	relay := f.owner
-	relay.Relay = true // it names contributors
+	relay.Relay = true // only a relay may name contributors
 	_, err = f.Signals.Ingest(ctx, relay, body)
 	return err
 }
 
-// bundle submits what a contributor shares about a skill, for the owner.
+// bundle submits a contributor's bundle about a skill to the owner.
 func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 	s := f.find(skill)
 	graded := 12 + 3*who
 	body, err := json.Marshal(object{
-		"schema_version": "1.2", "skill_name": skill, "contributor_id": nameOf("contributor\n%d", who), "tool_version": "0.9.1",
+		"schema_version": "1.2", "skill_name": skill, "contributor_id": idOf("contributor\n%d", who), "tool_version": "0.9.1",
 		"created_at": f.now.AddDate(0, 0, -5*(contributors-who)).Format(time.RFC3339), "agent_type": "claude_code", "sanitization_level": "conservative",
 		"positive_queries":  []object{{"query": s.asks[who%len(s.asks)], "invocation_type": "implicit", "source": "session"}},
 		"eval_entries":      []object{{"query": s.missed[who%len(s.missed)], "should_trigger": true}},
@@ -85,11 +85,11 @@ func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 	return err
 }
 
-// mailbox is where notices go: nowhere. Without a mail server they fail visibly
-// and reach out to nobody.
+// mailbox is the destination of notifications. Without a mail server they fail
+// visibly and are sent nowhere.
 const mailbox = "oncall@demo.example"
 
-// addAlerts makes two rules and lets them look, so that they fire at once.
+// addAlerts creates two rules and evaluates them, so that they fire at once.
 func (f *filling) addAlerts(ctx context.Context) error {
 	for _, r := range []struct {
 		kind      alerts.Type

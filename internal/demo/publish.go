@@ -20,7 +20,7 @@ type published struct {
 	hashes []string // of its releases
 }
 
-// publish makes an entry of every skill, with all its releases.
+// publish creates an entry for every skill, with all its releases.
 func (f *filling) publish(ctx context.Context) error {
 	for i, s := range skillset() {
 		p := &published{skill: s}
@@ -35,7 +35,7 @@ func (f *filling) publish(ctx context.Context) error {
 	return nil
 }
 
-// release publishes one version, and rolls it back if that is its fate.
+// release publishes one version, and rolls it back if it is marked as undone.
 func (f *filling) release(ctx context.Context, p *published, number int, author access.Caller) (err error) {
 	r := p.releases[number]
 	defer fault.Wrap(&err, "%s %s", p.name, r.version)
@@ -68,8 +68,8 @@ func (f *filling) release(ctx context.Context, p *published, number int, author 
 	return err
 }
 
-// install puts the skills on people's machines: most have the current version,
-// some an older one, and one has edited hers.
+// install records installations: most have the current version, some an older one,
+// and one has local edits.
 func (f *filling) install(ctx context.Context) error {
 	for i, p := range f.skills {
 		for j, who := range f.people {

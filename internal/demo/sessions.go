@@ -13,51 +13,52 @@ import (
 
 const (
 	days = 90
-	// perPush is how many records one push carries.
+	// perPush is the number of records in a push.
 	perPush = 500
-	// weekend is the share of a working day's sessions that a day off has.
+	// weekend is the number of sessions on a weekend day relative to a working day.
 	weekend = .25
-	// hardShare is how many of the prompts are worded so that skills do not
-	// come by themselves, and missShare is how often they then do not.
+	// hardShare is the share of prompts that are hard to recognise, and missShare the
+	// share of those for which the skill does not trigger.
 	hardShare, missShare = .16, .7
 	gradedShare          = .55
 	expectations         = 5 // of a grading
 )
 
-// namespace makes names that are the same whenever the demo is filled.
+// namespace makes ids that are the same in every demo.
 var namespace = uuid.MustParse("0b8b5f5c-6c86-4c0b-9a43-7f3f2f8d9f21")
 
-func nameOf(format string, args ...any) string {
+func idOf(format string, args ...any) string {
 	return uuid.NewSHA1(namespace, fmt.Appendf(nil, format, args...)).String()
 }
 
 type object = map[string]any
 
-// A parcel is what one person's machine has not pushed yet.
-type parcel struct {
+// A batch holds the records of one person that were not pushed yet.
+type batch struct {
 	by      access.Caller
 	number  int
 	records map[string][]object
 	size    int
 }
 
-func (p *parcel) add(kind string, record object) {
+func (p *batch) add(kind string, record object) {
 	p.records[kind] = append(p.records[kind], record)
 	p.size++
 }
 
-// clear makes room for the next push.
-func (p *parcel) clear() { *p = parcel{by: p.by, number: p.number + 1, records: map[string][]object{}} }
+// clear empties the batch for the next push.
+func (p *batch) clear() { *p = batch{by: p.by, number: p.number + 1, records: map[string][]object{}} }
 
 func (f *filling) pushSessions(ctx context.Context) error {
-	return f.sessions(func(p *parcel) error { return f.push(ctx, p) })
+	return f.sessions(func(p *batch) error { return f.push(ctx, p) })
 }
 
-// sessions sends what everybody's sessions left behind, oldest first.
-func (f *filling) sessions(send func(*parcel) error) error {
-	parcels := make([]*parcel, len(f.people))
+// sessions generates the sessions of all people, oldest first, and sends them in
+// batches.
+func (f *filling) sessions(send func(*batch) error) error {
+	batches := make([]*batch, len(f.people))
 	for i, who := range f.people {
-		parcels[i] = &parcel{by: who, records: map[string][]object{}}
+		batches[i] = &batch{by: who, records: map[string][]object{}}
 	}
 	for ago := days - 1; ago >= 0; ago-- {
 		for _, s := range f.skills {
@@ -65,7 +66,7 @@ func (f *filling) sessions(send func(*parcel) error) error {
 				if f.Thin > 1 && s.onlySessions == 0 && (ago+i)%f.Thin != 0 {
 					continue
 				}
-				p := parcels[f.random.IntN(len(parcels))]
+				p := batches[f.random.IntN(len(batches))]
 				f.session(p, s, ago, at)
 				if p.size < perPush {
 					continue
@@ -79,7 +80,7 @@ func (f *filling) sessions(send func(*parcel) error) error {
 			fmt.Fprintf(f.Progress, "filling the demo organisation: sessions up to %d days ago\n", ago)
 		}
 	}
-	for _, p := range parcels {
+	for _, p := range batches {
 		if err := send(p); err != nil {
 			return err
 		}
@@ -87,13 +88,12 @@ func (f *filling) sessions(send func(*parcel) error) error {
 	return nil
 }
 
-// dayStart is the first moment of a day.
+// dayStart returns the start of the day so many days ago.
 func (f *filling) dayStart(ago int) time.Time {
 	return f.now.Truncate(24*time.Hour).AddDate(0, 0, -ago)
 }
 
-// times are when the sessions of a skill began on a day. Nothing is in the
-// future.
+// times returns when the sessions of a skill began on a day, none in the future.
 func (f *filling) times(s *published, ago int) []time.Time {
 	if s.inUse(ago) < 0 || ago < s.quietSince {
 		return nil
@@ -119,25 +119,25 @@ func (f *filling) times(s *published, ago int) []time.Time {
 	return all
 }
 
-// session writes down one session: one or two prompts, whether the skill came,
-// what was done, and often a verdict.
-func (f *filling) session(p *parcel, s *published, ago int, at time.Time) {
+// session adds the records of one session: one or two prompts, whether the skill
+// triggered, execution facts, and often a grading.
+func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 	number := s.inUse(ago)
-	id := nameOf("session\n%s\n%s", s.name, at)
+	id := idOf("session\n%s\n%s", s.name, at)
 	p.add("sessions", object{
 		"session_id": id, "platform": "claude_code", "started_at": at.Format(time.RFC3339), "normalized_at": at.Format(time.RFC3339),
 	})
-	came := false
+	triggered := false
 	for n := range 1 + f.random.IntN(4)/3 {
 		if f.ask(p, s, turn{session: id, number: n, at: at.Add(time.Duration(n) * 6 * time.Minute), version: s.hashes[number]}) {
-			came = true
+			triggered = true
 		}
 	}
 	p.add("execution_facts", object{
 		"execution_fact_id": id, "session_id": id, "occurred_at": at.Format(time.RFC3339),
 		"total_tool_calls": 3 + f.random.IntN(20), "errors_encountered": f.random.IntN(3), "assistant_turns": 2 + f.random.IntN(9),
 	})
-	if came && (s.onlySessions > 0 || f.random.Float64() < gradedShare) {
+	if triggered && (s.onlySessions > 0 || f.random.Float64() < gradedShare) {
 		f.grade(p, s, id, s.releases[number].passRate, at.Add(20*time.Minute))
 	}
 }
@@ -150,11 +150,11 @@ type turn struct {
 	version string // content hash of the version in use
 }
 
-// ask writes down a prompt, and reports whether the skill came.
-func (f *filling) ask(p *parcel, s *published, t turn) bool {
-	text, came := s.asks[f.random.IntN(len(s.asks))], true
+// ask adds a prompt, and reports whether the skill triggered.
+func (f *filling) ask(p *batch, s *published, t turn) bool {
+	text, triggered := s.asks[f.random.IntN(len(s.asks))], true
 	if f.random.Float64() < hardShare {
-		text, came = s.missed[f.random.IntN(len(s.missed))], f.random.Float64() > missShare
+		text, triggered = s.missed[f.random.IntN(len(s.missed))], f.random.Float64() > missShare
 	}
 	id, at := fmt.Sprintf("%s-%d", t.session, t.number), t.at.Format(time.RFC3339)
 	p.add("prompts", object{
@@ -162,16 +162,16 @@ func (f *filling) ask(p *parcel, s *published, t turn) bool {
 	})
 	invocation := object{
 		"skill_invocation_id": id, "session_id": t.session, "occurred_at": at, "normalized_at": at, "matched_prompt_id": id,
-		"skill_name": s.name, "skill_version_hash": t.version, "invocation_mode": "implicit", "triggered": came,
+		"skill_name": s.name, "skill_version_hash": t.version, "invocation_mode": "implicit", "triggered": triggered,
 	}
-	if came && f.random.IntN(10) > 0 { // not every agent says how sure it was
+	if triggered && f.random.IntN(10) > 0 { // not every agent reports its confidence
 		invocation["confidence"] = min(.99, max(.3, .84+.09*f.random.NormFloat64()))
 	}
 	p.add("skill_invocations", invocation)
-	return came
+	return triggered
 }
 
-func (f *filling) grade(p *parcel, s *published, session string, rate float64, at time.Time) {
+func (f *filling) grade(p *batch, s *published, session string, rate float64, at time.Time) {
 	if at.After(f.now) {
 		at = f.now
 	}
@@ -187,13 +187,13 @@ func (f *filling) grade(p *parcel, s *published, session string, rate float64, a
 	})
 }
 
-// push sends what a parcel holds. A record that is refused is a mistake of ours.
-func (f *filling) push(ctx context.Context, p *parcel) error {
+// push sends a batch. A rejected record is a bug of the demo.
+func (f *filling) push(ctx context.Context, p *batch) error {
 	if p.size == 0 {
 		return nil
 	}
 	body, err := json.Marshal(object{
-		"schema_version": "2.0", "push_id": nameOf("push\n%s\n%d", p.by.UserID, p.number), "canonical": p.records,
+		"schema_version": "2.0", "push_id": idOf("push\n%s\n%d", p.by.UserID, p.number), "canonical": p.records,
 	})
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (f *filling) push(ctx context.Context, p *parcel) error {
 		return err
 	}
 	if len(result.Rejected) > 0 {
-		return fmt.Errorf("a %s was refused: %s", result.Rejected[0].Kind, result.Rejected[0].Message)
+		return fmt.Errorf("a %s was rejected: %s", result.Rejected[0].Kind, result.Rejected[0].Message)
 	}
 	p.clear()
 	return nil

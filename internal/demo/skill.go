@@ -12,32 +12,31 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
-// A skill is one of the demo organisation's.
+// A skill is a skill of the demo organisation.
 type skill struct {
 	name, title, description string
 	steps                    []string
-	// asks are what people say when they want it, and it comes; missed are
-	// those with which it often does not.
+	// asks are prompts that trigger it; missed are prompts that should but often do
+	// not.
 	asks, missed []string
 	perDay       float64 // sessions on a working day
-	quietSince   int     // days ago of its last session
-	onlySessions int     // it has no more than these
+	quietSince   int     // days since its last session
+	onlySessions int     // limits its sessions, if not 0
 	releases     []release
 }
 
-// A release is a version of a skill, and how well it does.
+// A release is a version of a skill with its pass rate.
 type release struct {
 	version  string
 	daysAgo  int
 	passRate float64
 	summary  string
-	// undone is how many days ago it was rolled back, and why; 0 is never.
+	// undone is how many days ago it was rolled back, for which reason; 0 means never.
 	undone int
 	reason string
 }
 
-// inUse is the number of the release that people had so many days ago; -1 if
-// there was none.
+// inUse returns the index of the release that was current so many days ago; -1 if
 func (s skill) inUse(daysAgo int) int {
 	for i, r := range slices.Backward(s.releases) {
 		if r.daysAgo >= daysAgo && (r.undone == 0 || r.undone < daysAgo) {
@@ -47,7 +46,7 @@ func (s skill) inUse(daysAgo int) int {
 	return -1
 }
 
-// document is the SKILL.md of a release.
+// document returns the SKILL.md of a release.
 func (s skill) document(number int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n---\n\n# %s\n\n## Steps\n\n",
@@ -62,7 +61,7 @@ func (s skill) document(number int) string {
 	return b.String()
 }
 
-// files are those of a release.
+// files returns the files of a release by path.
 func (s skill) files(number int) map[string]string {
 	return map[string]string{
 		"SKILL.md":               s.document(number),
@@ -70,13 +69,13 @@ func (s skill) files(number int) map[string]string {
 	}
 }
 
-// draft is the skill before its author learned to say when to use it.
+// draft is the skill with a description that does not say when to use it.
 func (s skill) draft() skill {
 	s.description, _, _ = strings.Cut(s.description, " Use when")
 	return s
 }
 
-// open makes a package of files. The caller closes it.
+// open returns a package with the files. The caller closes it.
 func open(ctx context.Context, files map[string]string) (*skillpkg.Package, error) {
 	var parts []skillpkg.Part
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -88,7 +87,7 @@ func open(ctx context.Context, files map[string]string) (*skillpkg.Package, erro
 	return skillpkg.FromParts(ctx, parts, skillpkg.DefaultLimits())
 }
 
-// pack makes an archive of files.
+// pack returns an archive of the files.
 func pack(ctx context.Context, files map[string]string) ([]byte, error) {
 	pkg, err := open(ctx, files)
 	if err != nil {

@@ -1,13 +1,13 @@
 package demo
 
-// skillset returns the skills of the demo organisation, each with its own
-// story: most do well, and the others are what the service is for.
+// skillset returns the skills of the demo organisation: most are healthy, and each
+// of the others shows a problem that the service detects.
 func skillset() []skill {
 	return append(officeSkills(), codeSkills()...)
 }
 
-// officeSkills are about documents. invoice-reader became worse with 1.4.0,
-// nobody uses meeting-minutes any more.
+// officeSkills are about documents. invoice-reader became worse with 1.4.0, and
+// meeting-minutes is no longer used.
 func officeSkills() []skill {
 	return []skill{
 		{

@@ -13,16 +13,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
-// A workplace is a source to be made of a skill, with what its author did to
-// the files since: each gives another kind of finding.
-type workplace struct {
+// A sourceDraft is a source of a skill, with edits of its author that are not
+// published yet. Each edit gives another kind of finding.
+type sourceDraft struct {
 	skill string
 	edit  func(files map[string]string)
 	suite bool
 }
 
-func workplaces() []workplace {
-	return []workplace{
+func sourceDrafts() []sourceDraft {
+	return []sourceDraft{
 		{skill: "pdf-forms", suite: true, edit: func(files map[string]string) {
 			files["evals/evals.json"] = `{"skill_name": "pdf-forms", "evals": [{"id": 1, "prompt": "Fill in form.pdf from data.csv",
   "expected_output": "A filled form", "expectations": ["Every required field is filled", "No text is cut off"]}]}` + "\n"
@@ -39,10 +39,10 @@ func workplaces() []workplace {
 	}
 }
 
-// addSources makes the sources, and on two of them suites with runs and
-// decisions on suggestions. What waits for a decision comes by a job.
+// addSources creates the sources, and for two of them suites with runs and reviewed
+// suggestions. A job derives the pending ones.
 func (f *filling) addSources(ctx context.Context) error {
-	for _, w := range workplaces() {
+	for _, w := range sourceDrafts() {
 		s := f.find(w.skill)
 		last := len(s.releases) - 1
 		src, err := f.upload(ctx, s, "", s.draft().files(last-1))
@@ -83,7 +83,7 @@ func (f *filling) find(name string) *published {
 	return f.skills[slices.IndexFunc(f.skills, func(p *published) bool { return p.name == name })]
 }
 
-// upload makes a source of files, or adds them as a snapshot to one.
+// upload creates a source from files, or adds them to one as a snapshot.
 func (f *filling) upload(ctx context.Context, s *published, sourceID string, files map[string]string) (sources.Source, error) {
 	pkg, err := open(ctx, files)
 	if err != nil {
@@ -99,11 +99,11 @@ func (f *filling) upload(ctx context.Context, s *published, sourceID string, fil
 	return t.Source, err
 }
 
-// addSuite makes a suite of what people ask for, and of what they ask of other
-// skills.
+// addSuite creates a suite with prompts that should trigger the skill, and prompts
+// for other skills that should not.
 func (f *filling) addSuite(ctx context.Context, s *published, sourceID string) (suites.Suite, error) {
 	n := suites.NewSuite{
-		SourceID: &sourceID, Name: s.title + ": when to come", SourceKind: suites.Manual, VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
+		SourceID: &sourceID, Name: s.title + ": when to trigger", SourceKind: suites.Manual, VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
 	}
 	for _, query := range s.asks {
 		c, err := triggerCase(query, suites.ShouldTrigger)
@@ -138,8 +138,8 @@ func (f *filling) run(ctx context.Context, suite suites.Suite, b runs.Baseline) 
 	return err
 }
 
-// improve lets the suite look for a better description. The split of its queries
-// is drawn, so that not every demo has a winner.
+// improve starts an improve run. The split of its queries is random, so not every
+// demo has a winner.
 func (f *filling) improve(ctx context.Context, suite suites.Suite) error {
 	_, err := f.Improve.Start(ctx, f.people[1], improve.NewRun{
 		Subject: runs.SkillRef{SourceID: *suite.SourceID}, SuiteID: suite.ID, MaxIterations: 3, Holdout: 0.4,
@@ -147,8 +147,8 @@ func (f *filling) improve(ctx context.Context, suite suites.Suite) error {
 	return err
 }
 
-// review decides on suggestions of earlier weeks. What was accepted is in the
-// suite or a draft, so nobody will be asked about it again.
+// review adds reviews of earlier suggestions. Accepted ones are in the suite or
+// drafts, so they are not suggested again.
 func (f *filling) review(ctx context.Context, s *published, sourceID, suiteID string) error {
 	for i, r := range []struct {
 		query  string
@@ -160,10 +160,10 @@ func (f *filling) review(ctx context.Context, s *published, sourceID, suiteID st
 		{"And now the same for the other one", suggestions.Rejected, ""},
 		{"Thanks, go on", suggestions.Rejected, ""},
 	} {
-		rationale, seen := "The skill did not fire in most observations of this query.", float64(3+i)
+		rationale, seen := "The skill did not trigger in most observations of this query.", float64(3+i)
 		last := f.now.AddDate(0, 0, -10-i)
 		_, err := f.Suggestions.Review(ctx, f.people[i%2], sourceID, suggestions.Decision{
-			SuggestionID: nameOf("suggestion\n%s\n%s", s.name, r.query), Status: r.status, Query: r.query, ShouldTrigger: true,
+			SuggestionID: idOf("suggestion\n%s\n%s", s.name, r.query), Status: r.status, Query: r.query, ShouldTrigger: true,
 			Evidence: suggestions.LinkedTelemetry, Provenance: suggestions.MissedQuery, Rationale: &rationale, ObservedCount: &seen, LastObservedAt: &last,
 		}, r.suite)
 		if err != nil {
@@ -173,5 +173,5 @@ func (f *filling) review(ctx context.Context, s *published, sourceID, suiteID st
 	return nil
 }
 
-// lower begins a sentence in the middle of another.
+// lower makes the first letter lower case.
 func lower(sentence string) string { return string(sentence[0]|0x20) + sentence[1:] }

@@ -21,9 +21,10 @@ type Progress struct {
 	skipped string // the last line, if it was throttled
 }
 
-// Progress starts a line that is empty until Show is called.
+// Progress starts a line that is empty until Show is called. It is drawn on
+// standard error, so it does not disturb JSON on standard output.
 func (p *Program) Progress() *Progress {
-	if !p.Interactive || p.JSON {
+	if !p.Interactive {
 		return &Progress{w: io.Discard}
 	}
 	return &Progress{w: p.Stderr}

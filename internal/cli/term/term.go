@@ -45,7 +45,7 @@ type Program struct {
 	Stdin io.Reader
 	// Interactive permits questions and progress. It is detected when Stdin is nil.
 	Interactive bool
-	// JSON prints results for scripts. It also silences questions and progress.
+	// JSON prints results for scripts. It also suppresses questions.
 	JSON bool
 }
 
