@@ -16,7 +16,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 				SELECT COUNT(*), COALESCE(MIN(id), '') FROM alert_deliveries
 				WHERE status = 'pending' AND created_at < $1`,
 			Args:  []any{store.Micros(store.Now().Add(-time.Hour))},
-			Wrong: "notices that nobody tried to send for an hour", Do: "is there a process with --roles worker?",
+			Wrong: "notifications that were not attempted for an hour", Do: "is there a process with --roles worker?",
 		},
 		{
 			Broken: `

@@ -224,7 +224,7 @@ type webhookInput struct {
 	RawBody     []byte
 }
 
-// webhookOutput tells a sender no more than that its delivery is kept.
+// webhookOutput reveals nothing but that the delivery was stored.
 type webhookOutput struct {
 	ID     string         `json:"id" format:"uuid"`
 	Status DeliveryStatus `json:"status" enum:"received,processing,done,failed,ignored"`
