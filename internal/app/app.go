@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -181,7 +179,6 @@ func (a *App) Run(ctx context.Context) error {
 		g.Go(func() error { return a.parts.queue.Run(working) })
 		g.Go(func() error { a.watchSchema(working, stop); return nil })
 	}
-	go giveBack()
 	err := g.Wait()
 	a.log.Info("stopped")
 	return err
@@ -205,14 +202,6 @@ func (a *App) watchSchema(ctx context.Context, stop func()) {
 		case <-time.After(schemaInterval):
 		}
 	}
-}
-
-// giveBack returns the memory that only the start needed. Much of it is in the
-// pool of the library that migrates, and a pool is emptied by the second
-// collection after its last use.
-func giveBack() {
-	runtime.GC()
-	debug.FreeOSMemory()
 }
 
 func (a *App) serve(ctx context.Context) (err error) {
