@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,38 +95,16 @@ func (s *Service) removeBlobs(ctx context.Context, sourceID string) error {
 // sweep deletes blobs that no snapshot refers to. It spares those younger than
 // blob.OrphanAge, whose transaction may not have committed yet.
 func (s *Service) sweep(ctx context.Context) error {
-	before := time.Now().Add(-blob.OrphanAge)
-	for info, err := range s.Blobs.List(ctx, blobPrefix) {
-		if err != nil {
-			return err
-		}
-		if info.Modified.After(before) {
-			continue
-		}
-		sourceID, hash := path.Split(strings.TrimPrefix(info.Key, blobPrefix))
-		used, err := hasContent(ctx, s.DB, strings.TrimSuffix(sourceID, "/"), hash)
-		if err != nil || used {
-			if err != nil {
-				return err
+	_, err := blob.Sweep{
+		Bucket: s.Blobs, Prefix: blobPrefix,
+		Alive: func(ctx context.Context, keys []string) ([]string, error) {
+			var sources []string
+			for _, key := range keys {
+				sourceID, _ := path.Split(strings.TrimPrefix(key, blobPrefix))
+				sources = append(sources, strings.TrimSuffix(sourceID, "/"))
 			}
-			continue
-		}
-		if err := s.removeOrphan(ctx, info.Key, before); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeOrphan looks at the blob's age again: it may have been put anew since it
-// was listed.
-func (s *Service) removeOrphan(ctx context.Context, key string, before time.Time) error {
-	info, err := s.Blobs.Stat(ctx, key)
-	if fault.Is(err, fault.NotFound) || err == nil && info.Modified.After(before) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return s.Blobs.Delete(ctx, key)
+			return snapshotKeys(ctx, s.DB, slices.Compact(sources))
+		},
+	}.Run(ctx)
+	return err
 }

@@ -182,6 +182,17 @@ func hasContent(ctx context.Context, q store.Querier, sourceID, contentHash stri
 	return len(found) > 0, err
 }
 
+// snapshotKeys returns the keys of the blobs that snapshots of the sources refer to.
+func snapshotKeys(ctx context.Context, q store.Querier, sourceIDs []string) ([]string, error) {
+	in, list := q.Dialect().In("$1", sourceIDs)
+	rows, err := q.Query(ctx, `SELECT DISTINCT source_id, content_hash FROM source_snapshots WHERE source_id`+in, list)
+	return store.All(rows, err, func(row store.Row) (string, error) {
+		var sourceID, hash string
+		err := row.Scan(&sourceID, &hash)
+		return blobKey(sourceID, hash), err
+	})
+}
+
 func insertReport(ctx context.Context, tx *store.Tx, r Report) error {
 	findings, err := json.Marshal(r.Found)
 	if err != nil {

@@ -178,10 +178,11 @@ func Stored() quota.Count {
 		FROM eval_environments e JOIN eval_suites s ON s.id = e.suite_id GROUP BY s.org_id`}
 }
 
-func environmentReferenced(ctx context.Context, q store.Querier, key string) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM eval_environments WHERE key = $1`, key)
-	n, err := store.One(rows, err, "Count", store.Value[int])
-	return n > 0, err
+// referencedEnvironments returns those of the keys that a suite refers to.
+func referencedEnvironments(ctx context.Context, q store.Querier, keys []string) ([]string, error) {
+	in, list := q.Dialect().In("$1", keys)
+	rows, err := q.Query(ctx, `SELECT DISTINCT key FROM eval_environments WHERE key`+in, list)
+	return store.All(rows, err, store.Value[string])
 }
 
 // References calls fn with the blob of every environment that a suite refers to.

@@ -115,16 +115,6 @@ func (s *Service) releaseQuota(ctx context.Context, tx *store.Tx, pushIDs []stri
 // removeOrphans deletes raw bodies by their own age: those of pushes that were
 // never committed have no row that removeRaw could find.
 func (s *Service) removeOrphans(ctx context.Context, prefix string, before time.Time) error {
-	for info, err := range s.Blobs.List(ctx, prefix) {
-		if err != nil {
-			return err
-		}
-		if info.Modified.After(before) {
-			continue
-		}
-		if err := s.Blobs.Delete(ctx, info.Key); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := blob.Sweep{Bucket: s.Blobs, Prefix: prefix, MinAge: time.Since(before)}.Run(ctx)
+	return err
 }
