@@ -54,7 +54,8 @@ func TestOthersSources(t *testing.T) {
 				}
 				do(hers).WantError(http.StatusForbidden, "This cloud source belongs to another organisation")
 				do(strings.TrimPrefix(hers, "src_")).WantError(http.StatusForbidden, "another organisation")
-				for _, unknown := range []string{uuid.NewString(), "src_" + uuid.NewString(), "unknown", "src_", "src_src_" + uuid.NewString()} {
+				for _, unknown := range []string{uuid.NewString(), "src_" + uuid.NewString(), "unknown", "src_",
+					"src_src_" + uuid.NewString()} {
 					do(unknown).WantError(http.StatusNotFound, "Cloud source not found")
 				}
 			})
@@ -73,7 +74,8 @@ func TestPermissions(t *testing.T) {
 		ada := w.Org("acme")
 		viewer := w.Member(ada.Org, access.Viewer)
 		id := text(ada.Uploaded(zipped(t, "SKILL.md", skillText)), "id")
-		all := append(routes(), route{"GET", "", nil, access.Read}, route{"POST", "", object{"type": "upload", "label": "x"}, access.Write})
+		all := append(routes(), route{"GET", "", nil, access.Read},
+			route{"POST", "", object{"type": "upload", "label": "x"}, access.Write})
 		for _, r := range all {
 			path := sourcesPath + strings.Replace(r.path, "{id}", id, 1)
 			w.Anonymous().Do(r.method, path, object{"bad": 1}).WantError(http.StatusUnauthorized, "")
@@ -85,7 +87,8 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("%s: status %d for a reader", a.What, a.Status)
 			}
 		}
-		viewer.Upload(uploadPath, field("label", "x"), archivePart(zipped(t, "SKILL.md", skillText))).WantError(http.StatusForbidden, "write")
+		viewer.Upload(uploadPath, field("label", "x"), archivePart(zipped(t, "SKILL.md", skillText))).
+			WantError(http.StatusForbidden, "write")
 		w.Anonymous().Upload(uploadPath, field("label", "x")).WantError(http.StatusUnauthorized, "")
 	})
 }

@@ -31,7 +31,8 @@ func TestSnapshots(t *testing.T) {
 		}
 		// A name that does not fit into a plain tar.
 		long := strings.Repeat("ä", 60) + ".md"
-		first := ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart(long, "x")).Want(http.StatusCreated).Object()
+		first := ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart(long, "x")).
+			Want(http.StatusCreated).Object()
 		bad := ada.Upload(uploadPath, field("source_id", id), filePart("readme.md", "x")).Want(http.StatusCreated).Object()
 
 		current, err := s.Snapshot(ctx, ada.Org.ID, id, "")
@@ -101,7 +102,8 @@ func TestSweep(t *testing.T) {
 			return key
 		}
 		young := put("sources/" + id + "/" + sum("young"))
-		for _, key := range append([]string{put("sources/" + id + "/" + sum("old")), put("sources/" + uuid.NewString() + "/" + sum("gone"))}, kept...) {
+		for _, key := range append([]string{put("sources/" + id + "/" + sum("old")),
+			put("sources/" + uuid.NewString() + "/" + sum("gone"))}, kept...) {
 			old := time.Now().Add(-blob.OrphanAge - time.Minute)
 			if err := os.Chtimes(filepath.Join(w.Dir, "objects", key), old, old); err != nil {
 				t.Fatal(err)

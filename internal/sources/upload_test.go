@@ -47,7 +47,8 @@ func TestUpload(t *testing.T) {
 		skillID := w.Skill(ada, "pdf")
 		hashes := map[string]bool{}
 		for name, parts := range forms {
-			got := ada.Upload(uploadPath, append(parts, field("label", name), field("skill_id", skillID))...).Want(http.StatusCreated).Object()
+			got := ada.Upload(uploadPath, append(parts, field("label", name), field("skill_id", skillID))...).
+				Want(http.StatusCreated).Object()
 			wantKeys(t, got, "id", "label", "sourceType", "skillId", "createdAt", "snapshot", "validationReports")
 			snapshot := got["snapshot"].(object)
 			hashes[text(snapshot, "contentHash")] = true
@@ -88,7 +89,8 @@ func TestUploadSingleFile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := sourcestest.New(t, db).Org("acme")
-		asFile := ada.Upload(uploadPath, field("label", "x"), part{Name: "file", File: "SKILL.md", Content: []byte(skillText)}).Want(http.StatusCreated).Object()
+		asFile := ada.Upload(uploadPath, field("label", "x"),
+			part{Name: "file", File: "SKILL.md", Content: []byte(skillText)}).Want(http.StatusCreated).Object()
 		asPart := ada.Upload(uploadPath, field("label", "x"), filePart("SKILL.md", skillText)).Want(http.StatusCreated).Object()
 		if a, b := text(asFile, "snapshot", "contentHash"), text(asPart, "snapshot", "contentHash"); a != b {
 			t.Errorf("hashes %s and %s of one file", a, b)
@@ -96,7 +98,8 @@ func TestUploadSingleFile(t *testing.T) {
 		if got := text(asFile, "snapshot", "skillName"); got != "demo" {
 			t.Errorf("skill %q", got)
 		}
-		ada.Upload(uploadPath, field("label", "x"), part{Name: "file", File: "skill.txt", Content: []byte(skillText)}).WantInvalid("file", "neither a gzip nor a zip")
+		ada.Upload(uploadPath, field("label", "x"), part{Name: "file", File: "skill.txt", Content: []byte(skillText)}).
+			WantInvalid("file", "neither a gzip nor a zip")
 	})
 }
 
@@ -136,7 +139,8 @@ func TestUploadAgain(t *testing.T) {
 		}
 		// So does an empty source; the label stays.
 		empty := ada.Made(object{"type": "upload", "label": "empty"})
-		filled := ada.Upload(uploadPath, field("source_id", empty), field("label", "other"), archivePart(a)).Want(http.StatusCreated).Object()
+		filled := ada.Upload(uploadPath, field("source_id", empty), field("label", "other"), archivePart(a)).
+			Want(http.StatusCreated).Object()
 		if text(filled, "label") != "empty" || text(filled, "id") != empty {
 			t.Errorf("got %v", filled)
 		}
@@ -149,7 +153,8 @@ func TestDetailShowsNewestSnapshots(t *testing.T) {
 		ada := sourcestest.New(t, db).Org("acme")
 		id := text(ada.Uploaded(zipped(t, "SKILL.md", skillText)), "id")
 		for i := range 21 {
-			ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart("n", fmt.Sprint(i))).Want(http.StatusCreated)
+			ada.Upload(uploadPath, field("source_id", id), filePart("SKILL.md", skillText), filePart("n", fmt.Sprint(i))).
+				Want(http.StatusCreated)
 		}
 		shown := objects(t, ada.Detail(id), "snapshots")
 		if len(shown) != 20 || shown[0]["isCurrent"] != true {
@@ -176,7 +181,8 @@ func TestUploadFailedValidation(t *testing.T) {
 			}
 			report := objects(t, got, "validationReports")[0]
 			wantKeys(t, report, "id", "snapshotId", "engine", "status", "createdAt", "counts", "findings")
-			if report["status"] != "fail" || report["snapshotId"] != at(got, "snapshot", "id") || at(report, "counts", "error").(float64) < 1 {
+			if report["status"] != "fail" || report["snapshotId"] != at(got, "snapshot", "id") ||
+				at(report, "counts", "error").(float64) < 1 {
 				t.Errorf("%s: report %v", name, report)
 			}
 			wantKeys(t, report["counts"].(object), "error", "warning", "info")
@@ -299,7 +305,8 @@ func TestFileOfSnapshot(t *testing.T) {
 			}
 		}
 		ada.Get(snapshot+"missing").WantError(http.StatusNotFound, "File not found")
-		ada.Get(sourcePath(text(got, "id"))+"/snapshots/"+uuid.NewString()+"/files/SKILL.md").WantError(http.StatusNotFound, "Snapshot not found")
+		ada.Get(sourcePath(text(got, "id"))+"/snapshots/"+uuid.NewString()+"/files/SKILL.md").
+			WantError(http.StatusNotFound, "Snapshot not found")
 	})
 }
 

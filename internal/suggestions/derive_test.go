@@ -43,7 +43,8 @@ func TestSuggestionLife(t *testing.T) {
 		w.Work()
 		ada := w.Org("acme")
 		id := ada.Linked("pdf")
-		ada.Push(sourcestest.Prompt{Text: "Read the table", Skill: "pdf"}, sourcestest.Prompt{Text: "read  THE table ", Skill: "pdf", Triggered: true})
+		ada.Push(sourcestest.Prompt{Text: "Read the table", Skill: "pdf"},
+			sourcestest.Prompt{Text: "read  THE table ", Skill: "pdf", Triggered: true})
 		w.Settle() // Changed brings it about
 
 		found := ada.Pending(id)
@@ -51,7 +52,8 @@ func TestSuggestionLife(t *testing.T) {
 			t.Fatalf("%d suggestions, want 1: %v", len(found), found)
 		}
 		s := found[0]
-		wantKeys(t, s, "id", "query", "shouldTrigger", "source", "provenance", "rationale", "observedCount", "confidence", "lastObservedAt", "reviewStatus")
+		wantKeys(t, s, "id", "query", "shouldTrigger", "source", "provenance", "rationale", "observedCount", "confidence",
+			"lastObservedAt", "reviewStatus")
 		low, _ := stats.Wilson(0.5, 2)
 		if s["query"] != "Read the table" || s["reviewStatus"] != "pending" || math.Abs(s["confidence"].(float64)-low) > 1e-12 ||
 			s["rationale"] != "The skill did not fire in 1 of 2 observations of this query." || uuid.Validate(text(s, "id")) != nil {
@@ -179,7 +181,8 @@ func TestSuggestionsFollowTelemetry(t *testing.T) {
 		bob := w.Member(ada.Org, access.Member)
 		id := ada.Linked("pdf")
 		earlier := time.Now().Add(-time.Minute)
-		bob.Push(sourcestest.Prompt{Text: "both asked", Skill: "pdf", At: earlier}, sourcestest.Prompt{Text: "bob's", Skill: "pdf", At: earlier.Add(-time.Minute)})
+		bob.Push(sourcestest.Prompt{Text: "both asked", Skill: "pdf", At: earlier},
+			sourcestest.Prompt{Text: "bob's", Skill: "pdf", At: earlier.Add(-time.Minute)})
 		ada.Push(sourcestest.Prompt{Text: "Both asked", Skill: "pdf"}, sourcestest.Prompt{Text: "ada's", Skill: "pdf"})
 		w.Derive(ada, id)
 		if n := len(ada.Pending(id)); n != 3 {
@@ -288,7 +291,8 @@ func TestSuggestionPages(t *testing.T) {
 			ada.Review(id, object{"suggestion_id": s["id"], "query": s["query"], "review_status": status}).Want(http.StatusOK)
 		}
 		reviews := ada.Get(sourcePath(id) + "/eval-suggestions/reviews?review_status=accepted&per_page=1").Want(http.StatusOK)
-		if list := reviews.List("reviewedSuggestions"); len(list) != 1 || text(list[0], "query") != "query 2" || at(reviews.Object(), "pagination", "total") != 2.0 {
+		if list := reviews.List("reviewedSuggestions"); len(list) != 1 || text(list[0], "query") != "query 2" ||
+			at(reviews.Object(), "pagination", "total") != 2.0 {
 			t.Errorf("accepted: %s", reviews.Body)
 		}
 		if n := len(ada.Get(sourcePath(id) + "/eval-suggestions/reviews").Want(http.StatusOK).List("reviewedSuggestions")); n != 3 {

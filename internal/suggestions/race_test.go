@@ -42,7 +42,8 @@ func TestReviewersAtOnce(t *testing.T) {
 				t.Fatalf("%d reviews of one suggestion", n)
 			}
 			r := reviews[slices.IndexFunc(reviews, func(r object) bool { return r["suggestionId"] == suggestion })]
-			whole := r["reviewStatus"] == "accepted" && r["acceptTarget"] == "draft" && r["rationale"] == "ada" && r["reviewedBy"] == ada.User.ID && r["appliedSuiteId"] == nil ||
+			whole := r["reviewStatus"] == "accepted" && r["acceptTarget"] == "draft" && r["rationale"] == "ada" &&
+				r["reviewedBy"] == ada.User.ID && r["appliedSuiteId"] == nil ||
 				r["reviewStatus"] == "rejected" && r["acceptTarget"] == nil && r["rationale"] == "bob" && r["reviewedBy"] == bob.User.ID ||
 				r["acceptTarget"] == "saved_suite" && r["appliedSuiteId"] == suite && r["query"] == suggestion
 			if !whole {

@@ -135,11 +135,13 @@ func TestReviewRefuses(t *testing.T) {
 			ada.Review(id, c.change).WantInvalid(c.path, c.text)
 		}
 		ada.Apply(id, uuid.NewString(), "x", nil).WantInvalid("suite_id", "uuid")
-		ada.Post(sourcePath(id)+"/eval-suggestions/"+uuid.NewString()+"/apply-to-suite", decision(nil)).WantInvalid("suite_id", "required")
+		ada.Post(sourcePath(id)+"/eval-suggestions/"+uuid.NewString()+"/apply-to-suite", decision(nil)).
+			WantInvalid("suite_id", "required")
 		ada.Apply(id, "x", suite, nil).WantInvalid("suggestionId", "uuid")
 		ada.Clear(id, "x").WantInvalid("suggestionId", "uuid")
 		ada.Post(sourcePath(id)+"/eval-suggestions/review", nil).Want(http.StatusBadRequest)
-		ada.Send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).Want(http.StatusBadRequest)
+		ada.Send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).
+			Want(http.StatusBadRequest)
 		ada.Review(uuid.NewString(), object{"query": nil}).Want(http.StatusBadRequest) // 400 before 404
 		if n := w.Count("source_reviews"); n != 0 || len(ada.Cases(suite)) != 0 {
 			t.Errorf("%d reviews and %d cases of what was refused", n, len(ada.Cases(suite)))
@@ -166,18 +168,21 @@ func TestApply(t *testing.T) {
 			review["appliedToSuiteAt"] != review["reviewedAt"] || review["suggestionId"] != suggestion {
 			t.Errorf("review %v", review)
 		}
-		if diff := cmp.Diff(got, ada.Apply(id, suggestion, suite, object{"invocation_type": "implicit"}).Want(http.StatusOK).Object()); diff != "" {
+		if diff := cmp.Diff(got, ada.Apply(id, suggestion, suite, object{"invocation_type": "implicit"}).
+			Want(http.StatusOK).Object()); diff != "" {
 			t.Errorf("applied again (-first +again):\n%s", diff)
 		}
 		ada.Apply(id, suggestion, suite, object{"query": "Other words"}).Want(http.StatusOK)
-		positive := object{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger", "invocation_type": "implicit"}
+		positive := object{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger",
+			"invocation_type": "implicit"}
 		if diff := cmp.Diff([]object{positive}, ada.Cases(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 
 		// A review with the suite as its target does the same.
 		second := uuid.NewString()
-		saved := object{"suggestion_id": second, "query": "Sing", "should_trigger": false, "accept_target": "saved_suite", "applied_suite_id": strings.ToUpper(suite)}
+		saved := object{"suggestion_id": second, "query": "Sing", "should_trigger": false, "accept_target": "saved_suite",
+			"applied_suite_id": strings.ToUpper(suite)}
 		review = ada.Review(id, saved).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != "saved_suite" || review["appliedSuiteId"] != suite || review["appliedToSuiteAt"] == nil {
 			t.Errorf("review %v", review)
@@ -187,12 +192,14 @@ func TestApply(t *testing.T) {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 		// Rejected meanwhile, it is no longer applied; the case stays.
-		review = ada.Review(id, object{"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite", "applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
+		review = ada.Review(id, object{"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite",
+			"applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != nil || review["appliedSuiteId"] != nil || review["appliedToSuiteAt"] != nil {
 			t.Errorf("rejected: %v", review)
 		}
 		// A draft ignores the suite.
-		review = ada.Review(id, object{"suggestion_id": second, "applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
+		review = ada.Review(id, object{"suggestion_id": second, "applied_suite_id": suite}).
+			Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != "draft" || review["appliedSuiteId"] != nil {
 			t.Errorf("draft: %v", review)
 		}
@@ -224,7 +231,8 @@ func TestApply(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				ada, fresh := ada.In(t), uuid.NewString()
 				ada.Apply(id, fresh, c.suite, nil).WantError(c.status, "")
-				ada.Review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).WantError(c.status, "")
+				ada.Review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).
+					WantError(c.status, "")
 				ada.Clear(id, fresh).WantError(http.StatusNotFound, "Review not found") // no trace of it
 			})
 		}

@@ -146,7 +146,8 @@ func (m *model) ofVersion(id string) selection {
 
 // between selects the invocations of the days from first to last.
 func (s selection) between(first, last int) []invocation {
-	return slices.DeleteFunc(slices.Clone(s.invocations), func(i invocation) bool { return dayOf(i.at) < first || dayOf(i.at) > last })
+	return slices.DeleteFunc(slices.Clone(s.invocations),
+		func(i invocation) bool { return dayOf(i.at) < first || dayOf(i.at) > last })
 }
 
 func dayOf(t time.Time) int {

@@ -76,7 +76,8 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 		if diff := cmp.Diff([]string{"init"}, c.skillNames()); diff != "" {
 			t.Errorf("skills (-want +got):\n%s", diff)
 		}
-		c.wantFigures("init", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6), Covered: share(1)})
+		c.wantFigures("init", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6),
+			Covered: share(1)})
 	})
 }
 
@@ -232,7 +233,8 @@ func TestClaudeCodeWithoutJoinKeys(t *testing.T) {
 				c.take(inProtobuf, body)
 				c.take(inJSON, body)
 				if got := c.figures("pdf-forms"); got.Checks != test.checks || got.Triggers != test.checks || got.Sessions != 1 {
-					t.Errorf("%d checks, %d triggers, %d sessions; want %d, %d, 1", got.Checks, got.Triggers, got.Sessions, test.checks, test.checks)
+					t.Errorf("%d checks, %d triggers, %d sessions; want %d, %d, 1", got.Checks, got.Triggers, got.Sessions,
+						test.checks, test.checks)
 				}
 			})
 		}

@@ -143,7 +143,8 @@ func TestCodexSeries(t *testing.T) {
 				}
 				c.take(inProtobuf, test.bodies[0])
 				if got := c.figures("pdf-forms"); got.Checks != test.checks || got.Triggers != test.checks || got.Sessions != 0 {
-					t.Errorf("%d checks, %d triggers, %d sessions; want %d, %d, 0", got.Checks, got.Triggers, got.Sessions, test.checks, test.checks)
+					t.Errorf("%d checks, %d triggers, %d sessions; want %d, %d, 0", got.Checks, got.Triggers, got.Sessions,
+						test.checks, test.checks)
 				}
 			})
 		}
@@ -160,7 +161,8 @@ func TestCodexRestless(t *testing.T) {
 	for i := range 10_001 {
 		points = append(points, injected(at, at.Add(time.Duration(i)*time.Millisecond), int64(1-i%2)))
 	}
-	c.wantPartial(inProtobuf, counterOf(cumulative, points...), 1, "data point 10000: its series has changed too often; start a new one")
+	c.wantPartial(inProtobuf, counterOf(cumulative, points...), 1,
+		"data point 10000: its series has changed too often; start a new one")
 	c.wantFigures("pdf-forms", figures{Checks: 5000, Triggers: 5000, Covered: share(0)})
 	if n := w.count("telemetry_pushes WHERE accepted = 10000 AND rejected = 1"); n != 1 {
 		t.Error("the refusal is not in the books")

@@ -16,7 +16,9 @@ import (
 func verdictOf(at time.Time, pairs ...any) *logs.LogRecord {
 	return &logs.LogRecord{
 		TimeUnixNano: nanos(at), EventName: "gen_ai.evaluation.result",
-		Attributes: append(attributes("session.id", "s", "gen_ai.evaluation.name", "correctness", "gen_ai.skill.name", "pdf-forms"), attributes(pairs...)...),
+		Attributes: append(
+			attributes("session.id", "s", "gen_ai.evaluation.name", "correctness", "gen_ai.skill.name", "pdf-forms"),
+			attributes(pairs...)...),
 	}
 }
 
@@ -65,14 +67,17 @@ func TestEvaluationOfSpan(t *testing.T) {
 		p := copilot{conversation: "c", trace: "trace-1.........", at: at}
 		verdict := &trace.Span_Event{
 			Name: "gen_ai.evaluation.result", TimeUnixNano: nanos(at),
-			Attributes: attributes("gen_ai.evaluation.name", "goal", "gen_ai.evaluation.score.label", "fail", "gen_ai.evaluation.explanation", "No form was filled in.\x00"),
+			Attributes: attributes("gen_ai.evaluation.name", "goal", "gen_ai.evaluation.score.label", "fail",
+				"gen_ai.evaluation.explanation", "No form was filled in.\x00"),
 		}
 		withSkill, withNone := p.tool("call", "gen_ai.skill.name", "pdf-forms"), p.agent(nil)
 		withSkill.Events, withNone.Events = []*trace.Span_Event{verdict}, []*trace.Span_Event{verdict}
 		c.take(inJSON, spansOf(withSkill, withNone))
 		c.take(inProtobuf, logsOf(verdictOf(at, "gen_ai.evaluation.score.label", "pass", "skill.name", "active"),
-			&logs.LogRecord{TimeUnixNano: nanos(at), Body: anyValue("gen_ai.evaluation.result"), Attributes: attributes("gen_ai.evaluation.score.label", "pass")}))
-		c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0), Graded: 2, P: share(0.5)})
+			&logs.LogRecord{TimeUnixNano: nanos(at), Body: anyValue("gen_ai.evaluation.result"),
+				Attributes: attributes("gen_ai.evaluation.score.label", "pass")}))
+		c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0),
+			Graded: 2, P: share(0.5)})
 		if names := c.skillNames(); len(names) != 1 {
 			t.Errorf("skills %v, want one", names)
 		}

@@ -18,7 +18,8 @@ func FuzzOTLP(f *testing.F) {
 	p := copilot{conversation: "c", trace: "trace-1.........", at: now}
 	agent := p.agent([]string{"pdf-forms", ""}, "pdf-forms")
 	for _, m := range []proto.Message{
-		logsOf(s.activated("p", "pdf-forms", "claude-proactive"), s.result("p", "pdf-forms", "toolu_1", true), s.decision("p", "x", "y", "reject")),
+		logsOf(s.activated("p", "pdf-forms", "claude-proactive"), s.result("p", "pdf-forms", "toolu_1", true),
+			s.decision("p", "x", "y", "reject")),
 		logsOf(verdictOf(now, "gen_ai.evaluation.score.value", 0.5)),
 		spansOf(agent, p.tool("call", "gen_ai.skill.name", "pdf-forms"), s.span("pdf-forms", "toolu_1")),
 		counterOf(delta, injected(now, now, 3)), counterOf(cumulative, injected(now, now, 3, "invoke_type", "explicit")),
@@ -50,7 +51,8 @@ func FuzzOTLP(f *testing.F) {
 			checkObservation(t, o, now)
 		}
 		for _, g := range report.Gradings {
-			if name, err := skills.CleanName(g.SkillName); err != nil || name != g.SkillName || g.ID == "" || g.At.After(now.Add(25*time.Hour)) {
+			if name, err := skills.CleanName(g.SkillName); err != nil || name != g.SkillName || g.ID == "" ||
+				g.At.After(now.Add(25*time.Hour)) {
 				t.Errorf("grading %+v", g)
 			}
 			if g.PassRate != nil && !(*g.PassRate >= 0 && *g.PassRate <= 1) {

@@ -83,10 +83,12 @@ func TestOTLPPartialSuccess(t *testing.T) {
 				unrelated := s.event("api_error", "p")
 				unrelated.TimeUnixNano, unrelated.ObservedTimeUnixNano = 0, 0
 				c.wantPartial(way, logsOf(
-					timeless, s.activated("p", "pdf-forms", "user-slash"), future, s.activated("p", strings.Repeat("x", 201), "user-slash"), unrelated,
+					timeless, s.activated("p", "pdf-forms", "user-slash"), future,
+					s.activated("p", strings.Repeat("x", 201), "user-slash"), unrelated,
 				), 3, "log record 0: it has no time; log record 2: its time lies too far in the future or the past; "+
 					"log record 3: skill_name must be a skill's own name of 1 to 200 bytes")
-				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(1), Covered: share(1)})
+				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1),
+					Confidence: share(1), Covered: share(1)})
 
 				p := copilot{conversation: "c", trace: "trace-1.........", at: anHourAgo()}
 				bad := p.agent([]string{"deploy"}, "deploy")
@@ -144,7 +146,8 @@ func TestOTLPGarbage(t *testing.T) {
 				}
 				a := c.do(http.MethodPost, path, raw, "Content-Type: application/x-protobuf").want(http.StatusBadRequest)
 				status := fieldsOf(t, a.body)
-				if message, _ := status[2].(string); status[1] != 3 || !strings.HasPrefix(message, "the body is no valid ") || a.header.Get("Content-Type") != "application/x-protobuf" {
+				if message, _ := status[2].(string); status[1] != 3 || !strings.HasPrefix(message, "the body is no valid ") ||
+					a.header.Get("Content-Type") != "application/x-protobuf" {
 					t.Errorf("%s, %s: %v as %s", path, name, status, a.header.Get("Content-Type"))
 				}
 			}
@@ -162,11 +165,13 @@ func TestOTLPGarbage(t *testing.T) {
 				}
 			}
 			for _, raw := range []string{"", "\x7a\x03abc"} { // no fields, and an unknown one
-				if a := c.do(http.MethodPost, path, []byte(raw), "Content-Type: application/x-protobuf").want(http.StatusOK); len(a.body) > 0 {
+				a := c.do(http.MethodPost, path, []byte(raw), "Content-Type: application/x-protobuf").want(http.StatusOK)
+				if len(a.body) > 0 {
 					t.Errorf("%s, %q: answer %q, want none", path, raw, a.body)
 				}
 			}
-			c.do(http.MethodPost, path, []byte(`{"unknown":{"traceId":7}}`), "Content-Type: application/json").want(http.StatusOK).wantBody(object{})
+			c.do(http.MethodPost, path, []byte(`{"unknown":{"traceId":7}}`), "Content-Type: application/json").
+				want(http.StatusOK).wantBody(object{})
 		}
 		if keys := w.keys(); len(keys) > 0 {
 			t.Errorf("kept %v, want nothing", keys)
@@ -211,7 +216,8 @@ func TestOTLPLimits(t *testing.T) {
 	const many = "The body is over the limit of 2000000 messages; send smaller batches"
 	c.do(http.MethodPost, "/v1/traces", gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader).
 		wantError(http.StatusRequestEntityTooLarge, many)
-	c.do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)), "Content-Type: application/json", gzipHeader).
+	c.do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)),
+		"Content-Type: application/json", gzipHeader).
 		wantError(http.StatusRequestEntityTooLarge, many)
 	numbers := make([]byte, 16_000_100)                              // each takes a byte on the wire and eight in memory
 	for _, field := range []protowire.Number{2, 8, 1, 10, 2, 2, 1} { // from the counts of an exponential histogram up to the body
@@ -240,13 +246,15 @@ func TestOTLPPrivacy(t *testing.T) {
 			s.event("assistant_response", "p1", "response", said),
 			s.event("tool_result", "p1", "tool_name", "Bash", "tool_input", said, "error", "mail "+address+" failed",
 				"tool_parameters", `{"full_command":"git clone https://jo:`+password+`@git.example.com/r?token=`+secret+`&x=1"}`),
-			s.event("nested", "p1", "list", []string{address, "git+ssh://jo@host.example.com/x"}, "map", attributes("user.email", address, "prompt", said, "kept", "jo%40example.net"),
+			s.event("nested", "p1", "list", []string{address, "git+ssh://jo@host.example.com/x"}, "map",
+				attributes("user.email", address, "prompt", said, "kept", "jo%40example.net"),
 				"raw", []byte(address), "GEN_AI.Input.Messages", said),
 			{TimeUnixNano: nanos(s.at), EventName: "gen_ai.user.message", Body: anyValue(attributes("content", said))},
 			verdictOf(s.at, "gen_ai.evaluation.score.label", "pass", "gen_ai.evaluation.explanation", "as "+address+" wanted"),
 		}
 		body := logsOf(records...)
-		body.ResourceLogs[0].Resource.Attributes = append(body.ResourceLogs[0].Resource.Attributes, attributes("user.email", address, "process.owner", address)...)
+		body.ResourceLogs[0].Resource.Attributes = append(body.ResourceLogs[0].Resource.Attributes,
+			attributes("user.email", address, "process.owner", address)...)
 		body.ResourceLogs[0].ScopeLogs[0].Scope.Name = "scope of " + address
 		agent := copilot{conversation: "c", trace: "trace-1.........", at: s.at}.agent([]string{"pdf-forms"}, "pdf-forms")
 		agent.Name, agent.Status = "by "+address, &trace.Status{Message: address}
@@ -258,12 +266,14 @@ func TestOTLPPrivacy(t *testing.T) {
 			c.take(way, counterOf(delta, injected(s.at, s.at.Add(time.Second), 1, "user.email", address, "user.account_id", account)))
 		}
 		kept := w.everything()
-		for _, secret := range []string{address, "jo%40example.net", "jo@", account, org, user, "user_01FrehyoAK5", "u-17", secret, password, said} {
+		for _, secret := range []string{address, "jo%40example.net", "jo@", account, org, user, "user_01FrehyoAK5", "u-17",
+			secret, password, said} {
 			if i := strings.Index(kept, secret); i >= 0 {
 				t.Errorf("%q is kept: ...%q...", secret, kept[max(0, i-80):min(len(kept), i+80)])
 			}
 		}
-		for _, fact := range []string{"user.id", "enduser.pseudo.id", "prompt_length", "git.example.com", "terminal.type", "pdf-forms", "[email]"} {
+		for _, fact := range []string{"user.id", "enduser.pseudo.id", "prompt_length", "git.example.com", "terminal.type",
+			"pdf-forms", "[email]"} {
 			if !strings.Contains(kept, fact) {
 				t.Errorf("%q is lost", fact)
 			}
@@ -346,7 +356,8 @@ func TestOTLPKeepsBodies(t *testing.T) {
 			t.Errorf("still kept: %v", keys)
 		}
 		c.take(inJSON, logsOf(s.activated("p2", "pdf-forms", "user-slash")))
-		c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(1), Covered: share(1)})
+		c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(1),
+			Covered: share(1)})
 	})
 }
 
@@ -379,5 +390,6 @@ func TestDocumentedExamples(t *testing.T) {
 	if ran < 3 {
 		t.Errorf("ran %d examples, want at least three", ran)
 	}
-	c.wantFigures("pdf-forms", figures{Sessions: 2, Checks: 3, Triggers: 3, TriggerRate: share(1), Confidence: share(0.95), Covered: share(2.0 / 3)})
+	c.wantFigures("pdf-forms", figures{Sessions: 2, Checks: 3, Triggers: 3, TriggerRate: share(1),
+		Confidence: share(0.95), Covered: share(2.0 / 3)})
 }

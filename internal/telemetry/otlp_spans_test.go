@@ -41,13 +41,15 @@ func (c copilot) agent(installed []string, used ...string) *trace.Span {
 	span := &trace.Span{
 		TraceId: []byte(c.trace), SpanId: []byte("agent..."), Name: "invoke_agent", Kind: trace.Span_SPAN_KIND_CLIENT,
 		StartTimeUnixNano: nanos(c.at), EndTimeUnixNano: nanos(c.at.Add(time.Minute)),
-		Attributes: attributes("gen_ai.operation.name", "invoke_agent", "gen_ai.provider.name", "github", "gen_ai.conversation.id", c.conversation,
+		Attributes: attributes("gen_ai.operation.name", "invoke_agent", "gen_ai.provider.name", "github",
+			"gen_ai.conversation.id", c.conversation,
 			"enduser.pseudo.id", "u-17", "github.copilot.context.skills", installed),
 	}
 	for i, skill := range used {
 		span.Events = append(span.Events, &trace.Span_Event{
 			Name: "github.copilot.skill.invoked", TimeUnixNano: nanos(c.at.Add(time.Duration(i+1) * time.Second)),
-			Attributes: attributes("github.copilot.skill.name", skill, "github.copilot.skill.path", "/home/jo/.copilot/skills/"+skill+"/SKILL.md"),
+			Attributes: attributes("github.copilot.skill.name", skill, "github.copilot.skill.path",
+				"/home/jo/.copilot/skills/"+skill+"/SKILL.md"),
 		})
 	}
 	return span
@@ -58,7 +60,8 @@ func (c copilot) tool(call string, pairs ...any) *trace.Span {
 	return &trace.Span{
 		TraceId: []byte(c.trace), SpanId: []byte("tool" + call), ParentSpanId: []byte("agent..."), Name: "execute_tool skill",
 		StartTimeUnixNano: nanos(c.at.Add(2 * time.Second)), EndTimeUnixNano: nanos(c.at.Add(3 * time.Second)),
-		Attributes: append(attributes("gen_ai.operation.name", "execute_tool", "gen_ai.tool.name", "skill", "gen_ai.tool.call.id", call),
+		Attributes: append(attributes("gen_ai.operation.name", "execute_tool", "gen_ai.tool.name", "skill",
+			"gen_ai.tool.call.id", call),
 			attributes(pairs...)...),
 	}
 }
@@ -98,13 +101,15 @@ func TestCopilotTriggers(t *testing.T) {
 				c := w.org("trigger " + trigger).in(t)
 				p := copilot{conversation: "c", trace: "trace-1.........", at: anHourAgo()}
 				span := p.agent(nil, "pdf-forms")
-				span.Events[0].Attributes = append(span.Events[0].Attributes, attributes("github.copilot.skill.invocation_trigger", trigger)...)
+				span.Events[0].Attributes = append(span.Events[0].Attributes,
+					attributes("github.copilot.skill.invocation_trigger", trigger)...)
 				c.take(inProtobuf, spansOf(span))
 				covered := 0.0
 				if want != nil {
 					covered = 1
 				}
-				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: want, Covered: &covered})
+				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: want,
+					Covered: &covered})
 			})
 		}
 	})

@@ -151,7 +151,8 @@ func nanos(t time.Time) uint64 { return uint64(t.UnixNano()) }
 // logsOf wraps log records as Claude Code sends them.
 func logsOf(records ...*logs.LogRecord) *logs.LogsData {
 	return &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
-		Resource: &resource.Resource{Attributes: attributes("service.name", "claude-code", "service.version", "2.1.250", "os.type", "linux")},
+		Resource: &resource.Resource{Attributes: attributes("service.name", "claude-code", "service.version", "2.1.250",
+			"os.type", "linux")},
 		ScopeLogs: []*logs.ScopeLogs{{
 			Scope:      &common.InstrumentationScope{Name: "com.anthropic.claude_code.events", Version: "2.1.250"},
 			LogRecords: records,
@@ -186,7 +187,8 @@ func (c *claude) activated(prompt, skill, trigger string) *logs.LogRecord {
 }
 
 func (c *claude) result(prompt, skill, call string, success bool) *logs.LogRecord {
-	return c.event("tool_result", prompt, "tool_name", "Skill", "tool_use_id", call, "success", fmt.Sprint(success), "duration_ms", "4",
+	return c.event("tool_result", prompt, "tool_name", "Skill", "tool_use_id", call, "success", fmt.Sprint(success),
+		"duration_ms", "4",
 		"decision_type", "accept", "decision_source", "config", "tool_parameters", `{"skill_name":"`+skill+`"}`, "tool_input", `{"skill":"`+skill+`"}`)
 }
 
@@ -200,7 +202,8 @@ func (c *claude) span(skill, call string) *trace.Span {
 	return &trace.Span{
 		TraceId: []byte("0123456789abcdef"), SpanId: []byte("01234567"), Name: "claude_code.tool",
 		StartTimeUnixNano: nanos(c.at), EndTimeUnixNano: nanos(c.at.Add(time.Hour)),
-		Attributes: attributes("session.id", c.session, "tool_name", "Skill", "skill_name", skill, "tool_use_id", call, "gen_ai.tool.call.id", call),
+		Attributes: attributes("session.id", c.session, "tool_name", "Skill", "skill_name", skill, "tool_use_id", call,
+			"gen_ai.tool.call.id", call),
 	}
 }
 
@@ -215,7 +218,8 @@ func spansOf(spans ...*trace.Span) *trace.TracesData {
 // counterOf wraps points of Codex's counter.
 func counterOf(temporality metrics.AggregationTemporality, points ...*metrics.NumberDataPoint) *metrics.MetricsData {
 	return &metrics.MetricsData{ResourceMetrics: []*metrics.ResourceMetrics{{
-		Resource: &resource.Resource{Attributes: attributes("service.name", "codex_cli_rs", "service.version", "0.146.0", "env", "prod")},
+		Resource: &resource.Resource{Attributes: attributes("service.name", "codex_cli_rs", "service.version", "0.146.0",
+			"env", "prod")},
 		ScopeMetrics: []*metrics.ScopeMetrics{{Scope: &common.InstrumentationScope{Name: "codex"}, Metrics: []*metrics.Metric{{
 			Name: "codex.skill.injected",
 			Data: &metrics.Metric_Sum{Sum: &metrics.Sum{AggregationTemporality: temporality, IsMonotonic: true, DataPoints: points}},

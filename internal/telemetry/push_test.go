@@ -194,7 +194,8 @@ func TestWhoMayPush(t *testing.T) {
 		nobody := *ada
 		nobody.key = "st_live_nobody"
 		// Authentication comes before the body is read.
-		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
+		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).
+			wantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		nobody.do(http.MethodPost, "/api/v1/push", []byte(`{`)).want(http.StatusUnauthorized)
 		viewer.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
 		id := uuid.NewString()
@@ -245,8 +246,9 @@ func TestVerify(t *testing.T) {
 			delete(got, "key_prefix")
 			return got
 		}
-		if got, want := ask(), (object{"enrolled": true, "last_push_at": nil, "last_push_status": nil, "total_pushes": 0.0}); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("before: %v, want %v", got, want)
+		none := object{"enrolled": true, "last_push_at": nil, "last_push_status": nil, "total_pushes": 0.0}
+		if got := ask(); fmt.Sprint(got) != fmt.Sprint(none) {
+			t.Errorf("before: %v, want %v", got, none)
 		}
 		ada.push("", object{}).want(http.StatusCreated)
 		for _, id := range []string{uuid.NewString(), uuid.NewString()} {
@@ -257,7 +259,8 @@ func TestVerify(t *testing.T) {
 			t.Errorf("last_push_at %v", got["last_push_at"])
 		}
 		delete(got, "last_push_at")
-		if want := (object{"enrolled": true, "last_push_status": "accepted", "total_pushes": 2.0}); fmt.Sprint(got) != fmt.Sprint(want) {
+		want := object{"enrolled": true, "last_push_status": "accepted", "total_pushes": 2.0}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("after: %v, want %v", got, want)
 		}
 	})
@@ -290,8 +293,10 @@ func TestBodyLimits(t *testing.T) {
 		return ada.do(http.MethodPost, "/api/v1/push", body, headers...)
 	}
 	const gz = "Content-Encoding: gzip"
-	push(append(bytes.Repeat(mebibyte, 32), body...)).wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
-	push(append(zippedSpaces(64), zipped(t, body)...), gz).wantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
+	push(append(bytes.Repeat(mebibyte, 32), body...)).
+		wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
+	push(append(zippedSpaces(64), zipped(t, body)...), gz).
+		wantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
 	push(zipped(t, body)[:40], gz).wantIssue("", "the body is not valid gzip")
 	push(body, gz).wantIssue("", "the body is not valid gzip")
 	push(body, "Content-Encoding: br").wantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)

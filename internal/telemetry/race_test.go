@@ -114,7 +114,8 @@ func overlapping(m *model, by *client, now time.Time, seed int) object {
 		k := (seed + i) % 15
 		at := now.Add(-time.Duration(k) * 24 * time.Hour / 2)
 		r := invocation{
-			skill: skillKey{by.org.ID, fmt.Sprint("skill ", k%3)}, user: by.user.ID, session: fmt.Sprint("s", k%4), at: at, said: now, triggered: k%2 == 0,
+			skill: skillKey{by.org.ID, fmt.Sprint("skill ", k%3)}, user: by.user.ID, session: fmt.Sprint("s", k%4),
+			at: at, said: now, triggered: k%2 == 0,
 		}
 		if seed%3 == 0 { // this one was made later: it renames some, and knows a confidence
 			r.said = now.Add(time.Minute)
@@ -183,7 +184,8 @@ func TestRecordsAtOnce(t *testing.T) {
 				key := fmt.Sprint("field ", i)
 				want[key] = i
 				wg.Go(func() {
-					ada.push(uuid.NewString(), object{"sessions": []any{object{"session_id": fmt.Sprint(round), key: i}}}).want(http.StatusCreated)
+					ada.push(uuid.NewString(), object{"sessions": []any{object{"session_id": fmt.Sprint(round), key: i}}}).
+						want(http.StatusCreated)
 				})
 			}
 			wg.Wait()

@@ -95,7 +95,8 @@ func (s *stream) step() {
 		again := pick(s, "again", s.sent...)
 		if again.id != "" {
 			again.by.push(again.id, again.canonical).want(http.StatusOK).
-				wantBody(object{"status": "accepted", "push_id": again.id, "duplicate": true, "accepted": 0, "unattributed": 0, "rejected": []any{}})
+				wantBody(object{"status": "accepted", "push_id": again.id, "duplicate": true, "accepted": 0, "unattributed": 0,
+					"rejected": []any{}})
 		}
 	case what == 7: // the same records under another name
 		again := pick(s, "again", s.sent...)
@@ -262,7 +263,8 @@ func (s *stream) grading(by *client) drawn {
 		"graded_at": g.at.Format(time.RFC3339Nano), "pass_rate": nil,
 	}
 	if rapid.Bool().Draw(s.T, "counted") {
-		counts := pick(s, "counts", [2]int64{0, 0}, [2]int64{1, 3}, [2]int64{2, 3}, [2]int64{5, 6}, [2]int64{4, 5}, [2]int64{0, 4}, [2]int64{7, 7})
+		counts := pick(s, "counts", [2]int64{0, 0}, [2]int64{1, 3}, [2]int64{2, 3}, [2]int64{5, 6}, [2]int64{4, 5},
+			[2]int64{0, 4}, [2]int64{7, 7})
 		record["passed_count"], record["total_count"] = counts[0], counts[1]
 		if counts[1] > 0 {
 			g.rate = big.NewRat(counts[0], counts[1])

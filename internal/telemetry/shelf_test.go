@@ -100,7 +100,8 @@ func (s *stream) rollBack(by *client, entry *shelf) {
 		}
 	}
 	to := pick(s, "roll back to", numbers...)
-	_, err := s.w.registry.Rollback(s.Context(), entry.id, registry.NewRollback{OrgID: by.org.ID, UserID: by.user.ID, Target: fmt.Sprint(to)})
+	_, err := s.w.registry.Rollback(s.Context(), entry.id,
+		registry.NewRollback{OrgID: by.org.ID, UserID: by.user.ID, Target: fmt.Sprint(to)})
 	s.must(err)
 	s.current(entry, entry.versions[to-1].id)
 }

@@ -33,7 +33,8 @@ func TestImportAgain(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write(main, talk(3).String())
 	want := transcripts.Summary{
-		Files: 1, Read: 1, Records: transcripts.Counts{Sessions: 1, Prompts: 3, Invocations: 3, Facts: 3}, Pushes: 1, Problems: []transcripts.Problem{},
+		Files: 1, Read: 1, Records: transcripts.Counts{Sessions: 1, Prompts: 3, Invocations: 3, Facts: 3},
+		Pushes: 1, Problems: []transcripts.Problem{},
 	}
 	if diff := cmp.Diff(want, m.run(srv)); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
