@@ -176,7 +176,7 @@ func TestEvalRunErrors(t *testing.T) {
 	const broken = `{"id":"three","case_kind":"boolean_assertion","output":"a","assertion":"exit_code == 0"}`
 	suite := m.imported(t, strings.Replace(checks, "]}", ","+broken+"]}", 1))
 	r := m.eval(t, "run", suite.ID, "--source", m.source, "--wait")
-	for _, part := range []string{"1 passed, 1 failed, 1 errors", "50% (9% to 91%), 1 error, UNRELIABLE", "more than a fifth of the trials ended as error"} {
+	for _, part := range []string{"1 passed, 1 failed, 1 errors", "50% (9% to 91%), 1 error, UNRELIABLE", "more than a fifth of the trials ended with an error"} {
 		if !strings.Contains(r.stdout, part) {
 			t.Errorf("no %q in\n%s", part, r.stdout)
 		}

@@ -227,10 +227,10 @@ func TestAuditWords(t *testing.T) {
 	}
 	recorded := map[string]bool{}
 	for room, prefix := range map[string]string{
-		"alerts": "alerts.", "auth": "auth.", "community": "community.", "improve": "evals.", "installations": "registry.",
-		"proposals": "proposals.", "registry": "registry.", "repohost": "repohost.",
-		"repohost/claims": "repohost.", "runs": "evals.", "sources": "sources.",
-		"suggestions": "sources.", "suites": "evals.", "telemetry": "telemetry.",
+		"alerts": "alerts.", "auth": "auth.", "community": "community.", "improve": "evals.",
+		"installations": "registry.", "proposals": "proposals.", "registry": "registry.", "repohost": "repohost.",
+		"repohost/claims": "repohost.", "runs": "evals.", "sources": "sources.", "suggestions": "sources.",
+		"suites": "evals.", "telemetry": "telemetry.",
 	} {
 		for file, text := range sourcesOf(t, "../"+room) {
 			for _, match := range actionText.FindAllStringSubmatch(text, -1) {
