@@ -1,5 +1,5 @@
-// Package access says who is calling and what they may do: plans, roles,
-// permissions, and the caller that a request's context carries.
+// Package access has the vocabulary of authorization: plans, roles, permissions,
+// and the caller of a request, which its context carries. It owns no tables.
 package access
 
 import (
@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Plan is what an organisation has bought. Each includes the ones before it.
+// A Plan is the subscription of an organisation. Each includes the lower ones.
 type Plan string
 
 // The plans, lowest first.
@@ -29,15 +29,15 @@ func (p Plan) Includes(q Plan) bool {
 	return slices.Index(Plans(), p) >= slices.Index(Plans(), q)
 }
 
-// A Permission is one thing a role or key allows.
+// A Permission is one thing that a role or a key allows.
 type Permission string
 
 // The permissions.
 const (
 	Read  Permission = "read"
 	Write Permission = "write"
-	// TelemetryWrite is all that a machine needs that reports sessions: push,
-	// OTLP, signals and bundles. Write includes it.
+	// TelemetryWrite is all that a machine needs to report sessions: push, OTLP,
+	// signals and bundles. Write includes it.
 	TelemetryWrite   Permission = "telemetry:write"
 	RegistryPush     Permission = "registry:push"
 	RegistryInstall  Permission = "registry:install"
@@ -46,15 +46,15 @@ const (
 	Admin            Permission = "admin"
 )
 
-// Allows reports whether one of the permissions held is p or includes it.
+// Allows reports whether the held permissions include p.
 func Allows(held []Permission, p Permission) bool {
 	return slices.Contains(held, p) || p == TelemetryWrite && slices.Contains(held, Write)
 }
 
-// A Role is a person's place in an organisation.
+// A Role is a person's role in an organisation.
 type Role string
 
-// The roles, least first.
+// The roles, lowest first.
 const (
 	Viewer      Role = "viewer"
 	Member      Role = "member"
@@ -63,7 +63,7 @@ const (
 	DefaultRole      = Member
 )
 
-// Roles lists all roles, least first.
+// Roles lists all roles, lowest first.
 func Roles() []Role { return []Role{Viewer, Member, AdminRole, Owner} }
 
 // Valid reports whether r is one of the roles.
@@ -74,7 +74,8 @@ func (r Role) Includes(q Role) bool {
 	return slices.Index(Roles(), r) >= slices.Index(Roles(), q)
 }
 
-// Permissions lists what the role allows; nothing for an unknown role.
+// Permissions lists the permissions of a role; none for an unknown role. Each role
+// has those of the lower ones.
 func (r Role) Permissions() []Permission {
 	all := []Permission{
 		Read, Write, TelemetryWrite, RegistryPush, RegistryInstall, RegistryRollback, Admin, RegistryDelete,
@@ -83,7 +84,7 @@ func (r Role) Permissions() []Permission {
 	return all[:count[r]]
 }
 
-// A Caller is the organisation and person behind a request's key.
+// A Caller is the person, organisation and key that make a request.
 type Caller struct {
 	OrgID, OrgName      string
 	UserID, Email, Name string
@@ -91,7 +92,7 @@ type Caller struct {
 	Plan                Plan
 	Role                Role
 	Permissions         []Permission // the role's, narrowed by the key
-	Relay               bool         // the key passes on what others contribute
+	Relay               bool         // the key passes on signals of other contributors
 }
 
 // May reports whether the caller has the permission.
@@ -107,8 +108,8 @@ func With(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
 }
 
-// From returns the caller that the context carries; the zero Caller on routes
-// that ask for no key.
+// From returns the caller that the context carries; the zero Caller on public
+// routes.
 func From(ctx context.Context) Caller {
 	c, _ := ctx.Value(contextKey{}).(Caller)
 	return c

@@ -1,5 +1,5 @@
-// Package app wires the service together and runs it. It is the only package
-// that knows which parts there are.
+// Package app wires the service together and runs it. It is the only package that
+// knows all capabilities and the concrete drivers. It owns no tables.
 package app
 
 import (
@@ -26,31 +26,31 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Options are what the service is started with.
+// Options are the settings and dependencies of the service.
 type Options struct {
 	Config  config.Config
 	Version string
 	Log     *slog.Logger
-	// Memory is how many bytes the process may take; 0 if nothing limits it.
+	// Memory is the memory limit of the process in bytes; 0 if there is none.
 	Memory int64
-	// Timeouts are for tests; those that are 0 have their defaults.
+	// Timeouts are for tests; 0 means the default.
 	Timeouts Timeouts
-	// Space is for tests: how much of a folder's disk is free, and how much there
-	// is in all. The system's answer when nil.
+	// Space is for tests: the free bytes and the size of a folder's disk; those of
+	// the system when nil.
 	Space func(dir string) (free, total uint64, err error)
 }
 
-// Timeouts bound what clients may take.
+// Timeouts bound how long clients may take.
 type Timeouts struct {
-	Header time.Duration // to send the head of a request
+	Header time.Duration // to send the headers of a request
 	Body   time.Duration // to send its body
-	Answer time.Duration // to take a piece of the answer
-	Idle   time.Duration // until the next request
+	Answer time.Duration // to receive a chunk of the answer
+	Idle   time.Duration // until the next request on a connection
 }
 
 // App is the service, ready to run.
 type App struct {
-	// FirstKey is the API key made at the very first start, else empty.
+	// FirstKey is the API key created at the very first start, else empty.
 	FirstKey string
 
 	config   config.Config
@@ -61,14 +61,14 @@ type App struct {
 	keyring  *seal.Keyring
 	listener net.Listener
 	lock     datadir.Lock
-	// closing is closed when the process begins to stop, for answers that
-	// would not end by themselves.
+	// closing is closed when the process starts to shut down, to end answers that
+	// would not end by themselves (server-sent events).
 	closing chan struct{}
 	parts   *parts
 }
 
-// New opens everything the service needs, migrates the database, makes the
-// first organisation if there is none, and listens.
+// New opens everything the service needs, migrates the database, creates the first
+// organisation if there is none, and listens.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{config: o.Config, timeouts: o.Timeouts, memory: o.Memory, log: o.Log, closing: make(chan struct{})}
 	a.disk = &datadir.Reserve{Dir: o.Config.Data, Size: o.Config.ReserveBytes(), Space: o.Space, Log: o.Log}
@@ -84,7 +84,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if db, err = OpenDatabase(ctx, o.Config.Database); err != nil {
 		return nil, err
 	}
-	if a.keyring, err = unlock(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
+	if a.keyring, err = loadKeyring(ctx, db, o.Config.Data, o.Config.SecretKey); err != nil {
 		return nil, err
 	}
 	if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Config.Addr); err != nil {
@@ -98,14 +98,15 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.parts, err = a.wire(platform); err != nil {
 		return nil, err
 	}
-	// The audit log names the command line as the one that made the first organisation.
-	if a.FirstKey, err = a.parts.auth.Bootstrap(audit.By(ctx, audit.CLI), o.Config.Plan, string(o.Config.BootstrapKey)); err != nil {
+	// The audit log shows the operator as the creator of the first organisation.
+	a.FirstKey, err = a.parts.auth.Bootstrap(audit.By(ctx, audit.CLI), o.Config.Plan, string(o.Config.BootstrapKey))
+	if err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// close gives back what a failed start had taken.
+// close releases the resources of a failed start.
 func (a *App) close(db *store.DB) {
 	if a.listener != nil {
 		_ = a.listener.Close()
@@ -128,12 +129,12 @@ func lockData(ctx context.Context, c config.Config) (datadir.Lock, error) {
 	if err := c.MakeData(); err != nil {
 		return datadir.Lock{}, err
 	}
-	const database = "whetstone.db"
-	datadir.RestrictPermissions(c.Data, database, database+"-wal", database+"-shm", database+".lock", "blobs", seal.FileName)
+	datadir.RestrictPermissions(c.Data, "whetstone.db", "whetstone.db-wal", "whetstone.db-shm", "whetstone.db.lock",
+		"blobs", seal.FileName)
 	return datadir.Acquire(ctx, c.Data, exclusive)
 }
 
-// OpenDatabase opens the database and brings its schema up.
+// OpenDatabase opens the database and migrates its schema.
 func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
 	if d.DatabaseURL == "" {
 		if err := d.MakeData(); err != nil {
@@ -151,11 +152,11 @@ func OpenDatabase(ctx context.Context, d config.Database) (*store.DB, error) {
 	return db, nil
 }
 
-// ListenURL is where the process listens.
+// ListenURL is the URL of the address on which the process listens.
 func (a *App) ListenURL() string { return "http://" + a.listener.Addr().String() }
 
-// URL is where people reach the service: the public URL, or a guess from the
-// address.
+// URL is the URL under which people reach the service: the public URL of the
+// settings, or a guess from the address.
 func (a *App) URL() string {
 	if a.config.PublicURL != "" {
 		return strings.TrimRight(a.config.PublicURL, "/")
@@ -167,7 +168,8 @@ func (a *App) URL() string {
 	return a.ListenURL()
 }
 
-// Run serves and works until ctx is done, then lets requests and jobs end.
+// Run serves requests and runs jobs until ctx is done, and then shuts down
+// gracefully: running requests and jobs have the drain timeout to finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.lock.Release()
 	defer a.parts.db.Close()
@@ -184,17 +186,17 @@ func (a *App) Run(ctx context.Context) error {
 	return err
 }
 
-// schemaInterval is how often a worker looks whether it still knows the schema.
+// schemaInterval is how often a worker checks the version of the schema.
 const schemaInterval = 5 * time.Second
 
-// watchSchema stops the jobs when a newer binary has brought the schema to a
-// version that this one does not work with. The process stays, and answers
-// that it is not ready.
+// watchSchema stops running jobs when a newer binary has migrated the schema to a
+// version that is incompatible with this one. The process keeps running, and
+// /readyz reports that it is not ready.
 func (a *App) watchSchema(ctx context.Context, stop func()) {
 	defer stop()
 	for ctx.Err() == nil {
 		if err := a.parts.db.CheckSchema(ctx); fault.Is(err, fault.Conflict) {
-			a.log.Error("no more jobs are run", "error", err)
+			a.log.Error("jobs are stopped: the schema is incompatible", "error", err)
 			return
 		}
 		select {
@@ -225,7 +227,7 @@ func (a *App) serve(ctx context.Context) (err error) {
 		return err
 	}
 	if err := <-stopped; err != nil {
-		a.log.Warn("requests were cut off", "error", err)
+		a.log.Warn("requests were cut off by the shutdown", "error", err)
 		return server.Close()
 	}
 	return nil

@@ -25,11 +25,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
 
-// Backup saves the installation to a file, or to w if the file is "-", while
-// the service runs or not. It returns what is in the file and the file's size.
-func Backup(ctx context.Context, o Options, file string, w io.Writer, progress func(backup.Progress)) (backup.Manifest, int64, error) {
+// Backup saves the installation to a file, or to w if the file is "-". The service
+// may be running. It returns the manifest and the size in bytes.
+func Backup(
+	ctx context.Context, o Options, file string, w io.Writer, progress func(backup.Progress),
+) (backup.Manifest, int64, error) {
 	if path, ok := strings.CutPrefix(o.Config.URL(), "sqlite:"); ok {
-		if _, err := os.Stat(path); err != nil { // to open it would be to make it
+		if _, err := os.Stat(path); err != nil { // opening it would create it
 			return backup.Manifest{}, 0, fault.New(fault.NotFound, "there is no database to save: %s", err).Because(err)
 		}
 	}
@@ -45,15 +47,15 @@ func Backup(ctx context.Context, o Options, file string, w io.Writer, progress f
 	return backup.Save(ctx, p, w)
 }
 
-// RestoreOptions say where to restore to, and what is believed.
+// RestoreOptions are the installation to restore into, and how.
 type RestoreOptions struct {
 	Options
 	Progress func(backup.Progress) // may be nil
-	// Unverified takes a backup that is not signed, or with another key.
+	// Unverified accepts a backup that is not signed, or signed with another key.
 	Unverified bool
 }
 
-// Restore fills the empty installation that the settings name from r.
+// Restore fills the empty installation that the settings describe from r.
 func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (backup.Restored, error) {
 	if o.Config.DatabaseURL == "" {
 		if err := o.Config.MakeData(); err != nil {
@@ -77,7 +79,8 @@ func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (backup.Restore
 	return m, git.Adopt(p.Repositories, program)
 }
 
-// openPlace opens what a backup is made of. It does not migrate.
+// openPlace opens the parts of an installation that a backup holds. It does not
+// migrate the database.
 func openPlace(ctx context.Context, o Options) (p backup.Place, err error) {
 	p.Version = o.Version
 	if p.DB, err = store.Open(ctx, store.Options{URL: o.Config.URL(), MaxConns: o.Config.DatabaseConns}); err != nil {
@@ -114,14 +117,16 @@ func referrers() []backup.Referrer {
 	return []backup.Referrer{&registry.Service{}, &sources.Service{}, &telemetry.Service{}, &suites.Service{}}
 }
 
-// openBucket opens the bucket for who signs no URLs.
+// openBucket opens the bucket outside of the running service. Its URLs are not
+// valid, since it has no signing secret.
 func openBucket(ctx context.Context, c config.Config) (blob.Bucket, error) {
 	return blob.Open(ctx, blob.Options{
-		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"), Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
+		URL: string(c.BlobURL), Dir: filepath.Join(c.Data, "blobs"),
+		Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-// checkRestored fails if a restore has not come to its end.
+// checkRestored fails if a restore was started and not finished.
 func checkRestored(ctx context.Context, c config.Config) error {
 	bucket, err := openBucket(ctx, c)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/demo"
 )
 
-// FillDemo fills an empty database with an organisation to look at, and says
-// on progress how far it is. It is called before Run; after an error the App
-// is closed.
+// FillDemo fills an empty database with a demo organisation, and writes its progress
+// to progress. It is called before Run; after an error the App is closed.
 func (a *App) FillDemo(ctx context.Context, progress io.Writer) error {
 	err := a.demo(progress).Fill(audit.By(ctx, audit.CLI))
 	if err != nil {

@@ -16,12 +16,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// unlock finds the key that seals secrets, makes one on an installation that
-// has none, and seals with it what the database has otherwise.
-func unlock(ctx context.Context, db *store.DB, data string, setting config.Secret) (*seal.Keyring, error) {
+// loadKeyring returns the secret key, creates it in a new installation, and seals
+// with it all secrets in the database that are in clear text or sealed with an
+// older key.
+func loadKeyring(ctx context.Context, db *store.DB, data string, setting config.Secret) (*seal.Keyring, error) {
 	keyring, err := seal.Load(data, string(setting))
 	if errors.Is(err, fs.ErrNotExist) {
-		keyring, err = makeKey(ctx, db, data)
+		keyring, err = createKeyFile(ctx, db, data)
 	}
 	if err != nil {
 		return nil, err
@@ -29,19 +30,23 @@ func unlock(ctx context.Context, db *store.DB, data string, setting config.Secre
 	if _, err = reseal(ctx, db, keyring); err != nil {
 		return nil, err
 	}
-	// The first replica to come leaves something that only its key opens.
+	// The first replica stores a secret, which a replica with another key cannot
+	// open.
 	_, err = (&auth.Service{DB: db, Seal: keyring}).Secret(ctx, "key-check")
-	return keyring, keyProblem(err)
+	return keyring, explainKeyError(err)
 }
 
-func makeKey(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
+// createKeyFile refuses to create a second key for a database that has sealed
+// secrets: it could not open them.
+func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyring, error) {
 	path := filepath.Join(data, seal.FileName)
 	sealed, err := (&auth.Service{DB: db}).HasSealed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if sealed {
-		return nil, fault.Invalid("secret-key", "secret-key: the secrets in this database are sealed, and %s is missing; put it back, or set --secret-key to the key that the other replicas have", path)
+		return nil, fault.Invalid("secret-key", "secret-key: the secrets in this database are sealed, and %s is missing; "+
+			"put it back, or set --secret-key to the key that the other replicas have", path)
 	}
 	if err := (&config.Database{Data: data}).MakeData(); err != nil {
 		return nil, err
@@ -52,8 +57,8 @@ func makeKey(ctx context.Context, db *store.DB, data string) (*seal.Keyring, err
 	return seal.ReadFile(path)
 }
 
-// reseal seals with the first key what the database has in the open or sealed
-// with another, all of it or nothing, and returns how much that was.
+// reseal seals with the first key all secrets in the database that are in clear
+// text or sealed with another key, in one transaction, and returns their number.
 func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int, err error) {
 	err = db.InTx(ctx, func(tx *store.Tx) error {
 		secrets, err := (&auth.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
@@ -68,19 +73,21 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 		count = secrets + targets + tokens
 		return err
 	})
-	return count, keyProblem(err)
+	return count, explainKeyError(err)
 }
 
-// keyProblem says what to do when the database was sealed with another key.
-func keyProblem(err error) error {
+// explainKeyError says what to do if the secrets were sealed with another key.
+func explainKeyError(err error) error {
 	if errors.Is(err, seal.ErrKey) {
-		return fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; set --secret-key to that one, or put its file %s back into --data (every replica needs the same key)", seal.FileName).Because(err)
+		return fault.Invalid("secret-key", "secret-key: the secrets in this database were sealed with another key; "+
+			"set --secret-key to that one, or put its file %s back into --data (every replica needs the same key)",
+			seal.FileName).Because(err)
 	}
 	return err
 }
 
-// Rekey seals all secrets of a database with the first of the keys, and returns
-// how many were not. Afterwards the other keys can be forgotten.
+// Rekey seals all secrets of a database with the first of the keys, and returns how
+// many it changed. Afterwards the other keys are no longer needed.
 func Rekey(ctx context.Context, d config.Database, setting config.Secret) (int, error) {
 	db, err := OpenDatabase(ctx, d)
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// LimitMemory has the garbage collector keep the process within the memory of
-// its cgroup, unless GOMEMLIMIT says otherwise, and returns the limit; 0 if
-// there is none. It is for the whole process.
+// LimitMemory sets the soft memory limit of the Go runtime from the process's
+// cgroup, unless GOMEMLIMIT is set, and returns the limit; 0 if there is none.
 func LimitMemory() int64 {
-	limit := debug.SetMemoryLimit(-1) // what GOMEMLIMIT says
+	limit := debug.SetMemoryLimit(-1) // the value of GOMEMLIMIT
 	if limit < math.MaxInt64 {
 		return limit
 	}
@@ -23,15 +22,15 @@ func LimitMemory() int64 {
 	if limit == 0 {
 		return 0
 	}
-	// The rest is for what the collector does not see: stacks of C, the page
-	// cache of files in a tmpfs, and garbage that comes faster than it goes.
+	// A tenth is left for what the garbage collector does not count, e.g. files in a
+	// tmpfs, and for garbage that is made faster than it is collected.
 	limit = limit / 10 * 9
 	debug.SetMemoryLimit(limit)
 	return limit
 }
 
-// cgroupLimit is the least memory limit of the process's own cgroup and those
-// above it, of version 2 or 1; 0 if there is none. Files are below root.
+// cgroupLimit returns the lowest memory limit of the process's cgroup and its
+// ancestors, of cgroup v2 or v1; 0 if there is none. Root is "/" except in tests.
 func cgroupLimit(root string) int64 {
 	own, _ := os.ReadFile(path.Join(root, "proc/self/cgroup")) // not on every system
 	limit := int64(math.MaxInt64)
@@ -41,22 +40,22 @@ func cgroupLimit(root string) int64 {
 			continue
 		}
 		switch {
-		case fields[1] == "": // version 2
-			limit = min(limit, leastLimit(path.Join(root, "sys/fs/cgroup"), fields[2], "memory.max"))
+		case fields[1] == "": // cgroup v2
+			limit = min(limit, lowestLimit(path.Join(root, "sys/fs/cgroup"), fields[2], "memory.max"))
 		case strings.Contains(","+fields[1]+",", ",memory,"):
-			limit = min(limit, leastLimit(path.Join(root, "sys/fs/cgroup/memory"), fields[2], "memory.limit_in_bytes"))
+			limit = min(limit, lowestLimit(path.Join(root, "sys/fs/cgroup/memory"), fields[2], "memory.limit_in_bytes"))
 		}
 	}
-	const none = 1 << 60 // version 1 writes about 2^63 for "no limit"
+	const none = 1 << 60 // cgroup v1 has about 2^63 for "no limit"
 	if limit >= none {
 		return 0
 	}
 	return limit
 }
 
-// leastLimit looks at a cgroup and all above it. In a container the path may be
-// that of the host, and only the top is there.
-func leastLimit(mount, cgroup, file string) int64 {
+// lowestLimit reads the limits of a cgroup and all its ancestors. In a container
+// the path may be that of the host, and only the root exists.
+func lowestLimit(mount, cgroup, file string) int64 {
 	limit := int64(math.MaxInt64)
 	for {
 		text, err := os.ReadFile(path.Join(mount, cgroup, file))
@@ -72,21 +71,20 @@ func leastLimit(mount, cgroup, file string) int64 {
 	}
 }
 
-// budgets are the memory that requests may take together, by what they take it
-// for. They are apart, so that a request that has read its body waits for none
-// of those that still read theirs, and strangers take none from customers.
+// budgets bound the memory of all requests together. They are separate, so that
+// an operation does not wait for requests that still send their bodies, and
+// anonymous clients do not use up the memory for customers.
 type budgets struct {
 	bodies       *httpapi.Budget
-	publicBodies *httpapi.Budget // of requests that need no key
+	publicBodies *httpapi.Budget // of requests without a key
 	work         *httpapi.Budget // of operations that unpack or compare archives
 }
 
-// maxRequestMemory is what requests take together where the process may have
-// more, or any amount.
+// maxRequestMemory is the sum of the budgets without a lower memory limit.
 const maxRequestMemory = 1 << 30
 
-// newBudgets gives half of the process's memory to requests. The rest is for
-// the process itself, its caches and jobs, and for garbage.
+// newBudgets gives half of the process's memory to requests. The rest is for the
+// process itself, its caches and jobs, and garbage.
 func newBudgets(limit int64) budgets {
 	all := int64(maxRequestMemory)
 	if limit > 0 {

@@ -13,13 +13,18 @@ import (
 )
 
 var (
-	jobsDesc = prometheus.NewDesc("whetstone_jobs", "Jobs in the queue, by kind and state.", []string{"kind", "state"}, nil)
-	lateDesc = prometheus.NewDesc("whetstone_jobs_late_seconds", "For how long the longest-waiting job could have run.", []string{"kind"}, nil)
-	diskDesc = prometheus.NewDesc("whetstone_disk_bytes", "Space of the data folder's disk: free, and the reserve for deletes and sign-ins.", []string{"what"}, nil)
-	dbDesc   = prometheus.NewDesc("whetstone_database_connections", "Connections to the database, by state.", []string{"state"}, nil)
+	jobsDesc = prometheus.NewDesc("whetstone_jobs",
+		"Jobs in the queue, by kind and state.", []string{"kind", "state"}, nil)
+	lateDesc = prometheus.NewDesc("whetstone_jobs_late_seconds",
+		"How long the oldest waiting job is overdue, by kind.", []string{"kind"}, nil)
+	diskDesc = prometheus.NewDesc("whetstone_disk_bytes",
+		"Space of the data folder's disk: free, and the reserve for deletes and sign-ins.", []string{"what"}, nil)
+	dbDesc = prometheus.NewDesc("whetstone_database_connections",
+		"Connections to the database, by state.", []string{"state"}, nil)
 )
 
-// stateCollector counts jobs, connections and free space when somebody asks.
+// stateCollector collects the metrics of jobs, connections and disk space when they
+// are scraped.
 type stateCollector struct {
 	db    *store.DB
 	queue *jobs.Queue
@@ -54,7 +59,7 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	counts, err := c.queue.Counts(ctx)
 	if err != nil {
-		c.log.Warn("jobs were not counted", "error", err)
+		c.log.Warn("metrics of jobs: the queue cannot be read", "error", err)
 		return
 	}
 	for _, n := range counts {

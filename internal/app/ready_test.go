@@ -105,7 +105,7 @@ func TestNewerSchema(t *testing.T) {
 					}
 					return
 				}
-				for !strings.Contains(s.log.String(), "no more jobs are run") {
+				for !strings.Contains(s.log.String(), "jobs are stopped") {
 					select {
 					case <-t.Context().Done():
 						t.Fatal("jobs are run on")

@@ -17,27 +17,27 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// servicePaths are answered by every process, whatever its role.
+// servicePaths are served by every process, whatever its role.
 var servicePaths = []string{"/healthz", "/readyz", "/metrics"}
 
-// mountService adds what machines ask of a process: is it alive, can it work,
-// how does it do.
+// mountService adds the routes for operators: liveness, readiness, metrics, and the
+// download of blobs that are kept in files.
 func (p *parts) mountService(log *slog.Logger) {
 	p.api.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]any{"status": "ok"})
 	}))
 	p.api.Handle("GET /readyz", httpapi.PublicLimit(), &readiness{check: p.check, log: log})
-	// A scrape counts rows; a pair of Prometheus servers makes 8 a minute.
+	// A scrape counts rows. Two Prometheus servers make 8 a minute.
 	scrapes := &httpapi.Limit{Requests: 120, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 	p.api.Handle("GET /metrics", scrapes, promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}))
 	if files, ok := p.blobs.(*blob.Files); ok {
-		// A fleet behind one address may install a shelf of skills at once.
+		// Many machines behind one address may install many skills at once.
 		downloads := &httpapi.Limit{Requests: 12_000, Per: time.Minute, By: httpapi.ByAddress, Local: true}
 		p.api.Handle("/blobs/", downloads, files)
 	}
 }
 
-// onlyService keeps a worker from answering anything else.
+// onlyService is the middleware of a worker, which serves nothing but servicePaths.
 func onlyService(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(servicePaths, r.URL.Path) {
@@ -49,19 +49,19 @@ func onlyService(next http.Handler) http.Handler {
 }
 
 const (
-	// readyTimeout bounds a readiness check; a load balancer asks often.
+	// readyTimeout bounds a readiness check; load balancers make many.
 	readyTimeout = 3 * time.Second
-	// readyTTL is how long its result is served again: a check writes a file,
-	// and anybody may ask.
+	// readyTTL is how long the result of a check is cached: a check writes a file,
+	// and the route is public.
 	readyTTL = time.Second
 )
 
-// readiness answers whether the process can work.
+// readiness serves /readyz: whether the process can serve requests.
 type readiness struct {
 	check func(context.Context) map[string]error
 	log   *slog.Logger
 
-	mu      sync.Mutex // held during a check, so that others wait for its result
+	mu      sync.Mutex // held during a check, so that concurrent requests share its result
 	checked time.Time
 	status  int
 	body    map[string]any
@@ -78,7 +78,7 @@ func (r *readiness) result(ctx context.Context) (int, map[string]any) {
 	if time.Since(r.checked) < readyTTL {
 		return r.status, r.body
 	}
-	// Others wait for the result, whether the client that asked first is there or not.
+	// Others wait for the result, so the check goes on if the first client leaves.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	status, verdict, checks := http.StatusOK, "ready", map[string]string{}
@@ -94,10 +94,10 @@ func (r *readiness) result(ctx context.Context) (int, map[string]any) {
 	return r.status, r.body
 }
 
-// check asks every part that the service cannot work without.
+// check checks every part that the service cannot work without.
 func (p *parts) check(ctx context.Context) map[string]error {
 	database := p.db.Ping(ctx)
-	migrations := database // without a database nothing is known of its schema
+	migrations := database // without a database its schema is unknown
 	if database == nil {
 		migrations = checkSchema(ctx, p.db)
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 )
 
-// upkeepArgs is the job that clears what time has made useless.
+// upkeepArgs is the periodic job that deletes expired data (garbage collection).
 type upkeepArgs struct{}
 
 // Kind names the job.
 func (upkeepArgs) Kind() string { return "app.upkeep" }
 
-// tempGrace is the age at which an unfinished upload is given up.
+// tempGrace is the age at which an unfinished upload is deleted.
 const tempGrace = time.Hour
 
 func (p *parts) scheduleUpkeep() {

@@ -7,9 +7,12 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
-// Mount adds the route of the record.
+// Mount adds the route of the audit log.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.list, httpapi.Route{Method: "GET", Path: "/api/v1/audit", Permission: access.Admin, Summary: "Who changed what in the organisation, newest first"})
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Admin, Method: "GET", Path: "/api/v1/audit",
+		Summary: "Who changed what in the organisation, newest first",
+	})
 }
 
 type listInput struct {
@@ -20,12 +23,6 @@ type listInput struct {
 	Until  string `query:"until" example:"2026-01-02T03:04:05Z" doc:"Only entries before this time or day."`
 	Cursor string `query:"cursor" maxLength:"36" doc:"The next_cursor of an answer, for the entries after it."`
 	Limit  int    `query:"limit" default:"50" minimum:"1" maximum:"200" doc:"Entries in an answer."`
-}
-
-// filter reads the input's times.
-func (in listInput) filter() (Filter, error) {
-	f := Filter{Actor: in.Actor, Action: in.Action, Target: in.Target, Before: in.Cursor, Limit: in.Limit}
-	return f, f.Between(in.Since, in.Until)
 }
 
 type entryOutput struct {
@@ -58,9 +55,9 @@ type listOutput struct {
 	NextCursor *string       `json:"next_cursor" doc:"Where the next answer begins; null at the end"`
 }
 
-func (s *Service) list(ctx context.Context, in listInput) (listOutput, error) {
-	f, err := in.filter()
-	if err != nil {
+func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
+	f := Filter{Actor: in.Actor, Action: in.Action, Target: in.Target, Before: in.Cursor, Limit: in.Limit}
+	if err := f.Between(in.Since, in.Until); err != nil {
 		return listOutput{}, err
 	}
 	entries, more, err := s.List(ctx, access.From(ctx).OrgID, f)

@@ -1,7 +1,7 @@
-// Package audit keeps the record of who changed what, when and from where.
-// Every operation that changes something a person decided writes an entry in
-// its own transaction, so that the two stand or fall together; an
-// organisation's administrators read them. It owns the table audit_entries.
+// Package audit keeps the audit log: who changed what, when and from where. Every
+// operation that changes what a person decided writes an entry in its own
+// transaction, so that both commit or neither. An organisation's administrators
+// read the log. It owns the table audit_entries.
 package audit
 
 import (
@@ -15,49 +15,49 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// An Entry says what was done to what. The operation that does it fills in
-// the first four fields; Record knows the rest.
+// An Entry is one change. The operation that makes it sets the first four fields;
+// Record sets the others.
 type Entry struct {
 	OrgID  string
-	Action string // capability.noun.verb, like registry.version.publish
+	Action string // capability.noun.verb, e.g. "registry.version.publish"
 	Target Target
-	// Detail says more in a few words. It holds no secret, no address that is
-	// one, and nothing that people wrote to their agents.
+	// Detail describes the change. It must not contain secrets, URLs that are
+	// secrets (webhooks), or text that people wrote to their agents.
 	Detail Detail
 
 	ID        string
 	At        time.Time
 	Actor     Actor
-	ActorName string // the person's address at that time, or ""
+	ActorName string // the person's address at the time, or ""
 	UserID    *string
 	KeyID     *string
 	Via       Via
 	RequestID *string
 }
 
-// A Target is what was changed. Its id may be the only thing left of it.
+// A Target is what was changed. It may have been deleted.
 type Target struct {
 	Kind, ID, Name string
 }
 
-// Detail is what an entry says beside its action.
+// Detail has further fields of an entry, which depend on its action.
 type Detail map[string]any
 
-// An Actor is the kind of who changed something.
+// An Actor is the kind of person or program that made a change.
 type Actor string
 
 // The actors.
 const (
 	User    Actor = "user"    // a person in a browser
-	Key     Actor = "key"     // a program with somebody's API key
-	System  Actor = "system"  // the service itself: a job, a code host's delivery
-	Command Actor = "command" // somebody on the server with its database at hand
+	Key     Actor = "key"     // a program with an API key
+	System  Actor = "system"  // the service itself: a job, a webhook of the code host
+	Command Actor = "command" // the operator, with a command on the server
 )
 
-// Via is the way by which a change came in.
+// Via is the interface through which a change was made.
 type Via string
 
-// The ways.
+// The interfaces.
 const (
 	API Via = "api"
 	Web Via = "web"
@@ -65,8 +65,8 @@ const (
 	Job Via = "job"
 )
 
-// By returns a context whose changes came in that way. Without it a request is
-// one of the API, and what no request asked for is a job.
+// By returns a context for changes that are made through an interface. The default
+// is API within a request, and Job otherwise.
 func By(ctx context.Context, v Via) context.Context {
 	return context.WithValue(ctx, viaKey{}, v)
 }
@@ -83,14 +83,14 @@ func via(ctx context.Context) Via {
 	return Job
 }
 
-// Record writes an entry in the transaction of the change that it tells of. Who
-// did it is the caller that the context carries.
+// Record writes an entry in the transaction of its change. The actor is the caller
+// that the context carries.
 func Record(ctx context.Context, tx *store.Tx, e Entry) (err error) {
 	defer fault.Wrap(&err, "audit %s", e.Action)
 	c := access.From(ctx)
 	e.ID, e.At, e.Via = store.NewID(), store.Now(), via(ctx)
-	e.ActorName, e.UserID, e.KeyID = c.Email, given(c.UserID), given(c.KeyID)
-	e.Actor, e.RequestID = actor(c, e.Via), given(httpapi.RequestID(ctx))
+	e.ActorName, e.UserID, e.KeyID = c.Email, nullIfEmpty(c.UserID), nullIfEmpty(c.KeyID)
+	e.Actor, e.RequestID = actor(c, e.Via), nullIfEmpty(httpapi.RequestID(ctx))
 	detail, err := e.Detail.encode()
 	if err != nil {
 		return err
@@ -98,20 +98,19 @@ func Record(ctx context.Context, tx *store.Tx, e Entry) (err error) {
 	return insertEntry(ctx, tx, e, detail)
 }
 
-// encode leaves out what is null: a change that left something as it was says
-// nothing of it.
+// encode leaves out null: fields that the change left as they were.
 func (d Detail) encode() (string, error) {
-	given := map[string]json.RawMessage{}
+	set := map[string]json.RawMessage{}
 	for name, value := range d {
 		raw, err := json.Marshal(value)
 		if err != nil {
 			return "", err
 		}
 		if string(raw) != "null" {
-			given[name] = raw
+			set[name] = raw
 		}
 	}
-	raw, err := json.Marshal(given)
+	raw, err := json.Marshal(set)
 	return string(raw), err
 }
 
@@ -127,7 +126,7 @@ func actor(c access.Caller, v Via) Actor {
 	return Key
 }
 
-func given(text string) *string {
+func nullIfEmpty(text string) *string {
 	if text == "" {
 		return nil
 	}

@@ -8,25 +8,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service reads the record.
+// Service reads the audit log.
 type Service struct {
 	DB *store.DB
-	// Retention is how long entries are kept; 0 keeps them for ever.
+	// Retention is how long entries are kept; 0 keeps them forever.
 	Retention time.Duration
 }
 
-// A Filter chooses entries; a zero field chooses all.
+// A Filter selects entries; a zero field selects all.
 type Filter struct {
 	Actor        string // a user's or key's id, a person's address, or a kind of actor
-	Action       string // what the action begins with
+	Action       string // prefix of the action, e.g. "registry."
 	Target       string // its id or its name
 	Since, Until *time.Time
-	Before       string // the id of the entry before the first that is wanted
+	Before       string // cursor: the id of the last entry of the page before
 	Limit        int
 }
 
-// Between reads the times that a person or a program gives, RFC 3339 or a day;
-// an empty one leaves its end open.
+// Between parses Since and Until: RFC 3339 or a day, e.g. "2026-01-02". An empty
+// one is no bound.
 func (f *Filter) Between(since, until string) error {
 	var issues []fault.Issue
 	for _, given := range []struct {
@@ -49,7 +49,7 @@ func (f *Filter) Between(since, until string) error {
 	return nil
 }
 
-// parseTime reads a time or a day.
+// parseTime parses a time or a day.
 func parseTime(text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t, nil
@@ -57,15 +57,16 @@ func parseTime(text string) (time.Time, error) {
 	return time.Parse(time.DateOnly, text)
 }
 
-// List returns an organisation's entries, newest first: at most the limit, and
-// whether there are more. A Before that names no entry is invalid.
+// List returns at most Limit entries of an organisation, newest first, and whether
+// there are more. An unknown cursor is fault.Malformed.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) (_ []Entry, more bool, err error) {
 	defer fault.Wrap(&err, "audit entries")
 	end := Entry{At: store.Now().Add(farFuture)}
 	if f.Before != "" {
 		end, err = entryByID(ctx, s.DB, orgID, f.Before)
 		if fault.Is(err, fault.NotFound) {
-			return nil, false, fault.Invalid("cursor", "cursor must be a next_cursor of an earlier answer whose entries are still kept")
+			return nil, false, fault.Invalid("cursor",
+				"cursor must be a next_cursor of an earlier answer whose entries are still kept")
 		}
 		if err != nil {
 			return nil, false, err
@@ -79,11 +80,10 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) (_ []Entry, 
 	return found[:f.Limit-1], true, err
 }
 
-// farFuture is more than any clock of a replica runs ahead.
+// farFuture is more than the clock of any replica is ahead.
 const farFuture = 100 * 365 * 24 * time.Hour
 
-// Sweep removes entries that are older than the retention. It is run on a
-// schedule.
+// Sweep deletes entries that are older than the retention. It runs on a schedule.
 func (s *Service) Sweep(ctx context.Context) error {
 	if s.Retention == 0 {
 		return nil

@@ -35,7 +35,7 @@ func entryByID(ctx context.Context, q store.Querier, orgID, id string) (Entry, e
 	return store.One(rows, err, "Audit entry", scanEntry)
 }
 
-// entriesBefore lists what came before an entry, newest first.
+// entriesBefore returns the entries before one, newest first.
 func entriesBefore(ctx context.Context, q store.Querier, orgID string, end Entry, f Filter) ([]Entry, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+entryColumns+` FROM audit_entries

@@ -1,8 +1,8 @@
-// Package config holds the settings of the server: one struct, its defaults,
-// where they come from, and what they must look like. Each setting is a flag
-// (--database-url), an environment variable (WHETSTONE_DATABASE_URL) and a
-// line of the configuration file (database-url = "..."); the flag beats the
-// environment, which beats the file, which beats the default.
+// Package config has the settings of the server: one struct with defaults and
+// validation. Each setting is a flag (--database-url), an environment variable
+// (WHETSTONE_DATABASE_URL) and a line of the configuration file
+// (database-url = "..."). A flag overrides the environment, which overrides the
+// file, which overrides the default.
 package config
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/seal"
 )
 
-// Database says where the data is. It is all that the commands of
-// administration need to know.
+// Database is the location of the data, which is all that the administration
+// commands need.
 type Database struct {
 	Data          string `default:"./data" placeholder:"DIR" help:"Folder of the embedded database, blobs and repositories."`
 	DatabaseURL   URL    `placeholder:"URL" help:"postgres://... ; SQLite in --data when empty."`
 	DatabaseConns int    `default:"16" placeholder:"N" help:"Most connections to the database."`
 }
 
-// Config is the settings in force.
+// Config has all settings of the server.
 type Config struct {
 	Database `embed:""`
 
 	Addr      string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to listen; port 0 picks a free one."`
 	BlobURL   URL    `placeholder:"URL" help:"s3://bucket?region=..&endpoint=.. ; files in --data when empty."`
 	PublicURL string `placeholder:"URL" help:"Base of links and download URLs; from --addr when empty."`
-	// TrustedProxies is checked by Check and read by Proxies.
+	// TrustedProxies is validated by Check and parsed by Proxies.
 	TrustedProxies []string `placeholder:"CIDR,..." help:"Networks of the proxies whose X-Forwarded-For tells the client's address; none when empty."`
 
 	Roles []string `default:"web,worker" placeholder:"ROLE,..." help:"What this process does: web, worker or both."`
@@ -88,8 +88,8 @@ type Config struct {
 	LogLevel     string   `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum}."`
 }
 
-// ClaimsOperator is the setting repohost-claims under which the operator names
-// the organisation of every account.
+// ClaimsOperator is the value of repohost-claims with which the operator assigns
+// every account of the code host to an organisation.
 const ClaimsOperator = "operator"
 
 // The roles of a process.
@@ -98,7 +98,7 @@ const (
 	Worker = "worker"
 )
 
-// Bucket is the name by which s3:// references call the service's own bucket.
+// Bucket is the name of the service's own bucket in s3:// references.
 func (c *Config) Bucket() string {
 	u, err := url.Parse(string(c.BlobURL))
 	if err != nil || u.Host == "" {
@@ -107,7 +107,7 @@ func (c *Config) Bucket() string {
 	return u.Host
 }
 
-// Proxies are the trusted proxies. What Check refuses is left out.
+// Proxies returns the trusted proxies, without those that Check refuses.
 func (c *Config) Proxies() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range c.TrustedProxies {
@@ -118,7 +118,7 @@ func (c *Config) Proxies() []netip.Prefix {
 	return all
 }
 
-// parseNetwork reads a CIDR, or an address as the network that holds only it.
+// parseNetwork parses a CIDR, or an address as a network of one.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.Prefix(addr.BitLen())
@@ -129,8 +129,8 @@ func parseNetwork(text string) (netip.Prefix, error) {
 // Has reports whether the process has the role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Check reports every setting that cannot work, by its name. It is not called
-// Validate: kong would call it then, and show the first problem only.
+// Check validates all settings and reports every problem with the setting's name.
+// It is not called Validate, which kong would call and show only the first problem.
 func (c *Config) Check() error {
 	issues := c.check()
 	bad := func(setting, format string, args ...any) {
@@ -171,7 +171,8 @@ func (c *Config) Check() error {
 		bad("secret-key", "is not right: %s", err)
 	}
 	if c.Sandbox == "none" && !c.SandboxAllowNone {
-		bad("sandbox", "none runs foreign programs with the rights of the service; say --sandbox-allow-none as well if you want that")
+		bad("sandbox", "none runs foreign programs with the rights of the service; "+
+			"say --sandbox-allow-none as well if you want that")
 	}
 	if c.Sandbox == "docker" && c.SandboxImage == "" {
 		bad("sandbox-image", "must name an image for --sandbox docker")
@@ -194,7 +195,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// URL is what store.Open takes.
+// URL is the database URL for store.Open.
 func (d *Database) URL() string {
 	if d.DatabaseURL != "" {
 		return string(d.DatabaseURL)
@@ -205,7 +206,8 @@ func (d *Database) URL() string {
 func (d *Database) check() []fault.Issue {
 	var issues []fault.Issue
 	if d.DatabaseURL != "" && !d.DatabaseURL.hasScheme("postgres", "postgresql", "sqlite") {
-		issues = append(issues, fault.At("database-url", "database-url must be postgres://... or empty for SQLite in --data"))
+		issues = append(issues, fault.At("database-url",
+			"database-url must be postgres://... or empty for SQLite in --data"))
 	}
 	if d.DatabaseConns < 2 || d.DatabaseConns > 1000 {
 		issues = append(issues, fault.At("database-conns", "database-conns must lie between 2 and 1000"))
@@ -213,7 +215,7 @@ func (d *Database) check() []fault.Issue {
 	return issues
 }
 
-// hasScheme reports whether the URL is whole and has one of the schemes.
+// hasScheme reports whether the URL is complete and has one of the schemes.
 func (u URL) hasScheme(schemes ...string) bool {
 	if rest, ok := strings.CutPrefix(string(u), "sqlite:"); ok {
 		return slices.Contains(schemes, "sqlite") && rest != ""
@@ -222,7 +224,7 @@ func (u URL) hasScheme(schemes ...string) bool {
 	return err == nil && slices.Contains(schemes, parsed.Scheme) && parsed.Host != ""
 }
 
-// Where says in a few words where the data is kept.
+// Where is the location of the data for people, without passwords.
 func (d *Database) Where() string {
 	if d.DatabaseURL != "" {
 		return d.DatabaseURL.String()

@@ -12,8 +12,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// MakeData makes the data folder, which only its owner can enter, and makes
-// sure that it can be written.
+// MakeData creates the data folder, accessible to its owner only, and checks that
+// it can be written.
 func (d *Database) MakeData() error {
 	if err := os.MkdirAll(d.Data, 0o700); err != nil {
 		return d.explain(err)
@@ -21,7 +21,8 @@ func (d *Database) MakeData() error {
 	return d.CheckWritable()
 }
 
-// CheckWritable says what keeps this process from writing to the data folder.
+// CheckWritable fails, with an explanation, if this process cannot write to the
+// data folder.
 func (d *Database) CheckWritable() error {
 	probe, err := os.CreateTemp(d.Data, ".probe-*")
 	if err != nil {
@@ -30,14 +31,15 @@ func (d *Database) CheckWritable() error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// explain says what to do about a data folder that cannot be made or written.
+// explain says what to do about a data folder that cannot be created or written.
 func (d *Database) explain(err error) error {
 	const advice = "; or name another folder with --data"
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		return fault.Invalid("data", "data: folder %s is on a read-only file system: mount it for writing%s", d.Data, advice)
 	case errors.Is(err, fs.ErrPermission):
-		return fault.Invalid("data", "data: folder %s is read-only for user %s: give it to that user (chown)%s", d.Data, userName(), advice)
+		return fault.Invalid("data", "data: folder %s is read-only for user %s: give it to that user (chown)%s",
+			d.Data, userName(), advice)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fault.Invalid("data", "data: the disk of folder %s is full: make room%s", d.Data, advice)
 	}
@@ -59,7 +61,7 @@ func (c *Config) ReserveBytes() uint64 {
 	return uint64(c.DiskReserve) //nolint:gosec // it is not negative
 }
 
-// userName is who this process runs as.
+// userName is the user that this process runs as.
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// EnvPrefix begins the name of every environment variable.
+// EnvPrefix is the prefix of all environment variables.
 const EnvPrefix = "WHETSTONE"
 
 // File is a configuration file as a source of flags.
@@ -23,7 +23,8 @@ type File struct {
 	values map[string]any
 }
 
-// ReadFile reads a TOML file whose keys are the names of flags.
+// ReadFile reads a TOML file whose keys are names of flags. An underscore in a key
+// counts as a hyphen.
 func ReadFile(path string) (*File, error) {
 	f := &File{path: path, values: map[string]any{}}
 	raw := map[string]any{}
@@ -36,7 +37,7 @@ func ReadFile(path string) (*File, error) {
 			return nil, f.refused("%s is set twice", name)
 		}
 		if list, ok := value.([]any); ok {
-			if value, ok = joined(list); !ok {
+			if value, ok = joinStrings(list); !ok {
 				return nil, f.refused("%s must be a list of texts", name)
 			}
 		}
@@ -49,7 +50,7 @@ func (f *File) refused(format string, args ...any) *fault.Error {
 	return fault.Invalid("config", "config: %s: %s", f.path, fmt.Sprintf(format, args...))
 }
 
-// unreadable names the line and not what stands there, which may be a secret
+// unreadable shows the number of the line and not its text, which may be a secret
 // whose quotes were forgotten.
 func (f *File) unreadable(err error) error {
 	if e, ok := errors.AsType[toml.ParseError](err); ok {
@@ -58,8 +59,8 @@ func (f *File) unreadable(err error) error {
 	return f.refused("%s", err)
 }
 
-// FilePath finds --config among the arguments, or WHETSTONE_CONFIG: the file
-// must be read before the other flags are.
+// FilePath returns the value of --config or WHETSTONE_CONFIG. It does not use kong,
+// since the file must be read before the flags are parsed.
 func FilePath(args []string) string {
 	for i, arg := range args {
 		if path, ok := strings.CutPrefix(arg, "--config="); ok {
@@ -72,8 +73,8 @@ func FilePath(args []string) string {
 	return os.Getenv(EnvPrefix + "_CONFIG")
 }
 
-// Validate refuses keys that are no settings: a misspelt one must not be
-// silently without effect.
+// Validate refuses keys that are not settings: a misspelt setting must not be
+// ignored silently.
 func (f *File) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
@@ -94,12 +95,13 @@ func (f *File) Validate(app *kong.Application) error {
 	return nil
 }
 
-// isSetting tells a setting from a flag that is about one call of a command:
-// only a setting can be given in the environment.
+// isSetting distinguishes settings from flags of a single command: only settings
+// have environment variables.
 func isSetting(flag *kong.Flag) bool { return len(flag.Envs) > 0 && flag.Name != "config" }
 
-// Resolve gives a flag its value from the file, unless the environment has
-// one. The flags of the command line never get here.
+// Resolve implements kong.Resolver: it returns the value of a flag in the file,
+// unless the environment has one. kong does not call it for flags on the command
+// line.
 func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !isSetting(flag) {
 		return nil, nil //nolint:nilnil // kong's way to say "not from me"
@@ -112,8 +114,8 @@ func (f *File) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, err
 	return f.values[flag.Name], nil
 }
 
-// joined writes a list the way a flag takes it.
-func joined(list []any) (string, bool) {
+// joinStrings formats a list like the value of a flag.
+func joinStrings(list []any) (string, bool) {
 	words := make([]string, len(list))
 	for i, v := range list {
 		word, ok := v.(string)

@@ -7,13 +7,13 @@ import (
 	"unicode"
 )
 
-// A Setting is one setting in force, fit to be shown.
+// A Setting is the value of a setting, redacted.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Settings lists all settings in the order of the struct, secrets masked.
+// Settings lists all settings in the order of the struct, with secrets redacted.
 func (c *Config) Settings() []Setting {
 	return settings(reflect.ValueOf(*c))
 }
@@ -25,19 +25,20 @@ func settings(v reflect.Value) []Setting {
 			all = append(all, settings(v.Field(i))...)
 			continue
 		}
-		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: show(v.Field(i).Interface())})
+		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: formatValue(v.Field(i).Interface())})
 	}
 	return all
 }
 
-func show(value any) string {
+func formatValue(value any) string {
 	if list, ok := value.([]string); ok {
 		return strings.Join(list, ",")
 	}
 	return fmt.Sprint(value)
 }
 
-// flagName is the name kong gives to a field.
+// flagName is the name that kong gives to a field, e.g. "database-url" to
+// DatabaseURL.
 func flagName(f reflect.StructField) string {
 	if name := f.Tag.Get("name"); name != "" {
 		return name

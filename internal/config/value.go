@@ -11,27 +11,26 @@ import (
 	"time"
 )
 
-// masked stands for a secret wherever settings are shown.
-const masked = "[secret]"
+// redacted replaces secrets wherever settings are shown.
+const redacted = "[secret]"
 
-// A Secret is a setting that is never shown.
+// A Secret is a setting that is always redacted.
 type Secret string
 
 func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return masked
+	return redacted
 }
 
-// Format keeps the secret out of every verb, %#v and wrong ones included.
+// Format redacts the secret for every verb, including %#v and wrong ones.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText keeps the secret out of every encoding.
+// MarshalText redacts the secret in every encoding.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// PEM is the secret's text if it is PEM, else what stands in the file that it
-// names.
+// PEM returns the secret if it is PEM, else the content of the file that it names.
 func (s Secret) PEM() ([]byte, error) {
 	if strings.Contains(string(s), "-----BEGIN") {
 		return []byte(s), nil
@@ -39,35 +38,36 @@ func (s Secret) PEM() ([]byte, error) {
 	return os.ReadFile(string(s))
 }
 
-// A URL is an address that may hold a password, which is never shown.
+// A URL is an address that may have a password or another secret, which is always
+// redacted.
 type URL string
 
 func (u URL) String() string {
 	parsed, err := url.Parse(string(u))
 	if err != nil {
-		return masked
+		return redacted
 	}
-	shown := secretParameter.ReplaceAllString(string(u), "${1}"+masked)
+	shown := secretParameter.ReplaceAllString(string(u), "${1}"+redacted)
 	if _, ok := parsed.User.Password(); ok {
-		return password.ReplaceAllString(shown, "${1}"+masked+"@")
+		return password.ReplaceAllString(shown, "${1}"+redacted+"@")
 	}
 	return shown
 }
 
 var (
-	// password stands between the user and the last @ before the path.
+	// password matches the text between the user and the last @ before the path.
 	password = regexp.MustCompile(`^([^:]+://[^:/?#]*:)[^/?#]*@`)
-	// secretParameter is a parameter that drivers read secrets from.
+	// secretParameter matches parameters from which drivers read secrets.
 	secretParameter = regexp.MustCompile(`(?i)([?&][^=&#]*(?:password|secret|token|key)[^=&#]*=)[^&#]*`)
 )
 
-// Format keeps the password out of every verb, %#v and wrong ones included.
+// Format redacts the password for every verb, including %#v and wrong ones.
 func (u URL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
-// MarshalText keeps the password out of every encoding.
+// MarshalText redacts the password in every encoding.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// A Duration is a length of time as people write it: 60s, 15m, 30d.
+// A Duration is a time.Duration that is also written in days, e.g. "30d".
 type Duration time.Duration
 
 func (d Duration) String() string {
@@ -82,7 +82,7 @@ func (d Duration) String() string {
 // MarshalText writes what UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads a positive duration; d stands for days.
+// UnmarshalText parses a positive duration; d is the unit for days.
 func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
@@ -101,7 +101,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An Age is a Duration that may be 0, which means for ever.
+// An Age is a Duration that may be 0, which means forever.
 type Age time.Duration
 
 func (a Age) String() string {
@@ -114,7 +114,7 @@ func (a Age) String() string {
 // MarshalText writes what UnmarshalText reads.
 func (a Age) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads 0 or a duration.
+// UnmarshalText parses 0 or a duration.
 func (a *Age) UnmarshalText(text []byte) error {
 	if string(text) == "0" {
 		*a = 0

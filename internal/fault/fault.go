@@ -1,5 +1,5 @@
-// Package fault gives errors the kinds that a caller can act on. An error
-// without a kind is internal: it is logged and never shown.
+// Package fault has errors with a kind that a caller can act on. An error without a
+// kind is internal: it is logged and never shown to clients.
 package fault
 
 import (
@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// A Kind says what a caller can do about an error.
+// A Kind is what a caller can do about an error.
 type Kind int
 
-// The kinds. Each has one status in the interface; httpapi holds that table.
+// The kinds. Package httpapi maps each to an HTTP status.
 const (
-	Internal     Kind = iota // our fault; the message stays in the log
-	Malformed                // the request is not well formed or not valid
-	Unauthorized             // no key, or not a good one
+	Internal     Kind = iota // a bug or an outage of ours; the message stays in the log
+	Malformed                // the request is not well-formed or not valid
+	Unauthorized             // no key, or an unusable one
 	Denied                   // the plan, a permission or the organisation forbids it
 	NotFound
 	Conflict    // the state does not allow it
 	TooLarge    // over a size limit
-	Unsupported // a media type nobody here reads
+	Unsupported // a media type that is not read
 	Limited     // over a rate limit
-	Unavailable // we are not ready or too busy
-	BadGateway  // somebody else's server failed us
+	Unavailable // not ready or too busy
+	BadGateway  // another server failed
 )
 
-// An Issue is one problem with a request: where, and what to do about it.
+// An Issue is one problem of a request: the field, and what to do about it.
 type Issue struct {
 	Path    []string
 	Message string
@@ -40,7 +40,7 @@ type Error struct {
 	Message string
 	// Issues are the problems of a Malformed request, the first one first.
 	Issues []Issue
-	// RetryAfter is how long to wait before the same request makes sense, or 0.
+	// RetryAfter is how long to wait before a retry; 0 if a retry makes no sense.
 	RetryAfter time.Duration
 	cause      error
 }
@@ -71,20 +71,20 @@ func Issues(issues ...Issue) *Error {
 	return &Error{Kind: Malformed, Message: issues[0].Message, Issues: issues}
 }
 
-// Because attaches the cause, which is logged and never shown.
+// Because attaches the cause, which is logged and never shown to clients.
 func (e *Error) Because(cause error) *Error {
 	e.cause = cause
 	return e
 }
 
-// After says when the same request makes sense again.
+// After sets how long to wait before a retry.
 func (e *Error) After(wait time.Duration) *Error {
 	e.RetryAfter = wait
 	return e
 }
 
-// Disk gives the error of a disk that takes no more its kind: the caller can
-// try again when somebody has made room. Other errors stay as they are.
+// Disk turns the error of a full disk or quota into Unavailable: a retry makes sense
+// after room was made. Other errors stay as they are.
 func Disk(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return New(Unavailable, "There is no room on the disk").After(10 * time.Second).Because(err)
@@ -114,8 +114,10 @@ func Is(err error, kind Kind) bool {
 	return err != nil && Of(err) == kind
 }
 
-// Wrap names the operation that *err came from, if there is an error. It is
-// for a defer at the top of a function that touches the world.
+// Wrap adds the operation to *err, if there is an error. It is deferred at the top
+// of functions that do I/O:
+//
+//	defer fault.Wrap(&err, "entry %s", id)
 func Wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package flock locks files between processes. The kernel releases a lock when
-// its process ends, however it ends.
+// Package flock has advisory locks on files, between processes. The kernel releases
+// a lock when its process ends, however it ends.
 package flock
 
 import (
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Try takes the file for this process, until it is closed or the process
-// ends. It reports false if another process has it.
+// Try locks the file exclusively for this process, until the file is closed or the
+// process ends. It does not wait: it reports false if another process has the lock.
 func Try(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // descriptors are small
 	if errors.Is(err, syscall.EWOULDBLOCK) {

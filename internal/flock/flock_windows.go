@@ -10,12 +10,12 @@ import (
 const (
 	failImmediately = 1
 	exclusive       = 2
-	// lockViolation is how Windows says that another process has the lock.
+	// lockViolation is ERROR_LOCK_VIOLATION: another process has the lock.
 	lockViolation = syscall.Errno(33)
 )
 
-// Try takes the file for this process, until it is closed or the process
-// ends. It reports false if another process has it.
+// Try locks the file exclusively for this process, until the file is closed or the
+// process ends. It does not wait: it reports false if another process has the lock.
 func Try(f *os.File) (bool, error) {
 	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 	var where syscall.Overlapped

@@ -1,6 +1,5 @@
-// Package glob matches names against patterns that users write. Its time is
-// bounded whatever the pattern: O(pattern x name) for each alternative, of
-// which there are at most MaxAlternatives.
+// Package glob matches names against patterns of users, in bounded time for every
+// pattern: O(pattern x name) for each of at most MaxAlternatives alternatives.
 package glob
 
 import (
@@ -10,7 +9,7 @@ import (
 	"strings"
 )
 
-// The bounds. A longer pattern is refused, a longer name matches nothing.
+// The limits. A longer pattern is refused, a longer name matches nothing.
 const (
 	MaxPattern      = 1024
 	MaxName         = 4096
@@ -19,20 +18,20 @@ const (
 
 var errSyntax = errors.New("the pattern is not valid")
 
-// A Pattern is one without alternatives. In a segment * stands for any
-// characters, ? for one, [a-z] for one of a class and [^a-z] or [!a-z] for one
-// that is not in it; a backslash takes the meaning from the next character. The
-// segment ** stands for any number of segments, at the end for at least one.
+// A Pattern is a pattern without alternatives. In a segment, * matches any
+// characters, ? one character, [a-z] one of a class and [^a-z] or [!a-z] one not in
+// it; a backslash escapes the next character. The segment ** matches any number of
+// segments, at the end at least one: "a/**/c" matches "a/c" and "a/b/b/c".
 type Pattern struct {
 	segments []string
 }
 
-// Parse reads a pattern, in which braces have no meaning.
+// Parse parses a pattern in which braces have no special meaning.
 func Parse(pattern string) (p Pattern, err error) {
 	if len(pattern) > MaxPattern {
 		return p, fmt.Errorf("the pattern is longer than %d bytes", MaxPattern)
 	}
-	// path.Match writes the negation of a class in another way.
+	// path.Match only knows ^ for the negation of a class.
 	pattern = strings.ReplaceAll(pattern, "[!", "[^")
 	for segment := range strings.SplitSeq(pattern, "/") {
 		if _, err := path.Match(segment, ""); err != nil || segment == "" {
@@ -43,31 +42,32 @@ func Parse(pattern string) (p Pattern, err error) {
 	return p, nil
 }
 
-// Match reports whether the pattern covers the whole name. Only the last **
-// is ever tried again further on: what the ones before it took is enough.
+// Match reports whether the pattern matches the whole name. It only backtracks to
+// the last **: if the segments after an earlier one have matched once, matching them
+// further on cannot help.
 func (p Pattern) Match(name string) bool {
 	if len(name) > MaxName {
 		return false
 	}
-	at, last, retry := 0, -1, ""
+	next, lastStars, retry := 0, -1, "" // indexes of segments; the name from lastStars on
 	rest, more := name, true
 	for more {
-		segment, after, next := strings.Cut(rest, "/")
+		segment, after, found := strings.Cut(rest, "/")
 		switch {
-		case at < len(p.segments) && p.segments[at] == "**":
-			last, retry = at, rest
-			at++
-		case at < len(p.segments) && matches(p.segments[at], segment):
-			at++
-			rest, more = after, next
-		case last >= 0:
+		case next < len(p.segments) && p.segments[next] == "**":
+			lastStars, retry = next, rest
+			next++
+		case next < len(p.segments) && matches(p.segments[next], segment):
+			next++
+			rest, more = after, found
+		case lastStars >= 0:
 			_, retry, more = strings.Cut(retry, "/")
-			rest, at = retry, last+1
+			rest, next = retry, lastStars+1
 		default:
 			return false
 		}
 	}
-	return at == len(p.segments)
+	return next == len(p.segments)
 }
 
 func matches(pattern, segment string) bool {
@@ -75,11 +75,11 @@ func matches(pattern, segment string) bool {
 	return ok
 }
 
-// A Set is a pattern with alternatives: {a,b}/v* is a/v* or b/v*.
+// A Set is a pattern with alternatives: "{a,b}/v*" is "a/v*" or "b/v*".
 type Set []Pattern
 
-// ParseSet reads a pattern with alternatives in braces. One that stands for
-// more than MaxAlternatives patterns is refused.
+// ParseSet parses a pattern with alternatives in braces. It refuses one that expands
+// to more than MaxAlternatives patterns.
 func ParseSet(pattern string) (Set, error) {
 	if len(pattern) > MaxPattern {
 		return nil, fmt.Errorf("the pattern is longer than %d bytes", MaxPattern)
@@ -98,7 +98,7 @@ func ParseSet(pattern string) (Set, error) {
 	return set, nil
 }
 
-// Match reports whether one of the alternatives covers the whole name.
+// Match reports whether one of the alternatives matches the whole name.
 func (s Set) Match(name string) bool {
 	for _, p := range s {
 		if p.Match(name) {
@@ -108,12 +108,12 @@ func (s Set) Match(name string) bool {
 	return false
 }
 
-// An expansion writes out the alternatives of a pattern.
+// An expansion parses a pattern and expands its alternatives.
 type expansion struct {
 	rest string
 }
 
-// sequence expands up to the end of the pattern or, in a group, of the
+// sequence expands up to the end of the pattern or, within braces, of the
 // alternative.
 func (e *expansion) sequence(depth int) ([]string, error) {
 	all := []string{""}
@@ -129,14 +129,14 @@ func (e *expansion) sequence(depth int) ([]string, error) {
 			}
 		}
 		if len(all)*len(next) > MaxAlternatives {
-			return nil, tooMany()
+			return nil, errTooMany()
 		}
 		all = product(all, next)
 	}
 	return all, nil
 }
 
-// group expands what follows an opening brace.
+// group expands the alternatives behind an opening brace.
 func (e *expansion) group(depth int) (all []string, err error) {
 	for {
 		one, err := e.sequence(depth)
@@ -144,7 +144,7 @@ func (e *expansion) group(depth int) (all []string, err error) {
 			return nil, err
 		}
 		if all = append(all, one...); len(all) > MaxAlternatives {
-			return nil, tooMany()
+			return nil, errTooMany()
 		}
 		if e.rest == "" {
 			return nil, errSyntax // no closing brace
@@ -157,8 +157,8 @@ func (e *expansion) group(depth int) (all []string, err error) {
 	}
 }
 
-// literal takes one character, with what belongs to it: a class, or what a
-// backslash escapes.
+// literal consumes one character, a class like [a-z], or a backslash with the
+// character that it escapes.
 func (e *expansion) literal() string {
 	n := 1
 	switch e.rest[0] {
@@ -168,9 +168,9 @@ func (e *expansion) literal() string {
 		n = 1 + max(strings.IndexByte(e.rest[1:], ']')+1, 1)
 	}
 	n = min(n, len(e.rest))
-	taken := e.rest[:n]
+	literal := e.rest[:n]
 	e.rest = e.rest[n:]
-	return taken
+	return literal
 }
 
 func product(first, second []string) []string {
@@ -183,6 +183,6 @@ func product(first, second []string) []string {
 	return all
 }
 
-func tooMany() error {
-	return fmt.Errorf("the alternatives in braces stand for more than %d patterns", MaxAlternatives)
+func errTooMany() error {
+	return fmt.Errorf("the alternatives in braces expand to more than %d patterns", MaxAlternatives)
 }

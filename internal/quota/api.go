@@ -9,7 +9,10 @@ import (
 
 // Mount adds the route of usage.
 func (s *Service) Mount(a *httpapi.API) {
-	httpapi.Add(a, s.show, httpapi.Route{Method: "GET", Path: "/api/v1/usage", Permission: access.Read, Summary: "How much the organisation stores, and how much it may"})
+	httpapi.Add(a, s.handleUsage, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/usage",
+		Summary: "How much the organisation stores, and how much it may",
+	})
 }
 
 type usageOutput struct {
@@ -17,7 +20,7 @@ type usageOutput struct {
 	BytesLimit *int64 `json:"bytes_limit" example:"1073741824" doc:"Null: no limit"`
 }
 
-func (s *Service) show(ctx context.Context, _ struct{}) (usageOutput, error) {
+func (s *Service) handleUsage(ctx context.Context, _ struct{}) (usageOutput, error) {
 	u, err := s.Usage(ctx, access.From(ctx).OrgID)
 	return usageOutput{u.Used, u.Limit}, err
 }

@@ -1,8 +1,8 @@
-// Package quota keeps one organisation from filling the machine of all: it
-// counts the bytes that each stores, and refuses more than its plan allows.
-// What is counted is what people send: the archives of all versions of the
-// registry; the files of sources' snapshots; environments of suites; bodies
-// of telemetry, inflated; contribution bundles. It owns the table stored_bytes.
+// Package quota keeps one organisation from filling the disk of all: it counts the
+// bytes that each stores, and refuses more than its plan allows. It counts what
+// clients send: the archives of all versions in the registry, the files of sources'
+// snapshots, environments of suites, the decompressed bodies of telemetry, and
+// contribution bundles. It owns the table stored_bytes.
 package quota
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 )
 
-// A Kind is what bytes are of.
+// A Kind is what bytes are used for.
 type Kind string
 
 // The kinds, each counted by the capability that stores it.
@@ -28,11 +28,11 @@ const (
 	Community Kind = "community"
 )
 
-// Limits are the most bytes that an organisation may store, by its plan. A plan
-// that is not among them has no limit.
+// Limits are how many bytes an organisation may store, by plan. A plan without an
+// entry has no limit.
 type Limits map[access.Plan]int64
 
-// unlimited is how people write that there is no limit.
+// unlimited is the text of a missing limit.
 const unlimited = "unlimited"
 
 // String writes what UnmarshalText reads.
@@ -51,8 +51,8 @@ func (l Limits) String() string {
 // MarshalText writes what UnmarshalText reads.
 func (l Limits) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads "free=1GiB,enterprise=unlimited". Plans that it does not
-// name keep their limits.
+// UnmarshalText parses e.g. "free=1GiB,enterprise=unlimited". Other plans keep their
+// limits.
 func (l *Limits) UnmarshalText(text []byte) error {
 	limits := maps.Clone(*l)
 	if limits == nil {
@@ -77,12 +77,12 @@ func (l *Limits) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// DefaultLimits are those of plans that no setting names.
+// DefaultLimits are the limits without a setting.
 func DefaultLimits() Limits {
 	return Limits{access.Free: 1 << 30, access.Pro: 20 << 30, access.Team: 100 << 30}
 }
 
-// Bytes is a number of bytes as people write it: 0, 512MiB, 20GiB.
+// Bytes is a number of bytes with a binary unit, e.g. 512MiB or 20GiB.
 type Bytes int64
 
 var units = []struct {
@@ -90,7 +90,7 @@ var units = []struct {
 	size int64
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
-// String is exact, and as short as it can be: 1536MiB.
+// String is exact and uses the largest possible unit, e.g. "1536MiB".
 func (b Bytes) String() string {
 	for _, u := range units {
 		if b != 0 && int64(b)%u.size == 0 {
@@ -100,7 +100,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// Short is about the number, for people: "1.5 GiB".
+// Short is rounded, for people, e.g. "1.5 GiB".
 func (b Bytes) Short() string {
 	for _, u := range units {
 		if int64(b) >= u.size {
@@ -113,7 +113,7 @@ func (b Bytes) Short() string {
 // MarshalText writes what UnmarshalText reads.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads a number of bytes, with a unit or without.
+// UnmarshalText parses a number of bytes with or without a unit.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	number, size := string(text), int64(1)
 	for _, u := range units {

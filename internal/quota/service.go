@@ -10,36 +10,36 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Service counts what organisations store, and knows how much that may be. A
-// nil Service counts and refuses nothing.
+// Service counts the bytes that organisations store, and enforces the limits of
+// their plans. A nil Service has no limits.
 type Service struct {
 	DB     *store.DB
 	Jobs   *jobs.Queue
 	Limits Limits
-	// Counts say how everything is counted anew.
+	// Counts are the queries that recount everything.
 	Counts []Count
 }
 
-// A Count says how the bytes of one kind are counted anew.
+// A Count is the query that recounts the bytes of one kind.
 type Count struct {
 	Kind Kind
-	// SQL gives two columns, org_id and bytes, and a row for each organisation
-	// that has some.
+	// SQL returns two columns, org_id and bytes, with a row for each organisation
+	// that stores something.
 	SQL string
 }
 
-// Usage is what an organisation stores.
+// Usage is how many bytes an organisation stores, and may store.
 type Usage struct {
 	Used  int64
-	Limit *int64 // nil: none
+	Limit *int64 // nil for none
 }
 
-// Usage tells what an organisation stores.
+// Usage returns the usage of an organisation.
 func (s *Service) Usage(ctx context.Context, orgID string) (Usage, error) {
 	return s.usage(ctx, s.DB, orgID)
 }
 
-// Used tells what each organisation stores that has something.
+// Used returns the bytes of all organisations that store something, by id.
 func (s *Service) Used(ctx context.Context) (map[string]int64, error) { return usedByAll(ctx, s.DB) }
 
 func (s *Service) usage(ctx context.Context, q store.Querier, orgID string) (u Usage, err error) {
@@ -51,8 +51,8 @@ func (s *Service) usage(ctx context.Context, q store.Querier, orgID string) (u U
 	return u, err
 }
 
-// Room refuses bytes that would be refused by Add, before they are stored. The
-// error is of kind fault.TooLarge.
+// Room fails with fault.TooLarge if Add would. It is an early check, before bytes
+// are stored, and reserves nothing.
 func (s *Service) Room(ctx context.Context, orgID string, n int64) error {
 	if s == nil {
 		return nil
@@ -70,11 +70,11 @@ func (s *Service) check(ctx context.Context, q store.Querier, orgID string, n in
 		Bytes(u.Used).Short(), Bytes(*u.Limit).Short())
 }
 
-// Add counts the bytes that a transaction stores, or frees if n is negative.
-// It refuses what goes over the limit: the error is of kind fault.TooLarge. The
-// count stays locked until the transaction ends, so two that store the same
-// kind cannot both pass, and it should be the last thing that the transaction
-// does. Of two that store different kinds, one may go over the limit.
+// Add counts the bytes that a transaction stores, or frees if n is negative. Over
+// the limit it fails with fault.TooLarge. The count of the kind stays locked until
+// the transaction ends, so that two concurrent transactions cannot both use the last
+// bytes; therefore Add should be the last statement of a transaction. Two that store
+// different kinds lock different rows, and may exceed the limit together.
 func (s *Service) Add(ctx context.Context, tx *store.Tx, orgID string, kind Kind, n int64) (err error) {
 	defer fault.Wrap(&err, "quota")
 	if n == 0 {
@@ -86,20 +86,20 @@ func (s *Service) Add(ctx context.Context, tx *store.Tx, orgID string, kind Kind
 	return s.check(ctx, tx, orgID, 0)
 }
 
-// recount is the job that counts anew what processes of an older version have
-// changed, which count nothing.
+// recount is the job that corrects the counts. They can only be wrong after
+// processes of a version that did not count have written.
 type recount struct{}
 
 // Kind names the job.
 func (recount) Kind() string { return "quota.recount" }
 
-// Register makes the queue run the job of quotas.
+// Register registers the job of quotas.
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, _ recount) error { return s.Recount(ctx) })
 	s.Jobs.Every(24*time.Hour, recount{})
 }
 
-// Recount puts counts right that are wrong.
+// Recount corrects wrong counts.
 func (s *Service) Recount(ctx context.Context) (err error) {
 	defer fault.Wrap(&err, "recount stored bytes")
 	for _, c := range s.Counts {
@@ -108,7 +108,7 @@ func (s *Service) Recount(ctx context.Context) (err error) {
 			return err
 		}
 		if wrong == 0 {
-			continue // nobody has to wait
+			continue // takes no locks
 		}
 		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return setBytes(ctx, tx, c) }); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (s *Service) Recount(ctx context.Context) (err error) {
 	return nil
 }
 
-// Check says whether the counts are right.
+// Check reports wrong counts to the doctor.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	rules := make([]exam.Rule, len(s.Counts))
 	for i, c := range s.Counts {

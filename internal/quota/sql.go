@@ -37,9 +37,9 @@ func usedByAll(ctx context.Context, q store.Querier) (map[string]int64, error) {
 	return used, err
 }
 
-// setBytes counts a kind anew. Transactions that store something have their
-// count locked when they commit: these are waited for, and all later ones add
-// to what is found here.
+// setBytes recounts a kind. The second statement locks all counts of the kind: it
+// waits for transactions that have changed one, and later ones add to the recounted
+// value.
 func setBytes(ctx context.Context, tx *store.Tx, c Count) error {
 	for _, statement := range []string{
 		`INSERT INTO stored_bytes (org_id, kind, bytes) SELECT id, $1, 0 FROM organisations WHERE TRUE ON CONFLICT DO NOTHING`,
@@ -64,7 +64,7 @@ func countWrong(ctx context.Context, q store.Querier, c Count) (n int64, err err
 	})
 }
 
-// wrongBytes is SQL for the organisations whose count of kind $1 is wrong.
+// wrongBytes is a query for the organisations whose count of kind $1 is wrong.
 func wrongBytes(c Count) string {
 	return `
 		SELECT COUNT(*), COALESCE(MIN(o.name), '') FROM organisations o

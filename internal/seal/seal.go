@@ -1,8 +1,7 @@
-// Package seal encrypts what must not be read out of a database: webhook URLs,
-// signing secrets, the installation's own secrets. The key lies outside the
-// database. A sealed value is bound to its place, so that it cannot be moved to
-// another row or column. The same key signs what leaves the installation and
-// comes back: its backups.
+// Package seal encrypts secrets in the database (AES-256-GCM): webhook URLs, signing
+// secrets, the installation's own secrets. The key is kept outside of the database.
+// A sealed value is bound to its place as additional data, so that it cannot be moved
+// to another row or column. The same key signs backups (HMAC-SHA256).
 package seal
 
 import (
@@ -19,35 +18,35 @@ import (
 	"strings"
 )
 
-// A Keyring seals with its first key and opens with all, so that keys can be
-// changed while the service runs.
+// A Keyring seals with its first key and opens with all, so that keys can be rotated
+// while the service runs.
 type Keyring struct {
 	keys []key
 }
 
 type key struct {
-	id   string // tells keys apart without telling them
+	id   string // first bytes of a hash of the key
 	aead cipher.AEAD
-	sign []byte // derived, for HMAC
+	sign []byte // derived key for HMAC
 }
 
 const (
 	keySize = 32
-	// prefix begins every sealed value. What does not begin with it was stored
-	// by a release that did not seal.
+	// prefix is that of every sealed value. Values without it are clear text of a
+	// release that did not seal.
 	prefix = "sealed:1:"
 )
 
 var (
-	// ErrKey says that a value was sealed with a key that is not at hand.
+	// ErrKey is the error of a value that was sealed with a key not in the keyring.
 	ErrKey = errors.New("sealed with another key")
-	// ErrDamaged says that a value was changed, or stood in another place when
-	// it was sealed.
-	ErrDamaged = errors.New("the sealed value is damaged or stands in the wrong place")
+	// ErrDamaged is the error of a value that was changed or moved after it was
+	// sealed.
+	ErrDamaged = errors.New("the sealed value is damaged or in the wrong place")
 )
 
-// New makes a keyring of a setting: the base64 of 32 bytes, or several of
-// them, separated by commas.
+// New parses the setting secret-key: the base64 of 32 bytes, or several, separated by
+// commas.
 func New(setting string) (*Keyring, error) {
 	var k Keyring
 	for text := range strings.SplitSeq(setting, ",") {
@@ -73,7 +72,7 @@ func newKey(raw []byte) key {
 	return key{id: hex.EncodeToString(sum[:4]), aead: aead, sign: mac(raw, "whetstone signing key")}
 }
 
-// Generate makes a setting with one fresh key.
+// Generate returns a random key, in the format of New.
 func Generate() string {
 	raw := make([]byte, keySize)
 	_, _ = rand.Read(raw) // it never fails
@@ -94,8 +93,8 @@ func (k *Keyring) Seal(value []byte, p Place) []byte {
 	return []byte(prefix + first.id + ":" + base64.RawStdEncoding.EncodeToString(sealed))
 }
 
-// Open decrypts the value of a place. What was stored before values were
-// sealed is returned as it is.
+// Open decrypts the value of a place. Clear text of a release that did not seal is
+// returned as it is.
 func (k *Keyring) Open(stored []byte, p Place) (_ []byte, err error) {
 	rest, ok := bytes.CutPrefix(stored, []byte(prefix))
 	if !ok {
@@ -124,8 +123,8 @@ func (k *Keyring) Open(stored []byte, p Place) (_ []byte, err error) {
 	return nil, fmt.Errorf("%w (%q)", ErrKey, id)
 }
 
-// Renew returns a stored value as the first key seals it, and whether it was
-// stored otherwise. One that cannot be opened is an error in any case.
+// Renew seals a stored value with the first key, and reports whether that changed
+// it. A value that cannot be opened is an error.
 func (k *Keyring) Renew(stored []byte, p Place) (renewed []byte, changed bool, err error) {
 	value, err := k.Open(stored, p)
 	if err != nil || bytes.HasPrefix(stored, []byte(prefix+k.keys[0].id+":")) {
@@ -134,7 +133,7 @@ func (k *Keyring) Renew(stored []byte, p Place) (renewed []byte, changed bool, e
 	return k.Seal(value, p), true, nil
 }
 
-// KeyIDs names the keys, the one that seals and signs first.
+// KeyIDs returns the ids of the keys; the first one seals and signs.
 func (k *Keyring) KeyIDs() []string {
 	ids := make([]string, len(k.keys))
 	for i, key := range k.keys {
@@ -143,7 +142,8 @@ func (k *Keyring) KeyIDs() []string {
 	return ids
 }
 
-// Sign authenticates a message for a purpose, with the first key.
+// Sign returns an HMAC of a message with the first key. The purpose separates
+// domains: a signature for one is not valid for another.
 func (k *Keyring) Sign(message []byte, purpose string) string {
 	first := k.keys[0]
 	return first.id + ":" + hex.EncodeToString(mac(first.sign, purpose+"\x00"+string(message)))

@@ -1,5 +1,4 @@
-// Package stats has the few formulas by which the service judges: what a
-// share of passes says when the sample is small.
+// Package stats has the statistics of pass rates on small samples.
 package stats
 
 import "math"
@@ -7,8 +6,8 @@ import "math"
 // z is the quantile of the normal distribution for 95 %.
 const z = 1.96
 
-// Wilson returns the 95 % interval of a share p seen in n trials. Nothing is
-// known without trials: then it is [0, 1].
+// Wilson returns the Wilson score interval (95 % confidence) of a rate p in n trials;
+// [0, 1] without trials.
 func Wilson(p float64, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1
@@ -32,8 +31,8 @@ func Gain(with, without float64) float64 {
 	return (with - without) / (1 - without)
 }
 
-// McNemar is the exact two-sided p-value of a paired change: b cases passed
-// only before, c only after.
+// McNemar is the exact two-sided p-value of McNemar's test on paired results: b cases
+// passed only before, c only after.
 func McNemar(b, c int) float64 {
 	n := b + c
 	tail, term := 0.0, math.Pow(0.5, float64(n))
