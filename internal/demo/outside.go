@@ -25,7 +25,10 @@ func (f *filling) contribute(ctx context.Context) error {
 			}{
 				{"pdf-forms", missedSession(week)},
 				{"csv-cleaner", object{"triggered": true, "invocation_type": "implicit", "execution_grade": "AABBA"[week : week+1]}},
-				{"sql-review", object{"triggered": true, "invocation_type": "explicit", "execution_grade": "CBCFC"[week : week+1], "query_bucket": "analysis"}},
+				{"sql-review", object{
+					"triggered": true, "invocation_type": "explicit",
+					"execution_grade": "CBCFC"[week : week+1], "query_bucket": "analysis",
+				}},
 			} {
 				if err := f.signal(ctx, who, week, s.skill, s.session); err != nil {
 					return err
@@ -53,8 +56,10 @@ func missedSession(week int) object {
 func (f *filling) signal(ctx context.Context, who, week int, skill string, session object) error {
 	year, number := f.now.AddDate(0, 0, -7*week).ISOWeek()
 	body, err := json.Marshal(object{
-		"version": 1, "skill_name": skill, "signal_type": "skill_session", "signals": session, "relay_destination": f.owner.UserID,
-		"user_cohort": idOf("contributor\n%d", who), "timestamp_bucket": fmt.Sprintf("%d-W%02d", year, number), "client_version": "0.9.1",
+		"version": 1, "skill_name": skill, "signal_type": "skill_session", "signals": session,
+		"relay_destination": f.owner.UserID,
+		"user_cohort":       idOf("contributor\n%d", who),
+		"timestamp_bucket":  fmt.Sprintf("%d-W%02d", year, number), "client_version": "0.9.1",
 	})
 	if err != nil {
 		return err
@@ -71,17 +76,21 @@ func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 	graded := 12 + 3*who
 	body, err := json.Marshal(object{
 		"schema_version": "1.2", "skill_name": skill, "contributor_id": idOf("contributor\n%d", who), "tool_version": "0.9.1",
-		"created_at": f.now.AddDate(0, 0, -5*(contributors-who)).Format(time.RFC3339), "agent_type": "claude_code", "sanitization_level": "conservative",
-		"positive_queries":  []object{{"query": s.asks[who%len(s.asks)], "invocation_type": "implicit", "source": "session"}},
-		"eval_entries":      []object{{"query": s.missed[who%len(s.missed)], "should_trigger": true}},
-		"grading_summary":   object{"total_sessions": 2 * graded, "graded_sessions": graded, "average_pass_rate": .78 + .02*float64(who), "expectation_count": 5 * graded},
+		"created_at": f.now.AddDate(0, 0, -5*(contributors-who)).Format(time.RFC3339),
+		"agent_type": "claude_code", "sanitization_level": "conservative",
+		"positive_queries": []object{{"query": s.asks[who%len(s.asks)], "invocation_type": "implicit", "source": "session"}},
+		"eval_entries":     []object{{"query": s.missed[who%len(s.missed)], "should_trigger": true}},
+		"grading_summary": object{"total_sessions": 2 * graded, "graded_sessions": graded,
+			"average_pass_rate": .78 + .02*float64(who), "expectation_count": 5 * graded},
 		"evolution_summary": nil,
-		"session_metrics":   object{"total_sessions": 2 * graded, "avg_assistant_turns": 4.5, "avg_tool_calls": 11, "avg_errors": .4},
+		"session_metrics": object{"total_sessions": 2 * graded, "avg_assistant_turns": 4.5,
+			"avg_tool_calls": 11, "avg_errors": .4},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = f.Community.Submit(ctx, community.New{OrgID: f.owner.OrgID, CreatorID: f.owner.UserID, SkillName: skill, Bundle: body})
+	_, err = f.Community.Submit(ctx,
+		community.New{OrgID: f.owner.OrgID, CreatorID: f.owner.UserID, SkillName: skill, Bundle: body})
 	return err
 }
 
@@ -96,7 +105,8 @@ func (f *filling) addAlerts(ctx context.Context) error {
 		threshold float64
 	}{{alerts.PassRateBelow, .6}, {alerts.NoData, 14}} {
 		_, err := f.Alerts.Create(ctx, f.owner, alerts.NewRule{
-			Type: r.kind, Threshold: &r.threshold, Sensitivity: alerts.Point, Channel: notify.Email, Config: alerts.Config{Email: mailbox},
+			Type: r.kind, Threshold: &r.threshold, Sensitivity: alerts.Point, Channel: notify.Email,
+			Config: alerts.Config{Email: mailbox},
 		})
 		if err != nil {
 			return err

@@ -77,7 +77,8 @@ func (f *filling) install(ctx context.Context) error {
 				continue
 			}
 			n := installations.New{
-				EntryID: p.entry.ID, DeviceID: fmt.Sprintf("laptop-%d", j+1), InstallPath: ".claude/skills/" + p.name, ContentHash: p.entry.CurrentHash,
+				EntryID: p.entry.ID, DeviceID: fmt.Sprintf("laptop-%d", j+1),
+				InstallPath: ".claude/skills/" + p.name, ContentHash: p.entry.CurrentHash,
 			}
 			switch {
 			case (i+2*j)%5 == 4:

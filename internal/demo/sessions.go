@@ -125,17 +125,20 @@ func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 	number := s.inUse(ago)
 	id := idOf("session\n%s\n%s", s.name, at)
 	p.add("sessions", object{
-		"session_id": id, "platform": "claude_code", "started_at": at.Format(time.RFC3339), "normalized_at": at.Format(time.RFC3339),
+		"session_id": id, "platform": "claude_code", "started_at": at.Format(time.RFC3339),
+		"normalized_at": at.Format(time.RFC3339),
 	})
 	triggered := false
 	for n := range 1 + f.random.IntN(4)/3 {
-		if f.ask(p, s, turn{session: id, number: n, at: at.Add(time.Duration(n) * 6 * time.Minute), version: s.hashes[number]}) {
+		later := at.Add(time.Duration(n) * 6 * time.Minute)
+		if f.ask(p, s, turn{session: id, number: n, at: later, version: s.hashes[number]}) {
 			triggered = true
 		}
 	}
 	p.add("execution_facts", object{
 		"execution_fact_id": id, "session_id": id, "occurred_at": at.Format(time.RFC3339),
-		"total_tool_calls": 3 + f.random.IntN(20), "errors_encountered": f.random.IntN(3), "assistant_turns": 2 + f.random.IntN(9),
+		"total_tool_calls": 3 + f.random.IntN(20), "errors_encountered": f.random.IntN(3),
+		"assistant_turns": 2 + f.random.IntN(9),
 	})
 	if triggered && (s.onlySessions > 0 || f.random.Float64() < gradedShare) {
 		f.grade(p, s, id, s.releases[number].passRate, at.Add(20*time.Minute))
@@ -158,7 +161,8 @@ func (f *filling) ask(p *batch, s *published, t turn) bool {
 	}
 	id, at := fmt.Sprintf("%s-%d", t.session, t.number), t.at.Format(time.RFC3339)
 	p.add("prompts", object{
-		"prompt_id": id, "session_id": t.session, "occurred_at": at, "normalized_at": at, "prompt_text": text, "prompt_kind": "user", "prompt_index": t.number,
+		"prompt_id": id, "session_id": t.session, "occurred_at": at, "normalized_at": at,
+		"prompt_text": text, "prompt_kind": "user", "prompt_index": t.number,
 	})
 	invocation := object{
 		"skill_invocation_id": id, "session_id": t.session, "occurred_at": at, "normalized_at": at, "matched_prompt_id": id,
@@ -183,7 +187,8 @@ func (f *filling) grade(p *batch, s *published, session string, rate float64, at
 	}
 	p.add("grading_results", object{
 		"grading_id": session, "session_id": session, "skill_name": s.name, "graded_at": at.Format(time.RFC3339),
-		"passed_count": passed, "failed_count": expectations - passed, "total_count": expectations, "pass_rate": float64(passed) / expectations,
+		"passed_count": passed, "failed_count": expectations - passed, "total_count": expectations,
+		"pass_rate": float64(passed) / expectations,
 	})
 }
 

@@ -36,7 +36,7 @@ type release struct {
 	reason string
 }
 
-// inUse returns the index of the release that was current so many days ago; -1 if
+// inUse returns the index of the release that was current so many days ago, or -1.
 func (s skill) inUse(daysAgo int) int {
 	for i, r := range slices.Backward(s.releases) {
 		if r.daysAgo >= daysAgo && (r.undone == 0 || r.undone < daysAgo) {
@@ -49,7 +49,8 @@ func (s skill) inUse(daysAgo int) int {
 // document returns the SKILL.md of a release.
 func (s skill) document(number int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n---\n\n# %s\n\n## Steps\n\n",
+	fmt.Fprintf(&b,
+		"---\nname: %s\ndescription: %q\nlicense: Apache-2.0\nmetadata:\n  version: %q\n---\n\n# %s\n\n## Steps\n\n",
 		s.name, s.description, s.releases[number].version, s.title)
 	for i, step := range s.steps {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, step)

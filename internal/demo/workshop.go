@@ -84,7 +84,9 @@ func (f *filling) find(name string) *published {
 }
 
 // upload creates a source from files, or adds them to one as a snapshot.
-func (f *filling) upload(ctx context.Context, s *published, sourceID string, files map[string]string) (sources.Source, error) {
+func (f *filling) upload(
+	ctx context.Context, s *published, sourceID string, files map[string]string,
+) (sources.Source, error) {
 	pkg, err := open(ctx, files)
 	if err != nil {
 		return sources.Source{}, err
@@ -92,7 +94,8 @@ func (f *filling) upload(ctx context.Context, s *published, sourceID string, fil
 	defer pkg.Close()
 	var t sources.Result
 	if sourceID == "" {
-		t, err = f.Sources.CreateFrom(ctx, f.people[0], sources.NewSource{Label: s.title, Type: sources.Upload, SkillID: s.entry.SkillID}, pkg)
+		t, err = f.Sources.CreateFrom(ctx, f.people[0],
+			sources.NewSource{Label: s.title, Type: sources.Upload, SkillID: s.entry.SkillID}, pkg)
 	} else {
 		t, err = f.Sources.AddSnapshot(ctx, f.people[0], sourceID, pkg)
 	}
@@ -103,7 +106,8 @@ func (f *filling) upload(ctx context.Context, s *published, sourceID string, fil
 // for other skills that should not.
 func (f *filling) addSuite(ctx context.Context, s *published, sourceID string) (suites.Suite, error) {
 	n := suites.NewSuite{
-		SourceID: &sourceID, Name: s.title + ": when to trigger", SourceKind: suites.Manual, VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
+		SourceID: &sourceID, Name: s.title + ": when to trigger", SourceKind: suites.Manual,
+		VerifierKind: suites.LLMJudge, SupportsNoSkill: true,
 	}
 	for _, query := range s.asks {
 		c, err := triggerCase(query, suites.ShouldTrigger)
@@ -134,7 +138,8 @@ func triggerCase(query string, e suites.Expectation) (c suites.Fields, err error
 }
 
 func (f *filling) run(ctx context.Context, suite suites.Suite, b runs.Baseline) error {
-	_, err := f.Runs.Start(ctx, f.people[0], suite.ID, runs.NewRun{Subject: runs.SkillRef{SourceID: *suite.SourceID}, Baseline: b})
+	_, err := f.Runs.Start(ctx, f.people[0], suite.ID,
+		runs.NewRun{Subject: runs.SkillRef{SourceID: *suite.SourceID}, Baseline: b})
 	return err
 }
 
@@ -164,7 +169,8 @@ func (f *filling) review(ctx context.Context, s *published, sourceID, suiteID st
 		last := f.now.AddDate(0, 0, -10-i)
 		_, err := f.Suggestions.Review(ctx, f.people[i%2], sourceID, suggestions.Decision{
 			SuggestionID: idOf("suggestion\n%s\n%s", s.name, r.query), Status: r.status, Query: r.query, ShouldTrigger: true,
-			Evidence: suggestions.LinkedTelemetry, Provenance: suggestions.MissedQuery, Rationale: &rationale, ObservedCount: &seen, LastObservedAt: &last,
+			Evidence: suggestions.LinkedTelemetry, Provenance: suggestions.MissedQuery,
+			Rationale: &rationale, ObservedCount: &seen, LastObservedAt: &last,
 		}, r.suite)
 		if err != nil {
 			return fmt.Errorf("review of %q: %w", r.query, err)

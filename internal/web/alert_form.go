@@ -25,14 +25,18 @@ type alertForm struct {
 }
 
 func newAlertForm() alertForm {
-	return alertForm{Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point, Channel: notify.Webhook}
+	return alertForm{Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point,
+		Channel: notify.Webhook}
 }
 
 func (v *visit) alertForm() alertForm {
 	return alertForm{
-		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")), Days: strings.TrimSpace(v.FormValue("days")),
-		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), SkillID: v.FormValue("skill_id"), Action: v.FormValue("action"),
-		Channel: notify.Channel(v.FormValue("channel")), Address: strings.TrimSpace(v.FormValue("address")), Secret: strings.TrimSpace(v.FormValue("secret")),
+		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")),
+		Days:        strings.TrimSpace(v.FormValue("days")),
+		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), SkillID: v.FormValue("skill_id"),
+		Action:  v.FormValue("action"),
+		Channel: notify.Channel(v.FormValue("channel")), Address: strings.TrimSpace(v.FormValue("address")),
+		Secret: strings.TrimSpace(v.FormValue("secret")),
 	}
 }
 
@@ -91,7 +95,8 @@ func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	if err != nil {
 		return n, err
 	}
-	n = alerts.NewRule{SkillID: r.SkillID, Type: r.Type, Threshold: &r.Threshold, Sensitivity: r.Sensitivity, Channel: f.Channel}
+	n = alerts.NewRule{SkillID: r.SkillID, Type: r.Type, Threshold: &r.Threshold,
+		Sensitivity: r.Sensitivity, Channel: f.Channel}
 	if n.Config, err = f.config(); err != nil {
 		return n, err
 	}
@@ -131,7 +136,8 @@ func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
 }
 
 // addressPaths are the paths of issues about an address.
-var addressPaths = []string{"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url", "config.email"}
+var addressPaths = []string{"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url",
+	"config.email"}
 
 // AddressProblem returns what is wrong with the address of a form, or "".
 func (f frame) AddressProblem() string {

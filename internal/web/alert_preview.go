@@ -106,7 +106,8 @@ func (p *preview) sum(checked int) {
 	case checked == 1:
 		p.Text = "In the last 90 days it would have fired " + timesText(times) + "."
 	default:
-		p.Text = fmt.Sprintf("In the last 90 days it would have fired %s, for %d of %d skills.", timesText(times), fired, checked)
+		p.Text = fmt.Sprintf("In the last 90 days it would have fired %s, for %d of %d skills.",
+			timesText(times), fired, checked)
 	}
 	slices.SortStableFunc(p.Strips, func(a, b strip) int { return cmp.Compare(b.Days, a.Days) })
 	p.More = max(0, len(p.Strips)-stripsShown)

@@ -208,12 +208,15 @@ func (s *Service) loadAlert(v *visit) (view alertView, err error) {
 		return view, err
 	}
 	view = alertView{
-		ruleRow: rows[0], MayChange: alerts.MayChange(v.Caller, r), Form: alertFormOf(r), Channels: channelChoices, PerPage: eventsShown,
+		ruleRow: rows[0], MayChange: alerts.MayChange(v.Caller, r), Form: alertFormOf(r),
+		Channels: channelChoices, PerPage: eventsShown,
 	}
-	if view.Deliveries, view.Sent, err = s.Alerts.Deliveries(ctx, org, r.ID, eventsShown, v.offset(eventsShown)); err != nil {
+	view.Deliveries, view.Sent, err = s.Alerts.Deliveries(ctx, org, r.ID, eventsShown, v.offset(eventsShown))
+	if err != nil {
 		return view, err
 	}
-	view.Events, view.Happened, err = s.Alerts.Events(ctx, org, alerts.EventFilter{RuleID: r.ID, Limit: eventsShown, Offset: v.offset(eventsShown)})
+	view.Events, view.Happened, err = s.Alerts.Events(ctx, org,
+		alerts.EventFilter{RuleID: r.ID, Limit: eventsShown, Offset: v.offset(eventsShown)})
 	return view, err
 }
 
@@ -277,7 +280,8 @@ func (s *Service) handleTestAlert(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return show("alert", "Alert", view).refused(fault.New(fault.Conflict, "The test notification was not delivered.%s", outcome))
+	err = fault.New(fault.Conflict, "The test notification was not delivered.%s", outcome)
+	return show("alert", "Alert", view).refused(err)
 }
 
 func (s *Service) handleRotateAlert(v *visit) (answer, error) {

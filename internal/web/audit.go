@@ -39,7 +39,8 @@ const auditShown = 50
 // handleAudit shows the audit log, newest first.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
-	form := auditForm{Actor: trimmed(q, "actor"), Action: trimmed(q, "action"), Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until")}
+	form := auditForm{Actor: trimmed(q, "actor"), Action: trimmed(q, "action"),
+		Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until")}
 	view := auditView{Form: form, Filtered: form != auditForm{}, Areas: auditAreas}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -50,7 +51,8 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 		names[u.ID] = personName(u)
 		view.Actors = append(view.Actors, u.Email)
 	}
-	f := audit.Filter{Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"), Limit: auditShown}
+	f := audit.Filter{Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"),
+		Limit: auditShown}
 	if err := f.Between(form.Since, form.Until); err != nil {
 		return show("settings_audit", "Audit log", view).refused(err)
 	}
@@ -111,8 +113,9 @@ func (s *Service) auditRows(v *visit, entries []audit.Entry, names map[string]st
 
 func newAuditRow(e audit.Entry, l linker, names map[string]string) auditRow {
 	row := auditRow{
-		Entry: e, Who: cmp.Or(e.ActorName, whoWords[e.Actor]), Did: didWords(e.Action), Thing: cmp.Or(e.Target.Name, e.Target.ID),
-		Link: l.link(e.Target.Kind, e.Target.ID), Facts: auditFacts(e.Detail),
+		Entry: e, Who: cmp.Or(e.ActorName, whoWords[e.Actor]), Did: didWords(e.Action),
+		Thing: cmp.Or(e.Target.Name, e.Target.ID),
+		Link:  l.link(e.Target.Kind, e.Target.ID), Facts: auditFacts(e.Detail),
 	}
 	if e.Target.Kind == "alert" {
 		row.Thing = strings.ReplaceAll(row.Thing, "_", " ") // its name is its type
@@ -150,7 +153,8 @@ func (l linker) link(kind, id string) string {
 // Known reports whether the select of actions has the one of the filter.
 func (a auditView) Known() bool {
 	return slices.ContainsFunc(a.Areas, func(area auditArea) bool {
-		return area.Prefix == a.Form.Action || slices.ContainsFunc(area.Words, func(w auditWords) bool { return w.Action == a.Form.Action })
+		return area.Prefix == a.Form.Action || slices.ContainsFunc(area.Words,
+			func(w auditWords) bool { return w.Action == a.Form.Action })
 	})
 }
 

@@ -111,9 +111,12 @@ var viaWords = map[audit.Via]string{audit.Web: "in a browser", audit.API: "throu
 // pagesOfTargets are the pages of the targets of entries, as in routes.go. A path
 // without an id is that of a list, which always exists.
 var pagesOfTargets = map[string]string{
-	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}", "run": "/runs/{id}",
-	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}", "connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
-	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings", "account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
+	"entry": "/registry/{id}", "alert": "/alerts/{id}", "source": "/sources/{id}", "suite": "/suites/{id}",
+	"run":         "/runs/{id}",
+	"improve_run": "/improve-runs/{id}", "proposal": "/proposals/{id}",
+	"connection": "/repohost/connections/{id}", "skill": "/skills/{skill}", "skill_id": "/skills/{skill}",
+	"user": "/settings/members", "key": "/settings/keys", "organisation": "/settings",
+	"account": "/repohost", "installation": "/repohost", "delivery": "/repohost",
 	"bundle": "/community",
 }
 

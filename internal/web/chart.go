@@ -217,7 +217,8 @@ func (c *chart) drawMarks(days []overview.Day, marks []mark) {
 	lastLabel := -100.0
 	for i, d := range days {
 		text := strings.Join(labels[d.Date], ", ")
-		c.Days = append(c.Days, chartDay{Date: d.Date, PassRate: d.PassRate, Graded: d.Graded, Sessions: d.Sessions, Mark: text})
+		c.Days = append(c.Days,
+			chartDay{Date: d.Date, PassRate: d.PassRate, Graded: d.Graded, Sessions: d.Sessions, Mark: text})
 		if text == "" {
 			continue
 		}

@@ -15,7 +15,8 @@ func agentConnections(server, key string) []connection {
 		{"Claude Code", "In your shell profile, or as env in ~/.claude/settings.json.", fill.Replace(claudeCode)},
 		{"Codex", "In ~/.codex/config.toml.", fill.Replace(codex)},
 		{"Copilot", "For the CLI, the app and the SDK.", fill.Replace(copilot)},
-		{"Transcripts", "Sessions that Claude Code recorded on this machine before you connected it.", fill.Replace("whetstone import --server $SERVER --api-key $KEY")},
+		{"Transcripts", "Sessions that Claude Code recorded on this machine before you connected it.",
+			fill.Replace("whetstone import --server $SERVER --api-key $KEY")},
 	}
 }
 
@@ -48,8 +49,8 @@ func installerConnections(server, org, key string) []connection {
 		{"npx skills", "Public skills of this organisation.", fill.Replace("npx skills add $SERVER/o/$ORG")},
 		{
 			"npx skills, including the organisation's private skills",
-			"The key is part of the URL, which npx skills sends to its vendor unless DISABLE_TELEMETRY is set, and writes into its lock file. " +
-				"Use a separate read-only key, and do not commit the lock file.",
+			"The key is part of the URL, which npx skills sends to its vendor unless DISABLE_TELEMETRY is set, " +
+				"and writes into its lock file. Use a separate read-only key, and do not commit the lock file.",
 			fill.Replace("DISABLE_TELEMETRY=1 npx skills add $SERVER/o/$ORG/$KEY"),
 		},
 	}

@@ -144,7 +144,10 @@ func spanText(d time.Duration) string {
 	for _, unit := range []struct {
 		length    time.Duration
 		one, many string
-	}{{day, "day", "days"}, {time.Hour, "hour", "hours"}, {time.Minute, "minute", "minutes"}, {time.Second, "second", "seconds"}} {
+	}{
+		{day, "day", "days"}, {time.Hour, "hour", "hours"},
+		{time.Minute, "minute", "minutes"}, {time.Second, "second", "seconds"},
+	} {
 		if d >= unit.length && d%unit.length == 0 {
 			text, _ := plural(int64(d/unit.length), unit.one, unit.many) // it is a number
 			return text
@@ -199,10 +202,13 @@ var badgeKinds = map[string]string{
 	"healthy": "good", "pass": "good", "passed": "good", "succeeded": "good", "delivered": "good", "published": "good",
 	"approved": "good", "accepted": "good", "applied": "good", "resolved": "good", "up_to_date": "good", "active": "good",
 	"ok": "good", "current": "good", "enabled": "good", "processed": "good", "done": "good",
-	"warning": "warn", "warn": "warn", "retrying": "warn", "outdated": "warn", "behind": "warn", "modified": "warn", "edited": "warn",
-	"suspended": "warn", "rolled_back": "warn", "skipped": "warn", "update_available": "warn", "reminder": "warn", "error": "warn",
+	"warning": "warn", "warn": "warn", "retrying": "warn", "outdated": "warn", "behind": "warn",
+	"modified": "warn", "edited": "warn",
+	"suspended": "warn", "rolled_back": "warn", "skipped": "warn", "update_available": "warn",
+	"reminder": "warn", "error": "warn",
 	"not_runnable": "warn", "unclear": "warn", "unreliable": "warn", "fixed": "good", "broken": "bad",
-	"critical": "bad", "fail": "bad", "failed": "bad", "failed_transient": "bad", "failed_terminal": "bad", "firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
+	"critical": "bad", "fail": "bad", "failed": "bad", "failed_transient": "bad", "failed_terminal": "bad",
+	"firing": "bad", "rejected": "bad", "denied": "bad", "revoked": "bad",
 	"running": "busy", "queued": "busy", "pending": "busy", "received": "busy", "processing": "busy",
 }
 

@@ -85,7 +85,8 @@ func (s *Service) handleImproveRuns(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	view := improveRunsView{SuiteID: suite.ID, SuiteName: suite.Name, PerPage: improvePerPage}
-	view.Rows, view.Total, err = s.improveRows(v, suite.ID, improve.Filter{Limit: improvePerPage, Offset: v.offset(improvePerPage)})
+	view.Rows, view.Total, err = s.improveRows(v, suite.ID,
+		improve.Filter{Limit: improvePerPage, Offset: v.offset(improvePerPage)})
 	return show("improve_runs", "Improve runs of "+suite.Name, view), err
 }
 
@@ -150,7 +151,8 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, r.SuiteID)
-	view := improveRunView{Run: r, SuiteName: suite.Name, Over: r.FinishedAt != nil, Rows: make([]candidate, len(r.Iterations))}
+	view := improveRunView{Run: r, SuiteName: suite.Name, Over: r.FinishedAt != nil,
+		Rows: make([]candidate, len(r.Iterations))}
 	for i, it := range r.Iterations {
 		c := candidate{Iteration: it, Won: r.Winner != nil && *r.Winner == it.N}
 		if it.Description != nil {

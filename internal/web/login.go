@@ -33,7 +33,8 @@ func (s *Service) handleSignIn(v *visit) (answer, error) {
 
 func (s *Service) startSession(v *visit, rawKey string) error {
 	_, token, err := s.Auth.SignIn(v.Context(), auth.NewSession{
-		RawKey: rawKey, Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(), Replaces: s.cookie(v, sessionCookie),
+		RawKey: rawKey, Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(),
+		Replaces: s.cookie(v, sessionCookie),
 	})
 	if err != nil {
 		return err
@@ -124,7 +125,8 @@ func (s *Service) endDeviceLogin(v *visit, status auth.DeviceStatus) (answer, er
 func browserName(userAgent string) string {
 	name, system := "A browser", ""
 	for _, known := range []struct{ token, name string }{
-		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, // before Safari
+		{"Safari/", "Safari"}, {"curl/", "curl"},
 	} {
 		if strings.Contains(userAgent, known.token) {
 			name = known.name
@@ -132,7 +134,8 @@ func browserName(userAgent string) string {
 		}
 	}
 	for _, known := range []struct{ token, name string }{
-		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"},
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
+		{"Mac OS", "macOS"}, {"Linux", "Linux"},
 	} {
 		if strings.Contains(userAgent, known.token) {
 			system = " on " + known.name

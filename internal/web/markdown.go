@@ -83,13 +83,15 @@ func (r *renderer) render(source string) (template.HTML, error) {
 	return template.HTML(r.policy.SanitizeBytes(page.Bytes())), nil //nolint:gosec // sanitised
 }
 
-// asWritten shows a text without rendering it.
+// asWritten returns the text as preformatted plain text.
 func asWritten(source string) template.HTML {
-	const note = `<p class="muted">This text is shown as it is written: it has too many tables, links or levels to be rendered.</p>`
-	return template.HTML(note + `<pre class="block" tabindex="0"><code>` + template.HTMLEscapeString(source) + `</code></pre>`) //nolint:gosec // escaped
+	const note = `<p class="muted">This text is shown as plain text: ` +
+		`it has too many tables, links or levels to be rendered.</p>`
+	escaped := template.HTMLEscapeString(source)
+	return template.HTML(note + `<pre class="block" tabindex="0"><code>` + escaped + `</code></pre>`) //nolint:gosec // escaped
 }
 
-// A boundedBuffer takes up to maxHTML bytes.
+// A boundedBuffer holds up to maxHTML bytes.
 type boundedBuffer struct{ bytes.Buffer }
 
 // Write implements io.Writer.
@@ -100,7 +102,7 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// lowerHeadings puts the headings of a text below those of the page around it.
+// lowerHeadings demotes the headings of a text below those of the page around it.
 type lowerHeadings struct{}
 
 const (
@@ -118,10 +120,11 @@ func (lowerHeadings) Transform(doc *ast.Document, _ text.Reader, _ parser.Contex
 	})
 }
 
-// harmless lists what a rendered text may consist of.
+// harmless is the allowlist of elements and attributes that the sanitiser keeps.
 func harmless() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "pre", "code", "em", "strong", "del", "kbd", "sub", "sup")
+	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "pre", "code", "em",
+		"strong", "del", "kbd", "sub", "sup")
 	p.AllowLists()
 	p.AllowTables()
 	p.AllowAttrs("href").OnElements("a")

@@ -6,10 +6,10 @@ import (
 )
 
 // The Markdown library takes time and memory that grow with the square of some
-// constructs: rows of a wide table, brackets, delimiters, nested lists. A text is
-// therefore weighed line by line before it is rendered, always too high rather
-// than too low, and one that is too heavy is shown as plain text. Each limit is
-// far above what people write; at it, rendering takes about 100 ms.
+// constructs: rows of a wide table, brackets, delimiters, nested lists. The cost of
+// a text is therefore estimated line by line before it is rendered, with an upper
+// bound, and a text over a limit is shown as plain text (denial of service). Each
+// limit is far above what people write; at it, rendering takes about 100 ms.
 const (
 	maxColumns = 100
 	maxCells   = 20_000
@@ -55,8 +55,8 @@ func weigh(source string) markdownCost {
 
 // tooHeavy reports whether the text should not be rendered.
 func (c markdownCost) tooHeavy() bool {
-	return c.lines > maxLines || c.columns > maxColumns || c.cells > maxCells || c.depth > maxDepth || c.lines*c.depth > maxNested ||
-		c.pairs > maxPairs || c.definitions*c.brackets > maxExpanded
+	return c.lines > maxLines || c.columns > maxColumns || c.cells > maxCells || c.depth > maxDepth ||
+		c.lines*c.depth > maxNested || c.pairs > maxPairs || c.definitions*c.brackets > maxExpanded
 }
 
 func (c *markdownCost) add(line []byte) {

@@ -82,7 +82,7 @@ func TestMarkdownIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			rendered[name] = !strings.Contains(string(page), "shown as it is written")
+			rendered[name] = !strings.Contains(string(page), "shown as plain text")
 			if memory := after.TotalAlloc - before.TotalAlloc; took > maxTime || memory > maxMemory || len(page) > maxPage {
 				t.Errorf("%s: %d bytes took %v, %d KiB of memory and %d bytes of HTML", name, len(text), took, memory>>10, len(page))
 			}
@@ -99,7 +99,7 @@ func TestMarkdownOfPeople(t *testing.T) {
 		fmt.Fprintf(&text, "- one\n  - two\n    1. three\n       > quoted\n\n```python\nif a[i] < b[j]:\n%s- deep\n```\n\n---\n\n", strings.Repeat(" ", 40))
 	}
 	page, err := web.Markdown(text.String())
-	if err != nil || !strings.Contains(string(page), "<table>") || strings.Contains(string(page), "shown as it is written") {
+	if err != nil || !strings.Contains(string(page), "<table>") || strings.Contains(string(page), "shown as plain text") {
 		t.Errorf("got %.300s, %v", page, err)
 	}
 	list := strings.Repeat("- [name](https://example.org/some/path): what it is about\n", 900)
@@ -114,7 +114,7 @@ func TestMarkdownAsWritten(t *testing.T) {
 		"too deep": strings.Repeat("> ", 40) + "<b>",
 	} {
 		page, err := web.Markdown(text)
-		if err != nil || !strings.Contains(string(page), "shown as it is written") || !strings.Contains(string(page), "&lt;") || strings.Contains(string(page), "<b>") {
+		if err != nil || !strings.Contains(string(page), "shown as plain text") || !strings.Contains(string(page), "&lt;") || strings.Contains(string(page), "<b>") {
 			t.Errorf("%s: got %.300s, %v", name, page, err)
 		}
 	}

@@ -35,7 +35,8 @@ func (s *Service) memberList(v *visit) (membersView, error) {
 	}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	for _, u := range users {
-		view.Members = append(view.Members, memberRow{User: u, Self: u.ID == v.Caller.UserID, Changeable: auth.MayGive(v.Caller, u.Role)})
+		view.Members = append(view.Members,
+			memberRow{User: u, Self: u.ID == v.Caller.UserID, Changeable: auth.MayGive(v.Caller, u.Role)})
 	}
 	return view, err
 }
@@ -50,7 +51,8 @@ type addedView struct {
 // key.
 func (s *Service) handleAddMember(v *visit) (answer, error) {
 	n := auth.NewUser{
-		Email: strings.TrimSpace(v.FormValue("email")), Name: strings.TrimSpace(v.FormValue("name")), Role: access.Role(v.FormValue("role")),
+		Email: strings.TrimSpace(v.FormValue("email")), Name: strings.TrimSpace(v.FormValue("name")),
+		Role: access.Role(v.FormValue("role")),
 	}
 	u, raw, err := s.Auth.AddMember(v.Context(), v.Caller, n)
 	if err == nil {

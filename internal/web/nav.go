@@ -36,7 +36,8 @@ func (s *Service) navFor(c access.Caller, path string) []navItem {
 	visible := s.visiblePages(c)
 	items := slices.DeleteFunc(slices.Clone(menu), func(n navItem) bool { return n.Path != "/" && !visible[n.Path] })
 	for i, n := range items {
-		items[i].Current = within(path, n.Path) || slices.ContainsFunc(n.Also, func(also string) bool { return within(path, also) })
+		items[i].Current = within(path, n.Path) || slices.ContainsFunc(n.Also,
+			func(also string) bool { return within(path, also) })
 	}
 	return items
 }

@@ -33,7 +33,8 @@ func (s *Service) handleProposals(v *visit) (answer, error) {
 	}
 	found, total, err := s.Proposals.List(v.Context(), v.Caller.OrgID, f)
 	view := proposalsView{
-		Proposals: found, Statuses: proposalStatuses, Total: total, PerPage: proposalsShown, Filtered: f.Status != "" || f.SkillName != "",
+		Proposals: found, Statuses: proposalStatuses, Total: total, PerPage: proposalsShown,
+		Filtered: f.Status != "" || f.SkillName != "",
 	}
 	return show("proposals", "Proposals", view), err
 }
@@ -82,7 +83,8 @@ func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
 }
 
 // moves maps the buttons of a proposal to the status they set.
-var moves = map[string]proposals.Status{"approve": proposals.Approved, "reject": proposals.Rejected, "applied": proposals.Applied}
+var moves = map[string]proposals.Status{"approve": proposals.Approved, "reject": proposals.Rejected,
+	"applied": proposals.Applied}
 
 func (s *Service) handleMoveProposal(v *visit) (answer, error) {
 	to, ok := moves[v.FormValue("decision")]

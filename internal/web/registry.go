@@ -286,7 +286,8 @@ type shownFile struct {
 func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 	var view versionView
 	var err error
-	view.Entry, view.Version, err = s.Registry.Version(v.Context(), v.Caller.OrgID, v.PathValue("id"), v.PathValue("version"))
+	view.Entry, view.Version, err = s.Registry.Version(v.Context(), v.Caller.OrgID, v.PathValue("id"),
+		v.PathValue("version"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -307,7 +308,8 @@ func (s *Service) handleRegistryVersion(v *visit) (answer, error) {
 		text, err := s.Registry.Diff(v.Context(), view.Version, view.From)
 		var more bool
 		if view.Diff, more = readDiff(string(text)); more {
-			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version, "diff") + "?" + url.Values{"from": {view.From}}.Encode()
+			view.DiffURL = pathTo("registry", view.Entry.ID, "versions", view.Version.Version,
+				"diff") + "?" + url.Values{"from": {view.From}}.Encode()
 		}
 		return show("registry_version", title, view), err
 	}

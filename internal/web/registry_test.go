@@ -292,7 +292,7 @@ func TestRegistryHostileMarkdown(t *testing.T) {
 	table := strings.Repeat("|a", 3_000) + "|\n" + strings.Repeat("|-", 3_000) + "|\n" + strings.Repeat("|\n", 6_000)
 	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", table)})
 	for _, path := range []string{"/registry/" + id, "/registry/" + id + "/versions/1.0.0"} {
-		page := b.get(path).want(http.StatusOK).wantText("shown as it is written")
+		page := b.get(path).want(http.StatusOK).wantText("shown as plain text")
 		if len(page.body) > 256<<10 {
 			t.Errorf("%s has %d bytes", path, len(page.body))
 		}

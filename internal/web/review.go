@@ -199,7 +199,8 @@ func readDecision(text string) (d suggestions.Decision, err error) {
 		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
 	id, err := uuid.Parse(g.ID)
-	if err != nil || utf8.RuneCountInString(g.Query) > maxQuery || g.ObservedCount < 0 || g.Confidence < 0 || g.Confidence > 1 {
+	if err != nil || utf8.RuneCountInString(g.Query) > maxQuery || g.ObservedCount < 0 ||
+		g.Confidence < 0 || g.Confidence > 1 {
 		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
 	count := float64(g.ObservedCount)

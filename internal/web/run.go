@@ -56,7 +56,8 @@ func (s *Service) handleRun(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	view := runView{
-		Run: report.Run, SuiteName: suite.Name, Over: report.FinishedAt != nil, Show: v.URL.Query().Get("show"), Only: only != "",
+		Run: report.Run, SuiteName: suite.Name, Over: report.FinishedAt != nil,
+		Show: v.URL.Query().Get("show"), Only: only != "",
 		CaseCount: len(report.Cases), PerPage: casesPerPage,
 	}
 	view.choose(readRunCases(report), v.offset(casesPerPage))
@@ -72,7 +73,8 @@ func (r *runView) choose(all []runCase, offset int) {
 		r.Counts[cmp.Or(c.Verdict, "pending")]++
 	}
 	if r.Show == "failed" {
-		all = slices.DeleteFunc(all, func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })
+		all = slices.DeleteFunc(all,
+			func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })
 	}
 	r.Matching = len(all)
 	begin := min(offset, len(all))
@@ -100,7 +102,8 @@ func caseLabel(c suites.Case) string {
 	if c.Subject.Prompt != nil {
 		prompt = *c.Subject.Prompt
 	}
-	return short(labelLength, cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
+	return short(labelLength,
+		cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
 }
 
 func verdictText(v *runs.Verdict) string {

@@ -65,7 +65,8 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 			view.SkillName = p.Name
 		}
 	}
-	view.SuiteRows, _, err = s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{SourceID: view.ID, Limit: suitesPerPage})
+	view.SuiteRows, _, err = s.Suites.List(v.Context(), v.Caller.OrgID,
+		suites.Filter{SourceID: view.ID, Limit: suitesPerPage})
 	if err != nil || view.Current == nil {
 		return view, err
 	}

@@ -30,7 +30,8 @@ func (s *Service) handleSuites(v *visit) (answer, error) {
 
 func (s *Service) suiteList(v *visit) (view suitesView, err error) {
 	org := v.Caller.OrgID
-	found, total, err := s.Suites.List(v.Context(), org, suites.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
+	found, total, err := s.Suites.List(v.Context(), org,
+		suites.Filter{Limit: suitesPerPage, Offset: v.offset(suitesPerPage)})
 	if err != nil {
 		return view, err
 	}

@@ -49,8 +49,9 @@
 // Scripts share the functions of app.js: localTimes(element) converts the times of new content.
 //
 // Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, score (an
-// improve.Score as 3 of 4), channel (its name), badge (a status as shape and word), icon, asset, dict (for partials with several arguments), pager, url
-// (path with escaped parts), markdown (sanitised).
+// improve.Score as 3 of 4), channel (its name), badge (a status as shape and word), icon, asset,
+// dict (for partials with several arguments), pager, url (path with escaped parts), markdown
+// (sanitised).
 //
 // Partials (templates/partials.html) and their arguments:
 //
