@@ -26,14 +26,16 @@ func TestPages(t *testing.T) {
 			[]string{
 				`{"skills":[{"name":"a"},{"name":"b"}],"pagination":{"total":3}}`,
 				`{"skills":[{"name":"c"}],"pagination":{"total":3}}`,
-			}, 3, "",
+			},
+			3, "",
 		},
 		{
 			"shorter meanwhile",
 			[]string{
 				`{"skills":[{"name":"a"},{"name":"b"}],"pagination":{"total":3}}`,
 				`{"skills":[],"pagination":{"total":3}}`,
-			}, 2, "",
+			},
+			2, "",
 		},
 		{"no list", []string{`{"skills":"none"}`}, 0, "the field skills of the answer is not valid"},
 		{"another service", []string{`{"status":"ok"}`}, 0, "the field skills of the answer is not valid"},

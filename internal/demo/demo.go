@@ -137,14 +137,18 @@ func (f *Filler) checkEmpty(ctx context.Context, owner access.Caller) error {
 		count  func() (int, error)
 	}{
 		{"skills", func() (int, error) { _, n, err := f.Skills.List(ctx, org, skills.Filter{Limit: 1}); return n, err }},
-		{"registry entries",
-			func() (int, error) { _, n, err := f.Registry.List(ctx, org, registry.Filter{Limit: 1}); return n, err }},
+		{
+			"registry entries",
+			func() (int, error) { _, n, err := f.Registry.List(ctx, org, registry.Filter{Limit: 1}); return n, err },
+		},
 		{"sources", func() (int, error) { all, err := f.Sources.List(ctx, org, sources.Filter{}); return len(all), err }},
 		{"suites", func() (int, error) { _, n, err := f.Suites.List(ctx, org, suites.Filter{Limit: 1}); return n, err }},
 		{"alerts", func() (int, error) { _, n, err := f.Alerts.Rules(ctx, org, 1, 0); return n, err }},
 		{"skills with signals", func() (int, error) { o, err := f.Signals.Overview(ctx, org); return len(o.Skills), err }},
-		{"community bundles",
-			func() (int, error) { o, err := f.Community.Overview(ctx, owner.UserID); return o.Submissions, err }},
+		{
+			"community bundles",
+			func() (int, error) { o, err := f.Community.Overview(ctx, owner.UserID); return o.Submissions, err },
+		},
 	} {
 		n, err := check.count()
 		if err != nil {

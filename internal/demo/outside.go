@@ -80,11 +80,15 @@ func (f *filling) bundle(ctx context.Context, who int, skill string) error {
 		"agent_type": "claude_code", "sanitization_level": "conservative",
 		"positive_queries": []object{{"query": s.asks[who%len(s.asks)], "invocation_type": "implicit", "source": "session"}},
 		"eval_entries":     []object{{"query": s.missed[who%len(s.missed)], "should_trigger": true}},
-		"grading_summary": object{"total_sessions": 2 * graded, "graded_sessions": graded,
-			"average_pass_rate": .78 + .02*float64(who), "expectation_count": 5 * graded},
+		"grading_summary": object{
+			"total_sessions": 2 * graded, "graded_sessions": graded,
+			"average_pass_rate": .78 + .02*float64(who), "expectation_count": 5 * graded,
+		},
 		"evolution_summary": nil,
-		"session_metrics": object{"total_sessions": 2 * graded, "avg_assistant_turns": 4.5,
-			"avg_tool_calls": 11, "avg_errors": .4},
+		"session_metrics": object{
+			"total_sessions": 2 * graded, "avg_assistant_turns": 4.5,
+			"avg_tool_calls": 11, "avg_errors": .4,
+		},
 	})
 	if err != nil {
 		return err

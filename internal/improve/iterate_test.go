@@ -63,8 +63,10 @@ func TestImproveWriter(t *testing.T) {
 			t.Fatalf("%d descriptions were asked for", len(asked))
 		}
 		for _, r := range asked {
-			for _, query := range []string{"one red", "two red", "three red", "four red", "five red", "one blue",
-				"two blue", "three blue", "four blue", "five blue"} {
+			for _, query := range []string{
+				"one red", "two red", "three red", "four red", "five red", "one blue",
+				"two blue", "three blue", "four blue", "five blue",
+			} {
 				if shown := strings.Contains(string(r.Body), query); shown == slices.Contains(hidden, query) {
 					t.Errorf("%q is shown: %t", query, shown)
 				}

@@ -104,8 +104,10 @@ func TestImproveRefused(t *testing.T) {
 		c := w.org("acme")
 		suite := func(cases ...object) string { return c.Create(judged(cases...))["id"].(string) }
 		good := c.Create(colours())["id"].(string)
-		few := suite(trigger("a"), trigger("b"), trigger(" A "), avoid("c"), object{"case_kind": "trigger_query",
-			"query": "d", "expectation": "perhaps"})
+		few := suite(trigger("a"), trigger("b"), trigger(" A "), avoid("c"), object{
+			"case_kind": "trigger_query",
+			"query":     "d", "expectation": "perhaps",
+		})
 		unwanted := suite(trigger("a"), avoid("b"), avoid("c"), avoid("d"))
 		others := c.Create(deterministic(exact("a", "a")))["id"].(string)
 		rubric := c.Create(with(colours(), "verifier_kind", "structured_rubric"))["id"].(string)

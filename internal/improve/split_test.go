@@ -61,8 +61,10 @@ func TestOutcome(t *testing.T) {
 	missing := "1 of 20 queries has no verdict"
 	text := "text"
 	scored := func(passed int) improve.Iteration {
-		return improve.Iteration{Description: &text, Train: improve.Score{Passed: 10 - passed, Cases: 10},
-			HeldOut: improve.Score{Passed: passed, Cases: 10}}
+		return improve.Iteration{
+			Description: &text, Train: improve.Score{Passed: 10 - passed, Cases: 10},
+			HeldOut: improve.Score{Passed: passed, Cases: 10},
+		}
 	}
 	undecided := func(passed, cases int) improve.Iteration {
 		it := scored(passed)

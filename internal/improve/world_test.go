@@ -87,8 +87,10 @@ func improvable() object {
 	} {
 		cases = append(cases, trigger(query))
 	}
-	for _, query := range []string{"what is the weather tomorrow", "write a poem about cats",
-		"translate this letter", "scale the recipe for six", "water my plant"} {
+	for _, query := range []string{
+		"what is the weather tomorrow", "write a poem about cats",
+		"translate this letter", "scale the recipe for six", "water my plant",
+	} {
 		cases = append(cases, avoid(query))
 	}
 	return judged(cases...)

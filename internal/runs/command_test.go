@@ -28,8 +28,10 @@ func TestCommand(t *testing.T) {
 			return object{"case_kind": "boolean_assertion", "command": argv, "assertion": assertion}
 		}
 		suite := c.Create(with(deterministic(
-			object{"case_kind": "exact_match", "command": []string{"/skill/scripts/hello.sh"}, "expected": "hello",
-				"normalize": []string{"trim"}},
+			object{
+				"case_kind": "exact_match", "command": []string{"/skill/scripts/hello.sh"}, "expected": "hello",
+				"normalize": []string{"trim"},
+			},
 			assert(`exit_code == 3 && output == ""`, "sh", "-c", "exit 3"),
 			assert(`files["out/a.txt"] == "done\n" && !("link" in files)`, "sh", "-c",
 				"mkdir out; echo done > out/a.txt; ln -s /etc/passwd link"),
@@ -200,13 +202,17 @@ func TestBrokenCases(t *testing.T) {
 			object{"case_kind": "json_schema", "output": "{}", "schema": object{"type": "strin"}},
 		)))
 		wantErrors(t, run, "case_broken")
-		run = c.finished(c.Create(deterministic(object{"case_kind": "boolean_assertion", "output": "a",
-			"assertion": "exit_code == 0"})))
+		run = c.finished(c.Create(deterministic(object{
+			"case_kind": "boolean_assertion", "output": "a",
+			"assertion": "exit_code == 0",
+		})))
 		wantErrors(t, run, "check_failed")
 		run = c.finished(c.Create(deterministic(
 			object{"case_kind": "boolean_assertion", "output": strings.Repeat("a", 100_000), "assertion": `output.matches("(a?){900}b")`},
-			object{"case_kind": "json_schema", "output": `"` + strings.Repeat("a", 100_000) + `"`,
-				"schema": object{"pattern": "(a?){900}b"}},
+			object{
+				"case_kind": "json_schema", "output": `"` + strings.Repeat("a", 100_000) + `"`,
+				"schema": object{"pattern": "(a?){900}b"},
+			},
 		)))
 		wantErrors(t, run, "check_failed")
 	})

@@ -49,8 +49,10 @@ func TestTriggers(t *testing.T) {
 				t.Errorf("case %d has %d trials", i, n)
 			}
 		}
-		if diff := cmp.Diff(plain(t, object{"api": "openai", "model": "scripted",
-			"prompt_version": run["judge"].(object)["prompt_version"]}), run["judge"]); diff != "" {
+		if diff := cmp.Diff(plain(t, object{
+			"api": "openai", "model": "scripted",
+			"prompt_version": run["judge"].(object)["prompt_version"],
+		}), run["judge"]); diff != "" {
 			t.Errorf("judge (-want +got):\n%s", diff)
 		}
 		rain := list(t, cases[1], "trials")[0]["evidence"].(object)

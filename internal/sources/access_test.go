@@ -54,8 +54,10 @@ func TestOthersSources(t *testing.T) {
 				}
 				do(hers).WantError(http.StatusForbidden, "This cloud source belongs to another organisation")
 				do(strings.TrimPrefix(hers, "src_")).WantError(http.StatusForbidden, "another organisation")
-				for _, unknown := range []string{uuid.NewString(), "src_" + uuid.NewString(), "unknown", "src_",
-					"src_src_" + uuid.NewString()} {
+				for _, unknown := range []string{
+					uuid.NewString(), "src_" + uuid.NewString(), "unknown", "src_",
+					"src_src_" + uuid.NewString(),
+				} {
 					do(unknown).WantError(http.StatusNotFound, "Cloud source not found")
 				}
 			})

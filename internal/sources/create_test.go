@@ -21,11 +21,15 @@ func TestCreate(t *testing.T) {
 		ada := w.Org("acme")
 		skillID := w.Skill(ada, "pdf")
 
-		upload := ada.Post(sourcesPath, object{"type": "upload", "label": "mine", "skill_id": strings.ToUpper(skillID),
-			"new": 1}).Want(http.StatusCreated).Object()
+		upload := ada.Post(sourcesPath, object{
+			"type": "upload", "label": "mine", "skill_id": strings.ToUpper(skillID),
+			"new": 1,
+		}).Want(http.StatusCreated).Object()
 		wantKeys(t, upload, "id", "label", "sourceType", "skillId", "createdAt")
-		want := object{"id": upload["id"], "label": "mine", "sourceType": "upload", "skillId": skillID,
-			"createdAt": upload["createdAt"]}
+		want := object{
+			"id": upload["id"], "label": "mine", "sourceType": "upload", "skillId": skillID,
+			"createdAt": upload["createdAt"],
+		}
 		if diff := cmp.Diff(want, upload); diff != "" {
 			t.Errorf("upload source (-want +got):\n%s", diff)
 		}
@@ -33,8 +37,10 @@ func TestCreate(t *testing.T) {
 			t.Errorf("id %q, want src_ and a UUID", id)
 		}
 
-		repo := ada.Post(sourcesPath, object{"type": "repohost", "label": "theirs", "installation_id": 7,
-			"repo_full_name": "acme/skills"}).Want(http.StatusCreated).Object()
+		repo := ada.Post(sourcesPath, object{
+			"type": "repohost", "label": "theirs", "installation_id": 7,
+			"repo_full_name": "acme/skills",
+		}).Want(http.StatusCreated).Object()
 		want = object{
 			"id": repo["id"], "label": "theirs", "sourceType": "repohost", "skillId": nil, "createdAt": repo["createdAt"],
 			"repoFullName": "acme/skills", "installationId": 7.0, "defaultBranch": "main", "skillPath": ".",
@@ -201,8 +207,10 @@ func TestDelete(t *testing.T) {
 		if diff := cmp.Diff(want, w.BlobKeys()); diff != "" || len(want) != 2 {
 			t.Errorf("bytes (-want +got):\n%s", diff)
 		}
-		for table, n := range map[string]int{"cloud_sources": 1, "source_snapshots": 2, "source_reports": 2,
-			"source_suggestions": 0, "source_reviews": 1} {
+		for table, n := range map[string]int{
+			"cloud_sources": 1, "source_snapshots": 2, "source_reports": 2,
+			"source_suggestions": 0, "source_reviews": 1,
+		} {
 			if got := w.Count(table); got != n {
 				t.Errorf("%s has %d rows, want %d", table, got, n)
 			}

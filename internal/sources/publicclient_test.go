@@ -24,8 +24,10 @@ func TestPublicClient(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		made, err := c.UploadSource(ctx, public.SourceUpload{Label: "mine", SkillID: w.Skill(ada, "pdf"),
-			Archive: zipped(t, "SKILL.md", skillText)})
+		made, err := c.UploadSource(ctx, public.SourceUpload{
+			Label: "mine", SkillID: w.Skill(ada, "pdf"),
+			Archive: zipped(t, "SKILL.md", skillText),
+		})
 		must(err)
 		if made.ID == "" || made.Label != "mine" || !made.Snapshot.IsCurrent || !made.Snapshot.Runnable || len(made.Reports) != 1 {
 			t.Errorf("upload %+v", made)

@@ -102,8 +102,10 @@ func TestSweep(t *testing.T) {
 			return key
 		}
 		young := put("sources/" + id + "/" + sum("young"))
-		for _, key := range append([]string{put("sources/" + id + "/" + sum("old")),
-			put("sources/" + uuid.NewString() + "/" + sum("gone"))}, kept...) {
+		for _, key := range append([]string{
+			put("sources/" + id + "/" + sum("old")),
+			put("sources/" + uuid.NewString() + "/" + sum("gone")),
+		}, kept...) {
 			old := time.Now().Add(-blob.OrphanAge - time.Minute)
 			if err := os.Chtimes(filepath.Join(w.Dir, "objects", key), old, old); err != nil {
 				t.Fatal(err)

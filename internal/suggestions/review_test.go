@@ -173,16 +173,20 @@ func TestApply(t *testing.T) {
 			t.Errorf("applied again (-first +again):\n%s", diff)
 		}
 		ada.Apply(id, suggestion, suite, object{"query": "Other words"}).Want(http.StatusOK)
-		positive := object{"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger",
-			"invocation_type": "implicit"}
+		positive := object{
+			"case_kind": "trigger_query", "query": "Read the table", "expectation": "should_trigger",
+			"invocation_type": "implicit",
+		}
 		if diff := cmp.Diff([]object{positive}, ada.Cases(suite)); diff != "" {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 
 		// A review with the suite as its target does the same.
 		second := uuid.NewString()
-		saved := object{"suggestion_id": second, "query": "Sing", "should_trigger": false, "accept_target": "saved_suite",
-			"applied_suite_id": strings.ToUpper(suite)}
+		saved := object{
+			"suggestion_id": second, "query": "Sing", "should_trigger": false, "accept_target": "saved_suite",
+			"applied_suite_id": strings.ToUpper(suite),
+		}
 		review = ada.Review(id, saved).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != "saved_suite" || review["appliedSuiteId"] != suite || review["appliedToSuiteAt"] == nil {
 			t.Errorf("review %v", review)
@@ -192,8 +196,10 @@ func TestApply(t *testing.T) {
 			t.Errorf("cases (-want +got):\n%s", diff)
 		}
 		// Rejected meanwhile, it is no longer applied; the case stays.
-		review = ada.Review(id, object{"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite",
-			"applied_suite_id": suite}).Want(http.StatusOK).Object()["review"].(object)
+		review = ada.Review(id, object{
+			"suggestion_id": second, "review_status": "rejected", "accept_target": "saved_suite",
+			"applied_suite_id": suite,
+		}).Want(http.StatusOK).Object()["review"].(object)
 		if review["acceptTarget"] != nil || review["appliedSuiteId"] != nil || review["appliedToSuiteAt"] != nil {
 			t.Errorf("rejected: %v", review)
 		}

@@ -77,8 +77,10 @@ func TestImportJSON(t *testing.T) {
 		{
 			"a suite", `{"name":"n","source_kind":"org_exemplars","verifier_kind":"deterministic","supports_no_skill":true,
 				"resource_limits_json":{"a":1},"cases_json":[{"id":"i","output":"a","expected":"a"}]}`,
-			object{"name": "n", "source_kind": "org_exemplars", "verifier_kind": "deterministic",
-				"supports_no_skill": true, "runnable": false},
+			object{
+				"name": "n", "source_kind": "org_exemplars", "verifier_kind": "deterministic",
+				"supports_no_skill": true, "runnable": false,
+			},
 			[]object{{"id": "i", "case_kind": "exact_match", "output": "a", "expected": "a"}},
 			0,
 		},
@@ -310,8 +312,10 @@ func TestImportTasks(t *testing.T) {
 		{"instruction", "instruction.md", strings.Repeat("x", 120<<10+1), "longer than 120 KiB"},
 		{"no-verifier", "tests/test.sh", "", "tests/test.sh"},
 	}
-	files := harbor("all/good", map[string]string{"tests/test.sh": "#!/bin/sh\n# curl\napt-get install -y curl\n",
-		docker: "FROM --platform=linux/amd64 docker.io/library/debian:12\nWORKDIR /work\nWORKDIR sub\n"})
+	files := harbor("all/good", map[string]string{
+		"tests/test.sh": "#!/bin/sh\n# curl\napt-get install -y curl\n",
+		docker:          "FROM --platform=linux/amd64 docker.io/library/debian:12\nWORKDIR /work\nWORKDIR sub\n",
+	})
 	for _, b := range bad {
 		maps.Copy(files, harbor("all/"+b.folder, map[string]string{b.file: b.content}))
 	}

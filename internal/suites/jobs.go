@@ -27,7 +27,9 @@ func (s *Service) Register() {
 func (s *Service) sweep(ctx context.Context, age time.Duration) error {
 	_, err := blob.Sweep{
 		Bucket: s.Blobs, Prefix: environmentPrefix, MinAge: age,
-		Alive: func(ctx context.Context, keys []string) ([]string, error) { return referencedEnvironments(ctx, s.DB, keys) },
+		Alive: func(ctx context.Context, keys []string) ([]string, error) {
+			return referencedEnvironments(ctx, s.DB, keys)
+		},
 	}.Run(ctx)
 	return err
 }

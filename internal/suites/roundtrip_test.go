@@ -18,8 +18,10 @@ func anyCase(r *rapid.T, kind string, i int) object {
 	o := object{"case_kind": kind}
 	switch kind {
 	case "trigger_query":
-		o["query"], o["expectation"] = text.Draw(r, "query"), rapid.SampledFrom([]string{"should_trigger",
-			"should_not_trigger"}).Draw(r, "expectation")
+		o["query"], o["expectation"] = text.Draw(r, "query"), rapid.SampledFrom([]string{
+			"should_trigger",
+			"should_not_trigger",
+		}).Draw(r, "expectation")
 	case "llm_rubric":
 		o["prompt"] = text.Draw(r, "prompt")
 		o["expectations"] = rapid.SliceOfN(text, 0, 3).Draw(r, "expectations")

@@ -19,8 +19,10 @@ func TestConsidered(t *testing.T) {
 		ada, eve := w.org("acme"), w.org("evil")
 		now := time.Now().Truncate(time.Millisecond)
 		say := func(n int, text, kind string) object {
-			return object{"prompt_id": fmt.Sprint("p", n), "session_id": fmt.Sprint("s", n), "occurred_at": stamp(now),
-				"prompt_text": text, "prompt_kind": kind}
+			return object{
+				"prompt_id": fmt.Sprint("p", n), "session_id": fmt.Sprint("s", n), "occurred_at": stamp(now),
+				"prompt_text": text, "prompt_kind": kind,
+			}
 		}
 		look := func(id string, n int, with object) object {
 			with["session_id"], with["matched_prompt_id"] = fmt.Sprint("s", n), fmt.Sprint("p", n)
@@ -28,8 +30,10 @@ func TestConsidered(t *testing.T) {
 			return check(id, with)
 		}
 		grade := func(id string, n int, rate float64) object {
-			return object{"grading_id": id, "session_id": fmt.Sprint("s", n), "skill_name": "pdf", "graded_at": stamp(now),
-				"pass_rate": rate}
+			return object{
+				"grading_id": id, "session_id": fmt.Sprint("s", n), "skill_name": "pdf", "graded_at": stamp(now),
+				"pass_rate": rate,
+			}
 		}
 		records := object{
 			"prompts": []any{

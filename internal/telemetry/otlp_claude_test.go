@@ -76,8 +76,10 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 		if diff := cmp.Diff([]string{"init"}, c.skillNames()); diff != "" {
 			t.Errorf("skills (-want +got):\n%s", diff)
 		}
-		c.wantFigures("init", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6),
-			Covered: share(1)})
+		c.wantFigures("init", figures{
+			Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.6),
+			Covered: share(1),
+		})
 	})
 }
 

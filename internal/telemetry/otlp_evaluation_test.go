@@ -74,10 +74,14 @@ func TestEvaluationOfSpan(t *testing.T) {
 		withSkill.Events, withNone.Events = []*trace.Span_Event{verdict}, []*trace.Span_Event{verdict}
 		c.take(inJSON, spansOf(withSkill, withNone))
 		c.take(inProtobuf, logsOf(verdictOf(at, "gen_ai.evaluation.score.label", "pass", "skill.name", "active"),
-			&logs.LogRecord{TimeUnixNano: nanos(at), Body: anyValue("gen_ai.evaluation.result"),
-				Attributes: attributes("gen_ai.evaluation.score.label", "pass")}))
-		c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0),
-			Graded: 2, P: share(0.5)})
+			&logs.LogRecord{
+				TimeUnixNano: nanos(at), Body: anyValue("gen_ai.evaluation.result"),
+				Attributes: attributes("gen_ai.evaluation.score.label", "pass"),
+			}))
+		c.wantFigures("pdf-forms", figures{
+			Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Covered: share(0),
+			Graded: 2, P: share(0.5),
+		})
 		if names := c.skillNames(); len(names) != 1 {
 			t.Errorf("skills %v, want one", names)
 		}

@@ -87,8 +87,10 @@ func TestOTLPPartialSuccess(t *testing.T) {
 					s.activated("p", strings.Repeat("x", 201), "user-slash"), unrelated,
 				), 3, "log record 0: it has no time; log record 2: its time lies too far in the future or the past; "+
 					"log record 3: skill_name must be a skill's own name of 1 to 200 bytes")
-				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1),
-					Confidence: share(1), Covered: share(1)})
+				c.wantFigures("pdf-forms", figures{
+					Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1),
+					Confidence: share(1), Covered: share(1),
+				})
 
 				p := copilot{conversation: "c", trace: "trace-1.........", at: anHourAgo()}
 				bad := p.agent([]string{"deploy"}, "deploy")
@@ -266,14 +268,18 @@ func TestOTLPPrivacy(t *testing.T) {
 			c.take(way, counterOf(delta, injected(s.at, s.at.Add(time.Second), 1, "user.email", address, "user.account_id", account)))
 		}
 		kept := w.everything()
-		for _, secret := range []string{address, "jo%40example.net", "jo@", account, org, user, "user_01FrehyoAK5", "u-17",
-			secret, password, said} {
+		for _, secret := range []string{
+			address, "jo%40example.net", "jo@", account, org, user, "user_01FrehyoAK5", "u-17",
+			secret, password, said,
+		} {
 			if i := strings.Index(kept, secret); i >= 0 {
 				t.Errorf("%q is kept: ...%q...", secret, kept[max(0, i-80):min(len(kept), i+80)])
 			}
 		}
-		for _, fact := range []string{"user.id", "enduser.pseudo.id", "prompt_length", "git.example.com", "terminal.type",
-			"pdf-forms", "[email]"} {
+		for _, fact := range []string{
+			"user.id", "enduser.pseudo.id", "prompt_length", "git.example.com", "terminal.type",
+			"pdf-forms", "[email]",
+		} {
 			if !strings.Contains(kept, fact) {
 				t.Errorf("%q is lost", fact)
 			}
@@ -356,8 +362,10 @@ func TestOTLPKeepsBodies(t *testing.T) {
 			t.Errorf("still kept: %v", keys)
 		}
 		c.take(inJSON, logsOf(s.activated("p2", "pdf-forms", "user-slash")))
-		c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(1),
-			Covered: share(1)})
+		c.wantFigures("pdf-forms", figures{
+			Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(1),
+			Covered: share(1),
+		})
 	})
 }
 
@@ -390,6 +398,8 @@ func TestDocumentedExamples(t *testing.T) {
 	if ran < 3 {
 		t.Errorf("ran %d examples, want at least three", ran)
 	}
-	c.wantFigures("pdf-forms", figures{Sessions: 2, Checks: 3, Triggers: 3, TriggerRate: share(1),
-		Confidence: share(0.95), Covered: share(2.0 / 3)})
+	c.wantFigures("pdf-forms", figures{
+		Sessions: 2, Checks: 3, Triggers: 3, TriggerRate: share(1),
+		Confidence: share(0.95), Covered: share(2.0 / 3),
+	})
 }

@@ -108,8 +108,10 @@ func TestCopilotTriggers(t *testing.T) {
 				if want != nil {
 					covered = 1
 				}
-				c.wantFigures("pdf-forms", figures{Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: want,
-					Covered: &covered})
+				c.wantFigures("pdf-forms", figures{
+					Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: want,
+					Covered: &covered,
+				})
 			})
 		}
 	})

@@ -89,8 +89,10 @@ func TestPromptsStayPrivate(t *testing.T) {
 			t.Errorf("%d prompts, want 1", n)
 		}
 		for _, c := range []*client{ada, bob} {
-			for _, path := range []string{"/v1/skills", "/v1/skills/pdf", "/api/v1/push/" + id, "/api/v1/alpha/verify",
-				"/api/v1/registry"} {
+			for _, path := range []string{
+				"/v1/skills", "/v1/skills/pdf", "/api/v1/push/" + id, "/api/v1/alpha/verify",
+				"/api/v1/registry",
+			} {
 				answers = append(answers, c.get(path).want(http.StatusOK))
 			}
 		}
@@ -204,8 +206,10 @@ func TestRetention(t *testing.T) {
 		}
 		before := ada.get("/v1/skills/pdf").object()
 		w.run(retainJob{})
-		for table, want := range map[string]int{"telemetry_prompts": 1, "telemetry_records": 2, "telemetry_pushes": 122,
-			"telemetry_pushes WHERE blob_key IS NOT NULL": 1} {
+		for table, want := range map[string]int{
+			"telemetry_prompts": 1, "telemetry_records": 2, "telemetry_pushes": 122,
+			"telemetry_pushes WHERE blob_key IS NOT NULL": 1,
+		} {
 			if n := w.count(table); n != want {
 				t.Errorf("%s: %d rows, want %d", table, n, want)
 			}

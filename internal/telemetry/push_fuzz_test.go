@@ -73,8 +73,10 @@ func countRecords(raw []byte) (n int) {
 
 // FuzzPushID: an id is a UUID in canonical form, or "".
 func FuzzPushID(f *testing.F) {
-	for _, seed := range []string{"", "01900000-0000-7000-8000-000000000000", "{01900000-0000-7000-8000-000000000000}",
-		"urn:uuid:01900000-0000-7000-8000-00000000000A", "x"} {
+	for _, seed := range []string{
+		"", "01900000-0000-7000-8000-000000000000", "{01900000-0000-7000-8000-000000000000}",
+		"urn:uuid:01900000-0000-7000-8000-00000000000A", "x",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -85,8 +85,10 @@ func TestPromptsGrow(t *testing.T) {
 		ada := w.org("acme")
 		prompt := func(hour int, text, kind any) object {
 			at := time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC)
-			return object{"prompt_id": "p", "session_id": "s", "occurred_at": stamp(at), "normalized_at": stamp(at),
-				"prompt_text": text, "prompt_kind": kind}
+			return object{
+				"prompt_id": "p", "session_id": "s", "occurred_at": stamp(at), "normalized_at": stamp(at),
+				"prompt_text": text, "prompt_kind": kind,
+			}
 		}
 		wantPrompt := func(hour int, text, kind string) {
 			t.Helper()
@@ -220,8 +222,10 @@ func TestOddText(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db).org("acme")
 		now := stamp(time.Now())
-		for i, odd := range []string{`\u0000`, `a\u0000b`, "\xff\xfe", `\ud800`, `\\u0000`, `\\\u0000`, `\u0000\u0000`,
-			"\xed\xa0\x80", "é\xe9"} {
+		for i, odd := range []string{
+			`\u0000`, `a\u0000b`, "\xff\xfe", `\ud800`, `\\u0000`, `\\\u0000`, `\u0000\u0000`,
+			"\xed\xa0\x80", "é\xe9",
+		} {
 			raw := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(`{"canonical":{
 				"sessions":[{"session_id":"s#","model":"ODD","ODD":"ODD","deep":[{"ODD":["ODD"]}]},{"session_id":"ODD"}],
 				"prompts":[{"prompt_id":"p#","session_id":"s#","occurred_at":"NOW","prompt_text":"ODD","prompt_kind":"ODD"},

@@ -196,8 +196,10 @@ func TestPlaceholders(t *testing.T) {
 		var checks, gradings []object
 		for i, name := range []string{"custom_skill", "third-party", "", " custom_skill ", "\t"} {
 			checks = append(checks, check(fmt.Sprint(i), object{"skill_name": name}))
-			gradings = append(gradings, object{"grading_id": fmt.Sprint(i), "session_id": "s", "skill_name": name,
-				"graded_at": stamp(time.Now()), "pass_rate": 1})
+			gradings = append(gradings, object{
+				"grading_id": fmt.Sprint(i), "session_id": "s", "skill_name": name,
+				"graded_at": stamp(time.Now()), "pass_rate": 1,
+			})
 		}
 		id := uuid.NewString()
 		ada.push(id, object{"skill_invocations": checks, "grading_results": gradings}).want(http.StatusCreated).

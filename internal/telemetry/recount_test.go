@@ -95,8 +95,10 @@ func (s *stream) step() {
 		again := pick(s, "again", s.sent...)
 		if again.id != "" {
 			again.by.push(again.id, again.canonical).want(http.StatusOK).
-				wantBody(object{"status": "accepted", "push_id": again.id, "duplicate": true, "accepted": 0, "unattributed": 0,
-					"rejected": []any{}})
+				wantBody(object{
+					"status": "accepted", "push_id": again.id, "duplicate": true, "accepted": 0, "unattributed": 0,
+					"rejected": []any{},
+				})
 		}
 	case what == 7: // the same records under another name
 		again := pick(s, "again", s.sent...)

@@ -25,8 +25,10 @@ type alertForm struct {
 }
 
 func newAlertForm() alertForm {
-	return alertForm{Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point,
-		Channel: notify.Webhook}
+	return alertForm{
+		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point,
+		Channel: notify.Webhook,
+	}
 }
 
 func (v *visit) alertForm() alertForm {
@@ -95,8 +97,10 @@ func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	if err != nil {
 		return n, err
 	}
-	n = alerts.NewRule{SkillID: r.SkillID, Type: r.Type, Threshold: &r.Threshold,
-		Sensitivity: r.Sensitivity, Channel: f.Channel}
+	n = alerts.NewRule{
+		SkillID: r.SkillID, Type: r.Type, Threshold: &r.Threshold,
+		Sensitivity: r.Sensitivity, Channel: f.Channel,
+	}
 	if n.Config, err = f.config(); err != nil {
 		return n, err
 	}
@@ -136,8 +140,10 @@ func (f alertForm) change(r alerts.Rule) (c alerts.Change, err error) {
 }
 
 // addressPaths are the paths of issues about an address.
-var addressPaths = []string{"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url",
-	"config.email"}
+var addressPaths = []string{
+	"config.webhook_url", "config.chat_a_webhook_url", "config.chat_b_webhook_url",
+	"config.email",
+}
 
 // AddressProblem returns what is wrong with the address of a form, or "".
 func (f frame) AddressProblem() string {

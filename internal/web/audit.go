@@ -39,8 +39,10 @@ const auditShown = 50
 // handleAudit shows the audit log, newest first.
 func (s *Service) handleAudit(v *visit) (answer, error) {
 	q := v.URL.Query()
-	form := auditForm{Actor: trimmed(q, "actor"), Action: trimmed(q, "action"),
-		Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until")}
+	form := auditForm{
+		Actor: trimmed(q, "actor"), Action: trimmed(q, "action"),
+		Target: trimmed(q, "target"), Since: trimmed(q, "since"), Until: trimmed(q, "until"),
+	}
 	view := auditView{Form: form, Filtered: form != auditForm{}, Areas: auditAreas}
 	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
 	if err != nil {
@@ -51,8 +53,10 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 		names[u.ID] = personName(u)
 		view.Actors = append(view.Actors, u.Email)
 	}
-	f := audit.Filter{Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"),
-		Limit: auditShown}
+	f := audit.Filter{
+		Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"),
+		Limit: auditShown,
+	}
 	if err := f.Between(form.Since, form.Until); err != nil {
 		return show("settings_audit", "Audit log", view).refused(err)
 	}

@@ -15,8 +15,10 @@ func agentConnections(server, key string) []connection {
 		{"Claude Code", "In your shell profile, or as env in ~/.claude/settings.json.", fill.Replace(claudeCode)},
 		{"Codex", "In ~/.codex/config.toml.", fill.Replace(codex)},
 		{"Copilot", "For the CLI, the app and the SDK.", fill.Replace(copilot)},
-		{"Transcripts", "Sessions that Claude Code recorded on this machine before you connected it.",
-			fill.Replace("whetstone import --server $SERVER --api-key $KEY")},
+		{
+			"Transcripts", "Sessions that Claude Code recorded on this machine before you connected it.",
+			fill.Replace("whetstone import --server $SERVER --api-key $KEY"),
+		},
 	}
 }
 

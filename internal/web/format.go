@@ -145,8 +145,10 @@ func spanText(d time.Duration) string {
 		length    time.Duration
 		one, many string
 	}{
-		{day, "day", "days"}, {time.Hour, "hour", "hours"},
-		{time.Minute, "minute", "minutes"}, {time.Second, "second", "seconds"},
+		{day, "day", "days"},
+		{time.Hour, "hour", "hours"},
+		{time.Minute, "minute", "minutes"},
+		{time.Second, "second", "seconds"},
 	} {
 		if d >= unit.length && d%unit.length == 0 {
 			text, _ := plural(int64(d/unit.length), unit.one, unit.many) // it is a number

@@ -151,8 +151,10 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	suite, err := s.Suites.Get(v.Context(), v.Caller.OrgID, r.SuiteID)
-	view := improveRunView{Run: r, SuiteName: suite.Name, Over: r.FinishedAt != nil,
-		Rows: make([]candidate, len(r.Iterations))}
+	view := improveRunView{
+		Run: r, SuiteName: suite.Name, Over: r.FinishedAt != nil,
+		Rows: make([]candidate, len(r.Iterations)),
+	}
 	for i, it := range r.Iterations {
 		c := candidate{Iteration: it, Won: r.Winner != nil && *r.Winner == it.N}
 		if it.Description != nil {

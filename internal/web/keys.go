@@ -120,8 +120,10 @@ func (s *Service) makeKey(v *visit, form keyForm) (raw string, err error) {
 }
 
 func (v *visit) keyForm() keyForm {
-	f := keyForm{Name: strings.TrimSpace(v.FormValue("name")), Holder: v.FormValue("holder"),
-		Days: strings.TrimSpace(v.FormValue("days"))}
+	f := keyForm{
+		Name: strings.TrimSpace(v.FormValue("name")), Holder: v.FormValue("holder"),
+		Days: strings.TrimSpace(v.FormValue("days")),
+	}
 	for _, p := range v.PostForm["permission"] {
 		f.Permissions = append(f.Permissions, access.Permission(p))
 	}

@@ -134,8 +134,12 @@ func browserName(userAgent string) string {
 		}
 	}
 	for _, known := range []struct{ token, name string }{
-		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
-		{"Mac OS", "macOS"}, {"Linux", "Linux"},
+		{"Android", "Android"},
+		{"iPhone", "iPhone"},
+		{"iPad", "iPad"},
+		{"Windows", "Windows"},
+		{"Mac OS", "macOS"},
+		{"Linux", "Linux"},
 	} {
 		if strings.Contains(userAgent, known.token) {
 			system = " on " + known.name

@@ -83,8 +83,10 @@ func (s *Service) improveRunOf(v *visit, p proposals.Proposal) (string, error) {
 }
 
 // moves maps the buttons of a proposal to the status they set.
-var moves = map[string]proposals.Status{"approve": proposals.Approved, "reject": proposals.Rejected,
-	"applied": proposals.Applied}
+var moves = map[string]proposals.Status{
+	"approve": proposals.Approved, "reject": proposals.Rejected,
+	"applied": proposals.Applied,
+}
 
 func (s *Service) handleMoveProposal(v *visit) (answer, error) {
 	to, ok := moves[v.FormValue("decision")]

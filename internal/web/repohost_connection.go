@@ -81,8 +81,10 @@ func (c connectionView) Choose(r repohost.ListedRepository) string {
 
 func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 	installation, _ := strconv.ParseInt(v.FormValue("installation_id"), 10, 64) // 0 if invalid, which does not exist
-	form := repohost.Connection{EntryID: v.FormValue("entry_id"), InstallationID: installation,
-		RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name"))}
+	form := repohost.Connection{
+		EntryID: v.FormValue("entry_id"), InstallationID: installation,
+		RepoFullName: strings.TrimSpace(v.FormValue("repo_full_name")),
+	}
 	readConnection(v, &form)
 	made, err := s.Repohost.Connect(v.Context(), v.Caller, form)
 	if err == nil {
@@ -99,8 +101,10 @@ func (s *Service) handleConnectRepo(v *visit) (answer, error) {
 // from the form stays unchanged; checkboxes are an exception, since browsers do not
 // send unchecked ones.
 func readConnection(v *visit, c *repohost.Connection) {
-	for name, field := range map[string]*string{"default_branch": &c.DefaultBranch,
-		"skill_path": &c.SkillPath, "tag_pattern": &c.TagPattern} {
+	for name, field := range map[string]*string{
+		"default_branch": &c.DefaultBranch,
+		"skill_path":     &c.SkillPath, "tag_pattern": &c.TagPattern,
+	} {
 		if v.PostForm.Has(name) {
 			*field = strings.TrimSpace(v.PostForm.Get(name))
 		}

@@ -55,10 +55,14 @@ func usageText(u quota.Usage) string {
 
 func (s *Service) retention() []setting {
 	return []setting{
-		{"Raw data", spanText(s.Telemetry.Retention), "retention-prompts",
-			"prompts, records and request bodies; the metrics derived from them are kept"},
-		{"Metrics window", daysText(float64(s.Skills.Window)), "metrics-window",
-			"pass rate, trigger rate and confidence of skills"},
+		{
+			"Raw data", spanText(s.Telemetry.Retention), "retention-prompts",
+			"prompts, records and request bodies; the metrics derived from them are kept",
+		},
+		{
+			"Metrics window", daysText(float64(s.Skills.Window)), "metrics-window",
+			"pass rate, trigger rate and confidence of skills",
+		},
 		{"Alert evaluation", "every " + spanText(s.Alerts.Interval), "alert-interval", "also a second after new sessions"},
 		{"Browser session", spanText(auth.SessionLifetime), "", spanText(auth.SessionIdle) + " without activity"},
 	}

@@ -219,8 +219,10 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 	}
 	f.Version, _ = strconv.ParseInt(v.FormValue("version"), 10, 64) // 0 if invalid, which is not the suite's
 	f.Rows = readRows(v)
-	if !slices.Contains([]suites.VerifierKind{suites.LLMJudge, suites.Deterministic,
-		suites.StructuredRubric}, suites.VerifierKind(f.Verifier)) {
+	if !slices.Contains([]suites.VerifierKind{
+		suites.LLMJudge, suites.Deterministic,
+		suites.StructuredRubric,
+	}, suites.VerifierKind(f.Verifier)) {
 		return f, nil, fault.Invalid("verifier", "verifier must be llm_judge, deterministic or structured_rubric")
 	}
 	if v.FormValue("as") == "json" {

@@ -125,8 +125,10 @@ func TestFetchPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.runner.HTTP = client
-	for _, ref := range []string{ref, "http://localhost:1/a", "http://[::1]:1/a", "http://0.0.0.0/a",
-		"http://169.254.169.254/latest", "http://224.0.0.1/"} {
+	for _, ref := range []string{
+		ref, "http://localhost:1/a", "http://[::1]:1/a", "http://0.0.0.0/a",
+		"http://169.254.169.254/latest", "http://224.0.0.1/",
+	} {
 		got := w.run(t, nil, taskpkg.Task{EnvironmentRef: ref})
 		check(t, got, taskpkg.Error, "fetch_refused")
 		if strings.Contains(ref, "localhost") && !strings.Contains(got.Message, "localhost resolves to a loopback address") {

@@ -54,8 +54,10 @@ func TestHarbor(t *testing.T) {
 // TestHarborWrapped packs the folder instead of what is in it.
 func TestHarborWrapped(t *testing.T) {
 	w := newWorld(t)
-	for name, extra := range map[string]files{"plain": {}, "litter": {"__MACOSX/x": "x"},
-		"a skill at its root": {"greeting/SKILL.md": "---\nname: x\ndescription: y\n---\n"}} {
+	for name, extra := range map[string]files{
+		"plain": {}, "litter": {"__MACOSX/x": "x"},
+		"a skill at its root": {"greeting/SKILL.md": "---\nname: x\ndescription: y\n---\n"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			wrapped := files{}.with(extra)
 			for path, content := range harbor() {
@@ -132,8 +134,10 @@ test ! -e /skills
 func TestEnvironment(t *testing.T) {
 	w := newWorld(t)
 	f := verifier("#!/bin/bash\nenv -0 | sort -z | tr '\\0' '|'\n").with(files{"work/x": ""})
-	o := w.run(t, f, taskpkg.Task{Instruction: "two\nlines", WorkingDir: "work",
-		Env: map[string]string{"MODE": "fast", "MAX_TOKENS": "5"}})
+	o := w.run(t, f, taskpkg.Task{
+		Instruction: "two\nlines", WorkingDir: "work",
+		Env: map[string]string{"MODE": "fast", "MAX_TOKENS": "5"},
+	})
 	check(t, o, taskpkg.Pass, "")
 	want := strings.Join([]string{
 		"BENCHFLOW_CTRF_JSON=/task/logs/verifier/ctrf.json",

@@ -205,8 +205,10 @@ func TestLimits(t *testing.T) {
 // TestSweep removes what a dead process left, and nothing that may be in use.
 func TestSweep(t *testing.T) {
 	w := newWorldWith(t, nil)
-	for name, age := range map[string]time.Duration{"whetstone-task-old": 25 * time.Hour,
-		"whetstone-task-new": time.Hour, "other": 25 * time.Hour} {
+	for name, age := range map[string]time.Duration{
+		"whetstone-task-old": 25 * time.Hour,
+		"whetstone-task-new": time.Hour, "other": 25 * time.Hour,
+	} {
 		dir := filepath.Join(w.dir, name)
 		if err := os.MkdirAll(filepath.Join(dir, "root", "deep"), 0o700); err != nil {
 			t.Fatal(err)

@@ -58,8 +58,10 @@ func newWorldWith(t *testing.T, s sandbox.Sandbox) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.bucket, err = blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), Secret: make([]byte, 32),
-		PublicURL: func() string { return "" }})
+	w.bucket, err = blob.Open(t.Context(), blob.Options{
+		Dir: t.TempDir(), Secret: make([]byte, 32),
+		PublicURL: func() string { return "" },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,18 +51,24 @@ func (c *check) checkForm(name, extension string, content []byte) bool {
 	what := program(extension, head, binary)
 	switch {
 	case what != "":
-		c.found.add(remark{code: "sec.file.executable_binary",
-			path: name, message: fmt.Sprintf("The file is %s, which nobody can review.", what)})
+		c.found.add(remark{
+			code: "sec.file.executable_binary",
+			path: name, message: fmt.Sprintf("The file is %s, which nobody can review.", what),
+		})
 		return false
 	case isArchive(extension, head):
 		c.found.add(remark{code: "sec.file.nested_archive", path: name})
 		return false
 	case !fits(extension, head):
-		c.found.add(remark{code: "sec.file.magic_mismatch",
-			path: name, message: fmt.Sprintf("The file ends in %s but its content does not begin like one.", extension)})
+		c.found.add(remark{
+			code: "sec.file.magic_mismatch",
+			path: name, message: fmt.Sprintf("The file ends in %s but its content does not begin like one.", extension),
+		})
 	case binary && isTextName(extension) && name != c.pkg.SkillPath:
-		c.found.add(remark{code: "sec.file.magic_mismatch",
-			path: name, message: fmt.Sprintf("The file ends in %s but holds binary data.", extension)})
+		c.found.add(remark{
+			code: "sec.file.magic_mismatch",
+			path: name, message: fmt.Sprintf("The file ends in %s but holds binary data.", extension),
+		})
 	}
 	return !binary || isTextName(extension)
 }

@@ -52,12 +52,16 @@ const (
 func injectionPatterns() []pattern {
 	override := injection("override", overrideText, "ignore", "disregard", "forget", "follow", "override",
 		"bypass", "outrank", "precedence", "priority")
-	override.also = []string{"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard",
-		"above", "you were", "you have been", "you know"}
+	override.also = []string{
+		"instruction", "prompt", "directive", "guideline", "message", "rule", "safeguard",
+		"above", "you were", "you have been", "you know",
+	}
 	mode := injection("mode_switch", modeText, " mode", "safety", "content", "ethical", "security",
 		"restrictions", "limits", "rules", "guidelines")
-	mode.also = []string{"you are", "you're", "you have no", "unrestricted", "unfiltered", "jailbr", "god mode",
-		"dan mode", "disable", "turn off", "switch off", "deactivate", "bypass", "drop"}
+	mode.also = []string{
+		"you are", "you're", "you have no", "unrestricted", "unfiltered", "jailbr", "god mode",
+		"dan mode", "disable", "turn off", "switch off", "deactivate", "bypass", "drop",
+	}
 	conceal := injection("concealment", concealText, "do not ", "don't ", "never ", "must not ", "keep ", "hide ",
 		"conceal ", "secretly ", "covertly ", "silently ", "without ")
 	conceal.also = []string{"user", "human", "operator", "anyone", "anybody", "secretly ", "covertly ", "silently "}

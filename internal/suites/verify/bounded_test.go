@@ -204,17 +204,23 @@ func TestChecksHeedTheirContext(t *testing.T) {
 // TestHugeNumbers: numbers out of range fail an output and break a schema,
 // without being computed with.
 func TestHugeNumbers(t *testing.T) {
-	for _, number := range []string{"1e9999999", "-1e-9999999", "1e401", "1E+99999999999999999999",
-		strings.Repeat("1", 1001), "0." + strings.Repeat("0", 1001)} {
-		for _, schema := range []string{`{}`, `{"type":"integer"}`, `{"minimum":1}`, `{"multipleOf":2}`, `{"enum":[1]}`,
-			`{"items":{"minimum":1}}`, `{"uniqueItems":true}`} {
+	for _, number := range []string{
+		"1e9999999", "-1e-9999999", "1e401", "1E+99999999999999999999",
+		strings.Repeat("1", 1001), "0." + strings.Repeat("0", 1001),
+	} {
+		for _, schema := range []string{
+			`{}`, `{"type":"integer"}`, `{"minimum":1}`, `{"multipleOf":2}`, `{"enum":[1]}`,
+			`{"items":{"minimum":1}}`, `{"uniqueItems":true}`,
+		} {
 			for _, output := range []string{number, "[1," + number + "]", `{"a":{"b":` + number + `}}`} {
 				got := ask(t, verify.Sample{Output: output})(verify.Schema(json.RawMessage(schema)))
 				want(t, got, false, "the output is not JSON: ")
 			}
 		}
-		for _, schema := range []string{`{"minimum":` + number + `}`, `{"enum":[` + number + `]}`,
-			`{"items":{"multipleOf":` + number + `}}`} {
+		for _, schema := range []string{
+			`{"minimum":` + number + `}`, `{"enum":[` + number + `]}`,
+			`{"items":{"multipleOf":` + number + `}}`,
+		} {
 			if _, err := verify.Schema(json.RawMessage(schema)); err == nil || verify.CheckSchema(json.RawMessage(schema)) == nil {
 				t.Errorf("%.40s is taken", schema)
 			}

@@ -67,8 +67,10 @@ func FuzzAssertion(f *testing.F) {
 			}
 			return
 		}
-		judge(t, check, verify.Sample{Output: output, ExitCode: &exit, Duration: time.Millisecond,
-			Files: map[string]string{"a.txt": output}})
+		judge(t, check, verify.Sample{
+			Output: output, ExitCode: &exit, Duration: time.Millisecond,
+			Files: map[string]string{"a.txt": output},
+		})
 		judge(t, check, verify.Sample{Output: output})
 	})
 }

@@ -207,8 +207,10 @@ func devices([]string) error {
 			return nil
 		}
 	}
-	ways := []string{"/dev/mem", "/dev/kmem", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun",
-		"/dev/vsock", "/dev/vda", "/dev/sda", "/dev/disk", "/dev/loop0"}
+	ways := []string{
+		"/dev/mem", "/dev/kmem", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun",
+		"/dev/vsock", "/dev/vda", "/dev/sda", "/dev/disk", "/dev/loop0",
+	}
 	return each(ways, func(p string) error {
 		_, err := os.Stat(p)
 		return err
