@@ -27,7 +27,7 @@ func asError(t *testing.T, err error) *client.Error {
 	return e
 }
 
-// unreliable stands in front of a service and spoils its first answers.
+// unreliable is a proxy that breaks the first answers of a service.
 func unreliable(t *testing.T, s service, spoil int32, how func(http.ResponseWriter, *http.Response)) (*client.Client, *atomic.Int32) {
 	t.Helper()
 	target, err := url.Parse(s.url)
@@ -110,7 +110,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// TestKeyStaysHome has everybody who must not see the key.
+// TestKeyStaysHome: the key is sent to the server only, not to redirects or downloads.
 func TestKeyStaysHome(t *testing.T) {
 	var seen []string
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

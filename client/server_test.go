@@ -22,7 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// A service is the real one, on a database of its own.
+// A service is the real service on its own database.
 type service struct {
 	config config.Config
 	url    string

@@ -38,7 +38,7 @@ func TestOrg(t *testing.T) {
 	}
 }
 
-// TestCommandsAreRecorded: whoever has the database at hand leaves entries,
+// TestCommandsAreRecorded: administration commands leave audit entries,
 // too.
 func TestCommandsAreRecorded(t *testing.T) {
 	i := newInstallation(t)

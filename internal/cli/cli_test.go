@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// TestMain keeps the settings of whoever runs the tests out of them: one
+// TestMain keeps the environment of the developer out of the tests: one
 // could name a real database.
 func TestMain(m *testing.M) {
 	for _, pair := range os.Environ() {
@@ -249,7 +249,7 @@ func TestConfigFileRefused(t *testing.T) {
 	r.wantFailure(t, term.ExitUsage, "config: "+file+".none: open "+file+".none: no such file or directory")
 }
 
-// watched is a buffer that tells when a word has been written to it.
+// watched is a buffer that closes a channel when a word has been written to it.
 type watched struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer

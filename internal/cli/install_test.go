@@ -75,7 +75,7 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// TestInstallOverEdits asks if somebody is there, and refuses otherwise.
+// TestInstallOverEdits asks on a terminal, and refuses otherwise.
 func TestInstallOverEdits(t *testing.T) {
 	s := startService(t)
 	m := s.loggedIn(t)
@@ -153,7 +153,7 @@ func TestInstallOverEdits(t *testing.T) {
 	})
 }
 
-// TestInstallTampered has somebody on the line who changes the archive.
+// TestInstallTampered has a proxy that changes the archive.
 func TestInstallTampered(t *testing.T) {
 	s := startService(t)
 	s.loggedIn(t).push(t, skillFolder(t, "pdf", "one"))

@@ -91,7 +91,7 @@ func TestDeviceLogin(t *testing.T) {
 	s := actual.behind(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		rec := httptest.NewRecorder()
 		next.ServeHTTP(rec, r)
-		body := strings.Replace(rec.Body.String(), `"interval":5`, `"interval":1`, 1) // nobody has the time
+		body := strings.Replace(rec.Body.String(), `"interval":5`, `"interval":1`, 1) // to save time
 		if expired.Load() && strings.HasSuffix(r.URL.Path, "/poll") {
 			body = `{"status":"expired"}`
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// A service is the real one, on a database of its own.
+// A service is the real service on its own database.
 type service struct {
 	installation
 	url string
@@ -59,8 +59,8 @@ func startService(t *testing.T) service {
 	return service{installation{data}, a.ListenURL(), a.FirstKey}
 }
 
-// behind puts a handler in front of the service, which is told to go on with
-// the request by next.
+// behind puts a proxy in front of the service; the handler calls next to pass
+// a request on.
 func (s service) behind(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, next http.Handler)) service {
 	t.Helper()
 	target, err := url.Parse(s.url)
@@ -74,11 +74,11 @@ func (s service) behind(t *testing.T, handle func(w http.ResponseWriter, r *http
 	return s
 }
 
-// A machine is somebody's, with a home of its own.
+// A machine is a user's machine, with its own home folder.
 type machine struct {
 	home    string
 	stdin   io.Reader
-	present bool // somebody sits there
+	present bool // a person is at the terminal
 }
 
 func newMachine(t *testing.T) machine {

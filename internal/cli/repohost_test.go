@@ -18,7 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 )
 
-// TestRepohost makes a repository and tells a server of a push to it.
+// TestRepohost creates a repository and reports a push to it to a server.
 func TestRepohost(t *testing.T) {
 	var got host.HookPush
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProgress is shown to people, and to nobody else.
+// TestProgress: progress is drawn on a terminal only.
 func TestProgress(t *testing.T) {
 	s := startService(t)
 	m := s.loggedIn(t)
@@ -34,12 +34,12 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%q: standard error %q, want the line cleared", c.args, r.stderr)
 		}
 		if r := m.run(t, c.args...); r.stderr != "" {
-			t.Errorf("%q: standard error %q where nobody looks", c.args, r.stderr)
+			t.Errorf("%q: standard error %q without a terminal", c.args, r.stderr)
 		}
 	}
 }
 
-// TestForeignText keeps what others wrote from moving the cursor.
+// TestForeignText: untrusted text cannot move the cursor.
 func TestForeignText(t *testing.T) {
 	m := startService(t).loggedIn(t)
 	dir := t.TempDir()

@@ -212,8 +212,8 @@ func TestAlertAccess(t *testing.T) {
 	}
 }
 
-// TestRollbackAlertAccess: a member sees an alert that rolls back, and can only try
-// out where it tells.
+// TestRollbackAlertAccess: a member sees an alert that rolls back, and can only send
+// a test notification.
 func TestRollbackAlertAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")

@@ -19,7 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/web"
 )
 
-// record writes entries as nobody in particular.
+// record writes entries without a caller.
 func (w *world) record(entries ...audit.Entry) {
 	w.t.Helper()
 	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) error {
@@ -88,7 +88,7 @@ func TestAuditLog(t *testing.T) {
 			}
 		}
 		p.wantText("evals.suite.delete in a browser, request ")
-		// Whoever may not open a thing gets no link to it.
+		// There is no link to a thing that the caller may not open.
 		narrowed := w.as(access.AdminRole, access.Admin).get("/settings/audit").want(http.StatusOK).wantText("created the source pdf")
 		if slices.Contains(narrowed.hrefs(), source) {
 			t.Error("a link leads to a page that would refuse")

@@ -51,7 +51,7 @@ func (a auditor) send(form, path, action string, values url.Values) *page {
 }
 
 // TestFormsAreRecorded sends every form: what it changes is recorded as done
-// by the person. Whoever adds a form adds it here, or to unaudited.
+// by the person. A new form must be added here, or to unaudited.
 func TestFormsAreRecorded(t *testing.T) {
 	t.Parallel()
 	repos := hosttest.NewRepos(t)

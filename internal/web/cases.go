@@ -97,7 +97,7 @@ func (t *trouble) place(places []map[string]int, index string, field []string) {
 }
 
 // placeCases finds the line of each case, under "", and of its fields. It
-// stops at what is no array of objects.
+// stops at anything but an array of objects.
 func placeCases(text string) (places []map[string]int) {
 	d := json.NewDecoder(strings.NewReader(text))
 	breaks := newlines(text)

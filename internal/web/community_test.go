@@ -14,7 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// bundle is a contribution of somebody.
+// bundle is a contributor's bundle.
 func bundle(skill string) object {
 	return object{
 		"schema_version": "1.1", "skill_name": skill, "contributor_id": uuid.NewString(), "created_at": "2026-01-02T03:04:05Z",

@@ -15,7 +15,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // TestEveryPage checks what must hold on all pages: nothing runs or loads from
-// elsewhere, nothing is kept, and whoever cannot see can still find their way.
+// elsewhere, nothing is cached, and screen readers can navigate the pages.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")

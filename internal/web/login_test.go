@@ -43,7 +43,7 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// TestSignInLeadsNowhereElse: nobody is sent to another site after signing in.
+// TestSignInLeadsNowhereElse: the login is no open redirect to another site.
 func TestSignInLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
@@ -54,7 +54,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 }
 
 // TestSecureCookie: where the connection is safe, no other host of the domain can
-// plant a cookie that the server believes.
+// plant a cookie that the server accepts.
 func TestSecureCookie(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--public-url", "https://whetstone.example.org")
@@ -68,7 +68,7 @@ func TestSecureCookie(t *testing.T) {
 			t.Errorf("POST %s sets %q", path, got)
 		}
 	}
-	// What is planted under the plain name is nobody's.
+	// A cookie that was planted under the plain name is ignored.
 	d, err := w.auth.StartDevice(t.Context(), "planted")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestSignInIsLimited(t *testing.T) {
 	}
 	for range 50 { // twice the limit, in case a minute ends on the way
 		if limited() {
-			// Whoever has a good key gets in, whatever others behind the same
+			// A valid key can sign in, whatever others behind the same
 			// address got wrong.
 			_, raw := w.key(access.Member)
 			b.post("/login", url.Values{"api_key": {raw}}).wantLocation("/")
@@ -282,7 +282,7 @@ func TestSignInWithCode(t *testing.T) {
 	b.post("/login/device/finish", nil).want(http.StatusForbidden).wantText("The login was denied")
 }
 
-// TestLinkChangesNoSession: whoever is signed in stays so until they say
+// TestLinkChangesNoSession: a person stays signed in until they say
 // otherwise, whatever code their browser holds; and the page by itself writes
 // nothing.
 func TestLinkChangesNoSession(t *testing.T) {

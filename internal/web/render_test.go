@@ -7,7 +7,7 @@ import (
 )
 
 // TestTemplates reads the templates of all pages, which the service does only
-// when somebody asks for one.
+// when a page is first requested.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	s, err := web.New(web.Parts{})

@@ -130,7 +130,7 @@ func TestSkill(t *testing.T) {
 	})
 }
 
-// TestSkillOfOthers: nobody sees another organisation's skills.
+// TestSkillOfOthers: skills of other organisations are not visible.
 func TestSkillOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")

@@ -86,7 +86,7 @@ func TestSuites(t *testing.T) {
 	b.get(path).want(http.StatusNotFound)
 }
 
-// TestSuiteProblems: what is wrong is told at the line where it is.
+// TestSuiteProblems: problems are shown at their lines.
 func TestSuiteProblems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")

@@ -1,4 +1,5 @@
-// The preview of an alert follows its form. Without this script a button does.
+// Updates the preview of an alert with its form, debounced. Without this script a
+// button does.
 (() => {
   "use strict";
   const form = document.getElementById("alert-form");

@@ -1,4 +1,4 @@
-// What pages can do better with a script; all of them work without.
+// Progressive enhancement: every page works without this script.
 "use strict";
 
 // Times in the reader's zone; the UTC stays on hover.

@@ -1,5 +1,5 @@
-// The review queue by keyboard: a key presses the button that bears it, and
-// the next suggestion comes without a new page.
+// The review queue by keyboard: a key presses the button with that shortcut, and
+// the next suggestion is loaded without a new page.
 "use strict";
 
 let busy = false;

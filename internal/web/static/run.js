@@ -1,4 +1,4 @@
-// A run or an improve run while it goes on: its progress, and its verdicts or
+// Live updates of a run or an improve run: its progress, and its verdicts or
 // descriptions as they come.
 "use strict";
 
@@ -23,7 +23,7 @@ function progress({ done, total }) {
   live.querySelector("[data-all]").textContent = total;
 }
 
-// refresh shows what the server makes by now of the parts that grow.
+// refresh replaces the parts of the page that grow with their current state.
 async function refresh() {
   const answer = await fetch(location.href);
   if (!answer.ok) return;
@@ -50,10 +50,10 @@ function follow() {
     progress(run.progress);
     if (run.finished_at) {
       events.close();
-      location.reload(); // the figures are made by the server
+      location.reload(); // the server renders the figures
     } else if (run.iterations > iterations) {
       iterations = run.iterations;
-      refresh().catch(() => {}); // the next description brings it
+      refresh().catch(() => {}); // the next description retries
     }
   });
 }

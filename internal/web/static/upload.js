@@ -7,7 +7,7 @@ const maxFiles = 2000;
 for (const form of document.querySelectorAll("form.upload")) enhance(form);
 tell();
 
-// tell shows the message of an upload, which the request before this page has
+// tell shows the flash message of an upload, which the request before this page has
 // taken.
 function tell() {
   const message = sessionStorage.getItem("upload");
