@@ -70,7 +70,6 @@ var edges = []edge{
 	{"catalog", "registry", "an index lists entries, and serves their archives"},
 	{"community", "skills", "bundles name skills"},
 	{"improve", "proposals", "a better description is proposed, not applied"},
-	{"improve", "registry", "the skill to improve may be an entry"},
 	{"improve", "runs", "a rewrite is scored by the router of runs"},
 	{"improve", "suites", "the cases that a rewrite is scored on"},
 	{"installations", "registry", "an installation is of an entry, and may be behind its version"},

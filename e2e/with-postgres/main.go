@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,15 +28,16 @@ func run(args []string) (code int, err error) {
 		return 2, errors.New("which command? usage: scripts/with-postgres COMMAND [ARGUMENT...]")
 	}
 	server, err := postgrestest.New(postgrestest.Throwaway()...)
-	if errors.Is(err, postgrestest.ErrNotInstalled) && os.Getenv("WHETSTONE_REQUIRE") != "all" {
+	switch {
+	case errors.Is(err, postgrestest.ErrNotInstalled) && os.Getenv("WHETSTONE_REQUIRE") != "all":
 		fmt.Fprintln(os.Stderr, "with-postgres: PostgreSQL is not installed: tests on it are SKIPPED; run `make setup`")
-	} else if err != nil {
+	case err != nil:
 		return 1, err
-	} else {
+	default:
 		defer server.Close()
 		os.Setenv("WHETSTONE_TEST_POSTGRES", server.URL)
 	}
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// Ctrl-C goes to the whole process group; the command decides what it means.
 	// Other signals are passed on to it.

@@ -44,8 +44,8 @@ type startImproveInput struct {
 	}
 }
 
-// ImproveOutput is an improve run in an answer.
-type ImproveOutput struct {
+// improveOutput is an improve run in an answer.
+type improveOutput struct {
 	ID            string             `json:"id" format:"uuid"`
 	SuiteID       string             `json:"suite_id" format:"uuid"`
 	Subject       runs.SubjectOutput `json:"subject"`
@@ -58,7 +58,7 @@ type ImproveOutput struct {
 	Cases         SplitOutput        `json:"cases"`
 	Current       CurrentOutput      `json:"current" doc:"The description that the skill has"`
 	Iterations    []IterationOutput  `json:"iterations" nullable:"false"`
-	Winner        *ImproveWinner     `json:"winner" doc:"Null unless a description is better on the held-out queries"`
+	Winner        *improveWinner     `json:"winner" doc:"Null unless a description is better on the held-out queries"`
 	ProposalID    *string            `json:"proposal_id" format:"uuid" doc:"Of what the winner became"`
 	Error         *string            `json:"error" doc:"Why the run failed, or why it cannot have a winner"`
 	CreatedAt     httpapi.Time       `json:"created_at"`
@@ -100,8 +100,8 @@ type IterationOutput struct {
 	Problem     *string      `json:"problem" doc:"Why it cannot win"`
 }
 
-// ImproveWinner is the winning description.
-type ImproveWinner struct {
+// improveWinner is the winning description.
+type improveWinner struct {
 	N           int         `json:"n"`
 	Description string      `json:"description"`
 	PassRate    *float64    `json:"pass_rate" doc:"Of the held-out queries"`
@@ -116,8 +116,8 @@ func newScoreOutputs(it Iteration) (train, holdout *ScoreOutput) {
 		&ScoreOutput{Passed: it.HeldOut.Passed, Cases: it.HeldOut.Cases, Rate: it.HeldOut.Rate(), Interval: it.HeldOut.Interval()}
 }
 
-func newImproveOutput(r Run) ImproveOutput {
-	out := ImproveOutput{
+func newImproveOutput(r Run) improveOutput {
+	out := improveOutput{
 		ID: r.ID, SuiteID: r.SuiteID, Subject: runs.NewSubjectOutput(r.Subject), Status: r.Status,
 		MaxIterations: r.MaxIterations, Holdout: r.Holdout, Seed: r.Seed, Judge: r.Judge,
 		Progress: runs.Progress{Done: r.Done, Total: r.Total}, Cases: SplitOutput{r.Train, r.HeldOut, r.LeftOut},
@@ -136,7 +136,7 @@ func newImproveOutput(r Run) ImproveOutput {
 			Errors: it.Errors, Problem: it.Problem,
 		})
 		if r.Winner != nil && *r.Winner == it.N {
-			out.Winner = &ImproveWinner{
+			out.Winner = &improveWinner{
 				N: it.N, Description: *it.Description, PassRate: holdout.Rate, Interval: holdout.Interval,
 			}
 		}
@@ -145,7 +145,7 @@ func newImproveOutput(r Run) ImproveOutput {
 }
 
 type oneImproveOutput struct {
-	Run ImproveOutput `json:"improve_run"`
+	Run improveOutput `json:"improve_run"`
 }
 
 func (s *Service) handleStart(ctx context.Context, in startImproveInput) (oneImproveOutput, error) {
@@ -168,7 +168,7 @@ type listImproveInput struct {
 }
 
 type listImproveOutput struct {
-	Runs       []ImproveOutput    `json:"improve_runs" nullable:"false"`
+	Runs       []improveOutput    `json:"improve_runs" nullable:"false"`
 	Pagination httpapi.Pagination `json:"pagination"`
 }
 
@@ -176,24 +176,24 @@ func (s *Service) handleList(ctx context.Context, in listImproveInput) (listImpr
 	found, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		SuiteID: in.SuiteID, Status: in.Status, Limit: in.PerPage, Offset: in.Offset(),
 	})
-	out := listImproveOutput{Runs: make([]ImproveOutput, len(found)), Pagination: in.Of(total)}
+	out := listImproveOutput{Runs: make([]improveOutput, len(found)), Pagination: in.Of(total)}
 	for i, r := range found {
 		out.Runs[i] = newImproveOutput(r)
 	}
 	return out, err
 }
 
-// ImprovePath is the path parameter of an improve run.
-type ImprovePath struct {
+// Path is the path parameter of an improve run.
+type Path struct {
 	ID string `path:"id" doc:"Id of the improve run"`
 }
 
-func (s *Service) handleGet(ctx context.Context, in ImprovePath) (oneImproveOutput, error) {
+func (s *Service) handleGet(ctx context.Context, in Path) (oneImproveOutput, error) {
 	r, err := s.Get(ctx, access.From(ctx).OrgID, in.ID)
 	return oneImproveOutput{newImproveOutput(r)}, err
 }
 
-func (s *Service) handleCancel(ctx context.Context, in ImprovePath) (oneImproveOutput, error) {
+func (s *Service) handleCancel(ctx context.Context, in Path) (oneImproveOutput, error) {
 	r, err := s.Cancel(ctx, access.From(ctx).OrgID, in.ID)
 	return oneImproveOutput{newImproveOutput(r)}, err
 }

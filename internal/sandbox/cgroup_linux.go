@@ -196,7 +196,7 @@ func (g *cgroups) create(l Limits) (_ *cgroup, err error) {
 		err := g.write(s.file, s.text)
 		// A control file that this kernel lacks cannot be created, hence the errors.
 		missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP)
-		if err != nil && !(s.optional && missing) {
+		if err != nil && (!s.optional || !missing) {
 			return nil, fmt.Errorf("cgroup: %w", err)
 		}
 	}

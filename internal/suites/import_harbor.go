@@ -198,10 +198,9 @@ func (t *task) settings() (s taskfile.Settings, err error) {
 	if err != nil {
 		return s, err
 	}
-	s, problem := taskfile.ParseManifest(text)
-	if problem != nil {
-		t.refuse("its task.toml cannot be read: " + problem.Error())
-		return s, nil
+	if s, err = taskfile.ParseManifest(text); err != nil {
+		t.refuse("its task.toml cannot be read: " + err.Error())
+		return s, nil //nolint:nilerr // a bad task is refused by itself, and the import goes on
 	}
 	if s.Environment.GPUs > 0 {
 		t.refuse(fmt.Sprintf("it needs %d GPUs, and there are none", s.Environment.GPUs))

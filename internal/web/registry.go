@@ -214,8 +214,12 @@ func (s *Service) userNames(v *visit) (map[string]string, error) {
 }
 
 func drift(all []installations.State) []driftCount {
-	counts := []driftCount{{installations.UpToDate, 0}, {installations.Behind, 0},
-		{installations.Modified, 0}, {installations.Unknown, 0}}
+	counts := []driftCount{
+		{installations.UpToDate, 0},
+		{installations.Behind, 0},
+		{installations.Modified, 0},
+		{installations.Unknown, 0},
+	}
 	for _, i := range all {
 		at := slices.IndexFunc(counts, func(c driftCount) bool { return c.Status == i.Status() })
 		counts[at].Count++

@@ -70,6 +70,7 @@ func (c *Client) Do(method, path string, body any) Answer {
 	return c.Send(req)
 }
 
+// Send sends a request with the key of the caller.
 func (c *Client) Send(req *http.Request) Answer {
 	t := c.T
 	t.Helper()
