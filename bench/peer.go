@@ -40,7 +40,7 @@ func servePeer(args []string) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "listening on http://%s\n", listener.Addr())
-	server := &http.Server{Handler: handler} //nolint:gosec // the only client is the benchmark
+	server := &http.Server{Handler: handler} // the only client is the benchmark
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	_ = server.Serve(listener) // it ends when it is told to
 	return nil

@@ -105,7 +105,7 @@ func (e *Error) decode(raw []byte) {
 // retryAfter parses the header Retry-After: a number of seconds, or a time.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second //nolint:gosec // 31 bits of seconds fit
+		return time.Duration(seconds) * time.Second // 31 bits of seconds fit
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return max(at.Sub(now), 0)

@@ -157,7 +157,7 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	maker := filepath.Join(dir, "make-env")
-	if err := os.WriteFile(maker, script, 0o700); err != nil { //nolint:gosec // it is a script
+	if err := os.WriteFile(maker, script, 0o700); err != nil { // it is a script
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(maker).CombinedOutput(); err != nil {

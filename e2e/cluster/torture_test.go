@@ -28,7 +28,7 @@ func onDatabases(t *testing.T, torture func(t *testing.T, kind string)) {
 }
 
 // newRand has the seed of the flag, so that a run can be repeated.
-func newRand() *rand.Rand { return rand.New(rand.NewPCG(uint64(*seed), 1)) } //nolint:gosec // not a secret
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(uint64(*seed), 1)) } // not a secret
 
 // between is a random duration.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {

@@ -265,7 +265,7 @@ func TestCrashes(t *testing.T) {
 				ada.sessions(skill, grades...)
 			}
 			process := startChild(t, anywhere, url, ada.org.ID)
-			time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) //nolint:gosec // when does not matter
+			time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // when does not matter
 			process.kill()
 			process.wantKilled()
 			w.evaluate(ada, 2) // at the latest

@@ -207,7 +207,7 @@ func (s *Service) backoff() []time.Duration {
 // Retry-After if that is longer.
 func (s *Service) retryWait(attempt int, retryAfter time.Duration) time.Duration {
 	planned := s.backoff()[attempt-1]
-	jitter := rand.N(planned/5+1) - planned/10 //nolint:gosec // jitter is not a secret
+	jitter := rand.N(planned/5+1) - planned/10 // jitter is not a secret
 	return max(planned+jitter, retryAfter)
 }
 

@@ -51,7 +51,7 @@ func (s *simulated) session(r Rule, p float64) Transition {
 
 func simulate(r Rule, seed uint64) (falseAlarms int, delays []int) {
 	for i := range simulatedSkills {
-		s := &simulated{random: rand.New(rand.NewPCG(seed, uint64(i))), state: State{State: ok}, now: noon} //nolint:gosec // a simulation
+		s := &simulated{random: rand.New(rand.NewPCG(seed, uint64(i))), state: State{State: ok}, now: noon} // a simulation
 		for range simulatedWeeks * 7 * sessionsPerDay {
 			if s.session(r, soundRate) == Firing {
 				falseAlarms++

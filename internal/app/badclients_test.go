@@ -219,7 +219,7 @@ func TestManyConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	n := min(2000, (int(limit.Cur)-400)/2) //nolint:gosec // both ends are in this process
+	n := min(2000, (int(limit.Cur)-400)/2) // both ends are in this process
 	before := runtime.NumGoroutine()
 	all := make([]net.Conn, n)
 	for i := range all {

@@ -106,7 +106,7 @@ func readValue(b []byte) (v any, rest []byte, err error) {
 		if size <= 0 || n > uint64(len(b)-size) {
 			return nil, nil, errChunk
 		}
-		value, rest := b[size:size+int(n)], b[size+int(n):] //nolint:gosec // n is at most len(b)
+		value, rest := b[size:size+int(n)], b[size+int(n):] // n is at most len(b)
 		if kind == text {
 			return string(value), rest, nil
 		}

@@ -58,7 +58,7 @@ func (c *Config) ReserveBytes() uint64 {
 	if c.DatabaseURL != "" && c.BlobURL != "" {
 		return 0
 	}
-	return uint64(c.DiskReserve) //nolint:gosec // it is not negative
+	return uint64(c.DiskReserve) // it is not negative
 }
 
 // userName is the user that this process runs as.

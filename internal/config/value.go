@@ -90,7 +90,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		if err != nil || n == 0 {
 			return fmt.Errorf("%q is not a duration like 60s, 15m, 12h or 30d", s)
 		}
-		*d = Duration(time.Duration(n) * 24 * time.Hour) //nolint:gosec // 16 bits of days fit
+		*d = Duration(time.Duration(n) * 24 * time.Hour) // 16 bits of days fit
 		return nil
 	}
 	t, err := time.ParseDuration(s)

@@ -50,7 +50,7 @@ const lockTimeout = time.Second
 // that is not exclusive returns at once with a Lock that holds nothing.
 func Acquire(ctx context.Context, dir string, exclusive bool) (Lock, error) {
 	path := filepath.Join(dir, lockFile)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator's own
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // the operator's own
 	if err != nil {
 		return Lock{}, err
 	}
@@ -127,7 +127,7 @@ func Running(dir string) (Server, bool) {
 // readServer reads what Describe wrote. An unreadable file is the zero Server,
 // "another process".
 func readServer(path string) (s Server) {
-	if raw, err := os.ReadFile(path); err == nil { //nolint:gosec // the operator's own
+	if raw, err := os.ReadFile(path); err == nil { // the operator's own
 		_ = json.Unmarshal(raw, &s)
 	}
 	return s

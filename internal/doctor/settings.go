@@ -68,7 +68,7 @@ func checkDisk(c config.Config) exam.Finding {
 // diskFinding fails when the next write may fail, or is refused because of the
 // reserve, and warns while there is still time.
 func diskFinding(where string, free, total, reserve uint64) exam.Finding {
-	short := func(n uint64) string { return quota.Bytes(min(n, math.MaxInt64)).Short() } //nolint:gosec // no disk is larger
+	short := func(n uint64) string { return quota.Bytes(min(n, math.MaxInt64)).Short() } // no disk is larger
 	left := fmt.Sprintf("%s of %s are free at %s, and the reserve is %s", short(free), short(total), where, short(reserve))
 	switch {
 	case free < reserve:

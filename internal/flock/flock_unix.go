@@ -13,7 +13,7 @@ import (
 // Try locks the file exclusively for this process, until the file is closed or the
 // process ends. It does not wait: it reports false if another process has the lock.
 func Try(f *os.File) (bool, error) {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // descriptors are small
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // descriptors are small
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}

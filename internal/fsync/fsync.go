@@ -10,7 +10,7 @@ import (
 
 // Dir calls fsync on a directory.
 func Dir(path string) error {
-	return sync(os.Open(path)) //nolint:gosec // callers name folders of the operator
+	return sync(os.Open(path)) // callers name folders of the operator
 }
 
 // RootDir calls fsync on a directory inside root, e.g. "." for root itself.

@@ -108,7 +108,7 @@ func (p *picker) pickZip(packed, source io.Reader) error {
 		if err != nil {
 			return err
 		}
-		more, err := p.file(int64(f.UncompressedSize64), body) //nolint:gosec // compared with a limit before use
+		more, err := p.file(int64(f.UncompressedSize64), body) // compared with a limit before use
 		_ = body.Close()                                       // it only frees a decompressor
 		if err != nil || !more {
 			return err

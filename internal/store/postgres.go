@@ -38,7 +38,7 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresEngin
 	}
 	config.MaxConns = defaultPostgresConns
 	if maxConns > 0 {
-		config.MaxConns = int32(min(maxConns, 1_000)) //nolint:gosec // bounded in this line
+		config.MaxConns = int32(min(maxConns, 1_000)) // bounded in this line
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second

@@ -80,7 +80,7 @@ func (r *renderer) render(source string) (template.HTML, error) {
 	if err := r.reader.Convert([]byte(source), &page); err != nil {
 		return "", err
 	}
-	return template.HTML(r.policy.SanitizeBytes(page.Bytes())), nil //nolint:gosec // sanitised
+	return template.HTML(r.policy.SanitizeBytes(page.Bytes())), nil // sanitised
 }
 
 // asWritten returns the text as preformatted plain text.
@@ -88,7 +88,7 @@ func asWritten(source string) template.HTML {
 	const note = `<p class="muted">This text is shown as plain text: ` +
 		`it has too many tables, links or levels to be rendered.</p>`
 	escaped := template.HTMLEscapeString(source)
-	return template.HTML(note + `<pre class="block" tabindex="0"><code>` + escaped + `</code></pre>`) //nolint:gosec // escaped
+	return template.HTML(note + `<pre class="block" tabindex="0"><code>` + escaped + `</code></pre>`) // escaped
 }
 
 // A boundedBuffer holds up to maxHTML bytes.

@@ -172,7 +172,7 @@ func (c *evalExportCommand) Run(ctx context.Context, p *term.Program) error {
 			_, err = p.Stdout.Write(file)
 			return err
 		}
-		if err := os.WriteFile(c.Output, file, 0o644); err != nil { //nolint:gosec // meant to be shared
+		if err := os.WriteFile(c.Output, file, 0o644); err != nil { // meant to be shared
 			return fault.Invalid("output", "output: %s", err)
 		}
 		return nil

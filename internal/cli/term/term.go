@@ -59,7 +59,7 @@ func (p *Program) UseProcess() {
 
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	return ok && xterm.IsTerminal(int(f.Fd())) //nolint:gosec // descriptors are small
+	return ok && xterm.IsTerminal(int(f.Fd())) // descriptors are small
 }
 
 // Print writes value as JSON for scripts, or lets table write it for people:

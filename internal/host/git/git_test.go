@@ -120,7 +120,7 @@ func recorder(t *testing.T) (program, record string) {
 	dir := t.TempDir()
 	program, record = filepath.Join(dir, "it's whetstone"), filepath.Join(dir, "record")
 	text := "#!/bin/sh\necho \"$@\" >> '" + record + "'\ncat >> '" + record + "'\nexit 1\n"
-	if err := os.WriteFile(program, []byte(text), 0o700); err != nil { //nolint:gosec // it must run
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil { // it must run
 		t.Fatal(err)
 	}
 	return program, record
@@ -141,7 +141,7 @@ func TestHook(t *testing.T) {
 	w := repos.Create("acme/skill")
 	r := host.Repo{Installation: acme, FullName: "acme/skill"}
 	own := filepath.Join(repos.Bare("acme/skill"), "hooks", "post-receive")
-	if err := os.WriteFile(own, []byte("#!/bin/sh\necho own >> '"+record+"'\ncat >> '"+record+"'\n"), 0o700); err != nil { //nolint:gosec // it must run
+	if err := os.WriteFile(own, []byte("#!/bin/sh\necho own >> '"+record+"'\ncat >> '"+record+"'\n"), 0o700); err != nil { // it must run
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -30,7 +30,7 @@ func HookConfigPath(dir string) string { return filepath.Join(dir, hookFile) }
 
 // ReadHookConfig reads the configuration that New wrote.
 func ReadHookConfig(path string) (c HookConfig, err error) {
-	raw, err := os.ReadFile(path) //nolint:gosec // the operator's own file
+	raw, err := os.ReadFile(path) // the operator's own file
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, fault.New(fault.NotFound, "%s is missing; start the server once, it writes the file", path)
 	}

@@ -45,7 +45,7 @@ func (m *matcher) classify(word string) {
 		if m.class[b] != 0 {
 			continue
 		}
-		m.class[b] = uint8(m.classes) //nolint:gosec // keywords are ASCII: there are fewer than 128
+		m.class[b] = uint8(m.classes) // keywords are ASCII: there are fewer than 128
 		if 'a' <= b && b <= 'z' {
 			m.class[b-'a'+'A'] = m.class[b]
 		}
@@ -56,7 +56,7 @@ func (m *matcher) classify(word string) {
 func (m *matcher) addState() uint16 {
 	m.next = append(m.next, make([]uint16, m.classes)...)
 	m.hits = append(m.hits, set{})
-	return uint16(len(m.hits) - 1) //nolint:gosec // keywords are few
+	return uint16(len(m.hits) - 1) // keywords are few
 }
 
 // insert adds a keyword to the trie and returns its last state.

@@ -206,10 +206,10 @@ func decodeSelectors(run []rune) string {
 	text := make([]byte, 0, len(run))
 	for _, r := range run {
 		if r <= 0xFE0F {
-			text = append(text, byte(r-0xFE00)) //nolint:gosec // at most 15
+			text = append(text, byte(r-0xFE00)) // at most 15
 			continue
 		}
-		text = append(text, byte(r-0xE0100+16)) //nolint:gosec // at most 255
+		text = append(text, byte(r-0xE0100+16)) // at most 255
 	}
 	if isText(text) {
 		return string(text)

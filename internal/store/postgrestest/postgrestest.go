@@ -122,7 +122,7 @@ func unprivileged(dir string) (*syscall.SysProcAttr, error) {
 	}
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids fit
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} // ids fit
 	return attr, os.Chown(dir, uid, gid)
 }
 
