@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
@@ -17,6 +18,11 @@ import (
 var version = "dev"
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		// Half the collections, for a heap that is small anyway: ingest gains 9 % on
+		// SQLite and 6 % on PostgreSQL (bench ingest, 8 alternating runs).
+		debug.SetGCPercent(200)
+	}
 	if os.Getenv("GOMAXPROCS") == "" {
 		// An fsync blocks its thread, which keeps its P until sysmon retakes it, so
 		// a machine with few cores would idle. On 2 cores it gains 13 % in bench

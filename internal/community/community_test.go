@@ -1,132 +1,75 @@
 package community_test
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/community"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// world is the service as internal/app wires it.
+// world serves the routes of community.
 type world struct {
-	db     *store.DB
-	auth   *auth.Service
+	*apptest.World
 	secret []byte
-	api    *httpapi.API
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	w := &world{db: db, auth: &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: log}}
+	w := &world{World: apptest.NewWorld(t, db, apptest.Options{})}
 	var err error
-	if w.secret, err = w.auth.Secret(t.Context(), "community"); err != nil {
+	if w.secret, err = w.Auth.Secret(t.Context(), "community"); err != nil {
 		t.Fatal(err)
 	}
-	w.api = httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
-	(&community.Service{DB: db, Secret: w.secret}).Mount(w.api)
+	(&community.Service{DB: db, Secret: w.secret}).Mount(w.API)
 	return w
 }
 
 // person creates an organisation with one user.
-func (w *world) person(t *testing.T) *client {
-	t.Helper()
-	o, err := w.auth.CreateOrg(t.Context(), uuid.NewString(), access.Free)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w.member(t, o, access.Owner)
-}
-
-func (w *world) member(t *testing.T, o auth.Organisation, role access.Role) *client {
-	t.Helper()
-	u, err := w.auth.CreateUser(t.Context(), auth.NewUser{OrgID: o.ID, Email: uuid.NewString() + "@example.org", Role: role})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, raw, err := w.auth.CreateKey(t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &client{t: t, w: w, org: o, id: u.ID, key: raw}
+func (w *world) person() *client {
+	w.T.Helper()
+	return &client{w.OrgWithPlan(uuid.NewString(), access.Free)}
 }
 
 // client calls the API with a key.
-type client struct {
-	t       *testing.T
-	w       *world
-	org     auth.Organisation
-	id, key string
-}
+type client struct{ *apptest.Caller }
 
-// object is a JSON object.
-type object = map[string]any
+type object = apptest.Object
 
 const path = "/api/v1/community/bundles"
 
-func (c *client) get(path string) answer { return c.do(http.MethodGet, path, nil) }
+func (c *client) get(path string) answer { return answer{c.Get(path)} }
 
 func (c *client) submit(body any) answer {
-	c.t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return c.do(http.MethodPost, path, raw)
+	c.T.Helper()
+	return answer{c.Post(path, body)}
 }
 
-func (c *client) do(method, path string, body []byte) answer {
-	req := httptest.NewRequestWithContext(c.t.Context(), method, path, bytes.NewReader(body))
-	req.Header.Set("Authorization", "Bearer "+c.key)
-	rec := httptest.NewRecorder()
-	c.w.api.ServeHTTP(rec, req)
-	return answer{c.t, method + " " + path, rec.Code, rec.Header(), rec.Body.Bytes()}
-}
+// answer is a response whose times are only checked.
+type answer struct{ apptest.Response }
 
-// answer is a response.
-type answer struct {
-	t      *testing.T
-	what   string
-	status int
-	header http.Header
-	body   []byte
-}
-
-// want fails the test unless the response has the status.
 func (a answer) want(status int) answer {
-	a.t.Helper()
-	if a.status != status {
-		a.t.Fatalf("%s: status %d, want %d: %s", a.what, a.status, status, a.body)
-	}
+	a.T.Helper()
+	a.Want(status)
 	return a
 }
 
-// object decodes the body; times are only checked.
-func (a answer) object() (o object) {
-	a.t.Helper()
-	if err := json.Unmarshal(a.body, &o); err != nil {
-		a.t.Fatalf("%s: %v in %q", a.what, err, a.body)
-	}
+func (a answer) object() object {
+	a.T.Helper()
+	o := a.Object()
 	hideTimes(o)
 	return o
 }
@@ -151,33 +94,10 @@ func hideTimes(v any) {
 }
 
 func (a answer) wantBody(want any) {
-	a.t.Helper()
-	raw, err := json.Marshal(want)
-	if err != nil {
-		a.t.Fatal(err)
+	a.T.Helper()
+	if diff := cmp.Diff(apptest.Plain(a.T, want), any(a.object())); diff != "" {
+		a.T.Errorf("%s (-want +got):\n%s", a.What, diff)
 	}
-	var plain object
-	if err := json.Unmarshal(raw, &plain); err != nil {
-		a.t.Fatal(err)
-	}
-	if diff := cmp.Diff(plain, a.object()); diff != "" {
-		a.t.Errorf("%s (-want +got):\n%s", a.what, diff)
-	}
-}
-
-// wantIssues checks the body of a failed validation: pairs of path and message.
-func (a answer) wantIssues(pairs ...string) {
-	a.t.Helper()
-	var issues []any
-	for i := 0; i < len(pairs); i += 2 {
-		issues = append(issues, object{"path": strings.Split(pairs[i], "."), "message": pairs[i+1]})
-	}
-	a.want(http.StatusBadRequest).wantBody(object{"error": "Validation failed", "details": issues[0], "issues": issues})
-}
-
-func (a answer) wantError(status int, message string) {
-	a.t.Helper()
-	a.want(status).wantBody(object{"error": object{"message": message, "status": status}})
 }
 
 // bundle returns a valid bundle.
@@ -199,11 +119,11 @@ func envelope(creator, skill string, b any) object {
 }
 
 func (c *client) accept(body object) string {
-	c.t.Helper()
+	c.T.Helper()
 	o := c.submit(body).want(http.StatusCreated).object()
 	id, _ := o["submission_id"].(string)
 	if o["status"] != "accepted" || uuid.Validate(id) != nil || len(o) != 2 {
-		c.t.Errorf("answer %v", o)
+		c.T.Errorf("answer %v", o)
 	}
 	return id
 }
@@ -212,11 +132,11 @@ func TestSubmit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		creator, contributor := w.person(t), w.person(t)
+		creator, contributor := w.person(), w.person()
 		b := bundle()
 		b["positive_queries"] = []any{object{"query": strings.Repeat("ü", 501), "more": 1}}
-		first := contributor.accept(envelope(strings.ToUpper(creator.id), " a/b ", b))
-		if again := contributor.accept(envelope(creator.id, "a/b", b)); again != first {
+		first := contributor.accept(envelope(strings.ToUpper(creator.User.ID), " a/b ", b))
+		if again := contributor.accept(envelope(creator.User.ID, "a/b", b)); again != first {
 			t.Errorf("the same bundle is %s, want %s", again, first)
 		}
 		rows, err := db.Query(t.Context(), `SELECT bundle FROM community_bundles WHERE id = $1`, first)
@@ -226,8 +146,8 @@ func TestSubmit(t *testing.T) {
 		if kept != string(want) || err != nil || marshalErr != nil {
 			t.Errorf("kept %s, %v, %v; want %s", kept, err, marshalErr, want)
 		}
-		second := contributor.accept(envelope(creator.id, "a/b", bundle()))
-		third := contributor.accept(envelope(creator.id, "csv", bundle()))
+		second := contributor.accept(envelope(creator.User.ID, "a/b", bundle()))
+		third := contributor.accept(envelope(creator.User.ID, "csv", bundle()))
 		mac := hmac.New(sha256.New, w.secret)
 		mac.Write([]byte(b["contributor_id"].(string)))
 		hash := hex.EncodeToString(mac.Sum(nil))[:12]
@@ -247,7 +167,7 @@ func TestSubmit(t *testing.T) {
 		}
 		delete(o, "recent_submissions")
 		if diff := cmp.Diff(object{
-			"source": "community_bundle", "creator_id": creator.id, "generated_at": "a time",
+			"source": "community_bundle", "creator_id": creator.User.ID, "generated_at": "a time",
 			"skill": object{
 				"skill_name": "a/b", "submission_count": 2.0, "contributor_count": 2.0, "latest_submission": "a time",
 				"total_sessions": 24.0, "graded_sessions": 20.0, "average_pass_rate": 0.8, "pass_rate_trend": "flat",
@@ -259,15 +179,15 @@ func TestSubmit(t *testing.T) {
 		if len(newest) != 1 || newest[0].(object)["submission_id"] != third || newest[0].(object)["skill_name"] != "csv" {
 			t.Errorf("the newest is %v", newest)
 		}
-		for _, other := range []*client{contributor, w.member(t, creator.org, access.Owner)} {
+		for _, other := range []*client{contributor, {w.Member(creator.Org, access.Owner)}} {
 			other.get(path + "/overview").want(http.StatusOK).wantBody(object{
 				"total_submissions": 0, "total_skills": 0, "total_contributors": 0, "skills": []any{},
 			})
 			other.get(path + "/skills/csv").want(http.StatusOK).wantBody(object{
-				"source": "community_bundle", "creator_id": other.id, "generated_at": "a time", "skill": nil, "recent_submissions": []any{},
+				"source": "community_bundle", "creator_id": other.User.ID, "generated_at": "a time", "skill": nil, "recent_submissions": []any{},
 			})
 			other.get(path + "/recent").want(http.StatusOK).wantBody(object{
-				"source": "community_bundle", "creator_id": other.id, "generated_at": "a time", "submissions": []any{},
+				"source": "community_bundle", "creator_id": other.User.ID, "generated_at": "a time", "submissions": []any{},
 			})
 		}
 	})
@@ -276,12 +196,12 @@ func TestSubmit(t *testing.T) {
 func TestTrend(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newWorld(t, db).person(t)
+		c := newWorld(t, db).person()
 		send := func(n int, graded, rate any) {
 			b := bundle()
 			b["created_at"] = fmt.Sprintf("2026-01-%02dT00:00:00Z", n)
 			b["grading_summary"] = object{"graded_sessions": graded, "average_pass_rate": rate}
-			c.accept(envelope(c.id, "pdf", b))
+			c.accept(envelope(c.User.ID, "pdf", b))
 		}
 		send(4, 30, 0.9)
 		for _, want := range []any{nil, "up", "up", "up"} {
@@ -303,8 +223,8 @@ func TestTrend(t *testing.T) {
 func TestSubmitAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newWorld(t, db).person(t)
-		body := envelope(c.id, "pdf", bundle())
+		c := newWorld(t, db).person()
+		body := envelope(c.User.ID, "pdf", bundle())
 		ids := make([]string, 8)
 		var wg sync.WaitGroup
 		for i := range ids {
@@ -367,30 +287,30 @@ func TestSubmitRefuses(t *testing.T) {
 			{"unmatched_queries", with("unmatched_queries", []any{"x"}), []string{"bundle.unmatched_queries.0", "unmatched_queries.0 must be an object"}},
 		} {
 			t.Run(test.name, func(t *testing.T) {
-				c := w.person(t)
-				a := c.submit(envelope(c.id, "pdf", test.bundle))
+				c := w.person()
+				a := c.submit(envelope(c.User.ID, "pdf", test.bundle))
 				if test.want == nil {
 					a.want(http.StatusBadRequest)
 					return
 				}
-				a.wantIssues(test.want...)
+				a.WantIssues(test.want...)
 			})
 		}
-		c := w.person(t)
+		c := w.person()
 		c.submit(object{"creator_id": "me", "skill_name": "", "bundle": bundle()}).want(http.StatusBadRequest)
-		c.submit(object{"skill_name": "pdf", "bundle": bundle()}).wantIssues("creator_id", "creator_id is required")
-		c.submit(object{"creator_id": c.id, "bundle": bundle()}).wantIssues("skill_name", "skill_name is required")
-		c.submit(object{"creator_id": c.id, "skill_name": "pdf"}).wantIssues("bundle", "bundle is required")
-		c.submit(envelope(c.id, "  ", bundle())).wantIssues("skill_name", "skill_name must not be blank")
+		c.submit(object{"skill_name": "pdf", "bundle": bundle()}).WantIssues("creator_id", "creator_id is required")
+		c.submit(object{"creator_id": c.User.ID, "bundle": bundle()}).WantIssues("skill_name", "skill_name is required")
+		c.submit(object{"creator_id": c.User.ID, "skill_name": "pdf"}).WantIssues("bundle", "bundle is required")
+		c.submit(envelope(c.User.ID, "  ", bundle())).WantIssues("skill_name", "skill_name must not be blank")
 		large := with("padding", strings.Repeat("x", 513<<10))
-		c.submit(envelope(c.id, "pdf", large)).wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 512 KiB")
-		c.get(path+"/recent?limit=0").wantIssues("limit", "limit: expected number >= 1")
-		c.get(path+"/recent?limit=101").wantIssues("limit", "limit: expected number <= 100")
-		viewer := w.member(t, c.org, access.Viewer)
-		viewer.submit(envelope(c.id, "pdf", bundle())).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
+		c.submit(envelope(c.User.ID, "pdf", large)).WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 512 KiB")
+		c.get(path+"/recent?limit=0").WantIssues("limit", "limit: expected number >= 1")
+		c.get(path+"/recent?limit=101").WantIssues("limit", "limit: expected number <= 100")
+		viewer := &client{w.Member(c.Org, access.Viewer)}
+		viewer.submit(envelope(c.User.ID, "pdf", bundle())).WantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		viewer.get(path + "/overview").want(http.StatusOK)
-		c.key = "st_test_none"
-		c.submit(envelope(c.id, "pdf", bundle())).want(http.StatusUnauthorized)
+		c.Key = "st_test_none"
+		c.submit(envelope(c.User.ID, "pdf", bundle())).want(http.StatusUnauthorized)
 	})
 }
 
@@ -398,7 +318,7 @@ func TestSubmitRefuses(t *testing.T) {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newWorld(t, db).person(t)
+		c := newWorld(t, db).person()
 		for _, version := range []string{"1.0", "1.1", "1.2"} {
 			b := bundle()
 			b["schema_version"], b["grading_summary"], b["evolution_summary"] = version, nil, object{"average_improvement": -0.1}
@@ -417,27 +337,27 @@ func TestSubmitLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		c := w.person(t)
-		body := envelope(c.id, "pdf", bundle())
+		c := w.person()
+		body := envelope(c.User.ID, "pdf", bundle())
 		for range 60 {
 			c.submit(body).want(http.StatusCreated)
 		}
 		a := c.submit(body)
-		reset := a.header.Get("Retry-After")
-		a.wantError(http.StatusTooManyRequests, "Rate limit of 60 requests per hour reached; try again in "+reset+" s")
-		if a.header.Get("RateLimit-Limit") != "60" || a.header.Get("RateLimit-Remaining") != "0" ||
-			a.header.Get("RateLimit-Reset") != reset {
-			t.Errorf("headers %v", a.header)
+		reset := a.Header.Get("Retry-After")
+		a.WantError(http.StatusTooManyRequests, "Rate limit of 60 requests per hour reached; try again in "+reset+" s")
+		if a.Header.Get("RateLimit-Limit") != "60" || a.Header.Get("RateLimit-Remaining") != "0" ||
+			a.Header.Get("RateLimit-Reset") != reset {
+			t.Errorf("headers %v", a.Header)
 		}
-		w.member(t, c.org, access.Member).submit(body).want(http.StatusCreated) // another key
+		(&client{w.Member(c.Org, access.Member)}).submit(body).want(http.StatusCreated) // another key
 	})
 }
 
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		a := newWorld(t, db).person(t).get(path + "/schema").want(http.StatusOK)
-		if got := a.header.Get("Content-Type"); got != "application/schema+json" {
+		a := newWorld(t, db).person().get(path + "/schema").want(http.StatusOK)
+		if got := a.Header.Get("Content-Type"); got != "application/schema+json" {
 			t.Errorf("Content-Type %q", got)
 		}
 		if got := a.object()["$schema"]; got != "https://json-schema.org/draft/2020-12/schema" {
