@@ -103,5 +103,5 @@ func (s *Service) DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID strin
 
 // Check looks for entries whose installations are counted wrong.
 func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
-	return exam.Check(ctx, q, "registry", invariants())
+	return exam.Check(ctx, q, "installations", invariants())
 }

@@ -298,13 +298,13 @@ func TestHashes(t *testing.T) {
 	const fingerprint = "52e0a96a4f749666593447e69292abd777c62eded15d2c3912f690643cf995e0"
 	seen := map[string]bool{}
 	eachFormat(t, members[:2], func(t *testing.T, p *skillpkg.Package) {
-		if got := p.Fingerprint(); got != fingerprint {
+		if got := skillpkg.Fingerprint(p); got != fingerprint {
 			t.Errorf("got %s, want %s", got, fingerprint)
 		}
 		seen[p.TreeDigest()] = true
 	})
 	eachFormat(t, append(slices.Clone(members), file("node_modules/x", "x"), file(".git/x", "x")), func(t *testing.T, p *skillpkg.Package) {
-		if got := p.Fingerprint(); got != fingerprint {
+		if got := skillpkg.Fingerprint(p); got != fingerprint {
 			t.Errorf("with hidden files: got %s, want %s", got, fingerprint)
 		}
 		if seen[p.TreeDigest()] {
@@ -329,7 +329,7 @@ func TestFingerprintOrder(t *testing.T) {
 		members = append(members, file(path, path))
 		lines = append(lines, path+":"+sum(path))
 	}
-	got := read(t, makeZip(t, members...)).Fingerprint()
+	got := skillpkg.Fingerprint(read(t, makeZip(t, members...)))
 	if want := sum(strings.Join(lines, "\n")); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -43,8 +43,10 @@ func (p *Package) TreeDigest() string {
 // Fingerprint returns the hash by which ClawHub's clients look up the version of
 // an installation: the SHA-256 of lines "path:sha256" without hidden files and
 // node_modules. Paths are sorted as JavaScript's localeCompare does, by Unicode
-// collation: "scripts/x.sh" comes before "SKILL.md".
-func (p *Package) Fingerprint() string {
+// collation: "scripts/x.sh" comes before "SKILL.md". It is a function, not a
+// method, so that the linker drops the tables of the collation (1 MB) from
+// programs that do not call it.
+func Fingerprint(p *Package) string {
 	// A Collator is not safe for concurrent use.
 	collator := collate.New(language.Und)
 	files := slices.SortedStableFunc(slices.Values(p.installed), func(a, b File) int {
