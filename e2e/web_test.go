@@ -316,12 +316,12 @@ func approvingDevice(b *tab, key string) {
 	login := b.api(key, "POST", "/api/v1/device-code", object{"client_id": "a program"})
 	b.visit("/device")
 	b.do(chromedp.SendKeys("#code", strings.ToLower(login["user_code"].(string))+"\r"))
-	b.await("main", "a program asks to act for you")
+	b.await("main", "a program wants to act on your behalf")
 	b.do(chromedp.Click(`button[value=approve]`))
 	b.await(".flash", "The login was approved.")
 	got := b.api(key, "POST", "/api/v1/device-code/poll", object{"device_code": login["device_code"]})
 	if got["status"] != "approved" {
-		b.t.Fatalf("the program is told %v", got)
+		b.t.Fatalf("the program got %v", got)
 	}
 	b.api(got["api_key"].(string), "GET", "/api/v1/me", nil)
 }
