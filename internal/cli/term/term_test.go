@@ -55,14 +55,15 @@ func TestTransfer(t *testing.T) {
 }
 
 func TestCell(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                          "",
-		" a\tb\n c ":                "a b c",
-		"\x1b[31mred":               "[31mred",
-		strings.Repeat("ä", 60):     strings.Repeat("ä", 60),
-		strings.Repeat("ä", 61):     strings.Repeat("ä", 57) + "...",
-		"a " + string(rune(0x202e)): "a",
+	for _, c := range [][2]string{
+		{"", ""},
+		{" a\tb\n c ", "a b c"},
+		{"\x1b[31mred", "[31mred"},
+		{strings.Repeat("ä", 60), strings.Repeat("ä", 60)},
+		{strings.Repeat("ä", 61), strings.Repeat("ä", 57) + "..."},
+		{"a " + string(rune(0x202e)), "a"},
 	} {
+		in, want := c[0], c[1]
 		if got := term.Cell(in); got != want {
 			t.Errorf("Cell(%q): got %q, want %q", in, got, want)
 		}
