@@ -31,7 +31,7 @@ var breakages = []struct {
 	{`INSERT INTO skill_aliases (alias, observation_id) VALUES ('a', 'nowhere')`, "skills", "aliases of observations that are not there: 1, such as a"},
 	{`UPDATE signal_cells SET signals = signals + 1 WHERE level = 'org'`, "signals", "cells that do not count"},
 	{`UPDATE registry_entries SET current_version_id = 'nowhere' WHERE name = 'api-docs'`, "registry", "current version is missing or another: 1, such as api-docs"},
-	{`UPDATE registry_entries SET installation_count = installation_count + 1 WHERE name = 'pdf-forms'`, "registry", "count of installations is wrong: 1, such as pdf-forms"},
+	{`UPDATE registry_entries SET installation_count = installation_count + 1 WHERE name = 'pdf-forms'`, "installations", "count of installations is wrong: 1, such as pdf-forms"},
 	{`UPDATE registry_versions SET canonical_key = NULL WHERE id = (SELECT MIN(id) FROM registry_versions)`, "registry", "do not say where their archives are: 1"},
 	{`UPDATE registry_currents SET version_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM registry_currents)`, "registry", "times of versions"},
 	{`UPDATE cloud_sources SET current_snapshot_id = 'nowhere' WHERE id = (SELECT MIN(id) FROM cloud_sources)`, "sources", "current snapshot is not there: 1"},
