@@ -127,6 +127,10 @@ var moved = map[string]map[string]string{
 		"improve_iterations": "internal/improve",
 		"improve_runs":       "internal/improve",
 	},
+	"internal/registry": {
+		"registry_installations": "internal/installations",
+		"registry_sayings":       "internal/installations",
+	},
 	"internal/sources": {
 		"source_reviews":     "internal/suggestions",
 		"source_suggestions": "internal/suggestions",

@@ -112,7 +112,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.proposals,
+		on.quota, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs,
+		p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}

@@ -32,7 +32,7 @@ func RunOnStart() Option { return func(s *spec) { s.onStart = true } }
 
 // Every schedules a periodic job. At each interval one of the processes that
 // run the queue enqueues it, unless the previous one still waits or runs. A
-// time that passed while no process was running is made up for once, at the
+// run that was missed while no process was up happens once, at the
 // next start. Every must be called before Run, once for each kind.
 func (q *Queue) Every(interval time.Duration, args Args, opts ...Option) {
 	s, err := newSpec(args, append([]Option{Unique(scheduleKey), Attempts(scheduleAttempts)}, opts...))

@@ -76,7 +76,7 @@ func (q *Queue) maintain(ctx context.Context) {
 type reaper struct {
 	lease         time.Duration
 	lastHeartbeat time.Time
-	graceUntil    time.Time // until then nobody is reaped
+	graceUntil    time.Time // no worker is reaped before
 }
 
 // mayReap notes a heartbeat of this worker and reports whether missing

@@ -56,7 +56,7 @@ CREATE TABLE registry_rollbacks (
 ) STRICT;
 CREATE INDEX registry_rollbacks_entry ON registry_rollbacks (entry_id, id);
 
--- Owner: internal/installations
+-- Owner: internal/registry
 CREATE TABLE registry_installations (
     id           TEXT PRIMARY KEY,
     entry_id     TEXT NOT NULL REFERENCES registry_entries (id),

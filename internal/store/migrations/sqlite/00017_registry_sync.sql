@@ -1,5 +1,5 @@
 -- +goose Up
--- Owner: internal/installations
+-- Owner: internal/registry
 CREATE TABLE registry_sayings (
     user_id  TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
     sum      TEXT NOT NULL, -- SHA-256 of what a client said about its installations
