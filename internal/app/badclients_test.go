@@ -129,8 +129,9 @@ func TestSlowClients(t *testing.T) {
 
 // TestClientsThatDoNotRead: whoever asks for much and takes nothing does not
 // hold on to a connection and what is behind it.
+//
+// It counts the goroutines of the whole process, so it cannot run beside others.
 func TestClientsThatDoNotRead(t *testing.T) {
-	t.Parallel()
 	s := impatient(t, soon)
 	path := s.publishLarge(t)
 	before := runtime.NumGoroutine()
