@@ -33,10 +33,12 @@ type World struct {
 	T     *testing.T
 	DB    *store.DB
 	Blobs blob.Bucket
-	Queue *jobs.Queue
-	Auth  *auth.Service
-	API   *httpapi.API
-	Log   *slog.Logger
+	// BlobDir is the bucket's folder, for tests that age or count its files.
+	BlobDir string
+	Queue   *jobs.Queue
+	Auth    *auth.Service
+	API     *httpapi.API
+	Log     *slog.Logger
 	// Logged has everything that was logged, down to debug.
 	Logged *Buffer
 	// Server is nil unless Options.Server asked for it: requests then go
@@ -57,11 +59,11 @@ type Options struct {
 // NewWorld builds a World on a test's database.
 func NewWorld(t *testing.T, db *store.DB, o Options) *World {
 	t.Helper()
-	w := &World{T: t, DB: db, Logged: &Buffer{}}
+	w := &World{T: t, DB: db, BlobDir: t.TempDir(), Logged: &Buffer{}}
 	w.Log = slog.New(slog.NewTextHandler(w.Logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	w.Blobs, err = blob.Open(t.Context(), blob.Options{
-		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: w.url,
+		Dir: w.BlobDir, Secret: []byte(strings.Repeat("test", 8)), PublicURL: w.url,
 	})
 	if err != nil {
 		t.Fatal(err)
