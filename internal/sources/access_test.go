@@ -52,13 +52,13 @@ func TestOthersSources(t *testing.T) {
 				do := func(id string) answer {
 					return ada.Do(r.method, sourcesPath+strings.Replace(r.path, "{id}", id, 1), r.body)
 				}
-				do(hers).WantError(http.StatusForbidden, "This cloud source belongs to another organisation")
-				do(strings.TrimPrefix(hers, "src_")).WantError(http.StatusForbidden, "another organisation")
+				do(hers).WantErrorWith(http.StatusForbidden, "This cloud source belongs to another organisation")
+				do(strings.TrimPrefix(hers, "src_")).WantErrorWith(http.StatusForbidden, "another organisation")
 				for _, unknown := range []string{
 					uuid.NewString(), "src_" + uuid.NewString(), "unknown", "src_",
 					"src_src_" + uuid.NewString(),
 				} {
-					do(unknown).WantError(http.StatusNotFound, "Cloud source not found")
+					do(unknown).WantErrorWith(http.StatusNotFound, "Cloud source not found")
 				}
 			})
 		}
@@ -80,18 +80,18 @@ func TestPermissions(t *testing.T) {
 			route{"POST", "", object{"type": "upload", "label": "x"}, access.Write})
 		for _, r := range all {
 			path := sourcesPath + strings.Replace(r.path, "{id}", id, 1)
-			w.Anonymous().Do(r.method, path, object{"bad": 1}).WantError(http.StatusUnauthorized, "")
+			w.Anonymous().Do(r.method, path, object{"bad": 1}).WantErrorWith(http.StatusUnauthorized, "")
 			a := viewer.Do(r.method, path, r.body)
 			if r.permission == access.Write {
-				a.WantError(http.StatusForbidden, "write")
-				viewer.Do(r.method, path, object{"label": 1}).WantError(http.StatusForbidden, "write")
+				a.WantErrorWith(http.StatusForbidden, "write")
+				viewer.Do(r.method, path, object{"label": 1}).WantErrorWith(http.StatusForbidden, "write")
 			} else if a.Status == http.StatusForbidden || a.Status == http.StatusUnauthorized {
 				t.Errorf("%s: status %d for a reader", a.What, a.Status)
 			}
 		}
 		viewer.Upload(uploadPath, field("label", "x"), archivePart(zipped(t, "SKILL.md", skillText))).
-			WantError(http.StatusForbidden, "write")
-		w.Anonymous().Upload(uploadPath, field("label", "x")).WantError(http.StatusUnauthorized, "")
+			WantErrorWith(http.StatusForbidden, "write")
+		w.Anonymous().Upload(uploadPath, field("label", "x")).WantErrorWith(http.StatusUnauthorized, "")
 	})
 }
 

@@ -108,7 +108,7 @@ func TestCreateRefuses(t *testing.T) {
 			{repo(object{"skill_path": "/etc"}), "skill_path", "relative"},
 			{repo(object{"skill_path": "a/../../b"}), "skill_path", "relative"},
 		} {
-			ada.Post(sourcesPath, c.body).WantInvalid(c.path, c.text)
+			ada.Post(sourcesPath, c.body).WantIssueWith(c.path, c.text)
 		}
 		w.WantNothing()
 		ada.Made(object{"type": "upload", "label": strings.Repeat("ä", 200)})
@@ -124,7 +124,7 @@ func TestList(t *testing.T) {
 			t.Helper()
 			var list []object
 			a := ada.Get(sourcesPath + query).Want(http.StatusOK)
-			decode(t, a.Body, &list)
+			a.Into(&list)
 			got := []string{}
 			for _, o := range list {
 				wantKeys(t, o, "id", "label", "sourceType", "skillId", "createdAt")
@@ -152,8 +152,8 @@ func TestList(t *testing.T) {
 				t.Errorf("%q (-want +got):\n%s", query, diff)
 			}
 		}
-		ada.Get(sourcesPath+"?type=ftp").WantInvalid("type", "one of")
-		ada.Get(sourcesPath+"?skill_id=x").WantInvalid("skill_id", "uuid")
+		ada.Get(sourcesPath+"?type=ftp").WantIssueWith("type", "one of")
+		ada.Get(sourcesPath+"?skill_id=x").WantIssueWith("skill_id", "uuid")
 	})
 }
 
@@ -176,9 +176,9 @@ func TestUpdate(t *testing.T) {
 		if got := patch(object{"skill_id": ""}).Want(http.StatusOK).Object(); got["skillId"] != nil || text(got, "label") != "b" {
 			t.Errorf("unlinked: %v", got)
 		}
-		patch(object{"label": ""}).WantInvalid("label", "1 to 200")
-		patch(object{"skill_id": "x"}).WantInvalid("skill_id", "UUID")
-		patch(object{"skill_id": uuid.NewString()}).WantInvalid("skill_id", "names no skill")
+		patch(object{"label": ""}).WantIssueWith("label", "1 to 200")
+		patch(object{"skill_id": "x"}).WantIssueWith("skill_id", "UUID")
+		patch(object{"skill_id": uuid.NewString()}).WantIssueWith("skill_id", "names no skill")
 	})
 }
 
@@ -200,8 +200,8 @@ func TestDelete(t *testing.T) {
 			VALUES ('x', $1, $2, TRUE, 'hosted_run', 'run_failure', '', 1, 0.5, 0, FALSE)`, ada.Org.ID, strings.TrimPrefix(gone, "src_"))
 		before := w.BlobKeys()
 		ada.Do(http.MethodDelete, sourcePath(gone), nil).Want(http.StatusNoContent)
-		ada.Do(http.MethodDelete, sourcePath(gone), nil).WantError(http.StatusNotFound, "Cloud source not found")
-		ada.Get(sourcePath(gone)).WantError(http.StatusNotFound, "Cloud source not found")
+		ada.Do(http.MethodDelete, sourcePath(gone), nil).WantErrorWith(http.StatusNotFound, "Cloud source not found")
+		ada.Get(sourcePath(gone)).WantErrorWith(http.StatusNotFound, "Cloud source not found")
 		w.Settle()
 		want := slices.DeleteFunc(before, func(key string) bool { return strings.Contains(key, strings.TrimPrefix(gone, "src_")) })
 		if diff := cmp.Diff(want, w.BlobKeys()); diff != "" || len(want) != 2 {

@@ -1,12 +1,15 @@
 package sources_test
 
-import "github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
+import (
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
+)
 
 // Short names for the helpers of every test.
 type (
-	answer = sourcestest.Answer
-	object = sourcestest.Object
-	part   = sourcestest.Part
+	answer = apptest.Response
+	object = apptest.Object
+	part   = apptest.Part
 )
 
 const (
@@ -15,11 +18,10 @@ const (
 )
 
 var (
-	at          = sourcestest.At
-	text        = sourcestest.Text
-	objects     = sourcestest.Objects
-	wantKeys    = sourcestest.WantKeys
-	decode      = sourcestest.Decode
+	at          = apptest.At
+	text        = apptest.Text
+	objects     = apptest.List
+	wantKeys    = apptest.WantKeys
 	decision    = sourcestest.Decision
 	sourcePath  = sourcestest.SourcePath
 	field       = sourcestest.Field

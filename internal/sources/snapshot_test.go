@@ -107,7 +107,7 @@ func TestSweep(t *testing.T) {
 			put("sources/" + uuid.NewString() + "/" + sum("gone")),
 		}, kept...) {
 			old := time.Now().Add(-blob.OrphanAge - time.Minute)
-			if err := os.Chtimes(filepath.Join(w.Dir, "objects", key), old, old); err != nil {
+			if err := os.Chtimes(filepath.Join(w.BlobDir, "objects", key), old, old); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -38,7 +38,7 @@ func TestSync(t *testing.T) {
 		}
 		id := ada.Made(body)
 		sync := func() answer { return ada.Post(sourcePath(id)+"/repohost-sync", nil) }
-		sync().WantError(http.StatusNotFound, "trunk")
+		sync().WantErrorWith(http.StatusNotFound, "trunk")
 
 		commit := push("skills/demo/SKILL.md", skillText)
 		first := sync().Want(http.StatusOK).Object()
@@ -62,11 +62,11 @@ func TestSync(t *testing.T) {
 		}
 
 		upload := ada.Made(object{"type": "upload", "label": "x"})
-		ada.Post(sourcePath(upload)+"/repohost-sync", nil).WantError(http.StatusConflict, "no repository")
+		ada.Post(sourcePath(upload)+"/repohost-sync", nil).WantErrorWith(http.StatusConflict, "no repository")
 		body["installation_id"] = 8
 		unbound := ada.Made(body)
-		ada.Post(sourcePath(unbound)+"/repohost-sync", nil).WantError(http.StatusConflict, "not bound")
+		ada.Post(sourcePath(unbound)+"/repohost-sync", nil).WantErrorWith(http.StatusConflict, "not bound")
 		w.Repohost.Host = unreachable{w.Repohost.Host}
-		sync().WantError(http.StatusBadGateway, "The code host cannot be reached")
+		sync().WantErrorWith(http.StatusBadGateway, "The code host cannot be reached")
 	})
 }

@@ -99,7 +99,7 @@ func TestUploadSingleFile(t *testing.T) {
 			t.Errorf("skill %q", got)
 		}
 		ada.Upload(uploadPath, field("label", "x"), part{Name: "file", File: "skill.txt", Content: []byte(skillText)}).
-			WantInvalid("file", "neither a gzip nor a zip")
+			WantIssueWith("file", "neither a gzip nor a zip")
 	})
 }
 
@@ -238,10 +238,10 @@ func TestUploadRefuses(t *testing.T) {
 		w := sourcestest.New(t, db)
 		ada := w.Org("acme")
 		for _, c := range cases {
-			t.Run(c.name, func(t *testing.T) { ada.In(t).Upload(uploadPath, c.parts...).WantInvalid(c.path, c.text) })
+			t.Run(c.name, func(t *testing.T) { ada.In(t).Upload(uploadPath, c.parts...).WantIssueWith(c.path, c.text) })
 		}
-		ada.Post(uploadPath, object{}).WantError(http.StatusUnsupportedMediaType, "multipart/form-data")
-		ada.Send(http.MethodPost, uploadPath, "multipart/form-data; boundary=x", []byte("garbage")).WantInvalid("", "multipart form")
+		ada.Post(uploadPath, object{}).WantErrorWith(http.StatusUnsupportedMediaType, "multipart/form-data")
+		ada.Do(http.MethodPost, uploadPath, "garbage", "Content-Type: multipart/form-data; boundary=x").WantIssueWith("", "multipart form")
 		w.WantNothing()
 	})
 }
@@ -261,7 +261,7 @@ func TestUploadTooLarge(t *testing.T) {
 		ada := w.Org("acme")
 		for want, parts := range cases {
 			limit, _, _ := strings.Cut(want, ":")
-			ada.Upload(uploadPath, append(parts, field("label", "x"))...).WantError(http.StatusRequestEntityTooLarge, limit)
+			ada.Upload(uploadPath, append(parts, field("label", "x"))...).WantErrorWith(http.StatusRequestEntityTooLarge, limit)
 		}
 		w.WantNothing()
 	})
@@ -276,11 +276,11 @@ func TestUploadToOthers(t *testing.T) {
 		ada, eve := w.Org("acme"), w.Org("evil")
 		repo := ada.Made(object{"type": "repohost", "label": "x", "installation_id": 1, "repo_full_name": "a/b"})
 		good := archivePart(zipped(t, "SKILL.md", skillText))
-		ada.Upload(uploadPath, field("source_id", repo), good).WantError(http.StatusConflict, "sync it instead")
+		ada.Upload(uploadPath, field("source_id", repo), good).WantErrorWith(http.StatusConflict, "sync it instead")
 		hers := eve.Made(object{"type": "upload", "label": "x"})
-		ada.Upload(uploadPath, field("source_id", hers), good).WantError(http.StatusForbidden, "another organisation")
-		ada.Upload(uploadPath, field("source_id", hers), archivePart(nil)).WantInvalid("file", "neither") // 400 before 403
-		ada.Upload(uploadPath, field("source_id", uuid.NewString()), good).WantError(http.StatusNotFound, "Cloud source not found")
+		ada.Upload(uploadPath, field("source_id", hers), good).WantErrorWith(http.StatusForbidden, "another organisation")
+		ada.Upload(uploadPath, field("source_id", hers), archivePart(nil)).WantIssueWith("file", "neither") // 400 before 403
+		ada.Upload(uploadPath, field("source_id", uuid.NewString()), good).WantErrorWith(http.StatusNotFound, "Cloud source not found")
 		if keys := w.BlobKeys(); len(keys) != 0 {
 			t.Errorf("kept %v", keys)
 		}
@@ -304,9 +304,9 @@ func TestFileOfSnapshot(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", path, diff)
 			}
 		}
-		ada.Get(snapshot+"missing").WantError(http.StatusNotFound, "File not found")
+		ada.Get(snapshot+"missing").WantErrorWith(http.StatusNotFound, "File not found")
 		ada.Get(sourcePath(text(got, "id"))+"/snapshots/"+uuid.NewString()+"/files/SKILL.md").
-			WantError(http.StatusNotFound, "Snapshot not found")
+			WantErrorWith(http.StatusNotFound, "Snapshot not found")
 	})
 }
 
@@ -326,7 +326,7 @@ func TestSARIF(t *testing.T) {
 					Results []struct{ RuleID, Level string }
 				}
 			}
-			decode(t, a.Body, &log)
+			a.Into(&log)
 			if log.Version != "2.1.0" || len(log.Runs) != 1 || a.Header.Get("Content-Type") != "application/sarif+json" {
 				t.Errorf("%s %s", a.Header.Get("Content-Type"), a.Body)
 			}
@@ -345,8 +345,8 @@ func TestSARIF(t *testing.T) {
 			t.Errorf("errors of the first snapshot: %v", got)
 		}
 		empty := ada.Made(object{"type": "upload", "label": "x"})
-		ada.Get(sourcePath(empty)+"/validation.sarif").WantError(http.StatusNotFound, "no snapshot yet")
-		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id="+uuid.NewString()).WantError(http.StatusNotFound, "Snapshot not found")
-		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id=x").WantInvalid("snapshot_id", "uuid")
+		ada.Get(sourcePath(empty)+"/validation.sarif").WantErrorWith(http.StatusNotFound, "no snapshot yet")
+		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id="+uuid.NewString()).WantErrorWith(http.StatusNotFound, "Snapshot not found")
+		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id=x").WantIssueWith("snapshot_id", "uuid")
 	})
 }

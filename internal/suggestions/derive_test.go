@@ -25,7 +25,6 @@ func brief(s object) string {
 
 func wantPending(c *client, id string, want ...string) {
 	c.T.Helper()
-	c.T.Helper()
 	got := []string{}
 	for _, s := range c.Pending(id) {
 		got = append(got, brief(s))
@@ -77,7 +76,7 @@ func TestSuggestionLife(t *testing.T) {
 
 		// Cleared it is pending again, with what was pushed meanwhile.
 		ada.Clear(id, suggestion).Want(http.StatusNoContent)
-		ada.Clear(id, suggestion).WantError(http.StatusNotFound, "Review not found")
+		ada.Clear(id, suggestion).WantErrorWith(http.StatusNotFound, "Review not found")
 		wantPending(ada, id, "read the table|true|linked_telemetry|missed_query|3")
 
 		// Applied it is a case of the suite and is not suggested again, even if
@@ -301,7 +300,7 @@ func TestSuggestionPages(t *testing.T) {
 		if total := at(ada.Get(sourcePath(id)+"/eval-suggestions").Want(http.StatusOK).Object(), "pagination", "total"); total != 2.0 {
 			t.Errorf("%v pending, want 2", total)
 		}
-		ada.Get(sourcePath(id)+"/eval-suggestions?per_page=101").WantInvalid("per_page", "100")
-		ada.Get(sourcePath(id)+"/eval-suggestions/reviews?review_status=pending").WantInvalid("review_status", "one of")
+		ada.Get(sourcePath(id)+"/eval-suggestions?per_page=101").WantIssueWith("per_page", "100")
+		ada.Get(sourcePath(id)+"/eval-suggestions/reviews?review_status=pending").WantIssueWith("review_status", "one of")
 	})
 }

@@ -1,19 +1,22 @@
 package suggestions_test
 
-import "github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
+import (
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/sources/sourcestest"
+)
 
 // Short names for the helpers of every test.
 type (
-	answer = sourcestest.Answer
+	answer = apptest.Response
 	client = sourcestest.Client
-	object = sourcestest.Object
+	object = apptest.Object
 )
 
 var (
-	at         = sourcestest.At
-	text       = sourcestest.Text
-	objects    = sourcestest.Objects
-	wantKeys   = sourcestest.WantKeys
+	at         = apptest.At
+	text       = apptest.Text
+	objects    = apptest.List
+	wantKeys   = apptest.WantKeys
 	decision   = sourcestest.Decision
 	sourcePath = sourcestest.SourcePath
 )

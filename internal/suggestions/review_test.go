@@ -75,9 +75,9 @@ func TestReview(t *testing.T) {
 
 		// Decisions are independent between sources.
 		second := ada.Made(object{"type": "upload", "label": "x"})
-		ada.Clear(second, other).WantError(http.StatusNotFound, "Review not found")
+		ada.Clear(second, other).WantErrorWith(http.StatusNotFound, "Review not found")
 		ada.Clear(id, strings.ToUpper(other)).Want(http.StatusNoContent)
-		ada.Clear(id, other).WantError(http.StatusNotFound, "Review not found")
+		ada.Clear(id, other).WantErrorWith(http.StatusNotFound, "Review not found")
 		if n := len(ada.Reviewed(id)); n != 1 {
 			t.Errorf("%d reviews, want 1", n)
 		}
@@ -117,8 +117,8 @@ func TestReviewRefuses(t *testing.T) {
 			{object{"invocation_type": 7}, "invocation_type", "string"},
 		}
 		for _, c := range shared {
-			ada.Review(id, c.change).WantInvalid(c.path, c.text)
-			ada.Apply(id, uuid.NewString(), suite, c.change).WantInvalid(c.path, c.text)
+			ada.Review(id, c.change).WantIssueWith(c.path, c.text)
+			ada.Apply(id, uuid.NewString(), suite, c.change).WantIssueWith(c.path, c.text)
 		}
 		for _, c := range []struct {
 			change     object
@@ -132,16 +132,15 @@ func TestReviewRefuses(t *testing.T) {
 			{object{"applied_suite_id": "x"}, "applied_suite_id", "uuid"},
 			{object{"accept_target": "saved_suite"}, "applied_suite_id", "required"},
 		} {
-			ada.Review(id, c.change).WantInvalid(c.path, c.text)
+			ada.Review(id, c.change).WantIssueWith(c.path, c.text)
 		}
-		ada.Apply(id, uuid.NewString(), "x", nil).WantInvalid("suite_id", "uuid")
+		ada.Apply(id, uuid.NewString(), "x", nil).WantIssueWith("suite_id", "uuid")
 		ada.Post(sourcePath(id)+"/eval-suggestions/"+uuid.NewString()+"/apply-to-suite", decision(nil)).
-			WantInvalid("suite_id", "required")
-		ada.Apply(id, "x", suite, nil).WantInvalid("suggestionId", "uuid")
-		ada.Clear(id, "x").WantInvalid("suggestionId", "uuid")
+			WantIssueWith("suite_id", "required")
+		ada.Apply(id, "x", suite, nil).WantIssueWith("suggestionId", "uuid")
+		ada.Clear(id, "x").WantIssueWith("suggestionId", "uuid")
 		ada.Post(sourcePath(id)+"/eval-suggestions/review", nil).Want(http.StatusBadRequest)
-		ada.Send(http.MethodPost, sourcePath(id)+"/eval-suggestions/review", "application/json", []byte("{")).
-			Want(http.StatusBadRequest)
+		ada.Post(sourcePath(id)+"/eval-suggestions/review", "{").Want(http.StatusBadRequest)
 		ada.Review(uuid.NewString(), object{"query": nil}).Want(http.StatusBadRequest) // 400 before 404
 		if n := w.Count("source_reviews"); n != 0 || len(ada.Cases(suite)) != 0 {
 			t.Errorf("%d reviews and %d cases of what was refused", n, len(ada.Cases(suite)))
@@ -236,10 +235,10 @@ func TestApply(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				ada, fresh := ada.In(t), uuid.NewString()
-				ada.Apply(id, fresh, c.suite, nil).WantError(c.status, "")
+				ada.Apply(id, fresh, c.suite, nil).WantErrorWith(c.status, "")
 				ada.Review(id, object{"suggestion_id": fresh, "accept_target": "saved_suite", "applied_suite_id": c.suite}).
-					WantError(c.status, "")
-				ada.Clear(id, fresh).WantError(http.StatusNotFound, "Review not found") // no trace of it
+					WantErrorWith(c.status, "")
+				ada.Clear(id, fresh).WantErrorWith(http.StatusNotFound, "Review not found") // no trace of it
 			})
 		}
 	})
@@ -297,7 +296,7 @@ func TestApplyToFullSuite(t *testing.T) {
 		suite := ada.Suite(id, "llm_judge", cases...)
 		last, over := uuid.NewString(), uuid.NewString()
 		ada.Apply(id, last, suite, object{"query": "the 500th"}).Want(http.StatusOK)
-		ada.Apply(id, over, suite, object{"query": "the 501st"}).WantError(http.StatusConflict, "500")
+		ada.Apply(id, over, suite, object{"query": "the 501st"}).WantErrorWith(http.StatusConflict, "500")
 		ada.Apply(id, last, suite, object{"query": "the 500th"}).Want(http.StatusOK)
 		if n := len(ada.Cases(suite)); n != sourcestest.MaxCases || w.Count("source_reviews") != 1 {
 			t.Errorf("%d cases, %d reviews", n, w.Count("source_reviews"))

@@ -20,7 +20,7 @@ type Prompt struct {
 // Push reports prompts, each in a session of its own.
 func (c *Client) Push(all ...Prompt) {
 	c.T.Helper()
-	var prompts, invocations, gradings []Object
+	var prompts, invocations, gradings []object
 	for _, a := range all {
 		session := uuid.NewString()
 		if a.At.IsZero() {
@@ -31,10 +31,10 @@ func (c *Client) Push(all ...Prompt) {
 		if kind == "" {
 			kind = "user"
 		}
-		prompts = append(prompts, Object{
+		prompts = append(prompts, object{
 			"prompt_id": session + ":p0", "session_id": session, "occurred_at": at, "prompt_text": a.Text, "prompt_kind": kind,
 		})
-		invocation := Object{
+		invocation := object{
 			"skill_invocation_id": session + ":s", "session_id": session, "occurred_at": at, "skill_name": a.Skill,
 			"matched_prompt_id": session + ":p0", "triggered": a.Triggered, "confidence": 0.5,
 		}
@@ -43,12 +43,12 @@ func (c *Client) Push(all ...Prompt) {
 		}
 		invocations = append(invocations, invocation)
 		if a.Grade != nil {
-			gradings = append(gradings, Object{
+			gradings = append(gradings, object{
 				"grading_id": session + ":g", "session_id": session, "skill_name": a.Skill, "graded_at": at, "pass_rate": *a.Grade,
 			})
 		}
 	}
-	c.Post("/api/v1/push", Object{"push_id": uuid.NewString(), "canonical": Object{
+	c.Post("/api/v1/push", object{"push_id": uuid.NewString(), "canonical": object{
 		"prompts": prompts, "skill_invocations": invocations, "grading_results": gradings,
 	}}).Want(http.StatusCreated)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 )
@@ -16,8 +17,8 @@ const MaxCases = 500
 const suitesPath = "/api/v1/eval-suites"
 
 // Trigger is a case whose query must trigger the skill, with changes.
-func Trigger(query string, change Object) Object {
-	o := Object{"case_kind": "trigger_query", "query": query, "expectation": "should_trigger"}
+func Trigger(query string, change object) object {
+	o := object{"case_kind": "trigger_query", "query": query, "expectation": "should_trigger"}
 	maps.Copy(o, change)
 	return o
 }
@@ -28,37 +29,37 @@ const filler = "the only case"
 
 // Suite makes a suite of a source, or of none if sourceID is "", and returns its
 // id.
-func (c *Client) Suite(sourceID, kind string, cases ...Object) string {
+func (c *Client) Suite(sourceID, kind string, cases ...object) string {
 	c.T.Helper()
-	body := Object{"name": "suite of " + sourceID, "source_kind": "manual", "verifier_kind": kind, "cases_json": cases}
+	body := object{"name": "suite of " + sourceID, "source_kind": "manual", "verifier_kind": kind, "cases_json": cases}
 	if len(cases) == 0 {
-		body["cases_json"] = []Object{Trigger(filler, nil)}
+		body["cases_json"] = []object{Trigger(filler, nil)}
 	}
 	if sourceID != "" {
 		body["source_id"] = sourceID
 	}
-	return Text(c.Post(suitesPath, body).Want(http.StatusCreated).Object(), "suite", "id")
+	return apptest.Text(c.Post(suitesPath, body).Want(http.StatusCreated).Object(), "suite", "id")
 }
 
 // Cases returns the cases of a suite without their ids and without filler.
-func (c *Client) Cases(suiteID string) []Object {
+func (c *Client) Cases(suiteID string) []object {
 	c.T.Helper()
-	suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(Object)
-	all := Objects(c.T, suite, "cases_json")
+	suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(object)
+	all := apptest.List(c.T, suite, "cases_json")
 	for _, o := range all {
 		delete(o, "id")
 	}
-	return slices.DeleteFunc(all, func(o Object) bool { return o["query"] == filler })
+	return slices.DeleteFunc(all, func(o object) bool { return o["query"] == filler })
 }
 
 // AddCase adds a case as another editor of the suite does: it replaces all cases,
 // and retries if the suite has changed meanwhile.
-func (c *Client) AddCase(suiteID string, added Object) Answer {
+func (c *Client) AddCase(suiteID string, added object) apptest.Response {
 	c.T.Helper()
 	for {
-		suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(Object)
-		a := c.Do(http.MethodPatch, suitesPath+"/"+suiteID, Object{
-			"cases_json": append(Objects(c.T, suite, "cases_json"), added), "if_version": suite["version"],
+		suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(object)
+		a := c.Do(http.MethodPatch, suitesPath+"/"+suiteID, object{
+			"cases_json": append(apptest.List(c.T, suite, "cases_json"), added), "if_version": suite["version"],
 		})
 		if a.Status != http.StatusConflict {
 			return a
@@ -102,7 +103,7 @@ func (c *Client) Run(suiteID, sourceID string, triggers ...string) {
 		c.W.router.triggers[query] = true
 	}
 	c.W.router.mu.Unlock()
-	body := Object{"subject": Object{"source_id": sourceID}, "trials": 1}
+	body := object{"subject": object{"source_id": sourceID}, "trials": 1}
 	c.Post(suitesPath+"/"+suiteID+"/runs", body).Want(http.StatusAccepted)
 	c.W.Settle()
 }

@@ -4,29 +4,17 @@
 package sourcestest
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"log/slog"
-	"net/http/httptest"
 	"os"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/runs"
@@ -43,18 +31,12 @@ import (
 // A World is the service as internal/app wires it, behind a real server. Only
 // the judge of runs is scripted.
 type World struct {
-	T           *testing.T
-	DB          *store.DB
-	Blobs       blob.Bucket
-	Dir         string // of the blobs
-	Queue       *jobs.Queue
-	Auth        *auth.Service
+	*apptest.World
 	Repos       *hosttest.Repos // of the code host
 	Repohost    *repohost.Service
 	Sources     *sources.Service
 	Suggestions *suggestions.Service
 	Suites      *suites.Service
-	Server      *httptest.Server
 
 	router router
 }
@@ -64,37 +46,25 @@ const retention = 90 * 24 * time.Hour
 // New starts a server.
 func New(t *testing.T, db *store.DB) *World {
 	t.Helper()
-	w := &World{T: t, DB: db, Dir: t.TempDir(), Repos: hosttest.NewRepos(t)}
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	var err error
-	w.Blobs, err = blob.Open(t.Context(), blob.Options{
-		Dir: w.Dir, Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return "http://127.0.0.1" },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.Queue, err = jobs.New(jobs.Options{DB: db, Log: log, Poll: 20 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
-	w.Auth = &auth.Service{DB: db, Log: log}
+	w := &World{World: apptest.NewWorld(t, db, apptest.Options{Server: true}), Repos: hosttest.NewRepos(t)}
 	counts := &skills.Service{DB: db, Window: 30}
-	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: log}
+	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	counts.Versions = entries
 	pushes := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Auth: w.Auth, Retention: retention, Log: log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
 	host, err := git.New(git.Options{Dir: w.Repos.Dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Repohost = &repohost.Service{DB: db, Jobs: w.Queue, Host: host, Log: log}
+	w.Repohost = &repohost.Service{DB: db, Jobs: w.Queue, Host: host, Log: w.Log}
 	w.Sources = &sources.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Repohost: w.Repohost, Files: stored.New(nil),
-		Limits: skillpkg.DefaultLimits(), Log: log,
+		Limits: skillpkg.DefaultLimits(), Log: w.Log,
 	}
-	w.Suites = &suites.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Sources: w.Sources, Log: log}
+	w.Suites = &suites.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Sources: w.Sources, Log: w.Log}
 	trials := &runs.Service{
-		DB: db, Jobs: w.Queue, Suites: w.Suites, Sources: w.Sources, Registry: entries, Judge: w.judge(), Log: log,
+		DB: db, Jobs: w.Queue, Suites: w.Suites, Sources: w.Sources, Registry: entries, Judge: w.judge(), Log: w.Log,
 	}
 	w.Suggestions = &suggestions.Service{
 		DB: db, Jobs: w.Queue, Sources: w.Sources, Telemetry: pushes, Suites: w.Suites, Runs: trials,
@@ -106,50 +76,24 @@ func New(t *testing.T, db *store.DB) *World {
 	w.Suites.Register()
 	trials.Register()
 	w.Suggestions.Register()
-	api := httpapi.New(httpapi.Options{DB: db, Auth: w.Auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
-	pushes.Mount(api)
-	w.Sources.Mount(api)
-	w.Suites.Mount(api)
-	trials.Mount(api)
-	w.Suggestions.Mount(api)
-	w.Server = httptest.NewServer(api)
-	t.Cleanup(w.Server.Close)
+	pushes.Mount(w.API)
+	w.Sources.Mount(w.API)
+	w.Suites.Mount(w.API)
+	trials.Mount(w.API)
+	w.Suggestions.Mount(w.API)
 	return w
 }
 
-// Work runs jobs until the test ends.
-func (w *World) Work() {
+// Org makes an organisation of the plan Free and returns its owner.
+func (w *World) Org(name string) *Client {
 	w.T.Helper()
-	ctx, cancel := context.WithCancel(w.T.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := w.Queue.Run(ctx); err != nil {
-			w.T.Error(err)
-		}
-	})
-	w.T.Cleanup(func() {
-		cancel()
-		wg.Wait()
-	})
+	return &Client{w.OrgWithPlan(name, access.Free), w}
 }
 
-// Settle waits until the queue is empty.
-func (w *World) Settle() {
+// Member adds a person to an organisation.
+func (w *World) Member(o auth.Organisation, role access.Role) *Client {
 	w.T.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		counts, err := w.Queue.Counts(w.T.Context())
-		if err != nil {
-			w.T.Fatal(err)
-		}
-		if !slices.ContainsFunc(counts, func(c jobs.Count) bool { return c.Waiting+c.Running+c.Retrying > 0 }) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.T.Fatalf("jobs are not done: %+v", counts)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	return &Client{w.World.Member(o, role), w}
 }
 
 // Derive derives the suggestions of a source now.
@@ -160,31 +104,6 @@ func (w *World) Derive(c *Client, sourceID string) {
 	}
 }
 
-// Org makes an organisation and an owner of it.
-func (w *World) Org(name string) *Client {
-	w.T.Helper()
-	o, err := w.Auth.CreateOrg(w.T.Context(), name, access.Free)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return w.Member(o, access.Owner)
-}
-
-// Member adds a person to an organisation.
-func (w *World) Member(o auth.Organisation, role access.Role) *Client {
-	w.T.Helper()
-	email := fmt.Sprintf("%s-%s@example.org", role, uuid.NewString())
-	u, err := w.Auth.CreateUser(w.T.Context(), auth.NewUser{OrgID: o.ID, Email: email, Role: role})
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	_, raw, err := w.Auth.CreateKey(w.T.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test"})
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return &Client{T: w.T, W: w, Org: o, User: u, Key: raw}
-}
-
 // Bind binds an installation of the code host to the client's organisation.
 func (c *Client) Bind(id int64, account string) {
 	c.T.Helper()
@@ -192,7 +111,7 @@ func (c *Client) Bind(id int64, account string) {
 		OrgID: c.Org.ID, InstallationID: id, AccountLogin: account, AccountType: "Organization",
 	})
 	if err != nil {
-		c.T.Fatal(err)
+		c.T.Fatalf("%v", err)
 	}
 }
 
@@ -209,38 +128,6 @@ func (w *World) Skill(c *Client, name string) (id string) {
 	return id
 }
 
-// Count counts the rows that a FROM clause gives.
-func (w *World) Count(from string, args ...any) int {
-	w.T.Helper()
-	rows, err := w.DB.Query(w.T.Context(), `SELECT COUNT(*) FROM `+from, args...)
-	n, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return n
-}
-
-// Exec runs a statement.
-func (w *World) Exec(sql string, args ...any) {
-	w.T.Helper()
-	if _, err := w.DB.Exec(w.T.Context(), sql, args...); err != nil {
-		w.T.Fatal(err)
-	}
-}
-
-// BlobKeys lists the blobs of snapshots.
-func (w *World) BlobKeys() []string {
-	w.T.Helper()
-	keys := []string{}
-	for info, err := range w.Blobs.List(w.T.Context(), "sources/") {
-		if err != nil {
-			w.T.Fatal(err)
-		}
-		keys = append(keys, info.Key)
-	}
-	return keys
-}
-
 // Tables are those of both capabilities.
 var Tables = []string{"cloud_sources", "source_snapshots", "source_reports", "source_suggestions", "source_reviews"}
 
@@ -252,7 +139,7 @@ func (w *World) WantNothing() {
 			w.T.Errorf("%s has %d rows, want none", table, n)
 		}
 	}
-	err := fs.WalkDir(os.DirFS(w.Dir), ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(w.BlobDir), ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			w.T.Errorf("file %s is left", path)
 		}
