@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -17,21 +18,19 @@ import (
 func TestSettings(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme", access.Pro)
-		if got := c.get(base + "/settings").want(http.StatusOK).object(); !cmp.Equal(got, object{"write_back_mode": "off"}) {
+		if got := c.Get(base + "/settings").Want(http.StatusOK).Object(); !cmp.Equal(got, object{"write_back_mode": "off"}) {
 			t.Errorf("default: got %v", got)
 		}
 		for _, mode := range []string{"checks_and_prs", "checks", "off"} {
-			if got := c.post(base+"/settings", object{"write_back_mode": mode}).want(http.StatusOK).object(); got["write_back_mode"] != mode {
+			if got := c.Post(base+"/settings", object{"write_back_mode": mode}).Want(http.StatusOK).Object(); got["write_back_mode"] != mode {
 				t.Errorf("got %v, want %s", got, mode)
 			}
-			if got := c.get(base + "/settings").object(); got["write_back_mode"] != mode {
+			if got := c.Get(base + "/settings").Object(); got["write_back_mode"] != mode {
 				t.Errorf("got %v, want %s", got, mode)
 			}
 		}
 		for _, body := range []object{{"write_back_mode": "all"}, {}} {
-			if got := c.post(base+"/settings", body).issue(); got != "write_back_mode" {
-				t.Errorf("%v: the problem is at %q", body, got)
-			}
+			c.Post(base+"/settings", body).WantIssueWith("write_back_mode", "")
 		}
 	})
 }
@@ -41,7 +40,7 @@ func TestInstallations(t *testing.T) {
 		w := newWorld(t, db)
 		c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
 		body := object{"installation_id": 815, "account_login": "acme", "account_type": "Organization"}
-		got := c.post(base+"/installations", body).want(http.StatusCreated).object()
+		got := c.Post(base+"/installations", body).Want(http.StatusCreated).Object()
 		want := object{
 			"id": got["id"], "installation_id": 815.0, "account_login": "acme", "account_type": "Organization", "suspended": false,
 			"created_at": got["created_at"], "updated_at": got["updated_at"],
@@ -50,16 +49,16 @@ func TestInstallations(t *testing.T) {
 			t.Errorf("installation (- want, + got):\n%s", diff)
 		}
 		body["account_type"], body["suspended"], body["account_login"] = "User", true, "renamed"
-		again := c.post(base+"/installations", body).want(http.StatusCreated).object()
+		again := c.Post(base+"/installations", body).Want(http.StatusCreated).Object()
 		if again["id"] != got["id"] || again["suspended"] != true || again["account_type"] != "User" ||
 			again["account_login"] != "renamed" {
 			t.Errorf("again: got %v", again)
 		}
-		if all := c.get(base + "/installations").want(http.StatusOK).list("installations"); len(all) != 1 || !cmp.Equal(all[0], again) {
+		if all := c.Get(base + "/installations").Want(http.StatusOK).List("installations"); len(all) != 1 || !cmp.Equal(all[0], again) {
 			t.Errorf("got %v, want %v", all, again)
 		}
-		other.post(base+"/installations", body).want(http.StatusConflict)
-		if all := other.get(base + "/installations").list("installations"); len(all) != 0 {
+		other.Post(base+"/installations", body).Want(http.StatusConflict)
+		if all := other.Get(base + "/installations").List("installations"); len(all) != 0 {
 			t.Errorf("another organisation sees %v", all)
 		}
 		for field, value := range map[string]any{
@@ -67,19 +66,13 @@ func TestInstallations(t *testing.T) {
 		} {
 			bad := object{"installation_id": 1, "account_login": "acme", "account_type": "User"}
 			bad[field] = value
-			if got := c.post(base+"/installations", bad).issue(); got != field {
-				t.Errorf("%s %v: the problem is at %q", field, value, got)
-			}
+			c.Post(base+"/installations", bad).WantIssueWith(field, "")
 			delete(bad, field)
 			if field != "suspended" {
-				if got := c.post(base+"/installations", bad).issue(); got != field {
-					t.Errorf("without %s: the problem is at %q", field, got)
-				}
+				c.Post(base+"/installations", bad).WantIssueWith(field, "")
 			}
 		}
-		if got := c.post(base+"/installations", object{"installation_id": 1, "account_login": "../x", "account_type": "User"}).issue(); got != "account_login" {
-			t.Errorf("traversal: the problem is at %q", got)
-		}
+		c.Post(base+"/installations", bindBody(1, "../x")).WantIssueWith("account_login", "")
 	})
 }
 
@@ -91,15 +84,15 @@ func TestRepositories(t *testing.T) {
 	w.repos.Create("other/hidden")
 	other.bind(2, "acme")
 	entry := other.entry("deploy", "1.0.0")
-	other.post(base+"/connections", object{"entry_id": entry, "installation_id": 2, "repo_full_name": "acme/deploy"}).want(http.StatusCreated)
-	if got := other.get(base + "/repos?installation_id=2").list("repos"); got[0]["connected_elsewhere"] != false {
+	other.Post(base+"/connections", object{"entry_id": entry, "installation_id": 2, "repo_full_name": "acme/deploy"}).Want(http.StatusCreated)
+	if got := other.Get(base + "/repos?installation_id=2").List("repos"); got[0]["connected_elsewhere"] != false {
 		t.Errorf("one's own connection: got %v", got[0])
 	}
-	if err := w.service.Allow(t.Context(), c.org.ID, "acme", true); err != nil { // the claim moves to c
+	if err := w.service.Allow(t.Context(), c.Org.ID, "acme", true); err != nil { // the claim moves to c
 		t.Fatal(err)
 	}
 	c.bind(1, "acme")
-	repos := c.get(base + "/repos?installation_id=1").want(http.StatusOK).list("repos")
+	repos := c.Get(base + "/repos?installation_id=1").Want(http.StatusOK).List("repos")
 	if len(repos) != 2 {
 		t.Fatalf("got %v, want two", repos)
 	}
@@ -113,11 +106,11 @@ func TestRepositories(t *testing.T) {
 	if repos[1]["connected_elsewhere"] != false || repos[1]["pushed_at"] != nil {
 		t.Errorf("got %v", repos[1])
 	}
-	other.get(base + "/repos?installation_id=2").want(http.StatusConflict)
-	c.get(base + "/repos?installation_id=2").want(http.StatusConflict)
-	c.get(base + "/repos?installation_id=99").want(http.StatusConflict)
-	c.get(base + "/repos").want(http.StatusBadRequest)
-	c.get(base + "/repos?installation_id=x").want(http.StatusBadRequest)
+	other.Get(base + "/repos?installation_id=2").Want(http.StatusConflict)
+	c.Get(base + "/repos?installation_id=2").Want(http.StatusConflict)
+	c.Get(base + "/repos?installation_id=99").Want(http.StatusConflict)
+	c.Get(base + "/repos").Want(http.StatusBadRequest)
+	c.Get(base + "/repos?installation_id=x").Want(http.StatusBadRequest)
 }
 
 func TestConnections(t *testing.T) {
@@ -128,47 +121,45 @@ func TestConnections(t *testing.T) {
 		c.bind(1, "acme")
 		entry := c.entry("deploy", "1.0.0")
 		body := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy"}
-		got := c.post(base+"/connections", body).want(http.StatusCreated).object()
+		got := c.Post(base+"/connections", body).Want(http.StatusCreated).Object()
 		want := object{
-			"id": got["id"], "org_id": c.org.ID, "entry_id": entry, "entry_name": "deploy", "installation_id": 1.0, "repo_owner": "acme",
+			"id": got["id"], "org_id": c.Org.ID, "entry_id": entry, "entry_name": "deploy", "installation_id": 1.0, "repo_owner": "acme",
 			"repo_name": "deploy", "repo_full_name": "acme/deploy", "default_branch": "main", "skill_path": ".", "auto_publish": true,
-			"write_back_enabled": false, "tag_pattern": "v*", "created_by": c.user.ID, "created_at": got["created_at"],
+			"write_back_enabled": false, "tag_pattern": "v*", "created_by": c.User.ID, "created_at": got["created_at"],
 			"updated_at": got["updated_at"], "last_attempt": nil,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("connection (- want, + got):\n%s", diff)
 		}
-		if all := c.get(base + "/connections").want(http.StatusOK).list("connections"); len(all) != 1 || !cmp.Equal(all[0], got) {
+		if all := c.Get(base + "/connections").Want(http.StatusOK).List("connections"); len(all) != 1 || !cmp.Equal(all[0], got) {
 			t.Errorf("got %v", all)
 		}
-		c.post(base+"/connections", body).want(http.StatusConflict)
+		c.Post(base+"/connections", body).Want(http.StatusConflict)
 		body["skill_path"] = "./"
-		c.post(base+"/connections", body).want(http.StatusConflict)
+		c.Post(base+"/connections", body).Want(http.StatusConflict)
 		body["skill_path"] = "other"
-		c.post(base+"/connections", body).want(http.StatusCreated)
+		c.Post(base+"/connections", body).Want(http.StatusCreated)
 
 		id, _ := got["id"].(string)
 		change := object{"write_back_enabled": true, "default_branch": "release/1", "skill_path": "a/b", "auto_publish": false, "tag_pattern": "deploy-*"}
-		patched := c.patch(base+"/connections/"+id, change).want(http.StatusOK).object()
+		patched := c.Do(http.MethodPatch, base+"/connections/"+id, change).Want(http.StatusOK).Object()
 		for field, value := range change {
 			if patched[field] != value {
 				t.Errorf("patch: %s is %v, want %v", field, patched[field], value)
 			}
 		}
-		if again := c.patch(base+"/connections/"+id, object{}).want(http.StatusOK).object(); again["tag_pattern"] != "deploy-*" {
+		if again := c.Do(http.MethodPatch, base+"/connections/"+id, object{}).Want(http.StatusOK).Object(); again["tag_pattern"] != "deploy-*" {
 			t.Errorf("an empty patch: got %v", again)
 		}
-		c.patch(base+"/connections/"+id, object{"skill_path": "other"}).want(http.StatusConflict)
+		c.Do(http.MethodPatch, base+"/connections/"+id, object{"skill_path": "other"}).Want(http.StatusConflict)
 		for field, value := range map[string]string{"skill_path": "../x", "tag_pattern": "[", "default_branch": "a b"} {
-			if got := c.patch(base+"/connections/"+id, object{field: value}).issue(); got != field {
-				t.Errorf("patch of %s: the problem is at %q", field, got)
-			}
+			c.Do(http.MethodPatch, base+"/connections/"+id, object{field: value}).WantIssueWith(field, "")
 		}
 		stranger := w.org("stranger", access.Pro)
-		stranger.patch(base+"/connections/"+id, object{}).want(http.StatusNotFound)
-		stranger.post(base+"/connections/"+id+"/sync", nil).want(http.StatusNotFound)
-		stranger.do(http.MethodDelete, base+"/connections/"+id, nil).want(http.StatusNotFound)
-		if all := stranger.get(base + "/connections").list("connections"); len(all) != 0 {
+		stranger.Do(http.MethodPatch, base+"/connections/"+id, object{}).Want(http.StatusNotFound)
+		stranger.Post(base+"/connections/"+id+"/sync", nil).Want(http.StatusNotFound)
+		stranger.Do(http.MethodDelete, base+"/connections/"+id, nil).Want(http.StatusNotFound)
+		if all := stranger.Get(base + "/connections").List("connections"); len(all) != 0 {
 			t.Errorf("a stranger sees %v", all)
 		}
 	})
@@ -184,10 +175,7 @@ func TestConnectRefused(t *testing.T) {
 	entry, foreign := c.entry("deploy", "1.0.0"), other.entry("deploy", "1.0.0")
 	connect := func(fields object) answer {
 		body := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy"}
-		for name, value := range fields {
-			body[name] = value
-		}
-		return c.post(base+"/connections", body)
+		return c.Post(base+"/connections", apptest.With(body, fields))
 	}
 	for field, values := range map[string][]any{
 		"repo_full_name": {"deploy", "a/b/c", "../deploy", "acme/..", "", "acme/de ploy"},
@@ -197,27 +185,23 @@ func TestConnectRefused(t *testing.T) {
 		"auto_publish":   {"yes"},
 	} {
 		for _, value := range values {
-			if got := connect(object{field: value}).issue(); got != field {
-				t.Errorf("%s %q: the problem is at %q", field, value, got)
-			}
+			connect(object{field: value}).WantIssueWith(field, "")
 		}
 	}
 	for _, field := range []string{"entry_id", "installation_id", "repo_full_name"} {
 		body := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy"}
 		delete(body, field)
-		if got := c.post(base+"/connections", body).issue(); got != field {
-			t.Errorf("without %s: the problem is at %q", field, got)
-		}
+		c.Post(base+"/connections", body).WantIssueWith(field, "")
 	}
-	connect(object{"entry_id": store.NewID()}).want(http.StatusNotFound)
-	connect(object{"entry_id": foreign}).want(http.StatusNotFound)
-	connect(object{"repo_full_name": "acme/none"}).want(http.StatusNotFound)
-	connect(object{"repo_full_name": "other/secret"}).want(http.StatusNotFound)
-	connect(object{"installation_id": 99}).want(http.StatusConflict)
-	connect(object{"installation_id": 2, "repo_full_name": "other/secret"}).want(http.StatusConflict)
-	c.post(base+"/installations", object{"installation_id": 1, "account_login": "acme", "account_type": "User", "suspended": true}).want(http.StatusCreated)
-	connect(nil).want(http.StatusConflict)
-	if all := c.get(base + "/connections").list("connections"); len(all) != 0 {
+	connect(object{"entry_id": store.NewID()}).Want(http.StatusNotFound)
+	connect(object{"entry_id": foreign}).Want(http.StatusNotFound)
+	connect(object{"repo_full_name": "acme/none"}).Want(http.StatusNotFound)
+	connect(object{"repo_full_name": "other/secret"}).Want(http.StatusNotFound)
+	connect(object{"installation_id": 99}).Want(http.StatusConflict)
+	connect(object{"installation_id": 2, "repo_full_name": "other/secret"}).Want(http.StatusConflict)
+	c.Post(base+"/installations", object{"installation_id": 1, "account_login": "acme", "account_type": "User", "suspended": true}).Want(http.StatusCreated)
+	connect(nil).Want(http.StatusConflict)
+	if all := c.Get(base + "/connections").List("connections"); len(all) != 0 {
 		t.Errorf("got %v, want none", all)
 	}
 }
@@ -226,9 +210,9 @@ func TestWhoMay(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	free := w.org("free", access.Free)
 	pro := w.org("pro", access.Pro)
-	viewer := w.member(pro.org, access.Viewer)
-	narrowed := w.member(pro.org, access.Member, access.Read, access.Write)
-	nobody := &client{t: t, w: w}
+	viewer := w.Member(pro.Org, access.Viewer)
+	narrowed := w.Member(pro.Org, access.Member, access.Read, access.Write)
+	nobody := w.Anonymous()
 	for _, r := range [][2]string{
 		{"GET", "/settings"},
 		{"POST", "/settings"},
@@ -243,14 +227,10 @@ func TestWhoMay(t *testing.T) {
 		{"GET", "/deliveries"},
 		{"POST", "/deliveries/x/redeliver"},
 	} {
-		nobody.do(r[0], base+r[1], nil).want(http.StatusUnauthorized)
-		if got := free.do(r[0], base+r[1], nil).want(http.StatusForbidden).message(); !strings.Contains(got, "pro plan") {
-			t.Errorf("%v on the free plan: got %q", r, got)
-		}
-		for _, c := range []*client{viewer, narrowed} {
-			if got := c.do(r[0], base+r[1], nil).want(http.StatusForbidden).message(); !strings.Contains(got, "registry:push") {
-				t.Errorf("%v without the permission: got %q", r, got)
-			}
+		nobody.Do(r[0], base+r[1], nil).Want(http.StatusUnauthorized)
+		free.Do(r[0], base+r[1], nil).WantErrorWith(http.StatusForbidden, "pro plan")
+		for _, c := range []*apptest.Caller{viewer, narrowed} {
+			c.Do(r[0], base+r[1], nil).WantErrorWith(http.StatusForbidden, "registry:push")
 		}
 	}
 }
@@ -260,7 +240,7 @@ func TestFetch(t *testing.T) {
 	c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
 	c.bind(1, "acme")
 	sha := w.repos.Create("acme/deploy").Push("first", map[string]string{"skills/a/SKILL.md": hosttest.Skill("a", "x")})
-	commit, pkg, err := w.service.Fetch(t.Context(), c.org.ID, 1, "acme/deploy", "main", "skills/a")
+	commit, pkg, err := w.service.Fetch(t.Context(), c.Org.ID, 1, "acme/deploy", "main", "skills/a")
 	if err != nil || commit != sha || pkg.SkillPath != "SKILL.md" {
 		t.Fatalf("got %s, %v", commit, err)
 	}
@@ -269,11 +249,11 @@ func TestFetch(t *testing.T) {
 		org, repo, ref, path string
 		want                 fault.Kind
 	}{
-		"another organisation": {other.org.ID, "acme/deploy", "main", ".", fault.Conflict},
-		"another owner":        {c.org.ID, "other/deploy", "main", ".", fault.NotFound},
-		"no such ref":          {c.org.ID, "acme/deploy", "none", ".", fault.NotFound},
-		"no such folder":       {c.org.ID, "acme/deploy", "main", "none", fault.NotFound},
-		"traversal":            {c.org.ID, "acme/deploy", "main", "../x", fault.Malformed},
+		"another organisation": {other.Org.ID, "acme/deploy", "main", ".", fault.Conflict},
+		"another owner":        {c.Org.ID, "other/deploy", "main", ".", fault.NotFound},
+		"no such ref":          {c.Org.ID, "acme/deploy", "none", ".", fault.NotFound},
+		"no such folder":       {c.Org.ID, "acme/deploy", "main", "none", fault.NotFound},
+		"traversal":            {c.Org.ID, "acme/deploy", "main", "../x", fault.Malformed},
 	} {
 		if _, _, err := w.service.Fetch(t.Context(), f.org, 1, f.repo, f.ref, f.path); !fault.Is(err, f.want) {
 			t.Errorf("%s: got %v, want kind %d", name, err, f.want)

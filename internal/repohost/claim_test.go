@@ -9,18 +9,26 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/seal"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 func bindBody(id int64, account string) object {
 	return object{"installation_id": id, "account_login": account, "account_type": "User"}
+}
+
+// refusal is the message of a conflict.
+func refusal(a apptest.Response) string {
+	a.T.Helper()
+	return apptest.Text(a.Want(http.StatusConflict).Object(), "error", "message")
 }
 
 // TestClaims: an account that one organisation has claimed cannot be bound by
@@ -32,21 +40,21 @@ func TestClaims(t *testing.T) {
 		c.bind(1, "Acme")
 		c.bind(2, "acme") // an organisation may bind its account several times
 		for n, account := range []string{"acme", "ACME", "Acme", "aCME"} {
-			got := other.post(base+"/installations", bindBody(int64(10+n), account)).want(http.StatusConflict).message()
-			if !strings.Contains(got, "whetstone repohost allow ORG "+account) || strings.Contains(got, c.org.ID) ||
+			got := refusal(other.Post(base+"/installations", bindBody(int64(10+n), account)))
+			if !strings.Contains(got, "whetstone repohost allow ORG "+account) || strings.Contains(got, c.Org.ID) ||
 				strings.Contains(got, "holder") {
 				t.Errorf("%s: got %q", account, got)
 			}
 		}
-		other.post(base+"/installations", bindBody(1, "other")).want(http.StatusConflict)
-		if n := w.count(`repohost_installations`); n != 2 {
+		other.Post(base+"/installations", bindBody(1, "other")).Want(http.StatusConflict)
+		if n := w.Count(`repohost_installations`); n != 2 {
 			t.Errorf("%d installations, want 2", n)
 		}
 		// An installation can move to an unclaimed account, not to a claimed one.
 		other.bind(20, "other")
-		other.post(base+"/installations", bindBody(20, "acme")).want(http.StatusConflict)
+		other.Post(base+"/installations", bindBody(20, "acme")).Want(http.StatusConflict)
 		other.bind(20, "a_me")
-		if n := w.count(`repohost_claims WHERE org_id = $1`, other.org.ID); n != 2 {
+		if n := w.Count(`repohost_claims WHERE org_id = $1`, other.Org.ID); n != 2 {
 			t.Errorf("%d claims, want other and a_me", n)
 		}
 	})
@@ -62,7 +70,7 @@ func TestClaimRace(t *testing.T) {
 		for n := range organisations {
 			c := w.org(fmt.Sprint("org", n), access.Pro)
 			wg.Go(func() {
-				statuses[n] = c.post(base+"/installations", bindBody(int64(n+1), []string{"acme", "ACME"}[n%2])).status
+				statuses[n] = c.Post(base+"/installations", bindBody(int64(n+1), []string{"acme", "ACME"}[n%2])).Status
 			})
 		}
 		wg.Wait()
@@ -79,12 +87,12 @@ func TestOperatorClaims(t *testing.T) {
 		w := newWorld(t, db)
 		w.service.OperatorClaims = true
 		c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
-		free := c.post(base+"/installations", bindBody(1, "acme")).want(http.StatusConflict).message()
+		free := refusal(c.Post(base+"/installations", bindBody(1, "acme")))
 		if !strings.Contains(free, "whetstone repohost allow ORG acme") {
 			t.Errorf("got %q", free)
 		}
 		allow := func(c *client, account string, move bool) error {
-			return w.service.Allow(t.Context(), c.org.ID, account, move)
+			return w.service.Allow(t.Context(), c.Org.ID, account, move)
 		}
 		for range 2 {
 			if err := allow(c, "ACME", false); err != nil {
@@ -92,7 +100,7 @@ func TestOperatorClaims(t *testing.T) {
 			}
 		}
 		c.bind(1, "acme")
-		if got := other.post(base+"/installations", bindBody(2, "acme")).want(http.StatusConflict).message(); got != free {
+		if got := refusal(other.Post(base+"/installations", bindBody(2, "acme"))); got != free {
 			t.Errorf("a claimed account can be told from an unclaimed one: %q and %q", got, free)
 		}
 		if err := allow(other, "acme", false); !fault.Is(err, fault.Conflict) {
@@ -101,26 +109,26 @@ func TestOperatorClaims(t *testing.T) {
 		if err := allow(other, "../x", false); !fault.Is(err, fault.Malformed) {
 			t.Errorf("got %v, want Malformed", err)
 		}
-		c.get(base + "/repos?installation_id=1").want(http.StatusOK)
+		c.Get(base + "/repos?installation_id=1").Want(http.StatusOK)
 
 		// Moved, with the same installation id.
 		if err := allow(other, "acme", true); err != nil {
 			t.Fatal(err)
 		}
-		c.get(base + "/repos?installation_id=1").want(http.StatusConflict)
-		c.post(base+"/installations", bindBody(1, "acme")).want(http.StatusConflict)
-		if got := c.get(base + "/installations").list("installations"); got[0]["suspended"] != true {
+		c.Get(base + "/repos?installation_id=1").Want(http.StatusConflict)
+		c.Post(base+"/installations", bindBody(1, "acme")).Want(http.StatusConflict)
+		if got := c.Get(base + "/installations").List("installations"); got[0]["suspended"] != true {
 			t.Errorf("got %v, want it suspended", got)
 		}
 		other.bind(1, "acme")
-		other.get(base + "/repos?installation_id=1").want(http.StatusOK)
-		if got := c.get(base + "/installations").list("installations"); len(got) != 0 {
+		other.Get(base + "/repos?installation_id=1").Want(http.StatusOK)
+		if got := c.Get(base + "/installations").List("installations"); len(got) != 0 {
 			t.Errorf("got %v, want none", got)
 		}
 		if err := w.service.Release(t.Context(), "Acme"); err != nil {
 			t.Fatal(err)
 		}
-		other.get(base + "/repos?installation_id=1").want(http.StatusConflict)
+		other.Get(base + "/repos?installation_id=1").Want(http.StatusConflict)
 		if err := w.service.Release(t.Context(), "acme"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("again: got %v, want NotFound", err)
 		}
@@ -138,48 +146,48 @@ func TestMovedAccount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, id := connected(t, db, nil)
 		other := w.org("other", access.Pro)
-		w.work()
+		w.Work()
 		sha := work.Push("first", skillFiles("One."))
 		w.hook("h1", "acme/deploy", "refs/heads/main", sha)
-		w.settle()
-		deliveries := c.get(base + "/deliveries").list("deliveries")
+		w.Settle()
+		deliveries := c.Get(base + "/deliveries").List("deliveries")
 		if len(deliveries) != 1 || len(c.versions(entry)) != 2 {
 			t.Fatalf("got %v", deliveries)
 		}
-		if err := w.service.Allow(t.Context(), other.org.ID, "acme", true); err != nil {
+		if err := w.service.Allow(t.Context(), other.Org.ID, "acme", true); err != nil {
 			t.Fatal(err)
 		}
 
 		sha = work.Push("not for them", skillFiles("Two."))
 		w.hook("h2", "acme/deploy", "refs/heads/main", sha)
-		w.settle()
+		w.Settle()
 		w.reconcile()
-		w.send(delivery{id: "u", event: "installation", body: `{"action":"unsuspend","installation":{"id":1}}`}).want(http.StatusAccepted)
-		w.settle()
+		w.send(delivery{id: "u", event: "installation", body: `{"action":"unsuspend","installation":{"id":1}}`}).Want(http.StatusAccepted)
+		w.Settle()
 		if got := c.sync(id); got["status"] != "failed" || !strings.Contains(fmt.Sprint(got["message"]), "repohost allow") {
 			t.Errorf("sync: got %v", got)
 		}
 		if n := len(c.versions(entry)); n != 2 {
 			t.Errorf("%d versions, want no more than before", n)
 		}
-		if n := w.count(`repohost_attempts WHERE commit_sha = $1`, sha); n != 0 {
+		if n := w.Count(`repohost_attempts WHERE commit_sha = $1`, sha); n != 0 {
 			t.Errorf("%d attempts name a commit that is another's", n)
 		}
-		c.get(base + "/repos?installation_id=1").want(http.StatusConflict)
-		c.post(base+"/connections", object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy", "skill_path": "x"}).want(http.StatusConflict)
-		if _, _, err := w.service.Fetch(t.Context(), c.org.ID, 1, "acme/deploy", "main", "."); !fault.Is(err, fault.Conflict) {
+		c.Get(base + "/repos?installation_id=1").Want(http.StatusConflict)
+		c.Post(base+"/connections", object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy", "skill_path": "x"}).Want(http.StatusConflict)
+		if _, _, err := w.service.Fetch(t.Context(), c.Org.ID, 1, "acme/deploy", "main", "."); !fault.Is(err, fault.Conflict) {
 			t.Errorf("fetch: got %v, want Conflict", err)
 		}
-		if got := c.get(base + "/deliveries").list("deliveries"); len(got) != 0 {
+		if got := c.Get(base + "/deliveries").List("deliveries"); len(got) != 0 {
 			t.Errorf("deliveries: got %v, want none", got)
 		}
-		c.post(fmt.Sprintf("%s/deliveries/%s/redeliver", base, deliveries[0]["id"]), nil).want(http.StatusNotFound)
-		if got := c.get(base + "/installations").list("installations")[0]; got["suspended"] != true {
+		c.Post(fmt.Sprintf("%s/deliveries/%s/redeliver", base, deliveries[0]["id"]), nil).Want(http.StatusNotFound)
+		if got := c.Get(base + "/installations").List("installations")[0]; got["suspended"] != true {
 			t.Errorf("the host's word lifts the suspension: %v", got)
 		}
 
 		// With the claim restored, everything continues.
-		if err := w.service.Allow(t.Context(), c.org.ID, "acme", true); err != nil {
+		if err := w.service.Allow(t.Context(), c.Org.ID, "acme", true); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile()
@@ -196,27 +204,27 @@ func TestRepositoryGoneElsewhere(t *testing.T) {
 		w, c, _, _, _ := connected(t, db, nil)
 		other := w.org("other", access.Pro)
 		other.bind(2, "ada")
-		w.work()
+		w.Work()
 		send := func(id, event, body string) {
-			w.send(delivery{id: id, event: event, body: body}).want(http.StatusAccepted)
-			w.settle()
+			w.send(delivery{id: id, event: event, body: body}).Want(http.StatusAccepted)
+			w.Settle()
 		}
 		send("t", "repository", `{"action":"transferred","repository":{"full_name":"ada/deploy"},"changes":{"owner":{"from":{"organization":{"login":"acme"}}}}}`)
 		secret := strings.Repeat("a", 40)
 		send("p", "push", `{"ref":"refs/heads/main","after":"`+secret+`","repository":{"full_name":"ada/deploy"}}`)
 		send("e", "repository", `{"action":"edited","repository":{"full_name":"ada/deploy","default_branch":"hidden"},"changes":{"default_branch":{"from":"main"}}}`)
-		if n := w.count(`repohost_attempts WHERE commit_sha = $1`, secret); n != 0 {
+		if n := w.Count(`repohost_attempts WHERE commit_sha = $1`, secret); n != 0 {
 			t.Errorf("%d attempts name a commit that is another's", n)
 		}
-		if got := c.get(base + "/deliveries").list("deliveries"); len(got) != 0 {
+		if got := c.Get(base + "/deliveries").List("deliveries"); len(got) != 0 {
 			t.Errorf("deliveries: got %v, want none", got)
 		}
-		if got := c.get(base + "/connections").list("connections")[0]; got["default_branch"] != "main" {
+		if got := c.Get(base + "/connections").List("connections")[0]; got["default_branch"] != "main" {
 			t.Errorf("the connection follows what is another's: %v", got)
 		}
 		// It moves back, and the connection follows.
 		send("b", "repository", `{"action":"transferred","repository":{"full_name":"acme/deploy"},"changes":{"owner":{"from":{"user":{"login":"ada"}}}}}`)
-		if got := c.get(base + "/connections").list("connections")[0]; got["repo_full_name"] != "acme/deploy" {
+		if got := c.Get(base + "/connections").List("connections")[0]; got["repo_full_name"] != "acme/deploy" {
 			t.Errorf("got %v, want acme/deploy", got)
 		}
 	})
@@ -228,18 +236,13 @@ func TestContestedAccount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, _, _, _ := connected(t, db, nil)
 		other := w.org("other", access.Pro)
-		exec := func(query string, args ...any) {
-			if _, err := db.Exec(t.Context(), query, args...); err != nil {
-				t.Fatal(err)
-			}
-		}
-		exec(`INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, created_at, updated_at)
-			VALUES ('x', $1, 2, 'ACME', 'acme', 'User', FALSE, 1, 1)`, other.org.ID)
-		exec(`UPDATE repohost_claims SET org_id = NULL`)
+		w.Exec(`INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, created_at, updated_at)
+			VALUES ('x', $1, 2, 'ACME', 'acme', 'User', FALSE, 1, 1)`, other.Org.ID)
+		w.Exec(`UPDATE repohost_claims SET org_id = NULL`)
 		for id, each := range map[int]*client{1: c, 2: other} {
-			each.get(fmt.Sprintf("%s/repos?installation_id=%d", base, id)).want(http.StatusConflict)
-			each.post(base+"/installations", bindBody(int64(id), "acme")).want(http.StatusConflict)
-			if got := each.get(base + "/installations").list("installations")[0]; got["suspended"] != true {
+			each.Get(fmt.Sprintf("%s/repos?installation_id=%d", base, id)).Want(http.StatusConflict)
+			each.Post(base+"/installations", bindBody(int64(id), "acme")).Want(http.StatusConflict)
+			if got := each.Get(base + "/installations").List("installations")[0]; got["suspended"] != true {
 				t.Errorf("got %v, want it suspended", got)
 			}
 		}
@@ -263,11 +266,11 @@ func TestContestedAccount(t *testing.T) {
 		if err != nil || len(claims) != 1 || claims[0].OrgID != "" || len(claims[0].BoundBy) != 2 {
 			t.Errorf("got %+v, %v", claims, err)
 		}
-		if err := w.service.Allow(t.Context(), c.org.ID, "acme", false); err != nil {
+		if err := w.service.Allow(t.Context(), c.Org.ID, "acme", false); err != nil {
 			t.Fatal(err)
 		}
-		c.get(base + "/repos?installation_id=1").want(http.StatusOK)
-		other.get(base + "/repos?installation_id=2").want(http.StatusConflict)
+		c.Get(base + "/repos?installation_id=1").Want(http.StatusOK)
+		other.Get(base + "/repos?installation_id=2").Want(http.StatusConflict)
 		if got := doctor(); len(got) != 0 {
 			t.Errorf("the doctor says %q", got)
 		}
@@ -280,17 +283,17 @@ func TestBindAsksGitHub(t *testing.T) {
 	h.github.Install(7, "other")
 	other := h.org("other", access.Pro)
 	for _, body := range []object{bindBody(7, "third"), bindBody(8, "other"), bindBody(h.github.Installation, "other")} {
-		other.post(base+"/installations", body).want(http.StatusConflict)
+		other.Post(base+"/installations", body).Want(http.StatusConflict)
 	}
-	if n := h.count(`repohost_claims`); n != 1 {
+	if n := h.Count(`repohost_claims`); n != 1 {
 		t.Errorf("%d claims, want acme's only", n)
 	}
 	h.github.Break(hosttest.Fault{On: "GET /app/installations", Answer: hosttest.Status(http.StatusInternalServerError)})
-	other.post(base+"/installations", bindBody(7, "other")).want(http.StatusBadGateway)
+	other.Post(base+"/installations", bindBody(7, "other")).Want(http.StatusBadGateway)
 	other.bind(7, "Other")
 	// A claimed account is refused without a request to GitHub.
 	before := len(h.github.Requests("/app/installations"))
-	other.post(base+"/installations", bindBody(9, "acme")).want(http.StatusConflict)
+	other.Post(base+"/installations", bindBody(9, "acme")).Want(http.StatusConflict)
 	if after := len(h.github.Requests("/app/installations")); after != before {
 		t.Error("GitHub was asked about another's account")
 	}
@@ -314,47 +317,41 @@ func TestGiteaToken(t *testing.T) {
 		c := w.org("acme", access.Pro)
 		server.Repos.Create("acme/deploy").Push("first", skillFiles("One."))
 		bind := func(fields object) answer {
-			body := bindBody(1, "acme")
-			for name, value := range fields {
-				body[name] = value
-			}
-			a := c.post(base+"/installations", body)
-			if strings.Contains(string(a.body), "token-of") {
-				t.Errorf("the answer shows the token: %s", a.body)
+			a := c.Post(base+"/installations", apptest.With(bindBody(1, "acme"), fields))
+			if strings.Contains(string(a.Body), "token-of") {
+				t.Errorf("the answer shows the token: %s", a.Body)
 			}
 			return a
 		}
-		bind(object{"token": "token-of-bob"}).want(http.StatusConflict)
-		if got := bind(object{"token": "a\nb"}).issue(); got != "token" {
-			t.Errorf("the problem is at %q", got)
-		}
-		if n := w.count(`repohost_claims`); n != 0 {
+		bind(object{"token": "token-of-bob"}).Want(http.StatusConflict)
+		bind(object{"token": "a\nb"}).WantIssueWith("token", "")
+		if n := w.Count(`repohost_claims`); n != 0 {
 			t.Errorf("a bad token made %d claims", n)
 		}
-		if got := bind(object{"token": "token-of-ada"}).want(http.StatusCreated).object(); got["has_token"] != true {
+		if got := bind(object{"token": "token-of-ada"}).Want(http.StatusCreated).Object(); got["has_token"] != true {
 			t.Errorf("got %v", got)
 		}
-		bind(nil).want(http.StatusCreated) // the token stays
-		if n := w.count(`repohost_installations WHERE token LIKE 'sealed:%' AND token NOT LIKE '%ada%'`); n != 1 {
+		bind(nil).Want(http.StatusCreated) // the token stays
+		if n := w.Count(`repohost_installations WHERE token LIKE 'sealed:%' AND token NOT LIKE '%ada%'`); n != 1 {
 			t.Error("the token is not sealed")
 		}
 		delete(server.Tokens, "token-of-bob")
 		server.Token = "the operator's token is no longer good"
-		if got := c.get(base + "/repos?installation_id=1").want(http.StatusOK).list("repos"); len(got) != 1 {
+		if got := c.Get(base + "/repos?installation_id=1").Want(http.StatusOK).List("repos"); len(got) != 1 {
 			t.Errorf("got %v, want one repository", got)
 		}
-		c.post(base+"/settings", object{"write_back_mode": "checks"}).want(http.StatusOK)
+		c.Post(base+"/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
 		id := c.connect(c.entry("deploy", "1.0.0"), "acme/deploy", object{"write_back_enabled": true})
-		w.work()
+		w.Work()
 		if got := c.sync(id); got["status"] != "published" {
 			t.Errorf("sync: got %v", got)
 		}
-		w.settle()
+		w.Settle()
 		if got := server.Statuses(); len(got) != 2 {
 			t.Errorf("got the statuses %v", got)
 		}
 
-		fresh, err := seal.New(seal.Generate() + "," + sealKey)
+		fresh, err := seal.New(sealtest.Key(1) + "," + sealtest.Key(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,10 +363,10 @@ func TestGiteaToken(t *testing.T) {
 		}); err != nil || count != 1 {
 			t.Errorf("%d were sealed again, %v, want 1", count, err)
 		}
-		c.get(base + "/repos?installation_id=1").want(http.StatusOK)
+		c.Get(base + "/repos?installation_id=1").Want(http.StatusOK)
 
 		c.bind(1, "renamed") // the token was not checked for this account
-		if n := w.count(`repohost_installations WHERE token IS NULL`); n != 1 {
+		if n := w.Count(`repohost_installations WHERE token IS NULL`); n != 1 {
 			t.Error("the token follows to another account")
 		}
 	})
@@ -380,7 +377,5 @@ func TestTokenElsewhere(t *testing.T) {
 	c := newWorld(t, storetest.Open(t, "sqlite")).org("acme", access.Pro)
 	body := bindBody(1, "acme")
 	body["token"] = "x"
-	if got := c.post(base+"/installations", body).issue(); got != "token" {
-		t.Errorf("the problem is at %q", got)
-	}
+	c.Post(base+"/installations", body).WantIssueWith("token", "")
 }

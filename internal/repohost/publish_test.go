@@ -56,14 +56,14 @@ func connected(t *testing.T, db *store.DB, fields object) (*world, *client, *hos
 func TestPushAndTag(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, connection := connected(t, db, nil)
-		w.work()
+		w.Work()
 
 		sha := work.Push("Say more\n\nbecause", skillFiles("One."))
 		w.hook("d1", "acme/deploy", "refs/heads/main", sha)
-		w.settle()
+		w.Settle()
 		pre := "0.0.0-repohost." + sha[:7]
 		got := c.versions(entry)[pre]
-		want := object{"source": "repohost", "source_ref": sha, "source_repo": "acme/deploy", "change_summary": "Say more", "is_current": true, "pushed_by": c.user.ID}
+		want := object{"source": "repohost", "source_ref": sha, "source_repo": "acme/deploy", "change_summary": "Say more", "is_current": true, "pushed_by": c.User.ID}
 		for field, value := range want {
 			if got[field] != value {
 				t.Errorf("prerelease: %s is %v, want %v", field, got[field], value)
@@ -79,7 +79,7 @@ func TestPushAndTag(t *testing.T) {
 		work.Git("push", "--quiet", "--tags")
 		object1 := work.Git("rev-parse", "v1.2.0")
 		w.hook("d2", "acme/deploy", "refs/tags/v1.2.0", object1)
-		w.settle()
+		w.Settle()
 		if got := c.versions(entry)["1.2.0"]; got["is_current"] != true || got["source_ref"] != "v1.2.0" {
 			t.Errorf("release: got %v", got)
 		}
@@ -90,38 +90,38 @@ func TestPushAndTag(t *testing.T) {
 		// A prerelease does not take the place of a release.
 		sha = work.Push("more", skillFiles("Two."))
 		w.hook("d3", "acme/deploy", "refs/heads/main", sha)
-		w.settle()
+		w.Settle()
 		if got := c.current(entry); got != "1.2.0" || len(c.versions(entry)) != 4 {
 			t.Errorf("current is %s of %d versions, want 1.2.0 of 4", got, len(c.versions(entry)))
 		}
 
 		// The same delivery twice, and a redelivery, make one version.
 		w.hook("d3", "acme/deploy", "refs/heads/main", sha)
-		w.settle()
-		id, _ := c.get(base + "/deliveries").want(http.StatusOK).list("deliveries")[0]["id"].(string)
-		c.post(base+"/deliveries/"+id+"/redeliver", nil).want(http.StatusAccepted)
-		w.settle()
+		w.Settle()
+		id, _ := c.Get(base + "/deliveries").Want(http.StatusOK).List("deliveries")[0]["id"].(string)
+		c.Post(base+"/deliveries/"+id+"/redeliver", nil).Want(http.StatusAccepted)
+		w.Settle()
 		if n := len(c.versions(entry)); n != 4 {
 			t.Errorf("got %d versions, want 4", n)
 		}
 
 		// Deleting the connection leaves the versions.
-		c.do(http.MethodDelete, base+"/connections/"+connection, nil).want(http.StatusNoContent)
+		c.Do(http.MethodDelete, base+"/connections/"+connection, nil).Want(http.StatusNoContent)
 		if n := len(c.versions(entry)); n != 4 {
 			t.Errorf("after the connection is deleted: got %d versions, want 4", n)
 		}
 		w.hook("d4", "acme/deploy", "refs/heads/main", work.Push("again", skillFiles("Three.")))
-		w.settle()
+		w.Settle()
 		if n := len(c.versions(entry)); n != 4 {
 			t.Errorf("a push without a connection: got %d versions, want 4", n)
 		}
-		c.do(http.MethodDelete, base+"/connections/"+connection, nil).want(http.StatusNotFound)
+		c.Do(http.MethodDelete, base+"/connections/"+connection, nil).Want(http.StatusNotFound)
 	})
 }
 
 func TestWhichRefsPublish(t *testing.T) {
 	w, c, work, entry, _ := connected(t, storetest.Open(t, "sqlite"), object{"tag_pattern": "deploy/v*"})
-	w.work()
+	w.Work()
 	sha := work.Commit("first", skillFiles("One."))
 	tags := []string{"deploy/v1.0.0", "deploy/v1.0.1", "deploy/v1.1.0", "deploy/v2.0.0", "other/v9.0.0", "v3.0.0"}
 	push := []string{"push", "--quiet", "origin", "HEAD:refs/heads/topic"}
@@ -138,7 +138,7 @@ func TestWhichRefsPublish(t *testing.T) {
 	}
 	refs = append(refs, "refs/tags/deploy/v0.9.0", zero) // deleted
 	w.hook("d1", "acme/deploy", refs...)
-	w.settle()
+	w.Settle()
 	want := []string{"0.0.0-repohost.0000000", "1.0.0", "1.0.1", "1.1.0", "2.0.0"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.versions(entry)))); diff != "" {
 		t.Errorf("versions (- want, + got):\n%s", diff)
@@ -150,11 +150,11 @@ func TestWhichRefsPublish(t *testing.T) {
 
 func TestAutoPublishOff(t *testing.T) {
 	w, c, work, entry, connection := connected(t, storetest.Open(t, "sqlite"), object{"auto_publish": false})
-	w.work()
+	w.Work()
 	sha := work.Push("first", skillFiles("One."))
 	work.Git("push", "--quiet", "origin", "HEAD:refs/tags/v1.0.0")
 	w.hook("d1", "acme/deploy", "refs/tags/v1.0.0", sha, "refs/heads/main", sha)
-	w.settle()
+	w.Settle()
 	w.reconcile()
 	if _, published := c.versions(entry)["1.0.0"]; published || len(c.versions(entry)) != 2 {
 		t.Errorf("got %d versions, want the prerelease only", len(c.versions(entry)))
@@ -166,13 +166,13 @@ func TestAutoPublishOff(t *testing.T) {
 
 func TestOutOfOrderAndForced(t *testing.T) {
 	w, c, work, entry, _ := connected(t, storetest.Open(t, "sqlite"), nil)
-	w.work()
+	w.Work()
 	first := work.Push("first", skillFiles("One."))
 	second := work.Push("second", skillFiles("Two."))
 	w.hook("d2", "acme/deploy", "refs/heads/main", second)
-	w.settle()
+	w.Settle()
 	w.hook("d1", "acme/deploy", "refs/heads/main", first)
-	w.settle()
+	w.Settle()
 	if got := c.current(entry); got != "0.0.0-repohost."+second[:7] || len(c.versions(entry)) != 3 {
 		t.Errorf("current is %s of %d versions, want the second commit's of 3", got, len(c.versions(entry)))
 	}
@@ -180,7 +180,7 @@ func TestOutOfOrderAndForced(t *testing.T) {
 	third := work.Commit("third", skillFiles("Three."))
 	work.Git("push", "--quiet", "--force", "origin", "main")
 	w.hook("d3", "acme/deploy", "refs/heads/main", third)
-	w.settle()
+	w.Settle()
 	if got := c.current(entry); got != "0.0.0-repohost."+third[:7] {
 		t.Errorf("current is %s, want the forced commit's", got)
 	}
@@ -188,15 +188,15 @@ func TestOutOfOrderAndForced(t *testing.T) {
 
 func TestMovedTag(t *testing.T) {
 	w, c, work, entry, _ := connected(t, storetest.Open(t, "sqlite"), nil)
-	w.work()
+	w.Work()
 	first := work.Push("first", skillFiles("One."))
 	work.Git("push", "--quiet", "origin", "HEAD:refs/tags/v1.0.0")
 	w.hook("d1", "acme/deploy", "refs/tags/v1.0.0", first)
-	w.settle()
+	w.Settle()
 	second := work.Push("second", skillFiles("Two."))
 	work.Git("push", "--quiet", "--force", "origin", "HEAD:refs/tags/v1.0.0")
 	w.hook("d2", "acme/deploy", "refs/tags/v1.0.0", second)
-	w.settle()
+	w.Settle()
 	last := c.last()
 	if message, _ := last["message"].(string); last["status"] != "failed" ||
 		!strings.Contains(message, "exists with other content") {
@@ -209,13 +209,13 @@ func TestMovedTag(t *testing.T) {
 
 func TestMonorepo(t *testing.T) {
 	w, c, work, entry, _ := connected(t, storetest.Open(t, "sqlite"), object{"skill_path": "./skills/deploy/", "tag_pattern": "deploy@*"})
-	w.work()
+	w.Work()
 	sha := work.Push("first", map[string]string{
 		"README.md": "x", "skills/deploy/SKILL.md": hosttest.Skill("deploy", "x"), "skills/other/SKILL.md": hosttest.Skill("other", "x"),
 	})
 	work.Git("push", "--quiet", "origin", "HEAD:refs/tags/deploy@1.2.3")
 	w.hook("d1", "acme/deploy", "refs/tags/deploy@1.2.3", sha)
-	w.settle()
+	w.Settle()
 	manifest, _ := c.versions(entry)["1.2.3"]["file_manifest"].([]any)
 	if len(manifest) != 1 {
 		t.Errorf("got %d files, want SKILL.md only", len(manifest))
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, cl, work, entry, connection := connected(t, storetest.Open(t, "sqlite"), object{"skill_path": c.path})
-			w.work()
+			w.Work()
 			if c.files["sub"] == "submodule" {
 				delete(c.files, "sub")
 				work.Commit("files", c.files)
@@ -251,7 +251,7 @@ func TestRefused(t *testing.T) {
 			}
 			sha := work.Git("rev-parse", "HEAD")
 			w.hook("d1", "acme/deploy", "refs/heads/main", sha)
-			w.settle()
+			w.Settle()
 			last := cl.last()
 			if message, _ := last["message"].(string); last["status"] != "failed" || !strings.Contains(message, c.want) ||
 				last["version"] != nil {
@@ -306,20 +306,20 @@ func TestSync(t *testing.T) {
 		if got := c.sync(connection); got["status"] != "published" || got["version"] != "1.0.12" || got["source_ref"] != "v1.0.12" {
 			t.Errorf("tags: got %v", got)
 		}
-		w.work()
-		w.settle()
+		w.Work()
+		w.Settle()
 		if got := c.current(entry); got != "1.0.12" || len(c.versions(entry)) != 16 {
 			t.Errorf("current is %s of %d versions, want 1.0.12 of 16", got, len(c.versions(entry)))
 		}
-		c.post(base+"/connections/none/sync", nil).want(http.StatusNotFound)
+		c.Post(base+"/connections/none/sync", nil).Want(http.StatusNotFound)
 	})
 }
 
 func TestReconcile(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, _ := connected(t, db, nil)
-		w.work()
-		w.settle()
+		w.Work()
+		w.Settle()
 		sha := work.Push("no hook told of this", skillFiles("One."))
 		for i := range 5 {
 			work.Git("tag", fmt.Sprintf("v1.%d.0", i))

@@ -38,14 +38,14 @@ func TestWebhookRefuses(t *testing.T) {
 			if strings.HasPrefix(name, "no") {
 				want = http.StatusBadRequest
 			}
-			t.Run(name, func(t *testing.T) { w.send(d).want(want) })
+			t.Run(name, func(t *testing.T) { w.send(d).Want(want) })
 		}
-		w.send(delivery{id: "1", event: "ping", body: ping + strings.Repeat(" ", 25<<20)}).want(http.StatusRequestEntityTooLarge)
-		if n := w.count("repohost_deliveries"); n != 0 {
+		w.send(delivery{id: "1", event: "ping", body: ping + strings.Repeat(" ", 25<<20)}).Want(http.StatusRequestEntityTooLarge)
+		if n := w.Count("repohost_deliveries"); n != 0 {
 			t.Errorf("%d deliveries were kept, want none", n)
 		}
 		w.service.Secrets = nil
-		w.send(delivery{id: "1", event: "ping", body: ping}).want(http.StatusUnauthorized)
+		w.send(delivery{id: "1", event: "ping", body: ping}).Want(http.StatusUnauthorized)
 	})
 }
 
@@ -54,7 +54,7 @@ func TestWebhookRefuses(t *testing.T) {
 func TestWebhookUnsigned(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	for _, signature := range []string{"", host.SignatureHeader + ": sha256=\r\n", host.SignatureHeader + ": sha256=" + strings.Repeat("x", 64) + "\r\n"} {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.server.Listener.Addr().String())
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.Server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,35 +72,25 @@ func TestWebhookUnsigned(t *testing.T) {
 	}
 }
 
-func (w *world) count(from string, args ...any) int {
-	w.t.Helper()
-	rows, err := w.db.Query(w.t.Context(), `SELECT COUNT(*) FROM `+from, args...)
-	n, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return n
-}
-
 func TestWebhookTakes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, _, _ := connected(t, db, nil)
-		if got := w.send(delivery{id: "p", event: "ping", body: ping}).want(http.StatusOK).object(); got["status"] != "ignored" {
+		if got := w.send(delivery{id: "p", event: "ping", body: ping}).Want(http.StatusOK).Object(); got["status"] != "ignored" {
 			t.Errorf("ping: got %v", got)
 		}
-		w.send(delivery{id: "s", event: "star", body: `{"action":"created"}`}).want(http.StatusOK)
+		w.send(delivery{id: "s", event: "star", body: `{"action":"created"}`}).Want(http.StatusOK)
 		sha := work.Push("first", skillFiles("One."))
 		body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"ACME/Deploy"}}`, sha)
 		form := delivery{id: "f", event: "push", body: url.Values{"payload": {body}}.Encode(), contentType: "application/x-www-form-urlencoded"}
-		if got := w.send(form).want(http.StatusAccepted).object(); got["status"] != "received" {
+		if got := w.send(form).Want(http.StatusAccepted).Object(); got["status"] != "received" {
 			t.Errorf("push: got %v", got)
 		}
 		w.service.Secrets = []string{"new secret", secret} // during a rotation both are accepted
-		w.send(delivery{id: "n", event: "ping", body: ping, secret: "new secret"}).want(http.StatusOK)
-		w.send(form).want(http.StatusAccepted)
-		w.work()
-		w.settle()
-		all := c.get(base + "/deliveries").want(http.StatusOK).list("deliveries")
+		w.send(delivery{id: "n", event: "ping", body: ping, secret: "new secret"}).Want(http.StatusOK)
+		w.send(form).Want(http.StatusAccepted)
+		w.Work()
+		w.Settle()
+		all := c.Get(base + "/deliveries").Want(http.StatusOK).List("deliveries")
 		if len(all) != 1 {
 			t.Fatalf("got %v, want the one about a repository of ours", all)
 		}
@@ -118,8 +108,8 @@ func TestWebhookTakes(t *testing.T) {
 		}
 		stranger := w.org("stranger", access.Pro)
 		id, _ := all[0]["id"].(string)
-		stranger.post(base+"/deliveries/"+id+"/redeliver", nil).want(http.StatusNotFound)
-		if got := stranger.get(base + "/deliveries").object(); len(got["deliveries"].([]any)) != 0 {
+		stranger.Post(base+"/deliveries/"+id+"/redeliver", nil).Want(http.StatusNotFound)
+		if got := stranger.Get(base + "/deliveries").Object(); len(got["deliveries"].([]any)) != 0 {
 			t.Errorf("a stranger sees %v", got)
 		}
 	})
@@ -133,7 +123,7 @@ func TestManyDeliveries(t *testing.T) {
 		c := w.org("acme", access.Pro)
 		c.bind(1, "acme")
 		const connections, tags = 4, 6
-		stop := w.work()
+		stop := w.Work()
 		var entries []string
 		var sends []func()
 		for i := range connections {
@@ -149,7 +139,7 @@ func TestManyDeliveries(t *testing.T) {
 					id: fmt.Sprintf("%d-%d", i, n), event: "push",
 					body: fmt.Sprintf(`{"ref":"refs/tags/v1.0.%d","after":%q,"head_commit":{"id":%q},"repository":{"full_name":"acme/%s"}}`, n, sha, sha, name),
 				}
-				send := func() { w.send(d).want(http.StatusAccepted) }
+				send := func() { w.send(d).Want(http.StatusAccepted) }
 				sends = append(sends, send, send)
 			}
 			work.Git(push...)
@@ -163,8 +153,8 @@ func TestManyDeliveries(t *testing.T) {
 		}
 		wg.Wait()
 		again := newWorldOn(t, db, w.service.Host, w.repos)
-		again.work()
-		again.settle()
+		again.Work()
+		again.Settle()
 		for _, entry := range entries {
 			got := c.versions(entry)
 			for n := range tags {
@@ -176,7 +166,7 @@ func TestManyDeliveries(t *testing.T) {
 				t.Errorf("current is %s, want 1.0.5", current)
 			}
 		}
-		if n := w.count(`repohost_deliveries WHERE status <> 'done'`); n != 0 {
+		if n := w.Count(`repohost_deliveries WHERE status <> 'done'`); n != 0 {
 			t.Errorf("%d deliveries are not done", n)
 		}
 	})
@@ -196,20 +186,20 @@ func recorded(t *testing.T, db *store.DB, action string) []string {
 func TestEvents(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, work, entry, _ := connected(t, db, nil)
-		w.work()
+		w.Work()
 		sent := 0
 		event := func(event, body string) {
 			sent++
-			w.send(delivery{id: fmt.Sprint(sent), event: event, body: body}).want(http.StatusAccepted)
-			w.settle()
+			w.send(delivery{id: fmt.Sprint(sent), event: event, body: body}).Want(http.StatusAccepted)
+			w.Settle()
 		}
-		suspended := func() any { return c.get(base + "/installations").list("installations")[0]["suspended"] }
-		connection := func() object { return c.get(base + "/connections").list("connections")[0] }
+		suspended := func() any { return c.Get(base + "/installations").List("installations")[0]["suspended"] }
+		connection := func() object { return c.Get(base + "/connections").List("connections")[0] }
 
 		event("installation", `{"action":"suspend","installation":{"id":1,"account":{"login":"acme"}}}`)
 		sha := work.Push("while suspended", skillFiles("One."))
 		w.hook("h1", "acme/deploy", "refs/heads/main", sha)
-		w.settle()
+		w.Settle()
 		w.reconcile()
 		if suspended() != true || len(c.versions(entry)) != 1 {
 			t.Errorf("suspended is %v, %d versions", suspended(), len(c.versions(entry)))
@@ -257,7 +247,7 @@ func TestEvents(t *testing.T) {
 		}
 		event("repository", `{"action":"deleted","repository":{"full_name":"ada/rollout"}}`)
 		statuses := []string{}
-		for _, d := range c.get(base + "/deliveries?per_page=100").list("deliveries") {
+		for _, d := range c.Get(base + "/deliveries?per_page=100").List("deliveries") {
 			statuses = append(statuses, fmt.Sprint(d["event"], " ", d["action"], " ", d["status"]))
 		}
 		for _, want := range []string{"installation suspend done", "installation unsuspend done", "installation_repositories removed done", "repository deleted ignored"} {

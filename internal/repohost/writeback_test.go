@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/host/github"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
@@ -45,29 +46,29 @@ func newHub(t *testing.T, db *store.DB) *hub {
 	h := &hub{world: newWorldOn(t, db, provider, server.Repos), github: server}
 	h.c = h.org("acme", access.Pro)
 	h.work = server.Repos.Create("acme/deploy")
-	h.c.post(base+"/settings", object{"write_back_mode": "checks"}).want(http.StatusOK)
+	h.c.Post(base+"/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
 	h.c.bind(server.Installation, "acme")
 	h.entry = h.c.entry("deploy", "0.1.0")
 	h.connection = h.c.connect(h.entry, "acme/deploy", object{"installation_id": server.Installation, "write_back_enabled": true})
-	h.world.work()
+	h.Work()
 	return h
 }
 
 // push pushes files and delivers what GitHub would send.
 func (h *hub) push(files map[string]string) string {
-	h.t.Helper()
+	h.T.Helper()
 	sha := h.work.Push("a commit", files)
 	h.deliver("refs/heads/main", sha)
-	h.settle()
+	h.Settle()
 	return sha
 }
 
 func (h *hub) deliver(ref, sha string) {
-	h.t.Helper()
+	h.T.Helper()
 	h.sent++
 	h.send(delivery{id: fmt.Sprint("d", h.sent), event: "push", body: fmt.Sprintf(
 		`{"ref":%q,"after":%q,"head_commit":{"id":%q},"repository":{"id":%d,"full_name":"acme/deploy"},"installation":{"id":%d}}`,
-		ref, sha, sha, h.github.ID("acme/deploy"), h.github.Installation)}).want(http.StatusAccepted)
+		ref, sha, sha, h.github.ID("acme/deploy"), h.github.Installation)}).Want(http.StatusAccepted)
 }
 
 func (h *hub) context() string {
@@ -85,10 +86,10 @@ func TestWriteBack(t *testing.T) {
 		}
 		want := []hosttest.PostedStatus{{
 			FullName: "acme/deploy", SHA: sha, State: "pending", Context: h.context(),
-			Description: "Whetstone reads the commit", TargetURL: "https://whetstone.example/registry/" + h.entry,
+			Description: "Whetstone reads the commit", TargetURL: apptest.PublicURL + "/registry/" + h.entry,
 		}, {
 			FullName: "acme/deploy", SHA: sha, State: "success", Context: h.context(),
-			Description: "Published version 0.0.0-repohost." + sha[:7] + " from " + sha[:7], TargetURL: "https://whetstone.example/registry/" + h.entry,
+			Description: "Published version 0.0.0-repohost." + sha[:7] + " from " + sha[:7], TargetURL: apptest.PublicURL + "/registry/" + h.entry,
 		}}
 		if diff := cmp.Diff(want, h.github.Statuses()); diff != "" {
 			t.Errorf("statuses (- want, + got):\n%s", diff)
@@ -116,20 +117,20 @@ func TestWriteBack(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 
-		h.c.patch(base+"/connections/"+h.connection, object{"write_back_enabled": false}).want(http.StatusOK)
+		h.c.Do(http.MethodPatch, base+"/connections/"+h.connection, object{"write_back_enabled": false}).Want(http.StatusOK)
 		h.push(skillFiles("Two."))
-		h.c.patch(base+"/connections/"+h.connection, object{"write_back_enabled": true}).want(http.StatusOK)
-		h.c.post(base+"/settings", object{"write_back_mode": "off"}).want(http.StatusOK)
+		h.c.Do(http.MethodPatch, base+"/connections/"+h.connection, object{"write_back_enabled": true}).Want(http.StatusOK)
+		h.c.Post(base+"/settings", object{"write_back_mode": "off"}).Want(http.StatusOK)
 		h.push(skillFiles("Three."))
 		if got := h.c.last(); got["write_back_status"] != "disabled" || len(h.github.Statuses()) != 4 {
 			t.Errorf("disabled: got %v and %d statuses", got, len(h.github.Statuses()))
 		}
-		h.c.post(base+"/settings", object{"write_back_mode": "checks_and_prs"}).want(http.StatusOK)
+		h.c.Post(base+"/settings", object{"write_back_mode": "checks_and_prs"}).Want(http.StatusOK)
 		h.work.Push("another", skillFiles("Four."))
 		if got := h.c.sync(h.connection); got["write_back_status"] != "pending" || got["status_context"] != h.context() {
 			t.Errorf("sync: got %v", got)
 		}
-		h.settle()
+		h.Settle()
 		if got := h.c.last(); got["write_back_status"] != "success" || got["trigger"] != "sync" {
 			t.Errorf("after the sync: got %v", got)
 		}
@@ -206,15 +207,15 @@ func TestWriteBackWithoutChecks(t *testing.T) {
 func writtenBack(t *testing.T, w *world) object {
 	t.Helper()
 	c := w.org("acme", access.Pro)
-	c.post(base+"/settings", object{"write_back_mode": "checks"}).want(http.StatusOK)
+	c.Post(base+"/settings", object{"write_back_mode": "checks"}).Want(http.StatusOK)
 	work := w.repos.Create("acme/deploy")
 	c.bind(1, "acme")
 	c.connect(c.entry("deploy", "0.1.0"), "acme/deploy", object{"write_back_enabled": true})
 	sha := work.Push("first", skillFiles("One."))
 	body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"acme/deploy"}}`, sha)
-	w.send(delivery{id: "d1", event: "push", body: body}).want(http.StatusAccepted)
-	w.work()
-	w.settle()
+	w.send(delivery{id: "d1", event: "push", body: body}).Want(http.StatusAccepted)
+	w.Work()
+	w.Settle()
 	last := c.last()
 	if last["status"] != "published" {
 		t.Errorf("got %v", last)
@@ -225,7 +226,7 @@ func writtenBack(t *testing.T, w *world) object {
 func TestHostTroubles(t *testing.T) {
 	h := newHub(t, storetest.Open(t, "sqlite"))
 	status := func() any {
-		return h.c.get(base + "/deliveries").list("deliveries")[0]["status"]
+		return h.c.Get(base + "/deliveries").List("deliveries")[0]["status"]
 	}
 	// A transient failure: the job is retried.
 	h.github.Break(hosttest.Fault{On: "GET /tarball", Answer: hosttest.Status(502)}, hosttest.Fault{On: "/commits/", Answer: hosttest.Status(429, "Retry-After", "0")})
@@ -239,12 +240,12 @@ func TestHostTroubles(t *testing.T) {
 	if last := h.c.last(); last["status"] != "failed" || last["source_ref"] != second || status() != "failed" {
 		t.Errorf("for good: got %v, delivery %v", last, status())
 	}
-	h.c.post(base+"/connections/"+h.connection+"/sync", nil).want(http.StatusBadGateway)
+	h.c.Post(base+"/connections/"+h.connection+"/sync", nil).Want(http.StatusBadGateway)
 	h.github.Mend()
 	// The host redelivers with the same id: it succeeds this time.
 	h.sent--
 	h.deliver("refs/heads/main", second)
-	h.settle()
+	h.Settle()
 	if last := h.c.last(); last["status"] != "published" || last["source_ref"] != second || status() != "done" {
 		t.Errorf("sent again: got %v, delivery %v", last, status())
 	}
@@ -254,7 +255,7 @@ func TestHostTroubles(t *testing.T) {
 		t.Errorf("not found: got %v", got)
 	}
 	h.github.Break(hosttest.Fault{On: "GET /installation/repositories", Answer: hosttest.Status(500)})
-	h.c.get(fmt.Sprintf("%s/repos?installation_id=%d", base, h.github.Installation)).want(http.StatusBadGateway)
+	h.c.Get(fmt.Sprintf("%s/repos?installation_id=%d", base, h.github.Installation)).Want(http.StatusBadGateway)
 }
 
 // TestForeignInstallation is about a push that names another installation.
@@ -262,8 +263,8 @@ func TestForeignInstallation(t *testing.T) {
 	h := newHub(t, storetest.Open(t, "sqlite"))
 	sha := h.work.Push("first", skillFiles("One."))
 	h.send(delivery{id: "x", event: "push", body: fmt.Sprintf(
-		`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"acme/deploy"},"installation":{"id":99}}`, sha)}).want(http.StatusAccepted)
-	h.settle()
+		`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"acme/deploy"},"installation":{"id":99}}`, sha)}).Want(http.StatusAccepted)
+	h.Settle()
 	if n := len(h.c.versions(h.entry)); n != 1 {
 		t.Errorf("got %d versions, want none but the first", n)
 	}
