@@ -184,6 +184,16 @@ func (r Response) Object() (o Object) {
 	return o
 }
 
+// Field is the object in a field of the body. It must not be null.
+func (r Response) Field(name string) Object {
+	r.T.Helper()
+	o, ok := r.Object()[name].(Object)
+	if !ok {
+		r.T.Fatalf("%s: no object %s in %s", r.What, name, r.Body)
+	}
+	return o
+}
+
 // List is the array of objects in a field of the body. It must not be null.
 func (r Response) List(field string) []Object {
 	r.T.Helper()

@@ -71,13 +71,7 @@ func NewWorld(t *testing.T, db *store.DB, o Options) *World {
 	if o.Blobs != nil {
 		w.Blobs = o.Blobs(w.Blobs)
 	}
-	o.Queue.DB, o.Queue.Log = db, w.Log
-	if o.Queue.Poll == 0 {
-		o.Queue.Poll = 20 * time.Millisecond
-	}
-	if w.Queue, err = jobs.New(o.Queue); err != nil {
-		t.Fatal(err)
-	}
+	w.Queue = w.NewQueue(o.Queue)
 	w.Auth = &auth.Service{DB: db, PublicURL: PublicURL, Seal: sealtest.Keyring(), Log: w.Log}
 	w.API = httpapi.New(httpapi.Options{
 		DB: db, Auth: w.Auth, Log: w.Log, Metrics: prometheus.NewRegistry(), Version: "test",
@@ -95,6 +89,21 @@ func (w *World) url() string {
 		return w.Server.URL
 	}
 	return PublicURL
+}
+
+// NewQueue returns a queue on the world's database that polls often, e.g. that
+// of another replica. Database and log of the options are filled in.
+func (w *World) NewQueue(o jobs.Options) *jobs.Queue {
+	w.T.Helper()
+	o.DB, o.Log = w.DB, w.Log
+	if o.Poll == 0 {
+		o.Poll = 20 * time.Millisecond
+	}
+	queue, err := jobs.New(o)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return queue
 }
 
 // Work runs jobs until the test ends, or until stop is called.
