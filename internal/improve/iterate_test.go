@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
@@ -21,12 +22,12 @@ import (
 )
 
 // step makes an iteration without the queue and returns the run.
-func (c *client) step(run object, n int) object {
+func step(c *client, run object, n int) object {
 	c.T.Helper()
-	if err := c.w.Improve.Iterate(c.T.Context(), c.Org.ID, run["id"].(string), n); err != nil {
-		c.T.Fatal(err)
+	if err := c.World.Improve.Iterate(c.T.Context(), c.Org.ID, run["id"].(string), n); err != nil {
+		c.T.Fatalf("%v", err)
 	}
-	return c.improved(run)
+	return c.ImproveRun(run["id"])
 }
 
 // TestImproveWriter checks what a model is sent: the training queries, never one
@@ -35,21 +36,22 @@ func TestImproveWriter(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := writing(t, "Paints in yellow.", "Paints in red.")
-		w, c := iterating(t, db, server)
-		run := c.improve(c.Create(colours()), "max_iterations", 2)
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
+		run := c.Improve(c.Create(colours()), object{"max_iterations": 2})
 		for n := range 3 {
-			run = c.step(run, n)
+			run = step(c, run, n)
 		}
 		if winner := run["winner"].(object); run["status"] != "succeeded" || winner["n"] != 2.0 ||
 			winner["description"] != "Paints in red." || winner["pass_rate"] != 1.0 {
 			t.Fatalf("got %v", run)
 		}
-		first := list(t, run, "iterations")[0]
+		first := apptest.List(t, run, "iterations")[0]
 		if first["reason"] != "as scripted" || first["problem"] != nil || first["train"].(object)["passed"] != 3.0 ||
 			first["holdout"].(object)["passed"] != 2.0 {
 			t.Errorf("the first iteration is %v", first)
 		}
-		hidden := w.heldOut(run)
+		hidden := heldOut(w, run)
 		if len(hidden) != 4 {
 			t.Fatalf("held out are %v", hidden)
 		}
@@ -83,14 +85,14 @@ func TestImproveWriter(t *testing.T) {
 }
 
 // heldOut returns the held-out queries of a run.
-func (w *world) heldOut(run object) (all []string) {
+func heldOut(w *runstest.World, run object) (all []string) {
 	w.T.Helper()
 	rows, err := w.DB.Query(w.T.Context(), `SELECT queries FROM improve_runs WHERE id = $1`, run["id"])
 	raw, err := store.One(rows, err, "Run", store.Value[string])
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	for _, q := range list(w.T, answer{T: w.T, Body: []byte(`{"queries":` + raw + `}`)}.Object(), "queries") {
+	for _, q := range (apptest.Response{T: w.T, Body: []byte(`{"queries":` + raw + `}`)}).List("queries") {
 		if q["held_out"] == true {
 			all = append(all, q["query"].(string))
 		}
@@ -105,26 +107,27 @@ func TestImproveNoWinner(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := writing(t, "Says nothing new.", "Paints in blue and red.", "Paints in red")
-		w, c := iterating(t, db, server)
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
 		tables := []object{avoid("a red"), avoid("b red")}
 		for _, n := range []string{"one", "two", "three", "four", "five"} {
 			tables = append(tables, trigger(n+" tables"))
 		}
-		perfect := c.step(c.improve(c.Create(judged(tables...))), 0)
-		if perfect["status"] != "no_winner" || len(list(t, perfect, "iterations")) != 0 || perfect["winner"] != nil ||
+		perfect := step(c, c.Improve(c.Create(judged(tables...))), 0)
+		if perfect["status"] != "no_winner" || len(apptest.List(t, perfect, "iterations")) != 0 || perfect["winner"] != nil ||
 			perfect["error"] != nil {
 			t.Errorf("a perfect description gives %v", perfect)
 		}
-		run := c.improve(c.Create(colours()), "max_iterations", 2)
+		run := c.Improve(c.Create(colours()), object{"max_iterations": 2})
 		for n := range 3 {
-			run = c.step(run, n)
+			run = step(c, run, n)
 		}
-		if run["status"] != "no_winner" || run["proposal_id"] != nil || len(list(t, run, "iterations")) != 2 {
+		if run["status"] != "no_winner" || run["proposal_id"] != nil || len(apptest.List(t, run, "iterations")) != 2 {
 			t.Errorf("a tie gives %v", run)
 		}
-		run = c.improve(c.Create(colours()), "max_iterations", 1)
-		c.step(run, 0)
-		mute := w.heldOut(run)[0]
+		run = c.Improve(c.Create(colours()), object{"max_iterations": 1})
+		step(c, run, 0)
+		mute := heldOut(w, run)[0]
 		refusing := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
 			switch {
 			case isRewrite(r):
@@ -134,12 +137,12 @@ func TestImproveNoWinner(t *testing.T) {
 			}
 			return byWord(r)
 		})
-		err := w.Another(scripted(refusing)).Improve.Iterate(t.Context(), c.Org.ID, run["id"].(string), 1)
+		err := w.Another(jobs.Options{}, runstest.Scripted(refusing)).Improve.Iterate(t.Context(), c.Org.ID, run["id"].(string), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		run = c.improved(run)
-		it := list(t, run, "iterations")[0]
+		run = c.ImproveRun(run["id"])
+		it := apptest.List(t, run, "iterations")[0]
 		problem, _ := it["problem"].(string)
 		if run["status"] != "no_winner" || it["errors"] != 1.0 || it["holdout"].(object)["cases"] != 3.0 ||
 			!strings.HasPrefix(problem, "1 of 10 queries have no verdict; the last: judge_unusable") {
@@ -157,13 +160,13 @@ func TestImproveUnusable(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		bad := []string{"<b>red</b>", "Extracts tables from PDF files."}
 		server := writing(t, append(bad, strings.Repeat("red ", 300), "", "Paints in red.")...)
-		_, c := iterating(t, db, server)
-		run := c.improve(c.Create(colours()), "max_iterations", 5)
+		c := runstest.New(t, db, runstest.Scripted(server)).Org("acme")
+		run := c.Improve(c.Create(colours()), object{"max_iterations": 5})
 		for n := range 4 { // an answer that cannot be used is asked for once more
-			run = c.step(run, n)
+			run = step(c, run, n)
 		}
 		var problems []any
-		for _, it := range list(t, run, "iterations")[:2] {
+		for _, it := range apptest.List(t, run, "iterations")[:2] {
 			if it["description"] != nil || it["train"] != nil || it["holdout"] != nil {
 				t.Errorf("an unusable iteration is %v", it)
 			}
@@ -185,18 +188,19 @@ func TestImproveTwice(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := writing(t, "Paints in yellow.", "Paints in red.", "Paints in red.", "Paints in red.")
-		w, c := iterating(t, db, server)
-		run := c.improve(c.Create(colours()), "max_iterations", 2)
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
+		run := c.Improve(c.Create(colours()), object{"max_iterations": 2})
 		for n := range 2 {
-			c.step(run, n)
+			step(c, run, n)
 			before := len(server.Requests())
-			if run = c.step(run, n); len(server.Requests()) != before || run["status"] != "running" {
+			if run = step(c, run, n); len(server.Requests()) != before || run["status"] != "running" {
 				t.Errorf("iteration %d was made again: %v", n, run)
 			}
 		}
 		var wg sync.WaitGroup
 		for range 2 {
-			s := w.Another(scripted(server))
+			s := w.Another(jobs.Options{}, runstest.Scripted(server))
 			wg.Go(func() {
 				if err := s.Improve.Iterate(t.Context(), c.Org.ID, run["id"].(string), 2); err != nil {
 					t.Error(err)
@@ -204,8 +208,8 @@ func TestImproveTwice(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		run = c.improved(run)
-		if run["status"] != "succeeded" || len(list(t, run, "iterations")) != 2 || run["proposal_id"] == nil ||
+		run = c.ImproveRun(run["id"])
+		if run["status"] != "succeeded" || len(apptest.List(t, run, "iterations")) != 2 || run["proposal_id"] == nil ||
 			w.Count("proposals") != 1 {
 			t.Errorf("%d proposals of %v", w.Count("proposals"), run)
 		}
@@ -218,9 +222,10 @@ func TestImproveResume(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := writing(t, "Paints in red.", "Paints in red.")
-		w, c := iterating(t, db, server)
-		run := c.improve(c.Create(colours()), "max_iterations", 1)
-		c.step(run, 0)
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
+		run := c.Improve(c.Create(colours()), object{"max_iterations": 1})
+		step(c, run, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		var once sync.Once
 		stopping := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
@@ -230,14 +235,14 @@ func TestImproveResume(t *testing.T) {
 			}
 			return judgetest.JSON(object{"reason": "as scripted", "description": "Paints in red."})
 		})
-		if err := w.Another(scripted(stopping)).Improve.Iterate(ctx, c.Org.ID, run["id"].(string), 1); err == nil {
+		if err := w.Another(jobs.Options{}, runstest.Scripted(stopping)).Improve.Iterate(ctx, c.Org.ID, run["id"].(string), 1); err == nil {
 			t.Error("a stopped worker has made its iteration")
 		}
-		if got := c.improved(run); got["status"] != "running" || got["error"] != nil || len(list(t, got, "iterations")) != 0 {
+		if got := c.ImproveRun(run["id"]); got["status"] != "running" || got["error"] != nil || len(apptest.List(t, got, "iterations")) != 0 {
 			t.Errorf("a stopped worker leaves %v", got)
 		}
 		w.Work() // the queue has a job for each iteration
-		if run = c.awaitImprove(run); run["status"] != "succeeded" || w.Count("proposals") != 1 {
+		if run = c.AwaitImprove(run); run["status"] != "succeeded" || w.Count("proposals") != 1 {
 			t.Errorf("got %v", run)
 		}
 	})
@@ -247,10 +252,11 @@ func TestImproveCancel(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := judgetest.New(t, func(judgetest.Request) judgetest.Reply { return judgetest.Hang() })
-		w, c := iterating(t, db, server)
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
 		suite := c.Create(colours())
-		cancel := func(run object) answer { return c.Post(improvePath+"/"+run["id"].(string)+"/cancel", nil) }
-		queued := c.improve(suite)
+		cancel := func(run object) apptest.Response { return c.Post(improvePath+"/"+run["id"].(string)+"/cancel", nil) }
+		queued := c.Improve(suite)
 		got := cancel(queued).Want(http.StatusOK).Field("improve_run")
 		if got["status"] != "cancelled" || got["finished_at"] == nil {
 			t.Errorf("a queued run becomes %v", got)
@@ -258,10 +264,10 @@ func TestImproveCancel(t *testing.T) {
 		if diff := cmp.Diff(got, cancel(queued).Want(http.StatusOK).Field("improve_run")); diff != "" {
 			t.Errorf("cancelled again (-first +second):\n%s", diff)
 		}
-		run := c.improve(suite)
+		run := c.Improve(suite)
 		ended := make(chan error, 1)
 		go func() { ended <- w.Improve.Iterate(t.Context(), c.Org.ID, run["id"].(string), 0) }()
-		eventually(t, "the first request", func() bool { return len(server.Requests()) > 0 })
+		apptest.Eventually(t, "the first request", func() bool { return len(server.Requests()) > 0 })
 		cancel(run).Want(http.StatusOK)
 		start := time.Now()
 		if err := <-ended; err != nil {
@@ -270,13 +276,13 @@ func TestImproveCancel(t *testing.T) {
 		if took := time.Since(start); took > 5*time.Second { // a second, and a busy machine
 			t.Errorf("the worker noticed after %v", took)
 		}
-		if got := c.improved(run); got["status"] != "cancelled" || got["error"] != nil {
+		if got := c.ImproveRun(run["id"]); got["status"] != "cancelled" || got["error"] != nil {
 			t.Errorf("a running run becomes %v", got)
 		}
-		done := newWorld(t, db).org("done")
-		over := done.step(done.improve(done.Create(judged(trigger("pdf tables"), trigger("extracts tables"), avoid("a"),
+		done := runstest.New(t, db).Org("done")
+		over := step(done, done.Improve(done.Create(judged(trigger("pdf tables"), trigger("extracts tables"), avoid("a"),
 			avoid("b")))), 0)
-		done.Post(improvePath+"/"+over["id"].(string)+"/cancel", nil).WantError(http.StatusConflict,
+		done.Post(improvePath+"/"+over["id"].(string)+"/cancel", nil).WantErrorWith(http.StatusConflict,
 			"already over: its status is no_winner")
 	})
 }
@@ -307,11 +313,11 @@ func TestImproveFails(t *testing.T) {
 					}
 					return row.reply
 				})
-				w := newWorld(t, db, scripted(server))
-				c := w.org(row.name)
-				run := c.improve(c.Create(colours()))
+				w := runstest.New(t, db, runstest.Scripted(server))
+				c := w.Org(row.name)
+				run := c.Improve(c.Create(colours()))
 				for n := range row.n + 1 {
-					run = c.step(run, n)
+					run = step(c, run, n)
 				}
 				problem, _ := run["error"].(string)
 				if run["status"] != row.status || !strings.Contains(problem, row.part) ||
@@ -328,11 +334,12 @@ func TestImproveRetries(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := writing(t, "Paints in red.")
-		w, c := iterating(t, db, server)
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
 		server.Then(slices.Repeat([]judgetest.Reply{judgetest.RateLimited(2 * time.Minute)}, 40)...)
 		stop := w.Work()
-		run := c.improve(c.Create(colours()), "max_iterations", 1)
-		eventually(t, "a failed attempt", func() bool {
+		run := c.Improve(c.Create(colours()), object{"max_iterations": 1})
+		apptest.Eventually(t, "a failed attempt", func() bool {
 			counts, err := w.Queue.Counts(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -340,7 +347,7 @@ func TestImproveRetries(t *testing.T) {
 			return slices.ContainsFunc(counts, func(n jobs.Count) bool { return n.Kind == "evals.improve" && n.Retrying == 1 })
 		})
 		stop()
-		if got := c.improved(run); got["status"] != "running" || got["error"] != nil {
+		if got := c.ImproveRun(run["id"]); got["status"] != "running" || got["error"] != nil {
 			t.Errorf("a judge that is away for a moment leaves %v", got)
 		}
 	})
@@ -350,22 +357,22 @@ func TestImproveRetries(t *testing.T) {
 func TestImproveChanged(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		c := w.org("acme")
+		w := runstest.New(t, db)
+		c := w.Org("acme")
 		suite := c.Create(improvable())
-		run := c.step(c.improve(suite), 0)
-		other := w.Another(scripted(writing(t)))
+		run := step(c, c.Improve(suite), 0)
+		other := w.Another(jobs.Options{}, runstest.Scripted(writing(t)))
 		if err := other.Improve.Iterate(t.Context(), c.Org.ID, run["id"].(string), 1); err != nil {
 			t.Fatal(err)
 		}
-		if run = c.improved(run); run["status"] != "failed_terminal" || !strings.HasPrefix(run["error"].(string), "judge_changed: ") {
+		if run = c.ImproveRun(run["id"]); run["status"] != "failed_terminal" || !strings.HasPrefix(run["error"].(string), "judge_changed: ") {
 			t.Errorf("another judge gives %v", run)
 		}
-		run = c.step(c.improve(suite), 0)
+		run = step(c, c.Improve(suite), 0)
 		if err := w.Registry.Delete(t.Context(), c.Org.ID, c.Entry()); err != nil {
 			t.Fatal(err)
 		}
-		if run = c.step(run, 1); run["status"] != "failed_terminal" || run["error"] != "subject_gone: Registry entry not found" {
+		if run = step(c, run, 1); run["status"] != "failed_terminal" || run["error"] != "subject_gone: Registry entry not found" {
 			t.Errorf("a skill that is gone gives %v", run)
 		}
 	})
@@ -373,16 +380,16 @@ func TestImproveChanged(t *testing.T) {
 
 // improveEvents opens the stream of an improve run; what it returns reads it to
 // its end.
-func (w *world) improveEvents(c *client, id, after string) func() *httptest.ResponseRecorder {
-	w.T.Helper()
-	stream, err := w.Improve.Events(w.T.Context(), c.Org.ID, id, after)
+func improveEvents(c *client, id, after string) func() *httptest.ResponseRecorder {
+	c.T.Helper()
+	stream, err := c.World.Improve.Events(c.T.Context(), c.Org.ID, id, after)
 	if err != nil {
-		w.T.Fatal(err)
+		c.T.Fatalf("%v", err)
 	}
 	return func() *httptest.ResponseRecorder {
-		answer := httptest.NewRecorder()
-		stream(answer, httptest.NewRequestWithContext(w.T.Context(), http.MethodGet, "/", nil))
-		return answer
+		recorder := httptest.NewRecorder()
+		stream(recorder, httptest.NewRequestWithContext(c.T.Context(), http.MethodGet, "/", nil))
+		return recorder
 	}
 }
 
@@ -390,13 +397,14 @@ func (w *world) improveEvents(c *client, id, after string) func() *httptest.Resp
 func TestImproveEvents(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w, c := iterating(t, db, writing(t, "Things that are red."))
-		run := c.improve(c.Create(colours()))
+		w := runstest.New(t, db, runstest.Scripted(writing(t, "Things that are red.")))
+		c := w.Org("acme")
+		run := c.Improve(c.Create(colours()))
 		id := run["id"].(string)
-		read, events := make(chan string, 1), w.improveEvents(c, id, "")
+		read, events := make(chan string, 1), improveEvents(c, id, "")
 		go func() { read <- events().Body.String() }()
 		for n := range 2 {
-			run = c.step(run, n)
+			run = step(c, run, n)
 		}
 		if run["status"] != "succeeded" {
 			t.Fatalf("the run is %v", run)
@@ -407,16 +415,16 @@ func TestImproveEvents(t *testing.T) {
 			t.Errorf("a client from the start gets\n%s\nwant the end once: %s", got, end)
 		}
 		// A client that left before the end gets it, one that saw it gets 204.
-		if got := w.improveEvents(c, id, "0")(); !strings.Contains(got.Body.String(), end) {
+		if got := improveEvents(c, id, "0")(); !strings.Contains(got.Body.String(), end) {
 			t.Errorf("a client that reconnects gets %s", got.Body)
 		}
-		if got := w.improveEvents(c, id, "1")(); got.Code != http.StatusNoContent {
+		if got := improveEvents(c, id, "1")(); got.Code != http.StatusNoContent {
 			t.Errorf("a client that saw the end gets %d %s", got.Code, got.Body)
 		}
 		if _, err := w.Improve.Events(t.Context(), c.Org.ID, id, "x"); !fault.Is(err, fault.Malformed) {
 			t.Errorf("no id of an event: %v", err)
 		}
-		if _, err := w.Improve.Events(t.Context(), w.org("other").Org.ID, id, ""); !fault.Is(err, fault.NotFound) {
+		if _, err := w.Improve.Events(t.Context(), w.Org("other").Org.ID, id, ""); !fault.Is(err, fault.NotFound) {
 			t.Errorf("another organisation's: %v", err)
 		}
 	})
@@ -427,10 +435,10 @@ func TestImproveEventsEnd(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		closing := make(chan struct{})
-		w := newWorld(t, db, func(w *runstest.World) { w.Runs.Closing = closing })
-		c := w.org("acme")
-		id := c.improve(c.Create(colours()))["id"].(string)
-		ended, events := make(chan string, 1), w.improveEvents(c, id, "")
+		w := runstest.New(t, db, func(w *runstest.World) { w.Runs.Closing = closing })
+		c := w.Org("acme")
+		id := c.Improve(c.Create(colours()))["id"].(string)
+		ended, events := make(chan string, 1), improveEvents(c, id, "")
 		go func() { ended <- events().Body.String() }()
 		close(closing)
 		if got := <-ended; !strings.Contains(got, `"status":"queued"`) {

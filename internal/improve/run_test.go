@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -18,11 +20,11 @@ import (
 func TestImprove(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		c := w.org("acme")
+		w := runstest.New(t, db)
+		c := w.Org("acme")
 		suite := c.Create(improvable())
-		run := c.improve(suite)
-		queued := plain(t, object{
+		run := c.Improve(suite)
+		queued := apptest.Plain(t, object{
 			"id": run["id"], "suite_id": suite["id"], "status": "queued",
 			"subject":        object{"entry_id": c.Entry(), "name": "pdf", "content_hash": run["subject"].(object)["content_hash"], "label": "2.0.0"},
 			"max_iterations": 3, "holdout": 0.4, "seed": run["seed"],
@@ -37,7 +39,7 @@ func TestImprove(t *testing.T) {
 			t.Errorf("queued (-want +got):\n%s", diff)
 		}
 		w.Work()
-		run = c.awaitImprove(run)
+		run = c.AwaitImprove(run)
 		current := run["current"].(object)
 		if got := current["holdout"].(object); run["status"] != "succeeded" || got["passed"] != 2.0 || got["cases"] != 6.0 {
 			t.Fatalf("got %v", run)
@@ -50,15 +52,15 @@ func TestImprove(t *testing.T) {
 			!strings.Contains(winner["description"].(string), "Use when asked about ") {
 			t.Errorf("winner is %v", winner)
 		}
-		c.wantProposal(t, run)
+		wantProposal(c.In(t), run)
 		c.Get(improvePath + "?per_page=5&status=succeeded&suite_id=" + suite["id"].(string)).Want(http.StatusOK).WantBody(object{
 			"improve_runs": []object{run}, "pagination": object{"page": 1, "per_page": 5, "total": 1},
 		})
 		c.Get(improvePath + "?status=queued").Want(http.StatusOK).WantBody(object{
 			"improve_runs": []object{}, "pagination": object{"page": 1, "per_page": 20, "total": 0},
 		})
-		c.Do(http.MethodDelete, suitesPath+"/"+suite["id"].(string), nil).Want(http.StatusNoContent)
-		c.Get(improvePath+"/"+run["id"].(string)).WantError(404, "Improve run not found")
+		c.Do(http.MethodDelete, runstest.SuitesPath+"/"+suite["id"].(string), nil).Want(http.StatusNoContent)
+		c.Get(improvePath+"/"+run["id"].(string)).WantErrorWith(404, "Improve run not found")
 		if n := w.Count("improve_iterations"); n != 0 {
 			t.Errorf("%d iterations are left", n)
 		}
@@ -66,11 +68,11 @@ func TestImprove(t *testing.T) {
 }
 
 // wantProposal wants the one that the winner of a run became.
-func (c *client) wantProposal(t *testing.T, run object) {
-	t.Helper()
-	p, err := c.w.Proposals.Get(t.Context(), c.Org.ID, run["proposal_id"].(string))
+func wantProposal(c *client, run object) {
+	c.T.Helper()
+	p, err := c.World.Proposals.Get(c.T.Context(), c.Org.ID, run["proposal_id"].(string))
 	if err != nil {
-		t.Fatal(err)
+		c.T.Fatalf("%v", err)
 	}
 	winner, current := run["winner"].(object), run["current"].(object)
 	got := object{
@@ -83,15 +85,15 @@ func (c *client) wantProposal(t *testing.T, run object) {
 		"after": winner["pass_rate"], "confidence": winner["pass_rate_interval"].([]any)[0],
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("proposal (-want +got):\n%s", diff)
+		c.T.Errorf("proposal (-want +got):\n%s", diff)
 	}
 	for _, part := range []string{run["id"].(string), run["suite_id"].(string), `"passed_before":`, `"passed_after":`} {
 		if !strings.Contains(string(p.Evidence), part) {
-			t.Errorf("evidence %s lacks %s", p.Evidence, part)
+			c.T.Errorf("evidence %s lacks %s", p.Evidence, part)
 		}
 	}
 	if !strings.HasPrefix(p.Reason, "Of 6 held-out trigger queries ") {
-		t.Errorf("reason is %q", p.Reason)
+		c.T.Errorf("reason is %q", p.Reason)
 	}
 }
 
@@ -100,51 +102,48 @@ func (c *client) wantProposal(t *testing.T, run object) {
 func TestImproveRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		c := w.org("acme")
+		w := runstest.New(t, db)
+		c := w.Org("acme")
 		suite := func(cases ...object) string { return c.Create(judged(cases...))["id"].(string) }
-		good := c.Create(colours())["id"].(string)
 		few := suite(trigger("a"), trigger("b"), trigger(" A "), avoid("c"), object{
 			"case_kind": "trigger_query",
 			"query":     "d", "expectation": "perhaps",
 		})
 		unwanted := suite(trigger("a"), avoid("b"), avoid("c"), avoid("d"))
 		others := c.Create(deterministic(exact("a", "a")))["id"].(string)
-		rubric := c.Create(with(colours(), "verifier_kind", "structured_rubric"))["id"].(string)
-		body := func(suite string, pairs ...any) object {
-			return with(object{"entry_id": c.Entry(), "suite_id": suite}, pairs...)
-		}
-		own, foreign := c.Source(), w.org("other").Source()
+		rubric := c.Create(with(colours(), object{"verifier_kind": "structured_rubric"}))["id"].(string)
+		body := func(suite string) object { return object{"entry_id": c.Entry(), "suite_id": suite} }
+		good := body(c.Create(colours())["id"].(string))
+		own, foreign := c.Source(), w.Org("other").Source()
 		for _, row := range []struct {
-			name   string
-			body   object
-			status int
-			part   string
-			path   []string
+			name       string
+			body       object
+			status     int
+			part, path string
 		}{
-			{"no subject", body(good, "entry_id", nil), 400, "exactly one", []string{"source_id"}},
-			{"two subjects", body(good, "source_id", own), 400, "exactly one", []string{"source_id"}},
-			{"no source id", body(good, "entry_id", nil, "source_id", "src_x"), 400, "cloud source", []string{"source_id"}},
-			{"no suite", body(good, "suite_id", nil), 400, "suite_id", []string{"suite_id"}},
-			{"no iterations", body(good, "max_iterations", 0), 400, ">= 1", []string{"max_iterations"}},
-			{"too many iterations", body(good, "max_iterations", 11), 400, "<= 10", []string{"max_iterations"}},
-			{"nothing held out", body(good, "holdout", 0.05), 400, ">= 0.1", []string{"holdout"}},
-			{"all held out", body(good, "holdout", 1), 400, "<= 0.9", []string{"holdout"}},
-			{"holdout no number", body(good, "holdout", "0.4"), 400, "number", []string{"holdout"}},
-			{"no such suite", body("00000000-0000-4000-8000-000000000000"), 404, "Eval suite not found", nil},
-			{"no such entry", body(good, "entry_id", "x"), 404, "Registry entry not found", nil},
-			{"another's source", body(good, "entry_id", nil, "source_id", "src_"+foreign), 403, "another organisation", nil},
-			{"few queries", body(few), 409, "at least 4 different trigger queries that can be run, and the suite has 3", nil},
-			{"nothing wanted", body(unwanted), 409, "should_trigger, one to write from and one to hold out, and the suite has 1", nil},
-			{"other cases", body(others), 409, "the suite has 0", nil},
-			{"structured rubric", body(rubric), 409, "structured_rubric", nil},
+			{"no subject", without(good, "entry_id"), 400, "exactly one", "source_id"},
+			{"two subjects", with(good, object{"source_id": own}), 400, "exactly one", "source_id"},
+			{"no source id", with(without(good, "entry_id"), object{"source_id": "src_x"}), 400, "cloud source", "source_id"},
+			{"no suite", without(good, "suite_id"), 400, "suite_id", "suite_id"},
+			{"no iterations", with(good, object{"max_iterations": 0}), 400, ">= 1", "max_iterations"},
+			{"too many iterations", with(good, object{"max_iterations": 11}), 400, "<= 10", "max_iterations"},
+			{"nothing held out", with(good, object{"holdout": 0.05}), 400, ">= 0.1", "holdout"},
+			{"all held out", with(good, object{"holdout": 1}), 400, "<= 0.9", "holdout"},
+			{"holdout no number", with(good, object{"holdout": "0.4"}), 400, "number", "holdout"},
+			{"no such suite", body("00000000-0000-4000-8000-000000000000"), 404, "Eval suite not found", ""},
+			{"no such entry", with(good, object{"entry_id": "x"}), 404, "Registry entry not found", ""},
+			{"another's source", with(without(good, "entry_id"), object{"source_id": "src_" + foreign}), 403, "another organisation", ""},
+			{"few queries", body(few), 409, "at least 4 different trigger queries that can be run, and the suite has 3", ""},
+			{"nothing wanted", body(unwanted), 409, "should_trigger, one to write from and one to hold out, and the suite has 1", ""},
+			{"other cases", body(others), 409, "the suite has 0", ""},
+			{"structured rubric", body(rubric), 409, "structured_rubric", ""},
 		} {
 			t.Run(row.name, func(t *testing.T) {
-				a := c.in(t).Post(improvePath, row.body)
+				a := c.In(t).Post(improvePath, row.body)
 				if row.status == http.StatusBadRequest {
-					a.WantInvalid(row.part, row.path...)
+					a.WantIssueWith(row.path, row.part)
 				} else {
-					a.WantError(row.status, row.part)
+					a.WantErrorWith(row.status, row.part)
 				}
 			})
 		}
@@ -157,21 +156,22 @@ func TestImproveRefused(t *testing.T) {
 func TestImproveAccess(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		c := w.org("acme")
-		viewer, stranger := w.Member(c.Org, access.Viewer), w.org("other")
+		w := runstest.New(t, db)
+		c := w.Org("acme")
+		viewer, stranger := w.Member(c.Org, access.Viewer), w.Org("other")
 		suite := c.Create(colours())
-		one := improvePath + "/" + c.improve(suite, "entry_id", nil, "source_id", "src_"+c.Source())["id"].(string)
+		started := c.Post(improvePath, object{"source_id": "src_" + c.Source(), "suite_id": suite["id"]})
+		one := improvePath + "/" + started.Want(http.StatusAccepted).Field("improve_run")["id"].(string)
 		body := object{"entry_id": c.Entry(), "suite_id": suite["id"]}
-		viewer.Post(improvePath, body).WantError(403, "write")
-		viewer.Post(one+"/cancel", nil).WantError(403, "write")
+		viewer.Post(improvePath, body).WantErrorWith(403, "write")
+		viewer.Post(one+"/cancel", nil).WantErrorWith(403, "write")
 		viewer.Get(one).Want(http.StatusOK)
 		if got := viewer.Get(improvePath).Want(http.StatusOK).Object()["pagination"].(object)["total"]; got != 1.0 {
 			t.Errorf("a viewer sees %v", got)
 		}
-		stranger.Post(improvePath, body).WantError(404, "Eval suite not found")
-		stranger.Post(one+"/cancel", nil).WantError(404, "Improve run not found")
-		stranger.Get(one).WantError(404, "Improve run not found")
+		stranger.Post(improvePath, body).WantErrorWith(404, "Eval suite not found")
+		stranger.Post(one+"/cancel", nil).WantErrorWith(404, "Improve run not found")
+		stranger.Get(one).WantErrorWith(404, "Improve run not found")
 		if got := stranger.Get(improvePath).Want(http.StatusOK).Object()["pagination"].(object)["total"]; got != 0.0 {
 			t.Errorf("a stranger sees %v", got)
 		}

@@ -3,16 +3,14 @@ package improve_test
 import (
 	"flag"
 	"html"
-	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // TestMain lets more tests run at once than there are processors: they mostly
@@ -25,52 +23,21 @@ func TestMain(m *testing.M) {
 }
 
 type (
-	answer = runstest.Answer
-	object = runstest.Object
+	client = runstest.Client
+	object = apptest.Object
 )
 
-const (
-	suitesPath  = runstest.SuitesPath
-	improvePath = "/api/v1/improve-runs"
-)
+const improvePath = runstest.ImprovePath
 
 var (
-	with          = runstest.With
-	list          = runstest.List
-	plain         = runstest.Plain
 	judged        = runstest.Judged
 	deterministic = runstest.Deterministic
 	trigger       = runstest.Trigger
 	avoid         = runstest.Avoid
 	exact         = runstest.Exact
-	eventually    = runstest.Eventually
+	with          = apptest.With
+	without       = apptest.Without
 )
-
-type world struct{ *runstest.World }
-
-// client starts improve runs.
-type client struct {
-	*runstest.Client
-	w *world
-}
-
-func newWorld(t *testing.T, db *store.DB, set ...func(*runstest.World)) *world {
-	t.Helper()
-	return &world{runstest.New(t, db, set...)}
-}
-
-func (w *world) org(name string) *client {
-	w.T.Helper()
-	return &client{w.Org(name), w}
-}
-
-// in returns the client for a subtest.
-func (c *client) in(t *testing.T) *client { return &client{c.In(t), c.w} }
-
-// scripted makes a scripted model the judge.
-func scripted(server *judgetest.Server) func(*runstest.World) {
-	return runstest.Scripted(server, time.Minute)
-}
 
 // improvable is a suite of queries in words that the skill's description lacks,
 // two of them in each, so that every split shows them, with some queries that
@@ -94,27 +61,6 @@ func improvable() object {
 		cases = append(cases, avoid(query))
 	}
 	return judged(cases...)
-}
-
-// improve starts an improve run on the entry, with more fields in pairs.
-func (c *client) improve(suite object, pairs ...any) object {
-	c.T.Helper()
-	body := with(object{"entry_id": c.Entry(), "suite_id": suite["id"]}, pairs...)
-	return c.Post(improvePath, body).Want(http.StatusAccepted).Field("improve_run")
-}
-
-func (c *client) improved(run object) object {
-	c.T.Helper()
-	return c.Get(improvePath + "/" + run["id"].(string)).Want(http.StatusOK).Field("improve_run")
-}
-
-// awaitImprove waits for the end of an improve run.
-func (c *client) awaitImprove(run object) object {
-	c.T.Helper()
-	eventually(c.T, "the end of the improve run", func() bool {
-		return c.w.Count("improve_runs WHERE id = $1 AND finished_at IS NOT NULL", run["id"]) == 1
-	})
-	return c.improved(run)
 }
 
 var testedDescription = regexp.MustCompile(`<name>pdf</name><description>(.*?)</description>`)
@@ -157,11 +103,4 @@ func colours() object {
 		cases = append(cases, trigger(n+" red"), avoid(n+" blue"))
 	}
 	return judged(cases...)
-}
-
-// iterating is a world whose iterations are made by step.
-func iterating(t *testing.T, db *store.DB, server *judgetest.Server) (*world, *client) {
-	t.Helper()
-	w := newWorld(t, db, scripted(server))
-	return w, w.org("acme")
 }

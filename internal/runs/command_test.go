@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
@@ -20,10 +21,10 @@ import (
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		sandboxtest.Bubblewrap(t)
 		w.Work()
-		c := w.org("acme")
+		c := w.Org("acme")
 		assert := func(assertion string, argv ...string) object {
 			return object{"case_kind": "boolean_assertion", "command": argv, "assertion": assertion}
 		}
@@ -37,12 +38,12 @@ func TestCommand(t *testing.T) {
 				"mkdir out; echo done > out/a.txt; ln -s /etc/passwd link"),
 			assert(`output == "no\n"`, "sh", "-c", "touch $SKILL_DIR/x 2>/dev/null || echo no"),
 			assert(`output.contains("no_skill")`, "sh", "-c", "echo $SKILL_MODE $SKILL_DIR"),
-		), "supports_no_skill", true))
-		run := c.finished(suite, "baseline", "no_skill")
+		), object{"supports_no_skill": true}))
+		run := c.Finish(suite, object{"baseline": "no_skill"})
 		if diff := cmp.Diff([]any{"pass", "pass", "pass", "pass", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s\n%v", diff, run["cases"])
 		}
-		cases := list(t, run, "cases")
+		cases := apptest.List(t, run, "cases")
 		for i, want := range []any{"fail", "pass", "pass", "pass", "pass"} { // without the skill there is no /skill/scripts
 			if got := cases[i]["baseline_verdict"]; got != want {
 				t.Errorf("baseline of case %d is %v, want %v", i, got, want)
@@ -57,10 +58,10 @@ func TestCommand(t *testing.T) {
 func TestCommandDefects(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		sandboxtest.Bubblewrap(t)
 		w.Work()
-		c := w.org("acme")
+		c := w.Org("acme")
 		tests := []struct {
 			argv          []string
 			verdict, code string
@@ -81,9 +82,9 @@ func TestCommandDefects(t *testing.T) {
 		for _, test := range tests {
 			cases = append(cases, object{"case_kind": "boolean_assertion", "command": test.argv, "assertion": "true"})
 		}
-		run := c.finished(c.Create(deterministic(cases...)))
-		for i, got := range list(t, run, "cases") {
-			trial := list(t, got, "trials")[0]
+		run := c.Finish(c.Create(deterministic(cases...)))
+		for i, got := range apptest.List(t, run, "cases") {
+			trial := apptest.List(t, got, "trials")[0]
 			summary, _ := trial["evidence"].(object)["summary"].(string)
 			problem, _ := trial["error"].(string)
 			if got["verdict"] != tests[i].verdict || !strings.HasPrefix(summary, tests[i].code) ||
@@ -105,11 +106,11 @@ func TestCommandDefects(t *testing.T) {
 func TestChecksThatGiveUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		sandboxtest.Bubblewrap(t)
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(deterministic(object{
+		c := w.Org("acme")
+		run := c.Finish(c.Create(deterministic(object{
 			"case_kind": "boolean_assertion", "command": []string{"sh", "-c", `echo "[$(seq -s, 1 20000)]"`},
 			"assertion": "json.all(a, json.all(b, json.all(c, a + b + c > 0.0)))",
 		})))
@@ -123,10 +124,10 @@ func TestChecksThatGiveUp(t *testing.T) {
 func TestTaskPackages(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		sandboxtest.Bubblewrap(t)
 		w.Work()
-		c := w.org("acme")
+		c := w.Org("acme")
 		environment := func(script string) object {
 			content := runstest.Pack(runstest.File{Name: "tests/test.sh", Text: "#!/bin/bash\n" + script, Mode: 0o755})
 			sum := sha256.Sum256(content)
@@ -145,8 +146,8 @@ func TestTaskPackages(t *testing.T) {
 			return object{"case_kind": "task_package", "environment_ref": "s3://skills/" + key}
 		}
 		w.Suites.Bucket = "skills"
-		others := c.finished(c.Create(deterministic(
-			shared(c.Org.ID, "true"), shared(w.org("other").Org.ID, "true"),
+		others := c.Finish(c.Create(deterministic(
+			shared(c.Org.ID, "true"), shared(w.Org("other").Org.ID, "true"),
 			object{"case_kind": "task_package", "environment_ref": "s3://elsewhere/environments/" + c.Org.ID + "/task.tar.gz"},
 			object{"case_kind": "task_package", "environment_ref": "s3://skills/evals/../registry/x.tar.gz"},
 		)))
@@ -157,16 +158,16 @@ func TestTaskPackages(t *testing.T) {
 			environment("echo looking; grep -q 'version two' $SKILL_DIR/SKILL.md"),
 			environment("echo 0.25 > /logs/verifier/reward.txt"),
 			environment("exec no-such-program"),
-		), "supports_no_skill", true))
-		run := c.finished(suite, "baseline", "no_skill")
+		), object{"supports_no_skill": true}))
+		run := c.Finish(suite, object{"baseline": "no_skill"})
 		if diff := cmp.Diff([]any{"pass", "fail", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s\n%v", diff, run["cases"])
 		}
-		cases := list(t, run, "cases")
+		cases := apptest.List(t, run, "cases")
 		if cases[0]["baseline_verdict"] != "fail" || cases[1]["score"] != 0.25 {
 			t.Errorf("got %v", cases)
 		}
-		trial := list(t, cases[0], "trials")[0]
+		trial := apptest.List(t, cases[0], "trials")[0]
 		if !strings.Contains(trial["output_tail"].(string), "looking") || trial["evidence"].(object)["package"] == nil {
 			t.Errorf("trial is %v", trial)
 		}
@@ -181,10 +182,10 @@ func TestNoSandbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld(t, db, func(w *runstest.World) { w.Runs.Sandbox = box })
+		w := runstest.New(t, db, func(w *runstest.World) { w.Runs.Sandbox = box })
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(deterministic(
+		c := w.Org("acme")
+		run := c.Finish(c.Create(deterministic(
 			object{"case_kind": "exact_match", "command": []string{"true"}, "expected": ""})))
 		wantErrors(t, run, "unavailable")
 	})
@@ -194,20 +195,20 @@ func TestNoSandbox(t *testing.T) {
 func TestBrokenCases(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(deterministic(
+		c := w.Org("acme")
+		run := c.Finish(c.Create(deterministic(
 			object{"case_kind": "boolean_assertion", "output": "a", "assertion": "output =="},
 			object{"case_kind": "json_schema", "output": "{}", "schema": object{"type": "strin"}},
 		)))
 		wantErrors(t, run, "case_broken")
-		run = c.finished(c.Create(deterministic(object{
+		run = c.Finish(c.Create(deterministic(object{
 			"case_kind": "boolean_assertion", "output": "a",
 			"assertion": "exit_code == 0",
 		})))
 		wantErrors(t, run, "check_failed")
-		run = c.finished(c.Create(deterministic(
+		run = c.Finish(c.Create(deterministic(
 			object{"case_kind": "boolean_assertion", "output": strings.Repeat("a", 100_000), "assertion": `output.matches("(a?){900}b")`},
 			object{
 				"case_kind": "json_schema", "output": `"` + strings.Repeat("a", 100_000) + `"`,
@@ -222,10 +223,10 @@ func TestBrokenCases(t *testing.T) {
 func TestHugeNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(deterministic(
+		c := w.Org("acme")
+		run := c.Finish(c.Create(deterministic(
 			object{"case_kind": "json_schema", "output": "1e9999999", "schema": object{"minimum": 1}},
 			object{"case_kind": "json_schema", "output": json.Number("1e-9999999"), "schema": object{"type": "integer"}},
 			object{"case_kind": "json_schema", "output": "[1e-999999]", "schema": object{"items": object{"multipleOf": 2}}},

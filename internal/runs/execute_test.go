@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -32,12 +34,12 @@ func TestCancel(t *testing.T) {
 			}
 			return model.Respond(r)
 		})
-		w := newWorld(t, db, scripted(server))
-		c := w.org("acme")
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
 		suite := c.Create(judged(trigger("the pdf"), trigger("never"), avoid("rain")))
-		cancel := func(run object) answer { return c.Post(runsPath+run["id"].(string)+"/cancel", nil) }
+		cancel := func(run object) apptest.Response { return c.Post(runsPath+run["id"].(string)+"/cancel", nil) }
 
-		queued := c.start(suite)
+		queued := c.Start(suite)
 		got := cancel(queued).Want(http.StatusOK).Field("run")
 		if diff := cmp.Diff([]any{"skipped", "skipped", "skipped"}, verdicts(t, got)); got["status"] != "cancelled" || diff != "" {
 			t.Errorf("a queued run becomes %v", got)
@@ -48,31 +50,31 @@ func TestCancel(t *testing.T) {
 		}
 
 		w.Work()
-		run := c.start(suite)
-		eventually(t, "two of three cases", func() bool {
-			run = c.Get(runsPath + run["id"].(string)).Want(http.StatusOK).Field("run")
+		run := c.Start(suite)
+		apptest.Eventually(t, "two of three cases", func() bool {
+			run = c.Run(run["id"])
 			return run["progress"].(object)["done"] == 2.0
 		})
 		got = cancel(run).Want(http.StatusOK).Field("run")
 		if diff := cmp.Diff([]any{"pass", "skipped", "pass"}, verdicts(t, got)); got["status"] != "cancelled" || diff != "" {
 			t.Errorf("a running run becomes %v", got)
 		}
-		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 2, "failed": 0, "errors": 0, "skipped": 1}),
+		if diff := cmp.Diff(apptest.Plain(t, object{"cases": 3, "passed": 2, "failed": 0, "errors": 0, "skipped": 1}),
 			got["totals"]); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
 		start := time.Now()
-		eventually(t, "the worker to notice", func() bool { return w.running() == 0 })
+		apptest.Eventually(t, "the worker to notice", func() bool { return unfinishedJobs(w) == 0 })
 		if took := time.Since(start); took > 5*time.Second { // a second, and a busy machine
 			t.Errorf("the worker noticed after %v", took)
 		}
-		over := c.finished(c.Create(judged(trigger("the pdf"))))
-		cancel(over).WantError(http.StatusConflict, "already over")
+		over := c.Finish(c.Create(judged(trigger("the pdf"))))
+		cancel(over).WantErrorWith(http.StatusConflict, "already over")
 	})
 }
 
-// running is how many jobs of runs are not done.
-func (w *world) running() (n int) {
+// unfinishedJobs counts the jobs of runs that are not done.
+func unfinishedJobs(w *runstest.World) (n int) {
 	w.T.Helper()
 	counts, err := w.Queue.Counts(w.T.Context())
 	if err != nil {
@@ -100,19 +102,19 @@ func TestResume(t *testing.T) {
 			}
 			return model.Respond(r)
 		})
-		w := newWorld(t, db, scripted(server))
-		c := w.org("acme")
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
 		var cases []object
 		for i := range 20 {
 			cases = append(cases, trigger(fmt.Sprintf("%d pdf", i)), avoid(fmt.Sprintf("%d pdf", i)), trigger(fmt.Sprintf("%d rain", i)))
 		}
-		run := c.start(c.Create(judged(cases...)), "trials", 2)
+		run := c.Start(c.Create(judged(cases...)), object{"trials": 2})
 		id, stops := run["id"].(string), 0
 		for {
 			ctx, cancel := context.WithCancel(t.Context())
 			left.Store(1 + rand.Int64N(40))
 			stop.Store(cancel)
-			err := w.Another(scripted(server)).Runs.Execute(ctx, c.Org.ID, id)
+			err := w.Another(jobs.Options{}, runstest.Scripted(server)).Runs.Execute(ctx, c.Org.ID, id)
 			cancel()
 			if err == nil {
 				break
@@ -123,16 +125,16 @@ func TestResume(t *testing.T) {
 			if stops++; stops > 200 {
 				t.Fatal("the run does not get on")
 			}
-			if got := c.Get(runsPath + id).Want(http.StatusOK).Field("run"); got["status"] != "running" || got["error"] != nil {
+			if got := c.Run(id); got["status"] != "running" || got["error"] != nil {
 				t.Fatalf("a stopped worker leaves %v", without(got, "cases"))
 			}
 		}
 		if stops == 0 {
 			t.Error("no worker was stopped")
 		}
-		run = c.Get(runsPath + id).Want(http.StatusOK).Field("run")
-		w.wantComplete(t, run, 60, 120)
-		if diff := cmp.Diff(plain(t, object{"cases": 60, "passed": 20, "failed": 40, "errors": 0, "skipped": 0}),
+		run = c.Run(id)
+		wantComplete(t, w, run, 60, 120)
+		if diff := cmp.Diff(apptest.Plain(t, object{"cases": 60, "passed": 20, "failed": 40, "errors": 0, "skipped": 0}),
 			run["totals"]); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
@@ -140,10 +142,10 @@ func TestResume(t *testing.T) {
 }
 
 // wantComplete checks that every trial of a run and every event exists once.
-func (w *world) wantComplete(t *testing.T, run object, cases, trials int) {
+func wantComplete(t *testing.T, w *runstest.World, run object, cases, trials int) {
 	t.Helper()
 	id := run["id"].(string)
-	if diff := cmp.Diff(plain(t, object{"done": trials, "total": trials}),
+	if diff := cmp.Diff(apptest.Plain(t, object{"done": trials, "total": trials}),
 		run["progress"]); run["status"] != "succeeded" || diff != "" {
 		t.Errorf("%v, progress (-want +got):\n%s", run["status"], diff)
 	}
@@ -156,9 +158,9 @@ func (w *world) wantComplete(t *testing.T, run object, cases, trials int) {
 	if n := w.Count("eval_run_events WHERE run_id = $1 AND name = 'status'", id); n != 2 {
 		t.Errorf("%d events of status, want 2", n)
 	}
-	for _, c := range list(t, run, "cases") {
+	for _, c := range apptest.List(t, run, "cases") {
 		seen := map[string]bool{}
-		for _, trial := range list(t, c, "trials") {
+		for _, trial := range apptest.List(t, c, "trials") {
 			seen[fmt.Sprint(trial["variant"], trial["n"])] = true
 		}
 		if len(seen) != trials/cases {
@@ -173,16 +175,16 @@ func TestTwoWorkers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := judgetest.New(t, judgetest.Model{Route: router}.Respond)
 		server.Latency = 5 * time.Millisecond
-		w := newWorld(t, db, scripted(server))
-		c := w.org("acme")
+		w := runstest.New(t, db, runstest.Scripted(server))
+		c := w.Org("acme")
 		var cases []object
 		for i := range 50 {
 			cases = append(cases, trigger(fmt.Sprintf("%d pdf", i)))
 		}
-		id := c.start(c.Create(judged(cases...)), "trials", 3)["id"].(string)
+		id := c.Start(c.Create(judged(cases...)), object{"trials": 3})["id"].(string)
 		var wg sync.WaitGroup
 		for range 2 {
-			s := w.Another(scripted(server))
+			s := w.Another(jobs.Options{}, runstest.Scripted(server))
 			wg.Go(func() {
 				if err := s.Runs.Execute(t.Context(), c.Org.ID, id); err != nil {
 					t.Error(err)
@@ -190,7 +192,7 @@ func TestTwoWorkers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		w.wantComplete(t, c.Get(runsPath+id).Want(http.StatusOK).Field("run"), 50, 150)
+		wantComplete(t, w, c.Run(id), 50, 150)
 	})
 }
 
@@ -198,15 +200,15 @@ func TestTwoWorkers(t *testing.T) {
 func TestManyTrials(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		w.Work()
-		c := w.org("acme")
+		c := w.Org("acme")
 		var cases []object
 		for i := range 100 {
 			cases = append(cases, exact(strconv.Itoa(i), strconv.Itoa(i-i%2)))
 		}
-		run := c.finished(c.Create(deterministic(cases...)), "trials", 30)
-		w.wantComplete(t, run, 100, 3000)
+		run := c.Finish(c.Create(deterministic(cases...)), object{"trials": 30})
+		wantComplete(t, w, run, 100, 3000)
 		if run["pass_rate"] != 0.5 || run["pass_k"] != 0.5 {
 			t.Errorf("got %v", without(run, "cases"))
 		}
@@ -221,19 +223,19 @@ type frame struct {
 
 // events follows a run from an event on, until the server ends the stream or
 // stop says so.
-func (c *client) events(id, after string, stop func(frame) bool) (all []frame) {
+func events(c *runstest.Client, id, after string, stop func(frame) bool) (all []frame) {
 	c.T.Helper()
-	req, err := http.NewRequestWithContext(c.T.Context(), http.MethodGet, c.w.Server.URL+runsPath+id+"/events", nil)
+	req, err := http.NewRequestWithContext(c.T.Context(), http.MethodGet, c.World.Server.URL+runsPath+id+"/events", nil)
 	if err != nil {
-		c.T.Fatal(err)
+		c.T.Fatalf("%v", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.Key)
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	resp, err := c.w.Server.Client().Do(req)
+	resp, err := c.World.Server.Client().Do(req)
 	if err != nil {
-		c.T.Fatal(err)
+		c.T.Fatalf("%v", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
@@ -269,12 +271,12 @@ func TestEvents(t *testing.T) {
 			}
 			return model.Respond(r)
 		})
-		w := newWorld(t, db, scripted(server))
+		w := runstest.New(t, db, runstest.Scripted(server))
 		w.Work()
-		c := w.org("acme")
-		run := c.start(c.Create(judged(with(trigger("the pdf"), "id", "one"), with(trigger("wait"), "id", "two"))))
+		c := w.Org("acme")
+		run := c.Start(c.Create(judged(with(trigger("the pdf"), object{"id": "one"}), with(trigger("wait"), object{"id": "two"}))))
 		id := run["id"].(string)
-		first := c.events(id, "", func(f frame) bool { return f.Name == "case" })
+		first := events(c, id, "", func(f frame) bool { return f.Name == "case" })
 		if diff := cmp.Diff([]string{"status", "case"}, []string{first[0].Name, first[len(first)-1].Name}); diff != "" {
 			t.Errorf("first events (-want +got):\n%s", diff)
 		}
@@ -283,7 +285,7 @@ func TestEvents(t *testing.T) {
 		}
 		seen := first[len(first)-1].ID
 		close(release)
-		rest := c.events(id, strconv.FormatInt(seen, 10), nil)
+		rest := events(c, id, strconv.FormatInt(seen, 10), nil)
 		for i, f := range append(first, rest...) {
 			if f.ID != int64(i+1) {
 				t.Fatalf("event %d has the id %d", i+1, f.ID)
@@ -294,17 +296,14 @@ func TestEvents(t *testing.T) {
 			!strings.Contains(last.Data, `"pass_rate":0.5`) {
 			t.Errorf("last event: %v", last)
 		}
-		if all := c.events(id, "", nil); len(all) != len(first)+len(rest) {
+		if all := events(c, id, "", nil); len(all) != len(first)+len(rest) {
 			t.Errorf("%d events in all, %d and %d in parts", len(all), len(first), len(rest))
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.Server.URL+runsPath+id+"/events", nil)
-		if err != nil {
-			t.Fatal(err)
+		reconnect := func(lastEventID string) apptest.Response {
+			return c.Do(http.MethodGet, runsPath+id+"/events", nil, "Last-Event-ID: "+lastEventID)
 		}
-		req.Header.Set("Last-Event-ID", strconv.FormatInt(last.ID, 10))
-		c.Send(req).Want(http.StatusNoContent)
-		req.Header.Set("Last-Event-ID", "x")
-		c.Send(req).WantInvalid("id of an event", "Last-Event-ID")
+		reconnect(strconv.FormatInt(last.ID, 10)).Want(http.StatusNoContent)
+		reconnect("x").WantIssueWith("Last-Event-ID", "id of an event")
 	})
 }
 
@@ -312,11 +311,11 @@ func TestEvents(t *testing.T) {
 func TestClosing(t *testing.T) {
 	t.Parallel()
 	closing := make(chan struct{})
-	w := newWorld(t, storetest.Open(t, "sqlite"), func(w *runstest.World) { w.Runs.Closing = closing })
-	c := w.org("acme")
-	run := c.start(c.Create(deterministic(exact("a", "a")))) // it stays queued
+	w := runstest.New(t, storetest.Open(t, "sqlite"), func(w *runstest.World) { w.Runs.Closing = closing })
+	c := w.Org("acme")
+	run := c.Start(c.Create(deterministic(exact("a", "a")))) // it stays queued
 	time.AfterFunc(10*time.Millisecond, func() { close(closing) })
-	if all := c.events(run["id"].(string), "", nil); len(all) != 0 {
+	if all := events(c, run["id"].(string), "", nil); len(all) != 0 {
 		t.Errorf("got %v", all)
 	}
 }

@@ -2,7 +2,6 @@ package runs_test
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -44,25 +43,25 @@ func TestFailures(t *testing.T) {
 		}
 		server := judgetest.New(t, model.Respond)
 		l := &recorder{}
-		w := newWorld(t, db, scripted(server), func(w *runstest.World) { w.Runs.Suggester = l })
+		w := runstest.New(t, db, runstest.Scripted(server), func(w *runstest.World) { w.Runs.Suggester = l })
 		w.Work()
-		c := w.org("acme")
-		triggers := c.Create(judged(with(trigger("good"), "id", "a"), with(avoid("bad"), "id", "b")))
+		c := w.Org("acme")
+		triggers := c.Create(judged(with(trigger("good"), object{"id": "a"}), with(avoid("bad"), object{"id": "b"})))
 		prompts := c.Create(deterministic(
-			with(object{"prompt": "say it", "expected": "it", "case_kind": "exact_match"}, "id", "p"), exact("a", "b")))
+			with(object{"prompt": "say it", "expected": "it", "case_kind": "exact_match"}, object{"id": "p"}), exact("a", "b")))
 		ownedID := c.Source()
 		source := object{"source_id": "src_" + ownedID}
-		first := c.finished(triggers, "subject", source, "trials", 3)
+		first := c.Finish(triggers, object{"subject": source, "trials": 3})
 		if first["subject"].(object)["source_id"] != ownedID {
 			t.Errorf("subject is %v", first["subject"])
 		}
 		mu.Lock()
 		choice = "weather"
 		mu.Unlock()
-		second := c.finished(triggers, "subject", source, "trials", 3)
-		third := c.finished(prompts, "subject", source)
-		c.finished(triggers) // of an entry: it says nothing about the source
-		c.Post(runsPath+c.start(triggers, "subject", source)["id"].(string)+"/cancel", nil)
+		second := c.Finish(triggers, object{"subject": source, "trials": 3})
+		third := c.Finish(prompts, object{"subject": source})
+		c.Finish(triggers) // of an entry: it says nothing about the source
+		c.Post(runsPath+c.Start(triggers, object{"subject": source})["id"].(string)+"/cancel", nil)
 		got, err := w.Runs.Failures(t.Context(), db, c.Org.ID, ownedID)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +78,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("last at %v", f.LastAt)
 			}
 		}
-		other, err := w.Runs.Failures(t.Context(), db, w.org("other").Org.ID, ownedID)
+		other, err := w.Runs.Failures(t.Context(), db, w.Org("other").Org.ID, ownedID)
 		if err != nil || len(other) != 0 {
 			t.Errorf("another organisation gets %v, %v", other, err)
 		}
@@ -95,18 +94,18 @@ func TestFailures(t *testing.T) {
 func TestSubjectGone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		c := w.org("acme")
-		run := c.start(c.Create(deterministic(exact("a", "a"))))
+		w := runstest.New(t, db)
+		c := w.Org("acme")
+		run := c.Start(c.Create(deterministic(exact("a", "a"))))
 		id := run["id"].(string)
 		if _, err := db.Exec(t.Context(), `UPDATE eval_runs SET subject = REPLACE(subject, $1, 'another')`,
-			c.contentHash()); err != nil {
+			contentHash(c)); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Runs.Execute(t.Context(), c.Org.ID, id); err != nil {
 			t.Fatal(err)
 		}
-		run = c.Get(runsPath + id).Want(http.StatusOK).Field("run")
+		run = c.Run(id)
 		if run["status"] != "failed" || run["error"] != "subject_gone: the content of pdf is not the one that the run was made for" {
 			t.Errorf("got %v", without(run, "cases"))
 		}

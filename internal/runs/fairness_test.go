@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -27,15 +29,15 @@ func TestRunsOfOthers(t *testing.T) {
 			return model.Respond(r)
 		})
 		t.Cleanup(sync.OnceFunc(func() { close(end) }))
-		w := newWorld(t, db, scripted(server))
-		big, small := w.org("big"), w.org("small")
+		w := runstest.New(t, db, runstest.Scripted(server))
+		big, small := w.Org("big"), w.Org("small")
 		endless := big.Create(judged(trigger("an endless pdf")))
 		for range 6 {
-			big.start(endless)
+			big.Start(endless)
 		}
 		w.Work()
-		eventually(t, "the first of them", func() bool { return len(server.Requests()) > 0 })
-		if run := small.finished(small.Create(judged(trigger("a pdf")))); run["status"] != "succeeded" {
+		apptest.Eventually(t, "the first of them", func() bool { return len(server.Requests()) > 0 })
+		if run := small.Finish(small.Create(judged(trigger("a pdf")))); run["status"] != "succeeded" {
 			t.Errorf("got %v, want a run that succeeded", run)
 		}
 	})
@@ -51,31 +53,23 @@ func TestRunYields(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			return model.Respond(r)
 		})
-		w := newWorld(t, db, scripted(server))
-		big, small := w.org("big"), w.org("small")
+		w := runstest.New(t, db, runstest.Scripted(server))
+		big, small := w.Org("big"), w.Org("small")
 		var cases []object
 		for i := range 60 {
 			cases = append(cases, trigger(fmt.Sprintf("%d pdf", i)))
 		}
-		long := big.start(big.Create(judged(cases...)))
+		long := big.Start(big.Create(judged(cases...)))
 		short := small.Create(judged(trigger("a pdf")))
-		w.workAlone(scripted(server), func(w *runstest.World) { w.Runs.Concurrency = 1; w.Runs.SetSlice(time.Millisecond) })
-		eventually(t, "the long run", func() bool { return len(server.Requests()) > 0 })
-		small.finished(short)
+		w.Another(jobs.Options{RunWorkers: 1}, runstest.Scripted(server), func(w *runstest.World) {
+			w.Runs.Concurrency = 1
+			w.Runs.SetSlice(time.Millisecond)
+		}).Work()
+		apptest.Eventually(t, "the long run", func() bool { return len(server.Requests()) > 0 })
+		small.Finish(short)
 		if w.Count("eval_runs WHERE id = $1 AND finished_at IS NULL", long["id"]) != 1 {
 			t.Error("the short run waited for the end of the long one")
 		}
-		w.wantComplete(t, big.await(long), 60, 60)
+		wantComplete(t, w, big.Await(long), 60, 60)
 	})
-}
-
-// workAlone runs jobs on the world's database with one worker for runs.
-func (w *world) workAlone(set ...func(*runstest.World)) {
-	w.T.Helper()
-	other := w.Another(append(set, func(other *runstest.World) {
-		other.Queue = runstest.NewQueue(w.T, w.DB, 1)
-		other.Runs.Jobs = other.Queue
-	})...)
-	other.Runs.Register()
-	other.Work()
 }

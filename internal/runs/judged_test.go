@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -31,31 +32,31 @@ func TestTriggers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := judgetest.New(t, judgetest.Model{Route: router}.Respond)
-		w := newWorld(t, db, scripted(server))
+		w := runstest.New(t, db, runstest.Scripted(server))
 		w.Work()
-		c := w.org("acme")
+		c := w.Org("acme")
 		suite := c.Create(with(judged(trigger("read the pdf"), avoid("will it rain"), trigger("open the file")),
-			"supports_no_skill", true))
-		run := c.finished(suite, "baseline", "no_skill", "trials", 3)
+			object{"supports_no_skill": true}))
+		run := c.Finish(suite, object{"baseline": "no_skill", "trials": 3})
 		if diff := cmp.Diff([]any{"pass", "pass", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
-		cases := list(t, run, "cases")
+		cases := apptest.List(t, run, "cases")
 		for i, want := range []string{"fail", "pass", "fail"} {
 			if got := cases[i]["baseline_verdict"]; got != want {
 				t.Errorf("baseline of case %d is %v, want %s", i, got, want)
 			}
-			if n := len(list(t, cases[i], "trials")); n != 6 {
+			if n := len(apptest.List(t, cases[i], "trials")); n != 6 {
 				t.Errorf("case %d has %d trials", i, n)
 			}
 		}
-		if diff := cmp.Diff(plain(t, object{
+		if diff := cmp.Diff(apptest.Plain(t, object{
 			"api": "openai", "model": "scripted",
 			"prompt_version": run["judge"].(object)["prompt_version"],
 		}), run["judge"]); diff != "" {
 			t.Errorf("judge (-want +got):\n%s", diff)
 		}
-		rain := list(t, cases[1], "trials")[0]["evidence"].(object)
+		rain := apptest.List(t, cases[1], "trials")[0]["evidence"].(object)
 		if rain["chosen"] != "weather" || rain["summary"] != "the query triggers the skill weather: as scripted" {
 			t.Errorf("evidence is %v", rain)
 		}
@@ -63,7 +64,7 @@ func TestTriggers(t *testing.T) {
 		if record["model"] != "scripted" || record["seed"] != run["seed"] || record["prompt_version"] == "" || record["raw"] == "" {
 			t.Errorf("record is %v", record)
 		}
-		want := plain(t, object{"pass_rate": 1.0 / 3, "delta": 1.0 / 3, "normalized_gain": 0.5}).(object)
+		want := apptest.Plain(t, object{"pass_rate": 1.0 / 3, "delta": 1.0 / 3, "normalized_gain": 0.5}).(object)
 		got := run["baseline_result"].(object)
 		for field, value := range want {
 			if diff := got[field].(float64) - value.(float64); diff > 1e-9 || diff < -1e-9 {
@@ -82,22 +83,22 @@ func TestTriggers(t *testing.T) {
 func TestBuiltinJudge(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(judged(trigger("extract the tables from this PDF"), avoid("what is the weather tomorrow"))))
+		c := w.Org("acme")
+		run := c.Finish(c.Create(judged(trigger("extract the tables from this PDF"), avoid("what is the weather tomorrow"))))
 		if diff := cmp.Diff([]any{"pass", "pass"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
 		if api := run["judge"].(object)["api"]; api != "builtin" {
 			t.Errorf("judge is %v", run["judge"])
 		}
-		evidence := list(t, list(t, run, "cases")[0], "trials")[0]["evidence"].(object)
+		evidence := apptest.List(t, apptest.List(t, run, "cases")[0], "trials")[0]["evidence"].(object)
 		if api := evidence["judge"].(object)["api"]; api != "builtin" {
 			t.Errorf("evidence is %v", evidence)
 		}
 		rubric := c.Create(judged(object{"case_kind": "llm_rubric", "output": "a", "rubric": "is good"}))
-		run = c.finished(rubric)
+		run = c.Finish(rubric)
 		wantErrors(t, run, "judge_unavailable")
 	})
 }
@@ -110,8 +111,8 @@ func wantErrors(t *testing.T, run object, code string) {
 		run["pass_rate_interval"] != nil {
 		t.Errorf("got %v", without(run, "cases"))
 	}
-	for _, c := range list(t, run, "cases") {
-		for _, trial := range list(t, c, "trials") {
+	for _, c := range apptest.List(t, run, "cases") {
+		for _, trial := range apptest.List(t, c, "trials") {
 			text, _ := trial["error"].(string)
 			if c["verdict"] != "error" || trial["verdict"] != "error" || trial["score"] != nil || !strings.HasPrefix(text, code+": ") {
 				t.Errorf("got %v, want an error with the code %s", trial, code)
@@ -137,44 +138,44 @@ func TestRubric(t *testing.T) {
 			},
 			Answer: func(prompt, skill string) string { return prompt + " " + skill },
 		}.Respond)
-		w := newWorld(t, db, scripted(server))
+		w := runstest.New(t, db, runstest.Scripted(server))
 		w.Work()
-		c := w.org("acme")
-		rubric := func(fields ...any) object { return with(object{"case_kind": "llm_rubric"}, fields...) }
+		c := w.Org("acme")
+		rubric := func(fields object) object { return with(object{"case_kind": "llm_rubric"}, fields) }
 		suite := c.Create(with(judged(
-			rubric("output", "red and blue", "expectations", []string{"red", "blue"}),
-			rubric("output", "red only", "expectations", []string{"red", "blue"}),
-			rubric("output", "red only", "expectations", []string{"red", "blue"}, "threshold", 0.5),
-			rubric("output", "green", "expectations", []string{"lies"}),
-			rubric("prompt", "hello", "rubric", "- version two\n- hello"),
-			rubric("output", "green orders", "expectations", []string{"orders"}),
-		), "supports_no_skill", true))
-		run := c.finished(suite, "baseline", "previous", "trials", 2)
+			rubric(object{"output": "red and blue", "expectations": []string{"red", "blue"}}),
+			rubric(object{"output": "red only", "expectations": []string{"red", "blue"}}),
+			rubric(object{"output": "red only", "expectations": []string{"red", "blue"}, "threshold": 0.5}),
+			rubric(object{"output": "green", "expectations": []string{"lies"}}),
+			rubric(object{"prompt": "hello", "rubric": "- version two\n- hello"}),
+			rubric(object{"output": "green orders", "expectations": []string{"orders"}}),
+		), object{"supports_no_skill": true}))
+		run := c.Finish(suite, object{"baseline": "previous", "trials": 2})
 		if diff := cmp.Diff([]any{"pass", "fail", "pass", "fail", "pass", "fail"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
-		cases := list(t, run, "cases")
+		cases := apptest.List(t, run, "cases")
 		for i, want := range []any{1.0, 0.5, 0.5, 0.0} {
 			if cases[i]["score"] != want || cases[i]["baseline_verdict"] != "skipped" {
 				t.Errorf("case %d: got %v, %v", i, cases[i]["score"], cases[i]["baseline_verdict"])
 			}
 		}
-		criteria := list(t, list(t, cases[3], "trials")[0]["evidence"].(object), "criteria")
+		criteria := apptest.List(t, apptest.List(t, cases[3], "trials")[0]["evidence"].(object), "criteria")
 		if criteria[0]["passed"] != false || criteria[0]["note"] == nil {
 			t.Errorf("a made-up quotation gives %v", criteria)
 		}
-		criteria = list(t, list(t, cases[5], "trials")[0]["evidence"].(object), "criteria")
+		criteria = apptest.List(t, apptest.List(t, cases[5], "trials")[0]["evidence"].(object), "criteria")
 		if note, _ := criteria[0]["note"].(string); criteria[0]["passed"] != false ||
 			!strings.HasPrefix(note, "read by itself") || criteria[0]["quote"] != "green" {
 			t.Errorf("a quotation for something else gives %v", criteria)
 		}
-		run = c.finished(c.Create(judged(rubric("prompt", "hello", "expectations", []string{"version two", "hello"}))),
-			"baseline", "previous")
-		one := list(t, run, "cases")[0]
+		run = c.Finish(c.Create(judged(rubric(object{"prompt": "hello", "expectations": []string{"version two", "hello"}}))),
+			object{"baseline": "previous"})
+		one := apptest.List(t, run, "cases")[0]
 		if one["verdict"] != "pass" || one["baseline_verdict"] != "fail" {
 			t.Errorf("got %v", one)
 		}
-		trials := list(t, one, "trials")
+		trials := apptest.List(t, one, "trials")
 		if out := trials[0]["output_tail"].(string); !strings.HasPrefix(out, "hello ---\nname: pdf") ||
 			trials[1]["variant"] != "previous" {
 			t.Errorf("got %v", trials)
@@ -192,26 +193,26 @@ func TestPrompts(t *testing.T) {
 			}
 			return `{"said": "` + prompt + `"}`
 		}}.Respond)
-		w := newWorld(t, db, scripted(server))
+		w := runstest.New(t, db, runstest.Scripted(server))
 		w.Work()
-		c := w.org("acme")
+		c := w.Org("acme")
 		suite := c.Create(with(deterministic(
 			object{"case_kind": "exact_match", "prompt": "a", "expected": `{"said":"a"}`, "normalize": []string{"whitespace"}},
 			object{"case_kind": "json_schema", "input": "b", "schema": object{"required": []string{"said"}}},
 			object{"case_kind": "boolean_assertion", "query": "c", "assertion": `json.said == "c" && duration_ms >= 0`},
-		), "supports_no_skill", true))
-		run := c.finished(suite, "baseline", "no_skill")
+		), object{"supports_no_skill": true}))
+		run := c.Finish(suite, object{"baseline": "no_skill"})
 		if diff := cmp.Diff([]any{"fail", "pass", "pass"}, verdicts(t, run)); diff != "" {
 			t.Errorf("verdicts (-want +got):\n%s", diff)
 		}
-		for _, one := range list(t, run, "cases") {
+		for _, one := range apptest.List(t, run, "cases") {
 			if one["baseline_verdict"] != "fail" {
 				t.Errorf("got %v", one)
 			}
 		}
-		run = c.finished(c.Create(deterministic(object{"prompt": "a", "expected": "a", "case_kind": "exact_match"})),
-			"baseline", "no_skill")
-		if one := list(t, run, "cases")[0]; one["baseline_verdict"] != "skipped" || run["baseline_result"] != nil {
+		run = c.Finish(c.Create(deterministic(object{"prompt": "a", "expected": "a", "case_kind": "exact_match"})),
+			object{"baseline": "no_skill"})
+		if one := apptest.List(t, run, "cases")[0]; one["baseline_verdict"] != "skipped" || run["baseline_result"] != nil {
 			t.Errorf("a suite without no_skill gives %v", one)
 		}
 	})
@@ -238,10 +239,10 @@ func TestTroubledJudge(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			server := judgetest.New(t, func(judgetest.Request) judgetest.Reply { return row.reply })
-			w := newWorld(t, storetest.Open(t, "sqlite"), runstest.Scripted(server, row.timeout))
+			w := runstest.New(t, storetest.Open(t, "sqlite"), runstest.ScriptedWithin(server, row.timeout))
 			w.Work()
-			c := w.org("acme")
-			wantErrors(t, c.finished(c.Create(judged(trigger("a"), avoid("b")))), row.code)
+			c := w.Org("acme")
+			wantErrors(t, c.Finish(c.Create(judged(trigger("a"), avoid("b")))), row.code)
 		})
 	}
 }
@@ -252,15 +253,15 @@ func TestRefusedKey(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		server := judgetest.New(t, nil)
 		server.Key = "another"
-		w := newWorld(t, db, scripted(server), func(w *runstest.World) { w.Runs.Concurrency = 1 })
+		w := runstest.New(t, db, runstest.Scripted(server), func(w *runstest.World) { w.Runs.Concurrency = 1 })
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(judged(trigger("a"), trigger("b"), trigger("c"))))
+		c := w.Org("acme")
+		run := c.Finish(c.Create(judged(trigger("a"), trigger("b"), trigger("c"))))
 		problem, _ := run["error"].(string)
 		if run["status"] != "failed" || !strings.HasPrefix(problem, "judge_rejected: ") || strings.Contains(problem, "sk-secret") {
 			t.Errorf("got %v", without(run, "cases"))
 		}
-		if diff := cmp.Diff(plain(t, object{"cases": 3, "passed": 0, "failed": 0, "errors": 0, "skipped": 3}),
+		if diff := cmp.Diff(apptest.Plain(t, object{"cases": 3, "passed": 0, "failed": 0, "errors": 0, "skipped": 3}),
 			run["totals"]); diff != "" {
 			t.Errorf("totals (-want +got):\n%s", diff)
 		}
@@ -281,13 +282,13 @@ func TestFlakyJudge(t *testing.T) {
 			once.Do(func() { reply = judgetest.Fail(400, "hiccup") })
 			return reply
 		})
-		w := newWorld(t, db, scripted(server))
+		w := runstest.New(t, db, runstest.Scripted(server))
 		w.Work()
-		c := w.org("acme")
-		run := c.finished(c.Create(judged(trigger("the pdf"))), "trials", 4)
-		one := list(t, run, "cases")[0]
+		c := w.Org("acme")
+		run := c.Finish(c.Create(judged(trigger("the pdf"))), object{"trials": 4})
+		one := apptest.List(t, run, "cases")[0]
 		bad := 0
-		for _, trial := range list(t, one, "trials") {
+		for _, trial := range apptest.List(t, one, "trials") {
 			if trial["verdict"] == "error" {
 				bad++
 			}

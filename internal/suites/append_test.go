@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -22,8 +24,8 @@ func appendCase(c *client, sourceID, suiteID string, o object) (suite suites.Sui
 	if err != nil {
 		return suite, err
 	}
-	err = c.W.DB.InTx(c.T.Context(), func(tx *store.Tx) error {
-		suite, err = c.W.Suites.Append(c.T.Context(), tx, c.Org.ID, sourceID, suiteID, raw)
+	err = c.World.DB.InTx(c.T.Context(), func(tx *store.Tx) error {
+		suite, err = c.World.Suites.Append(c.T.Context(), tx, c.Org.ID, sourceID, suiteID, raw)
 		return err
 	})
 	return suite, err
@@ -32,17 +34,17 @@ func appendCase(c *client, sourceID, suiteID string, o object) (suite suites.Sui
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c := w.Org("acme")
 		source := c.Source()
-		id := c.Create(with(judged(trigger("Extract  tables")), "source_id", source))["id"].(string)
+		id := c.Create(with(judged(trigger("Extract  tables")), object{"source_id": source}))["id"].(string)
 		for _, row := range []struct {
 			o     object
 			cases int
 		}{
 			{trigger(" extract tables "), 1},
-			{with(trigger("extract tables"), "expectation", "should_not_trigger"), 2},
-			{with(trigger("extract rows"), "invocation_type", "implicit"), 3},
+			{with(trigger("extract tables"), object{"expectation": "should_not_trigger"}), 2},
+			{with(trigger("extract rows"), object{"invocation_type": "implicit"}), 3},
 			{trigger("Extract rows"), 3},
 		} {
 			suite, err := appendCase(c, source, id, row.o)
@@ -51,7 +53,7 @@ func TestAppend(t *testing.T) {
 			}
 		}
 		suite := c.Get(suitesPath + "/" + id).Field("suite")
-		if last := list(t, suite, "cases_json")[2]; last["invocation_type"] != "implicit" || last["id"] == nil ||
+		if last := apptest.List(t, suite, "cases_json")[2]; last["invocation_type"] != "implicit" || last["id"] == nil ||
 			suite["version"] != 3.0 {
 			t.Errorf("version %v, last case %v", suite["version"], last)
 		}
@@ -61,7 +63,7 @@ func TestAppend(t *testing.T) {
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c, other := w.Org("acme"), w.Org("other")
 		id := c.Create(judged(trigger("Extract  tables"), trigger("extract rows")))["id"].(string)
 		remove := func(orgID, suiteID string, o object) (gone bool, err error) {
@@ -82,7 +84,7 @@ func TestRemove(t *testing.T) {
 			cases      float64
 		}{
 			{c.Org.ID, id, trigger("another"), true, 2},
-			{c.Org.ID, id, with(trigger("extract tables"), "expectation", "should_not_trigger"), true, 2},
+			{c.Org.ID, id, with(trigger("extract tables"), object{"expectation": "should_not_trigger"}), true, 2},
 			{other.Org.ID, id, trigger("extract tables"), true, 2}, // another's suite is none
 			{c.Org.ID, uuid.NewString(), trigger("extract tables"), true, 2},
 			{c.Org.ID, id, trigger("extract tables"), true, 1},
@@ -103,10 +105,10 @@ func TestRemove(t *testing.T) {
 func TestAppendRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c, other := w.Org("acme"), w.Org("other")
 		source := c.Source()
-		of := func(body object) string { return c.Create(with(body, "source_id", source))["id"].(string) }
+		of := func(body object) string { return c.Create(with(body, object{"source_id": source}))["id"].(string) }
 		for _, row := range []struct {
 			name          string
 			source, suite string
@@ -136,10 +138,10 @@ func TestAppendRefused(t *testing.T) {
 func TestAppendRollsBack(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c := w.Org("acme")
 		source := c.Source()
-		id := c.Create(with(judged(trigger("a")), "source_id", source))["id"].(string)
+		id := c.Create(with(judged(trigger("a")), object{"source_id": source}))["id"].(string)
 		broken := errors.New("broken")
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
 			if _, err := w.Suites.Append(t.Context(), tx, c.Org.ID, source, id,
@@ -162,10 +164,10 @@ func TestAppendRollsBack(t *testing.T) {
 func TestAppendWhilePatched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c := w.Org("acme")
 		source := c.Source()
-		id := c.Create(with(judged(trigger("a")), "source_id", source))["id"].(string)
+		id := c.Create(with(judged(trigger("a")), object{"source_id": source}))["id"].(string)
 		const each = 10
 		var wg sync.WaitGroup
 		for worker := range 3 {
@@ -190,17 +192,17 @@ func TestAppendWhilePatched(t *testing.T) {
 			t.Errorf("%v cases in version %v", suite["case_count"], suite["version"])
 		}
 		// A client that replaces cases can send the version it has seen.
-		c.Patch(id, object{"cases_json": triggers(1), "if_version": 1}).WantError(http.StatusConflict, "has changed")
+		c.Patch(id, object{"cases_json": triggers(1), "if_version": 1}).WantErrorWith(http.StatusConflict, "has changed")
 	})
 }
 
 func TestOfSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c, other := w.Org("acme"), w.Org("other")
 		source := c.Source()
-		want := c.Create(with(judged(trigger("a")), "source_id", source))
+		want := c.Create(with(judged(trigger("a")), object{"source_id": source}))
 		c.Create(judged(trigger("a")))
 		found, err := w.Suites.OfSource(t.Context(), db, c.Org.ID, source)
 		if err != nil || len(found) != 1 || found[0].ID != want["id"] || found[0].Name != "Triggers" ||
@@ -210,7 +212,7 @@ func TestOfSource(t *testing.T) {
 		if found, err := w.Suites.OfSource(t.Context(), db, other.Org.ID, source); err != nil || len(found) != 0 {
 			t.Errorf("another organisation sees %v, %v", found, err)
 		}
-		c.Create(with(judged(trigger("b"), trigger("c")), "source_id", source))
+		c.Create(with(judged(trigger("b"), trigger("c")), object{"source_id": source}))
 		if cases, err := w.Suites.Cases(t.Context(), db, c.Org.ID, source); err != nil || len(cases) != 3 {
 			t.Errorf("cases %s, %v", cases, err)
 		}

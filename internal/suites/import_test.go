@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -86,24 +88,24 @@ func TestImportJSON(t *testing.T) {
 		},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c := w.Org("acme")
 		for _, row := range rows {
 			t.Run(row.name, func(t *testing.T) {
-				a := c.In(t).Upload("folder/file.json", []byte(row.file)).Want(http.StatusCreated)
+				a := c.In(t).Import("folder/file.json", []byte(row.file)).Want(http.StatusCreated)
 				suite := a.Field("suite")
 				for field, want := range row.suite {
 					if suite[field] != want {
 						t.Errorf("%s is %v, want %v", field, suite[field], want)
 					}
 				}
-				got := list(t, suite, "cases_json")
+				got := apptest.List(t, suite, "cases_json")
 				for i, o := range got {
 					if _, given := row.cases[i]["id"]; !given {
 						delete(o, "id")
 					}
 				}
-				if diff := cmp.Diff(plain(t, row.cases), plain(t, got)); diff != "" {
+				if diff := cmp.Diff(apptest.Plain(t, row.cases), apptest.Plain(t, got)); diff != "" {
 					t.Errorf("cases (-want +got):\n%s", diff)
 				}
 				if warnings := a.Object()["warnings"].([]any); len(warnings) != row.warnings {
@@ -112,7 +114,7 @@ func TestImportJSON(t *testing.T) {
 			})
 		}
 		source := c.Source()
-		suite := c.Upload("x.json", []byte(rows[0].file), "name", "Mine", "source_id",
+		suite := c.Import("x.json", []byte(rows[0].file), "name", "Mine", "source_id",
 			"src_"+source).Want(http.StatusCreated).Field("suite")
 		if suite["name"] != "Mine" || suite["source_id"] != source {
 			t.Errorf("got %v", suite)
@@ -123,34 +125,34 @@ func TestImportJSON(t *testing.T) {
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newWorld(t, db).Org("acme")
+		c := runstest.New(t, db).Org("acme")
 		for _, row := range []struct {
 			name, file, part string
-			path             []string
+			path             string
 		}{
-			{"empty", "", "neither JSON", []string{"file"}},
-			{"text", "hello", "neither JSON", []string{"file"}},
-			{"another object", `{"a":1}`, "none of", []string{"file"}},
-			{"evals of another type", `{"evals":{}}`, "wrong type", []string{"file"}},
-			{"array of texts", `["a"]`, "wrong type", []string{"file"}},
-			{"a null case", `{"cases":[null]}`, "null", []string{"file"}},
-			{"no cases", `[]`, "1 to 500", []string{"cases_json"}},
-			{"no evals", `{"evals":[]}`, "1 to 500", []string{"cases_json"}},
-			{"too many cases", "[" + strings.Repeat("{},", 500) + "{}]", "1 to 500", []string{"cases_json"}},
-			{"suite of an unknown verifier", `{"source_kind":"manual","verifier_kind":"x","cases_json":[]}`, "verifier_kind", []string{"file"}},
-			{"suite of an unknown kind", `{"source_kind":"x","verifier_kind":"llm_judge","cases_json":[]}`, "source_kind", []string{"file"}},
-			{"suite with a wrong case", `{"source_kind":"manual","verifier_kind":"llm_judge","cases_json":[{"case_kind":"exact_match"}]}`, "exact_match", []string{"cases_json", "0", "case_kind"}},
-			{"broken archive", "PK\x03\x04", "", []string{"archive"}},
-			{"archive without tasks", string(tarball(map[string]string{"a/b": "c"})), "task.toml", []string{"file"}},
+			{"empty", "", "neither JSON", "file"},
+			{"text", "hello", "neither JSON", "file"},
+			{"another object", `{"a":1}`, "none of", "file"},
+			{"evals of another type", `{"evals":{}}`, "wrong type", "file"},
+			{"array of texts", `["a"]`, "wrong type", "file"},
+			{"a null case", `{"cases":[null]}`, "null", "file"},
+			{"no cases", `[]`, "1 to 500", "cases_json"},
+			{"no evals", `{"evals":[]}`, "1 to 500", "cases_json"},
+			{"too many cases", "[" + strings.Repeat("{},", 500) + "{}]", "1 to 500", "cases_json"},
+			{"suite of an unknown verifier", `{"source_kind":"manual","verifier_kind":"x","cases_json":[]}`, "verifier_kind", "file"},
+			{"suite of an unknown kind", `{"source_kind":"x","verifier_kind":"llm_judge","cases_json":[]}`, "source_kind", "file"},
+			{"suite with a wrong case", `{"source_kind":"manual","verifier_kind":"llm_judge","cases_json":[{"case_kind":"exact_match"}]}`, "exact_match", "cases_json.0.case_kind"},
+			{"broken archive", "PK\x03\x04", "", "archive"},
+			{"archive without tasks", string(tarball(map[string]string{"a/b": "c"})), "task.toml", "file"},
 		} {
 			t.Run(row.name, func(t *testing.T) {
-				c.In(t).Upload("a", []byte(row.file)).WantInvalid(row.part, row.path...)
+				c.In(t).Import("a", []byte(row.file)).WantIssueWith(row.path, row.part)
 			})
 		}
-		c.Upload("a", []byte("["+strings.Repeat(" ", 1<<20)+"]")).WantError(http.StatusRequestEntityTooLarge, "1 MiB")
-		c.Upload("a", []byte("[]"), "oracle", "maybe").WantInvalid("true or false", "oracle")
-		c.Upload("a", []byte("[]"), "source_id", "maybe").WantInvalid("source_id", "source_id")
-		c.Upload("a", []byte("[]"), "name", strings.Repeat("n", 201)).WantInvalid("200", "name")
+		c.Import("a", []byte("["+strings.Repeat(" ", 1<<20)+"]")).WantErrorWith(http.StatusRequestEntityTooLarge, "1 MiB")
+		c.Import("a", []byte("[]"), "oracle", "maybe").WantIssueWith("oracle", "true or false")
+		c.Import("a", []byte("[]"), "source_id", "maybe").WantIssueWith("source_id", "source_id")
+		c.Import("a", []byte("[]"), "name", strings.Repeat("n", 201)).WantIssueWith("name", "200")
 	})
 }
 
@@ -220,7 +222,7 @@ func harbor(folder string, files map[string]string) map[string]string {
 func TestImportTask(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c := w.Org("acme")
 		for _, row := range []struct {
 			name    string
@@ -231,15 +233,15 @@ func TestImportTask(t *testing.T) {
 			{"zip at the root", zipped(harbor("", nil)), "tasks"},
 		} {
 			t.Run(row.name, func(t *testing.T) {
-				a := c.In(t).Upload("tasks.tgz", row.archive, "oracle", "true").Want(http.StatusCreated)
+				a := c.In(t).Import("tasks.tgz", row.archive, "oracle", "true").Want(http.StatusCreated)
 				suite := a.Field("suite")
 				if suite["source_kind"] != "imported" || suite["verifier_kind"] != "deterministic" || suite["suite_kind"] != "task_package" ||
 					suite["runnable"] != true || suite["supports_no_skill"] != true || suite["name"] != row.folder {
 					t.Errorf("got %v", suite)
 				}
-				got := list(t, suite, "cases_json")[0]
+				got := apptest.List(t, suite, "cases_json")[0]
 				ref := got["environment_ref"].(string)
-				want := plain(t, object{
+				want := apptest.Plain(t, object{
 					"case_kind": "task_package", "id": got["id"], "name": "acme/tables", "task_id": row.folder, "source": "harbor",
 					"tags": []string{"pdf", "office"}, "weight": 1, "environment_ref": ref, "instruction": "Extract the tables.",
 					"verifier_ref": "tests/test.sh", "skill_bundle_ref": "environment/skills/tables", "oracle_ref": "solution/solve.sh",
@@ -257,7 +259,7 @@ func TestImportTask(t *testing.T) {
 	})
 }
 
-func wantEnvironment(t *testing.T, w *world, c *client, ref string, modes bool) {
+func wantEnvironment(t *testing.T, w *runstest.World, c *client, ref string, modes bool) {
 	t.Helper()
 	key, ok := w.Suites.EnvironmentKey(c.Org.ID, ref)
 	if !ok {
@@ -325,15 +327,15 @@ func TestImportTasks(t *testing.T) {
 		}
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newWorld(t, db).Org("acme")
-		a := c.Upload("tasks.tgz", tarball(files)).Want(http.StatusCreated)
-		cases := list(t, a.Field("suite"), "cases_json")
+		c := runstest.New(t, db).Org("acme")
+		a := c.Import("tasks.tgz", tarball(files)).Want(http.StatusCreated)
+		cases := apptest.List(t, a.Field("suite"), "cases_json")
 		if len(cases) != 1 || cases[0]["task_id"] != "good" || !slices.Contains(cases[0]["tags"].([]any), any("needs_network")) ||
 			cases[0]["oracle_ref"] != nil || cases[0]["resource_hints"].(object)["working_dir"] != "work/sub" {
 			t.Errorf("cases %v", cases)
 		}
 		reasons := map[string]string{}
-		for _, r := range list(t, a.Object(), "refused") {
+		for _, r := range apptest.List(t, a.Object(), "refused") {
 			reasons[r["task"].(string)] = r["reasons"].([]any)[0].(string)
 		}
 		for _, b := range bad {
@@ -345,14 +347,14 @@ func TestImportTasks(t *testing.T) {
 			t.Errorf("refused %v", reasons)
 		}
 		large := harbor("large", map[string]string{"environment/big": padded(3 << 20), docker: "FROM debian\n" + copies(20)})
-		c.Upload("tasks.tgz", tarball(large)).WantInvalid("environment is too large", "file", "large")
+		c.Import("tasks.tgz", tarball(large)).WantIssueWith("file.large", "environment is too large")
 		many := map[string]string{}
 		for i := range 40 {
 			maps.Copy(many, harbor(fmt.Sprint("t", i), map[string]string{"instruction.md": padded(110 << 10)}))
 		}
-		c.Upload("tasks.tgz", tarball(many)).WantError(http.StatusRequestEntityTooLarge, "4 MiB")
-		c.Upload("tasks.tgz", tarball(harbor("only",
-			map[string]string{docker: "FROM x"}))).WantInvalid("only: its image x", "file", "only")
+		c.Import("tasks.tgz", tarball(many)).WantErrorWith(http.StatusRequestEntityTooLarge, "4 MiB")
+		c.Import("tasks.tgz", tarball(harbor("only",
+			map[string]string{docker: "FROM x"}))).WantIssueWith("file.only", "only: its image x")
 	})
 }
 
@@ -376,11 +378,11 @@ func copies(n int) (lines string) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		w := runstest.New(t, db)
 		c := w.Org("acme")
 		archive := tarball(harbor("a", nil))
-		first, second := c.Upload("a", archive).Want(201).Field("suite"), c.Upload("a", archive).Want(201).Field("suite")
-		ref := list(t, first, "cases_json")[0]["environment_ref"].(string)
+		first, second := c.Import("a", archive).Want(201).Field("suite"), c.Import("a", archive).Want(201).Field("suite")
+		ref := apptest.List(t, first, "cases_json")[0]["environment_ref"].(string)
 		key, _ := w.Suites.EnvironmentKey(c.Org.ID, ref)
 		there := func() bool {
 			if err := w.Suites.Sweep(t.Context(), time.Nanosecond); err != nil {

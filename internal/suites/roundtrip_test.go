@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -46,7 +48,7 @@ func anyCase(r *rapid.T, kind string, i int) object {
 // TestRoundTrip imports what was exported, and finds the same cases.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, storetest.Open(t, "sqlite")).Org("acme")
+	c := runstest.New(t, storetest.Open(t, "sqlite")).Org("acme")
 	rapid.Check(t, func(r *rapid.T) {
 		shape := rapid.SampledFrom([]struct{ format, kind, verifier string }{
 			{"trigger", "trigger_query", "llm_judge"},
@@ -62,7 +64,7 @@ func TestRoundTrip(t *testing.T) {
 		suite := c.Create(object{"name": "Round trip", "source_kind": "manual", "verifier_kind": shape.verifier, "cases_json": cases})
 		path := suitesPath + "/" + suite["id"].(string)
 		file := c.Get(path + "/export?format=" + shape.format).Want(http.StatusOK).Body
-		again := c.Upload("x.json", file).Want(http.StatusCreated).Field("suite")
+		again := c.Import("x.json", file).Want(http.StatusCreated).Field("suite")
 		for _, field := range []string{"name", "cases_json", "verifier_kind", "runnable"} {
 			if shape.format == "trigger" && field == "name" {
 				continue // the format has no name
@@ -78,11 +80,11 @@ func TestRoundTrip(t *testing.T) {
 func TestExport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := newWorld(t, db).Org("acme")
-		export := func(suite object, query string) answer {
+		c := runstest.New(t, db).Org("acme")
+		export := func(suite object, query string) apptest.Response {
 			return c.Get(suitesPath + "/" + suite["id"].(string) + "/export" + query)
 		}
-		judgedSuite := c.Create(with(judged(object{"id": 1, "query": "a", "expectations": []string{"b"}}), "name", "pdf"))
+		judgedSuite := c.Create(with(judged(object{"id": 1, "query": "a", "expectations": []string{"b"}}), object{"name": "pdf"}))
 		export(judgedSuite, "?format=evals.json").Want(200).WantBody(object{
 			"skill_name": "pdf", "evals": []object{{"id": 1, "prompt": "a", "expectations": []string{"b"}}},
 		})
@@ -90,10 +92,10 @@ func TestExport(t *testing.T) {
 		if a.Object()["verifier_kind"] != "llm_judge" || a.Header.Get("Content-Disposition") == "" {
 			t.Errorf("the format of a suite is not the default: %s", a.Body)
 		}
-		export(judgedSuite, "?format=trigger").WantError(http.StatusConflict, "case 1")
-		export(c.Create(judged(with(trigger("a"), "id", "x"), object{"query": "b"})),
-			"?format=trigger").WantError(http.StatusConflict, "case 2")
-		export(c.Create(judged(object{"output": "a", "rubric": "b"})), "?format=evals.json").WantError(http.StatusConflict, "prompt")
-		export(judgedSuite, "?format=yaml").WantInvalid("", "format")
+		export(judgedSuite, "?format=trigger").WantErrorWith(http.StatusConflict, "case 1")
+		export(c.Create(judged(with(trigger("a"), object{"id": "x"}), object{"query": "b"})),
+			"?format=trigger").WantErrorWith(http.StatusConflict, "case 2")
+		export(c.Create(judged(object{"output": "a", "rubric": "b"})), "?format=evals.json").WantErrorWith(http.StatusConflict, "prompt")
+		export(judgedSuite, "?format=yaml").WantIssueWith("format", "")
 	})
 }

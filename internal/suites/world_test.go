@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
-	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // TestMain lets more tests run at once than there are processors: they mostly
@@ -19,24 +19,16 @@ func TestMain(m *testing.M) {
 }
 
 type (
-	world  = runstest.World
 	client = runstest.Client
-	answer = runstest.Answer
-	object = runstest.Object
+	object = apptest.Object
 )
 
 const suitesPath = runstest.SuitesPath
 
 var (
-	with          = runstest.With
-	list          = runstest.List
-	plain         = runstest.Plain
 	judged        = runstest.Judged
 	deterministic = runstest.Deterministic
 	trigger       = runstest.Trigger
+	with          = apptest.With
+	without       = apptest.Without
 )
-
-func newWorld(t *testing.T, db *store.DB) *world {
-	t.Helper()
-	return runstest.New(t, db)
-}
