@@ -71,7 +71,7 @@ func TestChildProcess(t *testing.T) {
 		w.guard.onDial = die
 		fallthrough
 	default: // the parent kills it
-		err = w.queue.Run(t.Context())
+		err = w.Queue.Run(t.Context())
 	}
 	t.Fatalf("still alive: %v", err)
 }
@@ -84,10 +84,10 @@ func die() {
 
 // deliverAll makes an attempt of every delivery of an organisation.
 func (w *world) deliverAll(org string) error {
-	rows, err := w.db.Query(w.t.Context(), `SELECT id FROM alert_deliveries WHERE org_id = $1`, org)
+	rows, err := w.DB.Query(w.T.Context(), `SELECT id FROM alert_deliveries WHERE org_id = $1`, org)
 	ids, err := store.All(rows, err, store.Value[string])
 	for _, id := range ids {
-		err = errors.Join(err, w.alerts.Deliver(w.t.Context(), id))
+		err = errors.Join(err, w.alerts.Deliver(w.T.Context(), id))
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (c *child) wantKilled() {
 	c.t.Helper()
 	select {
 	case <-c.died:
-	case <-time.After(patience):
+	case <-time.After(30 * time.Second):
 		c.kill()
 		c.t.Fatalf("the process did not die:\n%s", &c.out)
 	}
@@ -180,7 +180,7 @@ func TestCrash(t *testing.T) {
 				case duringSend:
 					hook = receive(t, func(http.ResponseWriter, *http.Request) { (<-children).kill() }, answering(http.StatusOK))
 				case beforeRecord:
-					hook = receive(t, func(http.ResponseWriter, *http.Request) { before.holdUp(ada.org.ID, <-children) }, answering(http.StatusOK))
+					hook = receive(t, func(http.ResponseWriter, *http.Request) { before.holdUp(ada.Org.ID, <-children) }, answering(http.StatusOK))
 				}
 				ada.alert(passRate(hook.URL))
 				for _, skill := range c.skills {
@@ -189,14 +189,14 @@ func TestCrash(t *testing.T) {
 				if c.step != beforeCommit && c.step != afterCommit {
 					before.evaluate(ada, 1)
 				}
-				process := startChild(t, c.step, url, ada.org.ID)
+				process := startChild(t, c.step, url, ada.Org.ID)
 				children <- process
 				process.wantKilled()
 
 				after := newWorld(t, db, setup{lease: 2 * time.Second})
-				stop := after.work()
+				stop := after.Work()
 				after.evaluate(ada, 3)
-				after.settle()
+				after.Settle()
 				stop()
 				var want []string
 				for _, skill := range c.skills {
@@ -213,7 +213,7 @@ func TestCrash(t *testing.T) {
 func (w *world) holdUp(org string, c *child) {
 	held := make(chan struct{})
 	go func() {
-		_ = w.db.InTx(context.Background(), func(tx *store.Tx) error {
+		_ = w.DB.InTx(context.Background(), func(tx *store.Tx) error {
 			_, err := tx.Exec(context.Background(), `UPDATE alert_deliveries SET detail = detail WHERE org_id = $1`, org)
 			close(held)
 			time.Sleep(100 * time.Millisecond) // for the child to read the answer
@@ -227,7 +227,7 @@ func (w *world) holdUp(org string, c *child) {
 // wantAllSent compares the events, in any order, and wants each delivered and
 // sent that often under its id.
 func (w *world) wantAllSent(c *client, hook *receiver, want []string, sent int) {
-	t := c.t
+	t := c.T
 	t.Helper()
 	got := c.events()
 	slices.Sort(got)
@@ -240,13 +240,13 @@ func (w *world) wantAllSent(c *client, hook *receiver, want []string, sent int) 
 		told[r.id()]++
 	}
 	wanted := map[string]int{}
-	for _, e := range c.get("/api/v1/alert-events?per_page=100").list("events") {
+	for _, e := range c.Get("/api/v1/alert-events?per_page=100").List("events") {
 		wanted[e["id"].(string)] = sent
 	}
 	if diff := cmp.Diff(wanted, told); diff != "" {
 		t.Errorf("notices by id (-want +got):\n%s", diff)
 	}
-	if n := w.count("alert_deliveries WHERE org_id = $1 AND status = 'delivered' AND attempts = 1", c.org.ID); n != len(want) {
+	if n := w.Count("alert_deliveries WHERE org_id = $1 AND status = 'delivered' AND attempts = 1", c.Org.ID); n != len(want) {
 		t.Errorf("%d deliveries have arrived at the first recorded attempt, want %d", n, len(want))
 	}
 }
@@ -264,15 +264,15 @@ func TestCrashes(t *testing.T) {
 			for _, skill := range []string{"pdf", "csv"} {
 				ada.sessions(skill, grades...)
 			}
-			process := startChild(t, anywhere, url, ada.org.ID)
+			process := startChild(t, anywhere, url, ada.Org.ID)
 			time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // when does not matter
 			process.kill()
 			process.wantKilled()
 			w.evaluate(ada, 2) // at the latest
 		}
 		after := newWorld(t, db, setup{lease: 2 * time.Second})
-		after.work()
-		after.settle()
+		after.Work()
+		after.Settle()
 		want := map[string][]string{}
 		for _, skill := range []string{"pdf", "csv"} {
 			want[skill] = []string{"1 firing", "2 resolved", "3 firing", "4 resolved"}
@@ -289,7 +289,7 @@ func TestCrashes(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("notices by skill (-want +got):\n%s", diff)
 		}
-		if n := after.count("alert_deliveries WHERE status = 'delivered'"); n != len(seen) {
+		if n := after.Count("alert_deliveries WHERE status = 'delivered'"); n != len(seen) {
 			t.Errorf("%d deliveries have arrived, want %d", n, len(seen))
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -36,7 +37,7 @@ func settled(t *testing.T, o object) object {
 			t.Errorf("%s %v", field, o[field])
 		}
 	}
-	return without(o, "id", "created_at", "updated_at")
+	return apptest.Without(o, "id", "created_at", "updated_at")
 }
 
 func TestCreate(t *testing.T) {
@@ -96,11 +97,11 @@ func TestCreate(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				ada := ada.in(t)
-				got := ada.post(alertsPath, with(chatA, c.body)).want(http.StatusCreated).object()
-				if diff := cmp.Diff(plain(t, with(usual, c.want)), settled(t, got)); diff != "" {
+				got := ada.Post(alertsPath, apptest.With(chatA, c.body)).Want(http.StatusCreated).Object()
+				if diff := cmp.Diff(apptest.Plain(t, apptest.With(usual, c.want)), settled(t, got)); diff != "" {
 					t.Errorf("answer (-want +got):\n%s", diff)
 				}
-				ada.get(alertsPath + "/" + got["id"].(string)).want(http.StatusOK).wantBody(got)
+				ada.Get(alertsPath + "/" + got["id"].(string)).Want(http.StatusOK).WantBody(got)
 			})
 		}
 	})
@@ -122,7 +123,7 @@ func TestCreateWebhook(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				ada := ada.in(t)
-				got := ada.post(alertsPath, with(passRate(""), object{"config": config})).want(http.StatusCreated).object()
+				got := ada.Post(alertsPath, apptest.With(passRate(""), object{"config": config})).Want(http.StatusCreated).Object()
 				secret, _ := got["signing_secret"].(string)
 				if name == "given" && secret != own || name == "made" && !newSecret.MatchString(secret) {
 					t.Errorf("signing_secret %q", secret)
@@ -130,7 +131,7 @@ func TestCreateWebhook(t *testing.T) {
 				if diff := cmp.Diff(object{"webhook_url": "https://hooks.example.org/…"}, got["config"]); diff != "" {
 					t.Errorf("config (-want +got):\n%s", diff)
 				}
-				ada.get(alertsPath + "/" + got["id"].(string)).wantBody(without(got, "signing_secret"))
+				ada.Get(alertsPath + "/" + got["id"].(string)).WantBody(apptest.Without(got, "signing_secret"))
 			})
 		}
 	})
@@ -157,65 +158,65 @@ func TestCreateRefused(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			body object // beside chatA
-			want []object
+			want []string
 		}{
-			{"75", object{"threshold": 75}, []object{issue(share, "threshold")}},
-			{"-0.1", object{"threshold": -0.1}, []object{issue(share, "threshold")}},
-			{"1.0001", object{"threshold": 1.0001}, []object{issue(share, "threshold")}},
-			{"91 days", silent(91), []object{issue(days, "threshold")}},
-			{"-1 day", silent(-1), []object{issue(days, "threshold")}},
-			{"threshold as text", object{"threshold": "0.8"}, []object{issue("threshold: expected number", "threshold")}},
-			{"type", object{"type": "pass_rate"}, []object{issue(`type: expected value to be one of "pass_rate_below, no_data"`, "type")}},
-			{"channel", object{"channel": "sms"}, []object{issue(`channel: expected value to be one of "chat_a, chat_b, email, webhook"`, "channel")}},
-			{"sensitivity", object{"sensitivity": "high"}, []object{issue(`sensitivity: expected value to be one of "point, confident"`, "sensitivity")}},
-			{"action", object{"action": "delete"}, []object{issue(`action: expected value to be one of "rollback"`, "action")}},
-			{"no field", object{"config": object{}}, []object{issue(noURL, "config", "chat_a_webhook_url")}},
-			{"field of another channel", object{"config": object{"webhook_url": hookURL}}, []object{issue(noURL, "config", "chat_a_webhook_url")}},
-			{"empty URL", url(""), []object{issue(noURL, "config", "chat_a_webhook_url")}},
-			{"URL as a number", url(7), []object{issue("config.chat_a_webhook_url: expected string", "config", "chat_a_webhook_url")}},
-			{"ftp", url("ftp://hooks.example.org/x"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
-			{"no host", url("https:///x"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
-			{"no URL", url("hooks.example.org"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
-			{"URL with a password", url("https://ada:pw@hooks.example.org/"), []object{issue(badURL, "config", "chat_a_webhook_url")}},
-			{"URL too long", url(long(2049)), []object{issue(badURL, "config", "chat_a_webhook_url")}},
-			{"no e-mail", object{"channel": "email"}, []object{issue("config.email is required for the channel email", "config", "email")}},
-			{"e-mail with a line break", mail("ada@example.org\r\nBcc: eve@example.org"), []object{issue(email, "config", "email")}},
-			{"e-mail with LF", mail("ada@example.org\n"), []object{issue(email, "config", "email")}},
-			{"two e-mails", mail("ada@example.org, eve@example.org"), []object{issue(email, "config", "email")}},
-			{"no e-mail address", mail("ada"), []object{issue(email, "config", "email")}},
+			{"75", object{"threshold": 75}, []string{"threshold", share}},
+			{"-0.1", object{"threshold": -0.1}, []string{"threshold", share}},
+			{"1.0001", object{"threshold": 1.0001}, []string{"threshold", share}},
+			{"91 days", silent(91), []string{"threshold", days}},
+			{"-1 day", silent(-1), []string{"threshold", days}},
+			{"threshold as text", object{"threshold": "0.8"}, []string{"threshold", "threshold: expected number"}},
+			{"type", object{"type": "pass_rate"}, []string{"type", `type: expected value to be one of "pass_rate_below, no_data"`}},
+			{"channel", object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, webhook"`}},
+			{"sensitivity", object{"sensitivity": "high"}, []string{"sensitivity", `sensitivity: expected value to be one of "point, confident"`}},
+			{"action", object{"action": "delete"}, []string{"action", `action: expected value to be one of "rollback"`}},
+			{"no field", object{"config": object{}}, []string{"config.chat_a_webhook_url", noURL}},
+			{"field of another channel", object{"config": object{"webhook_url": hookURL}}, []string{"config.chat_a_webhook_url", noURL}},
+			{"empty URL", url(""), []string{"config.chat_a_webhook_url", noURL}},
+			{"URL as a number", url(7), []string{"config.chat_a_webhook_url", "config.chat_a_webhook_url: expected string"}},
+			{"ftp", url("ftp://hooks.example.org/x"), []string{"config.chat_a_webhook_url", badURL}},
+			{"no host", url("https:///x"), []string{"config.chat_a_webhook_url", badURL}},
+			{"no URL", url("hooks.example.org"), []string{"config.chat_a_webhook_url", badURL}},
+			{"URL with a password", url("https://ada:pw@hooks.example.org/"), []string{"config.chat_a_webhook_url", badURL}},
+			{"URL too long", url(long(2049)), []string{"config.chat_a_webhook_url", badURL}},
+			{"no e-mail", object{"channel": "email"}, []string{"config.email", "config.email is required for the channel email"}},
+			{"e-mail with a line break", mail("ada@example.org\r\nBcc: eve@example.org"), []string{"config.email", email}},
+			{"e-mail with LF", mail("ada@example.org\n"), []string{"config.email", email}},
+			{"two e-mails", mail("ada@example.org, eve@example.org"), []string{"config.email", email}},
+			{"no e-mail address", mail("ada"), []string{"config.email", email}},
 			{
 				"secret",
 				object{"channel": "webhook", "config": object{"webhook_url": hookURL, "webhook_secret": "whsec_dG9vIHNob3J0"}},
-				[]object{issue("config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes", "config", "webhook_secret")},
+				[]string{"config.webhook_secret", "config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes"},
 			},
-			{"unknown skill", object{"skill_id": uuid.NewString()}, []object{issue("skill_id names no skill of this organisation", "skill_id")}},
-			{"another's skill", object{"skill_id": eve.skill("pdf")}, []object{issue("skill_id names no skill of this organisation", "skill_id")}},
-			{"skill_id is no UUID", object{"skill_id": "pdf"}, []object{issue("skill_id: expected string to be RFC 4122 uuid: invalid UUID length: 3", "skill_id")}},
-			{"action on all skills", object{"action": "rollback"}, []object{issue(action, "action")}},
-			{"action on silence", object{"action": "rollback", "type": "no_data", "skill_id": ada.skill("pdf")}, []object{issue(action, "action")}},
+			{"unknown skill", object{"skill_id": uuid.NewString()}, []string{"skill_id", "skill_id names no skill of this organisation"}},
+			{"another's skill", object{"skill_id": eve.skill("pdf")}, []string{"skill_id", "skill_id names no skill of this organisation"}},
+			{"skill_id is no UUID", object{"skill_id": "pdf"}, []string{"skill_id", "skill_id: expected string to be RFC 4122 uuid: invalid UUID length: 3"}},
+			{"action on all skills", object{"action": "rollback"}, []string{"action", action}},
+			{"action on silence", object{"action": "rollback", "type": "no_data", "skill_id": ada.skill("pdf")}, []string{"action", action}},
 			{
 				"all at once",
 				object{
 					"threshold": 91, "action": "rollback", "skill_id": uuid.NewString(), "type": "no_data",
 					"channel": "webhook", "config": object{"webhook_secret": "x"},
 				},
-				[]object{
-					issue("skill_id names no skill of this organisation", "skill_id"), issue(days, "threshold"), issue(action, "action"),
-					issue("config.webhook_url is required for the channel webhook", "config", "webhook_url"),
-					issue("config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes", "config", "webhook_secret"),
+				[]string{
+					"skill_id", "skill_id names no skill of this organisation", "threshold", days, "action", action,
+					"config.webhook_url", "config.webhook_url is required for the channel webhook",
+					"config.webhook_secret", "config.webhook_secret must be whsec_ and the base64 of 24 to 64 bytes",
 				},
 			},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				ada.in(t).post(alertsPath, with(chatA, c.body)).wantInvalid(c.want...)
+				ada.in(t).Post(alertsPath, apptest.With(chatA, c.body)).WantIssues(c.want...)
 			})
 		}
 		for _, field := range []string{"type", "channel", "config"} {
 			t.Run("no "+field, func(t *testing.T) {
-				ada.in(t).post(alertsPath, without(chatA, field)).wantInvalid(issue(field+" is required", field))
+				ada.in(t).Post(alertsPath, apptest.Without(chatA, field)).WantIssues(field, field+" is required")
 			})
 		}
-		if n := w.count("alert_rules"); n != 0 {
+		if n := w.Count("alert_rules"); n != 0 {
 			t.Errorf("%d alerts are stored, want none", n)
 		}
 	})
@@ -233,13 +234,13 @@ func TestCreateMalformed(t *testing.T) {
 			"array": `[]`,
 		} {
 			t.Run(name, func(t *testing.T) {
-				got := ada.in(t).post(alertsPath, body).want(http.StatusBadRequest).object()
+				got := ada.in(t).Post(alertsPath, body).Want(http.StatusBadRequest).Object()
 				if got["error"] != "Validation failed" || len(got["issues"].([]any)) != 1 {
 					t.Errorf("got %v", got)
 				}
 			})
 		}
-		if n := w.count("alert_rules"); n != 0 {
+		if n := w.Count("alert_rules"); n != 0 {
 			t.Errorf("%d alerts are stored, want none", n)
 		}
 	})
@@ -255,7 +256,7 @@ func TestPermissions(t *testing.T) {
 		ada.sessions("pdf", 1)
 		id := ada.alert(chatA)
 		path := alertsPath + "/" + id
-		viewer, member, admin := w.member(ada.org, access.Viewer), w.member(ada.org, access.Member), w.member(ada.org, access.AdminRole)
+		viewer, member, admin := w.member(ada.Org, access.Viewer), w.member(ada.Org, access.Member), w.member(ada.Org, access.AdminRole)
 		for _, call := range []struct{ method, path string }{
 			{"POST", alertsPath},
 			{"PATCH", path},
@@ -263,17 +264,18 @@ func TestPermissions(t *testing.T) {
 			{"POST", path + "/test"},
 			{"POST", path + "/rotate-secret"},
 		} {
-			viewer.do(call.method, call.path, object{}).wantError(http.StatusForbidden, "This needs the permission write")
+			viewer.Do(call.method, call.path, object{}).WantError(http.StatusForbidden, "This needs the permission write")
 		}
 		for _, readable := range []string{alertsPath, path, path + "/deliveries", "/api/v1/alert-events"} {
-			viewer.get(readable).want(http.StatusOK)
+			viewer.Get(readable).Want(http.StatusOK)
 		}
-		rollback := with(chatA, object{"action": "rollback", "skill_id": ada.skill("pdf"), "threshold": 75})
-		member.post(alertsPath, rollback).wantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
+		rollback := apptest.With(chatA, object{"action": "rollback", "skill_id": ada.skill("pdf"), "threshold": 75})
+		member.Post(alertsPath, rollback).WantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
 		member.alert(chatA)
-		admin.alert(with(rollback, object{"threshold": 0.75}))
-		nobody := &client{t: t, w: w, key: "st_live_nobody"}
-		nobody.post(alertsPath, chatA).want(http.StatusUnauthorized)
+		admin.alert(apptest.With(rollback, object{"threshold": 0.75}))
+		nobody := w.Anonymous()
+		nobody.Key = "st_live_nobody"
+		nobody.Post(alertsPath, chatA).Want(http.StatusUnauthorized)
 	})
 }
 
@@ -291,7 +293,7 @@ func TestRollbackRuleIsChanged(t *testing.T) {
 			"channel": "webhook", "config": object{"webhook_url": hook.URL},
 		})
 		path := alertsPath + "/" + id
-		before := ada.get(path).object()
+		before := ada.Get(path).Object()
 		changes := []struct {
 			method, path string
 			body         any
@@ -305,22 +307,22 @@ func TestRollbackRuleIsChanged(t *testing.T) {
 			{"DELETE", path, nil},
 		}
 		for name, c := range map[string]*client{
-			"member": w.member(ada.org, access.Member), "narrowed owner": w.member(ada.org, access.Owner, access.Read, access.Write),
+			"member": w.member(ada.Org, access.Member), "narrowed owner": w.member(ada.Org, access.Owner, access.Read, access.Write),
 		} {
 			for _, change := range changes {
-				a := c.do(change.method, change.path, change.body)
-				a.wantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
+				a := c.Do(change.method, change.path, change.body)
+				a.WantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
 			}
-			ada.get(path).wantBody(before)
-			if n := w.count("audit_entries WHERE action IN ('alerts.rule.change', 'alerts.rule.rotate-secret', 'alerts.rule.delete')"); n != 0 {
+			ada.Get(path).WantBody(before)
+			if n := w.Count("audit_entries WHERE action IN ('alerts.rule.change', 'alerts.rule.rotate-secret', 'alerts.rule.delete')"); n != 0 {
 				t.Errorf("%d changes by the %s are recorded", n, name)
 			}
-			c.post(path+"/test", nil).want(http.StatusOK)
+			c.Post(path+"/test", nil).Want(http.StatusOK)
 		}
-		admin := w.member(ada.org, access.AdminRole)
+		admin := w.member(ada.Org, access.AdminRole)
 		for _, change := range changes {
-			if a := admin.do(change.method, change.path, change.body); a.status >= http.StatusBadRequest {
-				t.Errorf("%s %v as an admin: %d", change.method, change.body, a.status)
+			if a := admin.Do(change.method, change.path, change.body); a.Status >= http.StatusBadRequest {
+				t.Errorf("%s %v as an admin: %d", change.method, change.body, a.Status)
 			}
 		}
 	})
@@ -336,7 +338,7 @@ func TestOtherOrganisations(t *testing.T) {
 		id := ada.alert(passRate(hookURL))
 		w.evaluate(ada, 1)
 		ada.wantEvents("firing pdf")
-		before := ada.get(alertsPath + "/" + id).object()
+		before := ada.Get(alertsPath + "/" + id).Object()
 		for _, path := range []string{alertsPath + "/" + id, alertsPath + "/" + uuid.NewString(), alertsPath + "/none"} {
 			for _, call := range []struct{ method, path string }{
 				{"GET", path},
@@ -350,15 +352,15 @@ func TestOtherOrganisations(t *testing.T) {
 				if call.method == "PATCH" {
 					body = object{"enabled": false}
 				}
-				eve.do(call.method, call.path, body).wantError(http.StatusNotFound, "Alert not found")
+				eve.Do(call.method, call.path, body).WantError(http.StatusNotFound, "Alert not found")
 			}
 		}
 		empty := object{"page": 1, "per_page": 20, "total": 0}
-		eve.get(alertsPath).wantBody(object{"alerts": []any{}, "pagination": empty})
+		eve.Get(alertsPath).WantBody(object{"alerts": []any{}, "pagination": empty})
 		for _, query := range []string{"", "?alert_id=" + id, "?skill_id=" + ada.skill("pdf")} {
-			eve.get("/api/v1/alert-events" + query).wantBody(object{"events": []any{}, "pagination": empty})
+			eve.Get("/api/v1/alert-events" + query).WantBody(object{"events": []any{}, "pagination": empty})
 		}
 		w.evaluate(eve, 1)
-		ada.get(alertsPath + "/" + id).wantBody(before)
+		ada.Get(alertsPath + "/" + id).WantBody(before)
 	})
 }

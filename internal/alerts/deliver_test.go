@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -23,7 +24,7 @@ var quick = []time.Duration{
 // fire makes an alert on a URL fire, and returns its id. It pushes before the
 // alert exists, so that no other evaluation follows.
 func (c *client) fire(url string) string {
-	c.t.Helper()
+	c.T.Helper()
 	c.sessions("pdf", repeat(0, 5)...)
 	id := c.alert(passRate(url))
 	c.w.evaluate(c, 1)
@@ -32,14 +33,15 @@ func (c *client) fire(url string) string {
 
 // outcome waits for the only delivery of an alert to end and describes it.
 func (c *client) outcome(id string) string {
-	c.t.Helper()
+	c.T.Helper()
 	var d object
-	eventually(c.t, "the end of the delivery", func() bool {
+	apptest.Eventually(c.T, "the end of the delivery", func() bool {
 		d = c.deliveries(id)[0]
 		return d["status"] == "delivered" || d["status"] == "failed"
 	})
+
 	if d["next_attempt_at"] != nil || d["attempted_at"] == nil {
-		c.t.Errorf("times of an ended delivery: %v", d)
+		c.T.Errorf("times of an ended delivery: %v", d)
 	}
 	return fmt.Sprintf("%v after %v: %v %v", d["status"], d["attempts"], d["response_status"], d["detail"])
 }
@@ -82,7 +84,7 @@ func TestDeliver(t *testing.T) {
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{backoff: quick})
-		w.work()
+		w.Work()
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				ada := w.org(c.name).in(t)
@@ -91,7 +93,7 @@ func TestDeliver(t *testing.T) {
 				if got := ada.outcome(id); got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)
 				}
-				w.settle()
+				w.Settle()
 				requests := hook.requests()
 				if attempts := ada.deliveries(id)[0]["attempts"]; attempts != float64(len(requests)) {
 					t.Errorf("%d requests, but %v attempts", len(requests), attempts)
@@ -101,7 +103,7 @@ func TestDeliver(t *testing.T) {
 						t.Errorf("an attempt differs from the first: %s %s", r.id(), r.body)
 					}
 				}
-				if ada.get(alertsPath + "/" + id).object()["enabled"] != true {
+				if ada.Get(alertsPath + "/" + id).Object()["enabled"] != true {
 					t.Error("the alert is disabled")
 				}
 				ada.wantEvents("firing pdf")
@@ -121,7 +123,7 @@ func TestNeverAnswers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	id := ada.fire("http://" + l.Addr().String())
-	w.work()
+	w.Work()
 	if got := ada.outcome(id); !strings.HasPrefix(got, "failed after 1: <nil> ") || !strings.Contains(got, "timed out") {
 		t.Errorf("got %q", got)
 	}
@@ -157,7 +159,7 @@ func TestWaitsForItsTime(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		w.work()
+		w.Work()
 		for _, c := range []struct {
 			answer   http.HandlerFunc
 			from, to time.Duration
@@ -169,10 +171,11 @@ func TestWaitsForItsTime(t *testing.T) {
 			hook := receive(t, c.answer)
 			id := ada.fire(hook.URL)
 			var d object
-			eventually(t, "the first attempt", func() bool {
+			apptest.Eventually(t, "the first attempt", func() bool {
 				d = ada.deliveries(id)[0]
 				return d["status"] == "retrying"
 			})
+
 			attempted, err := time.Parse(time.RFC3339, d["attempted_at"].(string))
 			if err != nil {
 				t.Fatal(err)
@@ -202,7 +205,7 @@ func TestRetryAfter(t *testing.T) {
 		ada := w.org("acme")
 		hook := receive(t, answering(429, "Retry-After", "1"), answering(200))
 		id := ada.fire(hook.URL)
-		w.work()
+		w.Work()
 		if got, want := ada.outcome(id), "delivered after 2: 200 HTTP 200 OK"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -224,13 +227,13 @@ func TestGone(t *testing.T) {
 			ada.sessions(skill, repeat(0, 5)...)
 		}
 		id := ada.fire(hook.URL) // about four skills
-		w.work()
-		w.settle()
-		alert := ada.get(alertsPath + "/" + id).object()
+		w.Work()
+		w.Settle()
+		alert := ada.Get(alertsPath + "/" + id).Object()
 		if alert["enabled"] != false || alert["disabled_reason"] != "The target answered that it is gone (410)" {
 			t.Errorf("alert %v, want it disabled and to say why", alert)
 		}
-		if n := w.count(`audit_entries WHERE action = 'alerts.rule.disable' AND actor = 'system' AND org_id = $1 AND target_id = $2`, ada.org.ID, id); n != 1 {
+		if n := w.Count(`audit_entries WHERE action = 'alerts.rule.disable' AND actor = 'system' AND org_id = $1 AND target_id = $2`, ada.Org.ID, id); n != 1 {
 			t.Errorf("%d audit entries say that the service disabled it, want 1", n)
 		}
 		got := map[string]int{}
@@ -242,7 +245,7 @@ func TestGone(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(hook.requests()) != 1 {
 			t.Errorf("%d sent, deliveries (-want +got):\n%s", len(hook.requests()), diff)
 		}
-		back := ada.do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": true}).want(http.StatusOK).object()
+		back := ada.Do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": true}).Want(http.StatusOK).Object()
 		if back["enabled"] != true || back["disabled_reason"] != nil {
 			t.Errorf("alert %v, want it back", back)
 		}
@@ -258,16 +261,16 @@ func TestGoneAfterAMove(t *testing.T) {
 		ids := make(chan string, 1)
 		hook := receive(t, func(rw http.ResponseWriter, _ *http.Request) {
 			body := object{"config": object{"webhook_url": hookURL}}
-			ada.do(http.MethodPatch, alertsPath+"/"+<-ids, body).want(http.StatusOK)
+			ada.Do(http.MethodPatch, alertsPath+"/"+<-ids, body).Want(http.StatusOK)
 			rw.WriteHeader(http.StatusGone)
 		})
 		id := ada.fire(hook.URL)
 		ids <- id
-		w.work()
+		w.Work()
 		if got, want := ada.outcome(id), "failed after 1: 410 HTTP 410 Gone"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if ada.get(alertsPath + "/" + id).object()["enabled"] != true {
+		if ada.Get(alertsPath + "/" + id).Object()["enabled"] != true {
 			t.Error("the alert is disabled")
 		}
 	})
@@ -283,7 +286,7 @@ func TestPrivateTarget(t *testing.T) {
 		literal := ada.fire(hook.URL)
 		name := ada.fire(strings.Replace(hook.URL, "127.0.0.1", "localhost", 1))
 		const want = "failed after 1: <nil> refused: 127.0.0.1 is a loopback address; set --allow-private-targets to allow it"
-		w.work()
+		w.Work()
 		if got := ada.outcome(literal); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -291,10 +294,10 @@ func TestPrivateTarget(t *testing.T) {
 		if got := ada.outcome(name); got != named {
 			t.Errorf("got %q, want %q", got, named)
 		}
-		if got := ada.post(alertsPath+"/"+name+"/test", nil).want(http.StatusOK).body; strings.Contains(string(got), "127.0.0.1") {
+		if got := ada.Post(alertsPath+"/"+name+"/test", nil).Want(http.StatusOK).Body; strings.Contains(string(got), "127.0.0.1") {
 			t.Errorf("the test reveals the address behind a name: %s", got)
 		}
-		test := ada.post(alertsPath+"/"+literal+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
+		test := ada.Post(alertsPath+"/"+literal+"/test", nil).Want(http.StatusOK).Object()["delivery"].(object)
 		if test["status"] != "failed" || test["attempts"] != 1.0 {
 			t.Errorf("test %v, want it failed", test)
 		}
@@ -312,9 +315,9 @@ func TestDisabledBeforeItWasSent(t *testing.T) {
 		ada := w.org("acme")
 		hook := receive(t, answering(200))
 		id := ada.fire(hook.URL)
-		ada.do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": false}).want(http.StatusOK)
-		w.work()
-		w.settle()
+		ada.Do(http.MethodPatch, alertsPath+"/"+id, object{"enabled": false}).Want(http.StatusOK)
+		w.Work()
+		w.Settle()
 		d := ada.deliveries(id)[0]
 		if d["status"] != "failed" || d["attempts"] != 0.0 || d["detail"] != "not sent: the alert is disabled" ||
 			len(hook.requests()) != 0 {
@@ -335,7 +338,7 @@ func TestInOrder(t *testing.T) {
 		ada.sessions("pdf", repeat(1, 95)...)
 		w.evaluate(ada, 2)
 		ada.wantEvents("firing pdf", "resolved pdf")
-		w.work()
+		w.Work()
 		var got []string
 		for _, r := range hook.await(4) {
 			got = append(got, r.object(t)["status"].(string))
@@ -343,7 +346,7 @@ func TestInOrder(t *testing.T) {
 		if diff := cmp.Diff([]string{"firing", "firing", "firing", "resolved"}, got); diff != "" {
 			t.Errorf("notices (-want +got):\n%s", diff)
 		}
-		w.settle()
+		w.Settle()
 		for _, d := range ada.deliveries(id) {
 			if d["status"] != "delivered" {
 				t.Errorf("delivery %v", d)
@@ -368,7 +371,7 @@ func TestNotBehindTheLost(t *testing.T) {
 		if err := w.alerts.Deliver(t.Context(), resolved); err == nil || err.Error() != "snoozed for 1s" {
 			t.Errorf("got %v, want it to wait", err)
 		}
-		w.exec(`UPDATE alert_deliveries SET created_at = created_at - $2 WHERE id = $1`, firing, (2 * time.Hour).Microseconds())
+		w.Exec(`UPDATE alert_deliveries SET created_at = created_at - $2 WHERE id = $1`, firing, (2 * time.Hour).Microseconds())
 		if err := w.alerts.Deliver(t.Context(), resolved); err != nil {
 			t.Error(err)
 		}

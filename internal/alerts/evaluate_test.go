@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -22,7 +23,7 @@ func TestLifeOfAnAlert(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		id := ada.alert(with(passRate(hookURL), object{"threshold": 0.75}))
+		id := ada.alert(apptest.With(passRate(hookURL), object{"threshold": 0.75}))
 		w.evaluate(ada, 2)
 		ada.wantEvents()
 		ada.sessions("pdf", 0, 0, 0, 0)
@@ -35,10 +36,10 @@ func TestLifeOfAnAlert(t *testing.T) {
 
 		// One reminder is sent a day after the last notification.
 		for range 2 {
-			w.exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, (day - time.Minute).Microseconds())
+			w.Exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, (day - time.Minute).Microseconds())
 			w.evaluate(ada, 2)
 			ada.wantEvents(want...)
-			w.exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, time.Minute.Microseconds())
+			w.Exec(`UPDATE alert_states SET last_notice_at = last_notice_at - $1`, time.Minute.Microseconds())
 			w.evaluate(ada, 3)
 			want = append(want, "reminder pdf")
 			ada.wantEvents(want...)
@@ -62,7 +63,7 @@ func TestLifeOfAnAlert(t *testing.T) {
 		w.evaluate(ada, 3)
 		want = append(want, "firing pdf")
 		ada.wantEvents(want...)
-		events := ada.get("/api/v1/alert-events?alert_id=" + id).list("events")
+		events := ada.Get("/api/v1/alert-events?alert_id=" + id).List("events")
 		sequences := []float64{}
 		for _, e := range events {
 			sequences = append(sequences, e["sequence"].(float64))
@@ -89,7 +90,7 @@ func TestEvidence(t *testing.T) {
 		ada.sessionsAt("pdf", time.Now().Add(-10*day), repeat(1, 90)...) // out of the window
 		ada.sessions("pdf", 1, 1, 1, 0, 0, 0, 0, 0.5, 0, 0)
 		w.evaluate(ada, 1)
-		event := ada.get("/api/v1/alert-events").want(http.StatusOK).list("events")[0]
+		event := ada.Get("/api/v1/alert-events").Want(http.StatusOK).List("events")[0]
 		now := time.Now().UTC()
 		want := object{
 			"alert_id": id, "skill_id": ada.skill("pdf"), "skill_name": "pdf", "type": "pass_rate_below", "transition": "firing",
@@ -104,11 +105,11 @@ func TestEvidence(t *testing.T) {
 			}
 		}
 		near := cmpopts.EquateApprox(0, 1e-4)
-		if diff := cmp.Diff(plain(t, want), without(event, append(times, "id")...), near); diff != "" {
+		if diff := cmp.Diff(apptest.Plain(t, want), apptest.Without(event, append(times, "id")...), near); diff != "" {
 			t.Errorf("event (-want +got):\n%s", diff)
 		}
 
-		w.work()
+		w.Work()
 		notice := hook.await(1)[0]
 		if notice.id() != event["id"] {
 			t.Errorf("webhook-id %s, want that of the event, %s", notice.id(), event["id"])
@@ -118,12 +119,12 @@ func TestEvidence(t *testing.T) {
 			"type": "pass_rate_below", "skill": "pdf", "threshold": 0.8, "current_pass_rate": 0.35, "alert_id": id,
 			"skill_id": ada.skill("pdf"), "status": "firing", "value": 0.35, "sample_size": 10,
 			"interval": object{"low": 0.1369, "high": 0.6463}, "sequence": 1, "version": nil,
-			"url": publicURL + "/skills/" + ada.skill("pdf"),
+			"url": apptest.PublicURL + "/skills/" + ada.skill("pdf"),
 		}
-		if diff := cmp.Diff(plain(t, wantBody), without(body, "triggered_at", "window"), near); diff != "" {
+		if diff := cmp.Diff(apptest.Plain(t, wantBody), apptest.Without(body, "triggered_at", "window"), near); diff != "" {
 			t.Errorf("notice (-want +got):\n%s", diff)
 		}
-		w.settle()
+		w.Settle()
 		delivery := ada.deliveries(id)[0]
 		if delivery["event_id"] != event["id"] || delivery["status"] != "delivered" || delivery["attempts"] != 1.0 ||
 			delivery["response_status"] != 200.0 {
@@ -144,7 +145,7 @@ func TestEachSkillOnItsOwn(t *testing.T) {
 			}
 		}
 		all := ada.alert(passRate(hookURL))
-		one := ada.alert(with(passRate(hookURL), object{"skill_id": ada.skill("csv")}))
+		one := ada.alert(apptest.With(passRate(hookURL), object{"skill_id": ada.skill("csv")}))
 		for range 3 {
 			if err := w.alerts.EvaluateAll(t.Context()); err != nil {
 				t.Fatal(err)
@@ -152,7 +153,7 @@ func TestEachSkillOnItsOwn(t *testing.T) {
 		}
 		transitions := func(query string) []string {
 			got := []string{}
-			for _, e := range ada.get("/api/v1/alert-events?" + query).want(http.StatusOK).list("events") {
+			for _, e := range ada.Get("/api/v1/alert-events?" + query).Want(http.StatusOK).List("events") {
 				got = append(got, e["transition"].(string)+" "+e["skill_name"].(string))
 			}
 			slices.Sort(got)
@@ -173,9 +174,9 @@ func TestEachSkillOnItsOwn(t *testing.T) {
 		compare("alert_id="+one, "firing csv")
 		compare("skill_id="+ada.skill("pdf"), "firing pdf", "resolved pdf")
 		compare("alert_id=" + one + "&skill_id=" + ada.skill("pdf"))
-		page := ada.get("/api/v1/alert-events?per_page=2&page=3").want(http.StatusOK)
-		if len(page.list("events")) != 1 || page.object()["pagination"].(object)["total"] != 5.0 {
-			t.Errorf("third page: %s", page.body)
+		page := ada.Get("/api/v1/alert-events?per_page=2&page=3").Want(http.StatusOK)
+		if len(page.List("events")) != 1 || page.Object()["pagination"].(object)["total"] != 5.0 {
+			t.Errorf("third page: %s", page.Body)
 		}
 		eve.wantEvents()
 	})
@@ -186,7 +187,7 @@ func TestSensitivity(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		ada.alert(with(passRate(hookURL), object{"sensitivity": "confident"}))
+		ada.alert(apptest.With(passRate(hookURL), object{"sensitivity": "confident"}))
 		ada.sessions("pdf", 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
 		w.evaluate(ada, 3)
 		ada.wantEvents() // 0.6, but it may be up to 0.83
@@ -205,7 +206,7 @@ func TestAtTheThreshold(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		ada.alert(with(passRate(hookURL), object{"threshold": 0.5}))
+		ada.alert(apptest.With(passRate(hookURL), object{"threshold": 0.5}))
 		ada.sessions("thirds", 1./3, 1./3, 1./3, 1, 1./3, 1./3, 1./3, 1)
 		ada.sessions("fifths", 1, 1, 1, 0, 0, 0)
 		w.evaluate(ada, 1)
@@ -224,18 +225,18 @@ func TestDisabled(t *testing.T) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
 		path := alertsPath + "/" + ada.alert(passRate(hookURL))
-		ada.do(http.MethodPatch, path, object{"enabled": false}).want(http.StatusOK)
+		ada.Do(http.MethodPatch, path, object{"enabled": false}).Want(http.StatusOK)
 		ada.sessions("pdf", repeat(0, 5)...)
 		w.evaluate(ada, 2)
 		ada.wantEvents()
-		ada.do(http.MethodPatch, path, object{"enabled": true}).want(http.StatusOK)
+		ada.Do(http.MethodPatch, path, object{"enabled": true}).Want(http.StatusOK)
 		w.evaluate(ada, 2)
 		ada.wantEvents("firing pdf")
-		ada.do(http.MethodPatch, path, object{"enabled": false}).want(http.StatusOK)
+		ada.Do(http.MethodPatch, path, object{"enabled": false}).Want(http.StatusOK)
 		ada.sessions("pdf", repeat(1, 95)...)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf")
-		ada.do(http.MethodPatch, path, object{"enabled": true}).want(http.StatusOK)
+		ada.Do(http.MethodPatch, path, object{"enabled": true}).Want(http.StatusOK)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf", "resolved pdf")
 	})
@@ -250,14 +251,14 @@ func TestOneEventForMany(t *testing.T) {
 		ada := w.org("acme")
 		ada.sessions("pdf", repeat(0, 5)...)
 		ada.alert(passRate(hookURL))
-		ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
+		ada.alert(apptest.With(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
 		replicas := []*world{w, newWorld(t, db, setup{}), newWorld(t, db, setup{})}
 		round := func() {
 			var wg sync.WaitGroup
 			for _, replica := range replicas {
 				for range 3 {
 					wg.Go(func() {
-						if err := replica.alerts.Evaluate(t.Context(), ada.org.ID); err != nil {
+						if err := replica.alerts.Evaluate(t.Context(), ada.Org.ID); err != nil {
 							t.Error(err)
 						}
 					})
@@ -284,15 +285,15 @@ func TestOneOrganisationFails(t *testing.T) {
 			c.alert(passRate(hookURL))
 			c.sessions("pdf", repeat(0, 5)...)
 		}
-		broken := orgs[0].org.ID
-		w.exec(`UPDATE alert_rules SET address = address || 'x' WHERE org_id = $1`, broken)
+		broken := orgs[0].Org.ID
+		w.Exec(`UPDATE alert_rules SET address = address || 'x' WHERE org_id = $1`, broken)
 		if err := w.alerts.EvaluateAll(t.Context()); err == nil || !strings.Contains(err.Error(), broken) {
 			t.Errorf("got %v, want the failure of %s", err, broken)
 		}
 		orgs[0].wantEvents()
 		orgs[1].wantEvents("firing pdf")
 		orgs[2].wantEvents("firing pdf")
-		w.exec(`UPDATE alert_rules SET address = substr(address, 1, length(address) - 1) WHERE org_id = $1`, broken)
+		w.Exec(`UPDATE alert_rules SET address = substr(address, 1, length(address) - 1) WHERE org_id = $1`, broken)
 		if err := w.alerts.EvaluateAll(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -309,7 +310,7 @@ func TestSoonAfterIngest(t *testing.T) {
 		ada := w.org("acme")
 		hook := receive(t, answering(http.StatusOK))
 		ada.alert(passRate(hook.URL))
-		w.work()
+		w.Work()
 		var took []time.Duration
 		for i, skill := range []string{"pdf", "csv", "xls"} {
 			var pushed time.Time
@@ -324,7 +325,7 @@ func TestSoonAfterIngest(t *testing.T) {
 		if slices.Max(took) > 5*time.Second || slices.Min(took[1:]) > 3*time.Second {
 			t.Errorf("the notifications came after %v, want 5 s at most and mostly about one", took)
 		}
-		w.settle()
+		w.Settle()
 		ada.wantEvents("firing pdf", "firing csv", "firing xls")
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -95,22 +96,26 @@ func TestMail(t *testing.T) {
 		box := openMailbox(t, 1)
 		w := newWorld(t, db, setup{guarded: true, smtpURL: box.url, mailFrom: "alerts@whetstone.example.org", backoff: quick})
 		ada := w.org("acme")
-		made := ada.post(alertsPath, object{
+		made := ada.Post(alertsPath, object{
 			"type": "pass_rate_below", "channel": "email", "config": object{"email": "Ada <ada@example.org>"},
-		}).want(http.StatusCreated).object()
+		}).
+			Want(
+
+				http.StatusCreated).Object()
+
 		if made["warnings"] != nil {
 			t.Errorf("warnings %v, want none: there is a mail server", made["warnings"])
 		}
-		w.work()
+		w.Work()
 		ada.sessions("pdf", repeat(0.2, 5)...)
-		eventually(t, "the first mail", func() bool { return box.count() == 1 })
+		apptest.Eventually(t, "the first mail", func() bool { return box.count() == 1 })
 		if got, want := ada.outcome(made["id"].(string)), "delivered after 2: 250 the mail server has taken the mail"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		ada.sessions("pdf", repeat(1, 95)...)
-		eventually(t, "an evaluation", func() bool { return w.count("alert_states WHERE good_streak = 1") == 1 })
+		apptest.Eventually(t, "an evaluation", func() bool { return w.Count("alert_states WHERE good_streak = 1") == 1 })
 		w.evaluate(ada, 1)
-		eventually(t, "the second mail", func() bool { return box.count() == 2 })
+		apptest.Eventually(t, "the second mail", func() bool { return box.count() == 2 })
 		ada.wantEvents("firing pdf", "resolved pdf")
 
 		first, second := box.mails[0].Header, box.mails[1].Header
@@ -129,7 +134,7 @@ func TestMail(t *testing.T) {
 			thread == "" {
 			t.Errorf("the second mail answers %q, want %q", second.Get("In-Reply-To"), thread)
 		}
-		if !strings.Contains(box.bodies[0], publicURL+"/skills/"+ada.skill("pdf")) {
+		if !strings.Contains(box.bodies[0], apptest.PublicURL+"/skills/"+ada.skill("pdf")) {
 			t.Errorf("no link in %q", box.bodies[0])
 		}
 	})
@@ -144,7 +149,7 @@ func TestNoMailServer(t *testing.T) {
 		ada.sessions("pdf", repeat(0, 5)...)
 		id := ada.alert(object{"type": "pass_rate_below", "channel": "email", "config": object{"email": "ada@example.org"}})
 		w.evaluate(ada, 1)
-		w.work()
+		w.Work()
 		want := "failed after 1: <nil> no mail server is configured: set --smtp-url and --mail-from"
 		if got := ada.outcome(id); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -3,12 +3,14 @@ package alerts_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -32,22 +34,22 @@ func TestList(t *testing.T) {
 			{"?page=3&per_page=2", 3, 2, ids[4:]},
 			{"?page=4&per_page=2", 4, 2, []string{}},
 		} {
-			a := ada.get(alertsPath + c.query).want(http.StatusOK)
+			a := ada.Get(alertsPath + c.query).Want(http.StatusOK)
 			got := []string{}
-			for _, alert := range a.list("alerts") {
-				ada.get(alertsPath + "/" + alert["id"].(string)).wantBody(alert)
+			for _, alert := range a.List("alerts") {
+				ada.Get(alertsPath + "/" + alert["id"].(string)).WantBody(alert)
 				got = append(got, alert["id"].(string))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", c.query, diff)
 			}
-			pagination := plain(t, object{"page": c.page, "per_page": c.perPage, "total": 5})
-			if diff := cmp.Diff(pagination, a.object()["pagination"]); diff != "" {
+			pagination := apptest.Plain(t, object{"page": c.page, "per_page": c.perPage, "total": 5})
+			if diff := cmp.Diff(pagination, a.Object()["pagination"]); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", c.query, diff)
 			}
 		}
 		for _, query := range []string{"?page=0", "?per_page=0", "?per_page=101", "?page=x"} {
-			ada.get(alertsPath + query).want(http.StatusBadRequest)
+			ada.Get(alertsPath + query).Want(http.StatusBadRequest)
 		}
 	})
 }
@@ -87,15 +89,15 @@ func TestUpdate(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				ada := ada.in(t)
 				path := alertsPath + "/" + ada.alert(chatA)
-				before := ada.get(path).object()
-				got := ada.do(http.MethodPatch, path, c.patch).want(http.StatusOK).object()
-				if diff := cmp.Diff(plain(t, with(settled(t, before), c.change)), settled(t, got)); diff != "" {
+				before := ada.Get(path).Object()
+				got := ada.Do(http.MethodPatch, path, c.patch).Want(http.StatusOK).Object()
+				if diff := cmp.Diff(apptest.Plain(t, apptest.With(settled(t, before), c.change)), settled(t, got)); diff != "" {
 					t.Errorf("answer (-want +got):\n%s", diff)
 				}
 				if got["updated_at"].(string) < before["updated_at"].(string) || got["created_at"] != before["created_at"] {
 					t.Errorf("times %v, before %v", got, before)
 				}
-				ada.get(path).wantBody(got)
+				ada.Get(path).WantBody(got)
 			})
 		}
 	})
@@ -106,42 +108,42 @@ func TestUpdateRefused(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db, setup{}).org("acme")
 		share := ada.alert(chatA)
-		silence := ada.alert(with(chatA, object{"type": "no_data"}))
+		silence := ada.alert(apptest.With(chatA, object{"type": "no_data"}))
 		const badURL = "config.chat_a_webhook_url must be an http or https URL with a host, of at most 2048 characters"
 		for _, c := range []struct {
 			name  string
 			id    string
 			patch object
-			want  []object
+			want  []string
 		}{
-			{"share", share, object{"threshold": 7}, []object{issue("threshold must be between 0 and 1", "threshold")}},
-			{"days", silence, object{"threshold": 91}, []object{issue("threshold must be between 0 and 90 days", "threshold")}},
-			{"channel alone", share, object{"channel": "email"}, []object{issue("config is required when the channel changes", "config")}},
+			{"share", share, object{"threshold": 7}, []string{"threshold", "threshold must be between 0 and 1"}},
+			{"days", silence, object{"threshold": 91}, []string{"threshold", "threshold must be between 0 and 90 days"}},
+			{"channel alone", share, object{"channel": "email"}, []string{"config", "config is required when the channel changes"}},
 			{
 				"config of the old channel", share,
 				object{"channel": "email", "config": object{"chat_a_webhook_url": hookURL}},
-				[]object{issue("config.email is required for the channel email", "config", "email")},
+				[]string{"config.email", "config.email is required for the channel email"},
 			},
-			{"bad URL", share, object{"config": object{"chat_a_webhook_url": "ftp://x"}}, []object{issue(badURL, "config", "chat_a_webhook_url")}},
-			{"bad channel", share, object{"channel": "sms"}, []object{issue(`channel: expected value to be one of "chat_a, chat_b, email, webhook"`, "channel")}},
-			{"enabled as text", share, object{"enabled": "no"}, []object{issue("enabled: expected boolean", "enabled")}},
+			{"bad URL", share, object{"config": object{"chat_a_webhook_url": "ftp://x"}}, []string{"config.chat_a_webhook_url", badURL}},
+			{"bad channel", share, object{"channel": "sms"}, []string{"channel", `channel: expected value to be one of "chat_a, chat_b, email, webhook"`}},
+			{"enabled as text", share, object{"enabled": "no"}, []string{"enabled", "enabled: expected boolean"}},
 			{
 				"two problems", share,
 				object{"threshold": 7, "channel": "webhook", "config": object{"webhook_url": "x"}},
-				[]object{
-					issue("threshold must be between 0 and 1", "threshold"),
-					issue("config.webhook_url must be an http or https URL with a host, of at most 2048 characters", "config", "webhook_url"),
+				[]string{
+					"threshold", "threshold must be between 0 and 1",
+					"config.webhook_url", "config.webhook_url must be an http or https URL with a host, of at most 2048 characters",
 				},
 			},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				ada := ada.in(t)
-				before := ada.get(alertsPath + "/" + c.id).object()
-				ada.do(http.MethodPatch, alertsPath+"/"+c.id, with(c.patch, object{"sensitivity": "confident"})).wantInvalid(c.want...)
-				ada.get(alertsPath + "/" + c.id).wantBody(before)
+				before := ada.Get(alertsPath + "/" + c.id).Object()
+				ada.Do(http.MethodPatch, alertsPath+"/"+c.id, apptest.With(c.patch, object{"sensitivity": "confident"})).WantIssues(c.want...)
+				ada.Get(alertsPath + "/" + c.id).WantBody(before)
 			})
 		}
-		ada.do(http.MethodPatch, alertsPath+"/"+silence, object{"threshold": 90}).want(http.StatusOK)
+		ada.Do(http.MethodPatch, alertsPath+"/"+silence, object{"threshold": 90}).Want(http.StatusOK)
 	})
 }
 
@@ -152,7 +154,7 @@ func TestSecretOfUpdate(t *testing.T) {
 		ada := newWorld(t, db, setup{}).org("acme")
 		path := alertsPath + "/" + ada.alert(chatA)
 		patch := func(body object) string {
-			secret, _ := ada.do(http.MethodPatch, path, body).want(http.StatusOK).object()["signing_secret"].(string)
+			secret, _ := ada.Do(http.MethodPatch, path, body).Want(http.StatusOK).Object()["signing_secret"].(string)
 			return secret
 		}
 		webhook := object{"channel": "webhook", "config": object{"webhook_url": hookURL}}
@@ -178,7 +180,7 @@ func TestRotateSecret(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ada := newWorld(t, db, setup{}).org("acme")
-		got := ada.post(alertsPath+"/"+ada.alert(passRate(hookURL))+"/rotate-secret", nil).want(http.StatusOK).object()
+		got := ada.Post(alertsPath+"/"+ada.alert(passRate(hookURL))+"/rotate-secret", nil).Want(http.StatusOK).Object()
 		if secret, _ := got["signing_secret"].(string); len(got) != 2 || !newSecret.MatchString(secret) {
 			t.Errorf("got %v", got)
 		}
@@ -186,8 +188,9 @@ func TestRotateSecret(t *testing.T) {
 		if left := time.Until(until); err != nil || left > day || left < day-time.Minute {
 			t.Errorf("the old secret signs until %v, want for a day", got["old_secret_until"])
 		}
-		ada.post(alertsPath+"/"+ada.alert(chatA)+"/rotate-secret", nil).
-			wantError(http.StatusConflict, "Only a webhook alert has a signing secret")
+		ada.Post(alertsPath+"/"+ada.alert(chatA)+"/rotate-secret", nil).WantError(
+			http.StatusConflict, "Only a webhook alert has a signing secret")
+
 	})
 }
 
@@ -200,16 +203,16 @@ func TestDelete(t *testing.T) {
 		ada.sessions("pdf", repeat(0, 5)...)
 		path := alertsPath + "/" + ada.alert(passRate(hook.URL))
 		w.evaluate(ada, 1)
-		if a := ada.do(http.MethodDelete, path, nil).want(http.StatusNoContent); len(a.body) != 0 {
-			t.Errorf("body %q, want none", a.body)
+		if a := ada.Do(http.MethodDelete, path, nil).Want(http.StatusNoContent); len(a.Body) != 0 {
+			t.Errorf("body %q, want none", a.Body)
 		}
 		for _, method := range []string{"GET", "DELETE"} {
-			ada.do(method, path, nil).wantError(http.StatusNotFound, "Alert not found")
+			ada.Do(method, path, nil).WantError(http.StatusNotFound, "Alert not found")
 		}
 		ada.sessions("pdf", repeat(1, 50)...)
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing pdf") // events stay
-		if n := w.count("alert_states"); n != 0 {
+		if n := w.Count("alert_states"); n != 0 {
 			t.Errorf("%d states are left", n)
 		}
 
@@ -217,13 +220,24 @@ func TestDelete(t *testing.T) {
 		ada.alert(passRate(hook.URL + "/second"))
 		ada.sessions("csv", repeat(0, 5)...)
 		w.evaluate(ada, 1)
-		w.work()
+		w.Work()
 		got := hook.await(1)
-		w.settle()
+		w.Settle()
 		if len(hook.requests()) != 1 || got[0].object(t)["skill"] != "csv" {
 			t.Errorf("the receiver got %d notices, the first: %s", len(hook.requests()), got[0].body)
 		}
 	})
+}
+
+// A recorder keeps a copy of the bodies that pass through it.
+type recorder struct {
+	http.ResponseWriter
+	bodies *apptest.Buffer
+}
+
+func (r recorder) Write(p []byte) (int, error) {
+	_, _ = r.bodies.Write(p) // never fails
+	return r.ResponseWriter.Write(p)
 }
 
 // TestSecretsStaySecret uses every operation with alerts whose targets fail and
@@ -232,6 +246,11 @@ func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{backoff: []time.Duration{time.Millisecond}})
+		var answers apptest.Buffer
+		w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			w.API.ServeHTTP(recorder{rw, &answers}, r)
+		}))
+		t.Cleanup(w.Server.Close)
 		ada := w.org("acme")
 		echo := receive(t, func(rw http.ResponseWriter, r *http.Request) {
 			rw.WriteHeader(http.StatusInternalServerError)
@@ -249,37 +268,37 @@ func TestSecretsStaySecret(t *testing.T) {
 		} {
 			ids = append(ids, ada.alert(object{"type": "pass_rate_below", "channel": channel, "config": config}))
 		}
-		made := ada.post(alertsPath, passRate(echo.URL+path+query)).object()
+		made := ada.Post(alertsPath, passRate(echo.URL+path+query)).Object()
 		ids = append(ids, made["id"].(string))
 		for _, id := range ids {
-			ada.post(alertsPath+"/"+id+"/test", nil).want(http.StatusOK)
+			ada.Post(alertsPath+"/"+id+"/test", nil).Want(http.StatusOK)
 		}
 		w.evaluate(ada, 1)
-		w.work()
-		w.settle()
+		w.Work()
+		w.Settle()
 		for _, id := range ids {
 			for _, d := range ada.deliveries(id) {
 				if d["status"] != "failed" || d["detail"] == nil {
 					t.Errorf("delivery %v, want it failed and to say why", d)
 				}
 			}
-			ada.get(alertsPath + "/" + id)
-			ada.do(http.MethodPatch, alertsPath+"/"+id, object{"threshold": 0.5})
-			ada.do(http.MethodPatch, alertsPath+"/"+id, object{"config": object{"email": local + "@"}})
+			ada.Get(alertsPath + "/" + id)
+			ada.Do(http.MethodPatch, alertsPath+"/"+id, object{"threshold": 0.5})
+			ada.Do(http.MethodPatch, alertsPath+"/"+id, object{"config": object{"email": local + "@"}})
 		}
-		ada.get(alertsPath)
-		ada.get("/api/v1/alert-events")
+		ada.Get(alertsPath)
+		ada.Get("/api/v1/alert-events")
 
-		answers, log := w.answers.String(), w.log.String()
+		bodies, log := answers.String(), w.Logged.String()
 		secret := made["signing_secret"].(string)
 		for _, word := range []string{"xYzSecretToken123456", "querySecret99", local} {
-			if strings.Contains(answers, word) || strings.Contains(log, word) {
+			if strings.Contains(bodies, word) || strings.Contains(log, word) {
 				t.Errorf("%q is in an answer or the log", word)
 			}
 		}
 		for _, word := range []string{own, secret} {
-			if strings.Count(answers, word) != 1 || strings.Contains(log, word) {
-				t.Errorf("a signing secret is in %d answers, want one, or in the log", strings.Count(answers, word))
+			if strings.Count(bodies, word) != 1 || strings.Contains(log, word) {
+				t.Errorf("a signing secret is in %d answers, want one, or in the log", strings.Count(bodies, word))
 			}
 		}
 		if !strings.Contains(log, "job failed and will be retried") {

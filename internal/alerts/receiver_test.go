@@ -10,6 +10,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // A request is one that a receiver recorded.
@@ -68,7 +70,7 @@ func (r *receiver) requests() []request {
 // await waits for the n-th request.
 func (r *receiver) await(n int) []request {
 	r.t.Helper()
-	eventually(r.t, "the notice", func() bool { return len(r.requests()) >= n })
+	apptest.Eventually(r.t, "the notice", func() bool { return len(r.requests()) >= n })
 	return r.requests()
 }
 

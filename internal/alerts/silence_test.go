@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -17,7 +18,7 @@ func TestNoDataIsNotZero(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		ada.alert(with(passRate(hookURL), object{"threshold": 1}))
+		ada.alert(apptest.With(passRate(hookURL), object{"threshold": 1}))
 		ada.sessionsAt("old", time.Now().Add(-8*day), repeat(0, 20)...)
 		for range 10 {
 			ada.seenAt("ungraded", time.Now())
@@ -30,14 +31,14 @@ func TestNoDataIsNotZero(t *testing.T) {
 
 // unseen creates a skill without sessions.
 func (c *client) unseen(name string) string {
-	c.t.Helper()
+	c.T.Helper()
 	var id string
-	err := c.w.db.InTx(c.t.Context(), func(tx *store.Tx) (err error) {
-		id, err = skills.Resolve(c.t.Context(), tx, c.org.ID, name)
+	err := c.w.DB.InTx(c.T.Context(), func(tx *store.Tx) (err error) {
+		id, err = skills.Resolve(c.T.Context(), tx, c.Org.ID, name)
 		return err
 	})
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatalf("%v", err)
 	}
 	return id
 }
@@ -48,20 +49,20 @@ func TestSilence(t *testing.T) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
 		silence := func(days float64) string {
-			return ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": days}))
+			return ada.alert(apptest.With(passRate(hookURL), object{"type": "no_data", "threshold": days}))
 		}
 		silence(7)
 		now := time.Now()
 		ada.seenAt("talks", now.Add(-7*day+time.Minute))
 		ada.seenAt("quiet", now.Add(-7*day))
 		ada.unseen("new")
-		w.exec(`UPDATE skills SET created_at = created_at - $2 WHERE id = $1`, ada.unseen("never"), (100 * day).Microseconds())
+		w.Exec(`UPDATE skills SET created_at = created_at - $2 WHERE id = $1`, ada.unseen("never"), (100 * day).Microseconds())
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing quiet") // the alert is too new for the skill without sessions
-		w.exec(`UPDATE alert_rules SET created_at = created_at - $1`, (50 * day).Microseconds())
+		w.Exec(`UPDATE alert_rules SET created_at = created_at - $1`, (50 * day).Microseconds())
 		w.evaluate(ada, 3)
 		ada.wantEvents("firing quiet", "firing never")
-		events := ada.get("/api/v1/alert-events").list("events")
+		events := ada.Get("/api/v1/alert-events").List("events")
 		for i, days := range []float64{50, 7} {
 			got, ok := events[i]["days_without_sessions"].(float64)
 			if !ok || got < days || got > days+0.01 || events[i]["pass_rate"] != nil {
@@ -80,7 +81,7 @@ func TestSilenceToday(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
-		ada.alert(with(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
+		ada.alert(apptest.With(passRate(hookURL), object{"type": "no_data", "threshold": 0}))
 		awayFromMidnight()
 		midnight := time.Now().UTC().Truncate(day)
 		ada.seenAt("yesterday", midnight.Add(-time.Second))
@@ -106,8 +107,8 @@ func TestOnSchedule(t *testing.T) {
 		ada := w.org("acme")
 		ada.seenAt("pdf", time.Now().Add(-7*day))
 		hook := receive(t, answering(http.StatusOK))
-		ada.alert(with(passRate(hook.URL), object{"type": "no_data"}))
-		w.work()
+		ada.alert(apptest.With(passRate(hook.URL), object{"type": "no_data"}))
+		w.Work()
 		hook.await(1)
 		ada.wantEvents("firing pdf")
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -25,9 +26,9 @@ func TestSendTest(t *testing.T) {
 			{"status": "delivered", "response_status": 200, "detail": "HTTP 200 OK"},
 			{"status": "failed", "response_status": 404, "detail": "HTTP 404 Not Found"},
 		} {
-			got := ada.post(alertsPath+"/"+id+"/test", nil).want(http.StatusOK).object()["delivery"].(object)
-			want = with(want, object{"alert_id": id, "event_id": nil, "channel": "webhook", "attempts": 1, "next_attempt_at": nil})
-			if diff := cmp.Diff(plain(t, want), without(got, "id", "created_at", "attempted_at")); diff != "" {
+			got := ada.Post(alertsPath+"/"+id+"/test", nil).Want(http.StatusOK).Object()["delivery"].(object)
+			want = apptest.With(want, object{"alert_id": id, "event_id": nil, "channel": "webhook", "attempts": 1, "next_attempt_at": nil})
+			if diff := cmp.Diff(apptest.Plain(t, want), apptest.Without(got, "id", "created_at", "attempted_at")); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			sent = append([]object{got}, sent...)
@@ -39,11 +40,11 @@ func TestSendTest(t *testing.T) {
 		if diff := cmp.Diff(sent, ada.deliveries(id)); diff != "" {
 			t.Errorf("deliveries (-answered +listed):\n%s", diff)
 		}
-		page := ada.get(alertsPath + "/" + id + "/deliveries?per_page=1&page=2").want(http.StatusOK).object()
-		if diff := cmp.Diff(plain(t, object{"deliveries": sent[1:], "pagination": object{"page": 2, "per_page": 1, "total": 2}}), page); diff != "" {
+		page := ada.Get(alertsPath + "/" + id + "/deliveries?per_page=1&page=2").Want(http.StatusOK).Object()
+		if diff := cmp.Diff(apptest.Plain(t, object{"deliveries": sent[1:], "pagination": object{"page": 2, "per_page": 1, "total": 2}}), page); diff != "" {
 			t.Errorf("second page (-want +got):\n%s", diff)
 		}
-		if w.count("alert_states") != 0 {
+		if w.Count("alert_states") != 0 {
 			t.Error("the test has left a state")
 		}
 		ada.wantEvents()
@@ -58,12 +59,12 @@ func TestSignature(t *testing.T) {
 		w := newWorld(t, db, setup{})
 		ada := w.org("acme")
 		hook := receive(t, answering(200))
-		made := ada.post(alertsPath, passRate(hook.URL)).want(http.StatusCreated).object()
+		made := ada.Post(alertsPath, passRate(hook.URL)).Want(http.StatusCreated).Object()
 		path := alertsPath + "/" + made["id"].(string)
 		old := made["signing_secret"].(string)
 		verify := func(what string, want map[string]bool) {
 			t.Helper()
-			ada.post(path+"/test", nil).want(http.StatusOK)
+			ada.Post(path+"/test", nil).Want(http.StatusOK)
 			requests := hook.requests()
 			last := requests[len(requests)-1]
 			for secret, good := range want {
@@ -81,11 +82,11 @@ func TestSignature(t *testing.T) {
 		}
 		stranger := "whsec_" + strings.Repeat("b3du", 8)
 		verify("first secret", map[string]bool{old: true, stranger: false})
-		rotated := ada.post(path+"/rotate-secret", nil).want(http.StatusOK).object()["signing_secret"].(string)
+		rotated := ada.Post(path+"/rotate-secret", nil).Want(http.StatusOK).Object()["signing_secret"].(string)
 		verify("after the rotation", map[string]bool{old: true, rotated: true, stranger: false})
-		w.exec(`UPDATE alert_rules SET old_secret_until = old_secret_until - $1`, day.Microseconds())
+		w.Exec(`UPDATE alert_rules SET old_secret_until = old_secret_until - $1`, day.Microseconds())
 		verify("a day later", map[string]bool{old: false, rotated: true})
-		third := ada.post(path+"/rotate-secret", nil).want(http.StatusOK).object()["signing_secret"].(string)
+		third := ada.Post(path+"/rotate-secret", nil).Want(http.StatusOK).Object()["signing_secret"].(string)
 		verify("after another rotation", map[string]bool{old: false, rotated: true, third: true})
 	})
 }

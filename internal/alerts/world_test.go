@@ -1,30 +1,25 @@
 package alerts_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
-	"net/http/httptest"
+	"net/http"
 	"net/netip"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/alerts"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/blob"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
@@ -46,17 +41,9 @@ func TestMain(m *testing.M) {
 
 // world is the service as internal/app wires it, behind a real server.
 type world struct {
-	t      *testing.T
-	db     *store.DB
-	queue  *jobs.Queue
-	auth   *auth.Service
-	skills *skills.Service
+	*apptest.World
 	alerts *alerts.Service
-	server *httptest.Server
 	guard  *guard
-	log    *logBuffer // everything, down to debug
-	// answers has the body of every answer of the API.
-	answers *logBuffer
 }
 
 // setup is how a world differs from one that may post to this machine, has no
@@ -71,46 +58,15 @@ type setup struct {
 	backoff  []time.Duration
 }
 
-const publicURL = "https://whetstone.example.org"
+const day = 24 * time.Hour
 
 func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	t.Helper()
-	w := &world{t: t, db: db, guard: &guard{}, log: &logBuffer{}, answers: &logBuffer{}}
-	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	var err error
-	if w.queue, err = jobs.New(jobs.Options{Workers: s.workers, DB: db, Log: log, Poll: 20 * time.Millisecond, Lease: s.lease}); err != nil {
-		t.Fatal(err)
+	if s.interval == 0 {
+		s.interval = time.Hour
 	}
-	w.auth = &auth.Service{DB: db, Seal: sealtest.Keyring(), Log: log}
-	w.skills = &skills.Service{DB: db, Window: 30}
-	blobs, err := blob.Open(t.Context(), blob.Options{
-		Dir: t.TempDir(), Secret: []byte(strings.Repeat("test", 8)), PublicURL: func() string { return publicURL },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries := &registry.Service{DB: db, Blobs: blobs, Jobs: w.queue, Skills: w.skills, Log: log}
-	w.skills.Versions = entries
-	w.alerts = newService(t, w, s, entries)
-	w.alerts.Log = log
-	w.alerts.Register()
-	pushes := &telemetry.Service{
-		DB: db, Blobs: blobs, Jobs: w.queue, Skills: w.skills, Auth: w.auth, Watcher: w.alerts, Retention: 90 * day, Log: log,
-	}
-	api := httpapi.New(httpapi.Options{DB: db, Auth: w.auth, Log: log, Metrics: prometheus.NewRegistry(), Version: "test"})
-	w.skills.Mount(api)
-	entries.Mount(api)
-	pushes.Mount(api)
-	w.alerts.Mount(api)
-	w.server = httptest.NewServer(api)
-	t.Cleanup(w.server.Close)
-	return w
-}
-
-const day = 24 * time.Hour
-
-func newService(t *testing.T, w *world, s setup, entries *registry.Service) *alerts.Service {
-	t.Helper()
+	o := apptest.Options{Server: true, Queue: jobs.Options{Workers: s.workers, Lease: s.lease}}
+	w := &world{World: apptest.NewWorld(t, db, o), guard: &guard{}}
 	client, err := outbound.New(outbound.Options{AllowPrivate: !s.guarded, Control: w.guard.control})
 	if err != nil {
 		t.Fatal(err)
@@ -119,15 +75,23 @@ func newService(t *testing.T, w *world, s setup, entries *registry.Service) *ale
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := &alerts.Service{
-		DB: w.db, Jobs: w.queue, Skills: w.skills, Registry: entries, Sender: sender,
-		Interval: time.Hour, AllowPrivate: !s.guarded, PublicURL: publicURL, Seal: sealtest.Keyring(),
+	known := &skills.Service{DB: db, Window: 30}
+	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Log: w.Log}
+	known.Versions = entries
+	w.alerts = &alerts.Service{
+		DB: db, Jobs: w.Queue, Skills: known, Registry: entries, Sender: sender,
+		Interval: s.interval, AllowPrivate: !s.guarded, PublicURL: apptest.PublicURL, Seal: sealtest.Keyring(), Log: w.Log,
 	}
-	if s.interval > 0 {
-		service.Interval = s.interval
+	w.alerts.SetBackoff(s.backoff)
+	w.alerts.Register()
+	pushes := &telemetry.Service{
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,
 	}
-	service.SetBackoff(s.backoff)
-	return service
+	known.Mount(w.API)
+	entries.Mount(w.API)
+	pushes.Mount(w.API)
+	w.alerts.Mount(w.API)
+	return w
 }
 
 // A guard records dialled addresses, and refuses all but loopback.
@@ -157,118 +121,130 @@ func (g *guard) count() int {
 	return len(g.dialed)
 }
 
-// work runs jobs until the test ends or stop is called.
-func (w *world) work() (stop func()) {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := w.queue.Run(ctx); err != nil {
-			w.t.Error(err)
-		}
-	})
-	stop = func() {
-		cancel()
-		wg.Wait()
-	}
-	w.t.Cleanup(stop)
-	return stop
-}
-
-// settle waits until no job waits or runs.
-func (w *world) settle() {
-	w.t.Helper()
-	eventually(w.t, "the jobs to be done", func() bool {
-		counts, err := w.queue.Counts(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		return !slices.ContainsFunc(counts, func(c jobs.Count) bool { return c.Waiting+c.Running+c.Retrying > 0 })
-	})
-}
-
-// patience is how long a test waits for other goroutines.
-const patience = 30 * time.Second
-
-// eventually polls until done, and fails the test after a while.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting for %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // org creates an organisation and returns its owner.
 func (w *world) org(name string) *client {
-	w.t.Helper()
-	o, err := w.auth.CreateOrg(w.t.Context(), name, access.Team)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return w.member(o, access.Owner)
+	w.T.Helper()
+	return &client{w.Org(name), w}
 }
 
 // member adds a user to an organisation.
 func (w *world) member(o auth.Organisation, role access.Role, permissions ...access.Permission) *client {
-	w.t.Helper()
-	email := fmt.Sprintf("%s-%s@example.org", role, uuid.NewString())
-	u, err := w.auth.CreateUser(w.t.Context(), auth.NewUser{OrgID: o.ID, Email: email, Role: role})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	_, raw, err := w.auth.CreateKey(w.t.Context(), auth.NewKey{OrgID: o.ID, UserID: u.ID, Name: "test", Permissions: permissions})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return &client{t: w.t, w: w, org: o, user: u, key: raw}
+	w.T.Helper()
+	return &client{w.Member(o, role, permissions...), w}
 }
 
 // evaluate evaluates the organisation n times.
 func (w *world) evaluate(c *client, n int) {
-	w.t.Helper()
+	w.T.Helper()
 	for range n {
-		if err := w.alerts.Evaluate(w.t.Context(), c.org.ID); err != nil {
-			w.t.Fatal(err)
+		if err := w.alerts.Evaluate(w.T.Context(), c.Org.ID); err != nil {
+			w.T.Fatal(err)
 		}
 	}
 }
 
-// count counts the rows that a FROM clause gives.
-func (w *world) count(from string, args ...any) int {
-	w.t.Helper()
-	rows, err := w.db.Query(w.t.Context(), `SELECT COUNT(*) FROM `+from, args...)
-	n, err := store.One(rows, err, "Count", store.Value[int])
-	if err != nil {
-		w.t.Fatal(err)
+// client calls the API with a key.
+type client struct {
+	*apptest.Caller
+	w *world
+}
+
+// in returns the client for a subtest.
+func (c *client) in(t *testing.T) *client { return &client{c.In(t), c.w} }
+
+type object = apptest.Object
+
+const alertsPath = "/api/v1/alerts"
+
+// passRate is the body of an alert that posts to a URL.
+func passRate(url string) object {
+	return object{"type": "pass_rate_below", "channel": "webhook", "config": object{"webhook_url": url}}
+}
+
+// alert creates an alert and returns its id.
+func (c *client) alert(body object) string {
+	c.T.Helper()
+	return c.Post(alertsPath, body).Want(http.StatusCreated).Object()["id"].(string)
+}
+
+// sessions pushes a session of the skill for each grade, at this time.
+func (c *client) sessions(skill string, grades ...float64) {
+	c.T.Helper()
+	c.sessionsAt(skill, time.Now(), grades...)
+}
+
+func (c *client) sessionsAt(skill string, at time.Time, grades ...float64) {
+	c.T.Helper()
+	var invocations, verdicts []object
+	for _, grade := range grades {
+		session, when := uuid.NewString(), at.UTC().Format(time.RFC3339Nano)
+		invocations = append(invocations, object{
+			"skill_invocation_id": session, "session_id": session, "skill_name": skill, "occurred_at": when, "triggered": true,
+		})
+		verdicts = append(verdicts, object{
+			"grading_id": session, "session_id": session, "skill_name": skill, "graded_at": when, "pass_rate": grade,
+		})
 	}
-	return n
+	c.pushRecords(object{"skill_invocations": invocations, "grading_results": verdicts})
 }
 
-func (w *world) exec(sql string, args ...any) {
-	w.t.Helper()
-	if _, err := w.db.Exec(w.t.Context(), sql, args...); err != nil {
-		w.t.Fatal(err)
+// seenAt pushes an ungraded session of the skill.
+func (c *client) seenAt(skill string, at time.Time) {
+	c.T.Helper()
+	session := uuid.NewString()
+	c.pushRecords(object{"skill_invocations": []object{{
+		"skill_invocation_id": session, "session_id": session, "skill_name": skill,
+		"occurred_at": at.UTC().Format(time.RFC3339Nano), "triggered": false,
+	}}})
+}
+
+func (c *client) pushRecords(canonical object) {
+	c.T.Helper()
+	a := c.Post("/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": canonical}).Want(http.StatusCreated)
+	if rejected := a.List("rejected"); len(rejected) > 0 {
+		c.T.Fatalf("rejected: %v", rejected)
 	}
 }
 
-// logBuffer is a bytes.Buffer for many goroutines.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+// repeat returns a grade n times.
+func repeat(grade float64, n int) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = grade
+	}
+	return all
 }
 
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
+// skill returns the id of a skill.
+func (c *client) skill(name string) string {
+	c.T.Helper()
+	return c.Get("/v1/skills/" + name).Want(http.StatusOK).Object()["skill"].(object)["skill_id"].(string)
 }
 
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
+// events lists the transitions, oldest first, e.g. "firing pdf".
+func (c *client) events() []string {
+	c.T.Helper()
+	all := []string{}
+	for _, e := range c.Get("/api/v1/alert-events?per_page=100").Want(http.StatusOK).List("events") {
+		all = append([]string{fmt.Sprintf("%s %s", e["transition"], e["skill_name"])}, all...)
+	}
+	return all
+}
+
+// wantEvents compares the events of the organisation, oldest first, and that
+// each has one delivery.
+func (c *client) wantEvents(want ...string) {
+	c.T.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), c.events()); diff != "" {
+		c.T.Errorf("events (-want +got):\n%s", diff)
+	}
+	if n := c.w.Count("alert_deliveries WHERE org_id = $1 AND event_id IS NOT NULL", c.Org.ID); n != len(want) {
+		c.T.Errorf("%d deliveries for %d events", n, len(want))
+	}
+}
+
+// deliveries returns those of an alert, newest first.
+func (c *client) deliveries(id string) []object {
+	c.T.Helper()
+	return c.Get(alertsPath + "/" + id + "/deliveries?per_page=100").Want(http.StatusOK).List("deliveries")
 }
