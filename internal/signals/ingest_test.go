@@ -57,9 +57,9 @@ func TestIngestGzip(t *testing.T) {
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
 		}
-		c.do(http.MethodPost, path, packed.Bytes(), "Content-Encoding: gzip").want(http.StatusOK).wantBody(accepted(1, 0))
+		c.Do(http.MethodPost, path, packed.Bytes(), "Content-Encoding: gzip").Want(http.StatusOK).WantBody(accepted(1, 0))
 		big := slices.Concat(raw, bytes.Repeat([]byte(" "), 8<<20))
-		c.do(http.MethodPost, path, big).wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 8 MiB")
+		c.Post(path, big).WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 8 MiB")
 	})
 }
 
@@ -169,15 +169,17 @@ func TestIngestRefuses(t *testing.T) {
 				"query_bucket must be one of comparison, troubleshooting, migration, configuration, analysis, search, generation, testing, refactoring, documentation, other",
 			}},
 		} {
-			t.Run(test.name, func(t *testing.T) { c.in(t).post(test.body).wantIssues(test.want...) })
+			t.Run(test.name, func(t *testing.T) { c.in(t).post(test.body).WantIssues(test.want...) })
 		}
 		if n := c.count("signals"); n != 0 {
 			t.Errorf("%d signals are stored, want none", n)
 		}
-		viewer := w.member(t, c.org, access.Viewer)
-		viewer.post(batch(good())).wantError(http.StatusForbidden, "This needs the permission telemetry:write")
+		viewer := w.member(t, c.Org, access.Viewer)
+		viewer.post(batch(good())).WantError(http.StatusForbidden, "This needs the permission telemetry:write")
 		viewer.get("/api/v1/creator-signals/overview").want(http.StatusOK)
-		(&client{t: t, w: w, key: "st_test_none"}).post(batch(good())).want(http.StatusUnauthorized)
+		nobody := w.Anonymous()
+		nobody.Key = "st_test_none"
+		nobody.Post(path, batch(good())).Want(http.StatusUnauthorized)
 	})
 }
 
@@ -187,10 +189,10 @@ func TestRateLimit(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		one, two := newWorld(t, db), newWorld(t, db)
 		c := one.org(t)
-		colleague := *one.member(t, c.org, access.Member)
-		colleague.w = two
+		colleague := one.member(t, c.Org, access.Member)
+		colleague.World = two.World
 		var wg sync.WaitGroup
-		for _, c := range []*client{c, &colleague} {
+		for _, c := range []*client{c, colleague} {
 			for range 4 {
 				wg.Go(func() {
 					for n := range 37 {
@@ -202,18 +204,18 @@ func TestRateLimit(t *testing.T) {
 		wg.Wait() // 296
 		for left := range 4 {
 			a := colleague.post(`{}`).want(http.StatusBadRequest) // invalid requests count, too
-			if got, want := a.header.Get("RateLimit-Remaining"), fmt.Sprint(3-left); got != want ||
-				a.header.Get("RateLimit-Limit") != "300" {
-				t.Errorf("RateLimit-Remaining %s of %s, want %s of 300", got, a.header.Get("RateLimit-Limit"), want)
+			if got, want := a.Header.Get("RateLimit-Remaining"), fmt.Sprint(3-left); got != want ||
+				a.Header.Get("RateLimit-Limit") != "300" {
+				t.Errorf("RateLimit-Remaining %s of %s, want %s of 300", got, a.Header.Get("RateLimit-Limit"), want)
 			}
 		}
-		for _, c := range []*client{c, &colleague} {
+		for _, c := range []*client{c, colleague} {
 			a := c.post(batch(signal("pdf", "x", "n", 0.5, ""))).want(http.StatusTooManyRequests)
-			reset := a.header.Get("RateLimit-Reset")
-			if reset == "" || a.header.Get("Retry-After") != reset {
-				t.Errorf("Retry-After %q, RateLimit-Reset %q", a.header.Get("Retry-After"), reset)
+			reset := a.Header.Get("RateLimit-Reset")
+			if reset == "" || a.Header.Get("Retry-After") != reset {
+				t.Errorf("Retry-After %q, RateLimit-Reset %q", a.Header.Get("Retry-After"), reset)
 			}
-			a.wantError(http.StatusTooManyRequests, "Rate limit of 300 requests per hour reached; try again in "+reset+" s")
+			a.WantError(http.StatusTooManyRequests, "Rate limit of 300 requests per hour reached; try again in "+reset+" s")
 		}
 		two.org(t).post(batch(signal("pdf", "x", "k", 0.5, ""))).want(http.StatusOK) // the limit is per organisation
 	})

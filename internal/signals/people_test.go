@@ -48,7 +48,7 @@ func TestPeople(t *testing.T) {
 						})
 					}
 				}
-				if _, err := w.signals.Store(t.Context(), c.org.ID, all); err != nil {
+				if _, err := w.signals.Store(t.Context(), c.Org.ID, all); err != nil {
 					t.Fatal(err)
 				}
 				var rows []any
@@ -78,7 +78,7 @@ func TestUnlisted(t *testing.T) {
 				SourceKey: fmt.Sprint(n), SkillName: "pdf", Type: "x", Contributor: fmt.Sprint(n), Day: firstDay + int64(n), Confidence: new(int64),
 			})
 		}
-		if _, err := w.signals.Store(t.Context(), c.org.ID, all); err != nil {
+		if _, err := w.signals.Store(t.Context(), c.Org.ID, all); err != nil {
 			t.Fatal(err)
 		}
 		for _, q := range []string{"", query("since", "2024-01-01"), query("since", "2030-01-01")} {

@@ -140,7 +140,7 @@ type fact struct {
 
 func newAttacker(t *rapid.T, c *client) *attacker {
 	a := &attacker{T: t, k: c.w.signals.MinContributors, c: c, points: map[point]int{}, known: map[string]*big.Int{}, list: universe()}
-	a.c.t = t
+	a.c.T = t
 	for i, p := range a.list {
 		a.points[p] = i
 	}
@@ -177,7 +177,7 @@ func (a *attacker) prepare(secrets []secret) {
 		n, _ := a.truth(a.set(func(q point) bool { return q.skill == p.skill && q.kind == p.kind && q.day == p.day }))
 		return n == 0
 	})
-	if _, err := a.c.w.signals.Store(a.Context(), a.c.org.ID, all); err != nil {
+	if _, err := a.c.w.signals.Store(a.Context(), a.c.Org.ID, all); err != nil {
 		a.Fatalf("%v", err)
 	}
 }
@@ -299,7 +299,7 @@ func (a *attacker) ask() {
 
 // findings reads the evidence of proposals.
 func (a *attacker) findings() {
-	all, err := a.c.w.signals.Findings(a.Context(), a.c.org.ID)
+	all, err := a.c.w.signals.Findings(a.Context(), a.c.Org.ID)
 	if err != nil {
 		a.Fatalf("%v", err)
 	}

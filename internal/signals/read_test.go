@@ -39,7 +39,7 @@ func nothing() object {
 
 // about adds the fields that all creator-signals responses have.
 func (c *client) about(o object) object {
-	o["source"], o["creator_id"] = "contribution_signal", c.user.ID
+	o["source"], o["creator_id"] = "contribution_signal", c.User.ID
 	return o
 }
 
@@ -66,14 +66,14 @@ func TestEvents(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		c := w.org(t)
-		people := []*client{c, w.member(t, c.org, access.Member), w.member(t, c.org, access.Member)}
+		people := []*client{c, w.member(t, c.Org, access.Member), w.member(t, c.Org, access.Member)}
 		for n, p := range people {
 			for i := range 4 {
 				p.post(batch(signal("pdf", "missed_trigger", fmt.Sprint(n, "-", i), float64(i)/4, ""))).want(http.StatusOK)
 			}
 		}
 		for _, p := range people[:2] {
-			p.post(batch(signal("csv", "missed_trigger", p.user.ID, 1, ""))).want(http.StatusOK)
+			p.post(batch(signal("csv", "missed_trigger", p.User.ID, 1, ""))).want(http.StatusOK)
 		}
 		hidden := object{
 			"skill_name": "csv", "signal_count": nil, "contributor_count": nil, "trigger_rate": nil, "miss_rate": nil,
@@ -219,9 +219,9 @@ func TestAggregatesFilters(t *testing.T) {
 				t.Errorf("%s: %v contributors, want %v", test.query, got, test.people)
 			}
 		}
-		c.get(aggregatesPath+query("since", "yesterday", "until", "x")).wantIssues(
+		c.get(aggregatesPath+query("since", "yesterday", "until", "x")).WantIssues(
 			"since", "since must be an RFC 3339 time or a day like 2026-01-02", "until", "until must be an RFC 3339 time or a day like 2026-01-02")
-		c.get(aggregatesPath+query("since", "2026-02-03", "until", "2026-02-02")).wantIssues("until", "until must not be before since")
-		c.get(aggregatesPath+query("bucket", "month")).wantIssues("bucket", `bucket: expected value to be one of "day, week"`)
+		c.get(aggregatesPath+query("since", "2026-02-03", "until", "2026-02-02")).WantIssues("until", "until must not be before since")
+		c.get(aggregatesPath+query("bucket", "month")).WantIssues("bucket", `bucket: expected value to be one of "day, week"`)
 	})
 }

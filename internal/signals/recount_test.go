@@ -58,7 +58,7 @@ func chunks(t *rapid.T, all []object) [][]object {
 }
 
 func (c *client) send(batches [][]object) {
-	c.t.Helper()
+	c.T.Helper()
 	for _, b := range batches {
 		c.post(batch(b...)).want(http.StatusOK)
 	}
@@ -88,9 +88,9 @@ func (c *client) counted() map[string]counts {
 }
 
 func (c *client) group(sql string) map[string]counts {
-	c.t.Helper()
+	c.T.Helper()
 	all := map[string]counts{}
-	rows, err := c.w.db.Query(c.t.Context(), sql, c.org.ID, "/")
+	rows, err := c.w.DB.Query(c.T.Context(), sql, c.Org.ID, "/")
 	_, err = store.All(rows, err, func(row store.Row) (key string, err error) {
 		var n counts
 		err = row.Scan(&key, &n.Signals, &n.Contributors, &n.Confidence)
@@ -98,7 +98,7 @@ func (c *client) group(sql string) map[string]counts {
 		return key, err
 	})
 	if err != nil {
-		c.t.Fatalf("%v", err)
+		c.T.Fatalf("%v", err)
 	}
 	return all
 }

@@ -17,7 +17,7 @@ import (
 func testInventedCohorts(t *testing.T, db *store.DB) {
 	w := newWorld(t, db)
 	owner := w.org(t)
-	victim, mallory := w.member(t, owner.org, access.Member), w.member(t, owner.org, access.Member)
+	victim, mallory := w.member(t, owner.Org, access.Member), w.member(t, owner.Org, access.Member)
 	for _, grade := range []string{"F", "F", "A"} {
 		victim.post(sessionBody("pdf", "victim", "2026-W07", object{"triggered": true, "execution_grade": grade})).want(http.StatusCreated)
 	}
@@ -35,7 +35,7 @@ func testInventedCohorts(t *testing.T, db *store.DB) {
 	}
 	mallory.wantNoFigures("pdf")
 
-	w.member(t, owner.org, access.Member).post(batch(signal("pdf", "missed_trigger", "third", 0.5, ""))).want(http.StatusOK)
+	w.member(t, owner.Org, access.Member).post(batch(signal("pdf", "missed_trigger", "third", 0.5, ""))).want(http.StatusOK)
 	row := mallory.get(overviewPath).want(http.StatusOK).object()["skills"].([]any)[0].(object)
 	if row["contributor_count"] != 3.0 {
 		t.Errorf("%v contributors, want three users", row["contributor_count"])
@@ -47,14 +47,14 @@ func testInventedCohorts(t *testing.T, db *store.DB) {
 
 // wantNoFigures sends every query, and wants no figure about the skill.
 func (c *client) wantNoFigures(skill string) {
-	c.t.Helper()
+	c.T.Helper()
 	all := object{}
 	for _, path := range []string{aggregatesPath, aggregatesPath + "?bucket=week&skill_name=" + skill, overviewPath, skillPath + skill} {
 		all[path] = c.get(path).want(http.StatusOK).object()
 	}
-	findings, err := c.w.signals.Findings(c.t.Context(), c.org.ID)
+	findings, err := c.w.signals.Findings(c.T.Context(), c.Org.ID)
 	if err != nil || len(findings) > 0 {
-		c.t.Errorf("findings %+v, %v", findings, err)
+		c.T.Errorf("findings %+v, %v", findings, err)
 	}
 	var look func(path string, value any)
 	look = func(path string, value any) {
@@ -69,7 +69,7 @@ func (c *client) wantNoFigures(skill string) {
 			}
 		case float64:
 			if name := path[strings.LastIndex(path, " ")+1:]; name != "skills" && name != "active_skills" && name != "pending_proposals" {
-				c.t.Errorf("%s is %v, want it withheld", path, value)
+				c.T.Errorf("%s is %v, want it withheld", path, value)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func TestRelay(t *testing.T) {
 		if got := relay.get(overviewPath).object()["total_contributors"]; got != 3.0 {
 			t.Errorf("%v contributors, want the relay's three", got)
 		}
-		member := w.member(t, relay.org, access.Member)
+		member := w.member(t, relay.Org, access.Member)
 		a := member.post(batch(signal("pdf", "x", "member", 0.5, "cohort9"))).want(http.StatusOK).object()
 		if text := fmt.Sprint(a["warnings"]); !strings.Contains(text, "user_cohort was not used") ||
 			!strings.Contains(text, "key create --relay") {
@@ -124,11 +124,11 @@ func TestMinContributors(t *testing.T) {
 			d["suppressed"] != nil {
 			t.Errorf("where one is enough: %v", d)
 		}
-		if findings, err := w.signals.Findings(t.Context(), relay.org.ID); err != nil || len(findings) > 0 {
+		if findings, err := w.signals.Findings(t.Context(), relay.Org.ID); err != nil || len(findings) > 0 {
 			t.Errorf("two people make a finding: %+v, %v", findings, err)
 		}
 		relay.post(batch(signal("pdf", "missed_trigger", "third", 0.5, "cohort2"))).want(http.StatusOK)
-		if findings, err := w.signals.Findings(t.Context(), relay.org.ID); err != nil || len(findings) != 1 {
+		if findings, err := w.signals.Findings(t.Context(), relay.Org.ID); err != nil || len(findings) != 1 {
 			t.Errorf("findings of three people: %+v, %v", findings, err)
 		}
 		for k, shown := range map[int]bool{2: true, 3: true, 4: false} {
