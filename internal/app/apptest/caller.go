@@ -28,11 +28,12 @@ type T interface {
 // Object is a JSON object.
 type Object = map[string]any
 
-// A Caller calls the API of a World with one person's key. Many goroutines
-// may use it at once.
+// A Caller calls the API of a World, or of a service at a URL, with one person's
+// key. Many goroutines may use it at once.
 type Caller struct {
 	T     T
 	World *World
+	URL   string // e.g. "http://127.0.0.1:8080"; "" for the World's
 	Org   auth.Organisation
 	User  auth.User
 	KeyID string
@@ -46,25 +47,28 @@ func (c *Caller) In(t T) *Caller {
 	return &inside
 }
 
-// Do sends a request. A body is sent as it is if it is a string or []byte, and
-// as JSON otherwise; nil sends none. Each header is "Name: value", and an empty
-// value removes the header.
+// Do sends a request. A body is sent as it is if it is a string or []byte, in
+// chunks if it is an io.Reader, and as JSON otherwise; nil sends none. Each header
+// is "Name: value", and an empty value removes the header.
 func (c *Caller) Do(method, path string, body any, headers ...string) Response {
 	c.T.Helper()
-	var raw []byte
+	var content io.Reader
 	switch body := body.(type) {
 	case nil:
+		content = http.NoBody
 	case string:
-		raw = []byte(body)
+		content = strings.NewReader(body)
 	case []byte:
-		raw = body
+		content = bytes.NewReader(body)
+	case io.Reader:
+		content = io.NopCloser(body) // hides its length
 	default:
-		raw = marshal(c.T, body)
+		content = bytes.NewReader(marshal(c.T, body))
 	}
 	if body != nil {
 		headers = append([]string{"Content-Type: application/json"}, headers...)
 	}
-	return c.send(method, path, raw, headers)
+	return c.send(method, path, content, headers)
 }
 
 // Get is Do without a body.
@@ -79,12 +83,20 @@ func (c *Caller) Post(path string, body any) Response {
 	return c.Do(http.MethodPost, path, body)
 }
 
-// send goes through the server, if there is one, and else straight to the
-// handler. An absolute URL, e.g. a signed one, always goes through TCP.
-func (c *Caller) send(method, path string, body []byte, headers []string) Response {
+// send goes straight to the handler of a World that has no server, and through TCP
+// otherwise. A path that is an absolute URL, e.g. a signed one, goes where it says.
+func (c *Caller) send(method, path string, body io.Reader, headers []string) Response {
 	c.T.Helper()
 	r := Response{T: c.T, What: method + " " + path}
-	req, err := http.NewRequestWithContext(c.T.Context(), method, path, bytes.NewReader(body))
+	client, base := http.DefaultClient, c.URL
+	if base == "" && c.World.Server != nil {
+		client, base = c.World.Server.Client(), c.World.Server.URL
+	}
+	target := path
+	if strings.HasPrefix(path, "/") {
+		target = base + path
+	}
+	req, err := http.NewRequestWithContext(c.T.Context(), method, target, body)
 	if err != nil {
 		c.T.Fatalf("%s: %v", r.What, err)
 	}
@@ -97,19 +109,14 @@ func (c *Caller) send(method, path string, body []byte, headers []string) Respon
 			req.Header.Del(name)
 		}
 	}
-	server := c.World.Server
-	if server == nil {
+	if base == "" {
 		recorder := httptest.NewRecorder()
 		req.RemoteAddr, req.RequestURI = "192.0.2.1:1234", path
 		c.World.API.ServeHTTP(recorder, req)
 		r.Status, r.Header, r.Body = recorder.Code, recorder.Header(), recorder.Body.Bytes()
 		return r
 	}
-	if req.URL.Host == "" {
-		base, _ := http.NewRequestWithContext(c.T.Context(), method, server.URL, nil)
-		req.URL.Scheme, req.URL.Host, req.Host = base.URL.Scheme, base.URL.Host, base.URL.Host
-	}
-	resp, err := server.Client().Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		c.T.Errorf("%s: %v", r.What, err)
 		return r
@@ -160,10 +167,11 @@ type Response struct {
 	Body   []byte
 }
 
-// Want ends the test unless the response has the status.
+// Want ends the test unless the response has the status. One that says that there
+// is no content must have none.
 func (r Response) Want(status int) Response {
 	r.T.Helper()
-	if r.Status != status {
+	if r.Status != status || status == http.StatusNoContent && len(r.Body) > 0 {
 		r.T.Fatalf("%s: status %d, want %d: %s", r.What, r.Status, status, r.Body)
 	}
 	return r
@@ -210,10 +218,30 @@ func (r Response) WantBody(want any) {
 	}
 }
 
+// WantJSON checks the status and the whole body, which must be declared as JSON.
+func (r Response) WantJSON(status int, body string) {
+	r.T.Helper()
+	r.Want(status).WantHeader("Content-Type", "application/json")
+	var want any
+	if err := json.Unmarshal([]byte(body), &want); err != nil {
+		r.T.Fatalf("%v in %q", err, body)
+	}
+	r.WantBody(want)
+}
+
+// WantHeader checks a header; "" is a header that must be missing or empty.
+func (r Response) WantHeader(name, want string) {
+	r.T.Helper()
+	if got := r.Header.Get(name); got != want {
+		r.T.Errorf("%s: %s is %q, want %q", r.What, name, got, want)
+	}
+}
+
 // WantError checks status and body of an error with exactly this message.
 func (r Response) WantError(status int, message string) {
 	r.T.Helper()
-	r.Want(status).WantBody(Object{"error": Object{"message": message, "status": status}})
+	r.Want(status).WantHeader("Content-Type", "application/json")
+	r.WantBody(Object{"error": Object{"message": message, "status": status}})
 }
 
 // WantErrorWith checks status and body of an error whose message contains part.
@@ -238,7 +266,7 @@ func (r Response) WantIssues(pairs ...string) {
 		}
 		issues = append(issues, Object{"path": path, "message": pairs[i+1]})
 	}
-	r.Want(http.StatusBadRequest)
+	r.Want(http.StatusBadRequest).WantHeader("Content-Type", "application/json")
 	r.WantBody(Object{"error": "Validation failed", "details": issues[0], "issues": issues})
 }
 
