@@ -1,11 +1,9 @@
 package auth_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
@@ -80,22 +78,4 @@ func exec(t *testing.T, db *store.DB, statement string, args ...any) {
 	if _, err := db.Exec(t.Context(), statement, args...); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// logBuffer keeps what is logged.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -52,7 +53,7 @@ func TestKey(t *testing.T) {
 func TestRawKeyIsKeptNowhere(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		log := &logBuffer{}
+		log := &apptest.Buffer{}
 		s := newService(db)
 		s.Log = slog.New(slog.NewTextHandler(log, nil))
 		u := person(t, s, "acme", access.Member)

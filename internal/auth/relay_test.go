@@ -1,10 +1,10 @@
 package auth_test
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -18,12 +18,8 @@ func TestRelayKey(t *testing.T) {
 		_, _, raw := s.member(t, "acme", access.AdminRole)
 		issue := func(key, body string, relay bool) string {
 			t.Helper()
-			status, made := s.call(t, key, "POST /api/v1/keys", body)
-			if status != http.StatusCreated {
-				t.Fatalf("status %d: %v", status, made)
-			}
-			secret := field(t, made, "api_key")
-			caller, err := s.Authenticate(t.Context(), secret)
+			secret := apptest.Text(s.call(t, key, "POST /api/v1/keys", body).Want(201).Object(), "api_key")
+			caller, err := s.Auth.Authenticate(t.Context(), secret)
 			if err != nil || caller.Relay != relay {
 				t.Errorf("%s makes a caller with Relay %t, %v", body, caller.Relay, err)
 			}
@@ -32,6 +28,6 @@ func TestRelayKey(t *testing.T) {
 		relay := issue(raw, `{"name":"relay","relay":true}`, true)
 		issue(relay, `{"name":"other"}`, false)
 		_, _, member := s.member(t, "acme2", access.Member)
-		s.want(t, member, "POST /api/v1/keys", `{"name":"relay","relay":true}`, 403, errorJSON(403, "This needs the permission admin"))
+		s.call(t, member, "POST /api/v1/keys", `{"name":"relay","relay":true}`).WantError(403, "This needs the permission admin")
 	})
 }
