@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
 
@@ -54,34 +55,17 @@ func TestBodyLimit(t *testing.T) {
 		{"raw over the limit", "/raw", strings.Repeat("r", 4097), 413, "The body is over the limit of 4 KiB"},
 		{"odd limit", "/odd", strings.Repeat("r", 1001), 413, "The body is over the limit of 1000 bytes"},
 	} {
-		for _, length := range []int64{int64(len(c.body)), -1} {
-			t.Run(fmt.Sprintf("%s, chunked %v", c.name, length < 0), func(t *testing.T) {
-				a := f.upload(t, c.path, "application/json", strings.NewReader(c.body), length)
+		for how, body := range map[string]any{"": c.body, " in chunks": strings.NewReader(c.body)} {
+			t.Run(c.name+how, func(t *testing.T) {
+				a := f.do(t, "POST", c.path, body)
 				if c.status == http.StatusRequestEntityTooLarge {
-					a.wantError(t, c.status, c.want)
+					a.WantError(c.status, c.want)
 					return
 				}
-				a.want(t, c.status, c.want)
+				a.WantJSON(c.status, c.want)
 			})
 		}
 	}
-}
-
-// upload posts a body of a known length, or in chunks when that is -1.
-func (f *frame) upload(t *testing.T, path, contentType string, body io.Reader, length int64, headers ...string) answer {
-	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, f.url+path, io.NopCloser(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.ContentLength = length
-	req.Header.Set("Authorization", "Bearer owner")
-	req.Header.Set("Content-Type", contentType)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Set(name, value)
-	}
-	return send(t, req)
 }
 
 func TestContentType(t *testing.T) {
@@ -104,18 +88,18 @@ func TestContentType(t *testing.T) {
 			for path, status := range map[string]int{"/things": 201, "/hand-checked": 200} {
 				a := f.do(t, "POST", path, `{"name":"x"}`, "Content-Type: "+c.given)
 				if c.taken {
-					a.want(t, status, `{"name":"x"}`)
+					a.WantJSON(status, `{"name":"x"}`)
 					continue
 				}
-				a.wantError(t, 415, fmt.Sprintf("Content-Type %q is not read here; send application/json", c.given))
+				a.WantError(415, fmt.Sprintf("Content-Type %q is not read here; send application/json", c.given))
 			}
 		})
 	}
 	t.Run("any type for raw bodies", func(t *testing.T) {
-		f.do(t, "POST", "/raw", "abc", "Content-Type: application/x-protobuf").want(t, 200, `{"bytes":3}`)
+		f.do(t, "POST", "/raw", "abc", "Content-Type: application/x-protobuf").WantJSON(200, `{"bytes":3}`)
 	})
 	t.Run("route without a body", func(t *testing.T) {
-		f.do(t, "GET", "/things/1", "", "Content-Type: text/plain").want(t, 200, `{"id":"1","org":"acme"}`)
+		f.do(t, "GET", "/things/1", "", "Content-Type: text/plain").WantJSON(200, `{"id":"1","org":"acme"}`)
 	})
 }
 
@@ -123,8 +107,8 @@ func TestContentType(t *testing.T) {
 // JSON has one.
 func TestEmptyRawBody(t *testing.T) {
 	f := newFrame(t, nil, mountBodies)
-	f.do(t, "POST", "/raw", "").want(t, 200, `{"bytes":0}`)
-	f.do(t, "POST", "/raw", "", "Content-Type: application/x-protobuf").want(t, 200, `{"bytes":0}`)
+	f.do(t, "POST", "/raw", "").WantJSON(200, `{"bytes":0}`)
+	f.do(t, "POST", "/raw", "", "Content-Type: application/x-protobuf").WantJSON(200, `{"bytes":0}`)
 }
 
 func TestAccept(t *testing.T) {
@@ -145,17 +129,17 @@ func TestAccept(t *testing.T) {
 		t.Run(c.accept, func(t *testing.T) {
 			a := f.do(t, "GET", "/things/1", "", "Accept: "+c.accept)
 			if c.taken {
-				a.want(t, 200, `{"id":"1","org":"acme"}`)
+				a.WantJSON(200, `{"id":"1","org":"acme"}`)
 				return
 			}
-			a.wantError(t, 406, "This route answers application/json")
+			a.WantError(406, "This route answers application/json")
 		})
 	}
 	t.Run("two headers", func(t *testing.T) {
 		req := httptest.NewRequest(http.MethodGet, "/things/1", nil)
 		req.Header = http.Header{"Authorization": {"Bearer owner"}, "Accept": {"text/html", "application/json"}}
 		w := httptest.NewRecorder()
-		if f.ServeHTTP(w, req); w.Code != 200 {
+		if f.API.ServeHTTP(w, req); w.Code != 200 {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 	})
@@ -204,14 +188,15 @@ func TestGzip(t *testing.T) {
 		{"not on this route", "/raw", "gzip", whole, 415, `Content-Encoding "gzip" is not read here`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := f.upload(t, c.path, "application/json", bytes.NewReader(c.body), int64(len(c.body)), "Content-Encoding: "+c.encoding)
+			a := f.do(t, "POST", c.path, c.body, "Content-Encoding: "+c.encoding)
 			switch c.status {
 			case 200:
-				a.want(t, c.status, c.want)
+				a.WantJSON(c.status, c.want)
 			case 400:
-				a.wantIssues(t, c.want)
+				path, message, _ := strings.Cut(c.want, "|")
+				a.WantIssues(path, message)
 			default:
-				a.wantError(t, c.status, c.want)
+				a.WantError(c.status, c.want)
 			}
 		})
 	}
@@ -228,18 +213,18 @@ func TestTruncatedBody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := f.truncated(t, c.path, "application/json", c.body)
-			a.wantIssues(t, "|the body ended early")
+			a.WantIssues("", "the body ended early")
 		})
 	}
-	if got := f.log.String(); strings.Contains(got, "level=ERROR") {
+	if got := f.Logged.String(); strings.Contains(got, "level=ERROR") {
 		t.Errorf("logged an error:\n%s", got)
 	}
 }
 
 // truncated promises 1000 bytes, sends the body and no more, and reads on.
-func (f *frame) truncated(t *testing.T, path, contentType, body string) answer {
+func (f *frame) truncated(t *testing.T, path, contentType, body string) apptest.Response {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(f.Server.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +242,7 @@ func (f *frame) truncated(t *testing.T, path, contentType, body string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{res.StatusCode, res.Header, string(got)}
+	return apptest.Response{T: t, What: "POST " + path, Status: res.StatusCode, Header: res.Header, Body: got}
 }
 
 // TestDeadlineOfTheBody checks that one is set before anything is read, as a
@@ -283,7 +268,7 @@ func TestDeadlineOfTheBody(t *testing.T) {
 			return reader.Read(p)
 		}))
 		req.Header = http.Header{"Authorization": {"Bearer owner"}, "Content-Encoding": {encoding}}
-		if f.ServeHTTP(w, req); w.Code != http.StatusNoContent {
+		if f.API.ServeHTTP(w, req); w.Code != http.StatusNoContent {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 	}

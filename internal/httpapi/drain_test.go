@@ -32,11 +32,11 @@ func TestUnwantedBody(t *testing.T) {
 	} {
 		for _, path := range []string{"/things/1", "/plain"} {
 			a := f.do(t, "GET", path, c.body)
-			if a.status != c.status {
-				t.Errorf("%s, %s: status %d, want %d", path, c.name, a.status, c.status)
+			if a.Status != c.status {
+				t.Errorf("%s, %s: status %d, want %d", path, c.name, a.Status, c.status)
 			}
 			if c.status == 413 {
-				a.wantError(t, 413, "No body is read here beyond 64 KiB")
+				a.WantError(413, "No body is read here beyond 64 KiB")
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestClientLeaves(t *testing.T) {
 			"\r\n7\r\n--b--\r\n\r\n4\r\nmore\r\n0\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+			conn, err := net.Dial("tcp", strings.TrimPrefix(f.Server.URL, "http://"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -49,7 +50,7 @@ func TestKindsOfErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := failing(t, func(context.Context) error { return c.err })
-			f.do(t, "GET", "/fails", "", harmlessID).wantError(t, c.status, c.message)
+			f.do(t, "GET", "/fails", "", harmlessID).WantError(c.status, c.message)
 		})
 	}
 }
@@ -60,13 +61,13 @@ func TestMalformed(t *testing.T) {
 		err    error
 		issues []string
 	}{
-		{"one field", fault.Invalid("cases_json.3.query", "query is empty"), []string{"cases_json.3.query|query is empty"}},
-		{"several", fault.Issues(fault.At("a", "a is bad"), fault.At("", "all is bad")), []string{"a|a is bad", "|all is bad"}},
-		{"no issues", fault.New(fault.Malformed, "all is bad"), []string{"|all is bad"}},
+		{"one field", fault.Invalid("cases_json.3.query", "query is empty"), []string{"cases_json.3.query", "query is empty"}},
+		{"several", fault.Issues(fault.At("a", "a is bad"), fault.At("", "all is bad")), []string{"a", "a is bad", "", "all is bad"}},
+		{"no issues", fault.New(fault.Malformed, "all is bad"), []string{"", "all is bad"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := failing(t, func(context.Context) error { return c.err })
-			f.do(t, "GET", "/fails", "").wantIssues(t, c.issues...)
+			f.do(t, "GET", "/fails", "").WantIssues(c.issues...)
 		})
 	}
 }
@@ -75,9 +76,9 @@ func TestErrorHeaders(t *testing.T) {
 	f := failing(t, func(context.Context) error {
 		return fault.New(fault.Unavailable, "Too busy").After(1500 * time.Millisecond)
 	})
-	f.do(t, "GET", "/fails", "").wantHeader(t, "Retry-After", "2")
+	f.do(t, "GET", "/fails", "").WantHeader("Retry-After", "2")
 	f = failing(t, func(context.Context) error { return fault.New(fault.Unauthorized, "Who?") })
-	f.do(t, "GET", "/fails", "").wantHeader(t, "Www-Authenticate", "Bearer")
+	f.do(t, "GET", "/fails", "").WantHeader("Www-Authenticate", "Bearer")
 }
 
 // TestOurFaultStaysInTheLog covers errors and panics: the log has the cause
@@ -94,9 +95,9 @@ func TestOurFaultStaysInTheLog(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := failing(t, c.fail)
-			f.do(t, "GET", "/fails", "", harmlessID).wantError(t, 500, "Internal error; request proxy-7_A")
+			f.do(t, "GET", "/fails", "", harmlessID).WantError(500, "Internal error; request proxy-7_A")
 			for _, want := range append(c.logs, "level=ERROR", "request_id=proxy-7_A") {
-				if got := f.log.String(); !strings.Contains(got, want) {
+				if got := f.Logged.String(); !strings.Contains(got, want) {
 					t.Errorf("the log lacks %q:\n%s", want, got)
 				}
 			}
@@ -107,7 +108,7 @@ func TestOurFaultStaysInTheLog(t *testing.T) {
 func TestCallersFaultIsNotLoggedAsOurs(t *testing.T) {
 	f := failing(t, func(context.Context) error { return fault.New(fault.Conflict, "Taken") })
 	f.do(t, "GET", "/fails", "")
-	if got := f.log.String(); strings.Contains(got, "level=ERROR") {
+	if got := f.Logged.String(); strings.Contains(got, "level=ERROR") {
 		t.Errorf("logged an error:\n%s", got)
 	}
 }
@@ -126,13 +127,13 @@ func TestRequestID(t *testing.T) {
 		{"", false},
 	} {
 		t.Run(c.given, func(t *testing.T) {
-			got := f.do(t, "GET", "/things", "", "X-Request-Id: "+c.given).header.Get("X-Request-Id")
+			got := f.do(t, "GET", "/things", "", "X-Request-Id: "+c.given).Header.Get("X-Request-Id")
 			if c.kept != (got == c.given) {
 				t.Errorf("%q became %q", c.given, got)
 			}
 		})
 	}
-	first, second := f.do(t, "GET", "/none", "").header, f.do(t, "GET", "/none", "").header
+	first, second := f.do(t, "GET", "/none", "").Header, f.do(t, "GET", "/none", "").Header
 	if first.Get("X-Request-Id") == second.Get("X-Request-Id") {
 		t.Error("two requests have one id")
 	}
@@ -149,7 +150,7 @@ func TestClientGone(t *testing.T) {
 			return fmt.Errorf("sweep: %w", err)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/fails", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Server.URL+"/fails", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +162,7 @@ func TestClientGone(t *testing.T) {
 			t.Fatalf("the request ended with %v", err)
 		}
 		f.waitForLog(t, "the client went away")
-		if got := f.log.String(); strings.Contains(got, "level=ERROR") {
+		if got := f.Logged.String(); strings.Contains(got, "level=ERROR") {
 			t.Errorf("logged an error:\n%s", got)
 		}
 	})
@@ -171,10 +172,5 @@ func TestClientGone(t *testing.T) {
 // after the client has its answer.
 func (f *frame) waitForLog(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if strings.Contains(f.log.String(), text) {
-			return
-		}
-	}
-	t.Fatalf("%q was not logged:\n%s", text, f.log.String())
+	apptest.Eventually(t, "the log to have "+text, func() bool { return strings.Contains(f.Logged.String(), text) })
 }

@@ -17,12 +17,12 @@ func TestKeyIsAskedFor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := f.do(t, "GET", "/things/1", "", c.header)
-			a.wantError(t, http.StatusUnauthorized, c.message)
-			a.wantHeader(t, "WWW-Authenticate", "Bearer")
+			a.WantError(http.StatusUnauthorized, c.message)
+			a.WantHeader("WWW-Authenticate", "Bearer")
 		})
 	}
 	t.Run("scheme in lower case", func(t *testing.T) {
-		f.do(t, "GET", "/things/1", "", "Authorization: bearer  owner").want(t, 200, `{"id":"1","org":"acme"}`)
+		f.do(t, "GET", "/things/1", "", "Authorization: bearer  owner").WantJSON(200, `{"id":"1","org":"acme"}`)
 	})
 }
 
@@ -41,13 +41,13 @@ func TestOrderOfChecks(t *testing.T) {
 		{"not found", "member", "none", 404, "Thing not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f.do(t, "GET", "/things/"+c.id, "", "Authorization: Bearer "+c.key).wantError(t, c.status, c.message)
+			f.do(t, "GET", "/things/"+c.id, "", "Authorization: Bearer "+c.key).WantError(c.status, c.message)
 		})
 	}
 	t.Run("validation", func(t *testing.T) {
-		f.do(t, "GET", "/things/too-long", "", "Authorization: Bearer member").wantIssues(t, "id|id: expected length <= 5")
+		f.do(t, "GET", "/things/too-long", "", "Authorization: Bearer member").WantIssues("id", "id: expected length <= 5")
 	})
 	t.Run("all well", func(t *testing.T) {
-		f.do(t, "GET", "/things/1", "", "Authorization: Bearer member").want(t, 200, `{"id":"1","org":"acme"}`)
+		f.do(t, "GET", "/things/1", "", "Authorization: Bearer member").WantJSON(200, `{"id":"1","org":"acme"}`)
 	})
 }

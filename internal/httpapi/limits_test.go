@@ -35,13 +35,13 @@ func TestLimitIsExact(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range sent {
 			wait.Go(func() {
-				switch a := frames[i%2].do(t, "GET", "/limited/1", ""); a.status {
+				switch a := frames[i%2].do(t, "GET", "/limited/1", ""); a.Status {
 				case http.StatusOK:
 					passed.Add(1)
 				case http.StatusTooManyRequests:
 					refused.Add(1)
 				default:
-					t.Errorf("status %d: %s", a.status, a.body)
+					t.Errorf("status %d: %s", a.Status, a.Body)
 				}
 			})
 		}
@@ -63,18 +63,18 @@ func TestLimitHeaders(t *testing.T) {
 			{"1", 200, "1"}, {"none", 404, "0"}, {"1", 429, "0"}, {"1", 429, "0"},
 		} {
 			a := f.do(t, "GET", "/limited/"+c.id, "")
-			if a.status != c.status {
-				t.Errorf("status %d, want %d", a.status, c.status)
+			if a.Status != c.status {
+				t.Errorf("status %d, want %d", a.Status, c.status)
 			}
-			a.wantHeader(t, "RateLimit-Limit", "2")
-			a.wantHeader(t, "RateLimit-Remaining", c.remaining)
-			reset := a.header.Get("RateLimit-Reset")
+			a.WantHeader("RateLimit-Limit", "2")
+			a.WantHeader("RateLimit-Remaining", c.remaining)
+			reset := a.Header.Get("RateLimit-Reset")
 			if n, err := strconv.ParseInt(reset, 10, 64); err != nil || n < 1 || n > int64(period.Seconds()) {
 				t.Errorf("RateLimit-Reset: %q", reset)
 			}
 			if c.status == http.StatusTooManyRequests {
-				a.wantHeader(t, "Retry-After", reset)
-				a.wantError(t, 429, fmt.Sprintf("Rate limit of 2 requests per 876000h0m0s reached; try again in %s s", reset))
+				a.WantHeader("Retry-After", reset)
+				a.WantError(429, fmt.Sprintf("Rate limit of 2 requests per 876000h0m0s reached; try again in %s s", reset))
 			}
 		}
 	})
@@ -105,8 +105,8 @@ func TestLimitSubjects(t *testing.T) {
 					{"/limited/1", "small-viewer", c.stranger},
 					{"/apart/1", "owner", 200},
 				} {
-					if a := f.do(t, "GET", step.path, "", "Authorization: Bearer "+step.key); a.status != step.status {
-						t.Errorf("%s by %s: status %d, want %d", step.path, step.key, a.status, step.status)
+					if a := f.do(t, "GET", step.path, "", "Authorization: Bearer "+step.key); a.Status != step.status {
+						t.Errorf("%s by %s: status %d, want %d", step.path, step.key, a.Status, step.status)
 					}
 				}
 			})
@@ -119,10 +119,10 @@ func TestLimitSubjects(t *testing.T) {
 func TestLimitComesAfterTheKey(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		f := newFrame(t, db, limited(1, httpapi.ByOrg))
-		f.do(t, "GET", "/limited/1", "", "Authorization: Bearer stranger").wantError(t, 401, "Unknown API key")
-		f.do(t, "GET", "/limited/too-long", "").wantIssues(t, "id|id: expected length <= 5")
-		if a := f.do(t, "GET", "/limited/too-long", ""); a.status != 429 {
-			t.Errorf("status %d, want 429", a.status)
+		f.do(t, "GET", "/limited/1", "", "Authorization: Bearer stranger").WantError(401, "Unknown API key")
+		f.do(t, "GET", "/limited/too-long", "").WantIssues("id", "id: expected length <= 5")
+		if a := f.do(t, "GET", "/limited/too-long", ""); a.Status != 429 {
+			t.Errorf("status %d, want 429", a.Status)
 		}
 	})
 }
@@ -134,8 +134,8 @@ func TestSweep(t *testing.T) {
 			httpapi.Add(a, find, httpapi.Route{Method: "GET", Path: "/brief/{id}", Limit: &httpapi.Limit{Requests: 1, Per: time.Nanosecond}})
 		})
 		f.do(t, "GET", "/limited/1", "")
-		f.do(t, "GET", "/brief/1", "").want(t, 200, `{"id":"1","org":"acme"}`)
-		if err := f.Sweep(t.Context()); err != nil {
+		f.do(t, "GET", "/brief/1", "").WantJSON(200, `{"id":"1","org":"acme"}`)
+		if err := f.API.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := db.Query(t.Context(), `SELECT subject FROM rate_windows`)
@@ -156,7 +156,7 @@ func TestLimitThatCannotBeCounted(t *testing.T) {
 		if _, err := db.Exec(t.Context(), `DROP TABLE rate_windows`); err != nil {
 			t.Fatal(err)
 		}
-		f.do(t, "GET", "/limited/1", "", harmlessID).wantError(t, 500, "Internal error; request proxy-7_A")
+		f.do(t, "GET", "/limited/1", "", harmlessID).WantError(500, "Internal error; request proxy-7_A")
 	})
 }
 

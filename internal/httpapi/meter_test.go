@@ -309,19 +309,19 @@ func TestMaxValues(t *testing.T) {
 	list := func(n int) string {
 		return `{"name":"x","other":[` + strings.TrimSuffix(strings.Repeat("0,", n), ",") + `]}`
 	}
-	f.do(t, "POST", "/things", list(most)).want(t, 201, `{"name":"x"}`)
-	f.do(t, "POST", "/things", list(most+1)).wantError(t, 413, "The body is over the limit of 50000 values; send smaller batches")
-	f.do(t, "POST", "/things", `{"name":"x","other":"`+strings.Repeat(`,[{\"`, 100_000)+`"}`).want(t, 201, `{"name":"x"}`)
-	f.do(t, "POST", "/raw", `[1,2,3,4]`).want(t, 200, `{"size":9}`)
-	f.do(t, "POST", "/raw", `[1,2,3,4,5]`).wantError(t, 413, "The body is over the limit of 4 values; send smaller batches")
-	f.do(t, "POST", "/raw", `[1,2,3,4,5]`, "Content-Type: application/x-protobuf").want(t, 200, `{"size":11}`)
+	f.do(t, "POST", "/things", list(most)).WantJSON(201, `{"name":"x"}`)
+	f.do(t, "POST", "/things", list(most+1)).WantError(413, "The body is over the limit of 50000 values; send smaller batches")
+	f.do(t, "POST", "/things", `{"name":"x","other":"`+strings.Repeat(`,[{\"`, 100_000)+`"}`).WantJSON(201, `{"name":"x"}`)
+	f.do(t, "POST", "/raw", `[1,2,3,4]`).WantJSON(200, `{"size":9}`)
+	f.do(t, "POST", "/raw", `[1,2,3,4,5]`).WantError(413, "The body is over the limit of 4 values; send smaller batches")
+	f.do(t, "POST", "/raw", `[1,2,3,4,5]`, "Content-Type: application/x-protobuf").WantJSON(200, `{"size":11}`)
 }
 
 // TestManyIssues: an answer lists a thousand problems, however many there are.
 func TestManyIssues(t *testing.T) {
 	f := newFrame(t, nil, mountThings)
 	a := f.do(t, "POST", "/things", `{"name":"x","cases_json":[`+strings.TrimSuffix(strings.Repeat("0,", 20_000), ",")+`]}`)
-	if n := strings.Count(a.body, `"path"`); a.status != 400 || n != 1+1000 {
-		t.Errorf("status %d, %d problems in %d bytes", a.status, n, len(a.body))
+	if n := strings.Count(string(a.Body), `"path"`); a.Status != 400 || n != 1+1000 {
+		t.Errorf("status %d, %d problems in %d bytes", a.Status, n, len(a.Body))
 	}
 }

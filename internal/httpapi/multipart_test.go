@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 )
@@ -57,39 +58,39 @@ func form(t *testing.T, name, content string) (contentType string, body []byte) 
 	return w.FormDataContentType(), buf.Bytes()
 }
 
-func (f *frame) uploadForm(t *testing.T, contentType string, body []byte) answer {
+func (f *frame) uploadForm(t *testing.T, contentType string, body []byte) apptest.Response {
 	t.Helper()
-	return f.upload(t, "/files", contentType, bytes.NewReader(body), int64(len(body)))
+	return f.do(t, "POST", "/files", body, "Content-Type: "+contentType)
 }
 
 func TestForm(t *testing.T) {
 	f := newFrame(t, nil, mountForms)
 	contentType, body := form(t, "file", "content")
-	f.uploadForm(t, contentType, body).want(t, 201, `{"label":"mine","bytes":7}`)
+	f.uploadForm(t, contentType, body).WantJSON(201, `{"label":"mine","bytes":7}`)
 
 	t.Run("missing part", func(t *testing.T) {
 		contentType, body := form(t, "archive", "content")
-		f.uploadForm(t, contentType, body).wantIssues(t, "file|file is required")
+		f.uploadForm(t, contentType, body).WantIssues("file", "file is required")
 	})
 	t.Run("empty", func(t *testing.T) {
-		f.uploadForm(t, contentType, nil).wantIssues(t, "|the body is not a valid multipart form: multipart: NextPart: EOF")
+		f.uploadForm(t, contentType, nil).WantIssues("", "the body is not a valid multipart form: multipart: NextPart: EOF")
 	})
 	t.Run("cut short", func(t *testing.T) {
-		f.uploadForm(t, contentType, body[:len(body)-20]).wantIssues(t, "|the body is not a valid multipart form: unexpected EOF")
+		f.uploadForm(t, contentType, body[:len(body)-20]).WantIssues("", "the body is not a valid multipart form: unexpected EOF")
 	})
 	t.Run("no boundary", func(t *testing.T) {
-		f.uploadForm(t, "multipart/form-data", body).wantIssues(t, "|the body is not a valid multipart form: no multipart boundary param in Content-Type")
+		f.uploadForm(t, "multipart/form-data", body).WantIssues("", "the body is not a valid multipart form: no multipart boundary param in Content-Type")
 	})
 	t.Run("no type", func(t *testing.T) {
-		f.uploadForm(t, "", body).wantIssues(t, "|the body is not a valid multipart form: request Content-Type isn't multipart/form-data")
+		f.uploadForm(t, "", body).WantIssues("", "the body is not a valid multipart form: request Content-Type isn't multipart/form-data")
 	})
 	t.Run("truncated", func(t *testing.T) {
-		if got := f.truncated(t, "/files", contentType, string(body[:100])); got.status != 400 {
-			t.Errorf("status %d, want 400: %s", got.status, got.body)
+		if got := f.truncated(t, "/files", contentType, string(body[:100])); got.Status != 400 {
+			t.Errorf("status %d, want 400: %s", got.Status, got.Body)
 		}
 	})
 	t.Run("another type", func(t *testing.T) {
-		f.uploadForm(t, "application/json", []byte("{}")).wantError(t, 415, `Content-Type "application/json" is not read here; send multipart/form-data`)
+		f.uploadForm(t, "application/json", []byte("{}")).WantError(415, `Content-Type "application/json" is not read here; send multipart/form-data`)
 	})
 }
 
@@ -97,13 +98,13 @@ func TestFormLimits(t *testing.T) {
 	f := newFrame(t, nil, mountForms)
 	contentType, body := form(t, "file", strings.Repeat("f", 4<<20))
 	t.Run("over the limit", func(t *testing.T) {
-		f.uploadForm(t, contentType, body).wantError(t, 413, "The body is over the limit of 4 MiB")
-		f.upload(t, "/files", contentType, bytes.NewReader(body), -1).wantError(t, 413, "The body is over the limit of 4 MiB")
+		f.uploadForm(t, contentType, body).WantError(413, "The body is over the limit of 4 MiB")
+		f.do(t, "POST", "/files", bytes.NewReader(body), "Content-Type: "+contentType).WantError(413, "The body is over the limit of 4 MiB")
 	})
 	t.Run("at the limit", func(t *testing.T) {
 		content := strings.Repeat("f", 8<<20-len(body))
 		contentType, body := form(t, "file", content)
-		f.uploadForm(t, contentType, body).want(t, 201, fmt.Sprintf(`{"label":"mine","bytes":%d}`, len(content)))
+		f.uploadForm(t, contentType, body).WantJSON(201, fmt.Sprintf(`{"label":"mine","bytes":%d}`, len(content)))
 	})
 	t.Run("too many parts", func(t *testing.T) {
 		var buf bytes.Buffer
@@ -116,7 +117,7 @@ func TestFormLimits(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		f.uploadForm(t, w.FormDataContentType(), buf.Bytes()).wantError(t, 413, "The form is over the limit of 1000 parts")
+		f.uploadForm(t, w.FormDataContentType(), buf.Bytes()).WantError(413, "The form is over the limit of 1000 parts")
 	})
 }
 
@@ -125,8 +126,8 @@ func TestFormWithoutDisk(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	f := newFrame(t, nil, mountForms)
 	contentType, body := form(t, "file", strings.Repeat("f", 3<<20))
-	if got := f.uploadForm(t, contentType, body); got.status != 500 || !strings.Contains(got.body, "Internal error") {
-		t.Errorf("got %d %s", got.status, got.body)
+	if got := f.uploadForm(t, contentType, body); got.Status != 500 || !strings.Contains(string(got.Body), "Internal error") {
+		t.Errorf("got %d %s", got.Status, got.Body)
 	}
 }
 
@@ -136,7 +137,7 @@ func TestFormLeavesNoFiles(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	f := newFrame(t, nil, mountForms)
 	contentType, body := form(t, "file", strings.Repeat("f", 3<<20))
-	f.uploadForm(t, contentType, body).want(t, 201, `{"label":"mine","bytes":3145728}`)
+	f.uploadForm(t, contentType, body).WantJSON(201, `{"label":"mine","bytes":3145728}`)
 	f.waitForLog(t, "POST /files")
 	left, err := os.ReadDir(dir)
 	if err != nil {

@@ -40,15 +40,15 @@ func at(t *testing.T, document any, path ...string) any {
 func TestOpenAPI(t *testing.T) {
 	f := newFrame(t, nil, mountDocumented)
 	a := f.do(t, "GET", "/openapi.json", "", "Authorization: ")
-	a.wantHeader(t, "Content-Type", "application/json")
-	document := parse(t, a.body)
+	a.WantHeader("Content-Type", "application/json")
+	document := parse(t, a.Body)
 	if got := at(t, document, "openapi").(string); !strings.HasPrefix(got, "3.1.") {
 		t.Errorf("openapi is %q, want 3.1.x", got)
 	}
 	if got := at(t, document, "info", "version"); got != "1.2.3" {
 		t.Errorf("version is %v", got)
 	}
-	for _, r := range f.Routes() {
+	for _, r := range f.API.Routes() {
 		op := at(t, document, "paths", strings.Replace(r.Path, "...", "", 1), strings.ToLower(r.Method))
 		for status, schema := range map[string]string{"400": "ValidationError", "404": "StructuredError", "500": "StructuredError"} {
 			ref := at(t, op, "responses", status, "content", "application/json", "schema", "$ref")
@@ -71,11 +71,11 @@ func TestOpenAPI(t *testing.T) {
 
 func TestOpenAPIOfOneRoute(t *testing.T) {
 	f := newFrame(t, nil, mountDocumented)
-	raw, err := f.OpenAPI()
+	raw, err := f.API.OpenAPI()
 	if err != nil {
 		t.Fatal(err)
 	}
-	document := parse(t, string(raw))
+	document := parse(t, raw)
 	op := at(t, document, "paths", "/things/{id}", "get")
 	for name, want := range map[string]any{
 		"operationId": "get-things-id",
@@ -104,11 +104,11 @@ func TestOpenAPIOfOneRoute(t *testing.T) {
 // TestOpenAPISchemas lists them all: nothing of the library's shows.
 func TestOpenAPISchemas(t *testing.T) {
 	f := newFrame(t, nil, mountThings)
-	raw, err := f.OpenAPI()
+	raw, err := f.API.OpenAPI()
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemas := at(t, parse(t, string(raw)), "components", "schemas").(map[string]any)
+	schemas := at(t, parse(t, raw), "components", "schemas").(map[string]any)
 	want := []string{
 		"Httpapi_testFindOutput", "Httpapi_testListOutput", "Httpapi_testPatchInputBody", "Httpapi_testPatchOutput",
 		"Httpapi_testThing", "Httpapi_testThingCase", "Issue", "Pagination", "StructuredError", "StructuredErrorErrorStruct", "ValidationError",
@@ -138,11 +138,11 @@ func TestOneNameInTwoPackages(t *testing.T) {
 		httpapi.Add(a, func(context.Context, createKeyInput) (httpapi.None, error) { return httpapi.None{}, nil },
 			httpapi.Route{Method: "POST", Path: "/colours"})
 	})
-	raw, err := f.OpenAPI()
+	raw, err := f.API.OpenAPI()
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemas := at(t, parse(t, string(raw)), "components", "schemas")
+	schemas := at(t, parse(t, raw), "components", "schemas")
 	at(t, schemas, "AuthCreateKeyInputBody", "properties", "name")
 	at(t, schemas, "Httpapi_testCreateKeyInputBody", "properties", "colour")
 }
@@ -150,22 +150,22 @@ func TestOneNameInTwoPackages(t *testing.T) {
 func TestDocs(t *testing.T) {
 	f := newFrame(t, nil, mountDocumented)
 	a := f.do(t, "GET", "/docs", "", "Authorization: ")
-	if a.status != 200 {
-		t.Fatalf("status %d: %s", a.status, a.body)
+	if a.Status != 200 {
+		t.Fatalf("status %d: %s", a.Status, a.Body)
 	}
-	a.wantHeader(t, "Content-Type", "text/html; charset=utf-8")
-	a.wantHeader(t, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	for _, r := range f.Routes() {
-		if !strings.Contains(a.body, "<code>"+r.Method+" "+r.Path+"</code>") {
+	a.WantHeader("Content-Type", "text/html; charset=utf-8")
+	a.WantHeader("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	for _, r := range f.API.Routes() {
+		if !strings.Contains(string(a.Body), "<code>"+r.Method+" "+r.Path+"</code>") {
 			t.Errorf("the page lacks %s %s", r.Method, r.Path)
 		}
 	}
 	for _, want := range []string{"Open to all &lt;people&gt;", "StructuredError", "Needs the team plan.", `<html lang="en">`} {
-		if !strings.Contains(a.body, want) {
+		if !strings.Contains(string(a.Body), want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if found := regexp.MustCompile(`(?i)<(script|link|img|iframe)|https?://|url\(|@import`).FindString(a.body); found != "" {
+	if found := regexp.MustCompile(`(?i)<(script|link|img|iframe)|https?://|url\(|@import`).Find(a.Body); found != nil {
 		t.Errorf("the page loads something: %s", found)
 	}
 }

@@ -24,12 +24,12 @@ func TestHandleMissing(t *testing.T) {
 		}))
 	})
 	const browser = "Accept: text/html,*/*;q=0.8"
-	if a := f.do(t, "GET", "/nothing", "", browser); a.status != 404 || a.body != "a page" {
-		t.Errorf("a browser gets %d, %s, want the page", a.status, a.body)
+	if a := f.do(t, "GET", "/nothing", "", browser); a.Status != 404 || string(a.Body) != "a page" {
+		t.Errorf("a browser gets %d, %s, want the page", a.Status, a.Body)
 	}
-	f.do(t, "GET", "/nothing", "", "Accept: */*").wantError(t, 404, "No such route: GET /nothing")
-	f.do(t, "GET", "/api/v1/nothing", "", browser).wantError(t, 404, "No such route: GET /api/v1/nothing")
-	f.do(t, "DELETE", "/things", "", browser).wantError(t, 405, "DELETE is not allowed here; allowed: GET, HEAD, POST")
+	f.do(t, "GET", "/nothing", "", "Accept: */*").WantError(404, "No such route: GET /nothing")
+	f.do(t, "GET", "/api/v1/nothing", "", browser).WantError(404, "No such route: GET /api/v1/nothing")
+	f.do(t, "DELETE", "/things", "", browser).WantError(405, "DELETE is not allowed here; allowed: GET, HEAD, POST")
 }
 
 func TestLimitOfPlainHandler(t *testing.T) {
@@ -47,8 +47,8 @@ func TestLimitOfPlainHandler(t *testing.T) {
 			}))
 		})
 		for i, want := range []int{204, 429} {
-			if a := f.do(t, "GET", "/page", ""); a.status != want {
-				t.Errorf("request %d: %d, want %d", i+1, a.status, want)
+			if a := f.do(t, "GET", "/page", ""); a.Status != want {
+				t.Errorf("request %d: %d, want %d", i+1, a.Status, want)
 			}
 		}
 	})

@@ -23,7 +23,7 @@ func TestUnknownRoute(t *testing.T) {
 		{"GET", "/things/1//", "No such route: GET /things/1/"},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
-			f.do(t, c.method, c.path, "", "Authorization: ").wantError(t, 404, c.message)
+			f.do(t, c.method, c.path, "", "Authorization: ").WantError(404, c.message)
 		})
 	}
 }
@@ -44,26 +44,26 @@ func TestWrongMethod(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			a := f.do(t, c.method, c.path, "", "Authorization: ")
-			a.wantError(t, 405, c.method+" is not allowed here; allowed: "+c.allow)
-			a.wantHeader(t, "Allow", c.allow)
+			a.WantError(405, c.method+" is not allowed here; allowed: "+c.allow)
+			a.WantHeader("Allow", c.allow)
 		})
 	}
 }
 
 func TestTrailingSlash(t *testing.T) {
 	f := newFrame(t, nil, mountThings)
-	f.do(t, "GET", "/things/1/", "").want(t, 200, `{"id":"1","org":"acme"}`)
-	f.do(t, "POST", "/things/", `{"name":"x"}`).want(t, 201, `{"name":"x"}`)
-	f.do(t, "GET", "/things/?page=2", "").want(t, 200, `{"offset":20,"q":"","pagination":{"page":2,"per_page":20,"total":42}}`)
-	f.do(t, "PATCH", "/things/a%2Fb/", "").want(t, 200, `{"id":"a/b","note":null}`)
+	f.do(t, "GET", "/things/1/", "").WantJSON(200, `{"id":"1","org":"acme"}`)
+	f.do(t, "POST", "/things/", `{"name":"x"}`).WantJSON(201, `{"name":"x"}`)
+	f.do(t, "GET", "/things/?page=2", "").WantJSON(200, `{"offset":20,"q":"","pagination":{"page":2,"per_page":20,"total":42}}`)
+	f.do(t, "PATCH", "/things/a%2Fb/", "").WantJSON(200, `{"id":"a/b","note":null}`)
 }
 
 func TestHead(t *testing.T) {
 	f := newFrame(t, nil, mountThings)
 	for path, status := range map[string]int{"/things/1": 200, "/things/none": 404, "/docs": 200, "/openapi.json": 200, "/hand-checked": 405} {
 		a := f.do(t, "HEAD", path, "")
-		if a.status != status || a.body != "" {
-			t.Errorf("HEAD %s: status %d, body %q; want %d and no body", path, a.status, a.body, status)
+		if a.Status != status || string(a.Body) != "" {
+			t.Errorf("HEAD %s: status %d, body %q; want %d and no body", path, a.Status, a.Body, status)
 		}
 	}
 }
@@ -71,10 +71,10 @@ func TestHead(t *testing.T) {
 func TestNoBody(t *testing.T) {
 	f := newFrame(t, nil, mountThings)
 	a := f.do(t, "DELETE", "/things/1", "")
-	if a.status != 204 || a.body != "" {
-		t.Errorf("status %d, body %q; want 204 and no body", a.status, a.body)
+	if a.Status != 204 || string(a.Body) != "" {
+		t.Errorf("status %d, body %q; want 204 and no body", a.Status, a.Body)
 	}
-	a.wantHeader(t, "Content-Type", "")
+	a.WantHeader("Content-Type", "")
 }
 
 // upserted decides for itself whether it was made or found.
@@ -97,8 +97,8 @@ func TestOutputDecidesTheStatus(t *testing.T) {
 		httpapi.Add(a, func(_ context.Context, in input) (upserted, error) { return upserted(in), nil },
 			httpapi.Route{Method: "PUT", Path: "/things", Status: 202})
 	})
-	f.do(t, "PUT", "/things?new=true", "").want(t, 201, `{"new":true}`)
-	f.do(t, "PUT", "/things?new=false", "").want(t, 200, `{"new":false}`)
+	f.do(t, "PUT", "/things?new=true", "").WantJSON(201, `{"new":true}`)
+	f.do(t, "PUT", "/things?new=false", "").WantJSON(200, `{"new":false}`)
 }
 
 // download streams a file, or fails before the first byte, or after it.
@@ -126,21 +126,21 @@ func mountDownload(a *httpapi.API) {
 func TestStream(t *testing.T) {
 	f := newFrame(t, nil, mountDownload)
 	a := f.do(t, "GET", "/files/1", "", "Accept: text/plain")
-	if a.status != 200 || a.body != "for acme\nend\n" {
-		t.Errorf("status %d, body %q", a.status, a.body)
+	if a.Status != 200 || string(a.Body) != "for acme\nend\n" {
+		t.Errorf("status %d, body %q", a.Status, a.Body)
 	}
-	a.wantHeader(t, "Content-Type", "text/plain")
-	a.wantHeader(t, "X-Content-Type-Options", "nosniff")
+	a.WantHeader("Content-Type", "text/plain")
+	a.WantHeader("X-Content-Type-Options", "nosniff")
 
-	f.do(t, "GET", "/files/none", "", "Accept: text/plain").wantError(t, 404, "File not found")
-	f.do(t, "GET", "/files/1", "", "Authorization: ").wantHeader(t, "WWW-Authenticate", "Bearer")
+	f.do(t, "GET", "/files/none", "", "Accept: text/plain").WantError(404, "File not found")
+	f.do(t, "GET", "/files/1", "", "Authorization: ").WantHeader("WWW-Authenticate", "Bearer")
 }
 
 // TestStreamBreaksOff shows the client that the answer is not whole: nothing
 // else can be said once it has begun.
 func TestStreamBreaksOff(t *testing.T) {
 	f := newFrame(t, nil, mountDownload)
-	req, err := http.NewRequest(http.MethodGet, f.url+"/files/bad", nil)
+	req, err := http.NewRequest(http.MethodGet, f.Server.URL+"/files/bad", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,16 +165,16 @@ func TestPlainHandlerIsServed(t *testing.T) {
 		a.Handle("GET /healthz", nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
 		a.Handle("GET /panics", nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") }))
 	})
-	if a := f.do(t, "GET", "/healthz", "", "Authorization: "); a.status != 200 || a.body != "ok" {
-		t.Errorf("status %d, body %q", a.status, a.body)
+	if a := f.do(t, "GET", "/healthz", "", "Authorization: "); a.Status != 200 || string(a.Body) != "ok" {
+		t.Errorf("status %d, body %q", a.Status, a.Body)
 	}
-	f.do(t, "GET", "/panics", "", harmlessID).wantError(t, 500, "Internal error; request proxy-7_A")
+	f.do(t, "GET", "/panics", "", harmlessID).WantError(500, "Internal error; request proxy-7_A")
 }
 
 func TestRoutes(t *testing.T) {
 	f := newFrame(t, nil, mountDownload)
 	want := []httpapi.Route{{Method: "GET", Path: "/files/{id}", Status: 200}}
-	if diff := cmp.Diff(want, f.Routes()); diff != "" {
+	if diff := cmp.Diff(want, f.API.Routes()); diff != "" {
 		t.Error(diff)
 	}
 }

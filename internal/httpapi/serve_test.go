@@ -45,7 +45,7 @@ func TestFilesAreSentAsFiles(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/file", nil)
 		r.Header.Set("Range", header)
 		s := &fileSender{ResponseRecorder: httptest.NewRecorder()}
-		f.ServeHTTP(s, r)
+		f.API.ServeHTTP(s, r)
 		if !bytes.Equal(s.Body.Bytes(), want) {
 			t.Errorf("range %q: %d bytes, want %d", header, s.Body.Len(), len(want))
 		}
