@@ -1,5 +1,6 @@
 // Package servertest runs the real binary for tests that kill it: processes of
-// the service, a load balancer before them, and an S3 server.
+// the service, a load balancer before them, and an S3 server. It also installs
+// the npm packages that are run against it.
 package servertest
 
 import (

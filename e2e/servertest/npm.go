@@ -1,0 +1,34 @@
+package servertest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// InstallNPM installs the npm packages of a folder of the repository, e.g.
+// "e2e/clients", with scripts/npm-install, and returns the folder of their
+// programs. Without npm or its registry the test is skipped, or fails if
+// WHETSTONE_REQUIRE=all. root is the path of the repository.
+func InstallNPM(t *testing.T, root, folder string) string {
+	t.Helper()
+	unavailable := t.Skipf
+	if os.Getenv("WHETSTONE_REQUIRE") == "all" {
+		unavailable = t.Fatalf
+	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		unavailable("npm is not installed; run `make setup`")
+	}
+	cmd := exec.Command("scripts/npm-install", folder)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		unavailable("the npm packages of %s cannot be installed: %v\n%s", folder, err, failed.Stderr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
