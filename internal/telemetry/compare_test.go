@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // compare compares every response of the API with the model.
@@ -30,14 +32,14 @@ func (s *stream) compare() {
 
 func (s *stream) differences(by *client, today int) (all []string) {
 	note := func(what string, want, got any) {
-		if diff := cmp.Diff(plain(s.T, want), got, nearly()...); diff != "" {
-			all = append(all, fmt.Sprintf("%s of %s (-want +got):\n%s", what, by.org.Name, diff))
+		if diff := cmp.Diff(apptest.Plain(s.T, want), got, nearly()...); diff != "" {
+			all = append(all, fmt.Sprintf("%s of %s (-want +got):\n%s", what, by.Org.Name, diff))
 		}
 	}
-	list := by.get("/v1/skills?per_page=100").want(http.StatusOK).object()
+	list := by.Get("/v1/skills?per_page=100").Want(http.StatusOK).Object()
 	want := []any{}
 	for _, name := range []string{"dir/sub skill", "pdf"} {
-		if k := (skillKey{by.org.ID, name}); s.m.named[k] {
+		if k := (skillKey{by.Org.ID, name}); s.m.named[k] {
 			want = append(want, s.m.item(k, today))
 		}
 	}
@@ -51,11 +53,11 @@ func (s *stream) differences(by *client, today int) (all []string) {
 		name := item.(object)["name"].(string)
 		days := pick(s, "days", 1, 30, 31, 61, 365)
 		path := pick(s, "path", ids[i], url.PathEscape(name))
-		got := by.get(fmt.Sprintf("/v1/skills/%s?days=%d", path, days)).want(http.StatusOK).object()
+		got := by.Get(fmt.Sprintf("/v1/skills/%s?days=%d", path, days)).Want(http.StatusOK).Object()
 		delete(got["skill"].(object), "skill_id")
-		note(name, s.m.detail(skillKey{by.org.ID, name}, today, days), any(got))
+		note(name, s.m.detail(skillKey{by.Org.ID, name}, today, days), any(got))
 	}
-	if shelf := s.m.shelves[skillKey{by.org.ID, "pdf"}]; shelf != nil {
+	if shelf := s.m.shelves[skillKey{by.Org.ID, "pdf"}]; shelf != nil {
 		s.qualities(by, shelf, note)
 	}
 	return all
@@ -67,7 +69,7 @@ func (s *stream) qualities(by *client, shelf *shelf, note func(what string, want
 	for _, v := range shelf.versions {
 		want[v.id] = s.m.quality(v.id)
 	}
-	for _, v := range by.get("/api/v1/registry/" + shelf.id).want(http.StatusOK).object()["versions"].([]any) {
+	for _, v := range by.Get("/api/v1/registry/" + shelf.id).Want(http.StatusOK).Object()["versions"].([]any) {
 		v := v.(object)
 		quality := object{}
 		for key := range s.m.quality("") {
@@ -77,7 +79,7 @@ func (s *stream) qualities(by *client, shelf *shelf, note func(what string, want
 	}
 	note("versions", want, any(got))
 	last := s.m.ofVersion(shelf.currents[len(shelf.currents)-1].id).grades(-forever, forever)
-	entry := by.get("/api/v1/registry").want(http.StatusOK).object()["entries"].([]any)[0].(object)
+	entry := by.Get("/api/v1/registry").Want(http.StatusOK).Object()["entries"].([]any)[0].(object)
 	note("entry", object{"pass_rate": passRate(last), "eval_count": len(last)},
 		any(object{"pass_rate": entry["pass_rate"], "eval_count": entry["eval_count"]}))
 }

@@ -48,12 +48,12 @@ func TestConsidered(t *testing.T) {
 			},
 			"grading_results": []any{grade("x", 2, 0.2), grade("y", 2, 0.6), grade("z", 3, 0.5)},
 		}
-		ada.push("", records).want(http.StatusCreated)
-		eve.push("", records).want(http.StatusCreated)
+		ada.push("", records).Want(http.StatusCreated)
+		eve.push("", records).Want(http.StatusCreated)
 
 		s := &telemetry.Service{DB: db}
-		skillID, _ := ada.get("/v1/skills/pdf").object()["skill"].(map[string]any)["skill_id"].(string)
-		got, err := s.Considered(t.Context(), db, ada.org.ID, skillID)
+		skillID, _ := ada.Get("/v1/skills/pdf").Object()["skill"].(map[string]any)["skill_id"].(string)
+		got, err := s.Considered(t.Context(), db, ada.Org.ID, skillID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,15 +73,15 @@ func TestConsidered(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("considered (-want +got):\n%s", diff)
 		}
-		texts, err := s.Texts(t.Context(), db, ada.org.ID, refs)
+		texts, err := s.Texts(t.Context(), db, ada.Org.ID, refs)
 		if err != nil || len(texts) != 3 || texts[got[0].Ref] != "missed twice of three" {
 			t.Errorf("texts %v, %v", texts, err)
 		}
-		if texts, err := s.Texts(t.Context(), db, eve.org.ID, refs); err != nil || len(texts) != 0 {
+		if texts, err := s.Texts(t.Context(), db, eve.Org.ID, refs); err != nil || len(texts) != 0 {
 			t.Errorf("others read %v, %v", texts, err)
 		}
-		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
-		if texts, err := s.Texts(t.Context(), db, ada.org.ID, refs); err != nil || len(texts) != 0 {
+		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
+		if texts, err := s.Texts(t.Context(), db, ada.Org.ID, refs); err != nil || len(texts) != 0 {
 			t.Errorf("erased, but %v, %v", texts, err)
 		}
 	})

@@ -141,8 +141,8 @@ func TestClaudeCodeAtOnce(t *testing.T) {
 				s.activated("p1", "pdf-forms", "claude-proactive"), s.result("p1", "pdf-forms", fmt.Sprint("toolu_", i), true),
 			} {
 				wg.Go(func() {
-					if a := c.export(inProtobuf, logsOf(record)); a.status != http.StatusOK {
-						t.Errorf("status %d: %s", a.status, a.body)
+					if a := c.export(inProtobuf, logsOf(record)); a.Status != http.StatusOK {
+						t.Errorf("status %d: %s", a.Status, a.Body)
 					}
 				})
 			}

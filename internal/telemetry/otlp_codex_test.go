@@ -46,10 +46,10 @@ func TestCodex(t *testing.T) {
 
 // checksByDay returns the checks of a skill on the days that have some.
 func (c *client) checksByDay(skill string) map[string]int {
-	c.t.Helper()
+	c.T.Helper()
 	days := map[string]int{}
-	a := c.get("/v1/skills/" + skill + "?days=7")
-	for _, d := range a.object()["daily_stats"].([]any) {
+	a := c.Get("/v1/skills/" + skill + "?days=7")
+	for _, d := range a.Object()["daily_stats"].([]any) {
 		if n := int(d.(object)["checks"].(float64)); n > 0 {
 			days[d.(object)["date"].(string)] = n
 		}
@@ -164,7 +164,7 @@ func TestCodexRestless(t *testing.T) {
 	c.wantPartial(inProtobuf, counterOf(cumulative, points...), 1,
 		"data point 10000: its series has changed too often; start a new one")
 	c.wantFigures("pdf-forms", figures{Checks: 5000, Triggers: 5000, Covered: share(0)})
-	if n := w.count("telemetry_pushes WHERE accepted = 10000 AND rejected = 1"); n != 1 {
+	if n := w.Count("telemetry_pushes WHERE accepted = 10000 AND rejected = 1"); n != 1 {
 		t.Error("the refusal is not in the books")
 	}
 }

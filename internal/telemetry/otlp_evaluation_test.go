@@ -85,7 +85,7 @@ func TestEvaluationOfSpan(t *testing.T) {
 		if names := c.skillNames(); len(names) != 1 {
 			t.Errorf("skills %v, want one", names)
 		}
-		if n := c.w.count("telemetry_records WHERE kind = 'grading_result' AND body LIKE '%No form was filled in.%'"); n != 1 {
+		if n := c.World.Count("telemetry_records WHERE kind = 'grading_result' AND body LIKE '%No form was filled in.%'"); n != 1 {
 			t.Errorf("%d verdicts with their reason are kept, want 1", n)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -28,7 +29,7 @@ import (
 var otlpPaths = []string{"/v1/logs", "/v1/traces", "/v1/metrics"}
 
 // fieldsOf decodes a protobuf message of numbers and strings.
-func fieldsOf(t tester, raw []byte) map[int]any {
+func fieldsOf(t apptest.T, raw []byte) map[int]any {
 	t.Helper()
 	fields := map[int]any{}
 	for len(raw) > 0 {
@@ -54,18 +55,18 @@ func fieldsOf(t tester, raw []byte) map[int]any {
 
 // wantPartial sends a message of which some records are rejected.
 func (c *client) wantPartial(way otlpWay, m proto.Message, rejected int, message string) {
-	c.t.Helper()
-	a := c.export(way, m).want(http.StatusOK)
+	c.T.Helper()
+	a := c.export(way, m).Want(http.StatusOK)
 	if way.json {
 		name := map[string]string{
 			"LogsData": "rejectedLogRecords", "TracesData": "rejectedSpans", "MetricsData": "rejectedDataPoints",
 		}[string(m.ProtoReflect().Descriptor().Name())]
-		a.wantBody(object{"partialSuccess": object{name: strconv.Itoa(rejected), "errorMessage": message}})
+		a.WantBody(object{"partialSuccess": object{name: strconv.Itoa(rejected), "errorMessage": message}})
 		return
 	}
-	partial := fieldsOf(c.t, []byte(fieldsOf(c.t, a.body)[1].(string)))
+	partial := fieldsOf(c.T, []byte(fieldsOf(c.T, a.Body)[1].(string)))
 	if partial[1] != rejected || partial[2] != message {
-		c.t.Errorf("partial success %v, want %d and %q", partial, rejected, message)
+		c.T.Errorf("partial success %v, want %d and %q", partial, rejected, message)
 	}
 }
 
@@ -112,7 +113,7 @@ func TestOTLPPartialSuccess(t *testing.T) {
 				lines = append(lines, "log record "+strconv.Itoa(i)+": it has no time")
 			}
 			c.wantPartial(inJSON, body, 7, strings.Join(lines, "; ")+"; and 2 more")
-			if n := w.count("telemetry_pushes WHERE org_id = $1 AND accepted = 0 AND rejected = 7", c.org.ID); n != 1 {
+			if n := w.Count("telemetry_pushes WHERE org_id = $1 AND accepted = 0 AND rejected = 7", c.Org.ID); n != 1 {
 				t.Errorf("%d bodies with 7 refusals, want 1", n)
 			}
 		})
@@ -146,11 +147,11 @@ func TestOTLPGarbage(t *testing.T) {
 				if name == "nested too deeply" && path != "/v1/logs" {
 					continue
 				}
-				a := c.do(http.MethodPost, path, raw, "Content-Type: application/x-protobuf").want(http.StatusBadRequest)
-				status := fieldsOf(t, a.body)
+				a := c.Do(http.MethodPost, path, raw, "Content-Type: application/x-protobuf").Want(http.StatusBadRequest)
+				status := fieldsOf(t, a.Body)
 				if message, _ := status[2].(string); status[1] != 3 || !strings.HasPrefix(message, "the body is no valid ") ||
-					a.header.Get("Content-Type") != "application/x-protobuf" {
-					t.Errorf("%s, %s: %v as %s", path, name, status, a.header.Get("Content-Type"))
+					a.Header.Get("Content-Type") != "application/x-protobuf" {
+					t.Errorf("%s, %s: %v as %s", path, name, status, a.Header.Get("Content-Type"))
 				}
 			}
 			for name, raw := range map[string]string{
@@ -160,22 +161,22 @@ func TestOTLPGarbage(t *testing.T) {
 				if name == "nested too deeply" && path != "/v1/logs" {
 					continue
 				}
-				a := c.do(http.MethodPost, path, []byte(raw), "Content-Type: application/json; charset=utf-8").want(http.StatusBadRequest)
-				status := a.object()
+				a := c.Do(http.MethodPost, path, raw, "Content-Type: application/json; charset=utf-8").Want(http.StatusBadRequest)
+				status := a.Object()
 				if message, _ := status["message"].(string); status["code"] != 3.0 || !strings.HasPrefix(message, "the body is no valid ") {
-					t.Errorf("%s, %s: %s", path, name, a.body)
+					t.Errorf("%s, %s: %s", path, name, a.Body)
 				}
 			}
 			for _, raw := range []string{"", "\x7a\x03abc"} { // no fields, and an unknown one
-				a := c.do(http.MethodPost, path, []byte(raw), "Content-Type: application/x-protobuf").want(http.StatusOK)
-				if len(a.body) > 0 {
-					t.Errorf("%s, %q: answer %q, want none", path, raw, a.body)
+				a := c.Do(http.MethodPost, path, raw, "Content-Type: application/x-protobuf").Want(http.StatusOK)
+				if len(a.Body) > 0 {
+					t.Errorf("%s, %q: answer %q, want none", path, raw, a.Body)
 				}
 			}
-			c.do(http.MethodPost, path, []byte(`{"unknown":{"traceId":7}}`), "Content-Type: application/json").
-				want(http.StatusOK).wantBody(object{})
+			c.Do(http.MethodPost, path, `{"unknown":{"traceId":7}}`, "Content-Type: application/json").
+				Want(http.StatusOK).WantBody(object{})
 		}
-		if keys := w.keys(); len(keys) > 0 {
+		if keys := w.BlobKeys(); len(keys) > 0 {
 			t.Errorf("kept %v, want nothing", keys)
 		}
 	})
@@ -187,21 +188,21 @@ func TestOTLPGuards(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		c := w.org("acme")
-		viewer := w.member(c.org, "viewer", access.Viewer)
+		viewer := w.member(c.Org, access.Viewer)
 		for _, path := range otlpPaths {
-			c.do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Authorization: ").
-				wantError(http.StatusUnauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
-			viewer.do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf").
-				wantError(http.StatusForbidden, "This needs the permission telemetry:write")
+			c.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Authorization: ").
+				WantError(http.StatusUnauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
+			viewer.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf").
+				WantError(http.StatusForbidden, "This needs the permission telemetry:write")
 			for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/"} {
-				c.do(http.MethodPost, path, nil, "Content-Type: "+contentType).wantError(http.StatusUnsupportedMediaType,
+				c.Do(http.MethodPost, path, nil, "Content-Type: "+contentType).WantError(http.StatusUnsupportedMediaType,
 					`Content-Type "`+contentType+`" is not read here; send application/x-protobuf or application/json`)
 			}
-			c.do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Content-Encoding: br").
-				wantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
-			c.do(http.MethodPost, path, []byte("no gzip"), "Content-Type: application/x-protobuf", "Content-Encoding: gzip").
-				wantIssue("", "the body is not valid gzip")
-			c.do(http.MethodGet, path, nil).want(http.StatusMethodNotAllowed)
+			c.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Content-Encoding: br").
+				WantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
+			c.Do(http.MethodPost, path, "no gzip", "Content-Type: application/x-protobuf", "Content-Encoding: gzip").
+				WantIssues("", "the body is not valid gzip")
+			c.Do(http.MethodGet, path, nil).Want(http.StatusMethodNotAllowed)
 		}
 	})
 }
@@ -211,22 +212,22 @@ func TestOTLPLimits(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	c := w.org("acme")
 	protobuf, gzipHeader := "Content-Type: application/x-protobuf", "Content-Encoding: gzip"
-	c.do(http.MethodPost, "/v1/logs", make([]byte, 32<<20+1), protobuf).
-		wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
-	c.do(http.MethodPost, "/v1/logs", gzipped(make([]byte, 64<<20+1)), protobuf, gzipHeader).
-		wantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
+	c.Do(http.MethodPost, "/v1/logs", make([]byte, 32<<20+1), protobuf).
+		WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
+	c.Do(http.MethodPost, "/v1/logs", gzipped(make([]byte, 64<<20+1)), protobuf, gzipHeader).
+		WantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
 	const many = "The body is over the limit of 2000000 messages; send smaller batches"
-	c.do(http.MethodPost, "/v1/traces", gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader).
-		wantError(http.StatusRequestEntityTooLarge, many)
-	c.do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)),
+	c.Do(http.MethodPost, "/v1/traces", gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader).
+		WantError(http.StatusRequestEntityTooLarge, many)
+	c.Do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)),
 		"Content-Type: application/json", gzipHeader).
-		wantError(http.StatusRequestEntityTooLarge, many)
+		WantError(http.StatusRequestEntityTooLarge, many)
 	numbers := make([]byte, 16_000_100)                              // each takes a byte on the wire and eight in memory
 	for _, field := range []protowire.Number{2, 8, 1, 10, 2, 2, 1} { // from the counts of an exponential histogram up to the body
 		numbers = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), numbers)
 	}
-	c.do(http.MethodPost, "/v1/metrics", gzipped(numbers), protobuf, gzipHeader).wantError(http.StatusRequestEntityTooLarge, many)
-	if keys := w.keys(); len(keys) > 0 {
+	c.Do(http.MethodPost, "/v1/metrics", gzipped(numbers), protobuf, gzipHeader).WantError(http.StatusRequestEntityTooLarge, many)
+	if keys := w.BlobKeys(); len(keys) > 0 {
 		t.Errorf("kept %v, want nothing", keys)
 	}
 }
@@ -284,7 +285,7 @@ func TestOTLPPrivacy(t *testing.T) {
 				t.Errorf("%q is lost", fact)
 			}
 		}
-		if strings.Contains(w.log.String(), address) {
+		if strings.Contains(w.Logged.String(), address) {
 			t.Error("the address is in the log")
 		}
 	})
@@ -293,7 +294,7 @@ func TestOTLPPrivacy(t *testing.T) {
 // everything returns all that is stored: the rows of all tables of telemetry and
 // skills, and all blobs, inflated.
 func (w *world) everything() string {
-	w.t.Helper()
+	w.T.Helper()
 	var all strings.Builder
 	for table, columns := range map[string]string{
 		"telemetry_pushes": "push_id || ' ' || blob_key", "telemetry_records": "id || ' ' || kind || ' ' || body",
@@ -301,14 +302,14 @@ func (w *world) everything() string {
 		"skills": "name", "skill_observations": "id || ' ' || session_hash", "skill_gradings": "id || ' ' || session_hash",
 		"skill_aliases": "alias || ' ' || observation_id",
 	} {
-		rows, err := w.db.Query(w.t.Context(), `SELECT COALESCE(`+columns+`, '') FROM `+table)
+		rows, err := w.DB.Query(w.T.Context(), `SELECT COALESCE(`+columns+`, '') FROM `+table)
 		texts, err := store.All(rows, err, store.Value[string])
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		all.WriteString(strings.Join(texts, "\n") + "\n")
 	}
-	for _, key := range w.keys() {
+	for _, key := range w.BlobKeys() {
 		all.WriteString(key + "\n" + w.inflated(key) + "\n")
 	}
 	return all.String()
@@ -316,19 +317,19 @@ func (w *world) everything() string {
 
 // inflated returns the decompressed content of a blob.
 func (w *world) inflated(key string) string {
-	w.t.Helper()
-	packed, _, err := w.blobs.Get(w.t.Context(), key)
+	w.T.Helper()
+	packed, _, err := w.Blobs.Get(w.T.Context(), key)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	defer packed.Close()
 	r, err := gzip.NewReader(packed)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	raw, err := io.ReadAll(r)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return string(raw)
 }
@@ -341,8 +342,8 @@ func TestOTLPKeepsBodies(t *testing.T) {
 		c := w.org("acme")
 		s := &claude{session: "s", at: anHourAgo()}
 		c.take(inJSON, logsOf(s.activated("p1", "pdf-forms", "user-slash"), s.event("api_request", "p1", "cost_usd", 0.5)))
-		keys := w.keys()
-		if len(keys) != 1 || !regexp.MustCompile(`^telemetry/`+c.org.ID+`/.*[0-9a-f-]{36}\.logs\.pb\.gz$`).MatchString(keys[0]) {
+		keys := w.BlobKeys()
+		if len(keys) != 1 || !regexp.MustCompile(`^telemetry/`+c.Org.ID+`/.*[0-9a-f-]{36}\.logs\.pb\.gz$`).MatchString(keys[0]) {
 			t.Fatalf("kept %v, want one body", keys)
 		}
 		data := &logs.LogsData{}
@@ -352,13 +353,13 @@ func TestOTLPKeepsBodies(t *testing.T) {
 		if n := len(data.ResourceLogs[0].ScopeLogs[0].LogRecords); n != 2 {
 			t.Errorf("%d records are kept, want 2", n)
 		}
-		if got := c.get("/api/v1/alpha/verify").object()["total_pushes"]; got != 1.0 {
+		if got := c.Get("/api/v1/alpha/verify").Object()["total_pushes"]; got != 1.0 {
 			t.Errorf("total_pushes %v, want 1", got)
 		}
-		w.work()
-		c.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
-		w.settle()
-		if keys := w.keys(); len(keys) > 0 {
+		w.Work()
+		c.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
+		w.Settle()
+		if keys := w.BlobKeys(); len(keys) > 0 {
 			t.Errorf("still kept: %v", keys)
 		}
 		c.take(inJSON, logsOf(s.activated("p2", "pdf-forms", "user-slash")))
@@ -380,7 +381,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	c := w.org("acme")
-	server := httptest.NewServer(w.api)
+	server := httptest.NewServer(w.API)
 	t.Cleanup(server.Close)
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(document), -1)
 	ran := 0
@@ -389,7 +390,7 @@ func TestDocumentedExamples(t *testing.T) {
 			continue
 		}
 		command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", block[1])
-		command.Env = append(os.Environ(), "WHETSTONE_URL="+server.URL, "WHETSTONE_API_KEY="+c.key)
+		command.Env = append(os.Environ(), "WHETSTONE_URL="+server.URL, "WHETSTONE_API_KEY="+c.Key)
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Errorf("%v in\n%s\n%s", err, block[1], out)
 		}

@@ -20,6 +20,8 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // An otlpWay is the encoding and compression of a request.
@@ -40,8 +42,8 @@ var (
 )
 
 // export sends a message as its producer does.
-func (c *client) export(way otlpWay, m proto.Message) answer {
-	c.t.Helper()
+func (c *client) export(way otlpWay, m proto.Message) apptest.Response {
+	c.T.Helper()
 	path := map[string]string{
 		"LogsData": "/v1/logs", "TracesData": "/v1/traces", "MetricsData": "/v1/metrics",
 	}[string(m.ProtoReflect().Descriptor().Name())]
@@ -52,25 +54,25 @@ func (c *client) export(way otlpWay, m proto.Message) answer {
 		headers[0] = "Content-Type: application/json"
 	}
 	if err != nil {
-		c.t.Fatalf("%v", err)
+		c.T.Fatalf("%v", err)
 	}
 	if way.gzip {
 		raw = gzipped(raw)
 		headers = append(headers, "Content-Encoding: gzip")
 	}
-	return c.do(http.MethodPost, path, raw, headers...)
+	return c.Do(http.MethodPost, path, raw, headers...)
 }
 
 // take sends a message, all of which must be accepted.
 func (c *client) take(way otlpWay, m proto.Message) {
-	c.t.Helper()
-	a := c.export(way, m).want(http.StatusOK)
+	c.T.Helper()
+	a := c.export(way, m).Want(http.StatusOK)
 	want, contentType := "", "application/x-protobuf"
 	if way.json {
 		want, contentType = "{}", "application/json"
 	}
-	if string(a.body) != want || a.header.Get("Content-Type") != contentType {
-		c.t.Fatalf("answer %q as %q, want %q as %q", a.body, a.header.Get("Content-Type"), want, contentType)
+	if string(a.Body) != want || a.Header.Get("Content-Type") != contentType {
+		c.T.Fatalf("answer %q as %q, want %q as %q", a.Body, a.Header.Get("Content-Type"), want, contentType)
 	}
 }
 
@@ -253,9 +255,9 @@ type figures struct {
 
 // figures reads the numbers of a skill; an unknown one has none.
 func (c *client) figures(skill string) (f figures) {
-	c.t.Helper()
-	a := c.get("/v1/skills/" + skill + "?days=7")
-	if a.status == http.StatusNotFound {
+	c.T.Helper()
+	a := c.Get("/v1/skills/" + skill + "?days=7")
+	if a.Status == http.StatusNotFound {
 		return f
 	}
 	var body struct {
@@ -271,9 +273,7 @@ func (c *client) figures(skill string) (f figures) {
 		}
 		DailyStats []struct{ Checks, Triggers int } `json:"daily_stats"`
 	}
-	if err := json.Unmarshal(a.want(http.StatusOK).body, &body); err != nil {
-		c.t.Fatalf("%v", err)
-	}
+	a.Want(http.StatusOK).Into(&body)
 	f = figures{
 		Sessions: body.Skill.UniqueSessions, Graded: body.Skill.GradedSessions, TriggerRate: body.Skill.TriggerRate,
 		Confidence: body.Skill.AvgConfidence, Covered: body.Skill.ConfidenceCoverage, P: body.Skill.PassRate,
@@ -288,19 +288,19 @@ func (c *client) figures(skill string) (f figures) {
 
 // wantFigures compares the numbers of a skill, except for its times.
 func (c *client) wantFigures(skill string, want figures) {
-	c.t.Helper()
+	c.T.Helper()
 	got := c.figures(skill)
 	got.First, got.Last = "", ""
 	if diff := cmp.Diff(want, got); diff != "" {
-		c.t.Errorf("%s (-want +got):\n%s", skill, diff)
+		c.T.Errorf("%s (-want +got):\n%s", skill, diff)
 	}
 }
 
 // skillNames returns the skills of the organisation.
 func (c *client) skillNames() []string {
-	c.t.Helper()
+	c.T.Helper()
 	names := []string{}
-	for _, s := range c.get("/v1/skills?per_page=100").want(http.StatusOK).object()["skills"].([]any) {
+	for _, s := range c.Get("/v1/skills?per_page=100").Want(http.StatusOK).Object()["skills"].([]any) {
 		names = append(names, s.(object)["name"].(string))
 	}
 	return names
@@ -336,7 +336,7 @@ func permutations(n int, fn func(order []int)) {
 // of its own: log records, spans, and records of a push. The first of each
 // order is repeated at the end. It returns the skills.
 func (c *client) everyOrder(signals func(skill string) []any) (names []string) {
-	c.t.Helper()
+	c.T.Helper()
 	var steps [][]any // what comes at the same place in all orders
 	permutations(len(signals("")), func(order []int) {
 		name := "order-" + strings.ReplaceAll(strings.Trim(fmt.Sprint(order), "[]"), " ", "-")
@@ -355,7 +355,7 @@ func (c *client) everyOrder(signals func(skill string) []any) (names []string) {
 
 // sendAll sends signals, all of a kind in one body.
 func (c *client) sendAll(way otlpWay, signals []any) {
-	c.t.Helper()
+	c.T.Helper()
 	var records []*logs.LogRecord
 	var spans []*trace.Span
 	var invocations []object

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -39,10 +40,10 @@ func asked(text string) object {
 
 // tablesWith returns the tables that have a text in any column.
 func (w *world) tablesWith(text string) []string {
-	w.t.Helper()
+	w.T.Helper()
 	found := []string{}
 	for table, row := range w.tables() {
-		if w.count(table+` WHERE `+row+` LIKE $1`, "%"+text+"%") > 0 {
+		if w.Count(table+` WHERE `+row+` LIKE $1`, "%"+text+"%") > 0 {
 			found = append(found, table)
 		}
 	}
@@ -52,12 +53,12 @@ func (w *world) tablesWith(text string) []string {
 
 // tables maps every table to an SQL expression for all columns of a row.
 func (w *world) tables() map[string]string {
-	w.t.Helper()
+	w.T.Helper()
 	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'`
-	if w.db.Dialect().Name() == "sqlite" {
+	if w.DB.Dialect().Name() == "sqlite" {
 		query = `SELECT m.name, 'CAST("' || c.name || '" AS TEXT)' FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`
 	}
-	rows, err := w.db.Query(w.t.Context(), query)
+	rows, err := w.DB.Query(w.T.Context(), query)
 	all := map[string]string{}
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
 		var table, column string
@@ -69,7 +70,7 @@ func (w *world) tables() map[string]string {
 		return struct{}{}, err
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return all
 }
@@ -79,13 +80,13 @@ func TestPromptsStayPrivate(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme")
-		bob := w.member(ada.org, "bob", access.Owner)
+		bob := w.member(ada.Org, access.Owner)
 		id := uuid.NewString()
-		answers := []answer{ada.push(id, asked(secret)).want(http.StatusCreated), ada.push(id, asked(secret))}
+		answers := []apptest.Response{ada.push(id, asked(secret)).Want(http.StatusCreated), ada.push(id, asked(secret))}
 		if diff := cmp.Diff([]string{"telemetry_prompts"}, w.tablesWith(secret)); diff != "" {
 			t.Errorf("tables with the text (-want +got):\n%s", diff)
 		}
-		if n := w.count("telemetry_prompts WHERE user_id = $1", ada.user.ID); n != 1 {
+		if n := w.Count("telemetry_prompts WHERE user_id = $1", ada.User.ID); n != 1 {
 			t.Errorf("%d prompts, want 1", n)
 		}
 		for _, c := range []*client{ada, bob} {
@@ -93,17 +94,17 @@ func TestPromptsStayPrivate(t *testing.T) {
 				"/v1/skills", "/v1/skills/pdf", "/api/v1/push/" + id, "/api/v1/alpha/verify",
 				"/api/v1/registry",
 			} {
-				answers = append(answers, c.get(path).want(http.StatusOK))
+				answers = append(answers, c.Get(path).Want(http.StatusOK))
 			}
 		}
-		answers = append(answers, ada.do(http.MethodPost, "/api/v1/push", []byte(`{"canonical":"`+secret+`"}`)),
-			ada.do(http.MethodPost, "/api/v1/push", []byte(`{"canonical":{}`+secret)))
+		answers = append(answers, ada.Do(http.MethodPost, "/api/v1/push", `{"canonical":"`+secret+`"}`),
+			ada.Do(http.MethodPost, "/api/v1/push", `{"canonical":{}`+secret))
 		for _, a := range answers {
-			if strings.Contains(string(a.body), secret) {
-				t.Errorf("%s tells: %s", a.what, a.body)
+			if strings.Contains(string(a.Body), secret) {
+				t.Errorf("%s tells: %s", a.What, a.Body)
 			}
 		}
-		if log := w.log.String(); strings.Contains(log, secret) {
+		if log := w.Logged.String(); strings.Contains(log, secret) {
 			t.Errorf("the log tells:\n%s", log)
 		}
 	})
@@ -112,59 +113,59 @@ func TestPromptsStayPrivate(t *testing.T) {
 func TestErase(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		w.work()
+		w.Work()
 		ada := w.org("acme")
-		bob := w.member(ada.org, "bob", access.Member)
+		bob := w.member(ada.Org, access.Member)
 		pushed := uuid.NewString()
-		ada.push(pushed, asked(secret)).want(http.StatusCreated)
-		ada.push("", asked(secret)).want(http.StatusCreated)
-		bob.push("", asked("bob's")).want(http.StatusCreated)
+		ada.push(pushed, asked(secret)).Want(http.StatusCreated)
+		ada.push("", asked(secret)).Want(http.StatusCreated)
+		bob.push("", asked("bob's")).Want(http.StatusCreated)
 		w.leaveOrphan(ada)
-		before := ada.get("/v1/skills/pdf").object()
+		before := ada.Get("/v1/skills/pdf").Object()
 
-		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
+		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
 		if found := w.tablesWith(secret); len(found) > 0 {
 			t.Errorf("%v tell at once", found)
 		}
-		w.settle()
+		w.Settle()
 		for _, table := range []string{"telemetry_prompts", "telemetry_records"} {
-			if n := w.count(table+" WHERE user_id = $1", ada.user.ID); n != 0 {
+			if n := w.Count(table+" WHERE user_id = $1", ada.User.ID); n != 0 {
 				t.Errorf("%s has %d rows", table, n)
 			}
-			if n := w.count(table+" WHERE user_id = $1", bob.user.ID); n == 0 {
+			if n := w.Count(table+" WHERE user_id = $1", bob.User.ID); n == 0 {
 				t.Errorf("%s has nothing of bob", table)
 			}
 		}
-		if keys := w.keys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "bob's") {
+		if keys := w.BlobKeys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "bob's") {
 			t.Errorf("kept %v, want only what bob sent", keys)
 		}
-		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
+		if diff := cmp.Diff(before, ada.Get("/v1/skills/pdf").Object()); diff != "" {
 			t.Errorf("numbers (-before +after):\n%s", diff)
 		}
 
 		// Pushing the same again counts nothing twice.
-		ada.push(pushed, asked(secret)).want(http.StatusOK)
-		ada.push(uuid.NewString(), asked(secret)).want(http.StatusCreated)
-		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
+		ada.push(pushed, asked(secret)).Want(http.StatusOK)
+		ada.push(uuid.NewString(), asked(secret)).Want(http.StatusCreated)
+		if diff := cmp.Diff(before, ada.Get("/v1/skills/pdf").Object()); diff != "" {
 			t.Errorf("numbers (-before +after the same push):\n%s", diff)
 		}
-		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
-		ada.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
+		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
+		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
 	})
 }
 
 // leaveOrphan puts a raw body without a push, as a crash does, and returns its
 // key.
 func (w *world) leaveOrphan(c *client) string {
-	w.t.Helper()
-	known := w.keys()
+	w.T.Helper()
+	known := w.BlobKeys()
 	w.crash(c, uuid.NewString(), asked(secret))
-	for _, key := range w.keys() {
+	for _, key := range w.BlobKeys() {
 		if !slices.Contains(known, key) {
 			return key
 		}
 	}
-	w.t.Fatal("nothing was left")
+	w.T.Fatal("nothing was left")
 	return ""
 }
 
@@ -179,71 +180,71 @@ func (sweepJob) Kind() string  { return "telemetry.sweep" }
 
 // run runs a job now.
 func (w *world) run(args jobs.Args) {
-	w.t.Helper()
-	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) error { return w.queue.Enqueue(w.t.Context(), tx, args) })
+	w.T.Helper()
+	err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) error { return w.Queue.Enqueue(w.T.Context(), tx, args) })
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.settle()
+	w.Settle()
 }
 
 func TestRetention(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		w.work()
+		w.Work()
 		ada := w.org("acme")
-		bob := w.member(ada.org, "bob", access.Member)
+		bob := w.member(ada.Org, access.Member)
 		pushed := uuid.NewString()
-		ada.push(pushed, asked("old")).want(http.StatusCreated)
+		ada.push(pushed, asked("old")).Want(http.StatusCreated)
 		for i := range 120 { // more than are removed at a time
-			ada.push(uuid.NewString(), invocations(check(fmt.Sprint("more", i), nil))).want(http.StatusCreated)
+			ada.push(uuid.NewString(), invocations(check(fmt.Sprint("more", i), nil))).Want(http.StatusCreated)
 		}
-		bob.push("", asked("young")).want(http.StatusCreated)
+		bob.push("", asked("young")).Want(http.StatusCreated)
 		for _, table := range []string{"telemetry_prompts", "telemetry_records", "telemetry_pushes"} {
 			for c, age := range map[*client]time.Duration{ada: retention + time.Minute, bob: retention - time.Hour} {
-				w.exec(`UPDATE `+table+` SET received_at = $2 WHERE user_id = $1`, c.user.ID, store.Micros(time.Now().Add(-age)))
+				w.Exec(`UPDATE `+table+` SET received_at = $2 WHERE user_id = $1`, c.User.ID, store.Micros(time.Now().Add(-age)))
 			}
 		}
-		before := ada.get("/v1/skills/pdf").object()
+		before := ada.Get("/v1/skills/pdf").Object()
 		w.run(retainJob{})
 		for table, want := range map[string]int{
 			"telemetry_prompts": 1, "telemetry_records": 2, "telemetry_pushes": 122,
 			"telemetry_pushes WHERE blob_key IS NOT NULL": 1,
 		} {
-			if n := w.count(table); n != want {
+			if n := w.Count(table); n != want {
 				t.Errorf("%s: %d rows, want %d", table, n, want)
 			}
 		}
-		if n := w.count(`stored_bytes b WHERE b.bytes = (SELECT bytes FROM telemetry_pushes WHERE user_id = $1)`, bob.user.ID); n != 1 {
+		if n := w.Count(`stored_bytes b WHERE b.bytes = (SELECT bytes FROM telemetry_pushes WHERE user_id = $1)`, bob.User.ID); n != 1 {
 			t.Error("more is counted than what is left")
 		}
 		w.run(retainJob{}) // nothing is left to remove, or to record
-		if n := w.count(`audit_entries WHERE action = 'telemetry.data.expire' AND actor = 'system' AND org_id = $1`,
-			ada.org.ID); n != 1 {
+		if n := w.Count(`audit_entries WHERE action = 'telemetry.data.expire' AND actor = 'system' AND org_id = $1`,
+			ada.Org.ID); n != 1 {
 			t.Errorf("%d audit entries, want 1", n)
 		}
-		if keys := w.keys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "young") {
+		if keys := w.BlobKeys(); len(keys) != 1 || !strings.Contains(w.inflated(keys[0]), "young") {
 			t.Errorf("kept %d bodies", len(keys))
 		}
-		if diff := cmp.Diff(before, ada.get("/v1/skills/pdf").object()); diff != "" {
+		if diff := cmp.Diff(before, ada.Get("/v1/skills/pdf").Object()); diff != "" {
 			t.Errorf("numbers (-before +after):\n%s", diff)
 		}
-		ada.push(pushed, asked("old")).want(http.StatusOK)
+		ada.push(pushed, asked("old")).Want(http.StatusOK)
 	})
 }
 
 // TestSweep: old raw bodies without a push are deleted.
 func TestSweep(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
-	w.work()
+	w.Work()
 	ada := w.org("acme")
 	old, young := w.leaveOrphan(ada), w.leaveOrphan(ada)
 	long := time.Now().Add(-retention - time.Minute)
-	if err := os.Chtimes(filepath.Join(w.dir, "objects", old), long, long); err != nil {
+	if err := os.Chtimes(filepath.Join(w.BlobDir, "objects", old), long, long); err != nil {
 		t.Fatal(err)
 	}
 	w.run(sweepJob{})
-	if diff := cmp.Diff([]string{young}, w.keys()); diff != "" {
+	if diff := cmp.Diff([]string{young}, w.BlobKeys()); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -46,15 +47,15 @@ func duplicate(pushID string) object {
 
 // day returns the numbers of a skill today.
 func (c *client) day(skill string) object {
-	c.t.Helper()
-	return c.get("/v1/skills/" + skill + "?days=1").want(http.StatusOK).object()["daily_stats"].([]any)[0].(object)
+	c.T.Helper()
+	return c.Get("/v1/skills/" + skill + "?days=1").Want(http.StatusOK).Object()["daily_stats"].([]any)[0].(object)
 }
 
 // wantChecks checks how many invocations of pdf count today.
 func (c *client) wantChecks(n int) {
-	c.t.Helper()
+	c.T.Helper()
 	if got := c.day("pdf")["checks"]; got != float64(n) {
-		c.t.Errorf("%v checks, want %d", got, n)
+		c.T.Errorf("%v checks, want %d", got, n)
 	}
 }
 
@@ -62,19 +63,19 @@ func TestPush(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme")
-		bob, eve := w.member(ada.org, "bob", access.Member), w.org("other")
+		bob, eve := w.member(ada.Org, access.Member), w.org("other")
 		id := uuid.NewString()
-		ada.push(id, invocations(check("1", nil), check("2", nil))).want(http.StatusCreated).wantBody(accepted(id, 2))
-		ada.push(id, invocations(check("3", nil))).want(http.StatusOK).wantBody(duplicate(id))
-		bob.push(id, invocations(check("3", nil))).want(http.StatusOK).wantBody(duplicate(id))
+		ada.push(id, invocations(check("1", nil), check("2", nil))).Want(http.StatusCreated).WantBody(accepted(id, 2))
+		ada.push(id, invocations(check("3", nil))).Want(http.StatusOK).WantBody(duplicate(id))
+		bob.push(id, invocations(check("3", nil))).Want(http.StatusOK).WantBody(duplicate(id))
 		ada.wantChecks(2)
 
-		eve.push(id, invocations(check("1", nil))).want(http.StatusCreated).wantBody(accepted(id, 1))
+		eve.push(id, invocations(check("1", nil))).Want(http.StatusCreated).WantBody(accepted(id, 1))
 		eve.wantChecks(1)
 		ada.wantChecks(2)
 
-		ada.push(uuid.NewString(), object{}).want(http.StatusCreated)
-		ada.pushBody(object{"push_id": strings.ToUpper(id), "canonical": object{}}).want(http.StatusOK).wantBody(duplicate(id))
+		ada.push(uuid.NewString(), object{}).Want(http.StatusCreated)
+		ada.pushBody(object{"push_id": strings.ToUpper(id), "canonical": object{}}).Want(http.StatusOK).WantBody(duplicate(id))
 	})
 }
 
@@ -83,20 +84,20 @@ func TestPushWithoutID(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme")
-		bob := w.member(ada.org, "bob", access.Member)
+		bob := w.member(ada.Org, access.Member)
 		for _, given := range []object{{}, {"push_id": nil}, {"push_id": ""}, {"push_id": "monday"}} {
 			body := object{"canonical": invocations(check(fmt.Sprint(given), nil))}
 			for key, value := range given {
 				body[key] = value
 			}
-			first := ada.pushBody(body).want(http.StatusCreated).object()["push_id"].(string)
+			first := ada.pushBody(body).Want(http.StatusCreated).Object()["push_id"].(string)
 			if _, err := uuid.Parse(first); err != nil {
 				t.Errorf("%v: push_id %q", given, first)
 			}
-			ada.pushBody(body).want(http.StatusOK).wantBody(duplicate(first))
-			ada.get("/api/v1/push/" + first).want(http.StatusOK)
+			ada.pushBody(body).Want(http.StatusOK).WantBody(duplicate(first))
+			ada.Get("/api/v1/push/" + first).Want(http.StatusOK)
 			// The same records of another user are other records.
-			bob.pushBody(body).want(http.StatusCreated)
+			bob.pushBody(body).Want(http.StatusCreated)
 		}
 		ada.wantChecks(8)
 	})
@@ -112,7 +113,7 @@ func TestOneBadRecord(t *testing.T) {
 		}
 		records[123]["triggered"] = "yes"
 		id := uuid.NewString()
-		ada.push(id, invocations(records...)).want(http.StatusCreated).wantBody(object{
+		ada.push(id, invocations(records...)).Want(http.StatusCreated).WantBody(object{
 			"status": "accepted", "push_id": id, "accepted": 499, "unattributed": 0,
 			"rejected": []any{object{"kind": "skill_invocation", "index": 123, "message": "triggered: unexpected string"}},
 		})
@@ -122,7 +123,7 @@ func TestOneBadRecord(t *testing.T) {
 				t.Errorf("%s is %v, want %v", key, got, want)
 			}
 		}
-		got := ada.get("/api/v1/push/" + id).want(http.StatusOK).object()
+		got := ada.Get("/api/v1/push/" + id).Want(http.StatusOK).Object()
 		received, err := time.Parse(time.RFC3339Nano, got["received_at"].(string))
 		if err != nil || time.Since(received) > time.Minute {
 			t.Errorf("received_at %v", got["received_at"])
@@ -149,11 +150,11 @@ func TestPushRefused(t *testing.T) {
 			{"number as push_id", `{"push_id":5,"canonical":{}}`, "push_id", "push_id: unexpected number"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				ada.in(t).do(http.MethodPost, "/api/v1/push", []byte(c.body)).wantIssue(c.path, c.message)
+				ada.in(t).Do(http.MethodPost, "/api/v1/push", c.body).WantIssues(c.path, c.message)
 			})
 		}
-		ada.do(http.MethodPost, "/api/v1/push", []byte(`[]`)).want(http.StatusBadRequest)
-		if keys := w.keys(); len(keys) > 0 {
+		ada.Do(http.MethodPost, "/api/v1/push", `[]`).Want(http.StatusBadRequest)
+		if keys := w.BlobKeys(); len(keys) > 0 {
 			t.Errorf("kept %v", keys)
 		}
 	})
@@ -166,8 +167,8 @@ func TestContentIsNeverRefused(t *testing.T) {
 		ada := w.org("acme")
 		rejected := func(body string, want ...object) {
 			t.Helper()
-			got := ada.do(http.MethodPost, "/api/v1/push", []byte(body)).want(http.StatusCreated).object()
-			if fmt.Sprint(got["rejected"]) != fmt.Sprint(plain(t, append([]object{}, want...))) {
+			got := ada.Do(http.MethodPost, "/api/v1/push", []byte(body)).Want(http.StatusCreated).Object()
+			if fmt.Sprint(got["rejected"]) != fmt.Sprint(apptest.Plain(t, append([]object{}, want...))) {
 				t.Errorf("%s: rejected %v, want %v", body, got["rejected"], want)
 			}
 		}
@@ -179,7 +180,7 @@ func TestContentIsNeverRefused(t *testing.T) {
 			object{"index": 2, "kind": "session", "message": "the record must be an object"},
 			object{"index": 3, "kind": "session", "message": "the record must be an object"},
 			object{"index": 4, "kind": "session", "message": "session_id is required"})
-		if n := len(w.keys()); n != 3 {
+		if n := len(w.BlobKeys()); n != 3 {
 			t.Errorf("%d raw bodies, want all 3", n)
 		}
 	})
@@ -189,25 +190,25 @@ func TestWhoMayPush(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme")
-		viewer := w.member(ada.org, "viewer", access.Viewer)
-		writer := w.member(ada.org, "writer", access.Member, access.Write)
-		nobody := *ada
-		nobody.key = "st_live_nobody"
+		viewer := w.member(ada.Org, access.Viewer)
+		writer := w.member(ada.Org, access.Member, access.Write)
+		nobody := ada.in(t)
+		nobody.Key = "st_live_nobody"
 		// Authentication comes before the body is read.
-		viewer.do(http.MethodPost, "/api/v1/push", []byte(`{`)).
-			wantError(http.StatusForbidden, "This needs the permission telemetry:write")
-		nobody.do(http.MethodPost, "/api/v1/push", []byte(`{`)).want(http.StatusUnauthorized)
-		viewer.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
+		viewer.Do(http.MethodPost, "/api/v1/push", `{`).
+			WantError(http.StatusForbidden, "This needs the permission telemetry:write")
+		nobody.Do(http.MethodPost, "/api/v1/push", `{`).Want(http.StatusUnauthorized)
+		viewer.Do(http.MethodDelete, "/api/v1/me/data", nil).WantError(http.StatusForbidden, "This needs the permission write")
 		id := uuid.NewString()
-		writer.push(id, object{}).want(http.StatusCreated)
-		writer.get("/api/v1/push/"+id).wantError(http.StatusForbidden, "This needs the permission read")
-		viewer.get("/api/v1/push/" + id).want(http.StatusOK)
+		writer.push(id, object{}).Want(http.StatusCreated)
+		writer.Get("/api/v1/push/"+id).WantError(http.StatusForbidden, "This needs the permission read")
+		viewer.Get("/api/v1/push/" + id).Want(http.StatusOK)
 
 		// A key with telemetry:write can report, but not erase.
-		machine := w.member(ada.org, "machine", access.Owner, access.TelemetryWrite)
-		machine.push(uuid.NewString(), object{}).want(http.StatusCreated)
-		machine.do(http.MethodDelete, "/api/v1/me/data", nil).wantError(http.StatusForbidden, "This needs the permission write")
-		writer.do(http.MethodDelete, "/api/v1/me/data", nil).want(http.StatusNoContent)
+		machine := w.member(ada.Org, access.Owner, access.TelemetryWrite)
+		machine.push(uuid.NewString(), object{}).Want(http.StatusCreated)
+		machine.Do(http.MethodDelete, "/api/v1/me/data", nil).WantError(http.StatusForbidden, "This needs the permission write")
+		writer.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
 	})
 }
 
@@ -216,15 +217,15 @@ func TestGetPush(t *testing.T) {
 		w := newWorld(t, db)
 		ada, eve := w.org("acme"), w.org("other")
 		id := uuid.NewString()
-		ada.push(id, object{}).want(http.StatusCreated)
+		ada.push(id, object{}).Want(http.StatusCreated)
 		for _, name := range []string{id, strings.ToUpper(id)} {
-			ada.get("/api/v1/push/" + name).want(http.StatusOK)
-			ada.do(http.MethodHead, "/api/v1/push/"+name, nil).want(http.StatusOK)
-			eve.get("/api/v1/push/"+name).wantError(http.StatusNotFound, "Push not found")
+			ada.Get("/api/v1/push/" + name).Want(http.StatusOK)
+			ada.Do(http.MethodHead, "/api/v1/push/"+name, nil).Want(http.StatusOK)
+			eve.Get("/api/v1/push/"+name).WantError(http.StatusNotFound, "Push not found")
 		}
-		ada.get("/api/v1/push/"+uuid.NewString()).wantError(http.StatusNotFound, "Push not found")
-		ada.get("/api/v1/push/monday").wantError(http.StatusNotFound, "Push not found")
-		ada.do(http.MethodHead, "/api/v1/push/"+uuid.NewString(), nil).want(http.StatusNotFound)
+		ada.Get("/api/v1/push/"+uuid.NewString()).WantError(http.StatusNotFound, "Push not found")
+		ada.Get("/api/v1/push/monday").WantError(http.StatusNotFound, "Push not found")
+		ada.Do(http.MethodHead, "/api/v1/push/"+uuid.NewString(), nil).Want(http.StatusNotFound)
 	})
 }
 
@@ -232,14 +233,14 @@ func TestVerify(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme")
-		bob := w.member(ada.org, "bob", access.Member, access.Write) // any good key will do
+		bob := w.member(ada.Org, access.Member, access.Write) // any good key will do
 		ask := func() object {
 			t.Helper()
-			got := bob.get("/api/v1/alpha/verify").want(http.StatusOK).object()
+			got := bob.Get("/api/v1/alpha/verify").Want(http.StatusOK).Object()
 			if _, err := time.Parse("2006-01-02T15:04:05.000Z", got["key_created_at"].(string)); err != nil {
 				t.Error(err)
 			}
-			if prefix := got["key_prefix"].(string); !strings.HasPrefix(bob.key, prefix) || len(prefix) > 12 {
+			if prefix := got["key_prefix"].(string); !strings.HasPrefix(bob.Key, prefix) || len(prefix) > 12 {
 				t.Errorf("key_prefix %q", prefix)
 			}
 			delete(got, "key_created_at")
@@ -250,9 +251,9 @@ func TestVerify(t *testing.T) {
 		if got := ask(); fmt.Sprint(got) != fmt.Sprint(none) {
 			t.Errorf("before: %v, want %v", got, none)
 		}
-		ada.push("", object{}).want(http.StatusCreated)
+		ada.push("", object{}).Want(http.StatusCreated)
 		for _, id := range []string{uuid.NewString(), uuid.NewString()} {
-			bob.push(id, object{}).want(http.StatusCreated)
+			bob.push(id, object{}).Want(http.StatusCreated)
 		}
 		got := ask()
 		if at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(got["last_push_at"])); err != nil || time.Since(at) > time.Minute {
@@ -281,35 +282,39 @@ func zipped(t *testing.T, body []byte) []byte {
 
 // TestBodyLimits needs only one database.
 func TestBodyLimits(t *testing.T) {
-	ada := newWorld(t, storetest.Open(t, "sqlite")).org("acme")
+	w := newWorld(t, storetest.Open(t, "sqlite"))
+	ada := w.org("acme")
 	body, err := json.Marshal(object{"canonical": invocations(check("1", nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mebibyte := bytes.Repeat([]byte(" "), 1<<20)
 	zippedSpaces := func(mib int) []byte { return bytes.Repeat(zipped(t, mebibyte), mib) } // one after the other is one
-	push := func(body []byte, headers ...string) answer {
+	push := func(body []byte, headers ...string) apptest.Response {
 		t.Helper()
-		return ada.do(http.MethodPost, "/api/v1/push", body, headers...)
+		return ada.Do(http.MethodPost, "/api/v1/push", body, headers...)
 	}
 	const gz = "Content-Encoding: gzip"
 	push(append(bytes.Repeat(mebibyte, 32), body...)).
-		wantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
+		WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
 	push(append(zippedSpaces(64), zipped(t, body)...), gz).
-		wantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
-	push(zipped(t, body)[:40], gz).wantIssue("", "the body is not valid gzip")
-	push(body, gz).wantIssue("", "the body is not valid gzip")
-	push(body, "Content-Encoding: br").wantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
-	push(append(zippedSpaces(33), zipped(t, body)...), gz).want(http.StatusCreated) // more than may go over the wire as it is
+		WantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
+	push(zipped(t, body)[:40], gz).WantIssues("", "the body is not valid gzip")
+	push(body, gz).WantIssues("", "the body is not valid gzip")
+	push(body, "Content-Encoding: br").WantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
+	push(append(zippedSpaces(33), zipped(t, body)...), gz).Want(http.StatusCreated) // more than may go over the wire as it is
 	ada.wantChecks(1)
 
 	// A body without Content-Length.
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/push", chunks{bytes.NewReader(body)})
-	req.Header.Set("Authorization", "Bearer "+ada.key)
+	req.Header.Set("Authorization", "Bearer "+ada.Key)
 	if req.ContentLength != -1 {
 		t.Fatalf("Content-Length %d", req.ContentLength)
 	}
-	ada.send(req).want(http.StatusCreated)
+	recorder := httptest.NewRecorder()
+	if w.API.ServeHTTP(recorder, req); recorder.Code != http.StatusCreated {
+		t.Errorf("chunked: status %d: %s", recorder.Code, recorder.Body)
+	}
 }
 
 // chunks hides the length of a reader, so that the body is sent chunked.

@@ -41,14 +41,14 @@ func TestExecutionFacts(t *testing.T) {
 		ada.mustPush(fact("a", "1000000", object{"assistant_turns": 1}))
 		ada.mustPush(fact("b", "1000000", nil))
 		ada.mustPush(fact("a", 1000000, object{"assistant_turns": 2}))
-		w.member(ada.org, "bob", access.Member).mustPush(fact("a", 1000000, nil))
+		w.member(ada.Org, access.Member).mustPush(fact("a", 1000000, nil))
 		if n := len(ada.records("execution_fact")); n != 2 {
 			t.Errorf("%d facts, want 2", n)
 		}
-		if n := w.count("telemetry_records WHERE kind = 'execution_fact'"); n != 3 {
+		if n := w.Count("telemetry_records WHERE kind = 'execution_fact'"); n != 3 {
 			t.Errorf("%d facts of both users, want 3", n)
 		}
-		if n := w.count(`telemetry_records WHERE body LIKE '%"assistant_turns":2%' AND body LIKE '%"session_id":"a"%'`); n != 1 {
+		if n := w.Count(`telemetry_records WHERE body LIKE '%"assistant_turns":2%' AND body LIKE '%"session_id":"a"%'`); n != 1 {
 			t.Error("the later report did not reach the earlier")
 		}
 	})
@@ -93,7 +93,7 @@ func TestPromptsGrow(t *testing.T) {
 		wantPrompt := func(hour int, text, kind string) {
 			t.Helper()
 			at := store.Micros(time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC))
-			if n := w.count("telemetry_prompts WHERE prompt_text = $1 AND kind = $2 AND occurred_at = $3 AND normalized_at = $3", text, kind, at); n != 1 {
+			if n := w.Count("telemetry_prompts WHERE prompt_text = $1 AND kind = $2 AND occurred_at = $3 AND normalized_at = $3", text, kind, at); n != 1 {
 				t.Errorf("the prompt is not %q of kind %q at %d", text, kind, hour)
 			}
 		}
@@ -179,7 +179,7 @@ func TestInvocationQuirks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ada := newWorld(t, storetest.Open(t, "sqlite")).org("acme")
 			ada.mustPush(invocations(c.records...))
-			day, skill := ada.day("pdf"), ada.get("/v1/skills/pdf").object()["skill"].(object)
+			day, skill := ada.day("pdf"), ada.Get("/v1/skills/pdf").Object()["skill"].(object)
 			for key, want := range c.want {
 				if day[key] != want {
 					t.Errorf("%s of the day is %v, want %v", key, day[key], want)
@@ -203,7 +203,7 @@ func TestSameIDsOfTwoUsers(t *testing.T) {
 			"skill_invocations": []object{check("1", nil)},
 			"grading_results":   []object{{"grading_id": "g", "session_id": "s", "skill_name": "pdf", "graded_at": stamp(time.Now()), "pass_rate": 1}},
 		}
-		for _, c := range []*client{ada, w.member(ada.org, "bob", access.Member), w.org("other")} {
+		for _, c := range []*client{ada, w.member(ada.Org, access.Member), w.org("other")} {
 			c.mustPush(records)
 			c.mustPush(records)
 		}
@@ -240,14 +240,14 @@ func TestOddText(t *testing.T) {
 				"ODD", odd), "NOW", now), "#", fmt.Sprint(i))
 			for range 2 { // the second finds the records of the first
 				raw += " "
-				got := ada.do(http.MethodPost, "/api/v1/push", []byte(raw)).want(http.StatusCreated).object()
+				got := ada.Do(http.MethodPost, "/api/v1/push", raw).Want(http.StatusCreated).Object()
 				if n := got["accepted"].(float64); n < 6 {
 					t.Errorf("%q: only %v were accepted: %v", odd, n, got["rejected"])
 				}
 			}
 			ada.wantChecks(i + 1)
 		}
-		ada.get("/v1/skills").want(http.StatusOK)
-		ada.do(http.MethodPost, "/api/v1/push", []byte("{\"canonical\":{\x00}}")).want(http.StatusBadRequest)
+		ada.Get("/v1/skills").Want(http.StatusOK)
+		ada.Do(http.MethodPost, "/api/v1/push", []byte("{\"canonical\":{\x00}}")).Want(http.StatusBadRequest)
 	})
 }

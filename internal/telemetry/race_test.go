@@ -3,10 +3,8 @@ package telemetry_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/big"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,32 +14,29 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// Put stores a blob and then calls the test.
-func (b *bucket) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	err := b.Bucket.Put(ctx, key, r, size)
-	if after := b.afterPut.Load(); after != nil {
-		(*after)()
-	}
-	return err
-}
-
 // crash pushes and fails between the raw body and the transaction.
 func (w *world) crash(c *client, pushID string, canonical object) {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
+	w.T.Helper()
+	ctx, cancel := context.WithCancel(w.T.Context())
 	defer cancel()
 	stop := func() { cancel() }
-	w.blobs.afterPut.Store(&stop)
-	defer w.blobs.afterPut.Store(nil)
-	body := marshal(c.t, object{"push_id": pushID, "canonical": canonical})
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/push", strings.NewReader(body))
-	req.Header.Set("Authorization", "Bearer "+c.key)
-	c.send(req).want(http.StatusServiceUnavailable)
+	w.bucket.afterPut.Store(&stop)
+	defer w.bucket.afterPut.Store(nil)
+	c.in(during{c.T, ctx}).push(pushID, canonical).Want(http.StatusServiceUnavailable)
 }
+
+// during is a test whose requests end with a context.
+type during struct {
+	apptest.T
+	ctx context.Context
+}
+
+func (d during) Context() context.Context { return d.ctx }
 
 // TestCrash: a push that failed can be retried, and then counts.
 func TestCrash(t *testing.T) {
@@ -50,17 +45,17 @@ func TestCrash(t *testing.T) {
 		ada := w.org("acme")
 		id := uuid.NewString()
 		w.crash(ada, id, invocations(check("1", nil)))
-		ada.get("/api/v1/push/" + id).want(http.StatusNotFound)
-		ada.get("/v1/skills/pdf").want(http.StatusNotFound)
-		if n := len(w.keys()); n != 1 {
+		ada.Get("/api/v1/push/" + id).Want(http.StatusNotFound)
+		ada.Get("/v1/skills/pdf").Want(http.StatusNotFound)
+		if n := len(w.BlobKeys()); n != 1 {
 			t.Errorf("%d bodies, want 1: the body is kept first", n)
 		}
-		ada.push(id, invocations(check("1", nil))).want(http.StatusCreated).wantBody(accepted(id, 1))
+		ada.push(id, invocations(check("1", nil))).Want(http.StatusCreated).WantBody(accepted(id, 1))
 		ada.wantChecks(1)
-		if n := len(w.keys()); n != 1 {
+		if n := len(w.BlobKeys()); n != 1 {
 			t.Errorf("%d bodies, want 1", n)
 		}
-		if n := w.count("telemetry_pushes WHERE blob_key = $1", w.keys()[0]); n != 1 {
+		if n := w.Count("telemetry_pushes WHERE blob_key = $1", w.BlobKeys()[0]); n != 1 {
 			t.Error("the push does not know its body")
 		}
 	})
@@ -73,7 +68,7 @@ func TestPushersAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		ada := w.org("acme")
-		bob := w.member(ada.org, "bob", access.Member)
+		bob := w.member(ada.Org, access.Member)
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		m := newModel()
 		var wg sync.WaitGroup
@@ -85,22 +80,22 @@ func TestPushersAtOnce(t *testing.T) {
 			}
 			wg.Go(func() {
 				for _, p := range pushes {
-					if a := by.push(uuid.NewString(), p); a.status != http.StatusCreated {
-						t.Errorf("%d %s", a.status, a.body)
+					if a := by.push(uuid.NewString(), p); a.Status != http.StatusCreated {
+						t.Errorf("%d %s", a.Status, a.Body)
 					}
 				}
 			})
 		}
 		wg.Wait()
 		for _, name := range []string{"skill 0", "skill 1", "skill 2", "final"} {
-			got := ada.get("/v1/skills/" + strings.ReplaceAll(name, " ", "%20")).want(http.StatusOK).object()
+			got := ada.Get("/v1/skills/" + strings.ReplaceAll(name, " ", "%20")).Want(http.StatusOK).Object()
 			delete(got["skill"].(object), "skill_id")
-			want := m.detail(skillKey{ada.org.ID, name}, dayOf(time.Now()), 30)
-			if diff := cmp.Diff(plain(t, want), any(got), nearly()...); diff != "" {
+			want := m.detail(skillKey{ada.Org.ID, name}, dayOf(time.Now()), 30)
+			if diff := cmp.Diff(apptest.Plain(t, want), any(got), nearly()...); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
-		if log := w.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+		if log := w.Logged.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
 			t.Errorf("the log has troubles:\n%s", log)
 		}
 	})
@@ -114,7 +109,7 @@ func overlapping(m *model, by *client, now time.Time, seed int) object {
 		k := (seed + i) % 15
 		at := now.Add(-time.Duration(k) * 24 * time.Hour / 2)
 		r := invocation{
-			skill: skillKey{by.org.ID, fmt.Sprint("skill ", k%3)}, user: by.user.ID, session: fmt.Sprint("s", k%4),
+			skill: skillKey{by.Org.ID, fmt.Sprint("skill ", k%3)}, user: by.User.ID, session: fmt.Sprint("s", k%4),
 			at: at, said: now, triggered: k%2 == 0,
 		}
 		if seed%3 == 0 { // this one was made later: it renames some, and knows a confidence
@@ -134,7 +129,7 @@ func overlapping(m *model, by *client, now time.Time, seed int) object {
 			"grading_id": fmt.Sprint(k), "session_id": r.session, "skill_name": "skill 1", "graded_at": stamp(at), "pass_rate": float64(k%2) / 2,
 		})
 		m.graded(fmt.Sprint(k), grading{
-			skill: skillKey{by.org.ID, "skill 1"}, user: by.user.ID, session: r.session, at: at, rate: big.NewRat(int64(k%2), 2),
+			skill: skillKey{by.Org.ID, "skill 1"}, user: by.User.ID, session: r.session, at: at, rate: big.NewRat(int64(k%2), 2),
 		})
 	}
 	return object{
@@ -151,19 +146,19 @@ func TestSamePushAtOnce(t *testing.T) {
 		for round := range 5 {
 			id, records := uuid.NewString(), invocations(check(fmt.Sprint(round), nil))
 			var wg sync.WaitGroup
-			answers := make([]answer, 6)
+			answers := make([]apptest.Response, 6)
 			for i := range answers {
 				wg.Go(func() { answers[i] = ada.push(id, records) })
 			}
 			wg.Wait()
 			made := 0
 			for _, a := range answers {
-				if a.status == http.StatusCreated {
+				if a.Status == http.StatusCreated {
 					made++
-					a.wantBody(accepted(id, 1))
+					a.WantBody(accepted(id, 1))
 					continue
 				}
-				a.want(http.StatusOK).wantBody(duplicate(id))
+				a.Want(http.StatusOK).WantBody(duplicate(id))
 			}
 			if made != 1 {
 				t.Errorf("%d were new", made)
@@ -185,7 +180,7 @@ func TestRecordsAtOnce(t *testing.T) {
 				want[key] = i
 				wg.Go(func() {
 					ada.push(uuid.NewString(), object{"sessions": []any{object{"session_id": fmt.Sprint(round), key: i}}}).
-						want(http.StatusCreated)
+						Want(http.StatusCreated)
 				})
 			}
 			wg.Wait()
@@ -193,7 +188,7 @@ func TestRecordsAtOnce(t *testing.T) {
 				if got["session_id"] != fmt.Sprint(round) {
 					continue
 				}
-				if diff := cmp.Diff(plain(t, want), any(got)); diff != "" {
+				if diff := cmp.Diff(apptest.Plain(t, want), any(got)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}

@@ -11,23 +11,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // records returns the stored records of a kind and user, in no order.
 func (c *client) records(kind string) []object {
-	c.t.Helper()
-	rows, err := c.w.db.Query(c.t.Context(), `SELECT body FROM telemetry_records WHERE user_id = $1 AND kind = $2`, c.user.ID, kind)
+	c.T.Helper()
+	rows, err := c.World.DB.Query(c.T.Context(), `SELECT body FROM telemetry_records WHERE user_id = $1 AND kind = $2`, c.User.ID, kind)
 	bodies, err := store.All(rows, err, store.Value[string])
 	if err != nil {
-		c.t.Fatalf("%v", err)
+		c.T.Fatalf("%v", err)
 	}
 	all := []object{}
 	for _, body := range bodies {
 		var o object
 		if err := json.Unmarshal([]byte(body), &o); err != nil {
-			c.t.Fatalf("%v in %s", err, body)
+			c.T.Fatalf("%v in %s", err, body)
 		}
 		all = append(all, o)
 	}
@@ -36,18 +37,18 @@ func (c *client) records(kind string) []object {
 
 // wantRecords compares the stored records of a kind.
 func (c *client) wantRecords(kind string, want ...object) {
-	c.t.Helper()
-	if diff := cmp.Diff(plain(c.t, append([]object{}, want...)), plain(c.t, c.records(kind))); diff != "" {
-		c.t.Errorf("%s (-want +got):\n%s", kind, diff)
+	c.T.Helper()
+	if diff := cmp.Diff(apptest.Plain(c.T, append([]object{}, want...)), apptest.Plain(c.T, c.records(kind))); diff != "" {
+		c.T.Errorf("%s (-want +got):\n%s", kind, diff)
 	}
 }
 
 // mustPush pushes records that must all be accepted.
 func (c *client) mustPush(canonical object) {
-	c.t.Helper()
-	got := c.push(uuid.NewString(), canonical).want(http.StatusCreated).object()
+	c.T.Helper()
+	got := c.push(uuid.NewString(), canonical).Want(http.StatusCreated).Object()
 	if rejected := got["rejected"].([]any); len(rejected) > 0 {
-		c.t.Errorf("rejected %v", rejected)
+		c.T.Errorf("rejected %v", rejected)
 	}
 }
 
@@ -80,11 +81,11 @@ func TestKinds(t *testing.T) {
 		for kind, want := range kept {
 			ada.wantRecords(kind, want)
 		}
-		if n := w.count("telemetry_records"); n != len(kept) {
+		if n := w.Count("telemetry_records"); n != len(kept) {
 			t.Errorf("%d records, want %d", n, len(kept))
 		}
 		// The query text of an invocation is that of its prompt.
-		if n := w.count(`telemetry_prompts p JOIN skill_observations o ON o.prompt_hash = p.hash
+		if n := w.Count(`telemetry_prompts p JOIN skill_observations o ON o.prompt_hash = p.hash
 			WHERE p.prompt_text = 'make a table' AND p.kind = 'user' AND p.prompt_id = 's:p0'`); n != 1 {
 			t.Errorf("the invocation finds %d prompts", n)
 		}
@@ -173,7 +174,7 @@ func TestBadRecords(t *testing.T) {
 			canonical[b.array] = append(all, b.record)
 		}
 		got := object{}
-		for _, r := range ada.push("", canonical).want(http.StatusCreated).object()["rejected"].([]any) {
+		for _, r := range ada.push("", canonical).Want(http.StatusCreated).Object()["rejected"].([]any) {
 			r := r.(object)
 			got[fmt.Sprint(r["kind"], " ", r["index"])] = r["message"]
 		}
@@ -181,7 +182,7 @@ func TestBadRecords(t *testing.T) {
 			t.Errorf("rejected (-want +got):\n%s", diff)
 		}
 		for _, table := range []string{"skills", "skill_observations", "skill_gradings", "telemetry_prompts", "telemetry_records"} {
-			if n := w.count(table); n != 0 {
+			if n := w.Count(table); n != 0 {
 				t.Errorf("%s has %d rows", table, n)
 			}
 		}
@@ -202,12 +203,12 @@ func TestPlaceholders(t *testing.T) {
 			})
 		}
 		id := uuid.NewString()
-		ada.push(id, object{"skill_invocations": checks, "grading_results": gradings}).want(http.StatusCreated).
-			wantBody(object{"status": "accepted", "push_id": id, "accepted": 10, "unattributed": 10, "rejected": []any{}})
-		if n := w.count("skills"); n != 0 {
+		ada.push(id, object{"skill_invocations": checks, "grading_results": gradings}).Want(http.StatusCreated).
+			WantBody(object{"status": "accepted", "push_id": id, "accepted": 10, "unattributed": 10, "rejected": []any{}})
+		if n := w.Count("skills"); n != 0 {
 			t.Errorf("%d skills", n)
 		}
 		ada.wantRecords("session", object{"session_id": "s"})
-		ada.get("/v1/skills/custom_skill").want(http.StatusNotFound)
+		ada.Get("/v1/skills/custom_skill").Want(http.StatusNotFound)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -77,7 +78,7 @@ func newStream(w *world, t *rapid.T) *stream {
 	s := &stream{T: t, w: w, m: newModel(), now: time.Now().UTC().Truncate(time.Millisecond), bare: map[string]bool{}}
 	for i := range 2 {
 		ada := w.org(fmt.Sprintf("org %d of check %d", i, checks.Add(1)))
-		s.pushers = append(s.pushers, ada.in(t), w.member(ada.org, "bob", access.Member).in(t))
+		s.pushers = append(s.pushers, ada.in(t), w.member(ada.Org, access.Member).in(t))
 	}
 	return s
 }
@@ -94,8 +95,8 @@ func (s *stream) step() {
 	case what == 6: // the same push again
 		again := pick(s, "again", s.sent...)
 		if again.id != "" {
-			again.by.push(again.id, again.canonical).want(http.StatusOK).
-				wantBody(object{
+			again.by.push(again.id, again.canonical).Want(http.StatusOK).
+				WantBody(object{
 					"status": "accepted", "push_id": again.id, "duplicate": true, "accepted": 0, "unattributed": 0,
 					"rejected": []any{},
 				})
@@ -114,19 +115,19 @@ func (s *stream) push(p sentPush) {
 	if err != nil {
 		s.Fatalf("%v", err)
 	}
-	key := p.by.user.ID + string(raw)
+	key := p.by.User.ID + string(raw)
 	if p.id == "" && s.bare[key] {
-		p.by.push("", p.canonical).want(http.StatusOK)
+		p.by.push("", p.canonical).Want(http.StatusOK)
 		return
 	}
 	s.bare[key] = s.bare[key] || p.id == ""
-	got := p.by.push(p.id, p.canonical).want(http.StatusCreated).object()
+	got := p.by.push(p.id, p.canonical).Want(http.StatusCreated).Object()
 	delete(got, "push_id")
 	delete(p.want, "push_id")
 	for _, r := range got["rejected"].([]any) {
 		delete(r.(object), "message")
 	}
-	if diff := cmp.Diff(plain(s.T, p.want), any(got)); diff != "" {
+	if diff := cmp.Diff(apptest.Plain(s.T, p.want), any(got)); diff != "" {
 		s.Errorf("answer of a push (-want +got):\n%s", diff)
 	}
 	p.apply()
@@ -220,7 +221,7 @@ func (s *stream) invocation(by *client) drawn {
 	id := fmt.Sprint("i", rapid.IntRange(0, 7).Draw(s.T, "id"))
 	written, name := s.skill()
 	i := invocation{
-		skill: skillKey{by.org.ID, name}, user: by.user.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
+		skill: skillKey{by.Org.ID, name}, user: by.User.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
 		at: s.time("at"), triggered: rapid.Bool().Draw(s.T, "triggered"),
 		confidence: pick(s, "confidence", nil, nil, p(0.0), p(0.1), p(0.25), p(0.333), p(0.7), p(1.0)),
 		hash:       pick(s, "hash", "", "", "", contentHash(s.T, "first"), contentHash(s.T, "second"), "unknown"),
@@ -257,7 +258,7 @@ func (s *stream) grading(by *client) drawn {
 	id := fmt.Sprint("g", rapid.IntRange(0, 7).Draw(s.T, "id"))
 	written, name := s.skill()
 	g := grading{
-		skill: skillKey{by.org.ID, name}, user: by.user.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
+		skill: skillKey{by.Org.ID, name}, user: by.User.ID, session: fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")),
 		at: s.time("at"),
 	}
 	record := object{

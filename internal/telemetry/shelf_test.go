@@ -11,12 +11,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // archive packs a skill with a description, reproducibly.
-func archive(t tester, description string) []byte {
+func archive(t apptest.T, description string) []byte {
 	t.Helper()
 	text := "---\nname: pdf\ndescription: " + description + "\n---\n"
 	var b bytes.Buffer
@@ -37,7 +38,7 @@ func archive(t tester, description string) []byte {
 	return b.Bytes()
 }
 
-func contentHash(t tester, description string) string {
+func contentHash(t apptest.T, description string) string {
 	t.Helper()
 	sum := sha256.Sum256(archive(t, description))
 	return hex.EncodeToString(sum[:])
@@ -47,7 +48,7 @@ func contentHash(t tester, description string) string {
 // the entry.
 func (s *stream) changeRegistry() {
 	by := pick(s, "registry of", s.pushers...)
-	k := skillKey{by.org.ID, "pdf"}
+	k := skillKey{by.Org.ID, "pdf"}
 	entry := s.m.shelves[k]
 	what := rapid.IntRange(0, 5).Draw(s.T, "change")
 	switch {
@@ -57,7 +58,7 @@ func (s *stream) changeRegistry() {
 		s.publish(by, entry)
 	case what == 0:
 		delete(s.m.shelves, k)
-		s.must(s.w.registry.Delete(s.Context(), by.org.ID, entry.id))
+		s.must(s.w.registry.Delete(s.Context(), by.Org.ID, entry.id))
 	case what < 4 || len(entry.versions) == 1:
 		s.publish(by, entry)
 	default:
@@ -75,7 +76,7 @@ func (s *stream) must(err error) {
 func (s *stream) publish(by *client, entry *shelf) {
 	packed := archive(s.T, pick(s, "content", "first", "second", "third"))
 	p := registry.Publication{
-		OrgID: by.org.ID, UserID: by.user.ID, Name: "pdf", Type: registry.TypeSkill, Visibility: registry.Org, Source: registry.FromCLI,
+		OrgID: by.Org.ID, UserID: by.User.ID, Name: "pdf", Type: registry.TypeSkill, Visibility: registry.Org, Source: registry.FromCLI,
 		Version: fmt.Sprint(len(entry.versions) + 1), Archive: bytes.NewReader(packed), Size: int64(len(packed)),
 	}
 	var v registry.Version
@@ -101,7 +102,7 @@ func (s *stream) rollBack(by *client, entry *shelf) {
 	}
 	to := pick(s, "roll back to", numbers...)
 	_, err := s.w.registry.Rollback(s.Context(), entry.id,
-		registry.NewRollback{OrgID: by.org.ID, UserID: by.user.ID, Target: fmt.Sprint(to)})
+		registry.NewRollback{OrgID: by.Org.ID, UserID: by.User.ID, Target: fmt.Sprint(to)})
 	s.must(err)
 	s.current(entry, entry.versions[to-1].id)
 }
@@ -111,7 +112,7 @@ func (s *stream) rollBack(by *client, entry *shelf) {
 func (s *stream) current(entry *shelf, versionID string) {
 	s.ticks++
 	since := s.time("since").Add(time.Duration(s.ticks) * time.Millisecond)
-	s.w.exec(`UPDATE registry_currents SET since = $2
+	s.w.Exec(`UPDATE registry_currents SET since = $2
 		WHERE id = (SELECT MAX(id) FROM registry_currents WHERE entry_id = $1)`, entry.id, store.Micros(since))
 	entry.currents = append(entry.currents, current{versionID, since})
 }
