@@ -9,7 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// An Explainer runs queries, and fails the test if the plan of one has a step
+// An Explainer runs statements, and fails the test if the plan of one has a step
 // that is refused and not allowed, such as the scan of a whole table.
 type Explainer struct {
 	*store.DB
@@ -19,6 +19,17 @@ type Explainer struct {
 
 // Query explains the query before it runs it.
 func (e Explainer) Query(ctx context.Context, sql string, args ...any) (store.Rows, error) {
+	e.explain(ctx, sql, args)
+	return e.DB.Query(ctx, sql, args...)
+}
+
+// Exec explains the statement before it runs it.
+func (e Explainer) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
+	e.explain(ctx, sql, args)
+	return e.DB.Exec(ctx, sql, args...)
+}
+
+func (e Explainer) explain(ctx context.Context, sql string, args []any) {
 	plan := e.sqlitePlan
 	if e.Dialect().Name() == "postgres" {
 		plan = e.postgresPlan
@@ -32,7 +43,6 @@ func (e Explainer) Query(ctx context.Context, sql string, args ...any) (store.Ro
 			e.T.Errorf("%q in the plan of %s\n%s", step, sql, strings.Join(steps, "\n"))
 		}
 	}
-	return e.DB.Query(ctx, sql, args...)
 }
 
 func (e Explainer) sqlitePlan(ctx context.Context, sql string, args []any) ([]string, error) {
