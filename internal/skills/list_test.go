@@ -3,7 +3,6 @@ package skills_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,17 +21,17 @@ import (
 func TestNullsWhileNothingIsKnown(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
-		r.get("/v1/skills").want(http.StatusOK).
-			wantBody(object{"skills": []any{}, "pagination": object{"page": 1, "per_page": 20, "total": 0}})
-		id := resolve(t, db, r.orgID, "pdf")
-		r.get("/v1/skills").want(http.StatusOK).wantBody(object{
+		r.Get("/v1/skills").Want(http.StatusOK).
+			WantBody(object{"skills": []any{}, "pagination": object{"page": 1, "per_page": 20, "total": 0}})
+		id := resolve(t, db, r.Org.ID, "pdf")
+		r.Get("/v1/skills").Want(http.StatusOK).WantBody(object{
 			"skills": []any{object{
 				"skill_id": id, "name": "pdf", "status": "unknown", "unique_sessions": 0, "has_evidence": false,
 				"trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil, "pass_rate": nil, "last_seen_at": nil,
 			}},
 			"pagination": object{"page": 1, "per_page": 20, "total": 1},
 		})
-		r.get("/v1/skills/pdf?days=1").want(http.StatusOK).wantBody(object{
+		r.Get("/v1/skills/pdf?days=1").Want(http.StatusOK).WantBody(object{
 			"skill": object{
 				"skill_id": id, "name": "pdf", "status": "unknown", "first_seen_at": nil, "last_seen_at": nil,
 				"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil,
@@ -64,7 +63,7 @@ func TestGetByIDOrName(t *testing.T) {
 		r := newRoom(t, db)
 		names := []string{"pdf", "a/b", "home/me/skills/pdf", "a b", "a%2Fb", "ä", "100%", "a?b#c", "plugin:pdf", "/home/pdf", "a/"}
 		for _, name := range names {
-			id := resolve(t, db, r.orgID, name)
+			id := resolve(t, db, r.Org.ID, name)
 			for _, path := range []string{id, url.PathEscape(name)} {
 				if got := r.skill(path); got["skill_id"] != id || got["name"] != name {
 					t.Errorf("GET %s answers %v, want the skill %q", path, got["name"], name)
@@ -72,8 +71,8 @@ func TestGetByIDOrName(t *testing.T) {
 			}
 		}
 		// An id wins over a skill with that name.
-		pdf := resolve(t, db, r.orgID, "pdf")
-		resolve(t, db, r.orgID, pdf)
+		pdf := resolve(t, db, r.Org.ID, "pdf")
+		resolve(t, db, r.Org.ID, pdf)
 		if got := r.skill(pdf); got["name"] != "pdf" {
 			t.Errorf("the id finds %q", got["name"])
 		}
@@ -86,11 +85,10 @@ func TestGetUnknown(t *testing.T) {
 		other := r.org("other")
 		id := other.observe(other.check("a"))[0]
 		for _, path := range []string{uuid.NewString(), "pdf", id, "custom_skill", "PDF"} {
-			r.get("/v1/skills/" + path).want(http.StatusNotFound).
-				wantBody(object{"error": object{"message": "Skill not found", "status": 404}})
+			r.Get("/v1/skills/"+path).WantError(http.StatusNotFound, "Skill not found")
 		}
-		r.get("/v1/skills").wantBody(object{"skills": []any{}, "pagination": object{"page": 1, "per_page": 20, "total": 0}})
-		other.get("/v1/skills/" + id).want(http.StatusOK)
+		r.Get("/v1/skills").WantBody(object{"skills": []any{}, "pagination": object{"page": 1, "per_page": 20, "total": 0}})
+		other.Get("/v1/skills/" + id).Want(http.StatusOK)
 	})
 }
 
@@ -99,7 +97,7 @@ func TestDays(t *testing.T) {
 		r := newRoom(t, db)
 		r.observe(r.check("a"))
 		for query, want := range map[string]int{"": 30, "?days=1": 1, "?days=365": 365, "?days=31": 31} {
-			stats := r.get("/v1/skills/pdf" + query).want(http.StatusOK).object()["daily_stats"].([]any)
+			stats := r.Get("/v1/skills/pdf" + query).Want(http.StatusOK).Object()["daily_stats"].([]any)
 			if len(stats) != want {
 				t.Errorf("%q: %d days, want %d", query, len(stats), want)
 			}
@@ -112,26 +110,16 @@ func TestDays(t *testing.T) {
 			wantFields(t, stats[want-1].(object), object{"sessions": 1, "checks": 1, "triggers": 1, "trigger_rate": 1.0})
 		}
 		for _, days := range []string{"0", "366", "-1", "x", "1.5"} {
-			r.wantRefused("/v1/skills/pdf?days="+days, "days")
+			r.Get("/v1/skills/pdf?days="+days).WantIssueWith("days", "")
 		}
 	})
-}
-
-// wantRefused checks that a query is refused because of one parameter.
-func (r *room) wantRefused(path, parameter string) {
-	r.t.Helper()
-	body := r.get(path).want(http.StatusBadRequest).object()
-	issue, _ := body["details"].(object)
-	if body["error"] != "Validation failed" || fmt.Sprint(issue["path"]) != "["+parameter+"]" {
-		r.t.Errorf("GET %s: %v, want an issue of %s", path, body, parameter)
-	}
 }
 
 func TestPages(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
 		for i := range 25 {
-			resolve(t, db, r.orgID, fmt.Sprintf("s%02d", i))
+			resolve(t, db, r.Org.ID, fmt.Sprintf("s%02d", i))
 		}
 		for query, want := range map[string]string{
 			"":                                      "s00 s01 s02 s03 s04 s05 s06 s07 s08 s09 s10 s11 s12 s13 s14 s15 s16 s17 s18 s19",
@@ -144,22 +132,22 @@ func TestPages(t *testing.T) {
 			"?per_page=2&page=13&sort=-pass_rate":   "s24",
 			"?per_page=10&page=9&sort=trigger_rate": "",
 		} {
-			a := r.get("/v1/skills" + query)
-			if got := a.names(); got != want {
+			a := r.Get("/v1/skills" + query)
+			if got := names(a); got != want {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 			q, err := url.ParseQuery(strings.TrimPrefix(query, "?"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantFields(t, a.object()["pagination"].(object), object{"page": number(q, "page", 1), "per_page": number(q, "per_page", 20), "total": 25})
+			wantFields(t, a.Object()["pagination"].(object), object{"page": number(q, "page", 1), "per_page": number(q, "per_page", 20), "total": 25})
 		}
-		if got := r.get("/v1/skills?per_page=100").names(); len(strings.Fields(got)) != 25 {
+		if got := names(r.Get("/v1/skills?per_page=100")); len(strings.Fields(got)) != 25 {
 			t.Errorf("per_page=100: %q", got)
 		}
 		for _, query := range []string{"per_page=101", "per_page=0", "per_page=-1", "per_page=x", "page=0", "page=x", "sort=color", "status=fine"} {
 			parameter, _, _ := strings.Cut(query, "=")
-			r.wantRefused("/v1/skills?"+query, parameter)
+			r.Get("/v1/skills?"+query).WantIssueWith(parameter, "")
 		}
 	})
 }
@@ -177,23 +165,23 @@ func TestSearch(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
 		for _, name := range []string{"pdf-forms", "PDF tables", "xlsx", "50%_off", `back\slash`, "ÄPFEL", "äpfel"} {
-			resolve(t, db, r.orgID, name)
+			resolve(t, db, r.Org.ID, name)
 		}
 		for q, want := range map[string]string{
 			"pdf": "PDF tables pdf-forms", "PDF": "PDF tables pdf-forms", "tab": "PDF tables", "none": "",
 			"%": "50%_off", "_": "50%_off", `\`: `back\slash`, "Ä": "ÄPFEL", "ä": "äpfel", "PFEL": "ÄPFEL äpfel", "'": "",
 		} {
-			a := r.get("/v1/skills?q=" + url.QueryEscape(q))
-			if got := a.names(); got != want {
+			a := r.Get("/v1/skills?q=" + url.QueryEscape(q))
+			if got := names(a); got != want {
 				t.Errorf("q=%s: %q, want %q", q, got, want)
 			}
-			sorted := r.get("/v1/skills?sort=unique_sessions&q=" + url.QueryEscape(q)).names()
+			sorted := names(r.Get("/v1/skills?sort=unique_sessions&q=" + url.QueryEscape(q)))
 			if sorted != want {
 				t.Errorf("q=%s, sorted: %q, want %q", q, sorted, want)
 			}
 		}
-		r.wantRefused("/v1/skills?q="+strings.Repeat("x", 201), "q")
-		r.wantRefused("/v1/skills?q=%00", "q")
+		r.Get("/v1/skills?q="+strings.Repeat("x", 201)).WantIssueWith("q", "")
+		r.Get("/v1/skills?q=%00").WantIssueWith("q", "")
 	})
 }
 
@@ -237,36 +225,27 @@ func TestSortAndStatus(t *testing.T) {
 			"status=warning&per_page=1&page=2":   "poor",
 			"status=critical&sort=-last_seen_at": "bad",
 		} {
-			if got := r.get("/v1/skills?" + query).names(); got != want {
+			if got := names(r.Get("/v1/skills?" + query)); got != want {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 		}
-		wantFields(t, r.get("/v1/skills?status=warning&per_page=1").object()["pagination"].(object), object{"page": 1, "per_page": 1, "total": 2})
+		wantFields(t, r.Get("/v1/skills?status=warning&per_page=1").Object()["pagination"].(object), object{"page": 1, "per_page": 1, "total": 2})
 	})
 }
 
 func TestWhoMayRead(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
-		resolve(t, db, r.orgID, "pdf")
-		writer := r.member("bob", access.Write)
-		nobody := *r
-		nobody.key = "st_live_nobody"
+		resolve(t, db, r.Org.ID, "pdf")
+		writer := r.World.Member(r.Org, access.Member, access.Write)
+		nobody := r.In(t)
+		nobody.Key = "st_live_nobody"
 		for _, path := range []string{"/v1/skills", "/v1/skills/pdf", "/v1/skills?per_page=101"} {
-			writer.get(path).want(http.StatusForbidden).
-				wantBody(object{"error": object{"message": "This needs the permission read", "status": 403}})
-			if a := nobody.get(path); a.status != http.StatusUnauthorized {
-				t.Errorf("%s without a key: %d", path, a.status)
-			}
+			writer.Get(path).WantError(http.StatusForbidden, "This needs the permission read")
+			nobody.Get(path).Want(http.StatusUnauthorized)
 		}
 		for _, path := range []string{"/v1/skills", "/v1/skills/", "/v1/skills/pdf", "/v1/skills/pdf/"} {
-			req := httptest.NewRequestWithContext(t.Context(), http.MethodHead, path, nil)
-			req.Header.Set("Authorization", "Bearer "+r.key)
-			rec := httptest.NewRecorder()
-			r.api.ServeHTTP(rec, req)
-			if rec.Code != http.StatusOK {
-				t.Errorf("HEAD %s: %d", path, rec.Code)
-			}
+			r.Do(http.MethodHead, path, nil).Want(http.StatusOK)
 		}
 		if !slices.Contains(access.Viewer.Permissions(), access.Read) {
 			t.Error("a viewer may not read")

@@ -1,9 +1,7 @@
 package skills_test
 
 import (
-	"context"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,71 +11,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// explainer runs statements and fails the test if one reads a whole table.
-type explainer struct {
-	*store.DB
-	t *testing.T
-}
-
-// Query explains the query before it runs it.
-func (e explainer) Query(ctx context.Context, sql string, args ...any) (store.Rows, error) {
-	e.explain(ctx, sql, args)
-	return e.DB.Query(ctx, sql, args...)
-}
-
-// Exec explains the statement before it runs it.
-func (e explainer) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	e.explain(ctx, sql, args)
-	return e.DB.Exec(ctx, sql, args...)
-}
-
-func (e explainer) explain(ctx context.Context, sql string, args []any) {
-	plan := e.sqlitePlan
-	if e.Dialect().Name() == "postgres" {
-		plan = e.postgresPlan
-	}
-	steps, err := plan(ctx, sql, args)
-	if err != nil {
-		e.t.Fatalf("%v in %s", err, sql)
-	}
-	for _, step := range steps {
-		if fullScan.MatchString(step) && !strings.HasPrefix(step, "SCAN json_each") {
-			e.t.Errorf("%q in the plan of %s\n%s", step, sql, strings.Join(steps, "\n"))
-		}
-	}
-}
-
-// fullScan matches a full table scan in the plans of both databases.
-var fullScan = regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry)`)
-
-func (e explainer) sqlitePlan(ctx context.Context, sql string, args []any) ([]string, error) {
-	rows, err := e.DB.Query(ctx, `EXPLAIN QUERY PLAN `+sql, args...)
-	return store.All(rows, err, func(row store.Row) (step string, err error) {
-		var id, parent, unused int
-		err = row.Scan(&id, &parent, &unused, &step)
-		return step, err
-	})
-}
-
-func (e explainer) postgresPlan(ctx context.Context, sql string, args []any) (steps []string, err error) {
-	err = e.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil { // the tables are small
-			return err
-		}
-		rows, err := tx.Query(ctx, `EXPLAIN `+sql, args...)
-		steps, err = store.All(rows, err, store.Value[string])
-		return err
-	})
-	return steps, err
-}
-
 // TestQueryPlans: no query of the API or of Observe scans a whole table.
 func TestQueryPlans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ctx, q := t.Context(), explainer{db, t}
+		ctx, q := t.Context(), storetest.Explainer{
+			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry)`), Allow: regexp.MustCompile(`^SCAN json_each`),
+		}
 		r := newRoom(t, db)
 		r.publish("pdf", time.Now())
-		published := []string{resolve(t, db, r.orgID, "pdf")}
+		published := []string{resolve(t, db, r.Org.ID, "pdf")}
 		ids, page := []string{"a", "b"}, &skills.Filter{Limit: 10}
 		for name, run := range map[string]func() error{
 			"get":              func() error { return second(skills.SkillByIDOrName(ctx, q, "a", "b")) },

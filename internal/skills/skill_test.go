@@ -1,15 +1,13 @@
 package skills_test
 
 import (
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/uuid"
 
-	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -95,11 +93,7 @@ func TestPlaceholder(t *testing.T) {
 
 func newOrg(t *testing.T, db *store.DB, name string) string {
 	t.Helper()
-	o, err := (&auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)}).CreateOrg(t.Context(), name, access.Team)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.ID
+	return apptest.NewWorld(t, db, apptest.Options{}).Org(name).Org.ID
 }
 
 // resolve is Resolve in a transaction of its own. It may be called from any

@@ -46,7 +46,7 @@ func TestStatus(t *testing.T) {
 		r := newRoom(t, db)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				id := resolve(t, db, r.orgID, c.name)
+				id := resolve(t, db, r.Org.ID, c.name)
 				now := time.Now()
 				r.grade(c.name, now.AddDate(0, 0, -30), c.before...) // the last day of the window before
 				r.grade(c.name, now.AddDate(0, 0, -29), c.now...)    // the first day of the window
@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 // wantSummaries checks that Summaries and List agree.
 func wantSummaries(t *testing.T, r *room) {
 	t.Helper()
-	listed, _, err := r.s.List(t.Context(), r.orgID, skills.Filter{Limit: 100})
+	listed, _, err := r.s.List(t.Context(), r.Org.ID, skills.Filter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func wantSummaries(t *testing.T, r *room) {
 			ID: p.ID, Name: p.Name, Status: p.Status, PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
 		}
 	}
-	got, err := r.s.Summaries(t.Context(), r.orgID)
+	got, err := r.s.Summaries(t.Context(), r.Org.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
