@@ -14,15 +14,10 @@ import (
 // Failure turns an error of a library, or an error response, into one with a
 // kind. The library's own message may contain the URL, so it is only logged.
 func Failure(resp *http.Response, err error) error {
-	if resp == nil || resp.StatusCode < http.StatusBadRequest {
-		return transportError(err)
+	if resp != nil && resp.StatusCode >= http.StatusBadRequest {
+		return statusError(resp).Because(err)
 	}
-	return statusError(resp).Because(err)
-}
-
-// transportError is the error of a call without a response, or with one that
-// cannot be parsed.
-func transportError(err error) error {
+	// There was no response, or one that cannot be parsed.
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
 	}

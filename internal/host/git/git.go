@@ -133,8 +133,14 @@ func (h *Host) repository(r host.Repo) (host.Repository, error) {
 	if err != nil {
 		return host.Repository{}, err
 	}
+	// A folder has no ids, so the id is a hash of the name. It has 53 bits, which
+	// JSON numbers represent exactly.
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(r.FullName)) // never fails
 	owner, name := r.Split()
-	out := host.Repository{ID: repositoryID(r.FullName), FullName: r.FullName, Owner: owner, Name: name, Visibility: "private"}
+	out := host.Repository{
+		ID: int64(hash.Sum64() >> 11), FullName: r.FullName, Owner: owner, Name: name, Visibility: "private",
+	}
 	head, err := repo.Reference(plumbing.HEAD, false)
 	if err != nil {
 		return out, err
@@ -145,14 +151,6 @@ func (h *Host) repository(r host.Repo) (host.Repository, error) {
 		out.PushedAt = &at
 	}
 	return out, nil
-}
-
-// repositoryID derives an id from the name, since a folder has no ids. It has 53
-// bits, which JSON numbers represent exactly.
-func repositoryID(fullName string) int64 {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(fullName)) // never fails
-	return int64(sum.Sum64() >> 11)    // 53 bits fit
 }
 
 // open opens a repository of the installation's account.

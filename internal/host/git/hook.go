@@ -141,7 +141,13 @@ func InstallHook(repository, program, configPath string) error {
 	case err == nil && isFile && string(text) == script(program, configPath):
 		return root.Chmod(postReceive, 0o700)
 	case err == nil && !IsOurHook(text):
-		if err := renameUserHook(root); err != nil {
+		const kept = "hooks/" + userHookName
+		if _, err := root.Lstat(kept); err == nil {
+			return fault.New(fault.Conflict,
+				"The repository has a post-receive hook of its own, and another one in %s; merge the two and try again",
+				userHookName)
+		}
+		if err := root.Rename(postReceive, kept); err != nil {
 			return err
 		}
 	}
@@ -218,16 +224,6 @@ func IsOurs(name string, content []byte) bool {
 	}
 	return hook && strings.HasSuffix(file, ".sample") || file == "description" ||
 		strings.HasSuffix(name, suffix+"/info/exclude")
-}
-
-func renameUserHook(root *os.Root) error {
-	kept := "hooks/" + userHookName
-	if _, err := root.Lstat(kept); err == nil {
-		return fault.New(fault.Conflict,
-			"The repository has a post-receive hook of its own, and another one in %s; merge the two and try again",
-			userHookName)
-	}
-	return root.Rename(postReceive, kept)
 }
 
 // HookPush builds a hook's delivery from the lines of its input, "BEFORE AFTER

@@ -86,16 +86,6 @@ func (h *Host) client(c *http.Client, transport http.RoundTripper) (*api.Client,
 		api.WithUserAgent("whetstone"), api.WithDisableRateLimitCheck())
 }
 
-// clientFor returns a client with the token of an installation.
-func (h *Host) clientFor(ctx context.Context, installation int64) (*api.Client, error) {
-	token, err := h.tokens.get(ctx, h, installation)
-	if err != nil {
-		return nil, err
-	}
-	c := h.http.HTTP()
-	return h.client(c, &bearer{token: token, origin: h.origin, next: c.Transport})
-}
-
 // bearer sends a token to the API only, and not to where it redirects.
 type bearer struct {
 	token  string
@@ -120,7 +110,12 @@ func (h *Host) Provider() host.Provider { return host.GitHub }
 // cached one is not accepted.
 func (h *Host) call(ctx context.Context, installation int64, do func(*api.Client) (*api.Response, error)) error {
 	for attempt := 0; ; attempt++ {
-		c, err := h.clientFor(ctx, installation)
+		token, err := h.tokens.get(ctx, h, installation)
+		if err != nil {
+			return err
+		}
+		web := h.http.HTTP()
+		c, err := h.client(web, &bearer{token: token, origin: h.origin, next: web.Transport})
 		if err != nil {
 			return err
 		}

@@ -176,8 +176,9 @@ func (g *GitHub) serveToken(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *GitHub) checkJWT(raw string) error {
-	signed, signature, _ := cutLast(raw, ".")
-	mac, err := base64.RawURLEncoding.DecodeString(signature)
+	last := max(strings.LastIndexByte(raw, '.'), 0)
+	signed := raw[:last]
+	mac, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(raw[last:], "."))
 	if err != nil {
 		return err
 	}
@@ -203,14 +204,6 @@ func (g *GitHub) checkJWT(raw string) error {
 		return fmt.Errorf("claims %+v are not valid", c)
 	}
 	return nil
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 func (g *GitHub) authorised(next http.HandlerFunc) http.HandlerFunc {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // A Subject is a host to be tested, with its repositories.
@@ -214,18 +213,14 @@ func foreign(t *testing.T, s Subject) {
 		_, err2 := s.Host.Resolve(t.Context(), r, "refs/heads/main")
 		_, err3 := s.Host.Refs(t.Context(), r)
 		pkg, err4 := s.Host.Tree(t.Context(), r, sha, ".")
-		closePackage(pkg)
+		if pkg != nil {
+			_ = pkg.Close()
+		}
 		for i, err := range []error{err1, err2, err3, err4} {
 			if !fault.Is(err, fault.NotFound) {
 				t.Errorf("%q, call %d: got %v, want NotFound", fullName, i+1, err)
 			}
 		}
-	}
-}
-
-func closePackage(pkg *skillpkg.Package) {
-	if pkg != nil {
-		_ = pkg.Close()
 	}
 }
 
