@@ -128,10 +128,18 @@ func (e *expansion) sequence(depth int) ([]string, error) {
 				return nil, err
 			}
 		}
+		// Checked before the product is built: braces multiply, {a,b}{a,b}... doubles
+		// with every five bytes.
 		if len(all)*len(next) > MaxAlternatives {
 			return nil, errTooMany()
 		}
-		all = product(all, next)
+		combined := make([]string, 0, len(all)*len(next))
+		for _, before := range all {
+			for _, after := range next {
+				combined = append(combined, before+after)
+			}
+		}
+		all = combined
 	}
 	return all, nil
 }
@@ -171,16 +179,6 @@ func (e *expansion) literal() string {
 	literal := e.rest[:n]
 	e.rest = e.rest[n:]
 	return literal
-}
-
-func product(first, second []string) []string {
-	all := make([]string, 0, len(first)*len(second))
-	for _, a := range first {
-		for _, b := range second {
-			all = append(all, a+b)
-		}
-	}
-	return all
 }
 
 func errTooMany() error {

@@ -110,9 +110,17 @@ func chatBBodies(n Notice) (rich, plain chatBBody) {
 		lines = append(lines, l.format("**"))
 	}
 	details := strings.Join(lines, "\n")
+	color := 0xD92D20 // red
+	switch n.Status {
+	case Resolved:
+		color = 0x2EB67D // green
+	case Test:
+		color = 0x868E96 // grey
+	case Firing, Reminder:
+	}
 	embed := chatBEmbed{
 		Description: text.Ellipsis(details, chatBDescriptionLimit),
-		Color:       n.color(),
+		Color:       color,
 		Timestamp:   wireTime(n.TriggeredAt),
 	}
 	if m.url != "" {
@@ -129,18 +137,6 @@ func chatBBodies(n Notice) (rich, plain chatBBody) {
 		AllowedMentions: noMentions,
 	}
 	return rich, plain
-}
-
-// color is the accent colour of an embed: red, green or grey.
-func (n *Notice) color() int {
-	switch n.Status {
-	case Resolved:
-		return 0x2EB67D
-	case Test:
-		return 0x868E96
-	default:
-		return 0xD92D20
-	}
 }
 
 // format puts the label between two marks, e.g. "*Window:* 2026-01-01 …".

@@ -82,17 +82,11 @@ func (m *mailServer) setURL(raw string, roots *x509.CertPool) error {
 		return fault.Invalid("smtp-url", "smtp-url must not have a NUL in its user or password")
 	}
 	m.tlsFirst = u.Scheme == "smtps" || m.port == "465"
-	m.plain = !m.tlsFirst && m.user == "" && isLoopback(m.host)
+	addr, err := netip.ParseAddr(m.host)
+	loopback := strings.EqualFold(m.host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+	m.plain = !m.tlsFirst && m.user == "" && loopback
 	m.tls = &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12, RootCAs: roots}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // secrets returns the credentials as a server could echo them in an error: as

@@ -101,24 +101,18 @@ func (s *Sender) attempt(
 		}
 	}
 	resp, err := s.http.Do(req)
-	if err != nil {
-		return classifyTransportError(err), 0
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Result{Outcome: Retry, Detail: "interrupted"}, 0
+	case outbound.IsRefused(err), fault.Is(err, fault.Malformed):
+		return failed(publicMessage(err)), 0
+	case err != nil:
+		return Result{Outcome: Retry, Detail: publicMessage(err)}, 0
 	}
 	defer resp.Body.Close()
 	// The status decides the outcome; the body is only for the excerpt.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	return classifyResponse(t, resp, text)
-}
-
-// classifyTransportError returns the result of an attempt without a response.
-func classifyTransportError(err error) Result {
-	if errors.Is(err, context.Canceled) {
-		return Result{Outcome: Retry, Detail: "interrupted"}
-	}
-	if outbound.IsRefused(err) || fault.Is(err, fault.Malformed) {
-		return failed(publicMessage(err))
-	}
-	return Result{Outcome: Retry, Detail: publicMessage(err)}
 }
 
 // publicMessage returns the part of an error that may be shown.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
@@ -106,7 +107,8 @@ func (m *mailServer) send(ctx context.Context, to *mail.Address, msg *gomail.Msg
 	}
 	// SMTPUTF8 is used only where an address needs it: the servers that relay
 	// the mail further may not support it.
-	client.SkipSMTPUTF8(isASCII(m.from.Address + to.Address))
+	ascii := !strings.ContainsFunc(m.from.Address+to.Address, func(r rune) bool { return r > unicode.MaxASCII })
+	client.SkipSMTPUTF8(ascii)
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -182,7 +184,3 @@ func transfer(client *smtp.Client, msg *gomail.Msg) error {
 
 // envelope formats an address for MAIL and RCPT: in brackets, without a name.
 func envelope(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r > 127 })
-}

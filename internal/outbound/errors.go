@@ -52,7 +52,7 @@ func redactError(origin string, err error) error {
 // describe returns a short message for the user who entered the address, and
 // the cause that may be logged, or nil.
 func describe(err error) (text string, cause error) {
-	if isTimeout(err) {
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return "timed out", context.DeadlineExceeded
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
@@ -77,12 +77,4 @@ func describe(err error) (text string, cause error) {
 		return "the connection was closed too early", io.ErrUnexpectedEOF
 	}
 	return "the request could not be completed", nil
-}
-
-func isTimeout(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return true
-	}
-	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout()
 }

@@ -62,7 +62,7 @@ func checkURL(u *url.URL) error {
 	if _, err := netip.ParseAddr(u.Hostname()); err != nil && !isHostName(u.Hostname()) {
 		return fault.New(fault.Malformed, "URL must have a valid host")
 	}
-	if !isPort(u.Port()) {
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
 		return fault.New(fault.Malformed, "URL must have a port from 1 to 65535, or none")
 	}
 	return nil
@@ -77,14 +77,6 @@ func isHostName(s string) bool {
 		}
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
 	})
-}
-
-func isPort(s string) bool {
-	if s == "" {
-		return true
-	}
-	n, err := strconv.ParseUint(s, 10, 16)
-	return err == nil && n > 0
 }
 
 // LiteralWarning returns a warning for the user when the host of the URL is an

@@ -54,22 +54,22 @@ func New(setting string) (*Keyring, error) {
 		if err != nil || len(raw) != keySize {
 			return nil, errors.New("a key must be the base64 of 32 bytes, as `openssl rand -base64 32` makes it")
 		}
-		k.keys = append(k.keys, newKey(raw))
+		block, err := aes.NewCipher(raw)
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, err
+		}
+		// The id and the signing key are derived with domain separation, so that
+		// neither says anything about the encryption key.
+		sum := sha256.Sum256(append([]byte("whetstone key id "), raw...))
+		k.keys = append(k.keys, key{
+			id: hex.EncodeToString(sum[:4]), aead: aead, sign: mac(raw, "whetstone signing key"),
+		})
 	}
 	return &k, nil
-}
-
-func newKey(raw []byte) key {
-	block, err := aes.NewCipher(raw)
-	if err != nil {
-		panic(err) // the length is right
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		panic(err) // AES has the block size that GCM needs
-	}
-	sum := sha256.Sum256(append([]byte("whetstone key id "), raw...))
-	return key{id: hex.EncodeToString(sum[:4]), aead: aead, sign: mac(raw, "whetstone signing key")}
 }
 
 // Generate returns a random key, in the format of New.
