@@ -90,7 +90,8 @@ func (c Case) validateEnvironment(orgID string) []fault.Issue {
 	case strings.TrimSpace(ref) == "":
 		return []fault.Issue{fault.At("environment_ref",
 			"environment_ref is required: <scheme>://<bucket>/<key> or an http or https URL")}
-	case err != nil || u.Scheme == "" || u.Host == "" || !isWeb(u) && strings.Trim(u.Path, "/") == "":
+	case err != nil || u.Scheme == "" || u.Host == "",
+		u.Scheme != "http" && u.Scheme != "https" && strings.Trim(u.Path, "/") == "": // only a web URL needs no key
 		return []fault.Issue{fault.At("environment_ref",
 			"environment_ref must be <scheme>://<bucket>/<key> or an http or https URL")}
 	case u.Scheme == blobScheme:
@@ -101,10 +102,6 @@ func (c Case) validateEnvironment(orgID string) []fault.Issue {
 	}
 	return nil
 }
-
-// isWeb reports whether a URL, whose scheme was lowercased by the parser, is one
-// of the web. It may have no path.
-func isWeb(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
 
 // setKindsAndIDs writes the kinds that were inferred, and missing ids, into the
 // cases. An id is a digest of the case, so that the same case gets the same id

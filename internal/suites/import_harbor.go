@@ -53,20 +53,16 @@ func (s *Service) importTasks(ctx context.Context, orgID string, f Import) (d dr
 	if len(tasks) == 1 {
 		d.Name = tasks[0].name
 	}
-	if len(d.Cases) == 0 {
-		return d, refusedError(d.refused)
+	if len(d.Cases) > 0 {
+		return d, nil
 	}
-	return d, nil
-}
-
-func refusedError(refused []Refusal) error {
 	var issues []fault.Issue
-	for _, r := range refused {
+	for _, r := range d.refused {
 		for _, reason := range r.Reasons {
 			issues = append(issues, fault.Issue{Path: []string{"file", r.Task}, Message: r.Task + ": " + reason})
 		}
 	}
-	return fault.Issues(issues...)
+	return d, fault.Issues(issues...)
 }
 
 // A task is a Harbor task folder.

@@ -153,7 +153,15 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.sample.Duration.Milliseconds(), true
 	case "json":
 		v.spend(len(v.sample.Output) / 4)
-		return v.parseOutput()
+		if !v.parsed {
+			v.parsed = true
+			value, err := parseJSON(v.sample.Output)
+			if err != nil {
+				v.jsonProblem = jsonProblem(err)
+			}
+			v.json = types.DefaultTypeAdapter.NativeToValue(value)
+		}
+		return v.json, v.jsonProblem == ""
 	case "exit_code":
 		if v.sample.ExitCode == nil {
 			v.noProcess = true
@@ -175,18 +183,6 @@ func (v *variables) spend(cost int) {
 
 // Parent implements cel.Activation.
 func (*variables) Parent() cel.Activation { return nil }
-
-func (v *variables) parseOutput() (any, bool) {
-	if !v.parsed {
-		v.parsed = true
-		value, err := parseJSON(v.sample.Output)
-		if err != nil {
-			v.jsonProblem = jsonProblem(err)
-		}
-		v.json = types.DefaultTypeAdapter.NativeToValue(value)
-	}
-	return v.json, v.jsonProblem == ""
-}
 
 // parseJSON parses a text that must be one JSON value.
 func parseJSON(text string) (value any, err error) {

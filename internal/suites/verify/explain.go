@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/ast"
@@ -36,7 +37,8 @@ func (e *explanation) visit(expr ast.Expr) {
 	if len(e.parts) >= maxParts {
 		return
 	}
-	if expr.Kind() == ast.CallKind && isJunction(expr.AsCall().FunctionName()) {
+	junctions := []string{operators.LogicalAnd, operators.LogicalOr}
+	if expr.Kind() == ast.CallKind && slices.Contains(junctions, expr.AsCall().FunctionName()) {
 		for _, arg := range expr.AsCall().Args() {
 			if value, seen := e.state.Value(arg.ID()); seen && value == types.False {
 				e.visit(arg)
@@ -49,10 +51,6 @@ func (e *explanation) visit(expr ast.Expr) {
 		text += ", where " + strings.Join(values, " and ")
 	}
 	e.parts = append(e.parts, text)
-}
-
-func isJunction(function string) bool {
-	return function == operators.LogicalAnd || function == operators.LogicalOr
 }
 
 // values returns the operands of a call with their values, without constants.

@@ -54,8 +54,15 @@ func newMeter(s *jsonschema.Schema, schemas int64) *meter {
 	visit := 60 + schemas/8
 	entering := func(all ...*jsonschema.Schema) (cost int64) {
 		for _, part := range all {
-			if part != nil {
-				cost += visit + costOfConstants(part)
+			if part == nil {
+				continue
+			}
+			cost += visit
+			if part.Const != nil {
+				cost += costOf(*part.Const)
+			}
+			if part.Enum != nil {
+				cost += costOf(part.Enum.Values)
 			}
 		}
 		return cost
@@ -109,17 +116,6 @@ func schemasIn(field any) []*jsonschema.Schema {
 		return f
 	}
 	return nil
-}
-
-// costOfConstants is what it costs to compare a value with const and enum.
-func costOfConstants(s *jsonschema.Schema) (cost int64) {
-	if s.Const != nil {
-		cost += costOf(*s.Const)
-	}
-	if s.Enum != nil {
-		cost += costOf(s.Enum.Values)
-	}
-	return cost
 }
 
 // cost is that of a value. Every member may be a problem, which has a path.
