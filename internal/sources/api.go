@@ -29,7 +29,17 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleUpload, httpapi.Route{
 		Permission: access.Write, Method: "POST", Path: "/api/v1/cloud-sources/upload", Status: http.StatusCreated,
-		MaxBody: MaxUpload, Form: uploadForm(),
+		MaxBody: MaxUpload,
+		Form: []httpapi.Part{
+			{Name: "label", Doc: "1 to 200 characters; required for a new source", Optional: true},
+			{Name: "skill_id", Doc: "UUID of the skill that the source is measured as", Optional: true},
+			{Name: "source_id", Doc: "Adds a snapshot to this source instead of making one", Optional: true},
+			{
+				Name: "file", File: true, Optional: true,
+				Doc: "A zip, a tar.gz or a single SKILL.md, at most 10 MiB; " +
+					"or else parts whose names are the relative paths of the files",
+			},
+		},
 		Summary: "Upload a skill, to a new source or as a snapshot of one",
 	})
 	httpapi.Add(a, s.handleUpdate, httpapi.Route{
@@ -53,17 +63,6 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Read, Method: "GET", Path: source + "/snapshots/{snapshotId}/files/{path...}",
 		Summary: "Get one file of a snapshot",
 	})
-}
-
-func uploadForm() []httpapi.Part {
-	const file = "A zip, a tar.gz or a single SKILL.md, at most 10 MiB; " +
-		"or else parts whose names are the relative paths of the files"
-	return []httpapi.Part{
-		{Name: "label", Doc: "1 to 200 characters; required for a new source", Optional: true},
-		{Name: "skill_id", Doc: "UUID of the skill that the source is measured as", Optional: true},
-		{Name: "source_id", Doc: "Adds a snapshot to this source instead of making one", Optional: true},
-		{Name: "file", Doc: file, File: true, Optional: true},
-	}
 }
 
 // SourcePath names a source in a path.

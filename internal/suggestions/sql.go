@@ -55,8 +55,13 @@ func replaceSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, w
 		}
 		delete(gone, w.ID)
 	}
-	if err := deleteSuggestions(ctx, tx, slices.Collect(maps.Keys(gone))); err != nil {
-		return err
+	if len(gone) > 0 {
+		in, list := tx.Dialect().In("$3", slices.Collect(maps.Keys(gone)))
+		_, err := tx.Exec(ctx, `
+			DELETE FROM source_suggestions WHERE org_id = $1 AND source_id = $2 AND id`+in, src.OrgID, src.ID, list)
+		if err != nil {
+			return err
+		}
 	}
 	return upsertSuggestions(ctx, tx, src, changed)
 }
@@ -69,15 +74,6 @@ func (s Suggestion) equal(o Suggestion) bool {
 }
 
 func equalText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
-
-func deleteSuggestions(ctx context.Context, tx *store.Tx, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	in, list := tx.Dialect().In("$1", ids)
-	_, err := tx.Exec(ctx, `DELETE FROM source_suggestions WHERE id`+in, list)
-	return err
-}
 
 func upsertSuggestions(ctx context.Context, tx *store.Tx, src sources.Source, all []Suggestion) error {
 	if len(all) == 0 {
