@@ -63,33 +63,27 @@ func Check(ctx context.Context, q store.Querier, owner string, rules []Rule) (_ 
 	var findings []Finding
 	for _, r := range rules {
 		rows, err := q.Query(ctx, r.Broken, r.Args...)
-		found, err := store.One(rows, err, "Count", scanBroken)
+		var n int64
+		example, err := store.One(rows, err, "Count", func(row store.Row) (example string, err error) {
+			err = row.Scan(&n, &example)
+			return example, err
+		})
 		if err != nil {
 			return nil, err
 		}
-		if found.n == 0 {
+		if n == 0 {
 			continue
 		}
 		status := Broken
 		if r.Mild {
 			status = Advice
 		}
-		findings = append(findings, Finding{owner, status, fmt.Sprintf("%s: %d, such as %s; %s", r.Wrong, found.n, found.example, r.Do)})
+		findings = append(findings, Finding{owner, status, fmt.Sprintf("%s: %d, such as %s; %s", r.Wrong, n, example, r.Do)})
 	}
 	if len(findings) == 0 {
 		return []Finding{Fine(owner, "all of %d rules hold", len(rules))}, nil
 	}
 	return findings, nil
-}
-
-type broken struct {
-	n       int64
-	example string
-}
-
-func scanBroken(row store.Row) (b broken, err error) {
-	err = row.Scan(&b.n, &b.example)
-	return b, err
 }
 
 // Report is what to do about numbers that differ from a recount. There is no

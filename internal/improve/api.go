@@ -108,14 +108,6 @@ type improveWinner struct {
 	Interval    *[2]float64 `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 }
 
-func newScoreOutputs(it Iteration) (train, holdout *ScoreOutput) {
-	if it.Description == nil {
-		return nil, nil
-	}
-	return &ScoreOutput{Passed: it.Train.Passed, Cases: it.Train.Cases, Rate: it.Train.Rate()},
-		&ScoreOutput{Passed: it.HeldOut.Passed, Cases: it.HeldOut.Cases, Rate: it.HeldOut.Rate(), Interval: it.HeldOut.Interval()}
-}
-
 func newImproveOutput(r Run) improveOutput {
 	out := improveOutput{
 		ID: r.ID, SuiteID: r.SuiteID, Subject: runs.NewSubjectOutput(r.Subject), Status: r.Status,
@@ -126,7 +118,13 @@ func newImproveOutput(r Run) improveOutput {
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
 	}
 	for _, it := range r.Iterations {
-		train, holdout := newScoreOutputs(it)
+		var train, holdout *ScoreOutput
+		if it.Description != nil {
+			train = &ScoreOutput{Passed: it.Train.Passed, Cases: it.Train.Cases, Rate: it.Train.Rate()}
+			holdout = &ScoreOutput{
+				Passed: it.HeldOut.Passed, Cases: it.HeldOut.Cases, Rate: it.HeldOut.Rate(), Interval: it.HeldOut.Interval(),
+			}
+		}
 		if it.N == 0 {
 			out.Current.Train, out.Current.Holdout, out.Current.Errors = train, holdout, it.Errors
 			continue

@@ -93,9 +93,6 @@ func (s Score) Interval() *[2]float64 {
 	return &[2]float64{low, high}
 }
 
-// higherThan reports whether a larger share passed.
-func (s Score) higherThan(other Score) bool { return s.Passed*other.Cases > other.Passed*s.Cases }
-
 func (s *Score) add(v runs.Verdict) {
 	if v.Decided() {
 		s.Cases++
@@ -122,7 +119,9 @@ func (r Run) trialsPerIteration() int { return (r.Train + r.HeldOut) * trialsPer
 func (r Run) bestInTraining() Iteration {
 	best := r.Iterations[0]
 	for _, it := range r.Iterations[1:] {
-		if it.Description != nil && it.Train.higherThan(best.Train) {
+		// A larger share, compared by cross-multiplication: either may have no
+		// verdicts, and integers do not round.
+		if it.Description != nil && it.Train.Passed*best.Train.Cases > best.Train.Passed*it.Train.Cases {
 			best = it
 		}
 	}

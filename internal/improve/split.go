@@ -64,8 +64,8 @@ func Check(suite suites.Suite) error {
 }
 
 // splitQueries holds out a share of the queries. The split is stratified: the
-// share is the same for each expectation, and never all of one. It is the same
-// for the same seed.
+// share is the same for each expectation, at least one query and never all of
+// them. It is the same for the same seed, so that a retry repeats it.
 func splitQueries(queries []Query, holdout float64, seed int64) []Query {
 	split := slices.Clone(queries)
 	order := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -77,18 +77,13 @@ func splitQueries(queries []Query, holdout float64, seed int64) []Query {
 			}
 		}
 		order.Shuffle(len(stratum), func(i, k int) { stratum[i], stratum[k] = stratum[k], stratum[i] })
-		for _, i := range stratum[:heldOut(len(stratum), holdout)] {
+		if len(stratum) < 2 {
+			continue // a single query is for the writer: without it, nothing is written
+		}
+		n := int(math.Round(float64(len(stratum)) * holdout))
+		for _, i := range stratum[:min(len(stratum)-1, max(1, n))] {
 			split[i].HeldOut = true
 		}
 	}
 	return split
-}
-
-// heldOut is how many of n queries are held out: at least one and never all, but
-// none of a single one.
-func heldOut(n int, holdout float64) int {
-	if n < 2 {
-		return 0
-	}
-	return min(n-1, max(1, int(math.Round(float64(n)*holdout))))
 }

@@ -24,6 +24,10 @@ type PackageEvidence struct {
 	Runner string `json:"runner"`
 }
 
+// maxReport bounds the verifier's report that is stored with a trial. A larger
+// one is dropped: half a JSON document is of no use.
+const maxReport = 64 << 10
+
 // runPackage runs a task package in the sandbox.
 func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) error {
 	p := c.Package
@@ -41,7 +45,13 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 		output += "\n[stderr]\n" + stderr // last, since the tail is stored
 	}
 	t.OutputTail = tail(output, x.tailLimit)
-	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, newPackageEvidence(got)
+	t.Evidence.ExitCode, t.Evidence.Package = &got.ExitCode, &PackageEvidence{
+		Raw: got.Raw, Metrics: got.Metrics, PeakMemory: got.PeakMemory, Digest: got.Digest,
+		TimeoutMS: got.Limits.Wall.Milliseconds(), Runner: got.Version,
+	}
+	if len(got.Report) <= maxReport && json.Valid(got.Report) {
+		t.Evidence.Package.Report = got.Report
+	}
 	switch got.Verdict {
 	case taskpkg.Pass, taskpkg.Fail:
 		if got.Code != "" {
@@ -55,19 +65,4 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 	case taskpkg.Error:
 	}
 	return &Problem{string(got.Code), got.Message}
-}
-
-// maxReport bounds the verifier's report that is stored with a trial. A larger
-// one is dropped: half a JSON document is of no use.
-const maxReport = 64 << 10
-
-func newPackageEvidence(o taskpkg.Outcome) *PackageEvidence {
-	e := &PackageEvidence{
-		Raw: o.Raw, Metrics: o.Metrics, PeakMemory: o.PeakMemory, Digest: o.Digest,
-		TimeoutMS: o.Limits.Wall.Milliseconds(), Runner: o.Version,
-	}
-	if len(o.Report) <= maxReport && json.Valid(o.Report) {
-		e.Report = o.Report
-	}
-	return e
 }

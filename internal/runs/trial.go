@@ -35,6 +35,7 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	t.TrialKey = key
 	start := time.Now()
 	defer func() {
+		// A bug in a check must cost one trial, not the worker and all runs on it.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
@@ -47,7 +48,9 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	}
 	switch c.Kind {
 	case suites.TriggerQuery:
-		err = x.route(ctx, c, &t)
+		err = t.Route(ctx, x.s.Judge, judge.RouteRequest{
+			Query: c.Query, Skill: x.skills[key.Arm].Skill, Distractors: x.run.Distractors, Seed: x.run.Seed, Trial: key.N,
+		}, c.Expectation)
 	case suites.LLMRubric:
 		err = x.grade(ctx, c, &t)
 	case suites.ExactMatch, suites.JSONSchema, suites.BooleanAssertion:
@@ -95,12 +98,6 @@ func (t *Trial) decideBinary(pass bool, format string, args ...any) {
 // isJudged reports whether a model takes part in a case.
 func isJudged(c suites.Case) bool {
 	return c.Kind == suites.TriggerQuery || c.Kind == suites.LLMRubric || c.Subject.Prompt != nil
-}
-
-func (x *execution) route(ctx context.Context, c suites.Case, t *Trial) error {
-	return t.Route(ctx, x.s.Judge, judge.RouteRequest{
-		Query: c.Query, Skill: x.skills[t.Arm].Skill, Distractors: x.run.Distractors, Seed: x.run.Seed, Trial: t.N,
-	}, c.Expectation)
 }
 
 // Route asks the judge which skill a query would trigger, and decides the trial

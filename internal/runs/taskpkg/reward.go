@@ -51,21 +51,16 @@ func readReward(root *os.Root) (_ reward, found bool, err error) {
 		return reward{raw: number, metrics: metrics}, true, nil
 	}
 	if len(metrics) > 0 {
-		return reward{raw: mean(metrics), metrics: metrics}, true, nil
+		mean := 0.0
+		for _, value := range metrics {
+			mean += value / float64(len(metrics)) // divided first: the sum of large numbers may overflow
+		}
+		return reward{raw: mean, metrics: metrics}, true, nil
 	}
 	if errors.Is(jsonErr, fs.ErrNotExist) {
 		return reward{}, true, errorf(RewardUnreadable, "%s cannot be used: %s", rewardText, textErr)
 	}
 	return reward{}, true, errorf(RewardUnreadable, "%s cannot be used: %s", rewardJSON, jsonErr)
-}
-
-// mean divides before it adds: the sum of large numbers may overflow.
-func mean(metrics map[string]float64) float64 {
-	result := 0.0
-	for _, value := range metrics {
-		result += value / float64(len(metrics))
-	}
-	return result
 }
 
 func readText(root *os.Root) (float64, error) {

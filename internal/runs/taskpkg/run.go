@@ -212,7 +212,12 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 			return err
 		}
 	}
-	t.decide(given)
+	o := &t.outcome
+	o.Raw, o.Metrics, o.Score = given.raw, given.metrics, min(max(given.raw, 0), 1)
+	o.Verdict = Fail
+	if o.Score >= passScore {
+		o.Verdict = Pass
+	}
 	return nil
 }
 
@@ -223,8 +228,10 @@ func rewardOfStatus(result sandbox.Result) (reward, error) {
 	case result.ExitCode == 0:
 		return reward{raw: 1}, nil
 	case result.ExitCode == notExecutable || result.ExitCode == notFound:
+		wrote := bytes.TrimSpace(result.Stderr.Tail)
+		lastLine := strings.ToValidUTF8(string(wrote[bytes.LastIndexByte(wrote, '\n')+1:]), "?")
 		return reward{}, failf(VerifierNotStarted, "a program that the verifier calls could not be started (status %d); it wrote %q",
-			result.ExitCode, lastLine(result.Stderr.Tail))
+			result.ExitCode, lastLine)
 	case result.Signal() != 0:
 		return reward{}, failf(Signalled, "the verifier was ended by signal %d", result.Signal())
 	}
@@ -254,11 +261,6 @@ func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Resul
 	return nil
 }
 
-func lastLine(text []byte) string {
-	text = bytes.TrimSpace(text)
-	return strings.ToValidUTF8(string(text[bytes.LastIndexByte(text, '\n')+1:]), "?")
-}
-
 // exceeded is the failure of a program that exceeded a limit.
 func exceeded(limit sandbox.Limit) *failure {
 	switch limit {
@@ -268,17 +270,6 @@ func exceeded(limit sandbox.Limit) *failure {
 		return failf(OutOfMemory, "it took more memory than it may")
 	default:
 		return failf(OverLimit, "it took more than it may: %s", limit)
-	}
-}
-
-// decide derives the verdict from the reward.
-func (t *trial) decide(given reward) {
-	o := &t.outcome
-	o.Raw, o.Metrics = given.raw, given.metrics
-	o.Score = min(max(given.raw, 0), 1)
-	o.Verdict = Fail
-	if o.Score >= passScore {
-		o.Verdict = Pass
 	}
 }
 
