@@ -48,15 +48,14 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
 		Search: in.Q, Status: in.Status, Sort: in.Sort, Limit: in.PerPage, Offset: in.Offset(),
 	})
-	return listOutput{Skills: columnsOf(all, newListItem), Pagination: in.Of(total)}, err
-}
-
-func newListItem(p Performance) listItem {
-	return listItem{
-		SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
-		TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
-		PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt),
-	}
+	items := columnsOf(all, func(p Performance) listItem {
+		return listItem{
+			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
+			TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
+			PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt),
+		}
+	})
+	return listOutput{Skills: items, Pagination: in.Of(total)}, err
 }
 
 type getInput struct {
@@ -107,7 +106,8 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions,
 			FirstSeenAt: httpapi.NullTime(p.FirstSeenAt), LastSeenAt: httpapi.NullTime(p.LastSeenAt),
 			TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
-			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions, HasEvidence: p.HasEvidence,
+			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
+			HasEvidence: p.HasEvidence,
 		},
 		DailyStats: columnsOf(days, func(d Day) dayOutput { return dayOutput(d) }),
 	}, err

@@ -34,7 +34,14 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 	}
 	merged := maps.Clone(in.knownGradings)
 	for _, g := range in.report.Gradings {
-		s := in.storedGrading(g)
+		session := sessionHash(in.report.UserID, g.Session)
+		if session == "" {
+			session = g.ID // a grading without a session is a session of its own
+		}
+		s := grading{
+			id: g.ID, skillID: in.skillIDs[g.SkillName], sessionHash: session,
+			passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond),
+		}
 		if earlier, ok := merged[s.id]; ok {
 			s = mergeGradings(earlier, s)
 		}
@@ -58,17 +65,6 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 
 // gradedSession is a session of a skill that has gradings.
 type gradedSession struct{ skillID, session string }
-
-func (in *ingestion) storedGrading(g Grading) grading {
-	session := sessionHash(in.report.UserID, g.Session)
-	if session == "" {
-		session = g.ID // a grading without a session is a session of its own
-	}
-	return grading{
-		id: g.ID, skillID: in.skillIDs[g.SkillName], sessionHash: session,
-		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond),
-	}
-}
 
 // mergeGradings combines a stored grading with one more report of it: the newer
 // one, with the verdict of the older if the newer has none.

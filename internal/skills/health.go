@@ -102,7 +102,7 @@ func Below(rate, limit float64) bool {
 }
 
 // dropped reports a significant fall: by dropRate, with disjoint Wilson
-// intervals.
+// intervals. The second condition keeps skills with few sessions from flapping.
 func dropped(now, before dayCount) bool {
 	if before.gradedSessions == 0 {
 		return false
@@ -148,27 +148,10 @@ type Day struct {
 	PassRate       *float64
 }
 
-func newDay(day int64, c dayCount) Day {
-	return Day{
-		Date: dateOf(day), Sessions: c.sessions, Checks: c.checks, Triggers: c.triggers,
-		TriggerRate:    ratio(c.triggerSessions, c.sessions),
-		AvgConfidence:  share(c.confidenceSum, c.confidenceCount),
-		GradedSessions: c.gradedSessions,
-		PassRate:       share(c.passRateSum, c.gradedSessions),
-	}
-}
-
 // Quality is the metrics of a registry version over all time.
 type Quality struct {
 	Sessions       int64
 	TriggerRate    *float64
 	PassRate       *float64
 	GradedSessions int64
-}
-
-func newQuality(c dayCount) Quality {
-	return Quality{
-		Sessions: c.lastSessions, TriggerRate: ratio(c.lastTriggerSessions, c.lastSessions),
-		PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
-	}
 }

@@ -61,7 +61,9 @@ func TestNullsByDenominator(t *testing.T) {
 func TestGetByIDOrName(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		r := newRoom(t, db)
-		names := []string{"pdf", "a/b", "home/me/skills/pdf", "a b", "a%2Fb", "ä", "100%", "a?b#c", "plugin:pdf", "/home/pdf", "a/"}
+		names := []string{
+			"pdf", "a/b", "home/me/skills/pdf", "a b", "a%2Fb", "ä", "100%", "a?b#c", "plugin:pdf", "/home/pdf", "a/",
+		}
 		for _, name := range names {
 			id := resolve(t, db, r.Org.ID, name)
 			for _, path := range []string{id, url.PathEscape(name)} {
@@ -140,12 +142,15 @@ func TestPages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantFields(t, a.Object()["pagination"].(object), object{"page": number(q, "page", 1), "per_page": number(q, "per_page", 20), "total": 25})
+			wantFields(t, a.Object()["pagination"].(object),
+				object{"page": number(q, "page", 1), "per_page": number(q, "per_page", 20), "total": 25})
 		}
 		if got := names(r.Get("/v1/skills?per_page=100")); len(strings.Fields(got)) != 25 {
 			t.Errorf("per_page=100: %q", got)
 		}
-		for _, query := range []string{"per_page=101", "per_page=0", "per_page=-1", "per_page=x", "page=0", "page=x", "sort=color", "status=fine"} {
+		for _, query := range []string{
+			"per_page=101", "per_page=0", "per_page=-1", "per_page=x", "page=0", "page=x", "sort=color", "status=fine",
+		} {
 			parameter, _, _ := strings.Cut(query, "=")
 			r.Get("/v1/skills?"+query).WantIssueWith(parameter, "")
 		}
@@ -198,7 +203,8 @@ func TestSortAndStatus(t *testing.T) {
 			r.grade(s.name, now, s.rates...)
 			for n := range i { // the n-th has n sessions, with one activation
 				r.observe(r.check(fmt.Sprint(s.name, n), func(o *observation) {
-					o.SkillName, o.Session, o.Triggered, o.At = s.name, fmt.Sprint(n), n == 0, now.Add(-time.Duration(i)*time.Minute)
+					o.SkillName, o.Session, o.Triggered = s.name, fmt.Sprint(n), n == 0
+					o.At = now.Add(-time.Duration(i) * time.Minute)
 				}))
 			}
 		}
@@ -229,7 +235,8 @@ func TestSortAndStatus(t *testing.T) {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 		}
-		wantFields(t, r.Get("/v1/skills?status=warning&per_page=1").Object()["pagination"].(object), object{"page": 1, "per_page": 1, "total": 2})
+		wantFields(t, r.Get("/v1/skills?status=warning&per_page=1").Object()["pagination"].(object),
+			object{"page": 1, "per_page": 1, "total": 2})
 	})
 }
 

@@ -112,7 +112,3 @@ const secondsPerDay = 24 * 60 * 60
 func dayOf(t time.Time) int64 {
 	return int64(math.Floor(float64(t.Unix()) / secondsPerDay))
 }
-
-func dateOf(day int64) string {
-	return time.Unix(day*secondsPerDay, 0).UTC().Format(time.DateOnly)
-}

@@ -58,7 +58,9 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (skillIDs
 	if len(r.Observations)+len(r.Gradings) == 0 {
 		return nil, nil
 	}
-	in := ingestion{tx: tx, report: r, tally: newTally()}
+	in := ingestion{tx: tx, report: r, tally: &tally{
+		days: map[dayKey]*dayCount{}, sessions: map[string]*sessionTally{}, totals: map[string]*totalCount{},
+	}}
 	if err := in.loadKnown(ctx); err != nil {
 		return nil, err
 	}
@@ -161,6 +163,7 @@ func (in *ingestion) stored(o Observation) observation {
 		id: o.ID, skillID: in.skillIDs[o.SkillName], sessionHash: sessionHash(in.report.UserID, o.Session),
 		versionHash: orNull(o.VersionHash), isCheck: !o.Offered, triggered: o.Triggered && !o.Offered,
 		confidence: scaled(o.Confidence), weight: max(1, o.Weight), mode: orNull(o.Mode),
+		// Both databases store microseconds; equalObservations compares with them.
 		at: o.At.UTC().Truncate(time.Microsecond), normalizedAt: o.NormalizedAt.UTC().Truncate(time.Microsecond),
 	}
 	if o.PromptID != "" {
@@ -212,7 +215,7 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 			changed = append(changed, o)
 			in.tally.observed(old, -1)
 		default:
-			continue
+			continue // a retry: idempotent
 		}
 		in.tally.observed(o, +1)
 	}

@@ -57,7 +57,8 @@ func TestCounter(t *testing.T) {
 			return r.check("counter", func(o *observation) { o.Session, o.Weight, o.Confidence = "", n, share(0.6) })
 		}
 		r.observe(counter(3))
-		wantFields(t, r.skill("pdf"), object{"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": 0.6, "confidence_coverage": 1.0})
+		wantFields(t, r.skill("pdf"),
+			object{"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": 0.6, "confidence_coverage": 1.0})
 		wantFields(t, r.today("pdf"), object{"sessions": 0, "checks": 3, "triggers": 3})
 		r.observe(counter(5))
 		wantFields(t, r.today("pdf"), object{"sessions": 0, "checks": 5, "triggers": 5})
@@ -152,7 +153,8 @@ func TestRename(t *testing.T) {
 		if diff := cmp.Diff(sorted(pdf[0], xlsx), both); diff != "" {
 			t.Errorf("touched (-want +got):\n%s", diff)
 		}
-		wantFields(t, r.skill("pdf"), object{"unique_sessions": 0, "trigger_rate": nil, "first_seen_at": nil, "last_seen_at": nil})
+		wantFields(t, r.skill("pdf"),
+			object{"unique_sessions": 0, "trigger_rate": nil, "first_seen_at": nil, "last_seen_at": nil})
 		wantFields(t, r.skill("xlsx"), object{"unique_sessions": 1, "trigger_rate": 1.0})
 		wantFields(t, r.today("pdf"), object{"sessions": 0, "checks": 0})
 
@@ -292,7 +294,9 @@ func TestObserveAtOnce(t *testing.T) {
 		for round := range rounds {
 			var wg sync.WaitGroup
 			for i := range names {
-				o := r.check(fmt.Sprint(round), func(o *observation) { o.SkillName, o.Session = fmt.Sprint("skill", i), fmt.Sprint(round) })
+				o := r.check(fmt.Sprint(round), func(o *observation) {
+					o.SkillName, o.Session = fmt.Sprint("skill", i), fmt.Sprint(round)
+				})
 				wg.Go(func() { r.observe(o) })
 			}
 			wg.Wait()

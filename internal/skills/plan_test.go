@@ -15,7 +15,8 @@ import (
 func TestQueryPlans(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx, q := t.Context(), storetest.Explainer{
-			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry)`), Allow: regexp.MustCompile(`^SCAN json_each`),
+			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (skill|registry)`),
+			Allow: regexp.MustCompile(`^SCAN json_each`),
 		}
 		r := newRoom(t, db)
 		r.publish("pdf", time.Now())

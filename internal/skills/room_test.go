@@ -80,7 +80,9 @@ func (r *room) id(natural string) string { return skills.ID(r.Org.ID, r.User.ID,
 
 // check returns an observation of the skill pdf in the session s, now.
 func (r *room) check(id string, change ...func(*skills.Observation)) skills.Observation {
-	o := skills.Observation{ID: r.id(id), SkillName: "pdf", Session: "s", Triggered: true, At: time.Now(), NormalizedAt: time.Now()}
+	o := skills.Observation{
+		ID: r.id(id), SkillName: "pdf", Session: "s", Triggered: true, At: time.Now(), NormalizedAt: time.Now(),
+	}
 	for _, c := range change {
 		c(&o)
 	}
@@ -94,8 +96,8 @@ func (r *room) publish(name string, since time.Time) (versions [2]registry.Versi
 	for i, from := range []time.Time{since, time.Now().Add(time.Hour)} {
 		packed := archive(r.T, fmt.Sprint("Version ", i))
 		p := registry.Publication{
-			OrgID: r.Org.ID, UserID: r.User.ID, Name: name, Type: registry.TypeSkill, Visibility: registry.Org, Source: registry.FromCLI,
-			Version: fmt.Sprint(i), Archive: bytes.NewReader(packed), Size: int64(len(packed)),
+			OrgID: r.Org.ID, UserID: r.User.ID, Name: name, Type: registry.TypeSkill, Visibility: registry.Org,
+			Source: registry.FromCLI, Version: fmt.Sprint(i), Archive: bytes.NewReader(packed), Size: int64(len(packed)),
 		}
 		var err error
 		if i == 0 {

@@ -33,6 +33,8 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	if f.Status == "" && (f.Sort == "" || f.Sort == "name") {
 		return s.listByName(ctx, orgID, f)
 	}
+	// Status and figures are computed here, not in SQL, so all skills are read
+	// to find the page.
 	all, err := skillsOfOrg(ctx, s.DB, orgID, f.Search, nil)
 	if err != nil {
 		return nil, 0, err
@@ -132,7 +134,15 @@ func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, e
 	all := make([]Day, days)
 	for i := range all {
 		day := today - int64(days) + 1 + int64(i)
-		all[i] = newDay(day, counts[day])
+		c := counts[day]
+		all[i] = Day{
+			Date:     time.Unix(day*secondsPerDay, 0).UTC().Format(time.DateOnly),
+			Sessions: c.sessions, Checks: c.checks, Triggers: c.triggers,
+			TriggerRate:    ratio(c.triggerSessions, c.sessions),
+			AvgConfidence:  share(c.confidenceSum, c.confidenceCount),
+			GradedSessions: c.gradedSessions,
+			PassRate:       share(c.passRateSum, c.gradedSessions),
+		}
 	}
 	return all, nil
 }
@@ -142,7 +152,10 @@ func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []str
 	counts, err := windows(ctx, q, versionIDs, -endOfTime, endOfTime)
 	all := map[string]Quality{}
 	for id, c := range counts {
-		all[id] = newQuality(c)
+		all[id] = Quality{
+			Sessions: c.lastSessions, TriggerRate: ratio(c.lastTriggerSessions, c.lastSessions),
+			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
+		}
 	}
 	return all, err
 }

@@ -63,7 +63,9 @@ func TestResolveAtOnce(t *testing.T) {
 func TestResolveRefuses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		org := newOrg(t, db, "acme")
-		for _, name := range []string{"", " \t", "custom_skill", " custom_skill ", "third-party", "NUL\x00", "\xff", strings.Repeat("x", 201)} {
+		for _, name := range []string{
+			"", " \t", "custom_skill", " custom_skill ", "third-party", "NUL\x00", "\xff", strings.Repeat("x", 201),
+		} {
 			err := db.InTx(t.Context(), func(tx *store.Tx) error {
 				_, err := skills.Resolve(t.Context(), tx, org, name)
 				return err

@@ -37,6 +37,7 @@ func ensureSkills(ctx context.Context, tx *store.Tx, orgID string, names []strin
 	if err != nil {
 		return nil, err
 	}
+	// Read again: a concurrent transaction may have created some of them first.
 	return idsByName(ctx, tx, orgID, names)
 }
 
@@ -185,7 +186,8 @@ func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) e
 		return s.seen <= 0
 	})
 	for _, s := range gone {
-		if _, err := tx.Exec(ctx, `DELETE FROM skill_session_days WHERE session_key = $1 AND day = $2`, s.key, s.day); err != nil {
+		_, err := tx.Exec(ctx, `DELETE FROM skill_session_days WHERE session_key = $1 AND day = $2`, s.key, s.day)
+		if err != nil {
 			return err
 		}
 	}

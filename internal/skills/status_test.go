@@ -50,7 +50,9 @@ func TestStatus(t *testing.T) {
 				now := time.Now()
 				r.grade(c.name, now.AddDate(0, 0, -30), c.before...) // the last day of the window before
 				r.grade(c.name, now.AddDate(0, 0, -29), c.now...)    // the first day of the window
-				wantFields(t, r.skill(id), object{"status": c.want, "graded_sessions": len(c.now), "has_evidence": len(c.before)+len(c.now) > 0})
+				wantFields(t, r.skill(id), object{
+					"status": c.want, "graded_sessions": len(c.now), "has_evidence": len(c.before)+len(c.now) > 0,
+				})
 			})
 		}
 		wantSummaries(t, r)
@@ -68,7 +70,8 @@ func wantSummaries(t *testing.T, r *room) {
 	want := make([]skills.Summary, len(listed))
 	for i, p := range listed {
 		want[i] = skills.Summary{
-			ID: p.ID, Name: p.Name, Status: p.Status, PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
+			ID: p.ID, Name: p.Name, Status: p.Status, PassRate: p.PassRate, PassRateInterval: p.PassRateInterval,
+			GradedSessions: p.GradedSessions,
 		}
 	}
 	got, err := r.s.Summaries(t.Context(), r.Org.ID)

@@ -48,10 +48,6 @@ func (c seenCount) plus(d seenCount) seenCount {
 	return seenCount{c.seen + d.seen, c.triggers + d.triggers}
 }
 
-func newTally() *tally {
-	return &tally{days: map[dayKey]*dayCount{}, sessions: map[string]*sessionTally{}, totals: map[string]*totalCount{}}
-}
-
 func (t *tally) day(subject string, day int64) *dayCount {
 	k := dayKey{subject, day}
 	if t.days[k] == nil {
@@ -132,7 +128,8 @@ func (c *totalCount) noteSeen(at time.Time, sign int64) {
 	}
 }
 
-// graded replaces the grade of a session; nil means none.
+// graded replaces the grade of a session; nil means none. The old grade is
+// subtracted, so that a regrade on another day moves it there.
 func (t *tally) graded(subject string, before, after *sessionGrade) {
 	for _, change := range []struct {
 		grade *sessionGrade
@@ -192,7 +189,8 @@ func (t *tally) moveLast(subject string, was, is map[int64]seenCount) {
 	}
 }
 
-// appeared is 1 if a count rises from zero, -1 if it falls to zero, else 0.
+// appeared turns two counts of observations into a change of the number of
+// sessions: it is 1 if a count rises from zero, -1 if it falls to zero, else 0.
 func appeared(was, is int64) int64 {
 	switch {
 	case was <= 0 && is > 0:

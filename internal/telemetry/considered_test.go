@@ -41,10 +41,10 @@ func TestConsidered(t *testing.T) {
 				say(4, "private", "private"), say(5, "machine's", "tool_output"), say(6, "", "user"),
 			},
 			"skill_invocations": []any{
-				look("a", 1, object{"triggered": false}), look("b", 1, object{"triggered": false}), look("c", 1, object{"triggered": true}),
-				look("d", 2, object{"triggered": true}), look("e", 3, object{"triggered": true}),
-				look("f", 4, object{"triggered": false}), look("g", 5, object{"triggered": false}), look("h", 6, object{"triggered": false}),
-				look("i", 1, object{"triggered": false, "skill_name": "csv"}),
+				look("a", 1, object{"triggered": false}), look("b", 1, object{"triggered": false}),
+				look("c", 1, object{"triggered": true}), look("d", 2, object{"triggered": true}), look("e", 3, object{"triggered": true}),
+				look("f", 4, object{"triggered": false}), look("g", 5, object{"triggered": false}),
+				look("h", 6, object{"triggered": false}), look("i", 1, object{"triggered": false, "skill_name": "csv"}),
 			},
 			"grading_results": []any{grade("x", 2, 0.2), grade("y", 2, 0.6), grade("z", 3, 0.5)},
 		}

@@ -73,6 +73,7 @@ func (s *Service) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Blobs are deleted outside the transaction, which cannot roll that back.
 	return s.removeRaw(ctx, "received_at < $1", cutoff)
 }
 

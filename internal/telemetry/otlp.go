@@ -88,7 +88,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	if err != nil {
 		return nil, err
 	}
-	n := newNormalizer(c, time.Now())
+	n := &normalizer{caller: c, now: time.Now()}
 	s.read(n)
 	rejected, err := r.ingestOTLP(ctx, c, n.otlpBatch, p)
 	return e.success(s, rejected), err

@@ -68,7 +68,8 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 			s.activated("p1", "", "user-slash"),
 			s.activated("p1", "  ", "user-slash"),
 			s.event("tool_result", "p1", "tool_name", "Skill", "tool_use_id", "toolu_1", "success", "true"),
-			s.event("tool_result", "p1", "tool_name", "Skill", "tool_use_id", "toolu_2", "success", "true", "tool_parameters", "no JSON"),
+			s.event("tool_result", "p1", "tool_name", "Skill", "tool_use_id", "toolu_2", "success", "true",
+				"tool_parameters", "no JSON"),
 			s.event("tool_decision", "p1", "tool_name", "Skill", "tool_use_id", "toolu_3", "decision", "reject"),
 			s.activated("p1", "init", "claude-proactive"),
 		))

@@ -122,7 +122,8 @@ func TestCodexSeries(t *testing.T) {
 				counterOf(cumulative, injected(unknown, second(3), 3)),
 			}, 8},
 			{"falls to nothing", []*metrics.MetricsData{
-				counterOf(cumulative, injected(unknown, second(1), 5), injected(unknown, second(2), 0), injected(unknown, second(3), 1)),
+				counterOf(cumulative, injected(unknown, second(1), 5), injected(unknown, second(2), 0),
+					injected(unknown, second(3), 1)),
 			}, 6},
 			{"begins with nothing", []*metrics.MetricsData{counterOf(cumulative, injected(at, second(1), 0), injected(at, second(2), 2))}, 2},
 			{"two processes", []*metrics.MetricsData{

@@ -21,7 +21,7 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 		return skills.Report{}, nil, err
 	}
 	var data proto.Message
-	n := newNormalizer(access.Caller{OrgID: "org", UserID: "user"}, now)
+	n := &normalizer{caller: access.Caller{OrgID: "org", UserID: "user"}, now: now}
 	var read func()
 	switch signal {
 	case "logs":

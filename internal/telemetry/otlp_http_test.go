@@ -104,7 +104,8 @@ func TestOTLPPartialSuccess(t *testing.T) {
 			c := w.org("many").in(t)
 			body := logsOf()
 			for range 7 {
-				body.ResourceLogs[0].ScopeLogs[0].LogRecords = append(body.ResourceLogs[0].ScopeLogs[0].LogRecords, &logs.LogRecord{
+				scope := body.ResourceLogs[0].ScopeLogs[0]
+				scope.LogRecords = append(scope.LogRecords, &logs.LogRecord{
 					Attributes: attributes("event.name", "skill_activated", "skill.name", "x"),
 				})
 			}
@@ -128,7 +129,8 @@ func TestOTLPGarbage(t *testing.T) {
 		c := w.org("acme")
 		deep := anyValue("x")
 		for range 200 {
-			deep = &common.AnyValue{Value: &common.AnyValue_ArrayValue{ArrayValue: &common.ArrayValue{Values: []*common.AnyValue{deep}}}}
+			list := &common.ArrayValue{Values: []*common.AnyValue{deep}}
+			deep = &common.AnyValue{Value: &common.AnyValue_ArrayValue{ArrayValue: list}}
 		}
 		nested := logsOf(&logs.LogRecord{Body: deep})
 		nestedRaw, err := proto.Marshal(nested)
@@ -141,7 +143,7 @@ func TestOTLPGarbage(t *testing.T) {
 		}
 		for _, path := range otlpPaths {
 			for name, raw := range map[string][]byte{
-				"text": []byte("hello"), "half a message": {0x0a, 0x20, 0x01}, "bad tag": {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+				"text": []byte("hello"), "half a message": {0x0a, 0x20, 0x01}, "bad tag": bytes.Repeat([]byte{0xff}, 11),
 				"bad text": {0x0a, 0x06, 0x1a, 0x04, 0xff, 0xfe, 0xfd, 0xfc}, "nested too deeply": nestedRaw,
 			} {
 				if name == "nested too deeply" && path != "/v1/logs" {
@@ -155,15 +157,18 @@ func TestOTLPGarbage(t *testing.T) {
 				}
 			}
 			for name, raw := range map[string]string{
-				"nothing": "", "text": "hello", "half an object": `{"resourceLogs":[`, "a list": `[]`, "an open string": `{"traceId":"`,
-				"a wrong type": `{"resourceLogs":1,"resourceSpans":1,"resourceMetrics":1}`, "nested too deeply": string(nestedJSON),
+				"nothing": "", "text": "hello", "half an object": `{"resourceLogs":[`, "a list": `[]`,
+				"an open string":    `{"traceId":"`,
+				"a wrong type":      `{"resourceLogs":1,"resourceSpans":1,"resourceMetrics":1}`,
+				"nested too deeply": string(nestedJSON),
 			} {
 				if name == "nested too deeply" && path != "/v1/logs" {
 					continue
 				}
 				a := c.Do(http.MethodPost, path, raw, "Content-Type: application/json; charset=utf-8").Want(http.StatusBadRequest)
 				status := a.Object()
-				if message, _ := status["message"].(string); status["code"] != 3.0 || !strings.HasPrefix(message, "the body is no valid ") {
+				message, _ := status["message"].(string)
+				if status["code"] != 3.0 || !strings.HasPrefix(message, "the body is no valid ") {
 					t.Errorf("%s, %s: %s", path, name, a.Body)
 				}
 			}
@@ -266,7 +271,8 @@ func TestOTLPPrivacy(t *testing.T) {
 		for _, way := range []otlpWay{inProtobuf, inJSON} {
 			c.take(way, body)
 			c.take(way, spansOf(agent))
-			c.take(way, counterOf(delta, injected(s.at, s.at.Add(time.Second), 1, "user.email", address, "user.account_id", account)))
+			c.take(way, counterOf(delta,
+				injected(s.at, s.at.Add(time.Second), 1, "user.email", address, "user.account_id", account)))
 		}
 		kept := w.everything()
 		for _, secret := range []string{

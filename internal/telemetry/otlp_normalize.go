@@ -20,13 +20,9 @@ import (
 // about skills: they are only kept with the raw body.
 type normalizer struct {
 	caller access.Caller
-	now    time.Time
+	now    time.Time // of the receipt: what lies far after it is rejected
 	otlpBatch
 	index int // of the current record, among its kind
-}
-
-func newNormalizer(c access.Caller, now time.Time) *normalizer {
-	return &normalizer{caller: c, now: now}
 }
 
 // An event is a log record, a span or an event of a span.

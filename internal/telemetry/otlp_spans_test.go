@@ -140,7 +140,8 @@ func TestExecuteTool(t *testing.T) {
 			})}, fired},
 			{
 				"failed",
-				[]*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) { s.Status = failed() })},
+				[]*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"),
+					func(s *trace.Span) { s.Status = failed() })},
 				figures{Sessions: 1, Checks: 1, TriggerRate: share(0), Covered: nil},
 			},
 			{"another operation", []*trace.Span{change(p.tool("call", "gen_ai.skill.name", "pdf-forms"), func(s *trace.Span) {

@@ -178,24 +178,27 @@ func (c *claude) event(name, prompt string, pairs ...any) *logs.LogRecord {
 		Body: anyValue("claude_code." + name),
 		Attributes: append(attributes(
 			"user.id", "a68801ea", "session.id", c.session, "app.version", "2.1.250", "organization.id", "14451454-16e1-4f42",
-			"user.email", "jo@example.net", "user.account_uuid", "784e9f9a-0000", "user.account_id", "user_01FrehyoAK5", "terminal.type", "vscode",
+			"user.email", "jo@example.net", "user.account_uuid", "784e9f9a-0000",
+			"user.account_id", "user_01FrehyoAK5", "terminal.type", "vscode",
 			"event.name", name, "event.timestamp", at.Format(time.RFC3339Nano), "event.sequence", c.sequence, "prompt.id", prompt,
 		), attributes(pairs...)...),
 	}
 }
 
 func (c *claude) activated(prompt, skill, trigger string) *logs.LogRecord {
-	return c.event("skill_activated", prompt, "skill.name", skill, "invocation_trigger", trigger, "skill.source", "projectSettings")
+	return c.event("skill_activated", prompt, "skill.name", skill, "invocation_trigger", trigger,
+		"skill.source", "projectSettings")
 }
 
 func (c *claude) result(prompt, skill, call string, success bool) *logs.LogRecord {
 	return c.event("tool_result", prompt, "tool_name", "Skill", "tool_use_id", call, "success", fmt.Sprint(success),
-		"duration_ms", "4",
-		"decision_type", "accept", "decision_source", "config", "tool_parameters", `{"skill_name":"`+skill+`"}`, "tool_input", `{"skill":"`+skill+`"}`)
+		"duration_ms", "4", "decision_type", "accept", "decision_source", "config",
+		"tool_parameters", `{"skill_name":"`+skill+`"}`, "tool_input", `{"skill":"`+skill+`"}`)
 }
 
 func (c *claude) decision(prompt, skill, call, decision string) *logs.LogRecord {
-	return c.event("tool_decision", prompt, "tool_name", "Skill", "tool_use_id", call, "decision", decision, "source", "user_reject",
+	return c.event("tool_decision", prompt, "tool_name", "Skill", "tool_use_id", call, "decision", decision,
+		"source", "user_reject",
 		"tool_parameters", `{"skill_name":"`+skill+`"}`)
 }
 
@@ -224,7 +227,9 @@ func counterOf(temporality metrics.AggregationTemporality, points ...*metrics.Nu
 			"env", "prod")},
 		ScopeMetrics: []*metrics.ScopeMetrics{{Scope: &common.InstrumentationScope{Name: "codex"}, Metrics: []*metrics.Metric{{
 			Name: "codex.skill.injected",
-			Data: &metrics.Metric_Sum{Sum: &metrics.Sum{AggregationTemporality: temporality, IsMonotonic: true, DataPoints: points}},
+			Data: &metrics.Metric_Sum{Sum: &metrics.Sum{
+				AggregationTemporality: temporality, IsMonotonic: true, DataPoints: points,
+			}},
 		}}}},
 	}}}
 }

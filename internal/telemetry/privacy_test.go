@@ -215,7 +215,8 @@ func TestRetention(t *testing.T) {
 				t.Errorf("%s: %d rows, want %d", table, n, want)
 			}
 		}
-		if n := w.Count(`stored_bytes b WHERE b.bytes = (SELECT bytes FROM telemetry_pushes WHERE user_id = $1)`, bob.User.ID); n != 1 {
+		if n := w.Count(`stored_bytes b WHERE b.bytes = (SELECT bytes FROM telemetry_pushes WHERE user_id = $1)`,
+			bob.User.ID); n != 1 {
 			t.Error("more is counted than what is left")
 		}
 		w.run(retainJob{}) // nothing is left to remove, or to record

@@ -42,7 +42,9 @@ func accepted(pushID string, n int) object {
 }
 
 func duplicate(pushID string) object {
-	return object{"status": "accepted", "push_id": pushID, "duplicate": true, "accepted": 0, "unattributed": 0, "rejected": []any{}}
+	return object{
+		"status": "accepted", "push_id": pushID, "duplicate": true, "accepted": 0, "unattributed": 0, "rejected": []any{},
+	}
 }
 
 // day returns the numbers of a skill today.

@@ -19,7 +19,8 @@ func TestSessionsAreDerived(t *testing.T) {
 		ada := newWorld(t, db).org("acme")
 		ada.mustPush(invocations(check("1", nil)))
 		ada.wantRecords("session", object{"session_id": "s"})
-		ada.mustPush(object{"sessions": []object{{"session_id": "s", "model": "m"}}, "skill_invocations": []object{check("2", nil)}})
+		ada.mustPush(object{"sessions": []object{{"session_id": "s", "model": "m"}},
+			"skill_invocations": []object{check("2", nil)}})
 		ada.wantRecords("session", object{"session_id": "s", "model": "m"})
 		ada.mustPush(invocations(check("3", nil)))
 		ada.wantRecords("session", object{"session_id": "s", "model": "m"})
@@ -93,7 +94,8 @@ func TestPromptsGrow(t *testing.T) {
 		wantPrompt := func(hour int, text, kind string) {
 			t.Helper()
 			at := store.Micros(time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC))
-			if n := w.Count("telemetry_prompts WHERE prompt_text = $1 AND kind = $2 AND occurred_at = $3 AND normalized_at = $3", text, kind, at); n != 1 {
+			if n := w.Count("telemetry_prompts WHERE prompt_text = $1 AND kind = $2 AND occurred_at = $3 AND normalized_at = $3",
+				text, kind, at); n != 1 {
 				t.Errorf("the prompt is not %q of kind %q at %d", text, kind, hour)
 			}
 		}
@@ -140,7 +142,8 @@ func TestInvocationQuirks(t *testing.T) {
 			[]object{check("1", object{
 				"invocation_mode": "telepathic", "platform": "toaster", "capture_mode": nil, "skill_path": "", "tool_name": nil,
 				"agent_type": nil, "matched_prompt_id": nil, "tool_call_id": nil, "skill_version_hash": nil, "normalized_at": nil,
-				"pass_rate": "none", "prompt_text": 5, "execution_fact_id": object{}, "grading_id": []any{}, "extra": object{"a": 1},
+				"pass_rate": "none", "prompt_text": 5, "execution_fact_id": object{}, "grading_id": []any{},
+				"extra": object{"a": 1},
 			})},
 			object{"checks": 1.0},
 			object{"unique_sessions": 1.0},

@@ -126,7 +126,8 @@ func overlapping(m *model, by *client, now time.Time, seed int) object {
 		records = append(records, record)
 		m.invoked(fmt.Sprint(k), r)
 		gradings = append(gradings, object{
-			"grading_id": fmt.Sprint(k), "session_id": r.session, "skill_name": "skill 1", "graded_at": stamp(at), "pass_rate": float64(k%2) / 2,
+			"grading_id": fmt.Sprint(k), "session_id": r.session, "skill_name": "skill 1",
+			"graded_at": stamp(at), "pass_rate": float64(k%2) / 2,
 		})
 		m.graded(fmt.Sprint(k), grading{
 			skill: skillKey{by.Org.ID, "skill 1"}, user: by.User.ID, session: r.session, at: at, rate: big.NewRat(int64(k%2), 2),

@@ -19,7 +19,8 @@ import (
 // records returns the stored records of a kind and user, in no order.
 func (c *client) records(kind string) []object {
 	c.T.Helper()
-	rows, err := c.World.DB.Query(c.T.Context(), `SELECT body FROM telemetry_records WHERE user_id = $1 AND kind = $2`, c.User.ID, kind)
+	rows, err := c.World.DB.Query(c.T.Context(),
+		`SELECT body FROM telemetry_records WHERE user_id = $1 AND kind = $2`, c.User.ID, kind)
 	bodies, err := store.All(rows, err, store.Value[string])
 	if err != nil {
 		c.T.Fatalf("%v", err)
@@ -181,7 +182,9 @@ func TestBadRecords(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("rejected (-want +got):\n%s", diff)
 		}
-		for _, table := range []string{"skills", "skill_observations", "skill_gradings", "telemetry_prompts", "telemetry_records"} {
+		for _, table := range []string{
+			"skills", "skill_observations", "skill_gradings", "telemetry_prompts", "telemetry_records",
+		} {
 			if n := w.Count(table); n != 0 {
 				t.Errorf("%s has %d rows", table, n)
 			}

@@ -76,8 +76,9 @@ func (s *stream) must(err error) {
 func (s *stream) publish(by *client, entry *shelf) {
 	packed := archive(s.T, pick(s, "content", "first", "second", "third"))
 	p := registry.Publication{
-		OrgID: by.Org.ID, UserID: by.User.ID, Name: "pdf", Type: registry.TypeSkill, Visibility: registry.Org, Source: registry.FromCLI,
-		Version: fmt.Sprint(len(entry.versions) + 1), Archive: bytes.NewReader(packed), Size: int64(len(packed)),
+		OrgID: by.Org.ID, UserID: by.User.ID, Name: "pdf", Type: registry.TypeSkill, Visibility: registry.Org,
+		Source: registry.FromCLI, Version: fmt.Sprint(len(entry.versions) + 1),
+		Archive: bytes.NewReader(packed), Size: int64(len(packed)),
 	}
 	var v registry.Version
 	var err error

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -100,7 +101,12 @@ type run struct {
 }
 
 func (r *run) all(ctx context.Context) error {
-	root, err := canonicalPath(r.Dir)
+	// The keys of the State are absolute paths without symbolic links: one file
+	// has one key, however the folder was named.
+	root, err := filepath.EvalSymlinks(r.Dir)
+	if err == nil {
+		root, err = filepath.Abs(root)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.NotFound, "%s does not exist; name the folder with the transcripts", r.Dir)
 	}

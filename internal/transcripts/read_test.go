@@ -188,7 +188,8 @@ func TestInvocationRecord(t *testing.T) {
 		"platform": "claude_code", "capture_mode": "replay", "source_session_kind": "replayed", "session_id": sessionID,
 		"normalized_at": "2026-03-14T09:26:55.589Z", "occurred_at": "2026-03-14T09:26:55.589Z",
 		"raw_source_ref": object{
-			"path": sessionID + ".jsonl", "line": 2.0, "event_type": "assistant", "raw_id": "00000000-0000-4000-8000-000000000002",
+			"path": sessionID + ".jsonl", "line": 2.0, "event_type": "assistant",
+			"raw_id": "00000000-0000-4000-8000-000000000002",
 		},
 		"skill_invocation_id": "00000000-0000-4000-8000-000000000002:toolu_1", "matched_prompt_id": sessionID + ":p0",
 		"skill_name": "pdf", "invocation_mode": "implicit", "triggered": true, "confidence": 0.85,
@@ -280,8 +281,10 @@ func TestFacts(t *testing.T) {
 		sessionID + " " + sessionID + ":t1": {
 			"session_id": sessionID, "execution_fact_id": sessionID + ":t1", "prompt_id": sessionID + ":p0",
 			"occurred_at": "2026-03-14T09:26:54.589Z", "normalized_at": "2026-03-14T09:27:02.589009Z",
-			"tool_calls_json": object{"Bash": 2.0, "mcp__db__read": 1.0}, "total_tool_calls": 3.0, "assistant_turns": 3.0, "errors_encountered": 2.0,
-			"input_tokens": 206.0, "cached_input_tokens": 2000.0, "output_tokens": 40.0, "duration_ms": 8000.0, "active_skills": []any{"pdf"},
+			"tool_calls_json": object{"Bash": 2.0, "mcp__db__read": 1.0}, "total_tool_calls": 3.0,
+			"assistant_turns": 3.0, "errors_encountered": 2.0,
+			"input_tokens": 206.0, "cached_input_tokens": 2000.0, "output_tokens": 40.0, "duration_ms": 8000.0,
+			"active_skills": []any{"pdf"},
 		},
 		sessionID + " " + sessionID + ":t3": {
 			"session_id": sessionID, "execution_fact_id": sessionID + ":t3", "prompt_id": sessionID + ":p2",

@@ -48,16 +48,6 @@ type candidate struct {
 	info fs.FileInfo
 }
 
-// canonicalPath returns the absolute path of a folder without symbolic links,
-// which is the key of the State.
-func canonicalPath(dir string) (string, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Abs(dir)
-}
-
 // find lists the transcripts in a folder, and the paths that cannot be read.
 func find(root string) (all []candidate, unreadable []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -68,7 +68,14 @@ func (t *turn) extend(e entry) {
 // addAnswer adds a line of the agent.
 func (t *turn) addAnswer(e entry) {
 	t.extend(e)
-	t.addUsage(e)
+	// Tokens count once per message, however many lines it has; the last of them
+	// has the final numbers.
+	id := cmp.Or(e.Message.ID, fmt.Sprintf("line %d", e.line))
+	u, before := e.Message.Usage, t.messages[id]
+	t.messages[id] = usage{
+		Input: max(u.Input, before.Input), Output: max(u.Output, before.Output),
+		CacheCreation: max(u.CacheCreation, before.CacheCreation), CacheRead: max(u.CacheRead, before.CacheRead),
+	}
 	if e.AttributionSkill != "" {
 		t.active[e.AttributionSkill] = true
 	}
@@ -79,20 +86,6 @@ func (t *turn) addAnswer(e entry) {
 		t.calls[b.ID] = true
 		t.tools[b.Name]++
 		t.addToolUse(e, b)
-	}
-}
-
-// addUsage counts the tokens of a message once, however many lines it has; the
-// last of them has the final numbers.
-func (t *turn) addUsage(e entry) {
-	id := e.Message.ID
-	if id == "" {
-		id = fmt.Sprintf("line %d", e.line)
-	}
-	u, before := e.Message.Usage, t.messages[id]
-	t.messages[id] = usage{
-		Input: max(u.Input, before.Input), Output: max(u.Output, before.Output),
-		CacheCreation: max(u.CacheCreation, before.CacheCreation), CacheRead: max(u.CacheRead, before.CacheRead),
 	}
 }
 
