@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/whetstone-dev/whetstone/e2e/servertest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -38,16 +39,14 @@ func runWithBinary(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=e2e",
-		"-o", filepath.Join(dir, "whetstone"), "../cmd/whetstone")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
+	// Without symbols it is linked in half the time.
+	if _, err := servertest.Build(dir, "-ldflags", "-s -w -X main.version=e2e"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	binDir = dir
-	// Scripts mostly wait for other processes, so more of them than there are
-	// processors can run at once.
+	// Scripts mostly wait for other processes, e.g. for the lease of one that was
+	// killed, so more of them than there are processors can run at once.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -67,6 +66,7 @@ func requireCurl(t *testing.T) {
 
 func TestScripts(t *testing.T) {
 	requireCurl(t)
+	t.Parallel()
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()

@@ -37,6 +37,7 @@ const (
 // breaks them, and wants nothing but the contract's refusals: no 5xx, no
 // panic, no memory kept, and a server that does all it did before.
 func TestMutations(t *testing.T) {
+	t.Parallel()
 	for _, database := range []string{"sqlite", "postgres"} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
