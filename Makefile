@@ -40,6 +40,10 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 e2e: setup ## Run the end-to-end tests against the real binary, verbosely
 	@scripts/with-postgres go test -v -count=1 ./e2e/...
 
+.PHONY: e2e-agents
+e2e-agents: setup ## Run the real Claude Code and Codex against the real binary; ARGS="-run TestCodex" are those of go test
+	@scripts/e2e-agents $(ARGS)
+
 .PHONY: torture
 torture: setup ## Kill everything under load and count what is lost; ARGS="-for 5m -database postgres" bounds it
 	@scripts/with-postgres go test ./e2e/cluster -run 'TestTorture|TestRollingRestart' -v -count=1 -timeout 0 -parallel 1 -args \

@@ -1,0 +1,109 @@
+package agents_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A codexCLI is Codex with a scripted model.
+type codexCLI struct {
+	agent
+	model *responsesModel
+}
+
+// newCodex configures telemetry as the documentation does, with all signals and
+// the prompts.
+func newCodex(t *testing.T, o organisation) codexCLI {
+	t.Helper()
+	c := codexCLI{newAgent(t, o), newResponsesModel(t)}
+	protocol := "binary"
+	if *capture {
+		protocol = "json"
+	}
+	config := fmt.Sprintf(`
+model = "gpt-5.1-codex"
+model_provider = "scripted"
+check_for_update_on_startup = false
+analytics.enabled = false
+projects.%q.trust_level = "trusted"
+
+[model_providers.scripted]
+name = "scripted"
+base_url = %q
+env_key = "MODEL_KEY"
+wire_api = "responses"
+
+[otel]
+log_user_prompt = true
+`, c.project, c.model.URL+"/v1")
+	for exporter, path := range map[string]string{"exporter": "/v1/logs", "trace_exporter": "/v1/traces", "metrics_exporter": "/v1/metrics"} {
+		config += fmt.Sprintf("%s = { otlp-http = { endpoint = %q, protocol = %q, headers = { Authorization = %q } } }\n",
+			exporter, c.telemetry.URL+path, protocol, "Bearer "+o.key)
+	}
+	c.write(t, ".codex/config.toml", config)
+	c.write(t, "project/.agents/skills/pdf-tables/SKILL.md", skillFile("pdf-tables"))
+	return c
+}
+
+// prompt runs one prompt without a terminal.
+func (c codexCLI) prompt(t *testing.T, text string) {
+	t.Helper()
+	c.run(t, []string{"MODEL_KEY=scripted"}, codex, "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", text)
+}
+
+func shell(command string) toolCall { return toolCall{"exec_command", object{"cmd": command}} }
+
+// TestCodex runs Codex with a skill that the prompt names and with one that the
+// model reads by itself, and reports that by logs, by metrics and by both. The
+// counter of the metrics has no session.
+func TestCodex(t *testing.T) {
+	requireAgents(t)
+	s := startService(t)
+	for _, test := range []struct {
+		name       string
+		prompt     string
+		script     []reply
+		confidence float64
+	}{
+		{"explicit", "Use $pdf-tables on the invoice. " + promptWord, []reply{calls(shell("cat invoice.txt")), answer()}, 1},
+		{
+			"implicit", "What does the invoice say? " + promptWord,
+			[]reply{calls(shell("cat .agents/skills/pdf-tables/SKILL.md")), calls(shell("cat invoice.txt")), answer()}, 0.6,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			live := s.newOrganisation(t)
+			c := newCodex(t, live)
+			c.model.script = test.script
+			c.prompt(t, test.prompt)
+			c.model.wantAllSaid()
+			if *capture {
+				c.capture(t, test.name)
+			}
+
+			byLogs := map[string]figures{"pdf-tables": {1, 1, 1, 1.0, test.confidence}}
+			byCounter := map[string]figures{"pdf-tables": {0, 1, 1, nil, test.confidence}}
+			logs, metrics := c.telemetry.sent("/v1/logs"), c.telemetry.sent("/v1/metrics")
+			t.Run("all signals", func(t *testing.T) { live.wantSkills(t, byLogs) })
+			for _, report := range []struct {
+				name    string
+				exports []export
+				want    map[string]figures
+			}{
+				{"logs", logs, byLogs},
+				{"metrics", metrics, byCounter},
+				{"logs then metrics", slices.Concat(logs, metrics), byLogs},
+				{"metrics then logs", slices.Concat(metrics, logs), byLogs},
+				{"both repeated", slices.Concat(metrics, logs, metrics, logs), byLogs},
+			} {
+				t.Run(report.name, func(t *testing.T) {
+					o := s.newOrganisation(t)
+					o.replay(t, report.exports)
+					o.wantSkills(t, report.want)
+				})
+			}
+		})
+	}
+}
