@@ -52,6 +52,9 @@ type Options struct {
 	Server bool
 	// Queue may set Lease, Workers and the like.
 	Queue jobs.Options
+	// Dir, if not "", is the folder of the bucket: two worlds on one database
+	// and one folder are replicas.
+	Dir string
 	// Blobs, if not nil, replaces the bucket, e.g. with one that fails.
 	Blobs func(blob.Bucket) blob.Bucket
 }
@@ -59,8 +62,11 @@ type Options struct {
 // NewWorld builds a World on a test's database.
 func NewWorld(t *testing.T, db *store.DB, o Options) *World {
 	t.Helper()
-	w := &World{T: t, DB: db, BlobDir: t.TempDir(), Logged: &Buffer{}}
+	w := &World{T: t, DB: db, BlobDir: o.Dir, Logged: &Buffer{}}
 	w.Log = slog.New(slog.NewTextHandler(w.Logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if w.BlobDir == "" {
+		w.BlobDir = t.TempDir()
+	}
 	var err error
 	w.Blobs, err = blob.Open(t.Context(), blob.Options{
 		Dir: w.BlobDir, Secret: []byte(strings.Repeat("test", 8)), PublicURL: w.url,
