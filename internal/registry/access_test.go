@@ -11,6 +11,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -46,33 +47,34 @@ var gates = []gate{
 func TestGates(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		var callers []*client
+		w := registrytest.New(t, db)
+		var callers []*registrytest.Client
 		for _, plan := range access.Plans() {
-			o, err := w.auth.CreateOrg(t.Context(), string(plan), plan)
+			o, err := w.Auth.CreateOrg(t.Context(), string(plan), plan)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, role := range access.Roles() {
-				callers = append(callers, w.member(o, role))
+				callers = append(callers, w.Member(o, role))
 			}
-			callers = append(callers, w.member(o, access.Owner, access.Read), w.member(o, access.Owner, access.RegistryPush, access.RegistryDelete))
+			callers = append(callers, w.Member(o, access.Owner, access.Read),
+				w.Member(o, access.Owner, access.RegistryPush, access.RegistryDelete))
 		}
 		for _, c := range callers {
-			caller, err := w.auth.Authenticate(t.Context(), c.key)
+			caller, err := w.Auth.Authenticate(t.Context(), c.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, g := range gates {
 				path := strings.NewReplacer("{id}", uuid.NewString(), "{version}", "1", "{path...}", "SKILL.md").Replace(g.path)
-				a := c.do(g.method, path, nil)
+				a := c.Do(g.method, path, nil)
 				switch {
 				case !caller.Plan.Includes(g.plan):
-					a.wantError(http.StatusForbidden, fmt.Sprintf("needs the %s plan", g.plan))
+					a.WantErrorWith(http.StatusForbidden, fmt.Sprintf("needs the %s plan", g.plan))
 				case !caller.May(g.permission):
-					a.wantError(http.StatusForbidden, "needs the permission "+string(g.permission))
-				case !slices.Contains([]int{200, 400, 404}, a.status):
-					t.Errorf("%s as %s on %s: status %d", a.what, caller.Role, caller.Plan, a.status)
+					a.WantErrorWith(http.StatusForbidden, "needs the permission "+string(g.permission))
+				case !slices.Contains([]int{200, 400, 404}, a.Status):
+					t.Errorf("%s as %s on %s: status %d", a.What, caller.Role, caller.Plan, a.Status)
 				}
 			}
 		}
@@ -82,14 +84,14 @@ func TestGates(t *testing.T) {
 // TestGatesCoverEveryRoute keeps the table above whole.
 func TestGatesCoverEveryRoute(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, storetest.Open(t, "sqlite"))
-	for _, r := range w.api.Routes() {
+	w := registrytest.New(t, storetest.Open(t, "sqlite"))
+	for _, r := range w.API.Routes() {
 		known := slices.ContainsFunc(gates, func(g gate) bool { return g.method == r.Method && g.path == r.Path })
 		if !known || r.Public {
 			t.Errorf("%s %s is not in the table of the interface, or is open without a key", r.Method, r.Path)
 		}
 	}
-	if got, want := len(w.api.Routes()), len(gates); got != want {
+	if got, want := len(w.API.Routes()), len(gates); got != want {
 		t.Errorf("%d routes, want %d", got, want)
 	}
 }
@@ -97,24 +99,26 @@ func TestGatesCoverEveryRoute(t *testing.T) {
 func TestNoKey(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme", access.Pro)
-		if err := w.auth.RevokeKey(t.Context(), ada.org.ID, ada.keyID); err != nil {
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		if err := w.Auth.RevokeKey(t.Context(), ada.Org.ID, ada.KeyID); err != nil {
 			t.Fatal(err)
 		}
+		unknown := w.Anonymous()
+		unknown.Key = "st_live_" + strings.Repeat("x", 43)
 		for _, c := range []struct {
-			client *client
+			client *registrytest.Client
 			text   string
 		}{
-			{w.anonymous(), "Missing API key"},
-			{&client{t: t, w: w, key: "st_live_" + strings.Repeat("x", 43)}, "Unknown API key"},
+			{w.Anonymous(), "Missing API key"},
+			{unknown, "Unknown API key"},
 			{ada, "revoked"},
 		} {
 			for _, g := range gates {
-				a := c.client.do(g.method, strings.NewReplacer("{id}", "x", "{version}", "1", "{path...}", "x").Replace(g.path), nil)
-				a.wantError(http.StatusUnauthorized, c.text)
-				if a.header.Get("WWW-Authenticate") != "Bearer" {
-					t.Errorf("%s: WWW-Authenticate %q", a.what, a.header.Get("WWW-Authenticate"))
+				a := c.client.Do(g.method, strings.NewReplacer("{id}", "x", "{version}", "1", "{path...}", "x").Replace(g.path), nil)
+				a.WantErrorWith(http.StatusUnauthorized, c.text)
+				if a.Header.Get("WWW-Authenticate") != "Bearer" {
+					t.Errorf("%s: WWW-Authenticate %q", a.What, a.Header.Get("WWW-Authenticate"))
 				}
 			}
 		}
@@ -125,26 +129,29 @@ func TestNoKey(t *testing.T) {
 func TestRolesAtWork(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		owner := w.org("acme", access.Team)
-		role := func(r access.Role, p ...access.Permission) *client {
-			return w.member(auth.Organisation{ID: owner.org.ID}, r, p...)
+		w := registrytest.New(t, db)
+		owner := w.Org("acme", access.Team)
+		role := func(r access.Role, p ...access.Permission) *registrytest.Client {
+			return w.Member(auth.Organisation{ID: owner.Org.ID}, r, p...)
 		}
 		viewer, member, admin := role(access.Viewer), role(access.Member), role(access.AdminRole)
-		id := member.made("pdf", "1", skill(t, "1."))
-		member.push(id, "2", skill(t, "2.")).want(http.StatusCreated)
-		member.post(entryPath(id)+"/install", nil).want(http.StatusOK)
-		viewer.get(entryPath(id)).want(http.StatusOK)
-		viewer.get(entryPath(id) + "/installations").want(http.StatusOK)
-		viewer.post(registryPath+"/sync", object{"installations": []object{}}).want(http.StatusOK)
-		for _, c := range []*client{viewer, role(access.Owner, access.Read, access.Write), role(access.Owner, access.TelemetryWrite)} {
-			c.push(id, "3", skill(t, "3.")).wantError(http.StatusForbidden, "registry:push")
+		id := member.Made("pdf", "1", registrytest.Skill(t, "1."))
+		member.Pushed(id, "2", registrytest.Skill(t, "2."))
+		member.Post(registrytest.EntryPath(id)+"/install", nil).Want(http.StatusOK)
+		viewer.Get(registrytest.EntryPath(id)).Want(http.StatusOK)
+		viewer.Get(registrytest.EntryPath(id) + "/installations").Want(http.StatusOK)
+		viewer.Post(registrytest.SyncPath, object{"installations": []object{}}).Want(http.StatusOK)
+		for _, c := range []*registrytest.Client{
+			viewer, role(access.Owner, access.Read, access.Write), role(access.Owner, access.TelemetryWrite),
+		} {
+			c.Push(id, "3", registrytest.Skill(t, "3.")).WantErrorWith(http.StatusForbidden, "registry:push")
 		}
-		role(access.Member, access.RegistryPush).push(id, "3", skill(t, "3.")).want(http.StatusCreated)
-		member.post(entryPath(id)+"/rollback", nil).wantError(http.StatusForbidden, "registry:rollback")
-		admin.post(entryPath(id)+"/rollback", nil).want(http.StatusOK)
-		admin.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusForbidden, "registry:delete")
-		role(access.Owner, access.Read, access.Write).do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusForbidden, "registry:delete")
-		owner.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
+		role(access.Member, access.RegistryPush).Pushed(id, "3", registrytest.Skill(t, "3."))
+		member.Post(registrytest.EntryPath(id)+"/rollback", nil).WantErrorWith(http.StatusForbidden, "registry:rollback")
+		admin.Post(registrytest.EntryPath(id)+"/rollback", nil).Want(http.StatusOK)
+		admin.Do(http.MethodDelete, registrytest.EntryPath(id), nil).WantErrorWith(http.StatusForbidden, "registry:delete")
+		role(access.Owner, access.Read, access.Write).Do(http.MethodDelete, registrytest.EntryPath(id), nil).
+			WantErrorWith(http.StatusForbidden, "registry:delete")
+		owner.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent)
 	})
 }

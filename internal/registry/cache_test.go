@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -14,27 +16,27 @@ import (
 func TestDeletedElsewhere(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		other := w.replica()
-		other.work()
-		ada := w.org("acme", access.Pro)
-		id := ada.made("pdf", "1", skill(t, "First."))
-		download := versionPath(id, "1") + "/download"
+		w := registrytest.New(t, db)
+		other := w.Replica()
+		other.Work()
+		ada := w.Org("acme", access.Pro)
+		id := ada.Made("pdf", "1", registrytest.Skill(t, "First."))
+		download := registrytest.VersionPath(id, "1") + "/download"
 		for range 2 {
-			ada.get(download).want(http.StatusOK)
+			ada.Get(download).Want(http.StatusOK)
 		}
-		ada.push(id, "2", skill(t, "Second.")).want(http.StatusCreated)
+		ada.Pushed(id, "2", registrytest.Skill(t, "Second."))
 
-		there := ada.at(other)
-		there.get(download).want(http.StatusOK)
-		there.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
-		there.get(download).wantError(http.StatusNotFound, "Registry entry not found")
-		ada.push(id, "3", skill(t, "Third.")).wantError(http.StatusNotFound, "Registry entry not found")
-		w.eventually("the deleted entry to be gone here, too", func() bool {
-			return ada.get(download).status == http.StatusNotFound
+		there := ada.At(other)
+		there.Get(download).Want(http.StatusOK)
+		there.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent)
+		there.Get(download).WantErrorWith(http.StatusNotFound, "Registry entry not found")
+		ada.Push(id, "3", registrytest.Skill(t, "Third.")).WantErrorWith(http.StatusNotFound, "Registry entry not found")
+		apptest.Eventually(t, "the deleted entry to be gone here, too", func() bool {
+			return ada.Get(download).Status == http.StatusNotFound
 		})
-		other.settle()
-		if left := other.contents(); len(left) != 0 {
+		other.Settle()
+		if left := other.Contents(); len(left) != 0 {
 			t.Errorf("contents %v are left", left)
 		}
 	})

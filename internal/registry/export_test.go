@@ -29,7 +29,8 @@ func CheckMetadata(form httpapi.Form) ([]fault.Issue, error) {
 	}
 	p := Publication{
 		Name: m.Name, Type: m.EntryType, Description: m.Description, Visibility: m.Visibility, EntryRepo: m.SourceRepo,
-		Version: m.Version, ChangeSummary: m.ChangeSummary, SourceRepo: m.SourceRepo, ContentHash: m.ContentHash, Manifest: m.FileManifest,
+		Version: m.Version, ChangeSummary: m.ChangeSummary, SourceRepo: m.SourceRepo, ContentHash: m.ContentHash,
+		Manifest: m.FileManifest,
 	}
 	return slices.Concat(p.checkEntry(), p.checkPush()), nil
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -15,41 +17,46 @@ import (
 func TestLifeOnS3(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := &world{t: t, db: db}
-		w.serve(func(*world) blob.Bucket { return openBlobs(t, blobtest.S3(t)) })
-		w.work()
-		ada := w.org("acme", access.Team)
-		one, two := skill(t, "One.", "a.md", "a\n"), skill(t, "Two.", "a.md", "b\n")
-		id := ada.made("pdf", "1", one, object{"visibility": "public"})
-		ada.push(id, "2", two).want(http.StatusCreated)
-		ada.push(id, "2", two).want(http.StatusOK)
-		ada.push(id, "2", one).want(http.StatusConflict)
-		wantDownload(t, ada.get(versionPath(id, "1")+"/download"), sum(one))
-		if got := string(ada.get(versionPath(id, "2") + "/files/a.md").want(http.StatusOK).body); got != "b\n" {
+		bucket, err := blob.Open(t.Context(), blobtest.S3(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorldOn(t, db, bucket)
+		w.Work()
+		ada := w.Org("acme", access.Team)
+		one, two := registrytest.Skill(t, "One.", "a.md", "a\n"), registrytest.Skill(t, "Two.", "a.md", "b\n")
+		id := ada.Made("pdf", "1", one, object{"visibility": "public"})
+		ada.Pushed(id, "2", two)
+		ada.Push(id, "2", two).Want(http.StatusOK)
+		ada.Push(id, "2", one).Want(http.StatusConflict)
+		registrytest.WantDownload(ada.Get(registrytest.VersionPath(id, "1")+"/download"), registrytest.Sum(one))
+		if got := string(ada.Get(registrytest.VersionPath(id, "2") + "/files/a.md").Want(http.StatusOK).Body); got != "b\n" {
 			t.Errorf("a.md holds %q", got)
 		}
-		ada.get(versionPath(id, "2") + "/diff").want(http.StatusOK)
-		fetch(t, w, newIndex, w.anonymous().get(newIndex).list("skills")[0])
+		ada.Get(registrytest.VersionPath(id, "2") + "/diff").Want(http.StatusOK)
+		const index = "/.well-known/agent-skills/index.json"
+		w.Fetch(index, w.Anonymous().Get(index).List("skills")[0])
 
-		ada.install(id, nil)
-		ada.post(entryPath(id)+"/rollback", nil).want(http.StatusOK)
-		update := ada.get(registryPath + "/sync/check").want(http.StatusOK).list("entries")[0]
-		link := w.anonymous().get(text(update, "download_url")).want(http.StatusOK)
-		if got := sum(link.body); got != sum(one) || update["latest_version"] != "1" || link.header.Get("ETag") == "" {
+		ada.Install(id, nil)
+		ada.Post(registrytest.EntryPath(id)+"/rollback", nil).Want(http.StatusOK)
+		update := ada.Get(registrytest.Path + "/sync/check").Want(http.StatusOK).List("entries")[0]
+		link := w.Anonymous().Get(apptest.Text(update, "download_url")).Want(http.StatusOK)
+		if got := registrytest.Sum(link.Body); got != registrytest.Sum(one) || update["latest_version"] != "1" ||
+			link.Header.Get("ETag") == "" {
 			t.Errorf("the update is %v and gives %s", update, got)
 		}
-		w.anonymous().get(text(update, "download_url") + "0").want(http.StatusForbidden)
+		w.Anonymous().Get(apptest.Text(update, "download_url") + "0").Want(http.StatusForbidden)
 
-		other := ada.made("docx", "1", two)
-		ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
-		w.settle()
-		if got := w.contents(); len(got) != 2 {
+		other := ada.Made("docx", "1", two)
+		ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent)
+		w.Settle()
+		if got := w.Contents(); len(got) != 2 {
 			t.Errorf("contents %v, want the two archives of one version", got)
 		}
-		wantDownload(t, ada.get(versionPath(other, "1")+"/download"), sum(two))
-		ada.do(http.MethodDelete, entryPath(other), nil).want(http.StatusNoContent)
-		w.settle()
-		if got := w.contents(); len(got) != 0 {
+		registrytest.WantDownload(ada.Get(registrytest.VersionPath(other, "1")+"/download"), registrytest.Sum(two))
+		ada.Do(http.MethodDelete, registrytest.EntryPath(other), nil).Want(http.StatusNoContent)
+		w.Settle()
+		if got := w.Contents(); len(got) != 0 {
 			t.Errorf("contents %v, want none", got)
 		}
 	})

@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/auth"
-	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -95,72 +96,74 @@ func TestMigrationOfVersions(t *testing.T) {
 func TestMigrationOfObjects(t *testing.T) {
 	t.Parallel()
 	eachAt(t, 32, func(t *testing.T, db *store.DB) {
-		w := &world{t: t, db: db, dir: t.TempDir()}
-		shared, own, canonical := pack(t, file("shared", "x")), skill(t, "Own."), []byte("canonical")
-		bucket := openBlobs(t, blob.Options{Dir: w.dir, Secret: []byte(strings.Repeat("test", 8))})
+		bucket := &agedBucket{Bucket: blobtest.Files(t)}
+		w := newWorldOn(t, db, bucket)
+		shared := registrytest.Pack(t, registrytest.File("shared", "x"))
+		own, canonical := registrytest.Skill(t, "Own."), []byte("canonical")
 		for _, content := range [][]byte{shared, own, canonical, []byte("unused"), []byte("being removed")} {
 			if err := bucket.Put(t.Context(), sharedKey(content), bytes.NewReader(content), int64(len(content))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.exec(`INSERT INTO organisations (id, name, plan, created_at) VALUES ('o1', 'first', 'pro', 0), ('o2', 'second', 'pro', 0)`)
-		w.exec(`INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u1', 'o1', 'a@example.org', '', 'owner', 0), ('u2', 'o2', 'b@example.org', '', 'owner', 0)`)
-		w.exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, current_version_id, current_version,
+		w.Exec(`INSERT INTO organisations (id, name, plan, created_at) VALUES ('o1', 'first', 'pro', 0), ('o2', 'second', 'pro', 0)`)
+		w.Exec(`INSERT INTO users (id, org_id, email, name, role, created_at) VALUES ('u1', 'o1', 'a@example.org', '', 'owner', 0), ('u2', 'o2', 'b@example.org', '', 'owner', 0)`)
+		w.Exec(`INSERT INTO registry_entries (id, org_id, name, entry_type, description, visibility, current_version_id, current_version,
 				current_hash, installation_count, created_by, created_at, updated_at) VALUES
 				('e1', 'o1', 'one', 'agent', '', 'org', 'v2', '2', $2, 0, 'u1', 0, 0),
-				('e2', 'o2', 'two', 'agent', '', 'org', 'v3', '1', $1, 0, 'u2', 0, 0)`, sum(shared), sum(own))
-		w.exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
+				('e2', 'o2', 'two', 'agent', '', 'org', 'v3', '1', $1, 0, 'u2', 0, 0)`, registrytest.Sum(shared), registrytest.Sum(own))
+		w.Exec(`INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 				file_manifest, source, rolled_back, pushed_by, pushed_at) VALUES
 				('v1', 'e1', '1', $1, NULL, 't', 10, '', '[]', 'cli', FALSE, 'u1', 0),
 				('v2', 'e1', '2', $2, $3, 't', 20, '', '[]', 'cli', FALSE, 'u1', 1),
-				('v3', 'e2', '1', $1, NULL, 't', 10, '', '[]', 'cli', FALSE, 'u2', 0)`, sum(shared), sum(own), sum(canonical))
-		w.exec(`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, 2, FALSE, 0), ($2, 1, FALSE, 0), ($3, 1, FALSE, 0), ($4, 0, TRUE, 0)`,
-			sum(shared), sum(own), sum(canonical), sum([]byte("being removed")))
-		w.exec(`INSERT INTO registry_removals (hash, removed_at) VALUES ('h', 0)`)
-		w.exec(`INSERT INTO stored_bytes (org_id, kind, bytes) VALUES ('o1', 'registry', 30), ('o2', 'registry', 10)`)
-		w.exec(`INSERT INTO job_schedules (kind, next_at) VALUES ('registry.recount-blobs', 0)`)
+				('v3', 'e2', '1', $1, NULL, 't', 10, '', '[]', 'cli', FALSE, 'u2', 0)`, registrytest.Sum(shared), registrytest.Sum(own), registrytest.Sum(canonical))
+		w.Exec(`INSERT INTO registry_blobs (hash, refs, deleting, touched_at) VALUES ($1, 2, FALSE, 0), ($2, 1, FALSE, 0), ($3, 1, FALSE, 0), ($4, 0, TRUE, 0)`,
+			registrytest.Sum(shared), registrytest.Sum(own), registrytest.Sum(canonical), registrytest.Sum([]byte("being removed")))
+		w.Exec(`INSERT INTO registry_removals (hash, removed_at) VALUES ('h', 0)`)
+		w.Exec(`INSERT INTO stored_bytes (org_id, kind, bytes) VALUES ('o1', 'registry', 30), ('o2', 'registry', 10)`)
+		w.Exec(`INSERT INTO job_schedules (kind, next_at) VALUES ('registry.recount-blobs', 0)`)
 		if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
 			t.Fatal(err)
 		}
 
-		w.serve(func(*world) blob.Bucket { return &agedBucket{Bucket: bucket} })
-		w.work()
-		ada := w.key(auth.Organisation{ID: "o1", Name: "first"}, auth.User{ID: "u1", OrgID: "o1"})
-		bob := w.key(auth.Organisation{ID: "o2", Name: "second"}, auth.User{ID: "u2", OrgID: "o2"})
-		wantDownload(t, ada.get(versionPath("e1", "1")+"/download"), sum(shared))
-		wantDownload(t, ada.get(versionPath("e1", "2")+"/download"), sum(own))
-		ada.push("e1", "3", shared).want(http.StatusCreated) // has an object of its own
+		w.Work()
+		ada := w.WithKey(auth.Organisation{ID: "o1", Name: "first"}, auth.User{ID: "u1", OrgID: "o1"})
+		bob := w.WithKey(auth.Organisation{ID: "o2", Name: "second"}, auth.User{ID: "u2", OrgID: "o2"})
+		registrytest.WantDownload(ada.Get(registrytest.VersionPath("e1", "1")+"/download"), registrytest.Sum(shared))
+		registrytest.WantDownload(ada.Get(registrytest.VersionPath("e1", "2")+"/download"), registrytest.Sum(own))
+		ada.Pushed("e1", "3", shared) // has an object of its own
 		wantKeys := func(when string, contents ...[]byte) {
 			t.Helper()
 			want := []string{}
 			for _, content := range contents {
 				want = append(want, sharedKey(content))
 			}
-			got := slices.DeleteFunc(w.keys(), func(key string) bool { return !strings.HasPrefix(key, "sha256/") })
+			got := slices.DeleteFunc(w.BlobKeys(), func(key string) bool { return !strings.HasPrefix(key, "sha256/") })
 			if diff := cmp.Diff(want, got, anyOrder()); diff != "" {
 				t.Errorf("shared objects %s (-want +got):\n%s", when, diff)
 			}
 		}
-		w.runNow("registry.recount-blobs") // an old process may have left one in the queue
-		w.runNow("registry.remove-blobs")
+		w.RunNow("registry.recount-blobs") // an old process may have left one in the queue
+		w.RunNow("registry.remove-blobs")
 		wantKeys("after the migration", shared, own, canonical, []byte("unused"), []byte("being removed"))
-		w.runNow("registry.sweep-blobs")
+		w.RunNow("registry.sweep-blobs")
 		wantKeys("after a sweep", shared, own, canonical)
 
-		ada.do(http.MethodDelete, entryPath("e1"), nil).want(http.StatusNoContent)
-		w.settle()
+		ada.Do(http.MethodDelete, registrytest.EntryPath("e1"), nil).Want(http.StatusNoContent)
+		w.Settle()
 		wantKeys("after one of two entries was deleted", shared)
-		wantDownload(t, bob.get(versionPath("e2", "1")+"/download"), sum(shared))
-		bob.do(http.MethodDelete, entryPath("e2"), nil).want(http.StatusNoContent)
-		w.settle()
-		if got := w.keys(); len(got) != 0 {
+		registrytest.WantDownload(bob.Get(registrytest.VersionPath("e2", "1")+"/download"), registrytest.Sum(shared))
+		bob.Do(http.MethodDelete, registrytest.EntryPath("e2"), nil).Want(http.StatusNoContent)
+		w.Settle()
+		if got := w.BlobKeys(); len(got) != 0 {
 			t.Errorf("objects %v are left", got)
 		}
-		if n := w.count(`stored_bytes WHERE kind = 'registry' AND bytes <> 0`); n != 0 {
+		if n := w.Count(`stored_bytes WHERE kind = 'registry' AND bytes <> 0`); n != 0 {
 			t.Errorf("%d organisations without versions store archives", n)
 		}
 	})
 }
 
 // sharedKey is the key of an object from before schema 33.
-func sharedKey(content []byte) string { return "sha256/" + sum(content)[:2] + "/" + sum(content) }
+func sharedKey(content []byte) string {
+	return "sha256/" + registrytest.Sum(content)[:2] + "/" + registrytest.Sum(content)
+}

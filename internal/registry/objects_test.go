@@ -14,9 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -24,45 +26,45 @@ import (
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme", access.Pro)
-		equal, own := skill(t, "Equal."), skill(t, "Own.")
-		id := ada.made("first", "1", equal)
-		ada.push(id, "2", own).want(http.StatusCreated)
-		ada.post(entryPath(id)+"/install", nil).want(http.StatusOK)
-		ada.post(entryPath(id)+"/rollback", nil).want(http.StatusOK)
-		other := ada.made("second", "1", equal)
-		bob := w.org("other", access.Pro)
+		w := registrytest.New(t, db)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		equal, own := registrytest.Skill(t, "Equal."), registrytest.Skill(t, "Own.")
+		id := ada.Made("first", "1", equal)
+		ada.Pushed(id, "2", own)
+		ada.Post(registrytest.EntryPath(id)+"/install", nil).Want(http.StatusOK)
+		ada.Post(registrytest.EntryPath(id)+"/rollback", nil).Want(http.StatusOK)
+		other := ada.Made("second", "1", equal)
+		bob := w.Org("other", access.Pro)
 
-		bob.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusNotFound, "Registry entry not found")
-		if a := ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent); len(a.body) != 0 {
-			t.Errorf("body %q, want none", a.body)
+		bob.Do(http.MethodDelete, registrytest.EntryPath(id), nil).WantErrorWith(http.StatusNotFound, "Registry entry not found")
+		if a := ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent); len(a.Body) != 0 {
+			t.Errorf("body %q, want none", a.Body)
 		}
-		ada.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusNotFound, "Registry entry not found")
+		ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil).WantErrorWith(http.StatusNotFound, "Registry entry not found")
 		for _, path := range []string{"", "/versions", "/versions/1/download", "/versions/1/files/SKILL.md"} {
-			ada.get(entryPath(id)+path).wantError(http.StatusNotFound, "Registry entry not found")
+			ada.Get(registrytest.EntryPath(id)+path).WantErrorWith(http.StatusNotFound, "Registry entry not found")
 		}
 		for _, table := range []string{"registry_versions", "registry_rollbacks", "registry_installations"} {
-			if n := w.count(table+` WHERE entry_id = $1`, id); n != 0 {
+			if n := w.Count(table+` WHERE entry_id = $1`, id); n != 0 {
 				t.Errorf("%s has %d rows of the entry", table, n)
 			}
 		}
-		w.settle()
-		w.wantNoOrphans()
-		if n := len(w.contents()); n != 2 {
+		w.Settle()
+		wantNoOrphans(w)
+		if n := len(w.Contents()); n != 2 {
 			t.Errorf("%d objects, want the two archives of the other entry", n)
 		}
-		got := ada.get(versionPath(other, "1") + "/download").want(http.StatusOK).body
+		got := ada.Get(registrytest.VersionPath(other, "1") + "/download").Want(http.StatusOK).Body
 		if !bytes.Equal(got, equal) {
 			t.Error("the archive of the other entry is not what was sent")
 		}
-		ada.made("first", "1", own) // the name is free again
+		ada.Made("first", "1", own) // the name is free again
 
-		ada.do(http.MethodDelete, entryPath(other), nil).want(http.StatusNoContent)
-		w.settle()
-		if len(w.contents()) != 2 {
-			t.Errorf("contents %v, want the two archives of the new entry", w.contents())
+		ada.Do(http.MethodDelete, registrytest.EntryPath(other), nil).Want(http.StatusNoContent)
+		w.Settle()
+		if len(w.Contents()) != 2 {
+			t.Errorf("contents %v, want the two archives of the new entry", w.Contents())
 		}
 	})
 }
@@ -72,18 +74,19 @@ func TestDelete(t *testing.T) {
 func TestPushAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme", access.Pro)
-		archive := pack(t, file("a.md", "x")) // without a SKILL.md there is no canonical archive
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		archive := registrytest.Pack(t, registrytest.File("a.md", "x")) // without a SKILL.md there is no canonical archive
 		agent := object{"entry_type": "agent"}
-		id := ada.made("one", "1", archive, agent)
-		ada.made("two", "1", archive, agent)
-		ada.push(id, "2", archive).want(http.StatusCreated)
-		ada.push(id, "2", archive).want(http.StatusOK)
-		if diff := cmp.Diff([]string{sum(archive), sum(archive), sum(archive)}, w.contents()); diff != "" {
+		id := ada.Made("one", "1", archive, agent)
+		ada.Made("two", "1", archive, agent)
+		ada.Pushed(id, "2", archive)
+		ada.Push(id, "2", archive).Want(http.StatusOK)
+		if diff := cmp.Diff([]string{registrytest.Sum(archive), registrytest.Sum(archive), registrytest.Sum(archive)},
+			w.Contents()); diff != "" {
 			t.Errorf("contents (-want +got):\n%s", diff)
 		}
-		w.wantNoOrphans()
+		wantNoOrphans(w)
 	})
 }
 
@@ -106,19 +109,18 @@ func (b *hookedBucket) Put(ctx context.Context, key string, r io.Reader, size in
 func TestDeletedUnderPush(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := &world{t: t, db: db}
 		b := &hookedBucket{Bucket: blobtest.Files(t)}
-		w.serve(func(*world) blob.Bucket { return b })
-		w.work()
-		ada := w.org("acme", access.Pro)
-		id := ada.made("pdf", "1", skill(t, "A."))
+		w := newWorldOn(t, db, b)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		id := ada.Made("pdf", "1", registrytest.Skill(t, "A."))
 		remove := func() {
-			ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
-			w.settle()
+			ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent)
+			w.Settle()
 		}
 		b.hook.Store(&remove)
-		ada.push(id, "2", skill(t, "B.")).wantError(http.StatusNotFound, "Registry entry not found")
-		if n := len(w.contents()); n != 0 {
+		ada.Push(id, "2", registrytest.Skill(t, "B.")).WantErrorWith(http.StatusNotFound, "Registry entry not found")
+		if n := len(w.Contents()); n != 0 {
 			t.Errorf("%d objects are left", n)
 		}
 	})
@@ -144,21 +146,20 @@ func (a *awayBucket) Delete(ctx context.Context, key string) error {
 func TestRemovalRetries(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := &world{t: t, db: db}
 		b := &awayBucket{Bucket: blobtest.Files(t)}
-		w.serve(func(*world) blob.Bucket { return b })
-		w.work()
-		ada := w.org("acme", access.Pro)
-		agent, archive := object{"entry_type": "agent"}, pack(t, file("a", "a"))
-		id := ada.made("pdf", "1", archive, agent)
+		w := newWorldOn(t, db, b)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		agent, archive := object{"entry_type": "agent"}, registrytest.Pack(t, registrytest.File("a", "a"))
+		id := ada.Made("pdf", "1", archive, agent)
 		b.away.Store(true)
-		ada.do(http.MethodDelete, entryPath(id), nil).want(http.StatusNoContent)
-		w.eventually("the removal to fail", func() bool { return b.refused.Load() > 0 })
-		id = ada.made("pdf", "1", archive, agent)
+		ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil).Want(http.StatusNoContent)
+		apptest.Eventually(t, "the removal to fail", func() bool { return b.refused.Load() > 0 })
+		id = ada.Made("pdf", "1", archive, agent)
 		b.away.Store(false)
-		w.eventually("the removal to succeed", func() bool { return len(w.contents()) == 1 })
-		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
-		w.wantNoOrphans()
+		apptest.Eventually(t, "the removal to succeed", func() bool { return len(w.Contents()) == 1 })
+		ada.Get(registrytest.VersionPath(id, "1") + "/download").Want(http.StatusOK)
+		wantNoOrphans(w)
 	})
 }
 
@@ -194,15 +195,14 @@ func (b *agedBucket) List(ctx context.Context, prefix string) iter.Seq2[blob.Inf
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := &world{t: t, db: db}
 		b := &agedBucket{Bucket: blobtest.Files(t), young: map[string]bool{}}
-		w.serve(func(*world) blob.Bucket { return b })
-		w.work()
-		ada := w.org("acme", access.Pro)
-		kept := pack(t, file("kept", "x"))
-		id := ada.made("kept", "1", kept, object{"entry_type": "agent"})
+		w := newWorldOn(t, db, b)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		kept := registrytest.Pack(t, registrytest.File("kept", "x"))
+		id := ada.Made("kept", "1", kept, object{"entry_type": "agent"})
 		leave := func(text, suffix string) string {
-			key := "registry/00/" + sum([]byte(text)) + suffix
+			key := "registry/00/" + registrytest.Sum([]byte(text)) + suffix
 			if err := b.Put(t.Context(), key, strings.NewReader(text), int64(len(text))); err != nil {
 				t.Fatal(err)
 			}
@@ -210,11 +210,11 @@ func TestSweep(t *testing.T) {
 		}
 		b.young[leave("a push under way", ".1")] = true
 		leave("a push that died", ".2")
-		w.runNow("registry.sweep-blobs")
-		want := []string{sum(kept), sum([]byte("a push under way"))}
-		if diff := cmp.Diff(want, w.contents(), anyOrder()); diff != "" {
+		w.RunNow("registry.sweep-blobs")
+		want := []string{registrytest.Sum(kept), registrytest.Sum([]byte("a push under way"))}
+		if diff := cmp.Diff(want, w.Contents(), anyOrder()); diff != "" {
 			t.Errorf("contents (-want +got):\n%s", diff)
 		}
-		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+		ada.Get(registrytest.VersionPath(id, "1") + "/download").Want(http.StatusOK)
 	})
 }

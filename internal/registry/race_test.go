@@ -4,38 +4,23 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// together makes calls at the same time and returns their answers.
-func together(calls ...func() answer) []answer {
-	answers := make([]answer, len(calls))
-	start := make(chan struct{})
-	var wg sync.WaitGroup
-	for i, call := range calls {
-		wg.Go(func() {
-			<-start
-			answers[i] = call()
-		})
-	}
-	close(start)
-	wg.Wait()
-	return answers
-}
-
 // statuses of answers, the lowest first.
-func statuses(answers []answer) []int {
+func statuses(answers []apptest.Response) []int {
 	all := []int{}
 	for _, a := range answers {
-		all = append(all, a.status)
+		all = append(all, a.Status)
 	}
 	slices.Sort(all)
 	return all
@@ -44,62 +29,62 @@ func statuses(answers []answer) []int {
 // wantNoOrphans checks that every row belongs to an entry, that every entry
 // has its current version, and that the bucket has what versions need and no
 // more.
-func (w *world) wantNoOrphans() {
-	w.t.Helper()
+func wantNoOrphans(w *registrytest.World) {
+	w.T.Helper()
 	for _, table := range []string{"registry_versions", "registry_installations", "registry_rollbacks", "registry_currents"} {
-		if n := w.count(table + ` WHERE entry_id NOT IN (SELECT id FROM registry_entries)`); n != 0 {
-			w.t.Errorf("%s has %d rows of no entry", table, n)
+		if n := w.Count(table + ` WHERE entry_id NOT IN (SELECT id FROM registry_entries)`); n != 0 {
+			w.T.Errorf("%s has %d rows of no entry", table, n)
 		}
 	}
-	if n := w.count(`registry_entries WHERE current_version_id NOT IN (SELECT id FROM registry_versions)`); n != 0 {
-		w.t.Errorf("%d entries without their current version", n)
+	if n := w.Count(`registry_entries WHERE current_version_id NOT IN (SELECT id FROM registry_versions)`); n != 0 {
+		w.T.Errorf("%d entries without their current version", n)
 	}
-	rows, err := w.db.Query(w.t.Context(), `
+	rows, err := w.DB.Query(w.T.Context(), `
 		SELECT archive_key FROM registry_versions UNION SELECT canonical_key FROM registry_versions WHERE canonical_key IS NOT NULL`)
 	referred, err := store.All(rows, err, store.Value[string])
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	if diff := cmp.Diff(referred, w.keys(), anyOrder(), cmpopts.EquateEmpty()); diff != "" {
-		w.t.Errorf("keys that versions name, and keys in the bucket (-want +got):\n%s", diff)
+	if diff := cmp.Diff(referred, w.BlobKeys(), anyOrder(), cmpopts.EquateEmpty()); diff != "" {
+		w.T.Errorf("keys that versions name, and keys in the bucket (-want +got):\n%s", diff)
 	}
 }
 
 func TestPushAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme", access.Pro)
-		id := ada.made("pdf", "0", skill(t, "0."))
+		w := registrytest.New(t, db)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		id := ada.Made("pdf", "0", registrytest.Skill(t, "0."))
 		for round := range 5 {
 			version := fmt.Sprintf("same %d", round)
-			archive := skill(t, version)
-			push := func() answer { return ada.push(id, version, archive) }
-			got := together(push, push, push)
+			archive := registrytest.Skill(t, version)
+			push := func() apptest.Response { return ada.Push(id, version, archive) }
+			got := registrytest.Together(push, push, push)
 			if diff := cmp.Diff([]int{200, 200, 201}, statuses(got)); diff != "" {
 				t.Errorf("the same content (-want +got):\n%s", diff)
 			}
 			for _, a := range got {
-				if text(a.object(), "version", "id") != text(got[0].object(), "version", "id") {
+				if apptest.Text(a.Object(), "version", "id") != apptest.Text(got[0].Object(), "version", "id") {
 					t.Error("the same version has two ids")
 				}
 			}
 
 			version = fmt.Sprintf("other %d", round)
-			one, two := skill(t, version+" a"), skill(t, version+" b")
-			got = together(
-				func() answer { return ada.push(id, version, one) },
-				func() answer { return ada.push(id, version, two) })
+			one, two := registrytest.Skill(t, version+" a"), registrytest.Skill(t, version+" b")
+			got = registrytest.Together(
+				func() apptest.Response { return ada.Push(id, version, one) },
+				func() apptest.Response { return ada.Push(id, version, two) })
 			if diff := cmp.Diff([]int{201, 409}, statuses(got)); diff != "" {
 				t.Errorf("other content (-want +got):\n%s", diff)
 			}
-			if got := ada.current(id); got != version {
+			if got := ada.Current(id); got != version {
 				t.Errorf("current is %q, want %q", got, version)
 			}
 		}
-		w.settle()
-		w.wantNoOrphans()
+		w.Settle()
+		wantNoOrphans(w)
 	})
 }
 
@@ -108,19 +93,19 @@ func TestPushAtOnce(t *testing.T) {
 func TestPushOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme", access.Pro)
-		id := ada.made("pdf", "0", skill(t, "0."))
-		var pushes []func() answer
+		ada := registrytest.New(t, db).Org("acme", access.Pro)
+		id := ada.Made("pdf", "0", registrytest.Skill(t, "0."))
+		var pushes []func() apptest.Response
 		for i := range 8 {
 			version := fmt.Sprint(i + 1)
-			archive := skill(t, version, "noise", noise(i*20_000)) // some take longer to read
-			pushes = append(pushes, func() answer { return ada.push(id, version, archive) })
+			archive := registrytest.Skill(t, version, "noise", registrytest.Noise(i*20_000)) // some take longer to read
+			pushes = append(pushes, func() apptest.Response { return ada.Push(id, version, archive) })
 		}
-		for _, a := range together(pushes...) {
-			a.want(http.StatusCreated)
+		for _, a := range registrytest.Together(pushes...) {
+			a.Want(http.StatusCreated)
 		}
-		newest := ada.get(entryPath(id) + "/versions").list("versions")[0]
-		if got := ada.current(id); got != text(newest, "version") {
+		newest := ada.Get(registrytest.EntryPath(id) + "/versions").List("versions")[0]
+		if got := ada.Current(id); got != apptest.Text(newest, "version") {
 			t.Errorf("current is %s, but the newest push is %s", got, newest["version"])
 		}
 	})
@@ -129,21 +114,21 @@ func TestPushOrder(t *testing.T) {
 func TestCreateAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme", access.Pro)
-		var creates []func() answer
+		w := registrytest.New(t, db)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		var creates []func() apptest.Response
 		for i := range 8 {
-			archive := skill(t, fmt.Sprint(i%4))
-			creates = append(creates, func() answer { return ada.create("pdf", "1", archive) })
+			archive := registrytest.Skill(t, fmt.Sprint(i%4))
+			creates = append(creates, func() apptest.Response { return ada.Create("pdf", "1", archive) })
 		}
 		want := []int{201, 409, 409, 409, 409, 409, 409, 409}
-		if diff := cmp.Diff(want, statuses(together(creates...))); diff != "" {
+		if diff := cmp.Diff(want, statuses(registrytest.Together(creates...))); diff != "" {
 			t.Errorf("statuses (-want +got):\n%s", diff)
 		}
-		w.settle()
-		w.wantNoOrphans()
-		if n := len(w.contents()); n != 2 {
+		w.Settle()
+		wantNoOrphans(w)
+		if n := len(w.Contents()); n != 2 {
 			t.Errorf("%d contents, want the two archives of one version", n)
 		}
 	})
@@ -152,57 +137,59 @@ func TestCreateAtOnce(t *testing.T) {
 func TestPushAgainstRollback(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme", access.Pro)
-		third := skill(t, "3.")
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		third := registrytest.Skill(t, "3.")
 		for round := range 8 {
-			id := ada.entryOf(fmt.Sprintf("pdf %d", round), 2)
-			got := together(
-				func() answer { return ada.push(id, "3", third) },
-				func() answer { return ada.post(entryPath(id)+"/rollback", nil) })
-			got[0].want(http.StatusCreated)
-			got[1].want(http.StatusOK)
+			id := ada.EntryOf(fmt.Sprintf("pdf %d", round), 2)
+			got := registrytest.Together(
+				func() apptest.Response { return ada.Push(id, "3", third) },
+				func() apptest.Response { return ada.Post(registrytest.EntryPath(id)+"/rollback", nil) })
+			got[0].Want(http.StatusCreated)
+			got[1].Want(http.StatusOK)
 			// Either the push came first and was rolled back, or the other way round.
-			if flags := ada.flags(id); flags != " 3r 2c 1" && flags != " 3c 2r 1" {
-				t.Errorf("versions%s", flags)
+			if now := flags(ada, id); now != " 3r 2c 1" && now != " 3c 2r 1" {
+				t.Errorf("versions%s", now)
 			}
 		}
-		w.wantNoOrphans()
+		wantNoOrphans(w)
 	})
 }
 
 func TestDeleteAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme", access.Pro)
-		second := skill(t, "2.")
+		w := registrytest.New(t, db)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		second := registrytest.Skill(t, "2.")
 		for round := range 10 {
-			id := ada.made(fmt.Sprint(round), "1", skill(t, "1."))
-			ada.install(id, nil)
-			got := together(
-				func() answer { return ada.do(http.MethodDelete, entryPath(id), nil) },
-				func() answer { return ada.push(id, "2", second) },
-				func() answer { return ada.post(entryPath(id)+"/install", object{"device_id": "a"}) },
-				func() answer { return ada.post(entryPath(id)+"/rollback", nil) },
-				func() answer { return ada.get(entryPath(id)) },
-				func() answer {
-					return ada.post(registryPath+"/sync", object{"installations": []object{item(id, sum(nil))}})
+			id := ada.Made(fmt.Sprint(round), "1", registrytest.Skill(t, "1."))
+			ada.Install(id, nil)
+			got := registrytest.Together(
+				func() apptest.Response { return ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil) },
+				func() apptest.Response { return ada.Push(id, "2", second) },
+				func() apptest.Response {
+					return ada.Post(registrytest.EntryPath(id)+"/install", object{"device_id": "a"})
+				},
+				func() apptest.Response { return ada.Post(registrytest.EntryPath(id)+"/rollback", nil) },
+				func() apptest.Response { return ada.Get(registrytest.EntryPath(id)) },
+				func() apptest.Response {
+					return ada.Post(registrytest.SyncPath, object{"installations": []object{registrytest.Item(id, registrytest.Sum(nil))}})
 				})
 			for i, allowed := range [][]int{{204}, {201, 404}, {200, 404}, {200, 404, 409}, {200, 404}, {200}} {
-				if !slices.Contains(allowed, got[i].status) {
-					t.Errorf("%s: status %d, want one of %v: %s", got[i].what, got[i].status, allowed, got[i].body)
+				if !slices.Contains(allowed, got[i].Status) {
+					t.Errorf("%s: status %d, want one of %v: %s", got[i].What, got[i].Status, allowed, got[i].Body)
 				}
 			}
-			if got[4].status == http.StatusOK && len(got[4].list("versions")) == 0 {
+			if got[4].Status == http.StatusOK && len(got[4].List("versions")) == 0 {
 				t.Error("an entry without versions")
 			}
 		}
-		w.settle()
-		w.wantNoOrphans()
+		w.Settle()
+		wantNoOrphans(w)
 		for _, table := range []string{"registry_entries", "registry_versions", "registry_installations"} {
-			if n := w.count(table); n != 0 {
+			if n := w.Count(table); n != 0 {
 				t.Errorf("%s has %d rows after all was deleted", table, n)
 			}
 		}
@@ -214,23 +201,23 @@ func TestDeleteAtOnce(t *testing.T) {
 func TestRemovalAgainstPush(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme", access.Pro)
-		archive := skill(t, "Again.")
-		id := ada.made("0", "1", archive)
+		w := registrytest.New(t, db)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		archive := registrytest.Skill(t, "Again.")
+		id := ada.Made("0", "1", archive)
 		for round := 1; round <= 50; round++ {
-			got := together(
-				func() answer { return ada.do(http.MethodDelete, entryPath(id), nil) },
-				func() answer { return ada.create(fmt.Sprint(round), "1", archive) })
-			got[0].want(http.StatusNoContent)
-			id = text(got[1].want(http.StatusCreated).object(), "entry", "id")
-			ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
+			got := registrytest.Together(
+				func() apptest.Response { return ada.Do(http.MethodDelete, registrytest.EntryPath(id), nil) },
+				func() apptest.Response { return ada.Create(fmt.Sprint(round), "1", archive) })
+			got[0].Want(http.StatusNoContent)
+			id = apptest.Text(got[1].Want(http.StatusCreated).Object(), "entry", "id")
+			ada.Get(registrytest.VersionPath(id, "1") + "/download").Want(http.StatusOK)
 		}
-		w.settle()
-		ada.get(versionPath(id, "1") + "/download").want(http.StatusOK)
-		w.wantNoOrphans()
-		if w.hadDeadlocks() {
+		w.Settle()
+		ada.Get(registrytest.VersionPath(id, "1") + "/download").Want(http.StatusOK)
+		wantNoOrphans(w)
+		if hadDeadlocks(w) {
 			t.Error("deadlocks: rows are locked in different orders")
 		}
 	})
@@ -238,27 +225,8 @@ func TestRemovalAgainstPush(t *testing.T) {
 
 // hadDeadlocks reports whether transactions had to be tried again, as far as
 // the database has counted.
-func (w *world) hadDeadlocks() bool {
-	w.t.Helper()
-	return w.db.Dialect().Name() == "postgres" &&
-		w.count(`pg_stat_database WHERE datname = current_database() AND deadlocks > 0`) > 0
-}
-
-func TestInstallAtOnce(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme", access.Pro)
-		id := ada.entryOf("pdf", 1)
-		var installs []func() answer
-		for i := range 24 {
-			body := object{"device_id": fmt.Sprint(i % 6)}
-			installs = append(installs, func() answer { return ada.post(entryPath(id)+"/install", body) })
-		}
-		for _, a := range together(installs...) {
-			a.want(http.StatusOK)
-		}
-		if n := ada.installs(id); n != 6 {
-			t.Errorf("%d installations, want 6", n)
-		}
-	})
+func hadDeadlocks(w *registrytest.World) bool {
+	w.T.Helper()
+	return w.DB.Dialect().Name() == "postgres" &&
+		w.Count(`pg_stat_database WHERE datname = current_database() AND deadlocks > 0`) > 0
 }

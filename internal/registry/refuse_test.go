@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -20,7 +22,7 @@ func zipped(t *testing.T) []byte {
 	w := zip.NewWriter(&b)
 	f, err := w.Create("SKILL.md")
 	if err == nil {
-		_, err = f.Write([]byte(skillText("Zip.")))
+		_, err = f.Write([]byte(registrytest.SkillText("Zip.")))
 	}
 	if err == nil {
 		err = w.Close()
@@ -36,12 +38,12 @@ func zipped(t *testing.T) []byte {
 func TestRefusedMetadata(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme", access.Pro)
-		archive := skill(t, "A.", "x.md", "x")
-		right := manifest(map[string]string{"SKILL.md": skillText("A."), "x.md": "x"})
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		archive := registrytest.Skill(t, "A.", "x.md", "x")
+		right := registrytest.Manifest(map[string]string{"SKILL.md": registrytest.SkillText("A."), "x.md": "x"})
 		wrong := func(field string, value any) []object {
-			m := manifest(map[string]string{"SKILL.md": skillText("A."), "x.md": "x"})
+			m := registrytest.Manifest(map[string]string{"SKILL.md": registrytest.SkillText("A."), "x.md": "x"})
 			m[1][field] = value
 			return m
 		}
@@ -67,61 +69,62 @@ func TestRefusedMetadata(t *testing.T) {
 			{"NUL in the description", object{"description": "a\x00b"}, "description", "description must not contain NUL"},
 			{"NUL in the summary", object{"change_summary": "a\x00b"}, "change_summary", "change_summary must not contain NUL"},
 			{"summary too long", object{"change_summary": strings.Repeat("x", 10001)}, "change_summary", "at most 10000 characters"},
-			{"wrong hash", object{"content_hash": sum([]byte("other"))}, "content_hash", "content_hash must be the SHA-256 of the archive, " + sum(archive)},
+			{"wrong hash", object{"content_hash": registrytest.Sum([]byte("other"))}, "content_hash", "content_hash must be the SHA-256 of the archive, " + registrytest.Sum(archive)},
 			{"hash that is none", object{"content_hash": "abc"}, "content_hash", "must be the SHA-256"},
 			{"extra file in the manifest", object{"file_manifest": append(right, object{"path": "y", "hash": "", "size": 0})}, "file_manifest", `names "y", which is not in the archive`},
 			{"file missing in the manifest", object{"file_manifest": right[:1]}, "file_manifest", `leaves out "x.md"`},
 			{"empty manifest", object{"file_manifest": []object{}}, "file_manifest", `leaves out "SKILL.md"`},
 			{"file twice in the manifest", object{"file_manifest": append(right, right[1])}, "file_manifest", `names "x.md", which is not in the archive, or twice`},
 			{"wrong size", object{"file_manifest": wrong("size", 2)}, "file_manifest", `wrong about "x.md"`},
-			{"wrong hash of a file", object{"file_manifest": wrong("hash", sum(nil))}, "file_manifest", `wrong about "x.md"`},
+			{"wrong hash of a file", object{"file_manifest": wrong("hash", registrytest.Sum(nil))}, "file_manifest", `wrong about "x.md"`},
 			{"name of another type", object{"name": 1}, "name", "name: unexpected number"},
 			{"version of another type", object{"version": []int{1}}, "version", "version: unexpected array"},
 			{"size of another type", object{"file_manifest": wrong("size", "1")}, "file_manifest.size", "unexpected string"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				ada.in(t).create("pdf", "1", archive, c.fields).wantInvalid(c.path, c.text)
+				ada.In(t).Create("pdf", "1", archive, c.fields).WantIssueWith(c.path, c.text)
 			})
 		}
-		w.wantNothing()
+		wantNothing(w)
 	})
 }
 
 func TestRefusedForm(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme", access.Pro)
-		archive, m := skill(t, "A."), metadata(object{"name": "pdf", "version": "1"})
-		raw := func(content string) part { return part{name: "metadata", content: []byte(content)} }
-		asFile := part{name: "metadata", file: "m.json", content: bytes.Repeat([]byte(" "), 1<<20+1)}
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		archive, m := registrytest.Skill(t, "A."), apptest.JSONPart(t, "metadata", object{"name": "pdf", "version": "1"})
+		raw := func(content string) apptest.Part { return apptest.Part{Name: "metadata", Content: []byte(content)} }
+		asFile := apptest.Part{Name: "metadata", File: "m.json", Content: bytes.Repeat([]byte(" "), 1<<20+1)}
 		const needArchive = "archive must be one file part"
 		for _, c := range []struct {
 			name       string
-			parts      []part
+			parts      []apptest.Part
 			path, text string
 		}{
-			{"no metadata", []part{archivePart(archive)}, "metadata", "metadata is required"},
-			{"two metadata", []part{m, m, archivePart(archive)}, "metadata", "one part that holds JSON"},
-			{"no archive", []part{m}, "archive", needArchive},
-			{"two archives", []part{m, archivePart(archive), archivePart(archive)}, "archive", needArchive},
-			{"archive that is no file", []part{m, {name: "archive", content: archive}}, "archive", needArchive},
-			{"metadata that is no JSON", []part{raw("{"), archivePart(archive)}, "metadata", "metadata is not valid JSON"},
-			{"two documents", []part{raw("{} {}"), archivePart(archive)}, "metadata", "metadata is not valid JSON"},
-			{"array", []part{raw("[1]"), archivePart(archive)}, "metadata", "metadata: unexpected array"},
-			{"text", []part{raw(`"pdf"`), archivePart(archive)}, "metadata", "metadata: unexpected string"},
-			{"null", []part{raw("null"), archivePart(archive)}, "name", "name must have"},
+			{"no metadata", []apptest.Part{registrytest.ArchivePart(archive)}, "metadata", "metadata is required"},
+			{"two metadata", []apptest.Part{m, m, registrytest.ArchivePart(archive)}, "metadata", "one part that holds JSON"},
+			{"no archive", []apptest.Part{m}, "archive", needArchive},
+			{"two archives", []apptest.Part{m, registrytest.ArchivePart(archive), registrytest.ArchivePart(archive)}, "archive", needArchive},
+			{"archive that is no file", []apptest.Part{m, {Name: "archive", Content: archive}}, "archive", needArchive},
+			{"metadata that is no JSON", []apptest.Part{raw("{"), registrytest.ArchivePart(archive)}, "metadata", "metadata is not valid JSON"},
+			{"two documents", []apptest.Part{raw("{} {}"), registrytest.ArchivePart(archive)}, "metadata", "metadata is not valid JSON"},
+			{"array", []apptest.Part{raw("[1]"), registrytest.ArchivePart(archive)}, "metadata", "metadata: unexpected array"},
+			{"text", []apptest.Part{raw(`"pdf"`), registrytest.ArchivePart(archive)}, "metadata", "metadata: unexpected string"},
+			{"null", []apptest.Part{raw("null"), registrytest.ArchivePart(archive)}, "name", "name must have"},
 		} {
-			t.Run(c.name, func(t *testing.T) { ada.in(t).upload(registryPath, c.parts...).wantInvalid(c.path, c.text) })
+			t.Run(c.name, func(t *testing.T) { ada.In(t).Upload(registrytest.Path, c.parts...).WantIssueWith(c.path, c.text) })
 		}
 		asValue := asFile
-		asValue.file = ""
-		for _, p := range []part{asFile, asValue} {
-			ada.upload(registryPath, p, archivePart(archive)).wantError(http.StatusRequestEntityTooLarge, "1 MiB")
+		asValue.File = ""
+		for _, p := range []apptest.Part{asFile, asValue} {
+			ada.Upload(registrytest.Path, p, registrytest.ArchivePart(archive)).WantErrorWith(http.StatusRequestEntityTooLarge, "1 MiB")
 		}
-		ada.post(registryPath, object{"name": "pdf"}).wantError(http.StatusUnsupportedMediaType, "multipart/form-data")
-		ada.send(http.MethodPost, registryPath, "multipart/form-data; boundary=x", []byte("garbage")).wantInvalid("", "multipart form")
-		w.wantNothing()
+		ada.Post(registrytest.Path, object{"name": "pdf"}).WantErrorWith(http.StatusUnsupportedMediaType, "multipart/form-data")
+		ada.Do(http.MethodPost, registrytest.Path, "garbage", "Content-Type: multipart/form-data; boundary=x").
+			WantIssueWith("", "multipart form")
+		wantNothing(w)
 	})
 }
 
@@ -131,19 +134,19 @@ func TestRefusedArchives(t *testing.T) {
 	t.Parallel()
 	cases := refusedArchives(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		ada := w.org("acme", access.Pro)
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				a := ada.in(t).create("pdf", "1", c.archive)
+				a := ada.In(t).Create("pdf", "1", c.archive)
 				if c.status == http.StatusBadRequest {
-					a.wantInvalid("archive", c.text)
+					a.WantIssueWith("archive", c.text)
 					return
 				}
-				a.wantError(c.status, c.text)
+				a.WantErrorWith(c.status, c.text)
 			})
 		}
-		w.wantNothing()
+		wantNothing(w)
 	})
 }
 
@@ -156,13 +159,13 @@ type refusedArchive struct {
 
 func refusedArchives(t *testing.T) []refusedArchive {
 	t.Helper()
-	good := skill(t, "A.")
+	good := registrytest.Skill(t, "A.")
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-8] ^= 1
-	sk := file("SKILL.md", skillText("A."))
-	many := []member{sk}
+	sk := registrytest.File("SKILL.md", registrytest.SkillText("A."))
+	many := []registrytest.Member{sk}
 	for i := range 1000 {
-		many = append(many, file(fmt.Sprintf("f%d", i), ""))
+		many = append(many, registrytest.File(fmt.Sprintf("f%d", i), ""))
 	}
 	return []refusedArchive{
 		{"nothing", nil, 400, "neither"},
@@ -170,20 +173,20 @@ func refusedArchives(t *testing.T) []refusedArchive {
 		{"zip", zipped(t), 400, "archive must be a tar.gz, not a zip"},
 		{"gzip cut short", good[:len(good)-20], 400, "ends too early"},
 		{"gzip with a wrong checksum", damaged, 400, "the archive is damaged"},
-		{"path out of the root", pack(t, sk, file("../evil.sh", "x")), 400, `"../evil.sh"`},
-		{"absolute path", pack(t, sk, file("/etc/passwd", "x")), 400, `"/etc/passwd"`},
-		{"link out of the root", pack(t, sk, member{name: "l", link: "../../etc/passwd", typ: tar.TypeSymlink}), 400, `"l"`},
-		{"device", pack(t, sk, member{name: "null", typ: tar.TypeChar}), 400, `"null"`},
-		{"setuid", pack(t, sk, member{name: "su", typ: tar.TypeReg, mode: 0o4111}), 400, `"su"`},
-		{"the same name twice", pack(t, sk, file("a", "1"), file("a", "2")), 400, `"a"`},
-		{"names that differ in case", pack(t, sk, file("Read.md", "1"), file("READ.md", "2")), 400, `"READ.md"`},
-		{"no SKILL.md", pack(t, file("readme.md", "x")), 400, "no SKILL.md at the root"},
-		{"two skills", pack(t, file("a/SKILL.md", "x"), file("b/SKILL.md", "x")), 400, "pack one skill at a time"},
-		{"too many files", pack(t, many...), 413, "more than 1000 files"},
-		{"bomb", pack(t, sk, file("zeros", strings.Repeat("\x00", 9<<20))), 413, "100 times its size"},
-		{"file too large", pack(t, sk, file("big", noise(1<<20)+strings.Repeat("\x00", 10<<20))), 413, "10 MiB"},
-		{"archive too large", pack(t, sk, file("big", noise(10<<20))), 413, "larger than 10 MiB"},
-		{"body too large", pack(t, sk, file("big", noise(13<<20))), 413, "12 MiB"},
+		{"path out of the root", registrytest.Pack(t, sk, registrytest.File("../evil.sh", "x")), 400, `"../evil.sh"`},
+		{"absolute path", registrytest.Pack(t, sk, registrytest.File("/etc/passwd", "x")), 400, `"/etc/passwd"`},
+		{"link out of the root", registrytest.Pack(t, sk, registrytest.Symlink("l", "../../etc/passwd")), 400, `"l"`},
+		{"device", registrytest.Pack(t, sk, registrytest.Member{Name: "null", Type: tar.TypeChar}), 400, `"null"`},
+		{"setuid", registrytest.Pack(t, sk, registrytest.Member{Name: "su", Type: tar.TypeReg, Mode: 0o4111}), 400, `"su"`},
+		{"the same name twice", registrytest.Pack(t, sk, registrytest.File("a", "1"), registrytest.File("a", "2")), 400, `"a"`},
+		{"names that differ in case", registrytest.Pack(t, sk, registrytest.File("Read.md", "1"), registrytest.File("READ.md", "2")), 400, `"READ.md"`},
+		{"no SKILL.md", registrytest.Pack(t, registrytest.File("readme.md", "x")), 400, "no SKILL.md at the root"},
+		{"two skills", registrytest.Pack(t, registrytest.File("a/SKILL.md", "x"), registrytest.File("b/SKILL.md", "x")), 400, "pack one skill at a time"},
+		{"too many files", registrytest.Pack(t, many...), 413, "more than 1000 files"},
+		{"bomb", registrytest.Pack(t, sk, registrytest.File("zeros", strings.Repeat("\x00", 9<<20))), 413, "100 times its size"},
+		{"file too large", registrytest.Pack(t, sk, registrytest.File("big", registrytest.Noise(1<<20)+strings.Repeat("\x00", 10<<20))), 413, "10 MiB"},
+		{"archive too large", registrytest.Pack(t, sk, registrytest.File("big", registrytest.Noise(10<<20))), 413, "larger than 10 MiB"},
+		{"body too large", registrytest.Pack(t, sk, registrytest.File("big", registrytest.Noise(13<<20))), 413, "12 MiB"},
 	}
 }
 
@@ -192,12 +195,12 @@ func refusedArchives(t *testing.T) []refusedArchive {
 func TestRefusedPush(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		w.work()
-		ada := w.org("acme", access.Pro)
-		id := ada.made("pdf", "1", skill(t, "A."))
-		before := w.contents()
-		other := skill(t, "B.")
+		w := registrytest.New(t, db)
+		w.Work()
+		ada := w.Org("acme", access.Pro)
+		id := ada.Made("pdf", "1", registrytest.Skill(t, "A."))
+		before := w.Contents()
+		other := registrytest.Skill(t, "B.")
 		for _, c := range []struct {
 			fields     object
 			path, text string
@@ -205,20 +208,20 @@ func TestRefusedPush(t *testing.T) {
 			{object{"version": "a/b"}, "version", "without /"},
 			{object{"version": ""}, "version", "1 to 128"},
 			{object{"change_summary": strings.Repeat("x", 10001)}, "change_summary", "at most 10000"},
-			{object{"content_hash": sum(nil)}, "content_hash", "must be the SHA-256"},
+			{object{"content_hash": registrytest.Sum(nil)}, "content_hash", "must be the SHA-256"},
 			{object{"source_repo": "acme"}, "source_repo", "must be owner/repo"},
 			{object{"entry_type": "spell"}, "entry_type", "must be one of"},
 			{object{"visibility": "secret"}, "visibility", "must be one of"},
 			{object{"file_manifest": []object{}}, "file_manifest", "leaves out"},
 		} {
-			ada.push(id, "2", other, c.fields).wantInvalid(c.path, c.text)
+			ada.Push(id, "2", other, c.fields).WantIssueWith(c.path, c.text)
 		}
-		ada.push("unknown", "a/b", other).wantInvalid("version", "without /") // 400 before 404
-		ada.push(id, "2", pack(t, file("x", "x"))).wantInvalid("archive", "no SKILL.md")
-		ada.push(id, "1", other).want(http.StatusConflict)
-		ada.create("pdf", "1", other).want(http.StatusConflict)
-		w.settle()
-		if diff := len(w.contents()) - len(before); diff != 0 {
+		ada.Push("unknown", "a/b", other).WantIssueWith("version", "without /") // 400 before 404
+		ada.Push(id, "2", registrytest.Pack(t, registrytest.File("x", "x"))).WantIssueWith("archive", "no SKILL.md")
+		ada.Push(id, "1", other).Want(http.StatusConflict)
+		ada.Create("pdf", "1", other).Want(http.StatusConflict)
+		w.Settle()
+		if diff := len(w.Contents()) - len(before); diff != 0 {
 			t.Errorf("%d contents more than before the refusals", diff)
 		}
 	})

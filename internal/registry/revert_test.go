@@ -3,7 +3,6 @@ package registry_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"testing"
@@ -13,64 +12,53 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
-	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// reverter is the part of the registry that alerts know, with the skills that
-// it judges by.
-type reverter struct {
-	*world
-	service *registry.Service
-	skills  *skills.Service
-}
-
-func newReverter(t *testing.T, db *store.DB) *reverter {
-	t.Helper()
-	r := &reverter{world: newWorld(t, db), skills: &skills.Service{DB: db, Window: 30}}
-	r.service = &registry.Service{DB: db, Blobs: r.blobs, Jobs: r.queue, Skills: r.skills, Log: slog.New(slog.DiscardHandler)}
-	r.skills.Versions = r.service
-	return r
-}
+// reverter does what alerts do with the registry.
+type reverter struct{ *registrytest.World }
 
 // grade counts n sessions with a grade for the version that is current.
-func (r *reverter) grade(c *client, skill string, grade float64, n int) {
-	r.t.Helper()
-	report := skills.Report{OrgID: c.org.ID, UserID: c.user.ID}
+func (r reverter) grade(c *registrytest.Client, skill string, grade float64, n int) {
+	r.T.Helper()
+	report := skills.Report{OrgID: c.Org.ID, UserID: c.User.ID}
 	for range n {
 		id := uuid.NewString()
-		report.Gradings = append(report.Gradings, skills.Grading{ID: id, SkillName: skill, Session: id, PassRate: &grade, At: time.Now()})
+		report.Gradings = append(report.Gradings,
+			skills.Grading{ID: id, SkillName: skill, Session: id, PassRate: &grade, At: time.Now()})
 	}
-	err := r.db.InTx(r.t.Context(), func(tx *store.Tx) error {
-		_, err := r.skills.Observe(r.t.Context(), tx, report)
+	err := r.DB.InTx(r.T.Context(), func(tx *store.Tx) error {
+		_, err := r.Skills.Observe(r.T.Context(), tx, report)
 		return err
 	})
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 }
 
 // skillID is the id of a skill, which is made if it is new.
-func (r *reverter) skillID(c *client, name string) (id string) {
-	r.t.Helper()
-	err := r.db.InTx(r.t.Context(), func(tx *store.Tx) (err error) {
-		id, err = skills.Resolve(r.t.Context(), tx, c.org.ID, name)
+func (r reverter) skillID(c *registrytest.Client, name string) (id string) {
+	r.T.Helper()
+	err := r.DB.InTx(r.T.Context(), func(tx *store.Tx) (err error) {
+		id, err = skills.Resolve(r.T.Context(), tx, c.Org.ID, name)
 		return err
 	})
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return id
 }
 
 // revert asks for it in a transaction that then may do more.
-func (r *reverter) revert(c *client, skillID string, then func() error) (note string, err error) {
-	r.t.Helper()
-	err = r.db.InTx(r.t.Context(), func(tx *store.Tx) (err error) {
-		note, err = r.service.Revert(r.t.Context(), tx, skills.Revert{
-			OrgID: c.org.ID, SkillID: skillID, UserID: c.user.ID, Threshold: 0.8, Reason: "alert 7",
+func (r reverter) revert(c *registrytest.Client, skillID string, then func() error) (note string, err error) {
+	r.T.Helper()
+	err = r.DB.InTx(r.T.Context(), func(tx *store.Tx) (err error) {
+		note, err = r.Registry.Revert(r.T.Context(), tx, skills.Revert{
+			OrgID: c.Org.ID, SkillID: skillID, UserID: c.User.ID, Threshold: 0.8, Reason: "alert 7",
 		})
 		if err != nil || then == nil {
 			return err
@@ -81,33 +69,33 @@ func (r *reverter) revert(c *client, skillID string, then func() error) (note st
 }
 
 // reverted is revert that must not fail.
-func (r *reverter) reverted(c *client, skillID string) string {
-	r.t.Helper()
+func (r reverter) reverted(c *registrytest.Client, skillID string) string {
+	r.T.Helper()
 	note, err := r.revert(c, skillID, nil)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return note
 }
 
-func (r *reverter) wantCurrent(c *client, skillID string, want *string) {
-	r.t.Helper()
-	got, err := r.service.CurrentVersion(r.t.Context(), r.db, c.org.ID, skillID)
+func (r reverter) wantCurrent(c *registrytest.Client, skillID string, want *string) {
+	r.T.Helper()
+	got, err := r.Registry.CurrentVersion(r.T.Context(), r.DB, c.Org.ID, skillID)
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		r.t.Errorf("current version (-want +got):\n%s", diff)
+		r.T.Errorf("current version (-want +got):\n%s", diff)
 	}
 }
 
 // rollbacks lists an entry's rollbacks, newest first.
-func (c *client) rollbacks(id string) []string {
-	c.t.Helper()
+func rollbacks(c *registrytest.Client, id string) []string {
+	c.T.Helper()
 	all := []string{}
-	for _, r := range c.get(entryPath(id)).want(http.StatusOK).list("rollbacks") {
-		if text(r, "rolled_back_by") != c.user.ID {
-			c.t.Errorf("rolled back by %v", r)
+	for _, r := range c.Get(registrytest.EntryPath(id)).Want(http.StatusOK).List("rollbacks") {
+		if apptest.Text(r, "rolled_back_by") != c.User.ID {
+			c.T.Errorf("rolled back by %v", r)
 		}
 		all = append(all, fmt.Sprintf("%s>%s %v", r["from_version"], r["to_version"], r["reason"]))
 	}
@@ -117,12 +105,12 @@ func (c *client) rollbacks(id string) []string {
 func TestRevert(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		r := newReverter(t, db)
-		ada := r.org("acme", access.Pro)
-		id := ada.entryOf("pdf", 2)
-		skill3 := skill(t, "pdf 3")
+		r := reverter{registrytest.New(t, db)}
+		ada := r.Org("acme", access.Pro)
+		id := ada.EntryOf("pdf", 2)
+		skill3 := registrytest.Skill(t, "pdf 3")
 		r.grade(ada, "pdf", 0.9, 5)
-		ada.push(id, "3", skill3).want(http.StatusCreated)
+		ada.Pushed(id, "3", skill3)
 		r.grade(ada, "pdf", 0.79, 5)
 		pdf := r.skillID(ada, "pdf")
 		r.wantCurrent(ada, pdf, new("3"))
@@ -132,14 +120,14 @@ func TestRevert(t *testing.T) {
 		if _, err := r.revert(ada, pdf, func() error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("got %v", err)
 		}
-		if now := ada.flags(id); now != " 3c 2 1" {
+		if now := flags(ada, id); now != " 3c 2 1" {
 			t.Errorf("versions%s, want no change", now)
 		}
 
 		if note, want := r.reverted(ada, pdf), "Rolled back from version 3 to 2."; note != want {
 			t.Errorf("note %q, want %q", note, want)
 		}
-		if now := ada.flags(id); now != " 3r 2c 1" {
+		if now := flags(ada, id); now != " 3r 2c 1" {
 			t.Errorf("versions%s", now)
 		}
 		r.wantCurrent(ada, pdf, new("2"))
@@ -149,12 +137,12 @@ func TestRevert(t *testing.T) {
 		if note := r.reverted(ada, pdf); note != "" {
 			t.Errorf("reverted again: %q", note)
 		}
-		ada.post(entryPath(id)+"/rollback", object{"target_version": "3", "reason": "forward"}).want(http.StatusOK)
+		ada.Post(registrytest.EntryPath(id)+"/rollback", object{"target_version": "3", "reason": "forward"}).Want(http.StatusOK)
 		r.grade(ada, "pdf", 0, 20)
 		if note := r.reverted(ada, pdf); note != "" {
 			t.Errorf("reverted what a person had decided: %q", note)
 		}
-		if diff := cmp.Diff([]string{"2>3 forward", "3>2 alert 7"}, ada.rollbacks(id)); diff != "" {
+		if diff := cmp.Diff([]string{"2>3 forward", "3>2 alert 7"}, rollbacks(ada, id)); diff != "" {
 			t.Errorf("rollbacks (-want +got):\n%s", diff)
 		}
 	})
@@ -168,8 +156,8 @@ func TestRevertRefused(t *testing.T) {
 		n     int
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		r := newReverter(t, db)
-		ada, eve := r.org("acme", access.Pro), r.org("evil", access.Pro)
+		r := reverter{registrytest.New(t, db)}
+		ada, eve := r.Org("acme", access.Pro), r.Org("evil", access.Pro)
 		for i, c := range []struct {
 			name     string
 			versions []graded
@@ -186,19 +174,19 @@ func TestRevertRefused(t *testing.T) {
 				name := fmt.Sprintf("skill-%d", i)
 				var id string
 				for n, v := range c.versions {
-					version, archive := fmt.Sprint(n+1), skill(t, fmt.Sprintf("%s %d", name, n))
+					version, archive := fmt.Sprint(n+1), registrytest.Skill(t, fmt.Sprintf("%s %d", name, n))
 					if n == 0 {
-						id = ada.in(t).made(name, version, archive)
+						id = ada.In(t).Made(name, version, archive)
 					} else {
-						ada.in(t).push(id, version, archive).want(http.StatusCreated)
+						ada.In(t).Pushed(id, version, archive)
 					}
 					r.grade(ada, name, v.grade, v.n)
 				}
-				before := ada.flags(id)
+				before := flags(ada, id)
 				if note := r.reverted(ada, r.skillID(ada, name)); note != "" {
 					t.Errorf("note %q, want none", note)
 				}
-				if now := ada.flags(id); now != before {
+				if now := flags(ada, id); now != before {
 					t.Errorf("versions%s, before%s", now, before)
 				}
 			})
@@ -211,7 +199,7 @@ func TestRevertRefused(t *testing.T) {
 			r.wantCurrent(ada, r.skillID(ada, "loose"), nil)
 		})
 		t.Run("it is another's", func(t *testing.T) {
-			ada.entryOf("theirs", 1)
+			ada.EntryOf("theirs", 1)
 			r.wantCurrent(eve, r.skillID(ada, "theirs"), nil)
 			if note := r.reverted(eve, r.skillID(ada, "theirs")); note != "" {
 				t.Errorf("note %q, want none", note)
@@ -225,20 +213,20 @@ func TestRevertRefused(t *testing.T) {
 func TestRevertAndPush(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		r := newReverter(t, db)
-		ada := r.org("acme", access.Pro)
+		r := reverter{registrytest.New(t, db)}
+		ada := r.Org("acme", access.Pro)
 		for round := range 5 {
 			name := fmt.Sprintf("skill-%d", round)
-			id := ada.made(name, "1", skill(t, name+" 1"))
+			id := ada.Made(name, "1", registrytest.Skill(t, name+" 1"))
 			r.grade(ada, name, 1, 5)
-			ada.push(id, "2", skill(t, name+" 2")).want(http.StatusCreated)
+			ada.Pushed(id, "2", registrytest.Skill(t, name+" 2"))
 			r.grade(ada, name, 0, 5)
-			skillID, third := r.skillID(ada, name), skill(t, name+" 3")
+			skillID, third := r.skillID(ada, name), registrytest.Skill(t, name+" 3")
 			var wg sync.WaitGroup
-			wg.Go(func() { ada.push(id, "3", third) })
+			wg.Go(func() { ada.Push(id, "3", third) })
 			note := r.reverted(ada, skillID)
 			wg.Wait()
-			if now := ada.current(id); now != "3" {
+			if now := ada.Current(id); now != "3" {
 				t.Errorf("current %s after note %q, want the version that was pushed", now, note)
 			}
 		}

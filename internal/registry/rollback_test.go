@@ -10,27 +10,19 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
-// entryOf makes an entry with the versions 1 to n.
-func (c *client) entryOf(name string, n int) string {
-	c.t.Helper()
-	id := c.made(name, "1", skill(c.t, name+" 1"))
-	for i := 2; i <= n; i++ {
-		c.push(id, fmt.Sprint(i), skill(c.t, fmt.Sprintf("%s %d", name, i))).want(http.StatusCreated)
-	}
-	return id
-}
-
 // flags lists the versions, newest first, and whether each is current and
 // whether it was rolled back: "c" and "r".
-func (c *client) flags(id string) string {
-	c.t.Helper()
+func flags(c *registrytest.Client, id string) string {
+	c.T.Helper()
 	var b strings.Builder
-	for _, v := range c.get(entryPath(id) + "/versions").want(http.StatusOK).list("versions") {
-		b.WriteString(" " + text(v, "version"))
+	for _, v := range c.Get(registrytest.EntryPath(id) + "/versions").Want(http.StatusOK).List("versions") {
+		b.WriteString(" " + apptest.Text(v, "version"))
 		if v["is_current"] == true {
 			b.WriteString("c")
 		}
@@ -44,18 +36,19 @@ func (c *client) flags(id string) string {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme", access.Pro)
-		id := ada.entryOf("pdf", 3)
-		path := entryPath(id) + "/rollback"
-		step := func(name string, body any, version, from, flags string) object {
-			got := ada.post(path, body).want(http.StatusOK).object()
-			wantKeys(t, got, "entry", "version", "rolled_back_from", "reason")
-			if text(got, "entry", "id") != id || text(got, "version", "version") != version || text(got, "rolled_back_from") != from ||
-				at(got, "version", "is_current") != true || at(got, "version", "rolled_back") != false {
+		ada := registrytest.New(t, db).Org("acme", access.Pro)
+		id := ada.EntryOf("pdf", 3)
+		path := registrytest.EntryPath(id) + "/rollback"
+		step := func(name string, body any, version, from, want string) object {
+			got := ada.Post(path, body).Want(http.StatusOK).Object()
+			apptest.WantKeys(t, got, "entry", "version", "rolled_back_from", "reason")
+			if apptest.Text(got, "entry", "id") != id || apptest.Text(got, "version", "version") != version ||
+				apptest.Text(got, "rolled_back_from") != from ||
+				apptest.At(got, "version", "is_current") != true || apptest.At(got, "version", "rolled_back") != false {
 				t.Errorf("%s: %v", name, got)
 			}
-			if now := ada.flags(id); now != flags {
-				t.Errorf("%s: versions%s, want%s", name, now, flags)
+			if now := flags(ada, id); now != want {
+				t.Errorf("%s: versions%s, want%s", name, now, want)
 			}
 			return got
 		}
@@ -67,20 +60,20 @@ func TestRollback(t *testing.T) {
 		if got["reason"] != "fails on empty input" {
 			t.Errorf("reason %v", got["reason"])
 		}
-		ada.post(path, nil).wantError(http.StatusConflict, "Nothing to roll back to: 1 is the first version")
-		ada.post(path, object{"target_version": "1"}).wantError(http.StatusConflict, "Version 1 is current already")
-		ada.post(path, object{"target_version": "9"}).wantError(http.StatusNotFound, "Version 9 not found")
+		ada.Post(path, nil).WantErrorWith(http.StatusConflict, "Nothing to roll back to: 1 is the first version")
+		ada.Post(path, object{"target_version": "1"}).WantErrorWith(http.StatusConflict, "Version 1 is current already")
+		ada.Post(path, object{"target_version": "9"}).WantErrorWith(http.StatusNotFound, "Version 9 not found")
 		step("target", object{"target_version": "3"}, "3", "1", " 3c 2r 1r")
-		ada.push(id, "4", skill(t, "4.")).want(http.StatusCreated)
-		if now := ada.flags(id); now != " 4c 3 2r 1r" {
+		ada.Pushed(id, "4", registrytest.Skill(t, "4."))
+		if now := flags(ada, id); now != " 4c 3 2r 1r" {
 			t.Errorf("after a push: versions%s", now)
 		}
 		step("nulls", object{"target_version": nil, "reason": nil}, "3", "4", " 4r 3c 2r 1r")
 
 		var records []string
-		for _, r := range ada.get(entryPath(id)).list("rollbacks") {
-			wantKeys(t, r, "from_version", "to_version", "reason", "rolled_back_by", "rolled_back_at")
-			if text(r, "rolled_back_by") != ada.user.ID || !wireTime.MatchString(text(r, "rolled_back_at")) {
+		for _, r := range ada.Get(registrytest.EntryPath(id)).List("rollbacks") {
+			apptest.WantKeys(t, r, "from_version", "to_version", "reason", "rolled_back_by", "rolled_back_at")
+			if apptest.Text(r, "rolled_back_by") != ada.User.ID || !registrytest.WireTime.MatchString(apptest.Text(r, "rolled_back_at")) {
 				t.Errorf("record %v", r)
 			}
 			records = append(records, fmt.Sprintf("%s>%s %v", r["from_version"], r["to_version"], r["reason"]))
@@ -95,17 +88,18 @@ func TestRollback(t *testing.T) {
 func TestRollbackRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		ada := newWorld(t, db).org("acme", access.Pro)
-		id := ada.entryOf("pdf", 2)
-		path := entryPath(id) + "/rollback"
-		ada.post(path, object{"target_version": 1}).wantInvalid("target_version", "target_version")
-		ada.post(path, object{"reason": strings.Repeat("x", 1001)}).wantInvalid("reason", "at most 1000 characters")
-		ada.post(path, []int{1}).wantInvalid("", "the body")
-		ada.send(http.MethodPost, path, "application/json", []byte("{")).wantInvalid("", "not valid JSON")
-		ada.post(entryPath(uuid.NewString())+"/rollback", nil).wantError(http.StatusNotFound, "Registry entry not found")
-		if now := ada.flags(id); now != " 2c 1" {
+		ada := registrytest.New(t, db).Org("acme", access.Pro)
+		id := ada.EntryOf("pdf", 2)
+		path := registrytest.EntryPath(id) + "/rollback"
+		ada.Post(path, object{"target_version": 1}).WantIssueWith("target_version", "target_version")
+		ada.Post(path, object{"reason": strings.Repeat("x", 1001)}).WantIssueWith("reason", "at most 1000 characters")
+		ada.Post(path, []int{1}).WantIssueWith("", "the body")
+		ada.Post(path, "{").WantIssueWith("", "not valid JSON")
+		ada.Post(registrytest.EntryPath(uuid.NewString())+"/rollback", nil).
+			WantErrorWith(http.StatusNotFound, "Registry entry not found")
+		if now := flags(ada, id); now != " 2c 1" {
 			t.Errorf("versions%s, want no change", now)
 		}
-		ada.post(path, object{"reason": "a\x00b", "unknown": true}).want(http.StatusOK)
+		ada.Post(path, object{"reason": "a\x00b", "unknown": true}).Want(http.StatusOK)
 	})
 }

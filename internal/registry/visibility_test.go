@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/registry/registrytest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -17,17 +18,17 @@ import (
 func TestVisibility(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		owner, stranger := w.org("acme", access.Team), w.org("other", access.Team)
+		w := registrytest.New(t, db)
+		owner, stranger := w.Org("acme", access.Team), w.Org("other", access.Team)
 		ids := map[string]string{}
 		all := []string{"org", "public", "unlisted"}
 		for _, v := range all {
-			ids[v] = owner.made(v, "1", skill(t, v), object{"visibility": v})
-			owner.push(ids[v], "2", skill(t, v+" 2")).want(http.StatusCreated)
+			ids[v] = owner.Made(v, "1", registrytest.Skill(t, v), object{"visibility": v})
+			owner.Pushed(ids[v], "2", registrytest.Skill(t, v+" 2"))
 		}
 		for _, c := range []struct {
 			who            string
-			client         *client
+			client         *registrytest.Client
 			listed, public []string
 			reachable      []string
 		}{
@@ -35,11 +36,11 @@ func TestVisibility(t *testing.T) {
 			{"stranger", stranger, []string{}, []string{"public"}, []string{"public", "unlisted"}},
 		} {
 			t.Run(c.who, func(t *testing.T) {
-				client := c.client.in(t)
-				if diff := cmp.Diff(c.listed, names(client.get(registryPath).list("entries"))); diff != "" {
+				client := c.client.In(t)
+				if diff := cmp.Diff(c.listed, registrytest.Names(client.Get(registrytest.Path).List("entries"))); diff != "" {
 					t.Errorf("list (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(c.public, names(client.get(registryPath+"/public").list("entries"))); diff != "" {
+				if diff := cmp.Diff(c.public, registrytest.Names(client.Get(registrytest.Path+"/public").List("entries"))); diff != "" {
 					t.Errorf("public list (-want +got):\n%s", diff)
 				}
 				for v, id := range ids {
@@ -49,8 +50,8 @@ func TestVisibility(t *testing.T) {
 				for _, v := range all {
 					items = append(items, object{"entry_id": ids[v], "current_version_hash": "none"})
 				}
-				synced := client.post(registryPath+"/sync", object{"installations": items}).want(http.StatusOK).list("entries")
-				if diff := cmp.Diff(c.reachable, names(synced)); diff != "" {
+				synced := client.Post(registrytest.SyncPath, object{"installations": items}).Want(http.StatusOK).List("entries")
+				if diff := cmp.Diff(c.reachable, registrytest.Names(synced)); diff != "" {
 					t.Errorf("sync (-want +got):\n%s", diff)
 				}
 			})
@@ -60,35 +61,35 @@ func TestVisibility(t *testing.T) {
 }
 
 // wantReach checks that all reads of an entry work, or that none does.
-func wantReach(c *client, id string, reachable bool) {
-	c.t.Helper()
+func wantReach(c *registrytest.Client, id string, reachable bool) {
+	c.T.Helper()
 	for _, path := range []string{
 		"", "/versions", "/versions/1/download", "/versions/1/files/SKILL.md", "/versions/2/diff", "/versions/2/diff?from=1", "/installations",
 	} {
-		a := c.get(entryPath(id) + path)
+		a := c.Get(registrytest.EntryPath(id) + path)
 		if reachable {
-			a.want(http.StatusOK)
+			a.Want(http.StatusOK)
 		} else {
-			a.wantError(http.StatusNotFound, "Registry entry not found")
+			a.WantErrorWith(http.StatusNotFound, "Registry entry not found")
 		}
 	}
-	a := c.post(entryPath(id)+"/install", nil)
+	a := c.Post(registrytest.EntryPath(id)+"/install", nil)
 	if reachable {
-		a.want(http.StatusOK)
+		a.Want(http.StatusOK)
 	} else {
-		a.wantError(http.StatusNotFound, "Registry entry not found")
+		a.WantErrorWith(http.StatusNotFound, "Registry entry not found")
 	}
 }
 
 // wantUntouchable checks that a stranger can change nothing of an entry that
 // it can see.
-func wantUntouchable(stranger *client, id string) {
-	stranger.t.Helper()
+func wantUntouchable(stranger *registrytest.Client, id string) {
+	stranger.T.Helper()
 	const missing = "Registry entry not found"
-	stranger.push(id, "3", skill(stranger.t, "Evil.")).wantError(http.StatusNotFound, missing)
-	stranger.post(entryPath(id)+"/rollback", object{"target_version": "1"}).wantError(http.StatusNotFound, missing)
-	stranger.do(http.MethodDelete, entryPath(id), nil).wantError(http.StatusNotFound, missing)
-	if got := stranger.current(id); got != "2" {
-		stranger.t.Errorf("current is %s, want 2", got)
+	stranger.Push(id, "3", registrytest.Skill(stranger.T, "Evil.")).WantErrorWith(http.StatusNotFound, missing)
+	stranger.Post(registrytest.EntryPath(id)+"/rollback", object{"target_version": "1"}).WantErrorWith(http.StatusNotFound, missing)
+	stranger.Do(http.MethodDelete, registrytest.EntryPath(id), nil).WantErrorWith(http.StatusNotFound, missing)
+	if got := stranger.Current(id); got != "2" {
+		stranger.T.Errorf("current is %s, want 2", got)
 	}
 }
