@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/whetstone-dev/whetstone/internal/backup"
+	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -78,7 +79,8 @@ func TestManyChunks(t *testing.T) {
 			if i == 30 {
 				value = bytes.Repeat(value, 40)
 			}
-			if _, err := tx.Exec(t.Context(), `INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, 0)`, fmt.Sprint(i), value); err != nil {
+			if _, err := tx.Exec(t.Context(), `INSERT INTO service_secrets (name, value, created_at) VALUES ($1, $2, 0)`,
+				fmt.Sprint(i), value); err != nil {
 				return err
 			}
 		}
@@ -113,7 +115,7 @@ func TestDamaged(t *testing.T) {
 	}
 	target := newPlace(t, "sqlite", "files")
 	for name, content := range spoilt {
-		target.Blobs, target.Repositories = newBucket(t, "files"), t.TempDir()
+		target.Blobs, target.Repositories = blobtest.Files(t), t.TempDir()
 		_, err := backup.Restore(t.Context(), target, bytes.NewReader(content))
 		if !fault.Is(err, fault.Malformed) {
 			t.Errorf("%s: %v, want a Malformed fault", name, err)
@@ -122,7 +124,7 @@ func TestDamaged(t *testing.T) {
 	for table, found := range rows(t, target) {
 		t.Errorf("the database has rows in %s: %v", table, found)
 	}
-	target.Blobs, target.Repositories = newBucket(t, "files"), t.TempDir()
+	target.Blobs, target.Repositories = blobtest.Files(t), t.TempDir()
 	if _, err := backup.Restore(t.Context(), target, bytes.NewReader(file)); err != nil {
 		t.Errorf("the whole file afterwards: %v", err)
 	}
@@ -154,7 +156,8 @@ func TestCutOff(t *testing.T) {
 	if err := backup.CheckFinished(t.Context(), target.Blobs); !fault.Is(err, fault.Conflict) {
 		t.Errorf("CheckFinished: %v, want a Conflict", err)
 	}
-	if _, err := backup.Restore(t.Context(), target, bytes.NewReader(file)); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "cut off") {
+	if _, err := backup.Restore(t.Context(), target, bytes.NewReader(file)); !fault.Is(err, fault.Conflict) ||
+		!strings.Contains(err.Error(), "cut off") {
 		t.Errorf("Restore into what is left: %v, want a Conflict", err)
 	}
 	if _, _, err := backup.Save(t.Context(), target, io.Discard); !fault.Is(err, fault.Conflict) {

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
@@ -33,11 +33,16 @@ func newPlace(t *testing.T, engine, bucket string) backup.Place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	queue, err := jobs.New(jobs.Options{DB: db, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
+	w := apptest.NewWorld(t, db, apptest.Options{})
+	if bucket == "s3" {
+		if w.Blobs, err = blob.Open(t.Context(), blobtest.S3(t)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return backup.Place{DB: db, Blobs: newBucket(t, bucket), Jobs: queue, Repositories: filepath.Join(t.TempDir(), "repos"), Version: "test", Signer: signer{sealtest.Keyring()}}
+	return backup.Place{
+		DB: w.DB, Blobs: w.Blobs, Jobs: w.Queue, Repositories: filepath.Join(t.TempDir(), "repos"),
+		Version: "test", Signer: signer{sealtest.Keyring()},
+	}
 }
 
 // signer signs as internal/app lets it.
@@ -47,19 +52,6 @@ func (s signer) Sign(message []byte) string { return s.Keyring.Sign(message, "te
 
 func (s signer) Verify(message []byte, signature string) error {
 	return s.Keyring.Verify(message, "test", signature)
-}
-
-func newBucket(t *testing.T, kind string) blob.Bucket {
-	t.Helper()
-	o := blob.Options{Dir: t.TempDir(), Secret: make([]byte, 32)}
-	if kind == "s3" {
-		o = blobtest.S3(t)
-	}
-	b, err := blob.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // filledPlace has a bit of everything.

@@ -51,7 +51,8 @@ func sign(t *testing.T, b *blob.Files, key string, o blob.SignOptions) string {
 
 func TestDownloadContent(t *testing.T) {
 	b := openFiles(t, fileOptions(t))
-	signed := sign(t, b, putContent(t, b, "0123456789"), blob.SignOptions{Filename: "skill-1.0.0.tar.gz", ContentType: "application/gzip"})
+	signed := sign(t, b, putContent(t, b, "0123456789"),
+		blob.SignOptions{Filename: "skill-1.0.0.tar.gz", ContentType: "application/gzip"})
 	sum := sha256.Sum256([]byte("0123456789"))
 	etag := fmt.Sprintf(`"%x"`, sum)
 

@@ -126,7 +126,9 @@ func TestRemoveParts(t *testing.T) {
 	b := openFiles(t, o)
 	put(t, b, "folder/key", "body")
 	folder := filepath.Join(o.Dir, "objects", "folder")
-	for name, age := range map[string]time.Duration{"crashed.part": 2 * time.Hour, "being-written.part": time.Minute, "key": 2 * time.Hour} {
+	for name, age := range map[string]time.Duration{
+		"crashed.part": 2 * time.Hour, "being-written.part": time.Minute, "key": 2 * time.Hour,
+	} {
 		file := filepath.Join(folder, name)
 		if err := os.WriteFile(file, []byte("half a bl"), 0o600); err != nil {
 			t.Fatal(err)
