@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"errors"
 	"fmt"
@@ -117,7 +118,10 @@ func TestDamaged(t *testing.T) {
 	for name, content := range spoilt {
 		target.Blobs, target.Repositories = blobtest.Files(t), t.TempDir()
 		_, err := backup.Restore(t.Context(), target, bytes.NewReader(content))
-		if !fault.Is(err, fault.Malformed) {
+		// The header is used before its checksum is read: another key or schema in
+		// it is refused like that of a whole file.
+		other := fault.Is(err, fault.Conflict) && !bytes.Equal(header(content), header(file))
+		if !fault.Is(err, fault.Malformed) && !other {
 			t.Errorf("%s: %v, want a Malformed fault", name, err)
 		}
 	}
@@ -128,6 +132,21 @@ func TestDamaged(t *testing.T) {
 	if _, err := backup.Restore(t.Context(), target, bytes.NewReader(file)); err != nil {
 		t.Errorf("the whole file afterwards: %v", err)
 	}
+}
+
+// header is the content of a file's first member, nil if that cannot be told.
+func header(file []byte) []byte {
+	zst, err := zstd.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil
+	}
+	defer zst.Close()
+	members := tar.NewReader(zst)
+	if _, err := members.Next(); err != nil {
+		return nil
+	}
+	content, _ := io.ReadAll(members) // as far as it goes
+	return content
 }
 
 // unpacked is what a file holds, nil if that cannot be told.
