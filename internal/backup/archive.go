@@ -112,7 +112,4 @@ func (a *archive) addUnlisted(name string, content []byte) error {
 	return err
 }
 
-// abort frees the resources of an unfinished archive.
-func (a *archive) abort() { _ = a.zst.Close() }
-
 func numbered(dir string, n int) string { return fmt.Sprintf("%s%06d", dir, n) }

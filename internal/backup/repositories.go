@@ -10,8 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/whetstone-dev/whetstone/internal/fsync"
 )
 
 // saveRepositories saves the bare repositories of the embedded code host while
@@ -137,8 +135,8 @@ func (s *saver) saveFile(root *os.Root, name string) error {
 	return nil
 }
 
-// writeFile writes and fsyncs a file of a repository. syncDirs does the same for
-// its directory entry.
+// writeFile writes and fsyncs a file of a repository. fill does the same for its
+// directory entry.
 func (s *restorer) writeFile(name string, r io.Reader) error {
 	if err := s.makeDir(path.Dir(name)); err != nil {
 		return err
@@ -174,13 +172,4 @@ func (s *restorer) makeDir(dir string) error {
 		s.dirs[above] = true
 	}
 	return s.root.MkdirAll(dir, 0o700)
-}
-
-func (s *restorer) syncDirs() error {
-	for dir := range s.dirs {
-		if err := fsync.RootDir(s.root, dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/fsync"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -138,7 +139,15 @@ func (s *restorer) fill(ctx context.Context, tx *store.Tx) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	return manifest, errors.Join(s.checkCounts(manifest), s.verifySignature(s.reader), s.syncDirs())
+	if err := errors.Join(s.checkCounts(manifest), s.verifySignature(s.reader)); err != nil {
+		return manifest, err
+	}
+	for dir := range s.dirs { // so that the directory entries of files survive a crash, too
+		if err := fsync.RootDir(s.root, dir); err != nil {
+			return manifest, err
+		}
+	}
+	return manifest, nil
 }
 
 func (s *restorer) readAll(ctx context.Context, tx *store.Tx) (Manifest, error) {
@@ -254,20 +263,7 @@ func (s *restorer) restoreFile(name string, m member) error {
 	case repositoryData.MatchString(name[len(repositoryOf(name))+1:]):
 		return s.writeFile(name, m.content)
 	}
-	return s.skipFile(name, m)
-}
-
-// repositoryData matches the files of a repository that hold what was pushed. All
-// others control what git does (hooks, settings, alternates), so that a forged
-// backup could run code through them.
-var repositoryData = regexp.MustCompile(
-	`^(HEAD|packed-refs|shallow|(refs|logs)/.+|objects/([0-9a-f]{2}|pack)/[0-9A-Za-z._-]+)$`)
-
-// maxLeftOut bounds the list LeftOut.
-const maxLeftOut = 100
-
-// skipFile skips a file, and lists it unless the service writes it itself.
-func (s *restorer) skipFile(name string, m member) error {
+	// The file is skipped, and listed unless the service writes it itself.
 	content, err := io.ReadAll(io.LimitReader(m.content, smallBlob))
 	if err != nil {
 		return err
@@ -278,6 +274,15 @@ func (s *restorer) skipFile(name string, m member) error {
 	_, err = io.Copy(io.Discard, m.content)
 	return err
 }
+
+// repositoryData matches the files of a repository that hold what was pushed. All
+// others control what git does (hooks, settings, alternates), so that a forged
+// backup could run code through them.
+var repositoryData = regexp.MustCompile(
+	`^(HEAD|packed-refs|shallow|(refs|logs)/.+|objects/([0-9a-f]{2}|pack)/[0-9A-Za-z._-]+)$`)
+
+// maxLeftOut bounds the list LeftOut.
+const maxLeftOut = 100
 
 // checkCounts compares what was read with the manifest. Jobs are counted as read,
 // since unique jobs may have been merged.

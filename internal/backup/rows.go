@@ -49,11 +49,6 @@ func appendRow(b []byte, row []any) ([]byte, error) {
 	return b, nil
 }
 
-func packChunk(head chunkHead, rows []byte) ([]byte, error) {
-	line, err := json.Marshal(head)
-	return append(append(line, '\n'), rows...), err
-}
-
 func readChunk(chunk []byte) (head chunkHead, rows [][]any, err error) {
 	line, rest, ok := bytes.Cut(chunk, []byte("\n"))
 	if !ok {

@@ -43,7 +43,7 @@ func Save(ctx context.Context, p Place, w io.Writer) (_ Manifest, size int64, er
 	if s.archive, err = newArchive(counted, s.manifest.CreatedAt); err != nil {
 		return Manifest{}, 0, err
 	}
-	defer s.archive.abort()
+	defer func() { _ = s.archive.zst.Close() }() // frees an unfinished archive
 	if err := CheckFinished(ctx, p.Blobs); err != nil {
 		return Manifest{}, 0, err
 	}
@@ -119,10 +119,11 @@ func (s *saver) saveTable(ctx context.Context, tx *store.Tx, t store.Table) erro
 	head := chunkHead{Table: t.Name, Columns: t.Columns}
 	chunks := 0
 	flush := func() error {
-		chunk, err := packChunk(head, rows)
+		line, err := json.Marshal(head)
 		if err != nil {
 			return err
 		}
+		chunk := append(append(line, '\n'), rows...)
 		chunks++
 		s.manifest.Tables[t.Name] += int64(head.Rows)
 		s.progress.Rows += int64(head.Rows)

@@ -65,9 +65,6 @@ func (s *Service) findDownload(ctx context.Context, key downloadKey) (d download
 	return d, err
 }
 
-// invalidateDownloads makes the cached downloads stale.
-func (c *caches) invalidateDownloads() { c.invalidated.Store(time.Now().UnixNano()) }
-
 // A manifest has the files of a version by path.
 type manifest map[string]skillpkg.ManifestEntry
 

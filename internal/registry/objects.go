@@ -69,17 +69,6 @@ func (v Version) objectKeys() []string {
 // maxKeys is how many keys one removeBlobs job holds.
 const maxKeys = 500
 
-// enqueueRemoval makes jobs delete objects after the transaction that deletes
-// their versions has committed.
-func (s *Service) enqueueRemoval(ctx context.Context, tx *store.Tx, keys []string) error {
-	for some := range slices.Chunk(keys, maxKeys) {
-		if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{Keys: some}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // removeBlobs deletes objects unless a version refers to them, as it may to
 // shared ones. One without a version stays so: keys are never used again.
 func (s *Service) removeBlobs(ctx context.Context, keys []string) error {

@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -41,7 +43,8 @@ type Dependent interface {
 // deletes its objects.
 func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error) {
 	defer fault.Wrap(&err, "delete entry %s", entryID)
-	defer s.caches.invalidateDownloads()
+	// Even after an error: the commit may have worked all the same.
+	defer func() { s.caches.invalidated.Store(time.Now().UnixNano()) }()
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		e, err := lockEntry(ctx, tx, orgID, entryID)
 		if err != nil {
@@ -51,8 +54,10 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err != nil {
 			return err
 		}
-		if err := s.enqueueRemoval(ctx, tx, keys); err != nil {
-			return err
+		for some := range slices.Chunk(keys, maxKeys) {
+			if err := s.Jobs.Enqueue(ctx, tx, removeBlobs{Keys: some}); err != nil {
+				return err
+			}
 		}
 		if s.Dependent != nil {
 			if err := s.Dependent.DeleteOfEntry(ctx, tx, entryID); err != nil {

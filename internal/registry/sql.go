@@ -300,7 +300,10 @@ func listEntries(ctx context.Context, q store.Querier, condition, arg string, f 
 		SELECT `+listedColumns+` FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE `+condition+chosen+`
 		ORDER BY e.name, e.id LIMIT $4 OFFSET $5`, arg, f.Name, search, f.Limit, f.Offset)
-	entries, err := store.All(rows, err, scanListed)
+	entries, err := store.All(rows, err, func(row store.Row) (l Listed, err error) {
+		err = row.Scan(listedTargets(&l)...)
+		return l, err
+	})
 	return entries, total, err
 }
 
@@ -311,11 +314,6 @@ const listedColumns = entryColumns + `, v.id, v.version, v.content_hash, v.canon
 func listedTargets(l *Listed) []any {
 	v := &l.Current
 	return append(entryTargets(&l.Entry), &v.ID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.Description, &l.OrgName)
-}
-
-func scanListed(row store.Row) (l Listed, err error) {
-	err = row.Scan(listedTargets(&l)...)
-	return l, err
 }
 
 // orgName finds the name of the organisation that owns an entry.

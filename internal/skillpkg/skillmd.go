@@ -65,7 +65,8 @@ func ParseSkill(raw []byte) (Skill, error) {
 	}
 	s.Body = body
 	s.BodyLine = strings.Count(text[:len(text)-len(body)], "\n") + 1
-	if hasFenceInside(text, block) {
+	// A parser that splits at any "---" would end the frontmatter early.
+	if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first[len("---"):]+"\n"+block, "---") {
 		s.note(CodeAmbiguousFence, 1, "--- inside a value; some readers stop there")
 	}
 	if err := s.parseBlock(block); err != nil {
@@ -115,13 +116,6 @@ func splitFences(text string) (block, body string, _ error) {
 }
 
 func isFence(line string) bool { return strings.TrimRight(line, " \t") == "---" }
-
-// hasFenceInside reports whether a parser that splits at any "---" would end the
-// frontmatter before its closing line.
-func hasFenceInside(text, block string) bool {
-	first, _, _ := strings.Cut(text, "\n")
-	return strings.Contains(first[3:]+"\n"+block, "---")
-}
 
 // assign sets the fields of the specification.
 func (s *Skill) assign() {

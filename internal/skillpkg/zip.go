@@ -48,38 +48,26 @@ func (s *scan) addZipMember(f *zip.File, flags uint16) error {
 	}
 	mode := f.Mode()
 	switch mode.Type() {
-	case 0:
-		return s.addZipFile(f, mode)
+	case 0, fs.ModeSymlink:
 	case fs.ModeDir:
 		if f.UncompressedSize64 != 0 {
 			return refuse(CodePathConflict, f.Name, "the folder has content of its own; pack it again")
 		}
 		return s.addFolder(f.Name, mode)
-	case fs.ModeSymlink:
-		return s.addZipLink(f)
 	case fs.ModeDir | fs.ModeSymlink:
 		return refuse(CodePathConflict, f.Name, "the member is a folder and a link at once; pack it again")
+	default:
+		return refuse(CodeDevice, f.Name, "devices, FIFOs and sockets are not allowed; remove it")
 	}
-	return refuse(CodeDevice, f.Name, "devices, FIFOs and sockets are not allowed; remove it")
-}
-
-func (s *scan) addZipFile(f *zip.File, mode fs.FileMode) error {
 	body, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = body.Close() }() // it only frees a decompressor
-	return s.addFile(f.Name, mode, body)
-}
-
-// addZipLink adds a link, whose target is the member's content.
-func (s *scan) addZipLink(f *zip.File) error {
-	body, err := f.Open()
-	if err != nil {
-		return err
+	if mode.IsRegular() {
+		return s.addFile(f.Name, mode, body)
 	}
-	defer func() { _ = body.Close() }() // it only frees a decompressor
-	var target strings.Builder
+	var target strings.Builder // of the link: its content
 	if _, err := io.Copy(&target, io.LimitReader(body, int64(s.limits.PathLength)+1)); err != nil {
 		return err
 	}

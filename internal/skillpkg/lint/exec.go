@@ -44,7 +44,11 @@ func execPatterns() []pattern {
 	fetch := run("sec.exec.fetch_pipe_shell", fetchText, "curl", "wget", "iwr ", " irm ", "(irm ",
 		"invoke-webrequest", "invoke-restmethod", "downloadstring")
 	fetch.also = []string{"|", "$(", "<(", "`", "iex", "invoke-expression"}
-	fetch.weigh = knownInstaller
+	fetch.weigh = func(r *remark, m match) {
+		if installers.MatchString(m.line.text[m.start:m.end]) {
+			r.severity = Info
+		}
+	}
 	install := run("sec.supply.unpinned_install", installText, "pip install", "pip3 install", "pipx install",
 		"npm install", "npm i ", "npm add", "yarn add",
 		"yarn global add", "pnpm add", "npx ", "uvx ", "bunx ")
@@ -86,13 +90,6 @@ func runIn(langs lang, code, expression string, keywords ...string) pattern {
 var installers = regexp.MustCompile(`https://(?:sh\.rustup\.rs|astral\.sh|get\.docker\.com|bun\.(?:sh|com)` +
 	`|deno\.land|install\.python-poetry\.org|get\.pnpm\.io|ollama\.com|starship\.rs|get\.sdkman\.io|mise\.run` +
 	`|raw\.githubusercontent\.com/(?:Homebrew/install|nvm-sh/nvm))(?:[/\s"'|)]|$)`)
-
-// knownInstaller lowers a finding about such a host to info.
-func knownInstaller(r *remark, m match) {
-	if installers.MatchString(m.line.text[m.start:m.end]) {
-		r.severity = Info
-	}
-}
 
 // isUnpinned reports whether a command installs a package without a version.
 // Prose outside of inline code is ignored: the words after the command may not

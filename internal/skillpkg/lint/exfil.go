@@ -30,23 +30,18 @@ func exfilPatterns() []pattern {
 		".gnupg", ".git-credentials",
 		"login data", "cookies.sqlite", "logins.json", "key3.db", "key4.db", "library/keychains",
 		"find-generic-password", "find-internet-password", "dump-keychain")
-	read.mark, read.accept = marksRead, isPrivateFile
+	read.mark = marksRead
+	read.accept = func(m match) bool { return !strings.HasPrefix(m.after(), ".pub") } // not a public key
 	return []pattern{
 		read,
 		marking(marksRead, environmentText, "env |", "env|", "env >", "env>", "(os.environ", "(process.env"),
 	}
 }
 
-// sendPattern is only searched in files that read credentials.
-func sendPattern() pattern { return marking(noMark, sendText) }
-
 // marking makes a pattern that is not a finding by itself.
 func marking(m mark, expression string, keywords ...string) pattern {
 	return pattern{mark: m, keywords: keywords, expression: regexp.MustCompile(expression), inCode: true}
 }
-
-// isPrivateFile excludes public keys.
-func isPrivateFile(m match) bool { return !strings.HasPrefix(m.after(), ".pub") }
 
 // powerPatterns find scripts that need a shell or the network.
 func powerPatterns() []pattern {

@@ -71,7 +71,9 @@ func injectionPatterns() []pattern {
 	reveal.also = []string{"your", "reveal", "repeat", "dump", "leak"}
 	hidden := injection("hidden_markup", addressText, "assistant", "claude", "gpt", "llm", "agent", "ai ", "ai:",
 		"model", "you must", "you will", "you shall")
-	hidden.when = mayBeHidden
+	hidden.when = func(e excerpt) bool { // cheap: only such lines may have something invisible once rendered
+		return e.commented || strings.Contains(e.text, "<") || strings.Contains(e.text, "](")
+	}
 	hidden.accept = func(m match) bool {
 		return len(m.text) <= maxPhrase && m.isHiddenFromReader() && !strings.Contains(m.text, "-->")
 	}
@@ -87,12 +89,6 @@ func injection(name, expression string, keywords ...string) pattern {
 		expression: regexp.MustCompile(expression), prose: true,
 		accept: func(m match) bool { return len(m.text) <= maxPhrase },
 	}
-}
-
-// mayBeHidden reports whether something in the line may be invisible when it is
-// rendered.
-func mayBeHidden(e excerpt) bool {
-	return e.commented || strings.Contains(e.text, "<") || strings.Contains(e.text, "](")
 }
 
 var negation = regexp.MustCompile(`(?i)\b(?:never|not|don't|avoid|no)\b`)

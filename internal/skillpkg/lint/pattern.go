@@ -54,7 +54,7 @@ const maxPatterns = 64
 type patternSet struct {
 	patterns []pattern
 	keywords *matcher
-	send     pattern
+	send     pattern // searched only in files that read credentials
 	// oneKeyword are the patterns, as bits, for which one keyword is enough.
 	oneKeyword uint64
 }
@@ -62,7 +62,7 @@ type patternSet struct {
 // compiledPatterns is compiled on first use: it would slow down the start of
 // every command.
 var compiledPatterns = sync.OnceValue(func() *patternSet {
-	k := &patternSet{send: sendPattern()}
+	k := &patternSet{send: marking(noMark, sendText)}
 	k.patterns = slices.Concat(secretPatterns(), injectionPatterns(), execPatterns(), exfilPatterns(), powerPatterns())
 	keywords := make([][]string, 2*maxPatterns)
 	for i, p := range k.patterns {

@@ -108,10 +108,12 @@ func SARIF(r Report, folder string) Log {
 	}
 	for _, f := range r.Findings {
 		index := slices.IndexFunc(run.Tool.Driver.Rules, func(rule sarifRule) bool { return rule.ID == f.Code })
+		// Without the line, the fingerprint stays the same when lines move.
+		fingerprint := sha256.Sum256([]byte(strings.Join([]string{f.Code, f.Path, cmp.Or(f.Evidence, f.Message)}, "\x00")))
 		run.Results = append(run.Results, sarifResult{
 			RuleID: f.Code, RuleIndex: index, Level: level(f.Severity), Message: sarifText{f.Message},
 			Locations:    []sarifLocation{f.location(folder)},
-			Fingerprints: map[string]string{"whetstone/v1": f.fingerprint()},
+			Fingerprints: map[string]string{"whetstone/v1": hex.EncodeToString(fingerprint[:])},
 		})
 	}
 	return Log{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}}
@@ -156,10 +158,4 @@ func (f Finding) location(folder string) sarifLocation {
 		}
 	}
 	return sarifLocation{at}
-}
-
-// fingerprint stays the same when lines move.
-func (f Finding) fingerprint() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{f.Code, f.Path, cmp.Or(f.Evidence, f.Message)}, "\x00")))
-	return hex.EncodeToString(sum[:])
 }

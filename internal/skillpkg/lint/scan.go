@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -117,7 +118,8 @@ func (s *scan) matchWindow(e excerpt, found uint64) {
 			continue
 		}
 		for _, m := range s.find(p, e) {
-			if overlaps(taken[p.family], m) || p.accept != nil && !p.accept(m) {
+			overlaps := func(t [2]int) bool { return m.from < t[1] && t[0] < m.to }
+			if slices.ContainsFunc(taken[p.family], overlaps) || p.accept != nil && !p.accept(m) {
 				continue
 			}
 			if p.family != "" {
@@ -158,18 +160,16 @@ func (s *scan) find(p *pattern, e excerpt) []match {
 	return all
 }
 
-func overlaps(taken [][2]int, m match) bool {
-	for _, t := range taken {
-		if m.from < t[1] && t[0] < m.to {
-			return true
-		}
-	}
-	return false
-}
-
 // record records a match as a finding, as a mark of the file, or both.
 func (s *scan) record(p *pattern, m match) {
-	s.setMark(p.mark, m.number)
+	switch p.mark {
+	case marksRead:
+		s.reads = firstLine(s.reads, m.number)
+	case marksPower:
+		s.powerful = true
+		s.addPower(s.path, m.number)
+	case noMark:
+	}
 	if p.code == "" {
 		return
 	}
@@ -188,18 +188,6 @@ func (s *scan) record(p *pattern, m match) {
 		p.weigh(&r, m)
 	}
 	s.found.add(r)
-}
-
-// setMark sets a mark of the file.
-func (s *scan) setMark(mark mark, number int) {
-	switch mark {
-	case marksRead:
-		s.reads = firstLine(s.reads, number)
-	case marksPower:
-		s.powerful = true
-		s.addPower(s.path, number)
-	case noMark:
-	}
 }
 
 // hasMark reports whether a mark is set already: a second one adds nothing.

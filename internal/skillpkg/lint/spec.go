@@ -82,8 +82,15 @@ func (c *check) checkFrontmatter() {
 			c.spec("port.description.angle_brackets", f.Line, "")
 		}
 	}
-	if f := c.field("compatibility"); f.Key != "" {
-		c.checkCompatibility(f)
+	f := c.field("compatibility")
+	if _, isText := f.Value.(string); !isText {
+		return // the field is missing, or the parser has a note on it
+	}
+	if c.skill.Compatibility == "" {
+		c.spec("spec.compatibility.empty", f.Line, "")
+	}
+	if n := utf8.RuneCountInString(c.skill.Compatibility); n > maxCompatibility {
+		c.spec("spec.compatibility.too_long", f.Line, "compatibility has %d characters; the limit is %d.", n, maxCompatibility)
 	}
 }
 
@@ -134,17 +141,3 @@ func (c *check) checkName(line int) {
 }
 
 var reservedWord = regexp.MustCompile(`(^|-)(anthropic|claude)(-|$)`)
-
-// checkCompatibility ignores a value that is not text: the parser has a note on
-// it.
-func (c *check) checkCompatibility(f skillpkg.Field) {
-	if _, isText := f.Value.(string); !isText {
-		return
-	}
-	if c.skill.Compatibility == "" {
-		c.spec("spec.compatibility.empty", f.Line, "")
-	}
-	if n := utf8.RuneCountInString(c.skill.Compatibility); n > maxCompatibility {
-		c.spec("spec.compatibility.too_long", f.Line, "compatibility has %d characters; the limit is %d.", n, maxCompatibility)
-	}
-}

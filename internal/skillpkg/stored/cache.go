@@ -31,10 +31,6 @@ type file struct {
 	at      *list.Element // in idle
 }
 
-func newCache(limit int64) *cache {
-	return &cache{limit: limit, files: map[string]*file{}, freed: make(chan struct{})}
-}
-
 // get returns a cached file. A large one stays pinned until ctx is done.
 func (c *cache) get(ctx context.Context, sum string) ([]byte, bool) {
 	c.mu.Lock()

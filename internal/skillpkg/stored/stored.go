@@ -44,7 +44,8 @@ type Files struct {
 // New returns Files that reserve the memory of diffs from a budget.
 func New(memory *httpapi.Budget) *Files {
 	return &Files{
-		reads: semaphore.NewWeighted(maxReads), memory: memory, cache: newCache(maxFiles),
+		reads: semaphore.NewWeighted(maxReads), memory: memory,
+		cache: &cache{limit: maxFiles, files: map[string]*file{}, freed: make(chan struct{})},
 		diffs: lru.New[diffKey, []byte](maxDiffs),
 	}
 }
