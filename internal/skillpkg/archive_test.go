@@ -264,7 +264,8 @@ func bombs(t *testing.T) map[string][]byte {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		tarGz = append(append(tarGz, compress(t, tarHeader(name, '0', size))...), packed...)
 		// A gzip member is a header of 10 bytes, deflate, and 8 bytes of checks.
-		entries = append(entries, rawEntry{name: name, body: string(packed[10 : len(packed)-8]), method: zip.Deflate, size: size, crc: crc32.ChecksumIEEE(zeros)})
+		entries = append(entries, rawEntry{name: name, body: string(packed[10 : len(packed)-8]), method: zip.Deflate,
+			size: size, crc: crc32.ChecksumIEEE(zeros)})
 	}
 	return map[string][]byte{"tar": append(tarGz, compress(t, make([]byte, 1024))...), "zip": rawZip(entries, nil)}
 }
@@ -303,14 +304,15 @@ func TestHashes(t *testing.T) {
 		}
 		seen[p.TreeDigest()] = true
 	})
-	eachFormat(t, append(slices.Clone(members), file("node_modules/x", "x"), file(".git/x", "x")), func(t *testing.T, p *skillpkg.Package) {
-		if got := skillpkg.Fingerprint(p); got != fingerprint {
-			t.Errorf("with hidden files: got %s, want %s", got, fingerprint)
-		}
-		if seen[p.TreeDigest()] {
-			t.Error("the tree digest does not see hidden files")
-		}
-	})
+	eachFormat(t, append(slices.Clone(members), file("node_modules/x", "x"), file(".git/x", "x")),
+		func(t *testing.T, p *skillpkg.Package) {
+			if got := skillpkg.Fingerprint(p); got != fingerprint {
+				t.Errorf("with hidden files: got %s, want %s", got, fingerprint)
+			}
+			if seen[p.TreeDigest()] {
+				t.Error("the tree digest does not see hidden files")
+			}
+		})
 	if len(seen) != 1 {
 		t.Errorf("the tree digest depends on the form: %v", seen)
 	}

@@ -12,14 +12,16 @@ import (
 // takeAll picks all files of an archive, by digest.
 func takeAll(t *testing.T, r io.Reader, limits skillpkg.Limits) (map[string]string, error) {
 	found := map[string]string{}
-	err := skillpkg.Pick(t.Context(), r, limits, func(int64) skillpkg.Choice { return skillpkg.Take }, func(sum string, content []byte) {
-		found[sum] = string(content)
-	})
+	err := skillpkg.Pick(t.Context(), r, limits, func(int64) skillpkg.Choice { return skillpkg.Take },
+		func(sum string, content []byte) {
+			found[sum] = string(content)
+		})
 	return found, err
 }
 
 func TestPick(t *testing.T) {
-	members := []member{file("skill/SKILL.md", skillText), file("skill/a", "aa"), folder("skill/d/"), file("skill/d/b", "bb"), file("skill/c", "ccc")}
+	members := []member{file("skill/SKILL.md", skillText), file("skill/a", "aa"), folder("skill/d/"),
+		file("skill/d/b", "bb"), file("skill/c", "ccc")}
 	for name, packed := range map[string][]byte{"tar": makeTarGz(t, members...), "zip": makeZip(t, members...)} {
 		for _, r := range []io.Reader{bytes.NewReader(packed), io.MultiReader(bytes.NewReader(packed))} {
 			var sizes []int64

@@ -45,7 +45,8 @@ type door struct {
 func newDoor(t *testing.T, db *store.DB) *door {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	blobs, err := blob.Open(t.Context(), blob.Options{Dir: t.TempDir(), Secret: make([]byte, 32), PublicURL: func() string { return "" }})
+	blobs, err := blob.Open(t.Context(),
+		blob.Options{Dir: t.TempDir(), Secret: make([]byte, 32), PublicURL: func() string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func newDoor(t *testing.T, db *store.DB) *door {
 
 // Authenticate lets everybody in.
 func (d *door) Authenticate(context.Context, string) (access.Caller, error) {
-	return access.Caller{OrgID: "org", UserID: "user", Plan: access.Free, Permissions: []access.Permission{access.Read, access.Write}}, nil
+	return access.Caller{OrgID: "org", UserID: "user", Plan: access.Free,
+		Permissions: []access.Permission{access.Read, access.Write}}, nil
 }
 
 // A formPart is sent with its name as it is, whatever that is.

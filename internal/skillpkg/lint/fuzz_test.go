@@ -29,7 +29,8 @@ func FuzzCheck(f *testing.F) {
 		r := goodSkill().with(files{name: text}).check(t)
 		lines := strings.Count(text, "\n") + 1 + strings.Count(skillText, "\n")
 		for _, finding := range r.Findings {
-			if finding.Code == "" || finding.Message == "" || finding.Line > lines || !utf8.ValidString(finding.Message+finding.Evidence) ||
+			if finding.Code == "" || finding.Message == "" || finding.Line > lines ||
+				!utf8.ValidString(finding.Message+finding.Evidence) ||
 				utf8.RuneCountInString(finding.Evidence) > 160 || utf8.RuneCountInString(finding.Message) > 300 {
 				t.Errorf("bad finding %+v", finding)
 			}

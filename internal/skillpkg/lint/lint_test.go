@@ -11,11 +11,13 @@ import (
 )
 
 func faults() []fault {
-	return slices.Concat(specFaults(), qualityFaults(), secretFaults(), unicodeFaults(), injectionFaults(), execFaults(), fileFaults())
+	return slices.Concat(specFaults(), qualityFaults(), secretFaults(), unicodeFaults(), injectionFaults(), execFaults(),
+		fileFaults())
 }
 
 func misses() []miss {
-	return slices.Concat(specMisses(), qualityMisses(), secretMisses(), unicodeMisses(), injectionMisses(), execMisses(), fileMisses())
+	return slices.Concat(specMisses(), qualityMisses(), secretMisses(), unicodeMisses(), injectionMisses(), execMisses(),
+		fileMisses())
 }
 
 func TestGoodSkill(t *testing.T) {

@@ -42,7 +42,8 @@ func nameMisses() []miss {
 
 func qualityMisses() []miss {
 	const description = "Extracts tables from PDF files as CSV. Use when the user asks for tables or figures of a PDF."
-	balanced := strings.Join(append(repeat(8, `{"query": "q", "should_trigger": true}`), repeat(8, `{"query": "q", "should_trigger": false}`)...), ",")
+	balanced := strings.Join(append(repeat(8, `{"query": "q", "should_trigger": true}`),
+		repeat(8, `{"query": "q", "should_trigger": false}`)...), ",")
 	return []miss{
 		{"500 lines", []string{"qual.body.too_many_lines", "qual.body.empty"}, body("%s", strings.Repeat("- a\n", 500-firstAdded))},
 		{"20,000 characters", []string{"qual.body.too_many_tokens"}, body("%s", strings.Repeat("äöü ", 4900))},

@@ -285,7 +285,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	for _, r := range lint.Rules() {
 		want = append(want, fmt.Sprintf("%s %s: %s", r.Severity, r.Code, r.Title))
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\| (\\w+) \\| (.*?) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\| (\\w+) \\| (.*?) \\|").
+		FindAllStringSubmatch(string(text), -1) {
 		got = append(got, fmt.Sprintf("%s %s: %s", m[2], m[1], strings.NewReplacer("`", "", `\`, "").Replace(m[3])))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

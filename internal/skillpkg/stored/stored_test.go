@@ -42,7 +42,8 @@ func pack(t *testing.T, format skillpkg.Format, files map[string]string) *bucket
 		folder[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
 	var out bytes.Buffer
-	if _, err := skillpkg.Pack(t.Context(), folder, &out, skillpkg.PackOptions{Format: format, Limits: skillpkg.DefaultLimits()}); err != nil {
+	if _, err := skillpkg.Pack(t.Context(), folder, &out,
+		skillpkg.PackOptions{Format: format, Limits: skillpkg.DefaultLimits()}); err != nil {
 		t.Fatal(err)
 	}
 	return &bucket{packed: out.Bytes(), hash: digest(out.String())}
@@ -104,7 +105,8 @@ func noise(n int, seed byte) string {
 func TestFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	large := noise(1<<20, 1)
-	contents := map[string]string{"a.md": "some text", "b/c.md": "other text", "empty": "", "large": large, "same": "some text", "z.md": "the last"}
+	contents := map[string]string{"a.md": "some text", "b/c.md": "other text", "empty": "", "large": large,
+		"same": "some text", "z.md": "the last"}
 	for _, format := range []skillpkg.Format{skillpkg.TarGz, skillpkg.Zip} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(format, " stream ", stream), func(t *testing.T) {
@@ -210,7 +212,8 @@ func TestLargeFilesAtOnce(t *testing.T) {
 			t.Errorf("a fourth one: %v after %v", busy, time.Since(start))
 		}
 		// Small ones are served all the same.
-		if got, err := f.File(t.Context(), archives[3].archive(), named("---\nname: a\ndescription: b\n---\n")); err != nil || len(got) == 0 {
+		if got, err := f.File(t.Context(), archives[3].archive(), named("---\nname: a\ndescription: b\n---\n")); err != nil ||
+			len(got) == 0 {
 			t.Errorf("a small file: %v", err)
 		}
 		senders := leave
@@ -264,7 +267,8 @@ func TestDiff(t *testing.T) {
 	before, after := pack(t, skillpkg.TarGz, one), pack(t, skillpkg.Zip, two)
 	f := stored.New(nil)
 	for range 3 {
-		got, err := f.Diff(t.Context(), stored.Tree{Archive: before.archive(), Manifest: manifest(one)}, stored.Tree{Archive: after.archive(), Manifest: manifest(two)})
+		got, err := f.Diff(t.Context(), stored.Tree{Archive: before.archive(), Manifest: manifest(one)},
+			stored.Tree{Archive: after.archive(), Manifest: manifest(two)})
 		for _, want := range []string{"-one\n+two\n", "Binary files a/big and b/big differ\n", "diff a/gone /dev/null\n"} {
 			if err != nil || !strings.Contains(string(got), want) {
 				t.Errorf("got %q, %v, want %q", got, err, want)
