@@ -15,6 +15,13 @@ func invariants() []exam.Rule {
 		},
 		{
 			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
+				JOIN registry_versions v ON v.id = e.current_version_id
+				WHERE e.description <> COALESCE(v.entry_description, v.description)`,
+			Wrong: "entries with a description of another version", Do: "push a version, or roll back and forward again",
+		},
+		{
+			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(v.id), '') FROM registry_versions v
 				WHERE v.archive_key = '' OR (v.canonical_key IS NULL) <> (v.canonical_hash IS NULL)`,
 			Wrong: "versions that do not say where their archives are", Do: exam.Report,

@@ -21,7 +21,7 @@ type Entry struct {
 	OrgID             string
 	Name              string
 	Type              Type
-	Description       string
+	Description       string // that of its current version
 	Visibility        Visibility
 	SourceRepo        *string // owner/repo it is sourced from
 	SkillID           *string // the skill it is measured as
@@ -45,14 +45,16 @@ type Version struct {
 	TreeDigest    string
 	Size          int64
 	Description   string // from its SKILL.md
-	Manifest      []skillpkg.ManifestEntry
-	ChangeSummary *string
-	Source        Source
-	SourceRef     *string
-	SourceRepo    *string
-	RolledBack    bool
-	PushedBy      string
-	PushedAt      time.Time
+	// EntryDescription is what the entry shows while the version is current.
+	EntryDescription string
+	Manifest         []skillpkg.ManifestEntry
+	ChangeSummary    *string
+	Source           Source
+	SourceRef        *string
+	SourceRepo       *string
+	RolledBack       bool
+	PushedBy         string
+	PushedAt         time.Time
 
 	archiveKey   string  // of the archive in the bucket
 	canonicalKey *string // of the archive with CanonicalHash; often the same

@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 		registrytest.DropVarying(t, e["current_version"].(object), []string{"id"}, nil)
 		registrytest.DropVarying(t, e, []string{"skill_id"}, []string{"created_at", "updated_at"})
 		want := object{
-			"id": id, "name": "pdf", "entry_type": "skill", "description": "Reads tables.", "visibility": "public",
+			"id": id, "name": "pdf", "entry_type": "skill", "description": "Reads them better.", "visibility": "public",
 			"source_repo": "acme/skills", "current_version": object{"version": "1.1.0", "content_hash": registrytest.Sum(two)},
 			"pass_rate": nil, "eval_count": 0.0, "installation_count": 1.0, "organisation": "acme",
 		}

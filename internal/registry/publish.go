@@ -29,7 +29,7 @@ type Publication struct {
 
 	Name        string
 	Type        Type
-	Description *string // nil: the one in the SKILL.md
+	Description *string // of the version; nil: the one in the SKILL.md
 	Visibility  Visibility
 	EntryRepo   *string
 
@@ -61,7 +61,9 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		return e, v, err
 	}
 	err = s.insert(ctx, p.OrgID, d, func(tx *store.Tx) (bool, error) {
-		e, v = p.entry(d.version), d.version
+		v = d.version
+		v.EntryDescription = p.describe(v, "")
+		e = p.entry(v)
 		if _, err := skills.CleanName(e.Name); err == nil && e.Type == TypeSkill {
 			id, err := skills.Resolve(ctx, tx, e.OrgID, e.Name)
 			if err != nil {
@@ -124,6 +126,7 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		}
 		v, made = d.version, true
 		v.OrgID, v.EntryID, v.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, p.At)
+		v.EntryDescription = p.describe(v, e.Description)
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
@@ -202,14 +205,20 @@ func deref(s *string) string {
 	return *s
 }
 
+// describe returns what an entry shows while the version is current: what the
+// sender says, even if that is nothing, else what the SKILL.md says. A version
+// that has neither, e.g. one of an agent, keeps the description of before.
+func (p *Publication) describe(v Version, before string) string {
+	if p.Description != nil {
+		return *p.Description
+	}
+	return cmp.Or(v.Description, before)
+}
+
 func (p *Publication) entry(v Version) Entry {
 	e := Entry{
-		ID: store.NewID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Description: v.Description,
-		Visibility: p.Visibility, SourceRepo: p.EntryRepo,
+		ID: store.NewID(), OrgID: p.OrgID, Name: p.Name, Type: p.Type, Visibility: p.Visibility, SourceRepo: p.EntryRepo,
 		CreatedBy: p.UserID, CreatedAt: v.PushedAt,
-	}
-	if p.Description != nil {
-		e.Description = *p.Description
 	}
 	e.setCurrent(v, v.PushedAt)
 	return e
@@ -218,6 +227,7 @@ func (p *Publication) entry(v Version) Entry {
 // setCurrent makes a version the current one from a time on.
 func (e *Entry) setCurrent(v Version, since time.Time) {
 	e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.UpdatedAt = v.ID, v.Version, v.ContentHash, since
+	e.Description = v.EntryDescription
 }
 
 // after returns the given time, or now if it is zero; but always a time after

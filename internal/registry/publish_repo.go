@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -97,6 +98,7 @@ func (p *RepoPublication) insert(ctx context.Context, tx *store.Tx, fresh Versio
 		return fresh, false, err
 	}
 	fresh.OrgID, fresh.EntryID, fresh.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, time.Time{})
+	fresh.EntryDescription = cmp.Or(fresh.Description, e.Description)
 	if err := insertVersion(ctx, tx, fresh); err != nil {
 		return fresh, false, err
 	}

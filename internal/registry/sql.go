@@ -16,7 +16,7 @@ const (
 		e.current_version_id, e.current_version, e.current_hash, e.installation_count, e.created_by, e.created_at, e.updated_at`
 	versionColumns = `v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
 		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at,
-		v.archive_key, v.canonical_key`
+		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description)`
 
 	// ofEntry chooses the versions of an entry ($2) of an organisation ($1).
 	ofEntry = ` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
@@ -40,7 +40,7 @@ func scanVersion(row store.Row) (v Version, err error) {
 	var manifest string
 	err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
 		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt),
-		&v.archiveKey, &v.canonicalKey)
+		&v.archiveKey, &v.canonicalKey, &v.EntryDescription)
 	if err != nil {
 		return v, err
 	}
@@ -89,11 +89,11 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	_, err = q.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
-			archive_key, canonical_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19)`,
+			archive_key, canonical_key, entry_description)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20)`,
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
-		string(paths), v.skillText, v.archiveKey, v.canonicalKey)
+		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription)
 	return err
 }
 
@@ -125,10 +125,13 @@ func lockVisible(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, er
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
+// updateCurrent writes what setCurrent has changed. The entry has copies of its
+// current version's columns, so that lists and the search read one table.
 func updateCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	_, err := q.Exec(ctx, `
-		UPDATE registry_entries SET current_version_id = $2, current_version = $3, current_hash = $4, updated_at = $5
-		WHERE id = $1`, e.ID, e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, store.Micros(e.UpdatedAt))
+		UPDATE registry_entries SET current_version_id = $2, current_version = $3, current_hash = $4, description = $5,
+			updated_at = $6
+		WHERE id = $1`, e.ID, e.CurrentVersionID, e.CurrentVersion, e.CurrentHash, e.Description, store.Micros(e.UpdatedAt))
 	if err != nil {
 		return err
 	}
