@@ -22,7 +22,8 @@ func TestSettings(t *testing.T) {
 			t.Errorf("default: got %v", got)
 		}
 		for _, mode := range []string{"checks_and_prs", "checks", "off"} {
-			if got := c.Post(base+"/settings", object{"write_back_mode": mode}).Want(http.StatusOK).Object(); got["write_back_mode"] != mode {
+			got := c.Post(base+"/settings", object{"write_back_mode": mode}).Want(http.StatusOK).Object()
+			if got["write_back_mode"] != mode {
 				t.Errorf("got %v, want %s", got, mode)
 			}
 			if got := c.Get(base + "/settings").Object(); got["write_back_mode"] != mode {
@@ -84,7 +85,7 @@ func TestRepositories(t *testing.T) {
 	w.repos.Create("other/hidden")
 	other.bind(2, "acme")
 	entry := other.entry("deploy", "1.0.0")
-	other.Post(base+"/connections", object{"entry_id": entry, "installation_id": 2, "repo_full_name": "acme/deploy"}).Want(http.StatusCreated)
+	other.connect(entry, "acme/deploy", object{"installation_id": 2})
 	if got := other.Get(base + "/repos?installation_id=2").List("repos"); got[0]["connected_elsewhere"] != false {
 		t.Errorf("one's own connection: got %v", got[0])
 	}
@@ -141,14 +142,18 @@ func TestConnections(t *testing.T) {
 		c.Post(base+"/connections", body).Want(http.StatusCreated)
 
 		id, _ := got["id"].(string)
-		change := object{"write_back_enabled": true, "default_branch": "release/1", "skill_path": "a/b", "auto_publish": false, "tag_pattern": "deploy-*"}
+		change := object{
+			"write_back_enabled": true, "default_branch": "release/1", "skill_path": "a/b", "auto_publish": false,
+			"tag_pattern": "deploy-*",
+		}
 		patched := c.Do(http.MethodPatch, base+"/connections/"+id, change).Want(http.StatusOK).Object()
 		for field, value := range change {
 			if patched[field] != value {
 				t.Errorf("patch: %s is %v, want %v", field, patched[field], value)
 			}
 		}
-		if again := c.Do(http.MethodPatch, base+"/connections/"+id, object{}).Want(http.StatusOK).Object(); again["tag_pattern"] != "deploy-*" {
+		again := c.Do(http.MethodPatch, base+"/connections/"+id, object{}).Want(http.StatusOK).Object()
+		if again["tag_pattern"] != "deploy-*" {
 			t.Errorf("an empty patch: got %v", again)
 		}
 		c.Do(http.MethodPatch, base+"/connections/"+id, object{"skill_path": "other"}).Want(http.StatusConflict)
@@ -199,7 +204,7 @@ func TestConnectRefused(t *testing.T) {
 	connect(object{"repo_full_name": "other/secret"}).Want(http.StatusNotFound)
 	connect(object{"installation_id": 99}).Want(http.StatusConflict)
 	connect(object{"installation_id": 2, "repo_full_name": "other/secret"}).Want(http.StatusConflict)
-	c.Post(base+"/installations", object{"installation_id": 1, "account_login": "acme", "account_type": "User", "suspended": true}).Want(http.StatusCreated)
+	c.Post(base+"/installations", apptest.With(bindBody(1, "acme"), object{"suspended": true})).Want(http.StatusCreated)
 	connect(nil).Want(http.StatusConflict)
 	if all := c.Get(base + "/connections").List("connections"); len(all) != 0 {
 		t.Errorf("got %v, want none", all)

@@ -75,14 +75,15 @@ func TestSyncDeadline(t *testing.T) {
 	h := newHub(t, storetest.Open(t, "sqlite"))
 	h.work.Push("first", skillFiles("One."))
 	h.service.SetSyncTimeout(300 * time.Millisecond)
-	held := hosttest.Fault{On: "tarball", Always: true, Answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
-	h.github.Break(held)
+	hold := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	h.github.Break(hosttest.Fault{On: "tarball", Always: true, Answer: hold})
 	begun := time.Now()
 	h.c.Post(base+"/connections/"+h.connection+"/sync", nil).WantErrorWith(http.StatusServiceUnavailable, "in good time")
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("the sync took %s", took)
 	}
-	if _, _, err := h.service.Fetch(t.Context(), h.c.Org.ID, h.github.Installation, "acme/deploy", "main", "."); err == nil || !strings.Contains(err.Error(), "in good time") {
+	_, _, err := h.service.Fetch(t.Context(), h.c.Org.ID, h.github.Installation, "acme/deploy", "main", ".")
+	if err == nil || !strings.Contains(err.Error(), "in good time") {
 		t.Errorf("fetch: got %v", err)
 	}
 	// The rest is published later, or by the next sync.

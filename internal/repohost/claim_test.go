@@ -174,7 +174,8 @@ func TestMovedAccount(t *testing.T) {
 			t.Errorf("%d attempts name a commit that is another's", n)
 		}
 		c.Get(base + "/repos?installation_id=1").Want(http.StatusConflict)
-		c.Post(base+"/connections", object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy", "skill_path": "x"}).Want(http.StatusConflict)
+		another := object{"entry_id": entry, "installation_id": 1, "repo_full_name": "acme/deploy", "skill_path": "x"}
+		c.Post(base+"/connections", another).Want(http.StatusConflict)
 		if _, _, err := w.service.Fetch(t.Context(), c.Org.ID, 1, "acme/deploy", "main", "."); !fault.Is(err, fault.Conflict) {
 			t.Errorf("fetch: got %v, want Conflict", err)
 		}
@@ -236,7 +237,9 @@ func TestContestedAccount(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w, c, _, _, _ := connected(t, db, nil)
 		other := w.org("other", access.Pro)
-		w.Exec(`INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type, suspended, created_at, updated_at)
+		w.Exec(`
+			INSERT INTO repohost_installations (id, org_id, installation_id, account_login, account_key, account_type,
+				suspended, created_at, updated_at)
 			VALUES ('x', $1, 2, 'ACME', 'acme', 'User', FALSE, 1, 1)`, other.Org.ID)
 		w.Exec(`UPDATE repohost_claims SET org_id = NULL`)
 		for id, each := range map[int]*client{1: c, 2: other} {

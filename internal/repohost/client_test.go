@@ -28,7 +28,8 @@ func (c *client) entry(name, version string) string {
 	c.T.Helper()
 	var archive bytes.Buffer
 	files := mapFS(c.w.T, map[string]string{"SKILL.md": hosttest.Skill(name, "The first version.")})
-	packed, err := skillpkg.Pack(c.T.Context(), files, &archive, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()})
+	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}
+	packed, err := skillpkg.Pack(c.T.Context(), files, &archive, options)
 	if err != nil {
 		c.T.Fatalf("%v", err)
 	}
@@ -45,7 +46,8 @@ func (c *client) entry(name, version string) string {
 // bind binds an installation of an account.
 func (c *client) bind(id int64, account string) {
 	c.T.Helper()
-	c.Post(base+"/installations", object{"installation_id": id, "account_login": account, "account_type": "Organization"}).Want(http.StatusCreated)
+	body := apptest.With(bindBody(id, account), object{"account_type": "Organization"})
+	c.Post(base+"/installations", body).Want(http.StatusCreated)
 }
 
 // connect connects acme/NAME, of installation 1, to an entry; fields are added.

@@ -63,7 +63,10 @@ func TestPushAndTag(t *testing.T) {
 		w.Settle()
 		pre := "0.0.0-repohost." + sha[:7]
 		got := c.versions(entry)[pre]
-		want := object{"source": "repohost", "source_ref": sha, "source_repo": "acme/deploy", "change_summary": "Say more", "is_current": true, "pushed_by": c.User.ID}
+		want := object{
+			"source": "repohost", "source_ref": sha, "source_repo": "acme/deploy", "change_summary": "Say more",
+			"is_current": true, "pushed_by": c.User.ID,
+		}
 		for field, value := range want {
 			if got[field] != value {
 				t.Errorf("prerelease: %s is %v, want %v", field, got[field], value)
@@ -208,10 +211,13 @@ func TestMovedTag(t *testing.T) {
 }
 
 func TestMonorepo(t *testing.T) {
-	w, c, work, entry, _ := connected(t, storetest.Open(t, "sqlite"), object{"skill_path": "./skills/deploy/", "tag_pattern": "deploy@*"})
+	fields := object{"skill_path": "./skills/deploy/", "tag_pattern": "deploy@*"}
+	w, c, work, entry, _ := connected(t, storetest.Open(t, "sqlite"), fields)
 	w.Work()
 	sha := work.Push("first", map[string]string{
-		"README.md": "x", "skills/deploy/SKILL.md": hosttest.Skill("deploy", "x"), "skills/other/SKILL.md": hosttest.Skill("other", "x"),
+		"README.md":              "x",
+		"skills/deploy/SKILL.md": hosttest.Skill("deploy", "x"),
+		"skills/other/SKILL.md":  hosttest.Skill("other", "x"),
 	})
 	work.Git("push", "--quiet", "origin", "HEAD:refs/tags/deploy@1.2.3")
 	w.hook("d1", "acme/deploy", "refs/tags/deploy@1.2.3", sha)

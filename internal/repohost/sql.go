@@ -98,7 +98,8 @@ func setSuspended(ctx context.Context, tx *store.Tx, installationID int64, suspe
 }
 
 const connectionColumns = `c.id, c.org_id, c.entry_id, c.entry_name, c.installation_id, c.repo_id, c.repo_full_name,
-	c.default_branch, c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at, c.updated_at, c.configured_at`
+	c.default_branch, c.skill_path, c.auto_publish, c.write_back_enabled, c.tag_pattern, c.created_by, c.created_at,
+	c.updated_at, c.configured_at`
 
 func scanConnection(row store.Row) (c Connection, err error) {
 	err = row.Scan(&c.ID, &c.OrgID, &c.EntryID, &c.EntryName, &c.InstallationID, &c.RepoID, &c.RepoFullName, &c.DefaultBranch,

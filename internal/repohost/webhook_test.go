@@ -53,14 +53,16 @@ func TestWebhookRefuses(t *testing.T) {
 // refused before the body is read.
 func TestWebhookUnsigned(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
-	for _, signature := range []string{"", host.SignatureHeader + ": sha256=\r\n", host.SignatureHeader + ": sha256=" + strings.Repeat("x", 64) + "\r\n"} {
+	empty := host.SignatureHeader + ": sha256="
+	for _, signature := range []string{"", empty + "\r\n", empty + strings.Repeat("x", 64) + "\r\n"} {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", w.Server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // it is open
-		fmt.Fprintf(conn, "POST %s/webhook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n", base, signature, 25<<20)
+		fmt.Fprintf(conn, "POST %s/webhook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n",
+			base, signature, 25<<20)
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +83,10 @@ func TestWebhookTakes(t *testing.T) {
 		w.send(delivery{id: "s", event: "star", body: `{"action":"created"}`}).Want(http.StatusOK)
 		sha := work.Push("first", skillFiles("One."))
 		body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"ACME/Deploy"}}`, sha)
-		form := delivery{id: "f", event: "push", body: url.Values{"payload": {body}}.Encode(), contentType: "application/x-www-form-urlencoded"}
+		form := delivery{
+			id: "f", event: "push", body: url.Values{"payload": {body}}.Encode(),
+			contentType: "application/x-www-form-urlencoded",
+		}
 		if got := w.send(form).Want(http.StatusAccepted).Object(); got["status"] != "received" {
 			t.Errorf("push: got %v", got)
 		}
@@ -250,7 +255,10 @@ func TestEvents(t *testing.T) {
 		for _, d := range c.Get(base + "/deliveries?per_page=100").List("deliveries") {
 			statuses = append(statuses, fmt.Sprint(d["event"], " ", d["action"], " ", d["status"]))
 		}
-		for _, want := range []string{"installation suspend done", "installation unsuspend done", "installation_repositories removed done", "repository deleted ignored"} {
+		for _, want := range []string{
+			"installation suspend done", "installation unsuspend done", "installation_repositories removed done",
+			"repository deleted ignored",
+		} {
 			if !slices.Contains(statuses, want) {
 				t.Errorf("no delivery is %q: %v", want, statuses)
 			}

@@ -39,7 +39,9 @@ func newHub(t *testing.T, db *store.DB) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, err := github.New(github.Options{URL: server.URL, AppID: server.AppID, PrivateKey: server.Key, HTTP: web, WritePause: time.Millisecond})
+	provider, err := github.New(github.Options{
+		URL: server.URL, AppID: server.AppID, PrivateKey: server.Key, HTTP: web, WritePause: time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +231,8 @@ func TestHostTroubles(t *testing.T) {
 		return h.c.Get(base + "/deliveries").List("deliveries")[0]["status"]
 	}
 	// A transient failure: the job is retried.
-	h.github.Break(hosttest.Fault{On: "GET /tarball", Answer: hosttest.Status(502)}, hosttest.Fault{On: "/commits/", Answer: hosttest.Status(429, "Retry-After", "0")})
+	h.github.Break(hosttest.Fault{On: "GET /tarball", Answer: hosttest.Status(502)},
+		hosttest.Fault{On: "/commits/", Answer: hosttest.Status(429, "Retry-After", "0")})
 	first := h.push(skillFiles("One."))
 	if last := h.c.last(); last["status"] != "published" || last["source_ref"] != first || status() != "done" {
 		t.Errorf("after a while: got %v, delivery %v", last, status())

@@ -49,7 +49,8 @@ func TestCreate(t *testing.T) {
 			t.Errorf("repohost source (-want +got):\n%s", diff)
 		}
 		given := ada.Detail(ada.Made(object{
-			"type": "repohost", "label": "x", "installation_id": 7, "repo_full_name": "acme/skills", "default_branch": "feature/x", "skill_path": "skills/pdf",
+			"type": "repohost", "label": "x", "installation_id": 7, "repo_full_name": "acme/skills",
+			"default_branch": "feature/x", "skill_path": "skills/pdf",
 		}))
 		if text(given, "defaultBranch") != "feature/x" || text(given, "skillPath") != "skills/pdf" {
 			t.Errorf("got %v", given)
@@ -196,7 +197,9 @@ func TestDelete(t *testing.T) {
 				Want(http.StatusCreated)
 			ada.Review(id, nil).Want(http.StatusOK)
 		}
-		w.Exec(`INSERT INTO source_suggestions (id, org_id, source_id, should_trigger, evidence, provenance, rationale, observed_count, confidence, last_observed_at, reviewed)
+		w.Exec(`
+			INSERT INTO source_suggestions (id, org_id, source_id, should_trigger, evidence, provenance, rationale,
+				observed_count, confidence, last_observed_at, reviewed)
 			VALUES ('x', $1, $2, TRUE, 'hosted_run', 'run_failure', '', 1, 0.5, 0, FALSE)`, ada.Org.ID, strings.TrimPrefix(gone, "src_"))
 		before := w.BlobKeys()
 		ada.Do(http.MethodDelete, sourcePath(gone), nil).Want(http.StatusNoContent)

@@ -241,7 +241,8 @@ func TestUploadRefuses(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) { ada.In(t).Upload(uploadPath, c.parts...).WantIssueWith(c.path, c.text) })
 		}
 		ada.Post(uploadPath, object{}).WantErrorWith(http.StatusUnsupportedMediaType, "multipart/form-data")
-		ada.Do(http.MethodPost, uploadPath, "garbage", "Content-Type: multipart/form-data; boundary=x").WantIssueWith("", "multipart form")
+		ada.Do(http.MethodPost, uploadPath, "garbage", "Content-Type: multipart/form-data; boundary=x").
+			WantIssueWith("", "multipart form")
 		w.WantNothing()
 	})
 }
@@ -346,7 +347,8 @@ func TestSARIF(t *testing.T) {
 		}
 		empty := ada.Made(object{"type": "upload", "label": "x"})
 		ada.Get(sourcePath(empty)+"/validation.sarif").WantErrorWith(http.StatusNotFound, "no snapshot yet")
-		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id="+uuid.NewString()).WantErrorWith(http.StatusNotFound, "Snapshot not found")
+		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id="+uuid.NewString()).
+			WantErrorWith(http.StatusNotFound, "Snapshot not found")
 		ada.Get(sourcePath(id)+"/validation.sarif?snapshot_id=x").WantIssueWith("snapshot_id", "uuid")
 	})
 }
