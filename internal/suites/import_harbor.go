@@ -65,6 +65,18 @@ func (s *Service) importTasks(ctx context.Context, orgID string, f Import) (d dr
 	return d, fault.Issues(issues...)
 }
 
+// maxEnvironments bounds the environments of one archive together, unpacked: each
+// file of the archive twice, on average.
+const maxEnvironments = 100 << 20
+
+// environmentSpace is what the tasks of one archive share. An archive may have
+// hundreds of tasks, and the Dockerfile of each may copy the same file many
+// times: with a limit for each task only, 10 MiB would become gigabytes of blobs.
+type environmentSpace struct {
+	left   int64 // of maxEnvironments
+	stored int64 // bytes of the archives that were made
+}
+
 // A task is a Harbor task folder.
 type task struct {
 	name     string // of the folder
@@ -76,6 +88,7 @@ type task struct {
 	// layout maps paths of the environment's archive to files of the package.
 	layout map[string]skillpkg.File
 	bytes  int64 // of the files in layout
+	space  *environmentSpace
 }
 
 // maxTaskText bounds the text files of a task: the instruction must fit into an
@@ -86,11 +99,14 @@ const maxTaskText = 120 << 10
 // archive.
 func findTasks(p *skillpkg.Package, archive string) []*task {
 	var all []*task
+	space := &environmentSpace{left: maxEnvironments}
 	for _, f := range p.Installed() {
 		if path.Base(f.Path) != taskfile.Manifest {
 			continue
 		}
-		t := &task{name: path.Base(path.Dir(f.Path)), root: strings.TrimSuffix(f.Path, taskfile.Manifest), pkg: p}
+		t := &task{
+			name: path.Base(path.Dir(f.Path)), root: strings.TrimSuffix(f.Path, taskfile.Manifest), pkg: p, space: space,
+		}
 		if t.root == "" {
 			t.name = cmp.Or(archive, "task")
 		}
@@ -104,7 +120,11 @@ func findTasks(p *skillpkg.Package, archive string) []*task {
 	return all
 }
 
-func (t *task) refuse(reason string) { t.reasons = append(t.reasons, reason) }
+func (t *task) refuse(reason string) {
+	if !slices.Contains(t.reasons, reason) { // a limit is exceeded by every further file
+		t.reasons = append(t.reasons, reason)
+	}
+}
 
 func (t *task) warn(warning string) { t.warnings = append(t.warnings, warning) }
 
@@ -126,9 +146,14 @@ func (t *task) read(name string) (text string, ok bool, err error) {
 // put adds a file to the layout. It refuses an environment that is larger than
 // an upload may be: a Dockerfile can copy a file many times.
 func (t *task) put(name string, f skillpkg.File) {
-	limits := skillpkg.DefaultLimits()
-	if t.bytes += f.Size - t.layout[name].Size; t.bytes > limits.Unpacked || len(t.layout) >= limits.Files {
+	limits, added := skillpkg.DefaultLimits(), f.Size-t.layout[name].Size
+	if t.bytes += added; t.bytes > limits.Unpacked || len(t.layout) >= limits.Files {
 		t.refuse("its environment is too large")
+		return
+	}
+	if t.space.left -= added; t.space.left < 0 {
+		t.refuse(fmt.Sprintf("the environments of the archive have more than %d MiB together; import fewer tasks at once",
+			maxEnvironments>>20))
 		return
 	}
 	t.layout[name] = f
@@ -158,6 +183,12 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	}
 	archive, err := t.pack(ctx, workingDir)
 	if err != nil {
+		return nil, err
+	}
+	// The quota is enforced when the suite is created. What is refused then would
+	// stay in the bucket until the sweep.
+	t.space.stored += int64(len(archive))
+	if err := s.Quota.Room(ctx, orgID, t.space.stored); err != nil {
 		return nil, err
 	}
 	ref, err := s.putEnvironment(ctx, orgID, archive)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -355,6 +356,42 @@ func TestImportTasks(t *testing.T) {
 		c.Import("tasks.tgz", tarball(many)).WantErrorWith(http.StatusRequestEntityTooLarge, "4 MiB")
 		c.Import("tasks.tgz", tarball(harbor("only",
 			map[string]string{docker: "FROM x"}))).WantIssueWith("file.only", "only: its image x")
+	})
+}
+
+// TestImportCopies: a Dockerfile can copy a file many times. The environments of
+// all tasks of an archive share one limit, and nothing is stored over the quota.
+func TestImportCopies(t *testing.T) {
+	t.Parallel()
+	tasks := map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		maps.Copy(tasks, harbor(name, map[string]string{
+			"environment/big": padded(1 << 20), "environment/Dockerfile": "FROM debian\n" + copies(40),
+		}))
+	}
+	archive := tarball(tasks)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := runstest.New(t, db)
+		c := w.Org("acme")
+		a := c.Import("tasks.tgz", archive).Want(http.StatusCreated)
+		refused := apptest.List(t, a.Object(), "refused")
+		if len(refused) != 1 || refused[0]["task"] != "c" {
+			t.Fatalf("refused %v, want the third task", refused)
+		}
+		if reasons := refused[0]["reasons"].([]any); len(reasons) != 1 || !strings.Contains(reasons[0].(string), "100 MiB together") {
+			t.Errorf("reasons %v, want the limit once", reasons)
+		}
+		if n := len(w.BlobKeys()); n != 2 {
+			t.Errorf("%d blobs, want 2", n)
+		}
+		// The archive itself would fit.
+		limit := int64(len(archive)) + 100<<10
+		w.Suites.Quota = &quota.Service{DB: db, Limits: quota.Limits{c.Org.Plan: limit}}
+		full := w.Org("full")
+		full.Import("tasks.tgz", archive).WantErrorWith(http.StatusRequestEntityTooLarge, "no room")
+		if n := len(w.BlobKeys()); n != 2 {
+			t.Errorf("%d blobs after an import over the quota, want 2", n)
+		}
 	})
 }
 
