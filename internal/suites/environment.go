@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,22 +96,34 @@ func environmentKeys(orgID string, cases []Case) (keys []string) {
 // replaceEnvironments stores which environments a suite refers to, and counts
 // their bytes for the quota. A size that is not given is the one stored before.
 func (s *Service) replaceEnvironments(ctx context.Context, tx *store.Tx, suite Suite, sizes map[string]int64) error {
-	before, err := deleteEnvironments(ctx, tx, suite.ID)
+	before, err := environmentsOf(ctx, tx, suite.ID)
 	if err != nil {
 		return err
 	}
-	more := -sum(before)
-	for _, key := range environmentKeys(suite.OrgID, suite.Cases) {
+	keys, after := environmentKeys(suite.OrgID, suite.Cases), map[string]int64{}
+	for _, key := range keys {
 		size, ok := sizes[key]
 		if !ok {
 			size = before[key]
 		}
-		if err := insertEnvironment(ctx, tx, suite.ID, key, size); err != nil {
-			return err
-		}
-		more += size
+		after[key] = size
 	}
-	return s.Quota.Add(ctx, tx, suite.OrgID, quota.Evals, more)
+	if maps.Equal(before, after) {
+		return nil // most changes of a suite are about other things
+	}
+	if before, err = deleteEnvironments(ctx, tx, suite.ID); err != nil {
+		return err
+	}
+	if err := insertEnvironments(ctx, tx, suite.ID, after); err != nil {
+		return err
+	}
+	// Another suite may have referred to an environment before it was imported,
+	// when it had no size. From now on it keeps the blob, and must pay for it.
+	found, err := fillSizes(ctx, tx, keys)
+	if err != nil {
+		return err
+	}
+	return s.Quota.Add(ctx, tx, suite.OrgID, quota.Evals, sum(after)-sum(before)+found)
 }
 
 func sum(sizes map[string]int64) (n int64) {

@@ -17,11 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // TestImportJSON has a row for every format of JSON file.
@@ -391,6 +393,56 @@ func TestImportCopies(t *testing.T) {
 		full.Import("tasks.tgz", archive).WantErrorWith(http.StatusRequestEntityTooLarge, "no room")
 		if n := len(w.BlobKeys()); n != 2 {
 			t.Errorf("%d blobs after an import over the quota, want 2", n)
+		}
+	})
+}
+
+// TestEnvironmentQuota: a suite that refers to an environment pays for it, also if
+// the environment was imported later.
+func TestEnvironmentQuota(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := runstest.New(t, db)
+		q := &quota.Service{DB: db, Counts: []quota.Count{suites.Stored()}}
+		w.Suites.Quota = q
+		c := w.Org("acme")
+		archive := tarball(harbor("a", nil))
+		imported := c.Import("a", archive).Want(http.StatusCreated).Field("suite")
+		ref := apptest.List(t, imported, "cases_json")[0]["environment_ref"].(string)
+		used := func() int64 {
+			u, err := q.Usage(t.Context(), c.Org.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u.Used
+		}
+		size := used()
+		remove := func(suite object) {
+			c.Do(http.MethodDelete, suitesPath+"/"+apptest.Text(suite, "id"), nil).Want(http.StatusNoContent)
+		}
+		remove(imported)
+		if err := w.Suites.Sweep(t.Context(), time.Nanosecond); err != nil || used() != 0 || size == 0 {
+			t.Fatalf("%d bytes, then %d, %v", size, used(), err)
+		}
+		early := c.Create(deterministic(object{"case_kind": "task_package", "environment_ref": ref}))
+		if used() != 0 {
+			t.Errorf("%d bytes of an environment that does not exist", used())
+		}
+		imported = c.Import("a", archive).Want(http.StatusCreated).Field("suite")
+		if used() != 2*size {
+			t.Errorf("%d bytes of two suites with %d each", used(), size)
+		}
+		c.Patch(apptest.Text(early, "id"), object{"name": "renamed"}).Want(http.StatusOK)
+		remove(imported)
+		if used() != size {
+			t.Errorf("%d bytes of one suite with %d", used(), size)
+		}
+		if found, err := q.Check(t.Context(), db); err != nil || len(found) != 1 || found[0].Status != exam.Good {
+			t.Errorf("the doctor says %v, %v", found, err)
+		}
+		remove(early)
+		if used() != 0 {
+			t.Errorf("%d bytes of no suite", used())
 		}
 	})
 }

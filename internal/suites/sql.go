@@ -3,7 +3,9 @@ package suites
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -139,9 +141,45 @@ func documentsOfSource(ctx context.Context, q store.Querier, orgID, sourceID str
 	return store.All(rows, err, store.Value[string])
 }
 
-func insertEnvironment(ctx context.Context, tx *store.Tx, suiteID, key string, size int64) error {
-	_, err := tx.Exec(ctx, `INSERT INTO eval_environments (suite_id, key, bytes) VALUES ($1, $2, $3)`, suiteID, key, size)
+// environmentsOf returns the sizes of the environments that a suite refers to, by
+// blob key.
+func environmentsOf(ctx context.Context, q store.Querier, suiteID string) (map[string]int64, error) {
+	rows, err := q.Query(ctx, `SELECT key, bytes FROM eval_environments WHERE suite_id = $1`, suiteID)
+	return sizesByKey(rows, err)
+}
+
+func insertEnvironments(ctx context.Context, tx *store.Tx, suiteID string, sizes map[string]int64) error {
+	keys := slices.Sorted(maps.Keys(sizes))
+	if len(keys) == 0 {
+		return nil
+	}
+	suites, bytes := slices.Repeat([]string{suiteID}, len(keys)), make([]int64, len(keys))
+	for i, key := range keys {
+		bytes[i] = sizes[key]
+	}
+	_, err := store.Bulk{Table: "eval_environments", Columns: []store.Column{
+		store.Col("suite_id", suites), store.Col("key", keys), store.Col("bytes", bytes),
+	}}.Insert(ctx, tx)
 	return err
+}
+
+// fillSizes sets the sizes of environments that were unknown when a suite first
+// referred to them, and returns their sum.
+func fillSizes(ctx context.Context, tx *store.Tx, keys []string) (total int64, err error) {
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	in, list := tx.Dialect().In("$1", keys)
+	rows, err := tx.Query(ctx, `
+		UPDATE eval_environments SET bytes = known.bytes
+		FROM (SELECT key, MAX(bytes) AS bytes FROM eval_environments WHERE key`+in+` GROUP BY key) AS known
+		WHERE eval_environments.key = known.key AND eval_environments.bytes = 0 AND known.bytes > 0
+		RETURNING eval_environments.bytes`, list)
+	filled, err := store.All(rows, err, store.Value[int64])
+	for _, size := range filled {
+		total += size
+	}
+	return total, err
 }
 
 // deleteEnvironments deletes the references of a suite, and returns the sizes of
