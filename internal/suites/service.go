@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/sources"
@@ -27,6 +28,7 @@ type Service struct {
 	Bucket  string
 	Sources *sources.Service
 	Quota   *quota.Service
+	Memory  *httpapi.Budget // of lists with cases
 	Log     *slog.Logger
 }
 
@@ -279,9 +281,25 @@ type Filter struct {
 	Limit, Offset int
 }
 
+// documentCopies is how often the cases of a list are in memory: as they come from
+// the database, as fields of the answer, and twice while it is encoded.
+const documentCopies = 4
+
 // List returns a page of the organisation's suites, newest first, and the
-// total number.
+// total number. The memory of their cases, up to MaxImportedCases for each suite,
+// stays reserved in the memory budget until ctx is done.
 func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Suite, int, error) {
+	if f.WithCases {
+		size, err := documentBytes(ctx, s.DB, orgID, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		release, err := s.Memory.Reserve(ctx, documentCopies*size)
+		if err != nil {
+			return nil, 0, err
+		}
+		context.AfterFunc(ctx, release)
+	}
 	return suitesOfOrg(ctx, s.DB, orgID, f)
 }
 

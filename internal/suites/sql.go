@@ -109,10 +109,24 @@ func suiteExists(ctx context.Context, q store.Querier, orgID, id string) error {
 	return err
 }
 
-func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Suite, int, error) {
-	const those = ` FROM eval_suites
+// listed selects the suites of a list, and listedPage a page of them.
+const (
+	listed = ` FROM eval_suites
 		WHERE org_id = $1 AND (source_id = $2 OR $2 = '') AND (verifier_kind = $3 OR $3 = '')`
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+those, orgID, f.SourceID, f.VerifierKind)
+	listedPage = listed + ` ORDER BY id DESC LIMIT $4 OFFSET $5`
+)
+
+// documentBytes returns the size of the cases of a list. Neither database reads
+// them for that.
+func documentBytes(ctx context.Context, q store.Querier, orgID string, f Filter) (int64, error) {
+	rows, err := q.Query(ctx, `
+		SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT OCTET_LENGTH(cases) AS bytes`+listedPage+`) AS page`,
+		orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
+	return store.One(rows, err, "Size", store.Value[int64])
+}
+
+func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Suite, int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+listed, orgID, f.SourceID, f.VerifierKind)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
@@ -121,8 +135,7 @@ func suitesOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) (
 	if f.WithCases {
 		columns, scan = suiteColumns+`, cases`, scanDocument
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+those+` ORDER BY id DESC LIMIT $4 OFFSET $5`,
-		orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
+	rows, err = q.Query(ctx, `SELECT `+columns+listedPage, orgID, f.SourceID, f.VerifierKind, f.Limit, f.Offset)
 	suites, err := store.All(rows, err, scan)
 	return suites, total, err
 }

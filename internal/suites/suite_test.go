@@ -1,6 +1,7 @@
 package suites_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/runs/runstest"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
 // TestCreate checks every field of a suite in create, get, list and patch.
@@ -199,6 +202,50 @@ func TestFilters(t *testing.T) {
 		}
 		c.Get(suitesPath+"?source_id=7").WantIssueWith("source_id", "source_id")
 		c.Get(suitesPath+"?verifier_kind=oracle").WantIssueWith("verifier_kind", "")
+	})
+}
+
+// TestListMemory: a list with cases reserves its memory until the request is
+// answered, a list without them needs none.
+func TestListMemory(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const capacity = 1 << 20
+		w := runstest.New(t, db)
+		w.Suites.Memory = httpapi.NewBudget(capacity, 0)
+		c := w.Org("acme")
+		c.Create(judged(trigger(strings.Repeat("ä", 100<<10)))) // more than a quarter of the capacity with its copies
+		list := func(ctx context.Context, withCases bool) error {
+			found, _, err := w.Suites.List(ctx, c.Org.ID, suites.Filter{WithCases: withCases, Limit: 100})
+			if err == nil && (len(found) != 1 || (found[0].Document != nil) != withCases) {
+				t.Errorf("got %v", found)
+			}
+			return err
+		}
+		request, answered := context.WithCancel(t.Context())
+		if err := list(request, true); err != nil {
+			t.Fatal(err)
+		}
+		waiting, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if release, err := w.Suites.Memory.Reserve(waiting, capacity); err == nil {
+			release()
+			t.Error("the list reserved nothing")
+		}
+		answered()
+		release, err := w.Suites.Memory.Reserve(t.Context(), capacity)
+		if err != nil {
+			t.Fatalf("after the answer: %v", err)
+		}
+		defer release()
+		if err := list(t.Context(), false); err != nil {
+			t.Errorf("without cases: %v", err)
+		}
+		waiting, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := list(waiting, true); err == nil {
+			t.Error("a list with cases does not wait for memory")
+		}
 	})
 }
 
