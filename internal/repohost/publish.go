@@ -1,6 +1,7 @@
 package repohost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -18,23 +19,15 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-const (
-	// leaseTime is the lease of a worker on a connection. It is renewed before
-	// every attempt. If one takes longer, another worker may publish the same
-	// commit, which is idempotent.
-	leaseTime = 30 * time.Second
-	// timeSlice is how long a worker publishes for one connection before the
-	// job goes back into the queue, so that others get their turn.
-	timeSlice = time.Minute
-	// leasePoll is how often a lease that another worker has is tried again.
-	leasePoll = 200 * time.Millisecond
-)
+// timeSlice is how long a worker publishes for one connection before the job goes
+// back into the queue, so that others get their turn.
+const timeSlice = time.Minute
 
 // publishQueued publishes the queued attempts of a connection in their order.
 // The lease keeps other workers away meanwhile.
 func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "publish for connection %s", connectionID)
-	acquired, err := acquireLease(ctx, s.DB, connectionID, store.Now().Add(leaseTime))
+	held, acquired, err := s.acquireLease(ctx, connectionID)
 	if err != nil {
 		return err
 	}
@@ -48,7 +41,7 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 		}
 		return jobs.Snooze(leasePoll)
 	}
-	defer s.releaseLease(ctx, connectionID)
+	defer s.releaseLease(ctx, &held)
 	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
 		a, err := oldestQueuedAttempt(ctx, s.DB, connectionID)
 		if fault.Is(err, fault.NotFound) {
@@ -57,21 +50,14 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 		if err != nil {
 			return err
 		}
-		if err := setLease(ctx, s.DB, connectionID, store.Micros(store.Now().Add(leaseTime))); err != nil {
-			return err
+		if renewed, err := s.renewLease(ctx, &held); err != nil || !renewed {
+			return cmp.Or(err, jobs.Snooze(leasePoll))
 		}
 		if err := s.publishNext(ctx, a); err != nil {
 			return err
 		}
 	}
 	return jobs.Snooze(time.Millisecond)
-}
-
-// releaseLease ends the lease. If that fails, it expires after leaseTime.
-func (s *Service) releaseLease(ctx context.Context, connectionID string) {
-	if err := setLease(context.WithoutCancel(ctx), s.DB, connectionID, 0); err != nil {
-		s.Log.Warn("the lease on a connection was not released", "connection", connectionID, "error", err)
-	}
 }
 
 // publishNext publishes one attempt. A transient failure of the code host is

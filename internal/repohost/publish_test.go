@@ -358,6 +358,39 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
+// TestLease: a worker whose lease has expired does not end the one of the worker
+// that took its place.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, _, _, _, id := connected(t, db, nil)
+		acquire := func(want bool) (renew func(want bool), release func()) {
+			t.Helper()
+			acquired, again, release, err := w.service.AcquireLease(t.Context(), id)
+			if err != nil || acquired != want {
+				t.Errorf("acquired %t, %v, want %t", acquired, err, want)
+			}
+			return func(want bool) {
+				t.Helper()
+				if renewed, err := again(); err != nil || renewed != want {
+					t.Errorf("renewed %t, %v, want %t", renewed, err, want)
+				}
+			}, release
+		}
+		renewFirst, releaseFirst := acquire(true)
+		acquire(false)
+		renewFirst(true)
+		w.Exec(`UPDATE repohost_connections SET held_until = 1`) // it expires
+		renewSecond, releaseSecond := acquire(true)
+		renewFirst(false)
+		releaseFirst()
+		acquire(false)
+		renewSecond(true)
+		releaseSecond()
+		acquire(true)
+	})
+}
+
 // TestDeletedUnderWorker deletes a connection after a worker has read its queued
 // attempt.
 func TestDeletedUnderWorker(t *testing.T) {

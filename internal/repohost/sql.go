@@ -2,7 +2,6 @@ package repohost
 
 import (
 	"context"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
@@ -196,16 +195,17 @@ func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys
 	return elsewhere, err
 }
 
-// acquireLease reserves a connection for one worker until a time. It reports
-// false if another worker's lease has not expired.
-func acquireLease(ctx context.Context, q store.Querier, id string, until time.Time) (bool, error) {
+// insertLease reports false if another worker's lease has not expired.
+func insertLease(ctx context.Context, q store.Querier, l lease) (bool, error) {
 	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1 AND held_until < $3`,
-		id, store.Micros(until), store.Micros(store.Now()))
+		l.connectionID, store.Micros(l.until), store.Micros(store.Now()))
 	return n == 1, err
 }
 
-// setLease renews a lease until a time in microseconds; 0 releases it.
-func setLease(ctx context.Context, q store.Querier, id string, until int64) error {
-	_, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1`, id, until)
-	return err
+// moveLease lets a lease expire at another time, in microseconds; 0 releases it.
+// It reports false if the lease is another worker's now.
+func moveLease(ctx context.Context, q store.Querier, l lease, until int64) (bool, error) {
+	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $3 WHERE id = $1 AND held_until = $2`,
+		l.connectionID, store.Micros(l.until), until)
+	return n == 1, err
 }

@@ -18,8 +18,6 @@ const (
 	// inlineTags is how many tags a sync publishes before it answers; a job
 	// publishes the others.
 	inlineTags = 10
-	// leaseTimeout is how long a sync waits for the lease of a worker to end.
-	leaseTimeout = 15 * time.Second
 	// syncTimeout is how long a request waits for the code host. Jobs have
 	// publishTimeout.
 	syncTimeout = 2 * time.Minute
@@ -54,11 +52,12 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ A
 	if err != nil {
 		return c, Attempt{}, err
 	}
-	if err := s.waitForLease(ctx, id); err != nil {
+	held, err := s.waitForLease(ctx, id)
+	if err != nil {
 		return c, Attempt{}, err
 	}
-	defer s.releaseLease(ctx, id)
-	a, err := s.syncRefs(ctx, c, found, known)
+	defer s.releaseLease(ctx, &held)
+	a, err := s.syncRefs(ctx, c, found, known, &held)
 	return c, a, err
 }
 
@@ -82,28 +81,11 @@ func newSyncResult(c Connection, status Status, message string) Attempt {
 	}
 }
 
-// waitForLease acquires the lease on a connection, waiting for a worker that
-// has it.
-func (s *Service) waitForLease(ctx context.Context, id string) error {
-	for end := time.Now().Add(leaseTimeout); ; {
-		acquired, err := acquireLease(ctx, s.DB, id, store.Now().Add(leaseTime))
-		if err != nil || acquired {
-			return err
-		}
-		if time.Now().After(end) {
-			return fault.New(fault.Unavailable, "The connection is publishing; try again").After(leasePoll)
-		}
-		select {
-		case <-time.After(leasePoll):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // syncRefs publishes the head of the branch and the newest tags now, and queues
 // older tags for a job.
-func (s *Service) syncRefs(ctx context.Context, c Connection, found host.Refs, known map[refAt]Status) (Attempt, error) {
+func (s *Service) syncRefs(
+	ctx context.Context, c Connection, found host.Refs, known map[refAt]Status, held *lease,
+) (Attempt, error) {
 	set, problem := c.tags()
 	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
 		status := known[refAt{refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name]}]
@@ -123,6 +105,9 @@ func (s *Service) syncRefs(ctx context.Context, c Connection, found host.Refs, k
 		result = a
 	}
 	for _, name := range tags[len(later):] {
+		if renewed, err := s.renewLease(ctx, held); err != nil || !renewed { // a sync may take minutes
+			return result, cmp.Or(err, errPublishing())
+		}
 		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
 		if err != nil {
 			return a, err
