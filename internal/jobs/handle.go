@@ -157,14 +157,6 @@ const (
 // runsAgain reports whether the job waits for another attempt.
 func (o outcome) runsAgain() bool { return o == retrying || o == snoozed || o == interrupted }
 
-// attemptsUsed is the number of attempts that count after this one.
-func (o outcome) attemptsUsed(attempt int) int {
-	if o == snoozed || o == interrupted {
-		return attempt - 1
-	}
-	return attempt
-}
-
 type result struct {
 	outcome outcome
 	wait    time.Duration // until the next attempt, if there is one
@@ -182,7 +174,8 @@ func (q *Queue) attempt(ctx context.Context, j job) result {
 	started := time.Now()
 	r := h.result(ctx, j, h.run(ctx, j))
 	took := time.Since(started)
-	q.metrics.observe(j.kind, r.outcome, took)
+	q.metrics.runs.WithLabelValues(j.kind, string(r.outcome)).Inc()
+	q.metrics.duration.WithLabelValues(j.kind).Observe(took.Seconds())
 	log := q.log.With("kind", j.kind, "job", j.id, "attempt", j.attempt, "took", took)
 	switch r.outcome {
 	case retrying:

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"errors"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -28,9 +27,4 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	return m, errors.Join(registry.Register(m.runs), registry.Register(m.duration))
-}
-
-func (m *metrics) observe(kind string, o outcome, took time.Duration) {
-	m.runs.WithLabelValues(kind, string(o)).Inc()
-	m.duration.WithLabelValues(kind).Observe(took.Seconds())
 }

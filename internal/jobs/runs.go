@@ -12,9 +12,6 @@ import (
 // our own table on PostgreSQL, too (jobstest: RunsInTurn, RunsShared,
 // RunsOfReplicas).
 
-// share is how many of this process's runs may belong to one organisation.
-func (o Options) share() int { return max(1, o.RunWorkers-1) }
-
 // runningRuns is SQL for the running runs of each organisation, in all
 // processes and in the one whose worker id is $1.
 const runningRuns = `(
@@ -34,6 +31,7 @@ func (t *table) claimRun(ctx context.Context, tx *store.Tx, kinds []string) ([]j
 			return nil, err
 		}
 	}
+	share := max(1, t.q.options.RunWorkers-1) // of this process's workers, for one organisation
 	in, list := tx.Dialect().In("$2", kinds)
 	rows, err := tx.Query(ctx, `
 		UPDATE jobs SET state = 'running', attempt = attempt + 1, owner = $1
@@ -44,7 +42,7 @@ func (t *table) claimRun(ctx context.Context, tx *store.Tx, kinds []string) ([]j
 			WHERE j.state = 'waiting' AND j.org_id IS NOT NULL AND j.run_at <= `+tx.Dialect().Now()+`
 				AND j.kind`+in+` AND COALESCE(r.here, 0) < $3
 			ORDER BY COALESCE(r.everywhere, 0), COALESCE(t.claimed_at, 0), j.run_at, j.id LIMIT 1)
-		RETURNING `+claimedColumns, t.q.worker, list, t.q.options.share())
+		RETURNING `+claimedColumns, t.q.worker, list, share)
 	claimed, err := store.All(rows, err, scanJob)
 	if err != nil || len(claimed) == 0 {
 		return nil, err

@@ -260,9 +260,13 @@ func (t *table) record(ctx context.Context, j job, r result) error {
 			_, err := tx.Exec(ctx, `DELETE FROM jobs`+claimed, j.id, j.attempt, t.q.worker)
 			return err
 		}
+		used := j.attempt
+		if r.outcome == snoozed || r.outcome == interrupted {
+			used-- // the job did not fail
+		}
 		n, err := tx.Exec(ctx, `
 			UPDATE jobs SET state = 'waiting', attempt = $4, run_at = `+now+` + $5, owner = NULL, last_error = $6`+claimed,
-			j.id, j.attempt, t.q.worker, r.outcome.attemptsUsed(j.attempt), r.wait.Microseconds(), r.err)
+			j.id, j.attempt, t.q.worker, used, r.wait.Microseconds(), r.err)
 		if err != nil || n == 0 || j.key == "" {
 			return err
 		}

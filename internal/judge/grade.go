@@ -167,10 +167,18 @@ func newGradeSheet(r GradeRequest, controls *controls) gradeSheet {
 // prompt returns a prompt of at most maxTokens, and how many bytes of the
 // material it omits. Task and criteria are never truncated.
 func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
-	criteria, task := s.list(), s.task()
+	var lines []string
+	for i, c := range s.Criteria {
+		lines = append(lines, fmt.Sprintf("%d: %s\n", s.ids[i], strings.TrimSpace(c)))
+	}
+	for i, c := range s.controls { // at random places: a fixed one would give them away
+		line := fmt.Sprintf("%d: %s\n", s.ids[len(s.Criteria)+i], c)
+		lines = slices.Insert(lines, mathrand.IntN(len(lines)+1), line)
+	}
+	criteria, task := strings.Join(lines, ""), s.task()
 	p = Prompt{Version: GradePromptVersion, System: gradePrompt, Schema: gradeSchema}
 	user := func(material string) string { return fmt.Sprintf(gradeUser, task, criteria, s.delimiter, material) }
-	left := maxTokens - estimateTokens(p.System+user(""))
+	left := maxTokens - (len(p.System+user(""))+bytesPerToken-1)/bytesPerToken
 	if left <= 0 {
 		return Prompt{}, 0, rejected(
 			"the task and the criteria alone are longer than the %d tokens that a prompt may have", maxTokens)
@@ -178,19 +186,6 @@ func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 	material, omitted := truncateMiddle(escapeSpecialTokens(s.Material), left*bytesPerToken)
 	p.User = user(material)
 	return p, omitted, nil
-}
-
-// list returns the criteria, with the controls at random places among them.
-func (s gradeSheet) list() string {
-	var lines []string
-	for i, c := range s.Criteria {
-		lines = append(lines, fmt.Sprintf("%d: %s\n", s.ids[i], strings.TrimSpace(c)))
-	}
-	for i, c := range s.controls {
-		line := fmt.Sprintf("%d: %s\n", s.ids[len(s.Criteria)+i], c)
-		lines = slices.Insert(lines, mathrand.IntN(len(lines)+1), line)
-	}
-	return strings.Join(lines, "")
 }
 
 // read parses an answer. It fails unless every criterion has exactly one result

@@ -10,10 +10,8 @@ import (
 )
 
 // bytesPerToken is low for English (four) and right for Chinese (three, one
-// character), so that the estimate errs on the safe side.
+// character), so that an estimate of a prompt's tokens errs on the safe side.
 const bytesPerToken = 3
-
-func estimateTokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
 // truncateMiddle keeps the head and the tail of a text that is longer than limit
 // bytes, with a note between them on how much is omitted.

@@ -25,23 +25,18 @@ type bubblewrap struct {
 func newBubblewrap(o Options) *bubblewrap {
 	b := &bubblewrap{program: o.Program, cgroups: detectCgroups("/proc", writeFile)}
 	b.userPool.next.Store(rand.Uint32())
-	setCloseOnExec()
-	if o.Log != nil {
-		o.Log.Info("sandbox", "memory_limit_kept_by", b.cgroups.String())
-	}
-	return b
-}
-
-// setCloseOnExec keeps programs from inheriting file descriptors that this
-// process was started with, beyond its three streams. Files that Go opens are
-// close-on-exec anyway.
-func setCloseOnExec() {
+	// Programs must not inherit file descriptors that this process was started
+	// with, beyond its three streams. Files that Go opens are close-on-exec anyway.
 	entries, _ := os.ReadDir("/proc/self/fd") // without /proc, bwrap does not run, either
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
 			syscall.CloseOnExec(fd)
 		}
 	}
+	if o.Log != nil {
+		o.Log.Info("sandbox", "memory_limit_kept_by", b.cgroups.String())
+	}
+	return b
 }
 
 func (b *bubblewrap) Binds() bool { return true }

@@ -43,10 +43,7 @@ type monitor struct {
 	peak      int64
 }
 
-func newMonitor(spec Spec) *monitor {
-	return &monitor{limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.Mounts}
-}
-
+// begin starts the monitor when PID 1 of the sandbox is known.
 func (w *monitor) begin(pid int) {
 	w.initPID, w.root = pid, fmt.Sprintf("/proc/%d/root", pid)
 	w.leastTCP = tcpMemory(w.socketStat())

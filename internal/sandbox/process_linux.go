@@ -69,8 +69,10 @@ type statusLine struct {
 // start runs bwrap. Its arguments are in a file, so that the program's
 // environment does not show in the machine's process list.
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
-	p = &process{limits: spec.Limits, exitCode: -1, monitor: newMonitor(spec)}
-	p.monitor.others, p.monitor.before = func() bool { return b.running.Load() > 1 }, readMemInfo()
+	p = &process{limits: spec.Limits, exitCode: -1, monitor: &monitor{
+		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.Mounts,
+		others: func() bool { return b.running.Load() > 1 }, before: readMemInfo(),
+	}}
 	p.stdout.limit, p.stderr.limit = spec.Limits.Output, spec.Limits.Output
 	files, err := b.files(spec)
 	defer closeAll(files)

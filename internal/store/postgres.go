@@ -83,6 +83,12 @@ func (e *postgresEngine) exec(ctx context.Context, sql string, args []any) (int6
 	return postgresConn{e.pool}.exec(ctx, sql, args)
 }
 
+// The SQLSTATEs of transactions that succeed when they are tried again.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+)
+
 // maxTries bounds how often a transaction is tried that PostgreSQL aborts
 // because of a deadlock or a serialization failure.
 const maxTries = 4
@@ -92,7 +98,8 @@ func (e *postgresEngine) inTx(ctx context.Context, fn func(*Tx) error) (err erro
 		err = pgx.BeginFunc(ctx, e.pool, func(t pgx.Tx) error {
 			return fn(&Tx{conn: postgresConn{t}, dialect: e.dialect()})
 		})
-		if !isRetryable(err) {
+		pgErr, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || pgErr.Code != serializationFailure && pgErr.Code != deadlockDetected {
 			return unavailable(err)
 		}
 	}
@@ -122,11 +129,6 @@ func isLost(err error) bool {
 // inGroup is inTx: PostgreSQL does group commit itself.
 func (e *postgresEngine) inGroup(ctx context.Context, fn func(*Tx) error) error {
 	return e.inTx(ctx, fn)
-}
-
-func isRetryable(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == "40001" || e.Code == "40P01")
 }
 
 func (e *postgresEngine) ping(ctx context.Context) error { return e.pool.Ping(ctx) }

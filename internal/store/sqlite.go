@@ -52,7 +52,11 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 	e := &sqliteEngine{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}), statements: map[string]*sql.Stmt{}}
 	e.group.Commit, e.group.MaxSize, e.group.MaxWaiting = e.commitGroup, maxGroup, maxWaiting
 	e.closeOnce = sync.OnceValue(e.closeAll)
-	if e.writers, err = sql.Open("sqlite", sqliteDSN(path, writerPragmas()...)); err != nil {
+	// A transaction that changes many pages keeps them in memory (32 MB), and the
+	// WAL is checkpointed every 8,000 pages instead of 1,000: a commit is durable
+	// when it is in the WAL.
+	dsn := sqliteDSN(path, "cache_size(-32768)", "wal_autocheckpoint(8000)")
+	if e.writers, err = sql.Open("sqlite", dsn); err != nil {
 		return nil, err
 	}
 	e.writers.SetMaxOpenConns(1)
@@ -105,11 +109,6 @@ func unwritable(path string, err error) error {
 	}
 	return full(fault.Disk(err))
 }
-
-// writerPragmas let a transaction that changes many pages keep them in memory
-// (32 MB), and checkpoint the WAL every 8,000 pages instead of 1,000: a commit is
-// durable when it is in the WAL.
-func writerPragmas() []string { return []string{"cache_size(-32768)", "wal_autocheckpoint(8000)"} }
 
 // sqliteDSN sets synchronous=FULL, so that every commit is fsynced and survives
 // a power cut, and a busy timeout, because the command line may write while the

@@ -77,18 +77,7 @@ type world struct {
 	url      string
 }
 
-// open opens the database once more, as another process would.
-func (w *world) open(t *testing.T) *store.DB {
-	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{URL: w.url, MaxConns: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// node is a queue on its own handle of the database.
+// node is a queue on its own handle of the database, as another process has.
 type node struct {
 	*jobs.Queue
 	db *store.DB
@@ -97,17 +86,18 @@ type node struct {
 // node makes a queue. The options' DB and Log are set here; Poll is short.
 func (w *world) node(t *testing.T, o jobs.Options) *node {
 	t.Helper()
-	db := w.open(t)
-	o.DB, o.Log, o.Poll = db, testLog(t), cmp.Or(o.Poll, 20*time.Millisecond)
+	db, err := store.Open(t.Context(), store.Options{URL: w.url, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	o.DB, o.Poll = db, cmp.Or(o.Poll, 20*time.Millisecond)
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	q, err := jobs.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &node{Queue: q, db: db}
-}
-
-func testLog(t *testing.T) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // start runs the queue until the test ends or stop is called, which waits for

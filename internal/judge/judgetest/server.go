@@ -136,7 +136,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, f format) {
 		return // the client has gone
 	}
 	req, reply := s.receive(r, body, f)
-	defer s.leave()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy--
+	}()
 	w.Header().Set(f.requestIDHeader(), "req_test")
 	if !s.pause(r, reply) {
 		return
@@ -168,12 +172,6 @@ func (s *Server) receive(r *http.Request, body []byte, f format) (Request, Reply
 	}
 	s.mu.Unlock()
 	return req, s.respond(req)
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy--
 }
 
 // refusal is what a real server would refuse whatever its model says.

@@ -37,7 +37,11 @@ func (t *trial) fixedPaths() []bind {
 	if source := t.hostDir(t.solution); source != "" && t.task.OracleRef != "" {
 		all = append(all, bind{source, "/solution"})
 	}
-	if source := t.hostDir(t.skills()); source != "" && t.skill != nil {
+	skills := path.Clean(t.task.SkillBundleRef)
+	if parent := path.Dir(skills); path.Base(parent) == "skills" {
+		skills = parent // scripts look for skills by name in it
+	}
+	if source := t.hostDir(skills); source != "" && t.skill != nil {
 		all = append(all, bind{source, "/skills"})
 	}
 	return append(all,
@@ -56,14 +60,4 @@ func (t *trial) hostDirOr(otherwise string, names ...string) string {
 		}
 	}
 	return otherwise
-}
-
-// skills returns the folder that is mounted at /skills: that of the skill, or its
-// parent if that is called skills.
-func (t *trial) skills() string {
-	bundle := path.Clean(t.task.SkillBundleRef)
-	if parent := path.Dir(bundle); path.Base(parent) == "skills" {
-		return parent
-	}
-	return bundle
 }

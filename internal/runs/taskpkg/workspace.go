@@ -271,21 +271,17 @@ var logDirs = []string{logs + "/agent", logs + "/artifacts"}
 
 // resetLogs empties the verifier's log folder: what the archive or the oracle
 // wrote there is no reward.
-func (t *trial) resetLogs() error {
+func (t *trial) resetLogs() (err error) {
 	const verifier = logs + "/verifier"
 	for _, name := range append([]string{verifier}, logDirs...) {
 		if err := t.makeDirs(name); err != nil {
 			return err
 		}
 	}
-	return t.emptyDir(verifier)
-}
-
-func (t *trial) emptyDir(name string) (err error) {
-	if err := t.root.Chmod(name, 0o755); err != nil {
+	if err := t.root.Chmod(verifier, 0o755); err != nil { // the oracle may have removed its permissions
 		return err
 	}
-	folder, err := t.root.OpenRoot(name)
+	folder, err := t.root.OpenRoot(verifier)
 	if err != nil {
 		return err
 	}

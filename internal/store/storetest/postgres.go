@@ -105,8 +105,3 @@ func (s *server) makeTemplate(name string) error {
 		return s.exec(`ALTER DATABASE ` + raw + ` RENAME TO ` + name)
 	})
 }
-
-func postgresDialect(t testing.TB) store.Dialect {
-	t.Helper()
-	return postgres(t).admin.Dialect()
-}

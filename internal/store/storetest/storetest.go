@@ -37,7 +37,12 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 // Open returns a fresh, migrated database of one kind: "sqlite" or "postgres".
 func Open(t testing.TB, name string) *store.DB {
 	t.Helper()
-	return open(t, URL(t, name))
+	db, err := store.Open(t.Context(), store.Options{URL: URL(t, name), MaxConns: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // URL makes a fresh, migrated database and returns its URL, for a test that
@@ -65,16 +70,6 @@ func EmptyURL(t testing.TB, name string) string {
 		return "sqlite:" + filepath.Join(t.TempDir(), "whetstone.db")
 	}
 	return createDatabase(t, "template0")
-}
-
-func open(t testing.TB, url string) *store.DB {
-	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{URL: url, MaxConns: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
 }
 
 // sqliteTemplate is the bytes of a migrated database, made once a process.
@@ -135,7 +130,7 @@ func createDatabase(t testing.TB, template string) string {
 func templateName(t testing.TB) string {
 	t.Helper()
 	hash := sha256.New()
-	files := store.Migrations(postgresDialect(t))
+	files := store.Migrations(postgres(t).admin.Dialect())
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
