@@ -235,10 +235,12 @@ func TestImproveResume(t *testing.T) {
 			}
 			return judgetest.JSON(object{"reason": "as scripted", "description": "Paints in red."})
 		})
-		if err := w.Another(jobs.Options{}, runstest.Scripted(stopping)).Improve.Iterate(ctx, c.Org.ID, run["id"].(string), 1); err == nil {
+		other := w.Another(jobs.Options{}, runstest.Scripted(stopping))
+		if err := other.Improve.Iterate(ctx, c.Org.ID, run["id"].(string), 1); err == nil {
 			t.Error("a stopped worker has made its iteration")
 		}
-		if got := c.ImproveRun(run["id"]); got["status"] != "running" || got["error"] != nil || len(apptest.List(t, got, "iterations")) != 0 {
+		if got := c.ImproveRun(run["id"]); got["status"] != "running" || got["error"] != nil ||
+			len(apptest.List(t, got, "iterations")) != 0 {
 			t.Errorf("a stopped worker leaves %v", got)
 		}
 		w.Work() // the queue has a job for each iteration
@@ -365,7 +367,8 @@ func TestImproveChanged(t *testing.T) {
 		if err := other.Improve.Iterate(t.Context(), c.Org.ID, run["id"].(string), 1); err != nil {
 			t.Fatal(err)
 		}
-		if run = c.ImproveRun(run["id"]); run["status"] != "failed_terminal" || !strings.HasPrefix(run["error"].(string), "judge_changed: ") {
+		if run = c.ImproveRun(run["id"]); run["status"] != "failed_terminal" ||
+			!strings.HasPrefix(run["error"].(string), "judge_changed: ") {
 			t.Errorf("another judge gives %v", run)
 		}
 		run = step(c, c.Improve(suite), 0)
@@ -409,7 +412,8 @@ func TestImproveEvents(t *testing.T) {
 		if run["status"] != "succeeded" {
 			t.Fatalf("the run is %v", run)
 		}
-		const end = "id: 1\nevent: status\ndata: {\"status\":\"succeeded\",\"progress\":{\"done\":60,\"total\":60},\"iterations\":2,\"finished_at\":\""
+		const end = "id: 1\nevent: status\n" +
+			`data: {"status":"succeeded","progress":{"done":60,"total":60},"iterations":2,"finished_at":"`
 		if got := <-read; !strings.HasPrefix(got, ": ok\n\nid: ") || strings.Count(got, end) != 1 ||
 			strings.Count(got, "id: 1\n") != 1 {
 			t.Errorf("a client from the start gets\n%s\nwant the end once: %s", got, end)

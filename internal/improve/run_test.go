@@ -76,7 +76,8 @@ func wantProposal(c *client, run object) {
 	}
 	winner, current := run["winner"].(object), run["current"].(object)
 	got := object{
-		"skill": p.SkillName, "type": p.Type, "by": p.ProposedBy, "status": p.Status, "current": *p.CurrentValue, "proposed": *p.ProposedValue,
+		"skill": p.SkillName, "type": p.Type, "by": p.ProposedBy, "status": p.Status,
+		"current": *p.CurrentValue, "proposed": *p.ProposedValue,
 		"before": *p.PassRateBefore, "after": *p.ProjectedPassRate, "confidence": *p.Confidence,
 	}
 	want := object{

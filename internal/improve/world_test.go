@@ -48,8 +48,10 @@ func improvable() object {
 		trigger("read the INVOICE  from our supplier"),
 	}
 	for _, query := range []string{
-		"read the invoice from our supplier", "book this supplier invoice", "what does the supplier invoice say in total", "put the supplier invoice amounts into the ledger",
-		"which amounts does the supplier want by invoice", "amounts of every supplier invoice as a list", "sum up the invoice of each supplier", "check the ledger against the supplier invoice",
+		"read the invoice from our supplier", "book this supplier invoice",
+		"what does the supplier invoice say in total", "put the supplier invoice amounts into the ledger",
+		"which amounts does the supplier want by invoice", "amounts of every supplier invoice as a list",
+		"sum up the invoice of each supplier", "check the ledger against the supplier invoice",
 		"enter the invoice from the supplier into the ledger", "find the invoice of this supplier",
 	} {
 		cases = append(cases, trigger(query))

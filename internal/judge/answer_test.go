@@ -13,7 +13,10 @@ func TestAnswer(t *testing.T) {
 		model := judgetest.Model{Answer: func(prompt, skill string) string { return prompt + "/" + skill }}
 		s := judgetest.New(t, model.Respond)
 		j, _ := newJudge(t, s, judge.Options{API: api})
-		for skill, want := range map[string]string{"": "Hi {name}/", "# Greet\n\n100% of the time": "Hi {name}/# Greet\n\n100% of the time"} {
+		for skill, want := range map[string]string{
+			"":                            "Hi {name}/",
+			"# Greet\n\n100% of the time": "Hi {name}/# Greet\n\n100% of the time",
+		} {
 			got, err := j.Answer(t.Context(), judge.AnswerRequest{Prompt: "Hi {name}", SkillName: "greeting", Skill: skill})
 			if err != nil || got.Text != want {
 				t.Errorf("got %+v, %v, want %q", got, err, want)

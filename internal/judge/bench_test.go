@@ -14,7 +14,10 @@ import (
 // time.
 func BenchmarkGrade500(b *testing.B) {
 	const cases, atOnce, latency = 500, 16, 50 * time.Millisecond
-	model := judgetest.Model{Criteria: gradeRequest().Criteria, Grade: func(_, material string) (string, bool) { return material, true }}
+	model := judgetest.Model{
+		Criteria: gradeRequest().Criteria,
+		Grade:    func(_, material string) (string, bool) { return material, true },
+	}
 	s := judgetest.New(b, model.Respond)
 	s.Latency = latency
 	j, err := judge.New(judge.Options{API: judge.OpenAI, URL: s.URL(judge.OpenAI), Model: "m", Concurrency: atOnce})

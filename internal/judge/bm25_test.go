@@ -38,7 +38,9 @@ func routeBuiltin(t *testing.T, catalogue []judge.Skill, query string) judge.Rou
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := j.Route(t.Context(), judge.RouteRequest{Query: query, Skill: catalogue[0], Distractors: catalogue[1:], Seed: 7, Trial: 2})
+	got, err := j.Route(t.Context(), judge.RouteRequest{
+		Query: query, Skill: catalogue[0], Distractors: catalogue[1:], Seed: 7, Trial: 2,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,9 @@ func TestBuiltinIsDeterministic(t *testing.T) {
 	for _, query := range []string{all.Queries[0].Query, "report", "company formats"} {
 		var first judge.Routing
 		for trial := range 50 {
-			got, err := j.Route(t.Context(), judge.RouteRequest{Query: query, Skill: all.Skills[0], Distractors: all.Skills[1:], Seed: int64(trial), Trial: trial})
+			got, err := j.Route(t.Context(), judge.RouteRequest{
+				Query: query, Skill: all.Skills[0], Distractors: all.Skills[1:], Seed: int64(trial), Trial: trial,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

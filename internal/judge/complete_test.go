@@ -53,7 +53,9 @@ func decoded(t *testing.T, text string) (v any) {
 func TestRecord(t *testing.T) {
 	each(t, func(t *testing.T, api string) {
 		s := judgetest.New(t, nil)
-		s.Then(judgetest.Fail(500, "oops"), judgetest.Reply{Text: fortyTwo, Model: "test-model-2026-01-01", Input: 1000, Output: 50, Delay: 6 * time.Millisecond})
+		s.Then(judgetest.Fail(500, "oops"), judgetest.Reply{
+			Text: fortyTwo, Model: "test-model-2026-01-01", Input: 1000, Output: 50, Delay: 6 * time.Millisecond,
+		})
 		j, _ := newJudge(t, s, judge.Options{API: api})
 		got, err := j.Complete(t.Context(), question())
 		if err != nil {

@@ -188,7 +188,8 @@ func TestSecondReadingUnusable(t *testing.T) {
 			return judgetest.Text(`{"results":[` + strings.Join(results, ",") + `]}`)
 		}
 	}
-	one := graded(`{"id":ID,"evidence":"make deploy","passed":true}`, `{"id":ID,"evidence":"","passed":false}`, `{"id":ID,"evidence":"","passed":false}`)
+	const no = `{"id":ID,"evidence":"","passed":false}`
+	one := graded(`{"id":ID,"evidence":"make deploy","passed":true}`, no, no)
 	for name, respond := range map[string]judgetest.Responder{
 		"controls fit": all(`{"id":ID,"fits":true}`),
 		"no verdict":   all(`{"id":ID}`),
@@ -223,7 +224,10 @@ func TestControlsAreDrawnAnew(t *testing.T) {
 		if asked == 1 {
 			return passing(func(judgetest.Criterion) string { return "make deploy" })(r)
 		}
-		return judgetest.Model{Criteria: gradeRequest().Criteria, Grade: func(_, material string) (string, bool) { return material, true }}.Respond(r)
+		return judgetest.Model{
+			Criteria: gradeRequest().Criteria,
+			Grade:    func(_, material string) (string, bool) { return material, true },
+		}.Respond(r)
 	})
 	j, _ := newJudge(t, s, judge.Options{})
 	got, err := j.Grade(t.Context(), gradeRequest())

@@ -194,7 +194,8 @@ func attackers() map[string]attacker {
 	noWord := where(func(c string) bool { return !strings.Contains(c, "contains the word") })
 	noCode := where(func(c string) bool { return !regexp.MustCompile(`[A-Z2-7]{8}`).MatchString(c) })
 	noForeign := where(func(c string) bool {
-		return !slices.ContainsFunc(strings.Fields(strings.ToLower(strings.Trim(c, "."))), func(word string) bool { return slices.Contains(judge.ForeignWords(), word) })
+		words := strings.Fields(strings.ToLower(strings.Trim(c, ".")))
+		return !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(judge.ForeignWords(), word) })
 	})
 	short := where(func(c string) bool { return len(c) < 38 })
 	known := where(func(c string) bool { return slices.Contains(wanted, c) })
@@ -245,7 +246,9 @@ func adaptiveAttackersPassNothing(t *testing.T) {
 // can say in the second question.
 func TestLongQuotationsAreNoSecondMaterial(t *testing.T) {
 	material := strings.Repeat("word ", 700) + "orders " + strings.Repeat("word ", 700)
-	s := judgetest.New(t, judgetest.Model{Criteria: wanted, Grade: func(string, string) (string, bool) { return material[:4000], true }}.Respond)
+	s := judgetest.New(t, judgetest.Model{
+		Criteria: wanted, Grade: func(string, string) (string, bool) { return material[:4000], true },
+	}.Respond)
 	j, _ := newJudge(t, s, judge.Options{})
 	if _, err := j.Grade(t.Context(), judge.GradeRequest{Criteria: wanted, Material: material}); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,9 @@ func TestRoutePromptIsPinned(t *testing.T) {
 
 func TestGradePromptIsPinned(t *testing.T) {
 	criteria := []string{"It greets.", "It is polite."}
-	model := judgetest.Model{Criteria: criteria, Grade: func(criterion, _ string) (string, bool) { return "Hello!", criterion == criteria[0] }}
+	model := judgetest.Model{Criteria: criteria, Grade: func(criterion, _ string) (string, bool) {
+		return "Hello!", criterion == criteria[0]
+	}}
 	s := judgetest.New(t, func(r judgetest.Request) judgetest.Reply {
 		if r.Schema != nil && strings.Contains(r.User, "Grade the material") && strings.Contains(r.User, "Say hello.") {
 			return model.Respond(r)
@@ -77,7 +79,9 @@ func TestGradePromptIsPinned(t *testing.T) {
 		wantCode(t, err, judge.Unusable)
 	}
 	text := withoutChance(sent(t, s), criteria)
-	for _, c := range judge.Controls(judge.GradeRequest{Criteria: []string{"It does not hurry."}, Material: strings.Join(judge.ForeignWords(), " ")}, 1) {
+	for _, c := range judge.Controls(judge.GradeRequest{
+		Criteria: []string{"It does not hurry."}, Material: strings.Join(judge.ForeignWords(), " "),
+	}, 1) {
 		if !strings.HasPrefix(c, "It ") && !strings.HasPrefix(c, "The ") {
 			t.Errorf("got the control %q", c)
 		}

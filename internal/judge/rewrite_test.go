@@ -56,7 +56,8 @@ func TestRewrite(t *testing.T) {
 		{"no JSON", `Fills in forms.`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			j, _ := newJudge(t, judgetest.New(t, func(judgetest.Request) judgetest.Reply { return judgetest.Text(row.answer) }), judge.Options{})
+			server := judgetest.New(t, func(judgetest.Request) judgetest.Reply { return judgetest.Text(row.answer) })
+			j, _ := newJudge(t, server, judge.Options{})
 			if got := j.Improving(); got.PromptVersion != "route-1,rewrite-1" {
 				t.Errorf("improving by %v", got)
 			}
@@ -129,7 +130,8 @@ func TestBuiltinWriterProperties(t *testing.T) {
 	j := builtinJudge(t)
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`([a-zé0-9<>.,]{1,12} ){0,12}`)
-		r := judge.RewriteRequest{Skill: judge.Skill{Name: "tested", Description: strings.Repeat(text.Draw(t, "description"), rapid.IntRange(1, 9).Draw(t, "times"))}}
+		description := strings.Repeat(text.Draw(t, "description"), rapid.IntRange(1, 9).Draw(t, "times"))
+		r := judge.RewriteRequest{Skill: judge.Skill{Name: "tested", Description: description}}
 		for i := range rapid.IntRange(0, 20).Draw(t, "queries") {
 			r.Samples = append(r.Samples, judge.Sample{
 				Query: text.Draw(t, fmt.Sprint("query ", i)), Wanted: rapid.Bool().Draw(t, "wanted"), Right: rapid.Bool().Draw(t, "right"),

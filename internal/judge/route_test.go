@@ -160,7 +160,10 @@ func TestShuffle(t *testing.T) {
 		distractors = append(distractors, judge.Skill{Name: fmt.Sprintf("skill-%d", i), Description: "Does things."})
 	}
 	order := func(seed int64, trial int, backwards bool) string {
-		r := judge.RouteRequest{Query: "q", Skill: judge.Skill{Name: "tested", Description: "d"}, Distractors: slices.Clone(distractors), Seed: seed, Trial: trial}
+		r := judge.RouteRequest{
+			Query: "q", Skill: judge.Skill{Name: "tested", Description: "d"}, Distractors: slices.Clone(distractors),
+			Seed: seed, Trial: trial,
+		}
 		if backwards {
 			slices.Reverse(r.Distractors)
 		}
@@ -221,7 +224,9 @@ func TestDistractors(t *testing.T) {
 
 // TestNeutralDistractors fill up what an organisation has too few of.
 func TestNeutralDistractors(t *testing.T) {
-	few := []judge.Skill{{Name: "own", Description: "Is mine."}, {Name: "own", Description: "Again."}, {Name: "mute"}, {Description: "nameless"}}
+	few := []judge.Skill{
+		{Name: "own", Description: "Is mine."}, {Name: "own", Description: "Again."}, {Name: "mute"}, {Description: "nameless"},
+	}
 	got := judge.Distractors(few, "plant-care", 1)
 	if len(got) != 5 || !slices.Contains(got, few[0]) {
 		t.Errorf("got %v, want 5 with the organisation's own", got)

@@ -23,7 +23,8 @@ func TestRun(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := runstest.New(t, db)
 		c := w.Org("acme")
-		suite := c.Create(deterministic(with(exact("a", "a"), object{"id": "one", "name": "First"}), with(exact("a", "b"), object{"id": "two"})))
+		suite := c.Create(deterministic(
+			with(exact("a", "a"), object{"id": "one", "name": "First"}), with(exact("a", "b"), object{"id": "two"})))
 		run := c.Start(suite)
 		queued := apptest.Plain(t, object{
 			"id": run["id"], "suite_id": suite["id"], "status": "queued",

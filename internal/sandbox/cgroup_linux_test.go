@@ -31,7 +31,8 @@ func newFakeTree(t *testing.T, controllers, at string, processes ...int) *fakeTr
 	t.Helper()
 	f := &fakeTree{t: t, root: t.TempDir(), proc: t.TempDir(), refuse: map[string]error{}}
 	f.file(filepath.Join(f.proc, "self", "cgroup"), "0::"+at+"\n")
-	f.file(filepath.Join(f.proc, "self", "mountinfo"), fmt.Sprintf("30 23 0:26 / %s rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n", f.root))
+	f.file(filepath.Join(f.proc, "self", "mountinfo"),
+		fmt.Sprintf("30 23 0:26 / %s rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n", f.root))
 	f.file(f.stat(os.Getpid()), statOf("4711"))
 	own := filepath.Join(f.root, at)
 	f.file(filepath.Join(own, "cgroup.controllers"), controllers)

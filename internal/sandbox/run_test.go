@@ -196,12 +196,16 @@ func TestRunTime(t *testing.T) {
 	each(t, func(t *testing.T, s sandbox.Sandbox) {
 		t.Parallel()
 		limits := sandbox.Limits{Wall: time.Second, Grace: 10 * time.Second}
-		result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{"sh", "-c", `trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done`}, Limits: limits})
+		result, err := s.Run(t.Context(), sandbox.Spec{
+			Argv: []string{"sh", "-c", `trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done`}, Limits: limits,
+		})
 		if err != nil || result.Exceeded != sandbox.WallLimit || string(result.Stdout.Tail) != "bye\n" || result.ExitCode != 3 {
 			t.Errorf("polite: %+v, %v", result, err)
 		}
 		limits.Grace = 100 * time.Millisecond
-		result, err = s.Run(t.Context(), sandbox.Spec{Argv: []string{"sh", "-c", `trap '' TERM; while :; do sleep 0.01; done`}, Limits: limits})
+		result, err = s.Run(t.Context(), sandbox.Spec{
+			Argv: []string{"sh", "-c", `trap '' TERM; while :; do sleep 0.01; done`}, Limits: limits,
+		})
 		if err != nil || result.Exceeded != sandbox.WallLimit || result.ExitCode != 128+9 {
 			t.Errorf("stubborn: %+v, %v", result, err)
 		}

@@ -45,7 +45,8 @@ func TestRefusesWhatTheRealOnesDo(t *testing.T) {
 	const schema = `{"type":"object","additionalProperties":false,"required":["n"],"properties":{"n":{"type":"integer"}}}`
 	loose := strings.Replace(schema, `"required":["n"],`, "", 1)
 	format := func(name, schema string) string {
-		return `{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"` + name + `","strict":true,"schema":` + schema + `}}}`
+		return `{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema",` +
+			`"json_schema":{"name":"` + name + `","strict":true,"schema":` + schema + `}}}`
 	}
 	for _, c := range []struct{ api, name, body, want string }{
 		{judgetest.OpenAI, "good", format("n", schema), ""},
