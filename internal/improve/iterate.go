@@ -67,6 +67,8 @@ func (s *Service) storeIteration(ctx context.Context, r Run, it Iteration) error
 		if err != nil {
 			return err
 		}
+		// The primary key decides between two workers that made the same iteration:
+		// the second one's result is dropped, with the job that would follow.
 		isNew, err := insertIteration(ctx, tx, r.ID, it)
 		if err != nil || !isNew {
 			return err
@@ -211,6 +213,8 @@ func (x *execution) write(ctx context.Context) (judge.Rewriting, error) {
 func (x *execution) score(ctx context.Context, it *Iteration) error {
 	queries := x.run.queries
 	trials := make([][trialsPerQuery]runs.Trial, len(queries))
+	// The first error ends the others: the whole iteration is retried, since a
+	// score of a part of the queries cannot be compared.
 	group, inside := errgroup.WithContext(ctx)
 	group.SetLimit(x.s.Runs.JudgeConcurrency())
 	for i := range queries {

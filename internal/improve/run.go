@@ -108,7 +108,9 @@ type result struct {
 	Chosen  string       `json:"chosen,omitempty"` // the skill that it triggered
 }
 
-// trialsPerQuery is how often each query is tried with each description.
+// trialsPerQuery is how often each query is tried with each description. It is odd,
+// so that there is a majority. Each trial has another order of the catalogue,
+// against position bias.
 const trialsPerQuery = 3
 
 // trialsPerIteration is how many trials an iteration has.

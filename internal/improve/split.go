@@ -20,7 +20,8 @@ type Query struct {
 	HeldOut bool `json:"held_out,omitempty"`
 }
 
-// minQueries is the least number of queries for an improve run.
+// minQueries is the least number of queries for an improve run. It is so few only
+// to try the feature: the Wilson interval shows how little they prove.
 const minQueries = 4
 
 // queriesOf returns the suite's trigger queries that can be run, without

@@ -80,6 +80,8 @@ func (x *execution) notStarted(ctx context.Context, c suites.Case, got sandbox.R
 		got.ExitCode, wrote)}
 }
 
+// spec describes the sandbox of a command. The skill is mounted read-only: trials
+// share it, and one must not change it for the others.
 func (x *execution) spec(c suites.Case, arm Arm, work string) sandbox.Spec {
 	workAt, skillAt, skillDir := workTarget, skillTarget, x.skills[arm].dir
 	if !x.s.Sandbox.Binds() {
@@ -98,7 +100,8 @@ func (x *execution) spec(c suites.Case, arm Arm, work string) sandbox.Spec {
 	return spec
 }
 
-// Limits of what is read of a command's output and files.
+// Limits of what is read of a command's output and files, which is kept in memory
+// and passed to an assertion. A real result is far smaller.
 const (
 	maxOutput    = 1 << 20
 	maxFiles     = 1_000

@@ -42,6 +42,7 @@ type eventLog struct {
 	lastProgress time.Time
 }
 
+// newEventLog starts from the trials that earlier turns or workers have made.
 func newEventLog(r Run, cases []suites.Case, made []Trial) *eventLog {
 	l := &eventLog{
 		cases: cases, skill: make([]tally, len(cases)), baseline: make([]tally, len(cases)), pending: make([]int, len(cases)),
@@ -49,8 +50,8 @@ func newEventLog(r Run, cases []suites.Case, made []Trial) *eventLog {
 	for i := range cases {
 		l.pending[i] = r.Trials * len(r.Baseline.arms())
 	}
-	l.add(made) // their events are in the table already
-	l.lastProgress = time.Time{}
+	l.add(made)                  // their events are in the table already
+	l.lastProgress = time.Time{} // the first progress of this turn is due at once
 	return l
 }
 

@@ -18,8 +18,10 @@ import (
 
 const (
 	defaultConcurrency = 8 // concurrent trials that wait for a judge
-	flushEvery         = 100 * time.Millisecond
-	flushSize          = 500
+	// Trials are stored in batches: deterministic ones are made faster than a
+	// database commits. What a crash loses is made again.
+	flushEvery = 100 * time.Millisecond
+	flushSize  = 500
 	// FlushTimeout bounds how long writing results may take after the worker
 	// was stopped: they are written nevertheless, since they were paid for.
 	FlushTimeout = 10 * time.Second
@@ -59,7 +61,8 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 	return s.complete(ctx, r)
 }
 
-// begin makes a queued run a running one.
+// begin makes a queued run a running one, once: the job of a run starts again
+// after every turn and crash, and clients must see one such event.
 func (s *Service) begin(ctx context.Context, r Run) (Run, error) {
 	at := store.Now()
 	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -75,7 +78,8 @@ func (s *Service) begin(ctx context.Context, r Run) (Run, error) {
 	return r, err
 }
 
-// complete ends a run all of whose trials are made.
+// complete ends a run all of whose trials are made. The row is locked, so that of
+// two workers one ends it, and a cancellation in between wins.
 func (s *Service) complete(ctx context.Context, r Run) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		head, err := runByID(ctx, tx, r.OrgID, r.ID, tx.Dialect().ForUpdate())
@@ -166,6 +170,8 @@ func (x *execution) runTrials(
 			local = append(local, key)
 		}
 	}
+	// A worker looks at the end of the turn between trials only: a trial that was
+	// started is paid for, so it is finished.
 	turnEnds := time.Now().Add(maxTurn)
 	var wg sync.WaitGroup
 	pool := func(keys []TrialKey, size int) *atomic.Int64 {

@@ -123,7 +123,9 @@ func (r Run) audit(ctx context.Context, tx *store.Tx, action string) error {
 	})
 }
 
-// pinSkills looks up the skill and, for the baseline, the version before it.
+// pinSkills looks up the skill and, for the baseline, the version before it. The
+// run pins both by content hash: a version that is published while the run waits
+// must not be tested in its name.
 func (s *Service) pinSkills(ctx context.Context, r *Run, ref SkillRef) error {
 	skill, err := s.FindSkill(ctx, r.OrgID, ref)
 	if err != nil {
@@ -148,7 +150,8 @@ func (s *Service) pinSkills(ctx context.Context, r *Run, ref SkillRef) error {
 	return nil
 }
 
-// pinJudge stores which judge decides, and what the skill competes with.
+// pinJudge stores which judge decides, and what the skill competes with: verdicts
+// of different judges or catalogues cannot be compared.
 func (s *Service) pinJudge(ctx context.Context, r *Run, cases []suites.Case) (err error) {
 	judged, routed := false, false
 	for _, c := range cases {

@@ -17,6 +17,8 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
 	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0)`
 
+// scanRunHead scans a run without its cases, which lists do not show and which may
+// be megabytes.
 func scanRunHead(row store.Row) (Run, error) { return scanRun(row) }
 
 // scanRunCases scans a run with its cases.

@@ -20,7 +20,8 @@ const (
 	keepAlive = 15 * time.Second
 	// eventPage is how many events are read at once.
 	eventPage = 500
-	// writeTimeout is how long a client may take to receive what it was sent.
+	// writeTimeout is how long a client may take to receive what it was sent. A
+	// stalled one would keep its goroutine and its connection.
 	writeTimeout = 30 * time.Second
 )
 

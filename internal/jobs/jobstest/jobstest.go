@@ -1,5 +1,6 @@
 // Package jobstest is the conformance suite of the job queue: it behaves the
-// same on every database.
+// same on every database. That matters because two implementations share little
+// code: our own table on SQLite, and River on PostgreSQL.
 package jobstest
 
 import (
@@ -174,6 +175,7 @@ func (n *node) wantCount(t *testing.T, want jobs.Count) {
 // waitLimit bounds every wait for something that must happen.
 const waitLimit = 40 * time.Second
 
+// eventually polls until it happened.
 func eventually(t *testing.T, happened func() bool, why func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(waitLimit); !happened(); time.Sleep(10 * time.Millisecond) {
@@ -200,6 +202,7 @@ type eventLog struct {
 	times []time.Time
 }
 
+// add returns the number of lines.
 func (d *eventLog) add(line string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

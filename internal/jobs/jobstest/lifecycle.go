@@ -70,6 +70,8 @@ func everyMissed(t *testing.T, w *world) {
 	}
 }
 
+// everyRunOnStart has two schedules that are not due, of which one also runs when
+// the process starts.
 func everyRunOnStart(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -83,6 +85,8 @@ func everyRunOnStart(t *testing.T, w *world) {
 	d.want(t, "a")
 }
 
+// drain stops the queue during a job: the job ends undisturbed, and no other one is
+// claimed.
 func drain(t *testing.T, w *world) {
 	var d eventLog
 	started, end := make(chan struct{}), make(chan struct{})
@@ -113,6 +117,9 @@ func drain(t *testing.T, w *world) {
 	n.wantCount(t, jobs.Count{Waiting: 1})
 }
 
+// drainRunsOut has a job that takes longer than the queue drains: it is interrupted
+// and runs again elsewhere. That does not use up an attempt, since a deployment
+// is not the job's failure, and the job keeps its unique key.
 func drainRunsOut(t *testing.T, w *world) {
 	var d eventLog
 	handle := func(n *node, wait bool) {
@@ -218,6 +225,9 @@ func (w *world) lease() time.Duration {
 	return 0
 }
 
+// crash kills a process with SIGKILL during two jobs. The other process reclaims
+// both: one runs again, and the one without attempts left is discarded, so that a
+// job which kills its process does not do so forever.
 func crash(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{Lease: w.lease()})

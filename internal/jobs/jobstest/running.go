@@ -16,6 +16,8 @@ import (
 
 var errBoom = errors.New("boom")
 
+// transaction checks that a job is enqueued by the commit of its transaction, and
+// not at all by one that rolls back: the transactional outbox.
 func transaction(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -55,6 +57,8 @@ func announced(t *testing.T, w *world) {
 	d.want(t, "first", "second")
 }
 
+// once checks that two processes that claim from one queue run each job once, as
+// long as none of them dies.
 func once(t *testing.T, w *world) {
 	var d eventLog
 	one, two := w.node(t, jobs.Options{Workers: 4}), w.node(t, jobs.Options{Workers: 4})
@@ -75,6 +79,8 @@ func once(t *testing.T, w *world) {
 	}
 }
 
+// retry checks the number of the attempt and the backoff between attempts. The
+// waits have lower bounds only: a busy machine may take longer.
 func retry(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -94,6 +100,8 @@ func retry(t *testing.T, w *world) {
 	}
 }
 
+// retryAfter checks that a handler's own wait, e.g. that of a Retry-After header,
+// takes precedence over the backoff, also when it is shorter.
 func retryAfter(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -116,6 +124,7 @@ func retryAfter(t *testing.T, w *world) {
 	}
 }
 
+// discard checks that a job without attempts left is kept for inspection.
 func discard(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -129,6 +138,7 @@ func discard(t *testing.T, w *world) {
 // noWait retries at once.
 func noWait() jobs.HandleOption { return jobs.Backoff(func(int) time.Duration { return 0 }) }
 
+// panics checks that a panic fails the attempt, not the process.
 func panics(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -144,6 +154,8 @@ func panics(t *testing.T, w *world) {
 	n.wantCount(t, jobs.Count{})
 }
 
+// timeout checks that the context of an attempt ends, and that the next one gets
+// a fresh context.
 func timeout(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -161,6 +173,8 @@ func timeout(t *testing.T, w *world) {
 	n.wantCount(t, jobs.Count{})
 }
 
+// snooze checks that a snoozed job runs again without using up an attempt: it may
+// snooze more often than it has attempts.
 func snooze(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -180,6 +194,8 @@ func snooze(t *testing.T, w *world) {
 	}
 }
 
+// cancelByHandler checks that a wrapped Cancel ends a job, and that it does not
+// count as discarded: its handler has decided.
 func cancelByHandler(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -194,6 +210,7 @@ func cancelByHandler(t *testing.T, w *world) {
 	d.want(t, "ran")
 }
 
+// insertOnly has a process that only enqueues, as one with the role web does.
 func insertOnly(t *testing.T, w *world) {
 	var d eventLog
 	web, worker := w.node(t, jobs.Options{}), w.node(t, jobs.Options{})
@@ -229,6 +246,8 @@ func unknownKind(t *testing.T, w *world) {
 	d.want(t, "other", "note")
 }
 
+// counts checks the figures of each state. A job that is due in the future is not
+// late.
 func counts(t *testing.T, w *world) {
 	n := w.node(t, jobs.Options{})
 	n.enqueue(t, note{"late"})

@@ -45,6 +45,8 @@ func (s *blockedRuns) handle(n *node) {
 	})
 }
 
+// release is the channel that ends a run when it is closed, before or after the
+// run has started.
 func (s *blockedRuns) release(name string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,6 +59,7 @@ func (s *blockedRuns) release(name string) chan struct{} {
 	return s.released[name]
 }
 
+// enqueueRuns enqueues one run after the other, so that their order is known.
 func (n *node) enqueueRuns(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {

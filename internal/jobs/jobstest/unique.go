@@ -13,6 +13,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// unique checks that a key is taken while its job waits, and free as soon as the job
+// starts or its transaction rolls back: what changes after the start needs another
+// job.
 func unique(t *testing.T, w *world) {
 	var d eventLog
 	started, end := make(chan struct{}, 10), make(chan struct{})
@@ -44,6 +47,7 @@ func unique(t *testing.T, w *world) {
 	}
 }
 
+// rolledBack enqueues a job with the key k in a transaction that fails.
 func rolledBack(t *testing.T, n *node) {
 	t.Helper()
 	_ = n.db.InTx(t.Context(), func(tx *store.Tx) error {
@@ -54,6 +58,7 @@ func rolledBack(t *testing.T, n *node) {
 	})
 }
 
+// uniqueWhileRetrying checks that a job which waits for its retry has its key.
 func uniqueWhileRetrying(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})
@@ -91,6 +96,8 @@ func uniqueSuperseded(t *testing.T, w *world) {
 	n.wantCount(t, jobs.Count{})
 }
 
+// uniqueAfterDiscard checks that a discarded job has not: it would block its
+// successors for 14 days.
 func uniqueAfterDiscard(t *testing.T, w *world) {
 	var d eventLog
 	n := w.node(t, jobs.Options{})

@@ -18,11 +18,13 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 )
 
+// An environment is fetched anew for each trial, so a server that is away for long
+// must not hold up a run: a trial without a verdict is cheaper.
 const (
 	maxRedirects        = 3
 	maxAttempts         = 3
 	defaultFetchTimeout = 2 * time.Minute
-	defaultBackoff      = time.Second
+	defaultBackoff      = time.Second // doubled after each attempt
 )
 
 var sha256Digest = regexp.MustCompile(`^sha256[=:]([0-9a-f]{64})$`)
@@ -62,6 +64,7 @@ func (r *Runner) fetch(ctx context.Context, t Task, f *os.File) (digest string, 
 	return digest, nil
 }
 
+// fetchOnce downloads from the start: an attempt before may have left half a file.
 func (r *Runner) fetchOnce(ctx context.Context, t Task, ref string, f *os.File) (digest string, err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -106,6 +109,8 @@ func (r *Runner) open(ctx context.Context, t Task, ref string) (io.ReadCloser, e
 	return body, err
 }
 
+// openWeb fetches through the guarded client: the URL is the user's, and must not
+// reach the service's own network (SSRF).
 func (r *Runner) openWeb(ctx context.Context, ref string) (io.ReadCloser, error) {
 	if r.HTTP == nil {
 		return nil, errorf(FetchRefused, "environments are not fetched from the web here")

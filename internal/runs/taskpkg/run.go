@@ -129,6 +129,8 @@ func (t *trial) run(ctx context.Context) (err error) {
 	return t.runVerifier(ctx, verifier)
 }
 
+// fetchAndUnpack removes the archive as soon as it is unpacked: programs have no
+// use for it, and it may be as large as their own files.
 func (t *trial) fetchAndUnpack(ctx context.Context) (err error) {
 	archive, err := os.OpenFile(filepath.Join(t.dir, archiveFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -152,6 +154,9 @@ func (t *trial) setPaths() {
 	t.scratch = []sandbox.Mount{writable(t.insideHome, t.insideHome), writable(t.insideTmp, t.insideTmp)}
 }
 
+// runOracle runs the reference solution in place of an agent. The verifier's files
+// are stashed meanwhile, and afterwards the verifier gets a home, a temporary
+// folder and logs of its own: an oracle must solve the task, not the verifier.
 func (t *trial) runOracle(ctx context.Context) error {
 	if t.task.OracleRef == "" {
 		return nil
@@ -191,6 +196,8 @@ func (t *trial) runOracle(ctx context.Context) error {
 	return t.resetLogs()
 }
 
+// runVerifier runs the verifier and derives the verdict from its reward, whatever
+// its exit status: that decides only where there is no reward file.
 func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 	result, err := t.execute(ctx, verifier.argv)
 	if err != nil {

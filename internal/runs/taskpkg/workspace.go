@@ -86,6 +86,7 @@ func (r *Runner) makeDir() (string, error) {
 	return dir, nil
 }
 
+// dirMode lets another user pass through a folder only if there is one.
 func dirMode() fs.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o711
