@@ -73,7 +73,9 @@ const (
 	clockPoll     = 20 * time.Millisecond // how often the service reads the file: see clockShift
 )
 
-// clockShift is an additional file of the package time, which cannot import os.
+// clockShift is an additional file of the package time, which cannot import os. The
+// monotonic clock stays right, as it does when a real clock is set: only wall time
+// jumps.
 const clockShift = `package time
 
 import (

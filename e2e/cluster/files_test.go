@@ -44,6 +44,7 @@ func checkFiles(t *testing.T, s *site) {
 	wantNoOrphans(t, s, db)
 }
 
+// count is the number that a query returns.
 func count(t *testing.T, db *store.DB, query string, args ...any) int {
 	t.Helper()
 	rows, err := db.Query(t.Context(), query, args...)

@@ -54,7 +54,8 @@ type load struct {
 	problem error
 }
 
-// settle is how long a write is retried. It is longer than any outage.
+// settle is how long a write is retried. It is longer than any outage, also on a
+// busy machine: it bounds a broken test and measures nothing.
 const settle = 90 * time.Second
 
 // newLoad creates writers of every kind; the site must have a process.
@@ -111,8 +112,8 @@ func (l *load) finish() error {
 	return l.problem
 }
 
-// insist retries op until it succeeds. A failure that a retry cannot help is an
-// error.
+// insist retries op until it succeeds, as a client must that does not know whether
+// its request arrived. A failure that a retry cannot help is an error.
 func insist(ctx context.Context, op func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
@@ -122,7 +123,7 @@ func insist(ctx context.Context, op func(ctx context.Context) error) error {
 			return nil
 		}
 		status := client.Status(err)
-		if status == http.StatusTooManyRequests {
+		if status == http.StatusTooManyRequests { // the hourly rate limit of a long test
 			return errEnough
 		}
 		if status != 0 && status < http.StatusInternalServerError {
@@ -136,7 +137,8 @@ func insist(ctx context.Context, op func(ctx context.Context) error) error {
 	}
 }
 
-// pushes reports sessions of one skill.
+// pushes reports sessions of one skill. A retry has the same push_id, by which the
+// service dedups.
 type pushes struct {
 	skill string
 	acked int
@@ -163,7 +165,8 @@ func (p *pushes) write(ctx context.Context, s *site, n int) error {
 	return err
 }
 
-// count checks the rollups against the number of sessions.
+// count checks the daily rollups against the number of sessions: a push that was
+// counted in one of them only would show here.
 func (p *pushes) count(ctx context.Context, s *site) (tally, error) {
 	t := tally{kind: p.kind(), acked: p.acked}
 	if p.acked == 0 {

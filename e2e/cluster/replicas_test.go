@@ -101,6 +101,8 @@ func (b *browser) visit(t *testing.T, page string, form url.Values) (int, string
 	return resp.StatusCode, string(text)
 }
 
+// signInElsewhere signs in at one process and out at the other: browser sessions
+// are in the database, so a sign-out holds everywhere at once.
 func signInElsewhere(t *testing.T, r *replicas) {
 	b := newBrowser(t)
 	if status, text := b.visit(t, r.a.URL+"/login", url.Values{"api_key": {firstKey}}); status != http.StatusSeeOther {
@@ -119,6 +121,8 @@ func signInElsewhere(t *testing.T, r *replicas) {
 	}
 }
 
+// deviceLoginElsewhere starts a device login at one process and approves it at the
+// other.
 func deviceLoginElsewhere(t *testing.T, r *replicas) {
 	login, err := r.clientOf(r.a.URL, "").StartDeviceLogin(t.Context(), "replicas")
 	if err != nil {

@@ -114,6 +114,7 @@ func (s *site) close() {
 	s.balancer.Close()
 }
 
+// all is a copy: the processes change while a caller iterates over them.
 func (s *site) all() []*servertest.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,6 +131,7 @@ func (s *site) start(args ...string) *servertest.Server {
 	return server
 }
 
+// tryStart is start for a goroutine other than the test's, which must not end it.
 func (s *site) tryStart(args ...string) (*servertest.Server, error) {
 	c := s.command
 	c.Args = append(append([]string(nil), c.Args...), args...)
@@ -222,7 +224,8 @@ func (s *site) open() *store.DB {
 }
 
 // An observer sees every answer to a client of the site, and keeps those that no
-// failure excuses.
+// failure excuses: while something is down the service may answer 503 in the
+// contract's form, but never 500, which would be an error it did not expect.
 type observer struct {
 	mu       sync.Mutex
 	statuses map[int]int

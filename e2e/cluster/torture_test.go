@@ -14,6 +14,7 @@ import (
 // tortureDuration is how long a torture test runs, without the final comparison.
 func tortureDuration(short time.Duration) time.Duration { return cmp.Or(*tortureTime, short) }
 
+// onDatabases runs a torture test on both databases, or on the one of the flag.
 func onDatabases(t *testing.T, torture func(t *testing.T, kind string)) {
 	t.Helper()
 	for _, kind := range []string{"sqlite", "postgres"} {
@@ -65,6 +66,7 @@ func TestTortureKill(t *testing.T) {
 	})
 }
 
+// pause waits, but not longer than the test lasts.
 func pause(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

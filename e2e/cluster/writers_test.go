@@ -21,7 +21,8 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 )
 
-// versions publishes versions of one entry.
+// versions publishes versions of one entry. A retry after a lost answer sends the
+// same bytes under the same number, which must not be a conflict.
 type versions struct {
 	entry  string
 	hashes map[string]string // of the archives, by version
@@ -95,7 +96,8 @@ func (w *versions) count(ctx context.Context, s *site) (tally, error) {
 	return t, nil
 }
 
-// reviews decides on suggestions of one source.
+// reviews decides on suggestions of one source. The id of a suggestion makes its
+// review idempotent.
 type reviews struct {
 	source string
 	acked  int
@@ -143,8 +145,8 @@ func (w *reviews) count(ctx context.Context, s *site) (tally, error) {
 	return t, nil
 }
 
-// runs starts eval runs. That is not idempotent, so a start whose answer is lost
-// is not retried.
+// runs starts eval runs. That is not idempotent: after a lost answer there may be a
+// run that this writer does not know of, so such starts are only counted.
 type runs struct {
 	source, suite string
 	ids           []string
@@ -162,7 +164,8 @@ func (w *runs) prepare(ctx context.Context, s *site) (err error) {
 	var cases []json.RawMessage
 	for i := range casesARun {
 		cases = append(cases, json.RawMessage(fmt.Sprintf(
-			`{"case_kind":"trigger_query","id":"case-%d","query":"please do thing number 1, variant %d","expectation":"should_trigger"}`, i, i)))
+			`{"case_kind":"trigger_query","id":"case-%d","query":"please do thing number 1, variant %d",`+
+				`"expectation":"should_trigger"}`, i, i)))
 	}
 	suite, err := s.client(firstKey).CreateEvalSuite(ctx, client.NewEvalSuite{
 		Name: "torture", SourceKind: "manual", VerifierKind: "llm_judge", Cases: cases,
@@ -176,7 +179,7 @@ func (w *runs) write(ctx context.Context, s *site, _ int) error {
 		run, err := s.client(firstKey).StartEvalRun(ctx, w.suite, client.NewEvalRun{Subject: client.EvalSubject{SourceID: w.source}})
 		if err == nil {
 			w.ids = append(w.ids, run.ID)
-		} else if !strings.Contains(err.Error(), "refused") {
+		} else if !strings.Contains(err.Error(), "refused") { // the request may have arrived
 			w.unconfirmed++
 		}
 		return err
@@ -267,7 +270,9 @@ func (w *notices) count(context.Context, *site) (tally, error) {
 	return t, errors.Join(w.hooks.problems...)
 }
 
-// A receiver is the webhook of an alert. It is never killed.
+// A receiver is the webhook of an alert. It is never killed. A notice is delivered
+// at least once: the same Webhook-Id may come again, by which receivers dedup,
+// but a second id for one alert would be a second notice.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
