@@ -56,8 +56,8 @@ func (r *receiver) handleMetrics(ctx context.Context, in otlpInput) (httpapi.Str
 	return r.receive(ctx, in, signal{"metrics", "rejectedDataPoints", data, func(n *normalizer) { n.metrics(data) }})
 }
 
-// receive ingests a body. Personal data is redacted before anything is stored;
-// then the raw body is stored before it is normalized.
+// receive ingests a body. It is redacted before anything is stored; then the raw
+// body is stored before it is normalized.
 func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpapi.Stream, err error) {
 	defer fault.Wrap(&err, "otlp %s", s.name)
 	e, err := encodingOf(in.ContentType)
@@ -75,7 +75,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	if err != nil {
 		return nil, err
 	}
-	redactor{orgID: c.OrgID, salt: salt}.message(s.data.ProtoReflect())
+	redactor{orgID: c.OrgID, salt: salt, fingerprints: s.name == "metrics"}.message(s.data.ProtoReflect())
 	raw, err := proto.Marshal(s.data)
 	if err != nil {
 		return nil, err

@@ -39,10 +39,12 @@ func (a attributes) float(key string) (float64, bool) {
 	return number, err == nil
 }
 
-// texts returns an attribute that is a list of strings, or a string that holds
-// such a list as JSON.
-func (a attributes) texts(key string) (all []string) {
-	value := a.value(key)
+// texts returns an attribute that is a list of strings.
+func (a attributes) texts(key string) []string { return textsOf(a.value(key)) }
+
+// textsOf returns the strings of a list, or of a string that holds a list as
+// JSON.
+func textsOf(value *common.AnyValue) (all []string) {
 	for _, v := range value.GetArrayValue().GetValues() {
 		all = append(all, textOf(v))
 	}

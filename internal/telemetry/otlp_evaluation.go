@@ -31,8 +31,8 @@ func (n *normalizer) evaluation(e event) error {
 	// The record has the form of a grading_result of a push.
 	n.records = append(n.records, record{id: id, kind: "grading_result", normalizedAt: at, body: bodyOf(map[string]any{
 		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,
-		"evaluation_name": evaluator, "explanation": e.text("gen_ai.evaluation.explanation"),
-		"score_label": e.text("gen_ai.evaluation.score.label"), "score_value": e.text("gen_ai.evaluation.score.value"),
+		"evaluation_name": evaluator, "score_label": e.text("gen_ai.evaluation.score.label"),
+		"score_value": e.text("gen_ai.evaluation.score.value"),
 	})})
 	return nil
 }

@@ -85,8 +85,11 @@ func TestEvaluationOfSpan(t *testing.T) {
 		if names := c.skillNames(); len(names) != 1 {
 			t.Errorf("skills %v, want one", names)
 		}
-		if n := c.World.Count("telemetry_records WHERE kind = 'grading_result' AND body LIKE '%No form was filled in.%'"); n != 1 {
-			t.Errorf("%d verdicts with their reason are kept, want 1", n)
+		if n := c.World.Count("telemetry_records WHERE kind = 'grading_result' AND body LIKE '%\"evaluation_name\":\"goal\"%'"); n != 1 {
+			t.Errorf("%d verdicts are kept, want 1", n)
+		}
+		if n := c.World.Count("telemetry_records WHERE body LIKE '%No form was filled in.%'"); n != 0 {
+			t.Error("the reason, which a model wrote, is kept")
 		}
 	})
 }

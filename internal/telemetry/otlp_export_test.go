@@ -2,8 +2,11 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -12,6 +15,25 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
+
+// TextOf returns the text of an attribute.
+func TextOf(all []*common.KeyValue, key string) string { return attributes{all}.text(key) }
+
+// AllowList returns the attributes that are kept as rows of a table.
+func AllowList() (rows []string) {
+	cell := func(keys string) string {
+		all := strings.Fields(keys)
+		for i, key := range all {
+			all[i] = "`" + key + "`"
+		}
+		return strings.Join(all, " ")
+	}
+	for _, a := range allowList {
+		names := strings.TrimSpace(cell(a.skill) + " " + cell(a.skills) + " " + cell(a.names))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", a.sender, names, strings.TrimSpace(cell(a.ids)+" "+cell(a.words)), cell(a.numbers)))
+	}
+	return rows
+}
 
 // ReadOTLP reads a body of logs, traces or metrics as the receiver does, except
 // for what needs a database. It also returns the redacted body.
@@ -37,7 +59,7 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 	if err := e.decode(context.Background(), raw, data); err != nil {
 		return skills.Report{}, nil, err
 	}
-	redactor{orgID: "org", salt: []byte("salt")}.message(data.ProtoReflect())
+	redactor{orgID: "org", salt: []byte("salt"), fingerprints: signal == "metrics"}.message(data.ProtoReflect())
 	kept, err := proto.Marshal(data)
 	if err != nil {
 		return skills.Report{}, nil, err

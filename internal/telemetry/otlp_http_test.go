@@ -3,10 +3,12 @@ package telemetry_test
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -254,6 +256,8 @@ func TestOTLPPrivacy(t *testing.T) {
 			s.event("assistant_response", "p1", "response", said),
 			s.event("tool_result", "p1", "tool_name", "Bash", "tool_input", said, "error", "mail "+address+" failed",
 				"tool_parameters", `{"full_command":"git clone https://jo:`+password+`@git.example.com/r?token=`+secret+`&x=1"}`),
+			s.event("plugin_loaded", "p1", "plugin.name", address,
+				"gen_ai.data_source.id", "https://jo:"+password+"@git.example.com/r?token="+secret),
 			s.event("nested", "p1", "list", []string{address, "git+ssh://jo@host.example.com/x"}, "map",
 				attributes("user.email", address, "prompt", said, "kept", "jo%40example.net"),
 				"raw", []byte(address), "GEN_AI.Input.Messages", said),
@@ -297,18 +301,13 @@ func TestOTLPPrivacy(t *testing.T) {
 	})
 }
 
-// everything returns all that is stored: the rows of all tables of telemetry and
-// skills, and all blobs, inflated.
+// everything returns all that is stored: the rows of all tables, and all blobs,
+// inflated.
 func (w *world) everything() string {
 	w.T.Helper()
 	var all strings.Builder
-	for table, columns := range map[string]string{
-		"telemetry_pushes": "push_id || ' ' || blob_key", "telemetry_records": "id || ' ' || kind || ' ' || body",
-		"telemetry_prompts": "hash || ' ' || prompt_id || ' ' || prompt_text", "telemetry_states": "id || ' ' || state",
-		"skills": "name", "skill_observations": "id || ' ' || session_hash", "skill_gradings": "id || ' ' || session_hash",
-		"skill_aliases": "alias || ' ' || observation_id",
-	} {
-		rows, err := w.DB.Query(w.T.Context(), `SELECT COALESCE(`+columns+`, '') FROM `+table)
+	for table, columns := range w.tables() {
+		rows, err := w.DB.Query(w.T.Context(), `SELECT `+columns+` FROM `+table)
 		texts, err := store.All(rows, err, store.Value[string])
 		if err != nil {
 			w.T.Fatal(err)
@@ -317,6 +316,17 @@ func (w *world) everything() string {
 	}
 	for _, key := range w.BlobKeys() {
 		all.WriteString(key + "\n" + w.inflated(key) + "\n")
+	}
+	err := filepath.WalkDir(w.BlobDir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		all.WriteString(path + "\n" + string(raw) + "\n")
+		return err
+	})
+	if err != nil {
+		w.T.Fatal(err)
 	}
 	return all.String()
 }

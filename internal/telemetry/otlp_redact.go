@@ -4,89 +4,254 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A redactor removes personal data (PII), conversations and credentials from a
-// message, at any depth. It runs before anything is stored.
+// A redactor reduces a message to what is known to be harmless: numbers, ids and
+// names. What people or models wrote, personal data (PII) and credentials are
+// dropped, since nothing is kept that is not listed: see allowList. It runs before
+// anything is read or stored.
 type redactor struct {
 	orgID string
 	salt  []byte
+	// fingerprints adds a keyed hash of the attributes that were dropped: without
+	// it, two time series that differ only in those would be taken for one.
+	fingerprints bool
 }
 
-// redactedKeys are the attributes that are dropped: the identity of the user,
-// and the content of the conversation, prompts included.
-var redactedKeys = setOf(
-	"user.email", "user.account_uuid", "user.account_id", "user.name", "user.full_name", "user.groups", "organization.id",
-	"enduser.id", "enduser.role", "enduser.scope", "process.owner", "process.user.name",
+// fingerprint is the attribute with the hash of dropped attributes.
+const fingerprint = "whetstone.dropped"
 
-	"prompt", "user_prompt", "system_prompt", "user_system_prompt", "new_context", "response", "response.model_output",
-	"body", "tool_input", "arguments", "input", "output",
-	"gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions",
-	"gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.definitions",
-	"github.copilot.message", "github.copilot.skill.content",
-)
+// maxKept bounds a text that is kept, in bytes.
+const maxKept = 256
 
-// pseudonymizedKeys are the attributes that are replaced by a keyed hash: enough
-// to count users, not to identify them.
-var pseudonymizedKeys = setOf("user.id", "enduser.pseudo.id")
-
-func setOf(words ...string) map[string]bool {
-	set := make(map[string]bool, len(words))
-	for _, w := range words {
-		set[w] = true
-	}
-	return set
+// keptText has the text fields of OTLP's messages that are kept, with the
+// function that cleans them. All other text fields are cleared, those of future
+// versions of the protocol included.
+var keptText = map[protoreflect.FullName]func(string) string{
+	"opentelemetry.proto.common.v1.InstrumentationScope.name":    wordOf,
+	"opentelemetry.proto.common.v1.InstrumentationScope.version": wordOf,
+	"opentelemetry.proto.logs.v1.LogRecord.severity_text":        wordOf,
+	"opentelemetry.proto.logs.v1.LogRecord.event_name":           signalName,
+	"opentelemetry.proto.trace.v1.Span.name":                     signalName,
+	"opentelemetry.proto.trace.v1.Span.Event.name":               signalName,
+	"opentelemetry.proto.metrics.v1.Metric.name":                 signalName,
+	"opentelemetry.proto.metrics.v1.Metric.unit":                 wordOf,
 }
+
+// idLengths has the lengths of ids of traces and spans in bytes. Other bytes are
+// cleared.
+var idLengths = map[protoreflect.Name]int{"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 
 // message redacts a message and all messages within it.
 func (r redactor) message(m protoreflect.Message) {
-	if record, ok := m.Interface().(*logs.LogRecord); ok && isConversation(record) {
-		record.Body = nil
+	if record, ok := m.Interface().(*logs.LogRecord); ok {
+		// Some agents put the name of the event here, others what was said.
+		if body := record.GetBody().GetStringValue(); body == "" || signalName(body) != body {
+			record.Body = nil
+		}
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
+		case isA(field, &common.KeyValue{}):
+			r.attributes(value.List())
+		case isA(field, &common.AnyValue{}): // the body of a log record, above
 		case field.IsList() && field.Message() != nil:
-			r.list(value.List())
-		case field.IsList():
+			for i := range value.List().Len() {
+				r.message(value.List().Get(i).Message())
+			}
 		case field.Message() != nil:
 			r.message(value.Message())
 		case field.Kind() == protoreflect.StringKind:
-			if clean := redactText(value.String()); clean != value.String() {
-				m.Set(field, protoreflect.ValueOfString(clean))
+			if clean := keptText[field.FullName()]; clean != nil && !field.IsList() {
+				m.Set(field, protoreflect.ValueOfString(clean(value.String())))
+			} else {
+				m.Clear(field)
 			}
-		case field.Name() == "bytes_value":
-			m.Set(field, protoreflect.ValueOfBytes([]byte(redactText(string(value.Bytes())))))
+		case field.Kind() == protoreflect.BytesKind:
+			if field.IsList() || len(value.Bytes()) != idLengths[field.Name()] {
+				m.Clear(field)
+			}
 		}
 		return true
 	})
 }
 
-// list redacts a list of messages and removes redacted attributes from it.
-func (r redactor) list(list protoreflect.List) {
-	kept := 0
-	for i := range list.Len() {
-		item := list.Get(i).Message()
-		if attribute, ok := item.Interface().(*common.KeyValue); ok {
-			key := strings.ToLower(attribute.Key)
-			if redactedKeys[key] {
-				continue
-			}
-			if pseudonymizedKeys[key] {
-				hash := r.pseudonym(textOf(attribute.Value))
-				attribute.Value = &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: hash}}
-			}
-		}
-		r.message(item)
-		list.Set(kept, protoreflect.ValueOfMessage(item))
-		kept++
+func isA(field protoreflect.FieldDescriptor, m protoreflect.ProtoMessage) bool {
+	return field.Message() != nil && field.Message().FullName() == m.ProtoReflect().Descriptor().FullName()
+}
+
+// attributes keeps the attributes of a list that are allowed.
+func (r redactor) attributes(list protoreflect.List) {
+	all := make([]*common.KeyValue, list.Len())
+	for i := range all {
+		all[i] = list.Get(i).Message().Interface().(*common.KeyValue)
 	}
-	list.Truncate(kept)
+	list.Truncate(0)
+	keep := func(key string, value *common.AnyValue) {
+		list.Append(protoreflect.ValueOfMessage((&common.KeyValue{Key: key, Value: value}).ProtoReflect()))
+	}
+	var dropped []*common.KeyValue
+	for _, a := range all {
+		if value := r.attribute(a, attributes{all}); value != nil {
+			keep(a.GetKey(), value)
+		} else {
+			dropped = append(dropped, a)
+		}
+	}
+	if r.fingerprints && len(dropped) > 0 {
+		keep(fingerprint, textValue(r.pseudonym(seriesOf(attributes{dropped}))))
+	}
+}
+
+// attribute returns what is kept of the value of an attribute; nil if nothing is.
+func (r redactor) attribute(a *common.KeyValue, beside attributes) *common.AnyValue {
+	if arguments, ok := skillArguments[a.GetKey()]; ok {
+		if beside.text(arguments.toolKey) != arguments.tool {
+			return nil
+		}
+		return skillArgument(a.GetValue(), arguments.field)
+	}
+	if keep := shapes[a.GetKey()]; keep != nil {
+		return keep(r, a.GetValue())
+	}
+	return nil
+}
+
+// skillArgument reduces JSON to the field with the name of a skill.
+func skillArgument(v *common.AnyValue, field string) *common.AnyValue {
+	var fields map[string]any
+	_ = json.Unmarshal([]byte(v.GetStringValue()), &fields) // on an error there are none
+	name, ok := fields[field].(string)
+	if !ok {
+		return nil
+	}
+	return textValue(string(bodyOf(map[string]string{field: skillName(name)})))
+}
+
+// A shape returns what is kept of a value; nil if nothing is.
+type shape func(redactor, *common.AnyValue) *common.AnyValue
+
+// number keeps numbers and flags, also as text: "24", "true".
+func (r redactor) number(v *common.AnyValue) *common.AnyValue {
+	s, isText := v.GetValue().(*common.AnyValue_StringValue)
+	if !isText {
+		return scalar(v)
+	}
+	_, notNumber := strconv.ParseFloat(s.StringValue, 64)
+	_, notFlag := strconv.ParseBool(s.StringValue)
+	if len(s.StringValue) > maxKept || notNumber != nil && notFlag != nil {
+		return nil
+	}
+	return v
+}
+
+// scalar keeps what is neither text nor a container of other values.
+func scalar(v *common.AnyValue) *common.AnyValue {
+	switch v.GetValue().(type) {
+	case *common.AnyValue_IntValue, *common.AnyValue_DoubleValue, *common.AnyValue_BoolValue:
+		return v
+	}
+	return nil
+}
+
+// word keeps words.
+func (r redactor) word(v *common.AnyValue) *common.AnyValue { return keepText(v, wordOf) }
+
+// name keeps text of one line.
+func (r redactor) name(v *common.AnyValue) *common.AnyValue { return keepText(v, nameOf) }
+
+// skill keeps the name of a skill.
+func (r redactor) skill(v *common.AnyValue) *common.AnyValue { return keepText(v, skillName) }
+
+// skillList keeps a list of names of skills, also one that is JSON.
+func (r redactor) skillList(v *common.AnyValue) *common.AnyValue {
+	list := &common.ArrayValue{}
+	for _, name := range textsOf(v) {
+		list.Values = append(list.Values, textValue(skillName(name)))
+	}
+	return &common.AnyValue{Value: &common.AnyValue_ArrayValue{ArrayValue: list}}
+}
+
+// id keeps ids as they are; other text is replaced by a pseudonym, so that it
+// still joins the records of a session or a call.
+func (r redactor) id(v *common.AnyValue) *common.AnyValue {
+	return keepText(v, func(s string) string {
+		if s == "" || wordOf(s) == s {
+			return s
+		}
+		return r.pseudonym(s)
+	})
+}
+
+// user replaces the id of a user by a pseudonym: enough to count users, not to
+// identify them.
+func (r redactor) user(v *common.AnyValue) *common.AnyValue { return textValue(r.pseudonym(textOf(v))) }
+
+// keepText keeps scalars, and texts that clean leaves something of.
+func keepText(v *common.AnyValue, clean func(string) string) *common.AnyValue {
+	s, isText := v.GetValue().(*common.AnyValue_StringValue)
+	if !isText {
+		return scalar(v)
+	}
+	kept := clean(s.StringValue)
+	if kept == "" && s.StringValue != "" {
+		return nil
+	}
+	return textValue(kept)
+}
+
+func textValue(s string) *common.AnyValue {
+	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: s}}
+}
+
+// wordOf returns a text that is one word of ASCII, without addresses and
+// credentials; "" if it is anything else.
+func wordOf(s string) string {
+	if len(s) > maxKept || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return ""
+	}
+	return redactText(s)
+}
+
+// nameOf returns a text of one line, without addresses and credentials; "" if it
+// is anything else.
+func nameOf(s string) string {
+	if len(s) > maxKept || !text.Valid(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return ""
+	}
+	return redactText(s)
+}
+
+// skillName is nameOf, but returns NUL for what is no name: the record is then
+// rejected because of its skill, which "" would hide.
+func skillName(s string) string {
+	if name := nameOf(s); name != "" || s == "" {
+		return name
+	}
+	return "\x00"
+}
+
+// signalName returns the first word of the name of an event, span or metric if
+// it is a known one, else "".
+func signalName(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	known := func(namespace string) bool { return strings.HasPrefix(word, namespace) }
+	if slices.Contains(operations, word) || slices.ContainsFunc(namespaces, known) {
+		return wordOf(word)
+	}
+	return ""
 }
 
 // pseudonym is an HMAC, so that ids cannot be found by hashing guesses. The
@@ -95,13 +260,6 @@ func (r redactor) pseudonym(id string) string {
 	mac := hmac.New(sha256.New, r.salt)
 	mac.Write([]byte(r.orgID + "\n" + id))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
-}
-
-// isConversation reports whether the body of a log record is part of the
-// conversation: gen_ai.user.message, gen_ai.choice and the like.
-func isConversation(record *logs.LogRecord) bool {
-	name := eventName(record, attributes{record.Attributes})
-	return strings.HasPrefix(name, "gen_ai.") && (strings.HasSuffix(name, ".message") || name == "gen_ai.choice")
 }
 
 var (
