@@ -83,7 +83,13 @@ func (a *API) CheckRoom(r Route) error {
 }
 
 func bearerToken(req *http.Request) (string, error) {
-	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	header := req.Header.Get("Authorization")
+	// The variable OTEL_EXPORTER_OTLP_HEADERS is percent-encoded by its
+	// specification, but not every agent decodes it.
+	if key, ok := strings.CutPrefix(header, "Bearer%20"); ok {
+		header = "Bearer " + key
+	}
+	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return "", fault.New(fault.Unauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")

@@ -14,6 +14,9 @@ func TestKeyIsAskedFor(t *testing.T) {
 		{"key without a scheme", "Authorization: owner", missing},
 		{"scheme without a key", "Authorization: Bearer", missing},
 		{"unknown key", "Authorization: Bearer stranger", "Unknown API key"},
+		{"encoded space without a key", "Authorization: Bearer%20", missing},
+		{"encoded twice", "Authorization: Bearer%2520owner", missing},
+		{"encoded space, unknown key", "Authorization: Bearer%20stranger", "Unknown API key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := f.do(t, "GET", "/things/1", "", c.header)
@@ -21,6 +24,9 @@ func TestKeyIsAskedFor(t *testing.T) {
 			a.WantHeader("WWW-Authenticate", "Bearer")
 		})
 	}
+	t.Run("encoded space", func(t *testing.T) {
+		f.do(t, "GET", "/things/1", "", "Authorization: Bearer%20owner").WantJSON(200, `{"id":"1","org":"acme"}`)
+	})
 	t.Run("scheme in lower case", func(t *testing.T) {
 		f.do(t, "GET", "/things/1", "", "Authorization: bearer  owner").WantJSON(200, `{"id":"1","org":"acme"}`)
 	})
