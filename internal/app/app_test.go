@@ -14,13 +14,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
 // each runs the test with flags for a new database of each kind, which is
-// storetest.EmptyURL's or storetest.URL's.
+// storetest.EmptyURL's or storetest.URL's, beside other tests.
 func each(t *testing.T, newURL func(testing.TB, string) string, test func(t *testing.T, flags []string)) {
+	t.Parallel()
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +100,7 @@ func TestReplicasStartAtOnce(t *testing.T) {
 		t.Fatalf("first keys %q and %q, want one", replicas[0].FirstKey, replicas[1].FirstKey)
 	}
 	for _, a := range replicas {
-		run(t, a, &logBuffer{}).me(t, key)
+		run(t, a, &apptest.Buffer{}).me(t, key)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
 
@@ -35,10 +36,10 @@ type change struct {
 	keeps  string   // the name under which the id of what it made is kept
 	at     []string // where the answer has that id
 	before func(*house)
-	send   func(h *house, path, key string) answer // instead of JSON
+	send   func(h *house, path, key string) apptest.Response // instead of JSON
 }
 
-func (h *house) do(c change, key string) answer {
+func (h *house) do(c change, key string) apptest.Response {
 	h.t.Helper()
 	method, _, _ := strings.Cut(c.route, " ")
 	path := h.fill(c.path)
@@ -49,7 +50,7 @@ func (h *house) do(c change, key string) answer {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return h.send(method, path, key, http.Header{"Content-Type": {"application/json"}}, []byte(h.fill(string(raw))))
+	return h.as(key).Do(method, path, h.fill(string(raw)))
 }
 
 // changes calls every route that changes something, in an order that works.
@@ -75,11 +76,11 @@ func changes(hook string) []change {
 
 		{
 			route: "POST /api/v1/registry", path: "/api/v1/registry", action: "registry.entry.create", keeps: "entry", at: []string{"entry", "id"},
-			send: func(h *house, path, key string) answer { return h.publish(path, key, "1.0.0") },
+			send: func(h *house, path, key string) apptest.Response { return h.publish(path, key, "1.0.0") },
 		},
 		{
 			route: "POST /api/v1/registry/{id}/versions", path: "/api/v1/registry/{entry}/versions", action: "registry.version.publish",
-			send: func(h *house, path, key string) answer { return h.publish(path, key, "1.1.0") },
+			send: func(h *house, path, key string) apptest.Response { return h.publish(path, key, "1.1.0") },
 		},
 		{route: "POST /api/v1/registry/{id}/rollback", path: "/api/v1/registry/{entry}/rollback", action: "registry.version.rollback", body: object{}},
 		{
@@ -118,8 +119,8 @@ func changes(hook string) []change {
 		{route: "POST " + sources + "/{id}/repohost-sync", path: sources + "/{repo-source}/repohost-sync", action: "sources.snapshot.create"},
 		{
 			route: "POST " + sources + "/upload", path: sources + "/upload", action: "sources.source.create", keeps: "source", at: []string{"id"},
-			send: func(h *house, path, key string) answer {
-				return h.form(path, key, map[string]string{"label": "deploy"}, "file", "skill.tar.gz", h.archive("1"))
+			send: func(h *house, path, key string) apptest.Response {
+				return h.form(path, key, map[string]string{"label": "deploy"}, apptest.Part{Name: "file", File: "skill.tar.gz", Content: h.archive("1")})
 			},
 		},
 		{route: "PATCH " + sources + "/{id}", path: sources + "/{source}", action: "sources.source.change", body: object{"label": "deploy, ours"}},
@@ -133,8 +134,10 @@ func changes(hook string) []change {
 		},
 		{
 			route: "POST " + suites + "/import", path: suites + "/import", action: "evals.suite.create",
-			send: func(h *house, path, key string) answer {
-				return h.form(path, key, nil, "file", "queries.json", []byte(`[{"query":"a","should_trigger":true}]`))
+			send: func(h *house, path, key string) apptest.Response {
+				return h.form(path, key, nil, apptest.Part{
+					Name: "file", File: "queries.json", Content: []byte(`[{"query":"a","should_trigger":true}]`),
+				})
 			},
 		},
 		{route: "PATCH " + suites + "/{id}", path: suites + "/{suite}", action: "evals.suite.change", body: object{"name": "all triggers"}},
@@ -190,15 +193,15 @@ func changes(hook string) []change {
 
 // drive makes all changes and calls each with what was changed and what it was
 // answered.
-func (h *house) drive(each func(c change, a answer)) {
+func (h *house) drive(each func(c change, a apptest.Response)) {
 	h.t.Helper()
 	for _, c := range changes(h.hook.URL + plantedPath) {
 		if c.before != nil {
 			c.before(h)
 		}
 		a := h.do(c, h.FirstKey)
-		if a.status >= 300 {
-			h.t.Fatalf("%s: %d %s", c.route, a.status, a.raw)
+		if a.Status >= 300 {
+			h.t.Fatalf("%s: %d %s", c.route, a.Status, a.Body)
 		}
 		h.keep(c, a)
 		each(c, a)
@@ -206,13 +209,13 @@ func (h *house) drive(each func(c change, a answer)) {
 }
 
 // keep remembers the id of what a change has made.
-func (h *house) keep(c change, a answer) {
+func (h *house) keep(c change, a apptest.Response) {
 	h.t.Helper()
 	if c.keeps == "" {
 		return
 	}
-	if h.ids[c.keeps] = a.at(c.at...); h.ids[c.keeps] == "" {
-		h.t.Fatalf("%s: no id at %v of %s", c.route, c.at, a.raw)
+	if h.ids[c.keeps] = a.Text(c.at...); h.ids[c.keeps] == "" {
+		h.t.Fatalf("%s: no id at %v of %s", c.route, c.at, a.Body)
 	}
 }
 
@@ -229,11 +232,9 @@ type entry struct {
 func (h *house) entries(key string, query url.Values) (all []entry) {
 	h.t.Helper()
 	query.Set("limit", "200")
-	a := h.json("GET", "/api/v1/audit?"+query.Encode(), key, nil)
+	a := h.as(key).Do("GET", "/api/v1/audit?"+query.Encode(), nil)
 	var out struct{ Entries []entry }
-	if err := json.Unmarshal([]byte(a.raw), &out); err != nil || a.status != http.StatusOK {
-		h.t.Fatalf("audit: %d %s", a.status, a.raw)
-	}
+	a.Want(http.StatusOK).Into(&out)
 	return out.Entries
 }
 
@@ -248,19 +249,19 @@ func (h *house) entriesOf(key, requestID string) []entry {
 func TestEveryChangeIsRecorded(t *testing.T) {
 	each(t, storetest.URL, func(t *testing.T, flags []string) {
 		h := newHouse(t, flags)
-		me := h.json("GET", "/api/v1/me", h.FirstKey, nil)
+		me := h.as(h.FirstKey).Do("GET", "/api/v1/me", nil)
 		covered := map[string]bool{}
-		h.drive(func(c change, a answer) {
+		h.drive(func(c change, a apptest.Response) {
 			method, path, _ := strings.Cut(c.route, " ")
 			covered[routeName(method, path)] = true
-			found := h.entriesOf(h.FirstKey, a.requestID)
+			found := h.entriesOf(h.FirstKey, a.Header.Get("X-Request-Id"))
 			i := slices.IndexFunc(found, func(e entry) bool { return e.Action == c.action })
 			if i < 0 {
 				t.Errorf("%s left no entry %s, only %v", c.route, c.action, found)
 				return
 			}
 			e := found[i]
-			if e.Actor.Kind != "key" || e.Actor.Name != "owner@localhost" || e.Actor.KeyID == nil || *e.Actor.KeyID != me.at("key", "id") || e.Via != "api" {
+			if e.Actor.Kind != "key" || e.Actor.Name != "owner@localhost" || e.Actor.KeyID == nil || *e.Actor.KeyID != me.Text("key", "id") || e.Via != "api" {
 				t.Errorf("%s was recorded as done by %+v via %s", c.route, e.Actor, e.Via)
 			}
 		})
@@ -270,9 +271,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 				t.Errorf("%s changes something: record it with audit.Record and add it to changes, or to unaudited with a reason", name)
 			}
 		}
-		all := h.json("GET", "/api/v1/audit?limit=200", h.FirstKey, nil)
+		all := h.as(h.FirstKey).Do("GET", "/api/v1/audit?limit=200", nil)
 		for _, private := range []string{"ship it", plantedPath, alertSecret, h.FirstKey} {
-			if strings.Contains(all.raw, private) {
+			if strings.Contains(string(all.Body), private) {
 				t.Errorf("the audit log tells %q", private)
 			}
 		}
@@ -298,10 +299,10 @@ func TestRefusedChangesAreNotRecorded(t *testing.T) {
 		}
 		for who, key := range refused {
 			a := h.do(c, key)
-			if a.status < 400 || a.status >= 500 {
-				t.Errorf("%s as %s: %d %s", c.route, who, a.status, a.raw)
+			if a.Status < 400 || a.Status >= 500 {
+				t.Errorf("%s as %s: %d %s", c.route, who, a.Status, a.Body)
 			}
-			if found := slices.Concat(h.entriesOf(h.FirstKey, a.requestID), h.entriesOf(h.stranger, a.requestID)); len(found) > 0 {
+			if found := slices.Concat(h.entriesOf(h.FirstKey, a.Header.Get("X-Request-Id")), h.entriesOf(h.stranger, a.Header.Get("X-Request-Id"))); len(found) > 0 {
 				t.Errorf("%s as %s was refused and left %v", c.route, who, found)
 			}
 		}

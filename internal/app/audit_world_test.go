@@ -2,13 +2,7 @@ package app_test
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"io"
 	"log/slog"
-	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,7 +13,9 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -87,71 +83,17 @@ func (h *house) issue(people *auth.Service, orgID string, role access.Role) stri
 	return raw
 }
 
-// answer is what a call got.
-type answer struct {
-	status    int
-	requestID string
-	header    http.Header
-	body      object
-	raw       string
-}
-
-// at is the text at a path of the body.
-func (a answer) at(path ...string) string {
-	value := any(a.body)
-	for _, name := range path {
-		inner, _ := value.(object)
-		value = inner[name]
-	}
-	text, _ := value.(string)
-	return text
-}
-
-func (h *house) json(method, path, key string, body any) answer {
-	h.t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return h.send(method, path, key, http.Header{"Content-Type": {"application/json"}}, raw)
-}
-
-func (h *house) send(method, path, key string, header http.Header, body []byte) answer {
-	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, bytes.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	req.Header = header
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	a := answer{status: res.StatusCode, requestID: res.Header.Get("X-Request-Id"), header: res.Header, raw: string(raw)}
-	_ = json.Unmarshal(raw, &a.body) // not every answer is an object
-	return a
-}
+// as returns the caller with a key; "" is none.
+func (h *house) as(key string) *apptest.Caller { return h.service.as(h.t, key) }
 
 // form sends a multipart form with one file.
-func (h *house) form(path, key string, fields map[string]string, name, filename string, content []byte) answer {
+func (h *house) form(path, key string, fields map[string]string, file apptest.Part) apptest.Response {
 	h.t.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	for field, value := range fields {
-		_ = form.WriteField(field, value)
+	var parts []apptest.Part
+	for name, value := range fields {
+		parts = append(parts, apptest.Part{Name: name, Content: []byte(value)})
 	}
-	part, _ := form.CreateFormFile(name, filename)
-	_, _ = part.Write(content)
-	_ = form.Close()
-	return h.send(http.MethodPost, path, key, http.Header{"Content-Type": {form.FormDataContentType()}}, body.Bytes())
+	return h.as(key).Upload(path, append(parts, file)...)
 }
 
 func (h *house) archive(text string) []byte {
@@ -165,29 +107,22 @@ func (h *house) archive(text string) []byte {
 }
 
 // publish pushes a version to the entry, or makes the entry.
-func (h *house) publish(path, key, version string) answer {
+func (h *house) publish(path, key, version string) apptest.Response {
 	h.t.Helper()
 	meta := `{"name":"deploy","version":"` + version + `","visibility":"org"}`
-	return h.form(path, key, map[string]string{"metadata": meta}, "archive", "skill.tar.gz", h.archive(version))
+	return h.form(path, key, map[string]string{"metadata": meta}, apptest.Part{Name: "archive", File: "skill.tar.gz", Content: h.archive(version)})
 }
 
 // deliver sends a push as the code host does.
 func (h *house) deliver() {
 	h.t.Helper()
 	const body = `{"ref":"refs/heads/main","repository":{"full_name":"acme/deploy"},"installation":{"id":7}}`
-	mac := hmac.New(sha256.New, []byte(hookSecret))
-	mac.Write([]byte(body))
-	a := h.send(http.MethodPost, "/api/v1/repohost/webhook", "", http.Header{
-		"Content-Type": {"application/json"}, "X-Github-Event": {"push"}, "X-Github-Delivery": {uuid.NewString()},
-		"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(mac.Sum(nil))},
-	}, []byte(body))
-	if a.status != http.StatusAccepted {
-		h.t.Fatalf("deliver: %d %s", a.status, a.raw)
-	}
-	listed := h.json("GET", "/api/v1/repohost/deliveries", h.FirstKey, nil)
+	h.as("").Do("POST", "/api/v1/repohost/webhook", body, host.EventHeader+": push", host.DeliveryHeader+": "+uuid.NewString(),
+		host.SignatureHeader+": "+host.Sign(hookSecret, []byte(body))).Want(http.StatusAccepted)
+	listed := h.as(h.FirstKey).Get("/api/v1/repohost/deliveries")
 	var out struct{ Deliveries []struct{ ID string } }
-	if err := json.Unmarshal([]byte(listed.raw), &out); err != nil || len(out.Deliveries) == 0 {
-		h.t.Fatalf("deliveries: %s, %v", listed.raw, err)
+	if listed.Into(&out); len(out.Deliveries) == 0 {
+		h.t.Fatalf("deliveries: %s", listed.Body)
 	}
 	h.ids["delivery"] = out.Deliveries[0].ID
 }

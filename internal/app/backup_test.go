@@ -25,6 +25,7 @@ import (
 	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob/blobtest"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
@@ -35,6 +36,7 @@ import (
 // elsewhere, on the other database and in the other kind of bucket, and wants
 // the same answer of every route for every role.
 func TestBackupAnswers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		from, to func(t *testing.T) []string
@@ -86,7 +88,7 @@ func cluster(t *testing.T) []string {
 // that will be busy. It returns keys by role.
 func fillForBackup(t *testing.T, flags []string) (keys map[string]string, first string) {
 	t.Helper()
-	log := &logBuffer{}
+	log := &apptest.Buffer{}
 	a, err := app.New(t.Context(), options(settings(t, flags...), log))
 	if err != nil {
 		t.Fatal(err)
@@ -335,7 +337,7 @@ func (w *writers) written() []string {
 
 func (w *writers) waitFor(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, "acknowledged writes", func() bool { return len(w.written()) >= n })
+	apptest.Eventually(t, "acknowledged writes", func() bool { return len(w.written()) >= n })
 }
 
 func (w *writers) stop(t *testing.T) []string {

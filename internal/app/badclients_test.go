@@ -33,7 +33,7 @@ const (
 // so much.
 func impatient(t *testing.T, body time.Duration) *service {
 	t.Helper()
-	log := &logBuffer{}
+	log := &apptest.Buffer{}
 	o := options(settings(t, "--roles", "web"), log)
 	o.Timeouts = app.Timeouts{Header: little, Body: body, Answer: little, Idle: little}
 	a, err := app.New(t.Context(), o)
@@ -99,7 +99,7 @@ func TestSlowClients(t *testing.T) {
 		return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, s.FirstKey, more)
 	}
 	const body = "Content-Type: application/json\r\nContent-Length: 1000\r\n"
-	for name, start := range map[string]string{
+	starts := map[string]string{
 		"nothing at all":         "",
 		"half a request line":    "GET /api/v1",
 		"half a head":            "GET /healthz HTTP/1.1\r\nHost: test\r\nX-A: ",
@@ -112,11 +112,14 @@ func TestSlowClients(t *testing.T) {
 		"an upload in a browser": "POST /theme HTTP/1.1\r\nHost: test\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000\r\n\r\n--x",
 		"a health check's body":  "GET /healthz HTTP/1.1\r\nHost: test\r\n" + body + "\r\n{",
 		"never goes on":          head("POST", "/api/v1/alerts", body+"Expect: 100-continue\r\n"),
-	} {
+	}
+	conns := map[string]net.Conn{}
+	for name, start := range starts { // all before the first is waited for
+		conns[name] = s.dial(t)
+		say(t, conns[name], start)
+	}
+	for name, conn := range conns {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conn := s.dial(t)
-			say(t, conn, start)
 			s.wantStatus(t, "", http.StatusOK, "/healthz")
 			for _, status := range answers(rest(t, conn)) {
 				if status >= http.StatusInternalServerError {

@@ -25,6 +25,7 @@ import (
 // TestSecondServer starts a second process on one data folder, with every kind
 // of data that only one may write.
 func TestSecondServer(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

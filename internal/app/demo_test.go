@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -19,7 +19,7 @@ import (
 // TestDemo fills a database and looks at it as a person would.
 func TestDemo(t *testing.T) {
 	each(t, storetest.URL, func(t *testing.T, flags []string) {
-		log := &logBuffer{}
+		log := &apptest.Buffer{}
 		a, err := app.New(t.Context(), options(settings(t, flags...), log))
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestDemo(t *testing.T) {
 // which may propose, too.
 func (s *service) wantDemoProposals(t *testing.T) {
 	t.Helper()
-	eventually(t, "two proposals of contributors", func() bool {
+	apptest.Eventually(t, "two proposals of contributors", func() bool {
 		var body struct {
 			Proposals []struct {
 				ProposedBy string `json:"proposed_by"`
@@ -67,7 +67,7 @@ func (s *service) wantDemoProposals(t *testing.T) {
 		}
 		return count == 2
 	})
-	eventually(t, "the end of two improve runs", func() bool {
+	apptest.Eventually(t, "the end of two improve runs", func() bool {
 		var body struct {
 			Runs []struct{ Status string } `json:"improve_runs"`
 		}
@@ -171,7 +171,7 @@ func (s *service) wantDemoSources(t *testing.T) {
 			}
 			EvalSuggestionCount int
 		}
-		eventually(t, "suggestions of "+source.Label, func() bool {
+		apptest.Eventually(t, "suggestions of "+source.Label, func() bool {
 			s.into(t, "/api/v1/cloud-sources/"+source.ID, &body)
 			return body.EvalSuggestionCount >= 3
 		})
@@ -194,7 +194,7 @@ func (s *service) wantDemoRuns(t *testing.T) {
 		t.Errorf("%d suites, want 2", len(list.Suites))
 	}
 	for _, suite := range list.Suites {
-		eventually(t, "two runs that came to their end", func() bool {
+		apptest.Eventually(t, "two runs that came to their end", func() bool {
 			var body struct {
 				Runs []struct{ Status string }
 			}
@@ -213,15 +213,5 @@ func (s *service) into(t *testing.T, path string, value any) {
 	}
 	if err := json.Unmarshal([]byte(body), value); err != nil {
 		t.Fatalf("GET %s: %v in %s", path, err, body)
-	}
-}
-
-// eventually waits for what a job will have done.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 // TestIsolationMatrixHosts is the part of the matrix that depends on the code
 // host, on those that TestIsolationMatrix does not use.
 func TestIsolationMatrixHosts(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []host.Provider{host.GitHub, host.Gitea} {
 		t.Run(string(kind), func(t *testing.T) {
 			each(t, storetest.URL, func(t *testing.T, flags []string) {

@@ -30,9 +30,10 @@ type matrix struct {
 	// ours is the one that others want to look into.
 	ours, theirs *filled
 	unknown      apptest.Things
-	keys         map[string]string // raw, by who has them
-	last         []string          // what the database held
-	names        map[string]bool   // of callers
+	keys         map[string]string   // raw, by who has them
+	columns      map[string][]string // of all tables that stay as they are
+	last         []string            // what the database held
+	names        map[string]bool     // of callers
 	cells        int
 }
 
@@ -60,6 +61,7 @@ func newMatrix(t *testing.T, flags []string, kind host.Provider) *matrix {
 	}
 	s := start(t, c)
 	m := &matrix{T: t, service: s, client: apptest.NewClient(t, s.url), keys: map[string]string{}, names: map[string]bool{}}
+	m.columns = m.stableColumns()
 	filler := &apptest.Filler{
 		Client: m.client, Routes: s.Routes(), Secret: webhookSecret, Repos: repos,
 	}
@@ -197,7 +199,7 @@ var unstable = []string{"rate_windows", "job_workers", "api_keys.last_used_at", 
 func (m *matrix) dump(orgID string) []string {
 	m.Helper()
 	var all []string
-	for table, columns := range m.tables() {
+	for table, columns := range m.columns {
 		query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table
 		if orgID != "" && !slices.Contains(columns, "org_id") {
 			continue
@@ -224,8 +226,8 @@ func (m *matrix) dump(orgID string) []string {
 	return all
 }
 
-// tables are the columns of all tables that stay as they are.
-func (m *matrix) tables() map[string][]string {
+// stableColumns lists the columns of all tables that stay as they are.
+func (m *matrix) stableColumns() map[string][]string {
 	m.Helper()
 	query := `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position`
 	if strings.Contains(m.Name(), "sqlite") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -19,13 +20,13 @@ import (
 // used is how many bytes the organisation stores.
 func (h *house) used() int64 {
 	h.t.Helper()
-	a := h.json("GET", "/api/v1/usage", h.viewer, nil)
+	a := h.as(h.viewer).Do("GET", "/api/v1/usage", nil)
 	var out struct {
 		BytesUsed  int64  `json:"bytes_used"`
 		BytesLimit *int64 `json:"bytes_limit"`
 	}
-	if err := json.Unmarshal([]byte(a.raw), &out); err != nil || a.status != http.StatusOK || out.BytesLimit == nil {
-		h.t.Fatalf("usage: %d %s", a.status, a.raw)
+	if a.Want(http.StatusOK).Into(&out); out.BytesLimit == nil {
+		h.t.Fatalf("usage: %d %s", a.Status, a.Body)
 	}
 	return out.BytesUsed
 }
@@ -77,13 +78,6 @@ func taskArchive(t *testing.T, text string) []byte {
 func TestQuota(t *testing.T) {
 	each(t, storetest.URL, func(t *testing.T, flags []string) {
 		h := newHouse(t, append(flags, "--quota", "team=100KiB"))
-		want := func(a answer, status int) answer {
-			t.Helper()
-			if a.status != status {
-				t.Fatalf("%d %s, want %d", a.status, a.raw, status)
-			}
-			return a
-		}
 		const some = -1
 		grows := func(what string, n int64, do func()) {
 			t.Helper()
@@ -96,76 +90,76 @@ func TestQuota(t *testing.T) {
 
 		size := int64(len(h.archive("1.0.0")))
 		grows("an entry", size, func() {
-			h.ids["entry"] = want(h.publish("/api/v1/registry", h.FirstKey, "1.0.0"), http.StatusCreated).at("entry", "id")
+			h.ids["entry"] = h.publish("/api/v1/registry", h.FirstKey, "1.0.0").Want(http.StatusCreated).Text("entry", "id")
 		})
 		grows("the same version", 0, func() {
-			want(h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, "1.0.0"), http.StatusOK)
+			h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, "1.0.0").Want(http.StatusOK)
 		})
 		grows("the same content in another entry", size, func() {
 			meta := map[string]string{"metadata": `{"name":"twin","version":"1.0.0","visibility":"org"}`}
-			a := h.form("/api/v1/registry", h.FirstKey, meta, "archive", "skill.tar.gz", h.archive("1.0.0"))
-			h.ids["twin"] = want(a, http.StatusCreated).at("entry", "id")
+			a := h.form("/api/v1/registry", h.FirstKey, meta, apptest.Part{Name: "archive", File: "skill.tar.gz", Content: h.archive("1.0.0")})
+			h.ids["twin"] = a.Want(http.StatusCreated).Text("entry", "id")
 		})
 		grows("its delete", -size, func() {
-			want(h.json("DELETE", h.fill("/api/v1/registry/{twin}"), h.FirstKey, nil), http.StatusNoContent)
+			h.as(h.FirstKey).Do("DELETE", h.fill("/api/v1/registry/{twin}"), nil).Want(http.StatusNoContent)
 		})
 		grows("a source", some, func() {
-			a := h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"label": "deploy"}, "file", "skill.tar.gz", h.archive("1"))
-			h.ids["source"] = want(a, http.StatusCreated).at("id")
+			a := h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"label": "deploy"}, apptest.Part{Name: "file", File: "skill.tar.gz", Content: h.archive("1")})
+			h.ids["source"] = a.Want(http.StatusCreated).Text("id")
 		})
 		grows("the same snapshot", 0, func() {
-			want(h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"source_id": h.ids["source"]}, "file", "skill.tar.gz", h.archive("1")), http.StatusCreated)
+			h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"source_id": h.ids["source"]}, apptest.Part{Name: "file", File: "skill.tar.gz", Content: h.archive("1")}).Want(http.StatusCreated)
 		})
 		push := telemetryOf("ship it")
 		raw, _ := json.Marshal(push)
-		grows("telemetry", int64(len(raw)), func() { want(h.json("POST", "/api/v1/push", h.FirstKey, push), http.StatusCreated) })
-		grows("the same push", 0, func() { want(h.json("POST", "/api/v1/push", h.FirstKey, push), http.StatusOK) })
+		grows("telemetry", int64(len(raw)), func() { h.as(h.FirstKey).Do("POST", "/api/v1/push", push).Want(http.StatusCreated) })
+		grows("the same push", 0, func() { h.as(h.FirstKey).Do("POST", "/api/v1/push", push).Want(http.StatusOK) })
 		grows("a bundle", some, func() {
-			want(h.json("POST", "/api/v1/community/bundles", h.FirstKey, h.bundle("x")), http.StatusCreated)
+			h.as(h.FirstKey).Do("POST", "/api/v1/community/bundles", h.bundle("x")).Want(http.StatusCreated)
 		})
 		grows("an environment", some, func() {
-			a := want(h.form("/api/v1/eval-suites/import", h.FirstKey, nil, "file", "t.tar.gz", taskArchive(t, "Do it.")), http.StatusCreated)
-			h.ids["suite"] = a.at("suite", "id")
+			a := h.form("/api/v1/eval-suites/import", h.FirstKey, nil, apptest.Part{Name: "file", File: "t.tar.gz", Content: taskArchive(t, "Do it.")}).Want(http.StatusCreated)
+			h.ids["suite"] = a.Text("suite", "id")
 		})
 		grows("another name for its suite", 0, func() {
-			want(h.json("PATCH", h.fill("/api/v1/eval-suites/{suite}"), h.FirstKey, object{"name": "tasks"}), http.StatusOK)
+			h.as(h.FirstKey).Do("PATCH", h.fill("/api/v1/eval-suites/{suite}"), object{"name": "tasks"}).Want(http.StatusOK)
 		})
 
 		// Fill it up, and try all again.
 		free := 100<<10 - h.used()
-		want(h.json("POST", "/api/v1/push", h.FirstKey, telemetryOf(strings.Repeat("a", int(free)-600))), http.StatusCreated)
+		h.as(h.FirstKey).Do("POST", "/api/v1/push", telemetryOf(strings.Repeat("a", int(free)-600))).Want(http.StatusCreated)
 		full := h.used()
 		big := noise(2000)
-		for what, a := range map[string]answer{
-			"version":  h.form(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, map[string]string{"metadata": `{"version":"2.0.0"}`}, "archive", "s.tar.gz", h.archive(big)),
-			"snapshot": h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"source_id": h.ids["source"]}, "file", "s.tar.gz", h.archive(big)),
-			"source":   h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"label": "more"}, "file", "s.tar.gz", h.archive(big)),
-			"push":     h.json("POST", "/api/v1/push", h.FirstKey, telemetryOf(big)),
-			"otlp": h.json("POST", "/v1/logs", h.FirstKey, object{"resourceLogs": []object{{"scopeLogs": []object{{"logRecords": []object{
+		for what, a := range map[string]apptest.Response{
+			"version":  h.form(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, map[string]string{"metadata": `{"version":"2.0.0"}`}, apptest.Part{Name: "archive", File: "s.tar.gz", Content: h.archive(big)}),
+			"snapshot": h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"source_id": h.ids["source"]}, apptest.Part{Name: "file", File: "s.tar.gz", Content: h.archive(big)}),
+			"source":   h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"label": "more"}, apptest.Part{Name: "file", File: "s.tar.gz", Content: h.archive(big)}),
+			"push":     h.as(h.FirstKey).Do("POST", "/api/v1/push", telemetryOf(big)),
+			"otlp": h.as(h.FirstKey).Do("POST", "/v1/logs", object{"resourceLogs": []object{{"scopeLogs": []object{{"logRecords": []object{
 				{"body": object{"stringValue": big}},
 			}}}}}}),
-			"bundle": h.json("POST", "/api/v1/community/bundles", h.FirstKey, h.bundle(big)),
-			"suite":  h.form("/api/v1/eval-suites/import", h.FirstKey, nil, "file", "t.tar.gz", taskArchive(t, big)),
+			"bundle": h.as(h.FirstKey).Do("POST", "/api/v1/community/bundles", h.bundle(big)),
+			"suite":  h.form("/api/v1/eval-suites/import", h.FirstKey, nil, apptest.Part{Name: "file", File: "t.tar.gz", Content: taskArchive(t, big)}),
 		} {
-			if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.raw, "its plan allows 100.0 KiB") || !strings.Contains(a.raw, "Delete") {
-				t.Errorf("%s: %d %s, want 413 that names the limit and what to do", what, a.status, a.raw)
+			if a.Status != http.StatusRequestEntityTooLarge || !strings.Contains(string(a.Body), "its plan allows 100.0 KiB") || !strings.Contains(string(a.Body), "Delete") {
+				t.Errorf("%s: %d %s, want 413 that names the limit and what to do", what, a.Status, a.Body)
 			}
 		}
 		if got := h.used(); got != full {
 			t.Errorf("%d bytes after what was refused, want %d", got, full)
 		}
 		// What is there already can be pushed again, and another organisation has room.
-		want(h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, "1.0.0"), http.StatusOK)
-		want(h.publish("/api/v1/registry", h.stranger, "1.0.0"), http.StatusCreated)
+		h.publish(h.fill("/api/v1/registry/{entry}/versions"), h.FirstKey, "1.0.0").Want(http.StatusOK)
+		h.publish("/api/v1/registry", h.stranger, "1.0.0").Want(http.StatusCreated)
 
 		for _, path := range []string{"/api/v1/registry/{entry}", "/api/v1/cloud-sources/{source}", "/api/v1/eval-suites/{suite}"} {
 			before := h.used()
-			want(h.json("DELETE", h.fill(path), h.FirstKey, nil), http.StatusNoContent)
+			h.as(h.FirstKey).Do("DELETE", h.fill(path), nil).Want(http.StatusNoContent)
 			if after := h.used(); after >= before {
 				t.Errorf("DELETE %s frees nothing", path)
 			}
 		}
-		want(h.publish("/api/v1/registry", h.FirstKey, "2.0.0"), http.StatusCreated)
+		h.publish("/api/v1/registry", h.FirstKey, "2.0.0").Want(http.StatusCreated)
 
 		for _, f := range examine(t, settings(t, h.flags...)) {
 			if f.Check == "quota" && f.Status != exam.Good {

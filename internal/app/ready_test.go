@@ -76,6 +76,7 @@ func TestNotReadyWithOldSchema(t *testing.T) {
 
 // TestNewerSchema lets a newer binary upgrade the data under a running service.
 func TestNewerSchema(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		oldest int64

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -44,32 +44,32 @@ func TestDiskReserve(t *testing.T) {
 		h := newHouse(t, flags, func(o *app.Options) {
 			o.Space = func(string) (uint64, uint64, error) { return free.Load(), 200 << 30, nil }
 		})
-		h.ids["entry"] = h.publish("/api/v1/registry", h.FirstKey, "1.0.0").at("entry", "id")
+		h.ids["entry"] = h.publish("/api/v1/registry", h.FirstKey, "1.0.0").Text("entry", "id")
 
 		free.Store(512<<20 - 1)
 		session := h.signIn()
-		h.eventually("the reserve is noticed", func() bool { return h.publish("/api/v1/registry", h.FirstKey, "2.0.0").status == 503 })
+		apptest.Eventually(h.t, "the reserve is noticed", func() bool { return h.publish("/api/v1/registry", h.FirstKey, "2.0.0").Status == 503 })
 		var served []string
 		for _, r := range slices.Concat(h.Routes(), h.Pages()) {
 			path := pathParameter.ReplaceAllString(r.Path, "{}")
-			header := http.Header{
-				"Content-Type": {"application/json"}, "Authorization": {"Bearer " + h.FirstKey},
-				"X-Hub-Signature-256": {"sha256=" + strings.Repeat("0", 64)}, // for what a code host sends
-			}
+			headers, page := []string{
+				"Content-Type: application/json", "Authorization: Bearer " + h.FirstKey,
+				"X-Hub-Signature-256: sha256=" + strings.Repeat("0", 64), // for what a code host sends
+			}, false
 			if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/v1/") {
-				header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": {session}}
+				headers, page = []string{"Content-Type: application/x-www-form-urlencoded", "Cookie: " + session}, true
 			}
 			if r.Path == "/logout" { // it would end the others' session
-				header.Del("Cookie")
+				headers = headers[:1]
 			}
-			a := h.send(r.Method, strings.ReplaceAll(path, "{}", uuid.NewString()), "", header, nil)
-			refused := strings.Contains(a.raw, "disk is almost full")
-			if r.Method == http.MethodGet && (refused || a.status >= 500) {
-				t.Errorf("GET %s: %d %s", r.Path, a.status, a.raw)
+			a := h.as("").Do(r.Method, strings.ReplaceAll(path, "{}", uuid.NewString()), nil, headers...)
+			refused := strings.Contains(string(a.Body), "disk is almost full")
+			if r.Method == http.MethodGet && (refused || a.Status >= 500) {
+				t.Errorf("GET %s: %d %s", r.Path, a.Status, a.Body)
 			}
-			retry := a.header.Get("Retry-After")
-			if refused && (a.status != http.StatusServiceUnavailable || retry != "30" && header.Get("Cookie") == "") {
-				t.Errorf("%s %s: %d, Retry-After %q", r.Method, r.Path, a.status, retry)
+			retry := a.Header.Get("Retry-After")
+			if refused && (a.Status != http.StatusServiceUnavailable || retry != "30" && !page) {
+				t.Errorf("%s %s: %d, Retry-After %q", r.Method, r.Path, a.Status, retry)
 			}
 			if r.Method != http.MethodGet && !refused {
 				served = append(served, r.Method+" "+path)
@@ -79,12 +79,12 @@ func TestDiskReserve(t *testing.T) {
 		if diff := cmp.Diff(servedWhenFull, slices.Compact(served)); diff != "" {
 			t.Errorf("served when full (-want +got):\n%s", diff)
 		}
-		if a := h.json("DELETE", h.fill("/api/v1/registry/{entry}"), h.FirstKey, nil); a.status != http.StatusNoContent {
-			t.Errorf("delete: %d %s", a.status, a.raw)
+		if a := h.as(h.FirstKey).Do("DELETE", h.fill("/api/v1/registry/{entry}"), nil); a.Status != http.StatusNoContent {
+			t.Errorf("delete: %d %s", a.Status, a.Body)
 		}
 
 		free.Store(100 << 30)
-		h.eventually("there is room again", func() bool { return h.publish("/api/v1/registry", h.FirstKey, "1.0.0").status == 201 })
+		apptest.Eventually(h.t, "there is room again", func() bool { return h.publish("/api/v1/registry", h.FirstKey, "1.0.0").Status == 201 })
 		if _, body := h.get(t, "/metrics", ""); !strings.Contains(body, `whetstone_disk_bytes{what="reserve"} 5.36870912e+08`) {
 			t.Error("the metrics do not have the reserve")
 		}
@@ -105,15 +105,6 @@ func (h *house) signIn() string {
 		h.t.Fatalf("sign in: %d", res.StatusCode)
 	}
 	return cookie
-}
-
-func (h *house) eventually(what string, done func() bool) {
-	h.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 // TestReserveOf is how much is kept free.

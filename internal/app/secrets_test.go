@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/seal"
@@ -34,9 +35,9 @@ func TestNoSecretInTheDatabase(t *testing.T) {
 			"first key": h.FirstKey, "viewer's key": h.viewer, "stranger's key": h.stranger, "webhook URL": plantedPath,
 			"signing secret": alertSecret, "mailbox": plantedEmail, "code host's secret": hookSecret, "the key itself": sealtest.Key(0),
 		}
-		h.drive(func(c change, a answer) {
+		h.drive(func(c change, a apptest.Response) {
 			if c.route == "POST /api/v1/keys" {
-				planted["API key"] = a.at("api_key")
+				planted["API key"] = a.Text("api_key")
 			}
 		})
 		h.plantAlerts(planted)
@@ -68,17 +69,17 @@ func (h *house) plantAlerts(planted map[string]string) {
 			if field == "webhook_secret" {
 				continue
 			}
-			a := h.json("POST", "/api/v1/alerts", h.FirstKey, object{"type": "no_data", "channel": channel, "config": config})
-			if a.status != http.StatusCreated {
-				h.t.Fatalf("alert: %d %s", a.status, a.raw)
+			a := h.as(h.FirstKey).Do("POST", "/api/v1/alerts", object{"type": "no_data", "channel": channel, "config": config})
+			if a.Status != http.StatusCreated {
+				h.t.Fatalf("alert: %d %s", a.Status, a.Body)
 			}
-			h.ids[channel] = a.at("id")
-			h.json("POST", "/api/v1/alerts/"+a.at("id")+"/test", h.FirstKey, nil)
+			h.ids[channel] = a.Text("id")
+			h.as(h.FirstKey).Do("POST", "/api/v1/alerts/"+a.Text("id")+"/test", nil)
 		}
 	}
-	rotated := h.json("POST", "/api/v1/alerts/"+h.ids["webhook"]+"/rotate-secret", h.FirstKey, nil)
-	if planted["new signing secret"] = rotated.at("signing_secret"); planted["new signing secret"] == "" {
-		h.t.Fatalf("rotate: %s", rotated.raw)
+	rotated := h.as(h.FirstKey).Do("POST", "/api/v1/alerts/"+h.ids["webhook"]+"/rotate-secret", nil)
+	if planted["new signing secret"] = rotated.Text("signing_secret"); planted["new signing secret"] == "" {
+		h.t.Fatalf("rotate: %s", rotated.Body)
 	}
 }
 
@@ -109,19 +110,19 @@ func (h *house) plantSession(planted map[string]string) {
 // plantDevice logs a program in.
 func (h *house) plantDevice(planted map[string]string) {
 	h.t.Helper()
-	started := h.json("POST", "/api/v1/device-code", "", object{"client_id": "cli"})
-	planted["device code"] = started.at("device_code")
+	started := h.as("").Do("POST", "/api/v1/device-code", object{"client_id": "cli"})
+	planted["device code"] = started.Text("device_code")
 	people := &auth.Service{DB: h.db}
 	users, err := people.Users(h.t.Context(), h.orgID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := people.DecideDevice(h.t.Context(), started.at("user_code"), users[0], true); err != nil {
+	if err := people.DecideDevice(h.t.Context(), started.Text("user_code"), users[0], true); err != nil {
 		h.t.Fatal(err)
 	}
-	polled := h.json("POST", "/api/v1/device-code/poll", "", object{"device_code": planted["device code"]})
-	if planted["key of the login"] = polled.at("api_key"); planted["key of the login"] == "" {
-		h.t.Fatalf("poll: %s", polled.raw)
+	polled := h.as("").Do("POST", "/api/v1/device-code/poll", object{"device_code": planted["device code"]})
+	if planted["key of the login"] = polled.Text("api_key"); planted["key of the login"] == "" {
+		h.t.Fatalf("poll: %s", polled.Body)
 	}
 }
 
@@ -185,7 +186,7 @@ func refused(t *testing.T, flags ...string) string {
 	t.Helper()
 	a, err := app.New(t.Context(), options(settings(t, flags...), io.Discard))
 	if err == nil {
-		_ = run(t, a, &logBuffer{}).stop()
+		_ = run(t, a, &apptest.Buffer{}).stop()
 		t.Fatal("it started")
 	}
 	return err.Error()
@@ -346,9 +347,9 @@ func TestPlainRowsAreSealed(t *testing.T) {
 			t.Errorf("blob-urls is %q, %v; want what it was", got, err)
 		}
 		scan(t, h.db, map[string]string{"secret": secret, "webhook URL": plantedPath, "signing secret": alertSecret})
-		tested := h.json("POST", "/api/v1/alerts/"+h.ids["webhook"]+"/test", h.FirstKey, nil)
-		if !strings.Contains(tested.raw, `"delivered":true`) && !strings.Contains(tested.raw, `"status":"delivered"`) {
-			t.Errorf("the alert's target is lost: %s", tested.raw)
+		tested := h.as(h.FirstKey).Do("POST", "/api/v1/alerts/"+h.ids["webhook"]+"/test", nil)
+		if !strings.Contains(string(tested.Body), `"delivered":true`) && !strings.Contains(string(tested.Body), `"status":"delivered"`) {
+			t.Errorf("the alert's target is lost: %s", tested.Body)
 		}
 	})
 }
@@ -379,9 +380,9 @@ func TestSwappedRowsAreRefused(t *testing.T) {
 			if _, err := h.db.Exec(t.Context(), text, target, h.ids["webhook"]); err != nil {
 				t.Fatal(err)
 			}
-			a := h.json("POST", fmt.Sprintf("/api/v1/alerts/%s/test", target), h.FirstKey, nil)
-			if a.status != http.StatusInternalServerError {
-				t.Errorf("from %s: %d %s, want it refused", what, a.status, a.raw)
+			a := h.as(h.FirstKey).Do("POST", fmt.Sprintf("/api/v1/alerts/%s/test", target), nil)
+			if a.Status != http.StatusInternalServerError {
+				t.Errorf("from %s: %d %s, want it refused", what, a.Status, a.Body)
 			}
 		}
 		if err := h.stop(); err != nil {

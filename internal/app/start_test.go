@@ -1,11 +1,9 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -22,7 +21,7 @@ import (
 type service struct {
 	*app.App
 	url  string
-	log  *logBuffer
+	log  *apptest.Buffer
 	stop func() error // asks it to stop, once, and returns what Run did
 }
 
@@ -47,7 +46,7 @@ func settings(t *testing.T, flags ...string) config.Config {
 // start runs a service until the test ends or stop is called.
 func start(t *testing.T, c config.Config, set ...func(*app.Options)) *service {
 	t.Helper()
-	log := &logBuffer{}
+	log := &apptest.Buffer{}
 	o := options(c, log)
 	for _, f := range set {
 		f(&o)
@@ -59,7 +58,7 @@ func start(t *testing.T, c config.Config, set ...func(*app.Options)) *service {
 	return run(t, a, log)
 }
 
-func run(t *testing.T, a *app.App, log *logBuffer) *service {
+func run(t *testing.T, a *app.App, log *apptest.Buffer) *service {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -81,26 +80,16 @@ func options(c config.Config, log io.Writer) app.Options {
 	return app.Options{Config: c, Version: "dev", Log: slog.New(handler)}
 }
 
+// as returns a caller with a key; "" is none.
+func (s *service) as(t *testing.T, key string) *apptest.Caller {
+	return &apptest.Caller{T: t, URL: s.url, Key: key}
+}
+
 // get returns the status and the body of a path.
 func (s *service) get(t *testing.T, path, key string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(body)
+	r := s.as(t, key).Get(path)
+	return r.Status, string(r.Body)
 }
 
 // wantStatus checks what paths answer.
@@ -111,22 +100,4 @@ func (s *service) wantStatus(t *testing.T, key string, want int, paths ...string
 			t.Errorf("GET %s: %d, want %d; %s", path, status, want, body)
 		}
 	}
-}
-
-// logBuffer keeps what is logged while the service runs.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

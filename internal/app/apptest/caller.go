@@ -185,6 +185,12 @@ func (r Response) Into(out any) {
 	}
 }
 
+// Text is the string at a path of the body; see the function Text.
+func (r Response) Text(path ...string) string {
+	r.T.Helper()
+	return Text(r.Object(), path...)
+}
+
 // Object decodes the body, which must be a JSON object.
 func (r Response) Object() (o Object) {
 	r.T.Helper()
