@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
@@ -19,7 +20,7 @@ import (
 func TestOrg(t *testing.T) {
 	i := installation{t.TempDir()}
 	acme := i.must(t, "org", "create", "acme")
-	wantKeys(t, acme, "id", "name", "plan", "created_at")
+	apptest.WantKeys(t, acme, "id", "name", "plan", "created_at")
 	if acme["name"] != "acme" || acme["plan"] != "team" {
 		t.Errorf("made %v, want acme on team", acme)
 	}
@@ -70,7 +71,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 func TestUser(t *testing.T) {
 	i := newInstallation(t)
 	ada := i.must(t, "user", "create", "--org", "acme", "--email", "Ada@Example.org", "--role", "admin")
-	wantKeys(t, ada, "id", "org_id", "email", "name", "role", "created_at")
+	apptest.WantKeys(t, ada, "id", "org_id", "email", "name", "role", "created_at")
 	if ada["email"] != "ada@example.org" || ada["name"] != "ada" || ada["role"] != "admin" {
 		t.Errorf("made %v, want the admin ada", ada)
 	}
@@ -111,7 +112,7 @@ func TestKeyCreate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := i.must(t, append([]string{"key", "create", "--org", "acme"}, c.args...)...)
-			wantKeys(t, k, "id", "api_key", "org_id", "user_id", "plan", "role", "permissions")
+			apptest.WantKeys(t, k, "id", "api_key", "org_id", "user_id", "plan", "role", "permissions")
 			if !rawKey.MatchString(k["api_key"].(string)) {
 				t.Errorf("key %v", k["api_key"])
 			}
@@ -158,7 +159,7 @@ func TestKeyListAndRevoke(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("list %v, want two keys", all)
 	}
-	wantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at", "created_by_key", "login")
+	apptest.WantKeys(t, all[0], "id", "user_id", "name", "prefix", "permissions", "created_at", "last_used_at", "expires_at", "revoked_at", "created_by_key", "login")
 	newest, oldest := all[0], all[1]
 	if newest["name"] != "new" || newest["revoked_at"] != nil || !cmp.Equal(newest["permissions"], []any{"read"}) {
 		t.Errorf("newest %v, want new, not revoked, narrowed to read", newest)

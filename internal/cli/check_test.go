@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -73,9 +74,9 @@ func TestCheckJSON(t *testing.T) {
 	var got map[string]any
 	r := run(t, "check", checkedFolder(t, map[string]string{"scripts/a.py": "os.system(command)\n"}), "--json")
 	r.decode(t, &got)
-	wantKeys(t, got, "engine", "status", "counts", "findings")
-	wantKeys(t, got["counts"].(map[string]any), "error", "warning", "info")
-	wantKeys(t, got["findings"].([]any)[0].(map[string]any), "code", "category", "severity", "path", "line", "message", "evidence", "remediation")
+	apptest.WantKeys(t, got, "engine", "status", "counts", "findings")
+	apptest.WantKeys(t, got["counts"].(map[string]any), "error", "warning", "info")
+	apptest.WantKeys(t, got["findings"].([]any)[0].(map[string]any), "code", "category", "severity", "path", "line", "message", "evidence", "remediation")
 	if r.code != term.ExitFailed || got["status"] != "fail" {
 		t.Errorf("exit code %d and status %v, want 1 and fail", r.code, got["status"])
 	}

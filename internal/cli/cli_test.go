@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -90,24 +91,6 @@ func (r result) wantFailure(t *testing.T, code int, message string) {
 	want := result{code, "", "whetstone: " + message + "\n"}
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
-	}
-}
-
-// keys lists the keys of a JSON object, sorted.
-func keys(object map[string]any) []string {
-	var names []string
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func wantKeys(t *testing.T, object map[string]any, want ...string) {
-	t.Helper()
-	slices.Sort(want)
-	if diff := cmp.Diff(want, keys(object)); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 }
 
@@ -195,7 +178,7 @@ func TestVersion(t *testing.T) {
 	}
 	var got map[string]any
 	run(t, "version", "--json").decode(t, &got)
-	wantKeys(t, got, "version", "go", "commit")
+	apptest.WantKeys(t, got, "version", "go", "commit")
 	if got["version"] != "1.2.3" {
 		t.Errorf("version %v, want 1.2.3", got["version"])
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -99,7 +100,7 @@ func TestImport(t *testing.T) {
 	empty(t, filepath.Join(m.home, ".cache", "whetstone"))
 	var out map[string]any
 	m.answers(t, &out, "import", m.projects(), "--since", "1d")
-	wantKeys(t, out, "dry_run", "files", "files_read", "files_unchanged", "files_too_old", "files_unreadable", "records", "pushes",
+	apptest.WantKeys(t, out, "dry_run", "files", "files_read", "files_unchanged", "files_too_old", "files_unreadable", "records", "pushes",
 		"duplicate_pushes", "rejected", "malformed_lines", "problems", "state_file")
 	if out["pushes"] != 1.0 || out["duplicate_pushes"] != 1.0 || out["files_read"] != 3.0 {
 		t.Errorf("summary %v, want the server to know the push", out)
@@ -293,20 +294,8 @@ func TestSkills(t *testing.T) {
 // grade pushes the verdict that a session went well.
 func (s service) grade(t *testing.T, n int) {
 	t.Helper()
-	body := fmt.Sprintf(`{"canonical":{"grading_results":[{"grading_id":"g%d","session_id":"session-%03d","skill_name":"pdf","graded_at":"%s","pass_rate":1}]}}`,
+	body := fmt.Sprintf(`{"canonical":{"grading_results":[{"grading_id":"g%d","session_id":"session-%03d","skill_name":"pdf",
+		"graded_at":"%s","pass_rate":1}]}}`,
 		n, n, noon().Format(time.RFC3339))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/v1/push", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+s.key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusCreated {
-		t.Fatalf("status %d, want 201", resp.StatusCode)
-	}
+	s.api(t).Post("/api/v1/push", body).Want(201)
 }

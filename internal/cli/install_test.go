@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -26,7 +27,7 @@ func TestInstall(t *testing.T) {
 
 	var out map[string]any
 	user.answers(t, &out, "install", "pdf@1.0.0")
-	wantKeys(t, out, "name", "organisation", "version", "content_hash", "path", "pinned", "recorded")
+	apptest.WantKeys(t, out, "name", "organisation", "version", "content_hash", "path", "pinned", "recorded")
 	if out["version"] != "1.0.0" || out["pinned"] != true || out["recorded"] != true || out["content_hash"] != first.ContentHash || out["path"] != filepath.Join(user.skills(), "pdf") {
 		t.Errorf("installed %v", out)
 	}

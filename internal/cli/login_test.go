@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
@@ -27,7 +28,7 @@ func TestLoginWithKey(t *testing.T) {
 
 	var out map[string]any
 	r := m.answers(t, &out, "login", "--server", s.url+"/", "--api-key", s.key)
-	wantKeys(t, out, "server", "email", "organisation", "plan", "role", "permissions")
+	apptest.WantKeys(t, out, "server", "email", "organisation", "plan", "role", "permissions")
 	if out["server"] != s.url || out["email"] != "owner@localhost" || out["plan"] != "team" || strings.Contains(r.stdout+r.stderr, s.key) {
 		t.Errorf("got %+v, want who it is, without the key", r)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -23,7 +24,7 @@ func (m machine) push(t *testing.T, args ...string) (out pushed) {
 	t.Helper()
 	var raw map[string]any
 	r := m.answers(t, &raw, append([]string{"push"}, args...)...)
-	wantKeys(t, raw, "status", "entry_id", "name", "version", "is_current", "content_hash", "size", "files", "left_out")
+	apptest.WantKeys(t, raw, "status", "entry_id", "name", "version", "is_current", "content_hash", "size", "files", "left_out")
 	out = pushed{
 		Status: raw["status"].(string), Name: raw["name"].(string), Version: raw["version"].(string),
 		ContentHash: raw["content_hash"].(string), IsCurrent: raw["is_current"].(bool), Files: int(raw["files"].(float64)),
@@ -201,7 +202,7 @@ func TestDryRun(t *testing.T) {
 	}
 	var out map[string]any
 	m.answers(t, &out, "push", dir, "--dry-run", "--version", "7")
-	wantKeys(t, out, "name", "version", "content_hash", "size", "files", "left_out")
+	apptest.WantKeys(t, out, "name", "version", "content_hash", "size", "files", "left_out")
 	if out["version"] != "7" || !cmp.Equal(out["left_out"], []any{".env.local"}) || len(out["files"].([]any)) != 2 {
 		t.Errorf("got %v", out)
 	}

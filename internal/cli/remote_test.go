@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -57,6 +58,11 @@ func startService(t *testing.T) service {
 		}
 	})
 	return service{installation{data}, a.ListenURL(), a.FirstKey}
+}
+
+// api calls the service with the owner's key.
+func (s service) api(t *testing.T) *apptest.Caller {
+	return &apptest.Caller{T: t, URL: s.url, Key: s.key}
 }
 
 // behind puts a proxy in front of the service; the handler calls next to pass

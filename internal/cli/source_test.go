@@ -2,11 +2,11 @@ package cli_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -25,7 +25,7 @@ func TestSource(t *testing.T) {
 	if out := m.must(t, "source", "list"); !strings.Contains(out, "No cloud sources") {
 		t.Errorf("empty list: %s", out)
 	}
-	s.post(t, "/api/v1/push", missed("pdf", "Read the table"))
+	s.api(t).Post("/api/v1/push", missed("pdf", "Read the table")).Want(201)
 	var skill struct {
 		Skill struct {
 			ID string `json:"skill_id"`
@@ -67,36 +67,12 @@ func TestSource(t *testing.T) {
 // suggestion waits for the suggestion of a source.
 func (m machine) suggestion(t *testing.T, id string) string {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for time.Now().Before(deadline) {
-		var detail struct {
-			EvalSuggestions []struct{ ID string }
-		}
+	var detail struct {
+		EvalSuggestions []struct{ ID string }
+	}
+	apptest.Eventually(t, "a suggestion", func() bool {
 		m.answers(t, &detail, "source", "show", id)
-		if len(detail.EvalSuggestions) > 0 {
-			return detail.EvalSuggestions[0].ID
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("waited in vain for a suggestion")
-	return ""
-}
-
-// post sends JSON to the service.
-func (s service) post(t *testing.T, path, body string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+s.key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		t.Fatalf("POST %s: %s", path, resp.Status)
-	}
+		return len(detail.EvalSuggestions) > 0
+	})
+	return detail.EvalSuggestions[0].ID
 }

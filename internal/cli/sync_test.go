@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 )
 
@@ -25,7 +25,7 @@ func (m machine) drift(t *testing.T, code int, args ...string) map[string]string
 	}
 	out := map[string]string{}
 	for _, s := range all {
-		wantKeys(t, s, "name", "status", "version", "latest_version", "pinned", "server", "entry_id", "path", "edits")
+		apptest.WantKeys(t, s, "name", "status", "version", "latest_version", "pinned", "server", "entry_id", "path", "edits")
 		out[s["name"].(string)] = s["status"].(string) + " " + s["version"].(string) + " " + s["latest_version"].(string)
 	}
 	return out
@@ -104,7 +104,7 @@ func TestSync(t *testing.T) {
 			t.Error("the edit is gone")
 		}
 		var detail struct{ Installations []map[string]any }
-		get(t, s, "/api/v1/registry/installed", &detail)
+		s.api(t).Get("/api/v1/registry/installed").Want(200).Into(&detail)
 		if !hasStatus(detail.Installations, "modified") {
 			t.Errorf("the server does not know of the edit: %v", detail)
 		}
@@ -120,7 +120,7 @@ func TestSync(t *testing.T) {
 			t.Errorf("backup %q, %v", content, err)
 		}
 		var detail struct{ Installations []map[string]any }
-		get(t, s, "/api/v1/registry/installed", &detail)
+		s.api(t).Get("/api/v1/registry/installed").Want(200).Into(&detail)
 		if hasStatus(detail.Installations, "modified") {
 			t.Errorf("the server has not heard of the update: %v", detail)
 		}
@@ -139,7 +139,7 @@ func TestSync(t *testing.T) {
 	t.Run("gone from the registry", func(t *testing.T) {
 		var entries []map[string]any
 		author.answers(t, &entries, "list", "csv")
-		request(t, s, http.MethodDelete, "/api/v1/registry/"+entries[0]["id"].(string))
+		s.api(t).Do(http.MethodDelete, "/api/v1/registry/"+entries[0]["id"].(string), nil).Want(204)
 		user.wantDrift(t, term.ExitOutdated, map[string]string{"pdf": "up_to_date 1.0.2 1.0.2", "csv": "gone 1.0.0 "})
 		if got := user.must(t, "sync"); !strings.Contains(got, "csv  1.0.0  gone from the registry, kept\n") {
 			t.Errorf("sync %q", got)
@@ -155,28 +155,6 @@ func hasStatus(installations []map[string]any, status string) bool {
 		}
 	}
 	return false
-}
-
-func request(t *testing.T, s service, method, path string) *http.Response {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+s.key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("%s %s: %v, %v", method, path, resp, err)
-	}
-	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
-}
-
-func get(t *testing.T, s service, path string, value any) {
-	t.Helper()
-	if err := json.NewDecoder(request(t, s, http.MethodGet, path).Body).Decode(value); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestSyncPinned(t *testing.T) {
