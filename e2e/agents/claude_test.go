@@ -48,6 +48,15 @@ const claudeModel = "claude-sonnet-4-5"
 // useOf is a call of the tool that loads a skill.
 func useOf(skill string) toolCall { return toolCall{"Skill", object{"skill": skill}} }
 
+// subagent is a call of the tool that starts a subagent. Its answer is the
+// result of the call or, from the background, a later message of the user.
+func subagent(background bool) toolCall {
+	return toolCall{"Agent", object{
+		"description": "Read the invoice", "subagent_type": "general-purpose", "run_in_background": background,
+		"prompt": subagentTask + " Read the invoice.",
+	}}
+}
+
 // answer ends a turn.
 func answer() reply { return reply{text: "Pencils, 12.50. " + replyWord, usage: usualTokens} }
 
@@ -93,12 +102,16 @@ var claudeScenarios = []struct {
 		want:    map[string]figures{"pdf-tables": {1, 1, 1, 1.0, 1.0}},
 	},
 	{
+		name: "slash-and-tool", skills: []string{"pdf-tables"},
+		main:         []reply{calls(useOf("pdf-tables")), answer()},
+		prompts:      [][]string{{"/pdf-tables on the invoice " + promptWord}},
+		want:         map[string]figures{"pdf-tables": {1, 2, 2, 1.0, 0.8}},
+		wantImported: map[string]figures{"pdf-tables": {1, 2, 2, 1.0, 0.925}},
+	},
+	{
 		name: "subagent", skills: []string{"pdf-tables"},
 		main: []reply{
-			calls(toolCall{"Agent", object{
-				"description": "Read the invoice", "subagent_type": "general-purpose", "prompt": subagentTask + " Read the invoice.",
-				"run_in_background": false,
-			}}),
+			calls(subagent(false)),
 			answer(),
 		},
 		subagent: []reply{calls(useOf("pdf-tables")), answer()},
@@ -128,6 +141,24 @@ var claudeScenarios = []struct {
 		main:    []reply{calls(useOf("pdf-tables")), answer(), answer()},
 		prompts: [][]string{{"What does the invoice say? " + promptWord}, {"/pdf-tables once more " + promptWord, "--continue"}},
 		want:    map[string]figures{"pdf-tables": {1, 2, 2, 1.0, 0.8}},
+	},
+	{
+		name: "forked-slash", skills: []string{"pdf-tables"},
+		main: []reply{answer(), calls(useOf("pdf-tables")), answer()},
+		prompts: [][]string{
+			{"/pdf-tables on the invoice " + promptWord},
+			{"What does the next one say? " + promptWord, "--continue", "--fork-session"},
+		},
+		want: map[string]figures{"pdf-tables": {2, 2, 2, 1.0, 0.8}},
+	},
+	{
+		name: "forked", skills: []string{"pdf-tables"},
+		main: []reply{calls(useOf("pdf-tables")), answer(), answer()},
+		prompts: [][]string{
+			{"What does the invoice say? " + promptWord},
+			{"/pdf-tables once more " + promptWord, "--continue", "--fork-session"},
+		},
+		want: map[string]figures{"pdf-tables": {2, 2, 2, 1.0, 0.8}},
 	},
 	{
 		name: "plugin", install: installPlugin,
@@ -188,6 +219,11 @@ func TestClaudeCode(t *testing.T) {
 				wantImported = test.want
 			}
 			t.Run("OTLP", func(t *testing.T) { live.wantSkills(t, test.want) })
+			t.Run("OTLP logs", func(t *testing.T) {
+				o := newOrganisation(t)
+				o.replay(t, c.telemetry.sent("/v1/logs"))
+				o.wantSkills(t, test.want)
+			})
 			t.Run("import", func(t *testing.T) {
 				o := newOrganisation(t)
 				o.importTranscripts(t, c.home)

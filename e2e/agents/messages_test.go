@@ -38,7 +38,6 @@ type messagesModel struct {
 	mu       sync.Mutex
 	main     []reply
 	subagent []reply // for a conversation that begins with subagentTask
-	spent    tokens  // all that was reported
 	requests int
 }
 
@@ -101,9 +100,7 @@ func (m *messagesModel) next(in messagesRequest) (reply, string) {
 		script, said = []reply{{text: "The script is over."}}, 0
 	}
 	m.requests++
-	out := script[said]
-	m.spent = m.spent.plus(out.usage)
-	return out, fmt.Sprintf("%s_%d", slug(m.t.Name()), m.requests)
+	return script[said], fmt.Sprintf("%s_%d", slug(m.t.Name()), m.requests)
 }
 
 // wantAllSaid checks that the agent asked for every reply, once.
@@ -114,10 +111,6 @@ func (m *messagesModel) wantAllSaid() {
 	if want := len(m.main) + len(m.subagent); m.requests != want {
 		m.t.Errorf("the model got %d requests, want %d", m.requests, want)
 	}
-}
-
-func (a tokens) plus(b tokens) tokens {
-	return tokens{a.input + b.input, a.output + b.output, a.cacheRead + b.cacheRead, a.cacheWrite + b.cacheWrite}
 }
 
 // slug makes a part of an id of the name of a test.
