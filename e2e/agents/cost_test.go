@@ -2,11 +2,11 @@ package agents_test
 
 import (
 	"math"
+	"net/http"
 	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/proto"
@@ -127,7 +127,7 @@ func (o organisation) wantCosts(t *testing.T, want costs) {
 			Total dollars
 		}
 	}
-	o.get(t, "/v1/costs?days=30", &all)
+	o.api(t).Get("/v1/costs?days=30").Want(http.StatusOK).Into(&all)
 	got := costs{int64(all.Total), int64(all.Unattributed), map[string]int64{}, map[string]tokens{}}
 	for _, skill := range all.Skills {
 		got.Skills[skill.Name] = int64(skill.Total)
@@ -146,7 +146,7 @@ func (o organisation) wantCosts(t *testing.T, want costs) {
 				}
 			}
 		}
-		o.get(t, "/v1/skills/"+skill.Name, &one)
+		o.api(t).Get("/v1/skills/" + skill.Name).Want(http.StatusOK).Into(&one)
 		cost := one.Skill.Cost
 		if cost.Total != skill.Total || cost.Requests != 1 || cost.Basis != "reported" {
 			t.Errorf("cost of %s: %+v, want %d microdollars, reported for 1 request", skill.Name, cost, skill.Total)

@@ -1,20 +1,21 @@
 package agents_test
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // An export is one OTLP request of an agent.
 type export struct {
-	path   string // e.g. "/v1/logs"
-	header http.Header
-	body   []byte
+	path    string // e.g. "/v1/logs"
+	body    []byte
+	headers []string // how the body is encoded
 }
 
 // A recorder stands between an agent and the service: it keeps every OTLP
@@ -35,32 +36,20 @@ func newRecorder(t *testing.T, to *service) *recorder {
 			t.Errorf("read what an agent sends: %v", err)
 			return
 		}
-		header := http.Header{"Content-Type": in.Header["Content-Type"]}
-		if encoding := in.Header["Content-Encoding"]; encoding != nil {
-			header["Content-Encoding"] = encoding
-		}
+		e := export{in.URL.Path, body, []string{
+			"Content-Type: " + in.Header.Get("Content-Type"), "Content-Encoding: " + in.Header.Get("Content-Encoding"),
+		}}
 		r.mu.Lock()
-		r.exports = append(r.exports, export{in.URL.Path, header, body})
+		r.exports = append(r.exports, e)
 		r.mu.Unlock()
-		out, err := http.NewRequestWithContext(in.Context(), in.Method, to.URL+in.URL.Path, bytes.NewReader(body))
-		if err != nil {
-			t.Error(err)
-			return
+		service := &apptest.Caller{T: t, URL: to.URL}
+		out := service.Do(in.Method, e.path, body, append(e.headers, "Authorization: "+in.Header.Get("Authorization"))...)
+		if out.Status != http.StatusOK {
+			t.Errorf("%s of an agent: status %d: %s", e.path, out.Status, out.Body)
 		}
-		out.Header = header.Clone()
-		out.Header["Authorization"] = in.Header["Authorization"]
-		res, err := http.DefaultClient.Do(out)
-		if err != nil {
-			t.Errorf("pass on what an agent sends: %v", err)
-			return
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			t.Errorf("%s of an agent: %s", in.URL.Path, res.Status)
-		}
-		w.Header()["Content-Type"] = res.Header["Content-Type"]
-		w.WriteHeader(res.StatusCode)
-		_, _ = io.Copy(w, res.Body) // the agent may have gone
+		w.Header().Set("Content-Type", out.Header.Get("Content-Type"))
+		w.WriteHeader(out.Status)
+		_, _ = w.Write(out.Body) // the agent may have gone
 	}))
 	t.Cleanup(r.Close)
 	return r

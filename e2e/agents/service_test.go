@@ -2,7 +2,6 @@ package agents_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,11 +11,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // A service is the real binary with a data folder of its own.
@@ -69,13 +68,11 @@ func (s *service) command(t *testing.T, env []string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		var stderr []byte
-		if exit, ok := err.(*exec.ExitError); ok {
-			stderr = exit.Stderr
-		}
-		t.Fatalf("whetstone %s: %v\n%s", strings.Join(args, " "), err, stderr)
+		t.Fatalf("whetstone %s: %v\n%s", strings.Join(args, " "), err, &stderr)
 	}
 	return out
 }
@@ -98,6 +95,10 @@ func (o organisation) importTranscripts(t *testing.T, home string, flags ...stri
 	}
 }
 
+func (o organisation) api(t *testing.T) *apptest.Caller {
+	return &apptest.Caller{T: t, URL: o.URL, Key: o.key}
+}
+
 // register publishes skills in the organisation's registry.
 func (o organisation) register(t *testing.T, skills ...string) {
 	t.Helper()
@@ -117,48 +118,7 @@ func (o organisation) register(t *testing.T, skills ...string) {
 func (o organisation) replay(t *testing.T, exports []export) {
 	t.Helper()
 	for _, e := range exports {
-		o.post(t, e)
-	}
-}
-
-func (o organisation) post(t *testing.T, e export) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.URL+e.path, bytes.NewReader(e.body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = e.header.Clone()
-	req.Header.Set("Authorization", "Bearer "+o.key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
-		t.Fatalf("POST %s: %s %s", e.path, res.Status, body)
-	}
-}
-
-func (o organisation) get(t *testing.T, path string, into any) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+o.key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s %s %v", path, res.Status, body, err)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		t.Fatalf("GET %s: %v in %s", path, err, body)
+		o.api(t).Do(http.MethodPost, e.path, e.body, e.headers...).Want(http.StatusOK)
 	}
 }
 
@@ -181,7 +141,7 @@ func (o organisation) figures(t *testing.T, skill string) figures {
 			Triggers int64 `json:"triggers"`
 		} `json:"daily_stats"`
 	}
-	o.get(t, "/v1/skills/"+skill, &out)
+	o.api(t).Get("/v1/skills/" + skill).Want(http.StatusOK).Into(&out)
 	f := figures{Sessions: out.Skill.UniqueSessions, TriggerRate: out.Skill.TriggerRate, Confidence: out.Skill.AvgConfidence}
 	for _, day := range out.DailyStats {
 		f.Checks += day.Checks
@@ -190,26 +150,12 @@ func (o organisation) figures(t *testing.T, skill string) figures {
 	return f
 }
 
-func (o organisation) skillNames(t *testing.T) []string {
-	t.Helper()
-	var out struct {
-		Skills []struct {
-			Name string `json:"name"`
-		} `json:"skills"`
-	}
-	o.get(t, "/v1/skills?per_page=100", &out)
-	names := []string{}
-	for _, skill := range out.Skills {
-		names = append(names, skill.Name)
-	}
-	return names
-}
-
 // wantSkills checks the list of skills and the figures of each.
 func (o organisation) wantSkills(t *testing.T, want map[string]figures) {
 	t.Helper()
 	got := map[string]figures{}
-	for _, name := range o.skillNames(t) {
+	for _, skill := range o.api(t).Get("/v1/skills?per_page=100").Want(http.StatusOK).List("skills") {
+		name := apptest.Text(skill, "name")
 		got[name] = o.figures(t, name)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
