@@ -20,7 +20,7 @@ const (
 )
 
 // agentTime bounds one run of an agent, which takes a few seconds.
-const agentTime = time.Minute
+const agentTime = 3 * time.Minute
 
 // An agent has a home and a project of its own, and reports to one
 // organisation through a recorder.

@@ -165,7 +165,8 @@ func vendorText(line any) bool {
 
 // relevant are the names of metrics and spans that are about skills, prompts and
 // models. Codex reports hundreds of others in a session.
-var relevant = regexp.MustCompile(`^(claude_code\..*|codex\.(skill|thread\.skills)\..*|codex\.(turn\.token_usage|exec|sampling)|exec_command)$`)
+var relevant = regexp.MustCompile(`^(claude_code\..*|` +
+	`codex\.(skill\..*|thread\.skills\..*|turn\.token_usage|exec|sampling)|exec_command)$`)
 
 func keepRelevant(value any) {
 	switch v := value.(type) {

@@ -37,7 +37,9 @@ wire_api = "responses"
 [otel]
 log_user_prompt = true
 `, c.project, c.model.URL+"/v1")
-	for exporter, path := range map[string]string{"exporter": "/v1/logs", "trace_exporter": "/v1/traces", "metrics_exporter": "/v1/metrics"} {
+	for exporter, path := range map[string]string{
+		"exporter": "/v1/logs", "trace_exporter": "/v1/traces", "metrics_exporter": "/v1/metrics",
+	} {
 		config += fmt.Sprintf("%s = { otlp-http = { endpoint = %q, protocol = %q, headers = { Authorization = %q } } }\n",
 			exporter, c.telemetry.URL+path, protocol, "Bearer "+o.key)
 	}
@@ -69,7 +71,8 @@ func TestCodex(t *testing.T) {
 		{"explicit", "Use $pdf-tables on the invoice. " + promptWord, []reply{calls(shell("cat invoice.txt")), answer()}, 1},
 		{
 			"implicit", "What does the invoice say? " + promptWord,
-			[]reply{calls(shell("cat .agents/skills/pdf-tables/SKILL.md")), calls(shell("cat invoice.txt")), answer()}, 0.6,
+			[]reply{calls(shell("cat .agents/skills/pdf-tables/SKILL.md")), calls(shell("cat invoice.txt")), answer()},
+			0.6,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
