@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/lru"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -151,7 +152,7 @@ func New(o Options) *API {
 		mux:     http.NewServeMux(),
 		auth:    o.Auth,
 		limiter: newLimiter(o.DB),
-		buckets: newBuckets(),
+		buckets: &buckets{cache: lru.New[bucketKey, *bucket](maxBuckets)},
 		proxies: o.TrustedProxies,
 		log:     o.Log,
 		metrics: newMetrics(o.Metrics),
@@ -202,7 +203,10 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 			if err != nil {
 				return nil, a.failure(ctx, err)
 			}
-			return newStreamOutput(ctx, any(out).(Stream)), nil
+			return &streamOutput{Body: func(h huma.Context) {
+				r, w := humago.Unwrap(h)
+				any(out).(Stream)(w, r.WithContext(ctx))
+			}}, nil
 		})
 	default:
 		huma.Register(a.huma, op, func(ctx context.Context, in *In) (*output[Out], error) {

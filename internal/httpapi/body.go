@@ -70,14 +70,6 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 
 type bodyKey struct{}
 
-// bodyProblem returns the reason why the body could not be read, or nil.
-func bodyProblem(ctx context.Context) *fault.Error {
-	if b, ok := ctx.Value(bodyKey{}).(*boundedBody); ok {
-		return b.problem
-	}
-	return nil
-}
-
 // clearReadDeadline lifts the deadline for reading the body. If it passed while
 // the operation runs, net/http would take the client for gone and cancel the
 // request.
@@ -238,18 +230,14 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
 	l.left -= int64(n)
 	if l.left < 0 {
-		return 0, l.body.failed(tooLarge(l.limit, l.inflated))
+		what := "The body"
+		if l.inflated {
+			what = "The inflated body"
+		}
+		return 0, l.body.failed(fault.New(fault.TooLarge, "%s is over the limit of %s", what, byteSize(l.limit)))
 	}
 	if err != nil && !errors.Is(err, io.EOF) && l.inflated {
 		return n, l.body.failed(fault.Invalid("", "the body is not valid gzip"))
 	}
 	return n, err
-}
-
-func tooLarge(limit int64, inflated bool) *fault.Error {
-	what := "The body"
-	if inflated {
-		what = "The inflated body"
-	}
-	return fault.New(fault.TooLarge, "%s is over the limit of %s", what, byteSize(limit))
 }

@@ -31,10 +31,6 @@ type bucket struct {
 // maxBuckets bounds the memory of all buckets: each takes some 300 bytes.
 const maxBuckets = 32 << 10
 
-func newBuckets() *buckets {
-	return &buckets{cache: lru.New[bucketKey, *bucket](maxBuckets)}
-}
-
 // take takes a token out of the bucket of an address. Loopback addresses have no
 // limit: they are processes of this machine, or a reverse proxy that is not
 // declared as trusted, whose clients cannot be told apart.

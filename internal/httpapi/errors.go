@@ -158,8 +158,8 @@ func (e *errorBody) write(w http.ResponseWriter) {
 // found in a request into the API's error bodies.
 func newHumaError(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	if ctx != nil {
-		if problem := bodyProblem(ctx.Context()); problem != nil {
-			body := problemBody(ctx.Context(), problem)
+		if b, ok := ctx.Context().Value(bodyKey{}).(*boundedBody); ok && b.problem != nil {
+			body := problemBody(ctx.Context(), b.problem)
 			for name := range body.header {
 				ctx.SetHeader(name, body.header.Get(name)) // huma leaves them out
 			}
@@ -215,45 +215,29 @@ var (
 // message names the field. huma's messages are only known by their text, so tests
 // pin each of the patterns above.
 func issue(detail *huma.ErrorDetail) fault.Issue {
-	path := fieldPath(detail.Location)
+	path := strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(detail.Location), ".")
+	switch path[0] {
+	case "body", "query", "path", "header", "form", "cookie", "":
+		path = path[1:]
+	}
 	if m := missingProperty.FindStringSubmatch(detail.Message); m != nil {
 		return fault.Issue{Path: append(path, m[1]), Message: m[1] + " is required"}
 	}
 	if m := wrongType.FindStringSubmatch(detail.Message); m != nil {
-		return unexpected(m[1], m[2])
+		value, field := m[1], m[2]
+		if field == "" {
+			return fault.At("", "the body: unexpected %s", value)
+		}
+		return fault.At(field, "%s: unexpected %s", field, value)
 	}
 	name := strings.Join(path, ".")
 	switch {
 	case missingParam.MatchString(detail.Message):
 		return fault.Issue{Path: path, Message: name + " is required"}
+	case name == "" && strings.HasPrefix(detail.Message, "expected"):
+		return fault.Issue{Path: path, Message: "the body: " + detail.Message}
 	case name == "":
-		return fault.Issue{Path: path, Message: bodyMessage(detail.Message)}
+		return fault.Issue{Path: path, Message: "the body is not valid JSON: " + detail.Message}
 	}
 	return fault.Issue{Path: path, Message: fmt.Sprintf("%s: %s", name, detail.Message)}
-}
-
-// unexpected is the issue of a value whose type is not the field's.
-func unexpected(value, field string) fault.Issue {
-	if field == "" {
-		return fault.At("", "the body: unexpected %s", value)
-	}
-	return fault.At(field, "%s: unexpected %s", field, value)
-}
-
-// bodyMessage words a problem of the body as a whole.
-func bodyMessage(message string) string {
-	if strings.HasPrefix(message, "expected") {
-		return "the body: " + message
-	}
-	return "the body is not valid JSON: " + message
-}
-
-func fieldPath(location string) []string {
-	location = strings.NewReplacer("[", ".", "]", "").Replace(location)
-	elements := strings.Split(location, ".")
-	switch elements[0] {
-	case "body", "query", "path", "header", "form", "cookie", "":
-		elements = elements[1:]
-	}
-	return elements
 }

@@ -65,7 +65,8 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 		values := m.values.count(p[:n])
 		cost += values * valueCost
 		if m.counted += values; m.counted > m.maxValues {
-			return 0, m.failed(tooManyValues(m.maxValues))
+			return 0, m.failed(fault.New(fault.TooLarge,
+				"The body is over the limit of %d values; send smaller batches", m.maxValues))
 		}
 	}
 	if err := m.share.grow(m.ctx, cost); err != nil {
@@ -75,10 +76,6 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return n, err
-}
-
-func tooManyValues(limit int64) *fault.Error {
-	return fault.New(fault.TooLarge, "The body is over the limit of %d values; send smaller batches", limit)
 }
 
 // ReserveMemory reserves memory for what an operation decodes its body into,

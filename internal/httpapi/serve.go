@@ -24,13 +24,19 @@ import (
 // id, bounds the time of slow clients, recovers from panics, and observes metrics.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	state := &requestState{id: newRequestID(r), client: a.clientAddr(r)}
+	state := &requestState{id: r.Header.Get("X-Request-Id"), client: a.clientAddr(r)}
+	if !requestIDPattern.MatchString(state.id) {
+		state.id = uuid.Must(uuid.NewV7()).String()
+	}
 	r = r.WithContext(context.WithValue(r.Context(), stateKey{}, state))
 	w.Header().Set("X-Request-Id", state.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.answerTimeout}
 	state.control = rec.control
-	trimSlash(r)
+	if escaped := r.URL.EscapedPath(); len(escaped) > 1 && strings.HasSuffix(escaped, "/") {
+		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+		r.URL.RawPath = strings.TrimSuffix(r.URL.RawPath, "/")
+	}
 
 	// A body has a deadline whether the route reads it or not, against clients
 	// that send it slowly (Slowloris). The write deadline that an earlier answer
@@ -124,14 +130,6 @@ func noRoute(r *http.Request) error {
 	return fault.New(fault.NotFound, "No such route: %s %s", r.Method, r.URL.Path)
 }
 
-// trimSlash removes one trailing slash.
-func trimSlash(r *http.Request) {
-	if escaped := r.URL.EscapedPath(); len(escaped) > 1 && strings.HasSuffix(escaped, "/") {
-		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
-		r.URL.RawPath = strings.TrimSuffix(r.URL.RawPath, "/")
-	}
-}
-
 // requestState is what the middleware knows about a request.
 type requestState struct {
 	id      string
@@ -158,15 +156,9 @@ func setCaller(ctx context.Context, c access.Caller) {
 	}
 }
 
+// requestIDPattern is what an id that a proxy has set must look like to be kept:
+// it is logged and answered, so log injection must not be possible with it.
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// newRequestID keeps the id that a proxy has set, if it is safe to log.
-func newRequestID(r *http.Request) string {
-	if id := r.Header.Get("X-Request-Id"); id != "" && requestIDPattern.MatchString(id) {
-		return id
-	}
-	return uuid.Must(uuid.NewV7()).String()
-}
 
 // A recorder records the status of an answer, and sets a write deadline for every
 // chunk of it, so that a client that stops reading does not hold the connection.

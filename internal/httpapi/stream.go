@@ -1,13 +1,11 @@
 package httpapi
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
 // Stream is the output of an operation that writes its answer itself, e.g. a
@@ -17,13 +15,6 @@ type Stream func(w http.ResponseWriter, r *http.Request)
 
 type streamOutput struct {
 	Body func(huma.Context)
-}
-
-func newStreamOutput(ctx context.Context, s Stream) *streamOutput {
-	return &streamOutput{Body: func(h huma.Context) {
-		r, w := humago.Unwrap(h)
-		s(w, r.WithContext(ctx))
-	}}
 }
 
 // anyType marks an operation whose answer is not JSON.
