@@ -125,12 +125,3 @@ func openBucket(ctx context.Context, c config.Config) (blob.Bucket, error) {
 		Secret: make([]byte, 32), Log: slog.New(slog.DiscardHandler),
 	})
 }
-
-// checkRestored fails if a restore was started and not finished.
-func checkRestored(ctx context.Context, c config.Config) error {
-	bucket, err := openBucket(ctx, c)
-	if err != nil {
-		return err
-	}
-	return backup.CheckFinished(ctx, bucket)
-}

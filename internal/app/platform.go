@@ -13,6 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -77,7 +78,11 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
 	})
-	if p.sender, err = newSender(c); err != nil {
+	targets, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets})
+	if err != nil {
+		return p, err
+	}
+	if p.sender, err = notify.New(notify.Options{HTTP: targets, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom}); err != nil {
 		return p, err
 	}
 	if p.judge, err = judge.New(judge.Options{
@@ -111,8 +116,13 @@ func storedCounts() []quota.Count {
 }
 
 func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {
-	// Nothing may be written to a bucket that a restore is filling.
-	if err := checkRestored(ctx, a.config); err != nil {
+	// Nothing may be written to a bucket that a restore is filling, or has left half
+	// filled.
+	bucket, err := openBucket(ctx, a.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := backup.CheckFinished(ctx, bucket); err != nil {
 		return nil, err
 	}
 	secret, err := secrets.Secret(ctx, "blob-urls")
@@ -123,14 +133,6 @@ func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket
 		URL: string(a.config.BlobURL), Dir: filepath.Join(a.config.Data, "blobs"),
 		PublicURL: a.URL, Secret: secret, Log: a.logFor("blob"),
 	})
-}
-
-func newSender(c config.Config) (*notify.Sender, error) {
-	client, err := outbound.New(outbound.Options{AllowPrivate: c.AllowPrivateTargets})
-	if err != nil {
-		return nil, err
-	}
-	return notify.New(notify.Options{HTTP: client, SMTPURL: string(c.SMTPURL), MailFrom: c.MailFrom})
 }
 
 // newSandbox opens the sandbox that the settings name. Where the machine has

@@ -139,8 +139,6 @@ func hash(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func shownPrefix(raw string) string { return raw[:min(len(raw), shownLength)] }
-
 // narrow returns the permissions of a key: those of its holder's role, reduced
 // to the ones that the key lists. Nil lists them all.
 func narrow(role access.Role, permissions []access.Permission) []access.Permission {

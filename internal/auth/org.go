@@ -51,14 +51,6 @@ type NewUser struct {
 // orgName allows names that are safe in a path and on a terminal.
 var orgName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
 
-func checkOrg(name string, plan access.Plan) error {
-	if !orgName.MatchString(name) {
-		return fault.Invalid("name", "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, "+
-			"the first a letter or digit")
-	}
-	return checkPlan(plan)
-}
-
 func checkPlan(plan access.Plan) error {
 	if !plan.Valid() {
 		return fault.Invalid("plan", "plan must be free, pro, team or enterprise")

@@ -30,7 +30,11 @@ type Service struct {
 // CreateOrg creates an organisation. A name that is taken is fault.Conflict.
 func (s *Service) CreateOrg(ctx context.Context, name string, plan access.Plan) (_ Organisation, err error) {
 	defer fault.Wrap(&err, "organisation %q", name)
-	if err := checkOrg(name, plan); err != nil {
+	if !orgName.MatchString(name) {
+		return Organisation{}, fault.Invalid("name", "name must be 1 to 100 letters, digits, spaces, dots, hyphens or underscores, "+
+			"the first a letter or digit")
+	}
+	if err := checkPlan(plan); err != nil {
 		return Organisation{}, err
 	}
 	o := Organisation{ID: store.NewID(), Name: name, Plan: plan, CreatedAt: store.Now()}
@@ -229,7 +233,7 @@ func insertNewKey(ctx context.Context, tx *store.Tx, n NewKey) (Key, string, err
 
 func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key, string, error) {
 	k := Key{
-		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: shownPrefix(raw),
+		ID: store.NewID(), OrgID: n.OrgID, UserID: n.UserID, Name: n.Name, Prefix: raw[:min(len(raw), shownLength)],
 		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
 		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay,
 	}

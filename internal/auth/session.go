@@ -90,7 +90,10 @@ func (s *Service) Resume(ctx context.Context, token string) (c access.Caller, se
 	if err != nil {
 		return c, "", err
 	}
-	if !found.isLive(now) {
+	// The key decides too: revoking it ends its sessions at once.
+	live := keyState(found.revokedAt, found.expiresAt) == keyActive &&
+		found.sessionEndAt.After(now) && found.usedAt.After(now.Add(-SessionIdle))
+	if !live {
 		return c, "", fault.New(fault.Unauthorized, "Your session has ended; please sign in again")
 	}
 	if now.Sub(found.usedAt) >= sessionTouch {
@@ -108,11 +111,6 @@ type heldSession struct {
 	id           string
 	usedAt       time.Time
 	sessionEndAt time.Time
-}
-
-func (h heldSession) isLive(now time.Time) bool {
-	return keyState(h.revokedAt, h.expiresAt) == keyActive &&
-		h.sessionEndAt.After(now) && h.usedAt.After(now.Add(-SessionIdle))
 }
 
 // Sessions lists the live sessions of a person, newest first.

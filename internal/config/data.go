@@ -38,8 +38,12 @@ func (d *Database) explain(err error) error {
 	case errors.Is(err, syscall.EROFS):
 		return fault.Invalid("data", "data: folder %s is on a read-only file system: mount it for writing%s", d.Data, advice)
 	case errors.Is(err, fs.ErrPermission):
+		name := strconv.Itoa(os.Getuid())
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
 		return fault.Invalid("data", "data: folder %s is read-only for user %s: give it to that user (chown)%s",
-			d.Data, userName(), advice)
+			d.Data, name, advice)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fault.Invalid("data", "data: the disk of folder %s is full: make room%s", d.Data, advice)
 	}
@@ -59,12 +63,4 @@ func (c *Config) ReserveBytes() uint64 {
 		return 0
 	}
 	return uint64(c.DiskReserve) // it is not negative
-}
-
-// userName is the user that this process runs as.
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return strconv.Itoa(os.Getuid())
 }

@@ -29,7 +29,12 @@ func ReadFile(path string) (*File, error) {
 	f := &File{path: path, values: map[string]any{}}
 	raw := map[string]any{}
 	if _, err := toml.DecodeFile(path, &raw); err != nil {
-		return nil, f.unreadable(err)
+		// The number of the line and not its text, which may be a secret whose quotes
+		// were forgotten.
+		if e, ok := errors.AsType[toml.ParseError](err); ok {
+			return nil, f.refused("line %d is not valid TOML (at or after the key %q)", e.Position.Line, e.LastKey)
+		}
+		return nil, f.refused("%s", err)
 	}
 	for key, value := range raw {
 		name := strings.ReplaceAll(key, "_", "-")
@@ -48,15 +53,6 @@ func ReadFile(path string) (*File, error) {
 
 func (f *File) refused(format string, args ...any) *fault.Error {
 	return fault.Invalid("config", "config: %s: %s", f.path, fmt.Sprintf(format, args...))
-}
-
-// unreadable shows the number of the line and not its text, which may be a secret
-// whose quotes were forgotten.
-func (f *File) unreadable(err error) error {
-	if e, ok := errors.AsType[toml.ParseError](err); ok {
-		return f.refused("line %d is not valid TOML (at or after the key %q)", e.Position.Line, e.LastKey)
-	}
-	return f.refused("%s", err)
 }
 
 // FilePath returns the value of --config or WHETSTONE_CONFIG. It does not use kong,

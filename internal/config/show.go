@@ -25,16 +25,13 @@ func settings(v reflect.Value) []Setting {
 			all = append(all, settings(v.Field(i))...)
 			continue
 		}
-		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: formatValue(v.Field(i).Interface())})
+		value := fmt.Sprint(v.Field(i).Interface())
+		if list, ok := v.Field(i).Interface().([]string); ok {
+			value = strings.Join(list, ",")
+		}
+		all = append(all, Setting{Name: flagName(v.Type().Field(i)), Value: value})
 	}
 	return all
-}
-
-func formatValue(value any) string {
-	if list, ok := value.([]string); ok {
-		return strings.Join(list, ",")
-	}
-	return fmt.Sprint(value)
 }
 
 // flagName is the name that kong gives to a field, e.g. "database-url" to

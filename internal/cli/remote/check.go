@@ -82,22 +82,18 @@ func (c *checkCommand) print(p *term.Program, r lint.Report) error {
 	out := checkOutput{lint.Engine, r.Status(), r.Counts(), r}
 	return p.Print(out, func(w io.Writer) {
 		for _, f := range r.Findings {
-			printFinding(w, f)
+			location := cmp.Or(f.Path, ".")
+			if f.Line > 0 {
+				location = fmt.Sprintf("%s:%d", location, f.Line)
+			}
+			fmt.Fprintf(w, "%s  %s  %s  %s\n", term.Plain(location), f.Severity, f.Code, term.Plain(f.Message))
+			if f.Evidence != "" {
+				fmt.Fprintf(w, "    | %s\n", term.Plain(f.Evidence))
+			}
+			fmt.Fprintf(w, "    %s\n", term.Plain(f.Remediation))
 		}
 		n := out.Counts
 		fmt.Fprintf(w, "%s, %s, %s: %s\n", term.Count(n.Error, "error"), term.Count(n.Warning, "warning"),
 			term.Count(n.Info, "note"), out.Status)
 	})
-}
-
-func printFinding(w io.Writer, f lint.Finding) {
-	location := cmp.Or(f.Path, ".")
-	if f.Line > 0 {
-		location = fmt.Sprintf("%s:%d", location, f.Line)
-	}
-	fmt.Fprintf(w, "%s  %s  %s  %s\n", term.Plain(location), f.Severity, f.Code, term.Plain(f.Message))
-	if f.Evidence != "" {
-		fmt.Fprintf(w, "    | %s\n", term.Plain(f.Evidence))
-	}
-	fmt.Fprintf(w, "    %s\n", term.Plain(f.Remediation))
 }

@@ -32,20 +32,18 @@ func (c *skillsCommand) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
-		return p.Print(skills, func(w io.Writer) { printSkills(w, skills) })
+		return p.Print(skills, func(w io.Writer) {
+			if len(skills) == 0 {
+				fmt.Fprintln(w, "No skills.")
+				return
+			}
+			fmt.Fprintln(w, "SKILL\tSTATUS\tPASS RATE\tTRIGGER RATE\tSESSIONS\tLAST SEEN")
+			for _, s := range skills {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval),
+					term.Percent(s.TriggerRate), s.UniqueSessions, term.Day(s.LastSeenAt))
+			}
+		})
 	})
-}
-
-func printSkills(w io.Writer, skills []client.ListedSkill) {
-	if len(skills) == 0 {
-		fmt.Fprintln(w, "No skills.")
-		return
-	}
-	fmt.Fprintln(w, "SKILL\tSTATUS\tPASS RATE\tTRIGGER RATE\tSESSIONS\tLAST SEEN")
-	for _, s := range skills {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", term.Plain(s.Name), s.Status, term.Rate(s.PassRate, s.PassRateInterval),
-			term.Percent(s.TriggerRate), s.UniqueSessions, term.Day(s.LastSeenAt))
-	}
 }
 
 // printSkill omits days without activity.

@@ -140,24 +140,21 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 			if err == nil {
 				i.record(ctx, t)
 			}
-			out[n].setResult(t, asFault(err, i.server))
+			o, err := &out[n], asFault(err, i.server)
+			edited, ok := errors.AsType[*install.EditedError](err)
+			switch {
+			case err == nil:
+				o.Status, o.PreviousVersion, o.Version = updated, o.Version, t.version
+			case ok: // edited since compare
+				o.Status, o.Edits = modified, edited.Edits
+			default:
+				o.Status, o.Error = failed, term.Message(err)
+			}
 			return nil
 		})
 	}
 	_ = g.Wait() // the errors are in out
 	return out
-}
-
-func (o *syncOutput) setResult(t target, err error) {
-	edited, ok := errors.AsType[*install.EditedError](err)
-	switch {
-	case err == nil:
-		o.Status, o.PreviousVersion, o.Version = updated, o.Version, t.version
-	case ok: // edited since compare
-		o.Status, o.Edits = modified, edited.Edits
-	default:
-		o.Status, o.Error = failed, term.Message(err)
-	}
 }
 
 // printSync prints the results and sets the exit code: a failure outweighs local
