@@ -84,6 +84,15 @@ type versionOutput struct {
 	AggregatePassRate    *float64                 `json:"aggregate_pass_rate"`
 	AggregateSessions    int64                    `json:"aggregate_sessions" doc:"0 for other organisations"`
 	AggregateTriggerRate *float64                 `json:"aggregate_trigger_rate"`
+	VersionBasisCounts   basisOutput              `json:"version_basis_counts" doc:"Uses by the reason why they count for this version; 0 for other organisations"`
+}
+
+// basisOutput is skills.Bases.
+type basisOutput struct {
+	Hash         int64 `json:"hash" doc:"The record named the content hash"`
+	Plugin       int64 `json:"plugin" doc:"The agent named the version that it loaded"`
+	Installation int64 `json:"installation" doc:"The person had it installed"`
+	Time         int64 `json:"time" doc:"It was the current version at that time"`
 }
 
 func newVersionOutput(e Entry, v Version) versionOutput {

@@ -201,12 +201,14 @@ func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]
 // Timelines returns which version of each skill was current when, so that an
 // observation counts for the version that was in use. Skills without an entry
 // have none.
-func (s *Service) Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]skills.Timeline, error) {
+func (s *Service) Timelines(
+	ctx context.Context, q store.Querier, _ string, skillIDs []string,
+) (map[string]skills.Timeline, error) {
 	timelines, err := currentsOfSkills(ctx, q, skillIDs)
 	if err != nil || len(timelines) == 0 {
 		return timelines, err
 	}
-	return timelines, addHashes(ctx, q, skillIDs, timelines)
+	return timelines, addVersions(ctx, q, skillIDs, timelines)
 }
 
 // Check looks for entries and versions that disagree.

@@ -27,21 +27,21 @@ func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (
 	return timelines, err
 }
 
-// addHashes fills in which version has which content.
-func addHashes(ctx context.Context, q store.Querier, skillIDs []string, timelines map[string]skills.Timeline) error {
+// addVersions fills in which version has which content and which name.
+func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timelines map[string]skills.Timeline) error {
 	in, list := q.Dialect().In("$1", skillIDs)
 	rows, err := q.Query(ctx, `
-		SELECT e.skill_id, v.content_hash, v.id
+		SELECT e.skill_id, v.content_hash, v.version, v.id
 		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
 		WHERE e.skill_id`+in+` ORDER BY v.pushed_at, v.id`, list)
 	return store.Each(rows, err, func(row store.Row) error {
-		var skillID, hash, id string
-		err := row.Scan(&skillID, &hash, &id)
+		var skillID, hash, name, id string
+		err := row.Scan(&skillID, &hash, &name, &id)
 		t := timelines[skillID]
 		if t.ByHash == nil {
-			t.ByHash = map[string]string{}
+			t.ByHash, t.ByName = map[string]string{}, map[string]string{}
 		}
-		t.ByHash[hash] = id
+		t.ByHash[hash], t.ByName[name] = id, id
 		timelines[skillID] = t
 		return err
 	})

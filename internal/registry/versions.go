@@ -108,6 +108,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		out := streamedVersion{newVersionOutput(r.entry, v), json.RawMessage(manifest)}
 		if q := quality[v.ID]; r.own {
 			out.AggregatePassRate, out.AggregateSessions, out.AggregateTriggerRate = q.PassRate, q.Sessions, q.TriggerRate
+			out.VersionBasisCounts = basisOutput(q.Bases)
 		} else {
 			out.PushedBy = nil
 		}

@@ -33,6 +33,8 @@ type listItem struct {
 	UniqueSessions     int64         `json:"unique_sessions"`
 	HasEvidence        bool          `json:"has_evidence"`
 	TriggerRate        *float64      `json:"trigger_rate"`
+	TriggerRateBasis   *string       `json:"trigger_rate_basis" enum:"offered,considered" doc:"Whether agents reported which skills were on offer"`
+	OfferedSessions    int64         `json:"offered_sessions" doc:"Sessions in the window that were offered the skill"`
 	AvgConfidence      *float64      `json:"avg_confidence"`
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
@@ -51,7 +53,8 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	items := columnsOf(all, func(p Performance) listItem {
 		return listItem{
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
-			TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
+			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
+			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt),
 		}
 	})
@@ -71,6 +74,8 @@ type detail struct {
 	LastSeenAt         *httpapi.Time `json:"last_seen_at"`
 	UniqueSessions     int64         `json:"unique_sessions"`
 	TriggerRate        *float64      `json:"trigger_rate"`
+	TriggerRateBasis   *string       `json:"trigger_rate_basis" enum:"offered,considered" doc:"Whether agents reported which skills were on offer"`
+	OfferedSessions    int64         `json:"offered_sessions" doc:"Sessions in the window that were offered the skill"`
 	AvgConfidence      *float64      `json:"avg_confidence"`
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
@@ -105,7 +110,8 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 		Skill: detail{
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions,
 			FirstSeenAt: httpapi.NullTime(p.FirstSeenAt), LastSeenAt: httpapi.NullTime(p.LastSeenAt),
-			TriggerRate: p.TriggerRate, AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
+			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
+			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
 			HasEvidence: p.HasEvidence,
 		},

@@ -22,13 +22,14 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 const (
 	seen = `seen AS (
 			SELECT skill_id AS subject, session_hash, occurred_at / 86400000000 AS day, occurred_at, is_check, triggered,
-				confidence, weight
+				confidence, weight, until_at
 			FROM skill_observations
 			UNION ALL SELECT version_id, session_hash, occurred_at / 86400000000, occurred_at, is_check, triggered,
-				confidence, weight
+				confidence, weight, until_at
 			FROM skill_observations WHERE version_id IS NOT NULL),
 		lasts AS (
-			SELECT subject, session_hash, MAX(day) AS day, MAX(CASE WHEN triggered THEN day END) AS trigger_day
+			SELECT subject, session_hash, MAX(day) AS day, MAX(CASE WHEN triggered THEN day END) AS trigger_day,
+				MAX(CASE WHEN until_at IS NOT NULL THEN day END) AS offer_day
 			FROM seen WHERE session_hash <> '' GROUP BY subject, session_hash)`
 
 	wrongDays = `
@@ -36,20 +37,23 @@ const (
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
 				SELECT subject_id AS subject, day, sessions AS a, trigger_sessions AS b, last_sessions AS c, last_trigger_sessions AS d,
-					checks AS e, triggers AS f, confidence_sum AS g, confidence_count AS h FROM skill_days
+					checks AS e, triggers AS f, confidence_sum AS g, confidence_count AS h, last_offered_sessions AS i FROM skill_days
 				UNION ALL SELECT subject, day,
 					-COUNT(DISTINCT CASE WHEN session_hash <> '' THEN session_hash END),
 					-COUNT(DISTINCT CASE WHEN session_hash <> '' AND triggered THEN session_hash END), 0, 0,
 					-SUM(CASE WHEN is_check THEN weight ELSE 0 END),
 					-SUM(CASE WHEN is_check AND triggered THEN weight ELSE 0 END),
 					-SUM(CASE WHEN is_check AND triggered AND confidence IS NOT NULL THEN weight * confidence ELSE 0 END),
-					-SUM(CASE WHEN is_check AND triggered AND confidence IS NOT NULL THEN weight ELSE 0 END)
+					-SUM(CASE WHEN is_check AND triggered AND confidence IS NOT NULL THEN weight ELSE 0 END), 0
 				FROM seen GROUP BY subject, day
-				UNION ALL SELECT subject, day, 0, 0, -COUNT(*), 0, 0, 0, 0, 0 FROM lasts GROUP BY subject, day
-				UNION ALL SELECT subject, trigger_day, 0, 0, 0, -COUNT(*), 0, 0, 0, 0 FROM lasts
+				UNION ALL SELECT subject, day, 0, 0, -COUNT(*), 0, 0, 0, 0, 0, 0 FROM lasts GROUP BY subject, day
+				UNION ALL SELECT subject, trigger_day, 0, 0, 0, -COUNT(*), 0, 0, 0, 0, 0 FROM lasts
 				WHERE trigger_day IS NOT NULL GROUP BY subject, trigger_day
+				UNION ALL SELECT subject, offer_day, 0, 0, 0, 0, 0, 0, 0, 0, -COUNT(*) FROM lasts
+				WHERE offer_day IS NOT NULL GROUP BY subject, offer_day
 			) AS recount GROUP BY subject, day
 			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
+				OR SUM(i) <> 0
 		) AS wrong`
 
 	graded = `graded AS (
@@ -75,11 +79,20 @@ const (
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
 				SELECT subject_id AS subject, unique_sessions AS a, graded_sessions AS b,
-					COALESCE(first_seen_at, 0) AS c, COALESCE(last_seen_at, 0) AS d FROM skill_totals
-				UNION ALL SELECT subject, -COUNT(*), 0, 0, 0 FROM lasts GROUP BY subject
-				UNION ALL SELECT subject, 0, -COUNT(*), 0, 0 FROM graded GROUP BY subject
-				UNION ALL SELECT skill_id, 0, 0, -MIN(occurred_at), -MAX(occurred_at) FROM skill_observations GROUP BY skill_id
+					COALESCE(first_seen_at, 0) AS c, COALESCE(last_seen_at, 0) AS d,
+					by_hash AS e, by_plugin AS f, by_installation AS g, by_time AS h FROM skill_totals
+				UNION ALL SELECT subject, -COUNT(*), 0, 0, 0, 0, 0, 0, 0 FROM lasts GROUP BY subject
+				UNION ALL SELECT subject, 0, -COUNT(*), 0, 0, 0, 0, 0, 0 FROM graded GROUP BY subject
+				UNION ALL SELECT skill_id, 0, 0, -MIN(occurred_at), -MAX(COALESCE(until_at, occurred_at)), 0, 0, 0, 0
+				FROM skill_observations GROUP BY skill_id
+				UNION ALL SELECT version_id, 0, 0, 0, 0,
+					-SUM(CASE WHEN version_basis = 'hash' THEN weight ELSE 0 END),
+					-SUM(CASE WHEN version_basis = 'plugin' THEN weight ELSE 0 END),
+					-SUM(CASE WHEN version_basis = 'installation' THEN weight ELSE 0 END),
+					-SUM(CASE WHEN version_basis IS NULL THEN weight ELSE 0 END)
+				FROM skill_observations WHERE version_id IS NOT NULL AND is_check GROUP BY version_id
 			) AS recount GROUP BY subject HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0
+				OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
 		) AS wrong`
 
 	lostAliases = `

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,10 +14,12 @@ import (
 type grading struct {
 	id          string
 	skillID     string
+	skillName   string // see ingestion.loadNames
 	versionID   *string
 	sessionHash string
 	passRate    *int64
 	at          time.Time
+	ratedAt     time.Time // of the report that passRate comes from
 }
 
 // sessionGrade is the grade of a session: the mean of its gradings, on the day of
@@ -26,93 +29,151 @@ type sessionGrade struct {
 	passRate int64
 }
 
-// ingestGradings upserts gradings, and recomputes the grade of each session from
-// all its gradings.
+// ingestGradings merges the gradings of the report with the stored ones, and
+// attributes those of every session that the report touches: a grading counts for
+// the version that the session used, so it follows its session's activations.
 func (in *ingestion) ingestGradings(ctx context.Context) error {
-	if len(in.report.Gradings) == 0 {
-		return nil
-	}
 	merged := maps.Clone(in.knownGradings)
 	for _, g := range in.report.Gradings {
-		session := sessionHash(in.report.UserID, g.Session)
-		if session == "" {
-			session = g.ID // a grading without a session is a session of its own
-		}
-		s := grading{
-			id: g.ID, skillID: in.skillIDs[g.SkillName], sessionHash: session,
-			passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond),
-		}
+		s := in.storedGrading(g)
 		if earlier, ok := merged[s.id]; ok {
 			s = mergeGradings(earlier, s)
 		}
 		merged[s.id] = s
 	}
-	var write []grading
-	touched := map[gradedSession]bool{}
-	for id, g := range merged {
-		if old, ok := in.knownGradings[id]; ok {
-			touched[gradedSession{old.skillID, old.sessionHash}] = true
+	touched := in.touchedSessions()
+	for _, all := range []map[string]grading{in.knownGradings, merged} {
+		for _, g := range all {
+			touched[gradedSession{g.skillID, g.sessionHash}] = true
 		}
-		g.versionID = in.timelines[g.skillID].versionAt(nil, g.at)
-		touched[gradedSession{g.skillID, g.sessionHash}] = true
-		write = append(write, g)
 	}
-	if err := writeGradings(ctx, in.tx, in.report, write); err != nil {
-		return err
+	if len(touched) == 0 {
+		return nil
 	}
-	return in.regrade(ctx, touched, slices.Concat(slices.Collect(maps.Values(in.knownGradings)), write))
-}
-
-// gradedSession is a session of a skill that has gradings.
-type gradedSession struct{ skillID, session string }
-
-// mergeGradings combines a stored grading with one more report of it: the newer
-// one, with the verdict of the older if the newer has none.
-func mergeGradings(known, report grading) grading {
-	a, b := known, report
-	if b.at.Before(a.at) {
-		a, b = b, a
-	}
-	b.passRate = cmp.Or(b.passRate, a.passRate)
-	return b
-}
-
-// regrade recomputes the grades of sessions, for the skill and for every version
-// that one of their gradings is or was attributed to.
-func (in *ingestion) regrade(ctx context.Context, touched map[gradedSession]bool, mentioned []grading) error {
-	all, err := gradingsOfSessions(ctx, in.tx, touched)
+	stored, err := gradingsOfSessions(ctx, in.tx, touched)
 	if err != nil {
 		return err
 	}
+	before := maps.Clone(in.knownGradings)
+	for _, g := range stored {
+		before[g.id] = g
+		if _, ok := merged[g.id]; !ok {
+			merged[g.id] = g
+		}
+	}
+	if err := in.attributeGradings(ctx, merged); err != nil {
+		return err
+	}
+	var changed []grading
+	for id, g := range merged {
+		if old, ok := before[id]; !ok || !equalGradings(old, g) {
+			changed = append(changed, g)
+		}
+	}
+	if err := writeGradings(ctx, in.tx, in.report, changed); err != nil {
+		return err
+	}
+	return in.regrade(ctx, before, merged)
+}
+
+// touchedSessions returns the sessions of skills with versions that the report's
+// observations belong to or belonged to.
+func (in *ingestion) touchedSessions() map[gradedSession]bool {
+	touched := map[gradedSession]bool{}
+	for _, all := range []map[string]observation{in.known, in.retired, in.merged} {
+		for _, o := range all {
+			if o.sessionHash != "" && len(in.timelines[o.skillID].Currents) > 0 {
+				touched[gradedSession{o.skillID, o.sessionHash}] = true
+			}
+		}
+	}
+	return touched
+}
+
+// attributeGradings sets the versions of gradings: the one that the session used
+// last, else the one that was current when the grading was made.
+func (in *ingestion) attributeGradings(ctx context.Context, all map[string]grading) error {
+	var keys []string
+	for _, g := range all {
+		if len(in.timelines[g.skillID].Currents) > 0 {
+			keys = append(keys, sessionKey(g.skillID, g.sessionHash))
+		}
+	}
+	used, err := versionsOfSessions(ctx, in.tx, keys)
+	for id, g := range all {
+		g.versionID = versionAt(in.timelines[g.skillID].Currents, g.at)
+		if version, ok := used[sessionKey(g.skillID, g.sessionHash)]; ok {
+			g.versionID = &version
+		}
+		all[id] = g
+	}
+	return err
+}
+
+func equalGradings(a, b grading) bool {
+	return a.skillID == b.skillID && equal(a.versionID, b.versionID) && a.sessionHash == b.sessionHash &&
+		equal(a.passRate, b.passRate) && a.at.Equal(b.at) && a.ratedAt.Equal(b.ratedAt)
+}
+
+// gradedSession is a session of a skill that may have gradings.
+type gradedSession struct{ skillID, session string }
+
+func (in *ingestion) storedGrading(g Grading) grading {
+	session := sessionHash(in.report.UserID, g.Session)
+	if session == "" {
+		session = g.ID // a grading without a session is a session of its own
+	}
+	return grading{
+		id: g.ID, skillID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
+		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond), ratedAt: g.At.UTC().Truncate(time.Microsecond),
+	}
+}
+
+// mergeGradings combines two reports of one grading: the newer one, with the
+// newest verdict. Of two that are equally old the worse wins, so that the order
+// of arrival does not matter.
+func mergeGradings(a, b grading) grading {
+	m := a
+	if cmp.Or(a.at.Compare(b.at), strings.Compare(a.skillName, b.skillName), strings.Compare(a.sessionHash, b.sessionHash)) < 0 {
+		m = b
+	}
+	rate, ratedAt := newest(a.passRate, b.passRate, a.ratedAt.UnixMicro(), b.ratedAt.UnixMicro(),
+		func(x, y int64) int { return cmp.Compare(y, x) })
+	if m.passRate, m.ratedAt = rate, m.at; rate != nil {
+		m.ratedAt = time.UnixMicro(ratedAt).UTC()
+	}
+	return m
+}
+
+// regrade recomputes the grades of sessions from all their gradings, for the
+// skill and for every version that one of them is or was attributed to.
+func (in *ingestion) regrade(ctx context.Context, before, after map[string]grading) error {
 	now := map[string][]grading{} // by session key
 	subjectOf := map[string]string{}
-	note := func(g grading) (keys []string) {
+	each := func(g grading, fn func(key string)) {
 		for _, subject := range subjects(g.skillID, g.versionID) {
 			key := sessionKey(subject, g.sessionHash)
 			subjectOf[key] = subject
-			keys = append(keys, key)
+			fn(key)
 		}
-		return keys
 	}
-	for _, g := range mentioned {
-		note(g)
+	for _, g := range before {
+		each(g, func(string) {})
 	}
-	for _, g := range all {
-		for _, key := range note(g) {
-			now[key] = append(now[key], g)
-		}
+	for _, g := range after {
+		each(g, func(key string) { now[key] = append(now[key], g) })
 	}
 	keys := slices.Sorted(maps.Keys(subjectOf))
-	before, err := sessionGrades(ctx, in.tx, keys)
+	was, err := sessionGrades(ctx, in.tx, keys)
 	if err != nil {
 		return err
 	}
-	after := map[string]*sessionGrade{}
+	is := map[string]*sessionGrade{}
 	for _, key := range keys {
-		after[key] = meanGrade(now[key])
-		in.tally.graded(subjectOf[key], before[key], after[key])
+		is[key] = meanGrade(now[key])
+		in.tally.graded(subjectOf[key], was[key], is[key])
 	}
-	return writeSessionGrades(ctx, in.tx, after)
+	return writeSessionGrades(ctx, in.tx, is)
 }
 
 // meanGrade returns the grade of a session with these gradings, nil if none has a

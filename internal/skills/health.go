@@ -45,6 +45,8 @@ type Performance struct {
 	FirstSeenAt        *time.Time
 	LastSeenAt         *time.Time
 	TriggerRate        *float64
+	TriggerRateBasis   *string // see offeredBasis; nil without a rate
+	OfferedSessions    int64   // in the window
 	AvgConfidence      *float64
 	ConfidenceCoverage *float64
 	PassRate           *float64
@@ -57,6 +59,8 @@ func newPerformance(k skill, now, before dayCount) Performance {
 		ID: k.ID, Name: k.Name, UniqueSessions: k.UniqueSessions, HasEvidence: k.GradedEver > 0,
 		FirstSeenAt: k.FirstSeenAt, LastSeenAt: k.LastSeenAt,
 		TriggerRate:        ratio(now.lastTriggerSessions, now.lastSessions),
+		TriggerRateBasis:   triggerRateBasis(now),
+		OfferedSessions:    now.lastOfferedSessions,
 		AvgConfidence:      share(now.confidenceSum, now.confidenceCount),
 		ConfidenceCoverage: ratio(now.confidenceCount, now.triggers),
 		PassRate:           share(now.passRateSum, now.gradedSessions),
@@ -68,6 +72,27 @@ func newPerformance(k skill, now, before dayCount) Performance {
 		p.PassRateInterval = &[2]float64{low, high}
 	}
 	return p
+}
+
+// The bases of a trigger rate.
+const (
+	// offeredBasis means that agents reported which skills were on offer, so that
+	// sessions that left a skill unused are counted.
+	offeredBasis = "offered"
+	// consideredBasis means that only sessions that called or read the skill are
+	// known: the true rate is lower.
+	consideredBasis = "considered"
+)
+
+func triggerRateBasis(c dayCount) *string {
+	basis := consideredBasis
+	switch {
+	case c.lastSessions == 0:
+		return nil
+	case c.lastOfferedSessions > 0:
+		basis = offeredBasis
+	}
+	return &basis
 }
 
 func ratio(part, whole int64) *float64 {
@@ -154,4 +179,10 @@ type Quality struct {
 	TriggerRate    *float64
 	PassRate       *float64
 	GradedSessions int64
+	Bases          Bases
+}
+
+// Bases are the checks of a version by the reason why they count for it.
+type Bases struct {
+	Hash, Plugin, Installation, Time int64
 }

@@ -26,10 +26,16 @@ type Observation struct {
 	PromptID  string // "" when unknown
 	// VersionHash is the content hash of the version, "" when unknown.
 	VersionHash string
+	// VersionName is the version that the producer names, e.g. "1.2.0" of the
+	// plugin that brought the skill, "" when unknown.
+	VersionName string
 	// Offered means that the skill was only listed to the model, not considered.
 	Offered    bool
 	Triggered  bool
 	Confidence *float64 // 0 to 1
+	// Derived means that a reader derived Mode and Confidence, and no producer
+	// reported them: any that are reported win.
+	Derived bool
 	// Weight is the number of observations that a counter reported; 0 means 1.
 	Weight int64
 	Mode   string // explicit, implicit, inferred, repaired; "" when unknown

@@ -1,7 +1,6 @@
 package skills
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -14,14 +13,20 @@ import (
 // Versions is a hook for the registry, which is above this package and fulfils
 // it: observations are attributed to the version that was in use.
 type Versions interface {
-	// Timelines returns the version history of each skill that has one.
-	Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]Timeline, error)
+	// Timelines returns the version history of each skill that has one, as the
+	// user saw it.
+	Timelines(ctx context.Context, q store.Querier, userID string, skillIDs []string) (map[string]Timeline, error)
 }
 
 // A Timeline is the registry versions of a skill over time.
 type Timeline struct {
 	ByHash   map[string]string // version id by content hash
+	ByName   map[string]string // version id by version, e.g. "1.2.0"
 	Currents []Current         // oldest first
+	// Installed are the versions that the user had installed, oldest first. An
+	// empty VersionID means that it is unknown from then on: none, or different
+	// ones on different devices.
+	Installed []Current
 }
 
 // A Current is a version that became current.
@@ -30,15 +35,41 @@ type Current struct {
 	Since     time.Time
 }
 
-// versionAt returns the version that something at a time is attributed to: the
-// one with the content hash if that is known, else the one that was current.
-func (t Timeline) versionAt(hash *string, at time.Time) *string {
-	if hash != nil {
-		if id, ok := t.ByHash[*hash]; ok {
-			return &id
+// The bases of an attribution to a version, best first. The last one is stored
+// as NULL.
+const (
+	byHash         = "hash"         // the record names the content hash
+	byPlugin       = "plugin"       // the agent named the version that it loaded
+	byInstallation = "installation" // the user had it installed
+	byTime         = "time"         // it was the current one
+)
+
+// attribute finds the version that an observation counts for, and the basis.
+func (t Timeline) attribute(o observation) (versionID, basis *string) {
+	named := func(byName map[string]string, name *string, basis string) (*string, *string) {
+		if name != nil {
+			if id, ok := byName[*name]; ok {
+				return &id, &basis
+			}
 		}
+		return nil, nil
 	}
-	i, _ := slices.BinarySearchFunc(t.Currents, at, func(c Current, at time.Time) int {
+	if id, basis := named(t.ByHash, o.versionHash, byHash); id != nil {
+		return id, basis
+	}
+	if id, basis := named(t.ByName, o.versionName, byPlugin); id != nil {
+		return id, basis
+	}
+	if id := versionAt(t.Installed, o.at); id != nil && *id != "" {
+		basis := byInstallation
+		return id, &basis
+	}
+	return versionAt(t.Currents, o.at), nil
+}
+
+// versionAt returns the version that was current at a time, nil before the first.
+func versionAt(currents []Current, at time.Time) *string {
+	i, _ := slices.BinarySearchFunc(currents, at, func(c Current, at time.Time) int {
 		if c.Since.After(at) {
 			return 1
 		}
@@ -47,7 +78,7 @@ func (t Timeline) versionAt(hash *string, at time.Time) *string {
 	if i == 0 {
 		return nil
 	}
-	return &t.Currents[i-1].VersionID
+	return &currents[i-1].VersionID
 }
 
 // Observe adds a report to the metrics, each observation and grading once, and
@@ -58,23 +89,24 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (skillIDs
 	if len(r.Observations)+len(r.Gradings) == 0 {
 		return nil, nil
 	}
-	in := ingestion{tx: tx, report: r, tally: &tally{
-		days: map[dayKey]*dayCount{}, sessions: map[string]*sessionTally{}, totals: map[string]*totalCount{},
-	}}
+	in := ingestion{tx: tx, report: r, tally: newTally()}
 	if err := in.loadKnown(ctx); err != nil {
 		return nil, err
 	}
 	skillIDs = in.affectedSkills()
-	if in.timelines, err = s.Versions.Timelines(ctx, tx, skillIDs); err != nil {
+	if in.timelines, err = s.Versions.Timelines(ctx, tx, r.UserID, skillIDs); err != nil {
 		return nil, err
 	}
 	if err := in.ingestObservations(ctx); err != nil {
 		return nil, err
 	}
+	if err := in.tally.writeSessions(ctx, tx); err != nil { // which gradings follow
+		return nil, err
+	}
 	if err := in.ingestGradings(ctx); err != nil {
 		return nil, err
 	}
-	return skillIDs, in.tally.write(ctx, tx)
+	return skillIDs, in.tally.writeCounts(ctx, tx)
 }
 
 func (r *Report) names() []string {
@@ -98,6 +130,7 @@ type ingestion struct {
 
 	canonical     map[string]string      // canonical id by reported id
 	known         map[string]observation // as stored, by id
+	merged        map[string]observation // as they will be stored, by canonical id
 	retired       map[string]observation // deleted, since their ids became aliases
 	knownGradings map[string]grading
 }
@@ -122,7 +155,39 @@ func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 		return err
 	}
 	in.knownGradings, err = gradingsByID(ctx, in.tx, columnsOf(in.report.Gradings, func(g Grading) string { return g.ID }))
-	return err
+	if err != nil {
+		return err
+	}
+	return in.loadNames(ctx)
+}
+
+// loadNames names the skills of the stored rows. Ties between reports are broken
+// by the name, since ids depend on which skill was heard of first.
+func (in *ingestion) loadNames(ctx context.Context) error {
+	names := map[string]string{}
+	for name, id := range in.skillIDs {
+		names[id] = name
+	}
+	var others []string
+	for _, id := range in.affectedSkills() {
+		if names[id] == "" {
+			others = append(others, id)
+		}
+	}
+	if err := addNames(ctx, in.tx, names, others); err != nil {
+		return err
+	}
+	for _, all := range []map[string]observation{in.known, in.retired} {
+		for id, o := range all {
+			o.skillName = names[o.skillID]
+			all[id] = o
+		}
+	}
+	for id, g := range in.knownGradings {
+		g.skillName = names[g.skillID]
+		in.knownGradings[id] = g
+	}
+	return nil
 }
 
 // affectedSkills returns the skills that the report names, and those that it may
@@ -141,72 +206,14 @@ func (in *ingestion) affectedSkills() []string {
 	return slices.Compact(ids)
 }
 
-// observation is a row of skill_observations.
-type observation struct {
-	id           string
-	skillID      string
-	versionID    *string
-	sessionHash  string
-	promptHash   *string
-	versionHash  *string
-	isCheck      bool
-	triggered    bool
-	confidence   *int64
-	weight       int64
-	mode         *string
-	at           time.Time
-	normalizedAt time.Time
-}
-
-func (in *ingestion) stored(o Observation) observation {
-	s := observation{
-		id: o.ID, skillID: in.skillIDs[o.SkillName], sessionHash: sessionHash(in.report.UserID, o.Session),
-		versionHash: orNull(o.VersionHash), isCheck: !o.Offered, triggered: o.Triggered && !o.Offered,
-		confidence: scaled(o.Confidence), weight: max(1, o.Weight), mode: orNull(o.Mode),
-		// Both databases store microseconds; equalObservations compares with them.
-		at: o.At.UTC().Truncate(time.Microsecond), normalizedAt: o.NormalizedAt.UTC().Truncate(time.Microsecond),
-	}
-	if o.PromptID != "" {
-		hash := PromptHash(in.report.OrgID, in.report.UserID, o.PromptID)
-		s.promptHash = &hash
-	}
-	return s
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// merge combines a stored observation with one more report of it: the fields of
-// the newer one, and of the older where the newer has none. At equal times the
-// report counts as newer.
-func merge(known, report observation) observation {
-	a, b := known, report
-	if b.normalizedAt.Before(a.normalizedAt) {
-		a, b = b, a
-	}
-	b.promptHash = cmp.Or(b.promptHash, a.promptHash)
-	b.versionHash = cmp.Or(b.versionHash, a.versionHash)
-	b.confidence = cmp.Or(b.confidence, a.confidence)
-	b.mode = cmp.Or(b.mode, a.mode)
-	b.sessionHash = cmp.Or(b.sessionHash, a.sessionHash)
-	if !b.isCheck { // an offer does not say whether the skill was activated
-		b.isCheck, b.triggered = a.isCheck, a.triggered
-	}
-	return b
-}
-
 // ingestObservations inserts new observations, updates merged ones, and tallies
 // the difference.
 func (in *ingestion) ingestObservations(ctx context.Context) error {
-	merged := in.merged()
+	in.merge()
 	var fresh, changed []observation
-	for _, id := range slices.Sorted(maps.Keys(merged)) {
-		o := merged[id]
-		o.versionID = in.timelines[o.skillID].versionAt(o.versionHash, o.at)
+	for _, id := range slices.Sorted(maps.Keys(in.merged)) {
+		o := in.merged[id]
+		o.versionID, o.basis = in.timelines[o.skillID].attribute(o)
 		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:
@@ -215,7 +222,7 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 			changed = append(changed, o)
 			in.tally.observed(old, -1)
 		default:
-			continue // a retry: idempotent
+			continue
 		}
 		in.tally.observed(o, +1)
 	}
@@ -228,17 +235,16 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 	return updateObservations(ctx, in.tx, changed)
 }
 
-// merged returns the stored observations with those of the report merged in one
-// by one, so that the result does not depend on how reports are split. It is
-// keyed by canonical id.
-func (in *ingestion) merged() map[string]observation {
-	all := maps.Clone(in.known)
+// merge merges the observations of the report into the stored ones, one by one, so
+// that the result does not depend on how reports are split.
+func (in *ingestion) merge() {
+	in.merged = maps.Clone(in.known)
 	join := func(o observation, id string) {
-		if earlier, ok := all[id]; ok {
+		if earlier, ok := in.merged[id]; ok {
 			o = merge(earlier, o)
 		}
 		o.id = id
-		all[id] = o
+		in.merged[id] = o
 	}
 	for id, o := range in.retired {
 		join(o, in.canonical[id])
@@ -246,17 +252,4 @@ func (in *ingestion) merged() map[string]observation {
 	for _, o := range in.report.Observations {
 		join(in.stored(o), in.canonical[o.ID])
 	}
-	return all
-}
-
-// equalObservations compares everything that an update writes.
-func equalObservations(a, b observation) bool {
-	return a.skillID == b.skillID && equal(a.versionID, b.versionID) && a.sessionHash == b.sessionHash &&
-		equal(a.promptHash, b.promptHash) && equal(a.versionHash, b.versionHash) && a.isCheck == b.isCheck &&
-		a.triggered == b.triggered && equal(a.confidence, b.confidence) && a.weight == b.weight &&
-		equal(a.mode, b.mode) && a.at.Equal(b.at) && a.normalizedAt.Equal(b.normalizedAt)
-}
-
-func equal[T comparable](a, b *T) bool {
-	return a == b || a != nil && b != nil && *a == *b
 }

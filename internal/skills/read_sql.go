@@ -70,6 +70,25 @@ func windows(ctx context.Context, q store.Querier, subjectIDs []string, start, e
 	return sums, err
 }
 
+// basesOf returns the checks of versions by the basis of their attribution.
+func basesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Bases, error) {
+	bases := map[string]Bases{}
+	if len(versionIDs) == 0 {
+		return bases, nil
+	}
+	in, list := q.Dialect().In("$1", versionIDs)
+	rows, err := q.Query(ctx, `
+		SELECT subject_id, by_hash, by_plugin, by_installation, by_time FROM skill_totals WHERE subject_id`+in, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var b Bases
+		err := row.Scan(&id, &b.Hash, &b.Plugin, &b.Installation, &b.Time)
+		bases[id] = b
+		return err
+	})
+	return bases, err
+}
+
 // namesOfOrg returns the ids and names of all skills, by name.
 func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, error) {
 	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 ORDER BY name`, orgID)

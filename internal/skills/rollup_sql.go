@@ -5,19 +5,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // dayColumns are the counters of skill_days in the order of dayCount.counts.
 var dayColumns = []string{
-	"sessions", "trigger_sessions", "last_sessions", "last_trigger_sessions", "checks", "triggers",
+	"sessions", "trigger_sessions", "last_sessions", "last_trigger_sessions", "last_offered_sessions", "checks", "triggers",
 	"confidence_sum", "confidence_count", "graded_sessions", "pass_rate_sum",
 }
 
 func (d *dayCount) counts() []*int64 {
 	return []*int64{
-		&d.sessions, &d.triggerSessions, &d.lastSessions, &d.lastTriggerSessions, &d.checks, &d.triggers,
+		&d.sessions, &d.triggerSessions, &d.lastSessions, &d.lastTriggerSessions, &d.lastOfferedSessions, &d.checks, &d.triggers,
 		&d.confidenceSum, &d.confidenceCount, &d.gradedSessions, &d.passRateSum,
 	}
 }
@@ -67,12 +68,19 @@ func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*tota
 			store.Col("subject_id", subjects),
 			store.Col("unique_sessions", columnsOf(subjects, func(s string) int64 { return changes[s].uniqueSessions })),
 			store.Col("graded_sessions", columnsOf(subjects, func(s string) int64 { return changes[s].gradedSessions })),
+			store.Col("by_hash", columnsOf(subjects, func(s string) int64 { return changes[s].checks.hash })),
+			store.Col("by_plugin", columnsOf(subjects, func(s string) int64 { return changes[s].checks.plugin })),
+			store.Col("by_installation", columnsOf(subjects, func(s string) int64 { return changes[s].checks.installation })),
+			store.Col("by_time", columnsOf(subjects, func(s string) int64 { return changes[s].checks.time })),
 			store.Col("first_seen_at", columnsOf(subjects, func(s string) *int64 { return store.NullMicros(changes[s].first) })),
 			store.Col("last_seen_at", columnsOf(subjects, func(s string) *int64 { return store.NullMicros(changes[s].last) })),
 		},
 		OnConflict: `ON CONFLICT (subject_id) DO UPDATE SET
 			unique_sessions = skill_totals.unique_sessions + excluded.unique_sessions,
 			graded_sessions = skill_totals.graded_sessions + excluded.graded_sessions,
+			by_hash = skill_totals.by_hash + excluded.by_hash, by_plugin = skill_totals.by_plugin + excluded.by_plugin,
+			by_installation = skill_totals.by_installation + excluded.by_installation,
+			by_time = skill_totals.by_time + excluded.by_time,
 			first_seen_at = ` + least + `, last_seen_at = ` + greatest,
 	}.Insert(ctx, tx)
 	if err != nil {
@@ -90,22 +98,28 @@ func incrementTotals(ctx context.Context, tx *store.Tx, changes map[string]*tota
 }
 
 // recomputeSeen reads the first and last time of a skill from its observations,
-// after one of them changed its time. It is rare, and two index lookups.
+// after one of them changed its time. It is rare, and three index lookups.
 func recomputeSeen(ctx context.Context, q store.Querier, skillID string) error {
 	_, err := q.Exec(ctx, `
 		UPDATE skill_totals SET
 			first_seen_at = (SELECT MIN(occurred_at) FROM skill_observations WHERE skill_id = $1),
-			last_seen_at = (SELECT MAX(occurred_at) FROM skill_observations WHERE skill_id = $1)
+			last_seen_at = (SELECT MAX(last) FROM (
+				SELECT MAX(occurred_at) AS last FROM skill_observations WHERE skill_id = $1
+				UNION ALL SELECT MAX(until_at) FROM skill_observations WHERE skill_id = $1 AND until_at IS NOT NULL) AS seen)
 		WHERE subject_id = $1`, skillID)
 	return err
 }
 
 func scanGrading(row store.Row) (g grading, err error) {
-	err = row.Scan(&g.id, &g.skillID, &g.versionID, &g.sessionHash, &g.passRate, store.Time(&g.at))
+	var rated *time.Time
+	err = row.Scan(&g.id, &g.skillID, &g.versionID, &g.sessionHash, &g.passRate, store.Time(&g.at), store.NullTime(&rated))
+	if g.ratedAt = g.at; rated != nil {
+		g.ratedAt = *rated
+	}
 	return g, err
 }
 
-const gradingColumns = `id, skill_id, version_id, session_hash, pass_rate, graded_at`
+const gradingColumns = `id, skill_id, version_id, session_hash, pass_rate, graded_at, rated_at`
 
 func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
 	if len(ids) == 0 {
@@ -145,11 +159,34 @@ func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []gradi
 			store.Col("session_hash", columnsOf(gradings, func(g grading) string { return g.sessionHash })),
 			store.Col("pass_rate", columnsOf(gradings, func(g grading) *int64 { return g.passRate })),
 			store.Col("graded_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.at) })),
+			store.Col("rated_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.ratedAt) })),
 		},
 		OnConflict: `ON CONFLICT (id) DO UPDATE SET skill_id = excluded.skill_id, version_id = excluded.version_id,
-			session_hash = excluded.session_hash, pass_rate = excluded.pass_rate, graded_at = excluded.graded_at`,
+			session_hash = excluded.session_hash, pass_rate = excluded.pass_rate, graded_at = excluded.graded_at,
+			rated_at = excluded.rated_at`,
 	}.Insert(ctx, tx)
 	return err
+}
+
+// versionsOfSessions returns the version that a skill's session used last, by the
+// session key of the skill: that of its activations on the last day, and of
+// several the newest version.
+func versionsOfSessions(ctx context.Context, q store.Querier, keys []string) (map[string]string, error) {
+	versions := map[string]string{}
+	if len(keys) == 0 {
+		return versions, nil
+	}
+	in, list := q.Dialect().In("$1", keys)
+	rows, err := q.Query(ctx, `
+		SELECT skill_key, version_id FROM skill_session_days WHERE skill_key`+in+` AND triggers > 0
+		ORDER BY day, version_id`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		var key, version string
+		err := row.Scan(&key, &version)
+		versions[key] = version
+		return err
+	})
+	return versions, err
 }
 
 func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*sessionGrade, error) {

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Service keeps the metrics of skills.
 type Service struct {
 	DB       *store.DB
+	Jobs     *jobs.Queue
 	Versions Versions
 	// Window is the window of the metrics in days, today included.
 	Window int
@@ -150,11 +152,15 @@ func (s *Service) Daily(ctx context.Context, skillID string, days int) ([]Day, e
 // Quality returns the metrics of registry versions, by version id.
 func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []string) (map[string]Quality, error) {
 	counts, err := windows(ctx, q, versionIDs, -endOfTime, endOfTime)
+	if err != nil {
+		return nil, err
+	}
+	bases, err := basesOf(ctx, q, versionIDs)
 	all := map[string]Quality{}
 	for id, c := range counts {
 		all[id] = Quality{
 			Sessions: c.lastSessions, TriggerRate: ratio(c.lastTriggerSessions, c.lastSessions),
-			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
+			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions, Bases: bases[id],
 		}
 	}
 	return all, err

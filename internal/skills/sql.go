@@ -2,6 +2,7 @@ package skills
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -54,6 +55,21 @@ func idsByName(ctx context.Context, q store.Querier, orgID string, names []strin
 	return ids, err
 }
 
+// addNames adds the names of skills by their ids.
+func addNames(ctx context.Context, q store.Querier, names map[string]string, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE id`+in, list)
+	return store.Each(rows, err, func(row store.Row) error {
+		var id, name string
+		err := row.Scan(&id, &name)
+		names[id] = name
+		return err
+	})
+}
+
 // lockUser serialises the reports of one user until the transaction ends: the
 // rows that a report reads and rewrites are all of its user. The rollups that
 // users share are only ever incremented, in the order of their ids. The lock is
@@ -65,12 +81,17 @@ func lockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	return err
 }
 
-const observationColumns = `id, skill_id, version_id, session_hash, prompt_hash, version_hash, is_check, triggered,
-	confidence, weight, mode, occurred_at, normalized_at`
+const observationColumns = `id, skill_id, version_id, version_basis, session_hash, prompt_hash, version_hash, version_name,
+	is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
 func scanObservation(row store.Row) (o observation, err error) {
-	err = row.Scan(&o.id, &o.skillID, &o.versionID, &o.sessionHash, &o.promptHash, &o.versionHash, &o.isCheck, &o.triggered,
-		&o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.Time(&o.normalizedAt))
+	var ages *string
+	err = row.Scan(&o.id, &o.skillID, &o.versionID, &o.basis, &o.sessionHash, &o.promptHash, &o.versionHash, &o.versionName,
+		&o.isCheck, &o.triggered, &o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.NullTime(&o.until),
+		store.Time(&o.normalizedAt), &ages)
+	if err == nil && ages != nil {
+		err = json.Unmarshal([]byte(*ages), &o.ages)
+	}
 	return o, err
 }
 
@@ -113,16 +134,20 @@ func mutable(all []observation) []store.Column {
 	return []store.Column{
 		store.Col("skill_id", columnsOf(all, func(o observation) string { return o.skillID })),
 		store.Col("version_id", columnsOf(all, func(o observation) *string { return o.versionID })),
+		store.Col("version_basis", columnsOf(all, func(o observation) *string { return o.basis })),
 		store.Col("session_hash", columnsOf(all, func(o observation) string { return o.sessionHash })),
 		store.Col("prompt_hash", columnsOf(all, func(o observation) *string { return o.promptHash })),
 		store.Col("version_hash", columnsOf(all, func(o observation) *string { return o.versionHash })),
+		store.Col("version_name", columnsOf(all, func(o observation) *string { return o.versionName })),
 		store.Col("is_check", columnsOf(all, func(o observation) bool { return o.isCheck })),
 		store.Col("triggered", columnsOf(all, func(o observation) bool { return o.triggered })),
 		store.Col("confidence", columnsOf(all, func(o observation) *int64 { return o.confidence })),
 		store.Col("weight", columnsOf(all, func(o observation) int64 { return o.weight })),
 		store.Col("mode", columnsOf(all, func(o observation) *string { return o.mode })),
 		store.Col("occurred_at", columnsOf(all, func(o observation) int64 { return store.Micros(o.at) })),
+		store.Col("until_at", columnsOf(all, func(o observation) *int64 { return store.NullMicros(o.until) })),
 		store.Col("normalized_at", columnsOf(all, func(o observation) int64 { return store.Micros(o.normalizedAt) })),
+		store.Col("ages", columnsOf(all, func(o observation) *string { return o.ages.marshal() })),
 	}
 }
 
@@ -153,6 +178,8 @@ func updateObservations(ctx context.Context, tx *store.Tx, changed []observation
 type sessionDay struct {
 	key string
 	day int64
+	// skillKey is the session key of the skill if this is the row of a version.
+	skillKey, versionID string
 	seenCount
 }
 
@@ -162,9 +189,9 @@ func sessionDays(ctx context.Context, q store.Querier, keys []string) (map[strin
 		return found, nil
 	}
 	in, list := q.Dialect().In("$1", keys)
-	rows, err := q.Query(ctx, `SELECT session_key, day, seen, triggers FROM skill_session_days WHERE session_key`+in, list)
+	rows, err := q.Query(ctx, `SELECT session_key, day, seen, triggers, offers FROM skill_session_days WHERE session_key`+in, list)
 	_, err = store.All(rows, err, func(row store.Row) (s sessionDay, err error) {
-		if err := row.Scan(&s.key, &s.day, &s.seen, &s.triggers); err != nil {
+		if err := row.Scan(&s.key, &s.day, &s.seen, &s.triggers, &s.offers); err != nil {
 			return s, err
 		}
 		if found[s.key] == nil {
@@ -201,8 +228,13 @@ func writeSessionDays(ctx context.Context, tx *store.Tx, changed []sessionDay) e
 			store.Col("day", columnsOf(changed, func(s sessionDay) int64 { return s.day })),
 			store.Col("seen", columnsOf(changed, func(s sessionDay) int64 { return s.seen })),
 			store.Col("triggers", columnsOf(changed, func(s sessionDay) int64 { return s.triggers })),
+			store.Col("offers", columnsOf(changed, func(s sessionDay) int64 { return s.offers })),
+			store.Col("skill_key", columnsOf(changed, func(s sessionDay) *string { return orNull(s.skillKey) })),
+			store.Col("version_id", columnsOf(changed, func(s sessionDay) *string { return orNull(s.versionID) })),
 		},
-		OnConflict: "ON CONFLICT (session_key, day) DO UPDATE SET seen = excluded.seen, triggers = excluded.triggers",
+		OnConflict: `ON CONFLICT (session_key, day) DO UPDATE SET
+			seen = excluded.seen, triggers = excluded.triggers, offers = excluded.offers,
+			skill_key = excluded.skill_key, version_id = excluded.version_id`,
 	}.Insert(ctx, tx)
 	return err
 }

@@ -2,6 +2,8 @@ package skills
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -24,6 +26,7 @@ type dayKey struct {
 type dayCount struct {
 	sessions, triggerSessions         int64
 	lastSessions, lastTriggerSessions int64
+	lastOfferedSessions               int64
 	checks, triggers                  int64
 	confidenceSum, confidenceCount    int64
 	gradedSessions, passRateSum       int64
@@ -32,20 +35,27 @@ type dayCount struct {
 // totalCount is an increment of a row of skill_totals.
 type totalCount struct {
 	uniqueSessions, gradedSessions int64
-	first, last                    *time.Time // of what was added
-	moved                          bool       // something was removed: recomputeSeen
+	checks                         basisCounts // of a version
+	first, last                    *time.Time  // of what was added
+	moved                          bool        // something was removed: recomputeSeen
 }
 
 // sessionTally is how often a subject was observed in a session, by day.
 type sessionTally struct {
 	subject string
-	days    map[int64]seenCount
+	// Of a version: the session key of its skill, and its id.
+	skillKey, versionID string
+	days                map[int64]seenCount
 }
 
-type seenCount struct{ seen, triggers int64 }
+type seenCount struct{ seen, triggers, offers int64 }
 
 func (c seenCount) plus(d seenCount) seenCount {
-	return seenCount{c.seen + d.seen, c.triggers + d.triggers}
+	return seenCount{c.seen + d.seen, c.triggers + d.triggers, c.offers + d.offers}
+}
+
+func newTally() *tally {
+	return &tally{days: map[dayKey]*dayCount{}, sessions: map[string]*sessionTally{}, totals: map[string]*totalCount{}}
 }
 
 func (t *tally) day(subject string, day int64) *dayCount {
@@ -63,10 +73,14 @@ func (t *tally) total(subject string) *totalCount {
 	return t.totals[subject]
 }
 
-func (t *tally) session(subject, session string) *sessionTally {
+func (t *tally) session(skillID, subject, session string) *sessionTally {
 	key := sessionKey(subject, session)
 	if t.sessions[key] == nil {
-		t.sessions[key] = &sessionTally{subject: subject, days: map[int64]seenCount{}}
+		s := &sessionTally{subject: subject, days: map[int64]seenCount{}}
+		if subject != skillID {
+			s.skillKey, s.versionID = sessionKey(skillID, session), subject
+		}
+		t.sessions[key] = s
 	}
 	return t.sessions[key]
 }
@@ -86,18 +100,42 @@ func subjects(skillID string, versionID *string) []string {
 func (t *tally) observed(o observation, sign int64) {
 	n, day := sign*o.weight, dayOf(o.at)
 	t.total(o.skillID).noteSeen(o.at, sign)
+	if o.until != nil {
+		t.total(o.skillID).noteSeen(*o.until, sign)
+	}
+	if o.versionID != nil && o.isCheck {
+		*t.total(*o.versionID).checks.by(o.basis) += n
+	}
+	seen := seenCount{seen: n}
+	if o.triggered {
+		seen.triggers = n
+	}
+	if o.until != nil { // an offer
+		seen.offers = n
+	}
 	for _, subject := range subjects(o.skillID, o.versionID) {
 		t.day(subject, day).count(o, n)
 		if o.sessionHash == "" {
 			continue
 		}
-		seen := seenCount{seen: n}
-		if o.triggered {
-			seen.triggers = n
-		}
-		s := t.session(subject, o.sessionHash)
+		s := t.session(o.skillID, subject, o.sessionHash)
 		s.days[day] = s.days[day].plus(seen)
 	}
+}
+
+// basisCounts are the checks of a version by the basis of their attribution.
+type basisCounts struct{ hash, plugin, installation, time int64 }
+
+func (c *basisCounts) by(basis *string) *int64 {
+	switch {
+	case basis == nil:
+		return &c.time
+	case *basis == byHash:
+		return &c.hash
+	case *basis == byPlugin:
+		return &c.plugin
+	}
+	return &c.installation
 }
 
 func (d *dayCount) count(o observation, n int64) {
@@ -128,8 +166,7 @@ func (c *totalCount) noteSeen(at time.Time, sign int64) {
 	}
 }
 
-// graded replaces the grade of a session; nil means none. The old grade is
-// subtracted, so that a regrade on another day moves it there.
+// graded replaces the grade of a session; nil means none.
 func (t *tally) graded(subject string, before, after *sessionGrade) {
 	for _, change := range []struct {
 		grade *sessionGrade
@@ -156,7 +193,7 @@ func (t *tally) diffSessions(before map[string]map[int64]seenCount) (changed []s
 		}
 		for day, d := range s.days {
 			is[day] = is[day].plus(d)
-			changed = append(changed, sessionDay{key, day, is[day]})
+			changed = append(changed, sessionDay{key: key, day: day, skillKey: s.skillKey, versionID: s.versionID, seenCount: is[day]})
 			count := t.day(s.subject, day)
 			count.sessions += appeared(was[day].seen, is[day].seen)
 			count.triggerSessions += appeared(was[day].triggers, is[day].triggers)
@@ -167,30 +204,28 @@ func (t *tally) diffSessions(before map[string]map[int64]seenCount) (changed []s
 }
 
 // moveLast counts each session on the last day on which it observed the subject,
-// and on the last day on which it triggered it. That makes the distinct sessions
+// on the last on which it triggered it, and on the last on which it was offered. That makes the distinct sessions
 // of a window the sum over its days: a window always reaches up to today, so a
 // session is in it exactly if its last day is.
 func (t *tally) moveLast(subject string, was, is map[int64]seenCount) {
-	seen := func(c seenCount) int64 { return c.seen }
-	triggers := func(c seenCount) int64 { return c.triggers }
-	if day, ok := lastDay(was, seen); ok {
-		t.day(subject, day).lastSessions--
-		t.total(subject).uniqueSessions--
+	move := func(of func(seenCount) int64, count func(day *dayCount) *int64) (appeared int64) {
+		if day, ok := lastDay(was, of); ok {
+			*count(t.day(subject, day))--
+			appeared--
+		}
+		if day, ok := lastDay(is, of); ok {
+			*count(t.day(subject, day))++
+			appeared++
+		}
+		return appeared
 	}
-	if day, ok := lastDay(is, seen); ok {
-		t.day(subject, day).lastSessions++
-		t.total(subject).uniqueSessions++
-	}
-	if day, ok := lastDay(was, triggers); ok {
-		t.day(subject, day).lastTriggerSessions--
-	}
-	if day, ok := lastDay(is, triggers); ok {
-		t.day(subject, day).lastTriggerSessions++
-	}
+	t.total(subject).uniqueSessions += move(
+		func(c seenCount) int64 { return c.seen }, func(d *dayCount) *int64 { return &d.lastSessions })
+	move(func(c seenCount) int64 { return c.triggers }, func(d *dayCount) *int64 { return &d.lastTriggerSessions })
+	move(func(c seenCount) int64 { return c.offers }, func(d *dayCount) *int64 { return &d.lastOfferedSessions })
 }
 
-// appeared turns two counts of observations into a change of the number of
-// sessions: it is 1 if a count rises from zero, -1 if it falls to zero, else 0.
+// appeared is 1 if a count rises from zero, -1 if it falls to zero, else 0.
 func appeared(was, is int64) int64 {
 	switch {
 	case was <= 0 && is > 0:
@@ -210,19 +245,17 @@ func lastDay(days map[int64]seenCount, of func(seenCount) int64) (last int64, ok
 	return last, ok
 }
 
-// write adds the increments to the rollups.
-func (t *tally) write(ctx context.Context, tx *store.Tx) error {
-	keys := make([]string, 0, len(t.sessions))
-	for key := range t.sessions {
-		keys = append(keys, key)
-	}
-	before, err := sessionDays(ctx, tx, keys)
+// writeSessions updates the rows of sessions and counts what changed.
+func (t *tally) writeSessions(ctx context.Context, tx *store.Tx) error {
+	before, err := sessionDays(ctx, tx, slices.Collect(maps.Keys(t.sessions)))
 	if err != nil {
 		return err
 	}
-	if err := writeSessionDays(ctx, tx, t.diffSessions(before)); err != nil {
-		return err
-	}
+	return writeSessionDays(ctx, tx, t.diffSessions(before))
+}
+
+// writeCounts adds the increments to the rollups.
+func (t *tally) writeCounts(ctx context.Context, tx *store.Tx) error {
 	if err := incrementDays(ctx, tx, t.days); err != nil {
 		return err
 	}

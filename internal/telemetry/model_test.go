@@ -2,6 +2,9 @@ package telemetry_test
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"maps"
 	"math"
 	"math/big"
@@ -15,15 +18,18 @@ import (
 // the product: it keeps every accepted record and scans all of them each time.
 type model struct {
 	named       map[skillKey]bool // skills that were ever spoken of
-	invocations map[recordKey]invocation
+	reports     map[recordKey][]invocation
+	verdicts    map[recordKey][]grading
+	invocations map[recordKey]invocation // merged from their reports
 	gradings    map[recordKey]grading
 	shelves     map[skillKey]*shelf // entries of the registry
 }
 
 func newModel() *model {
 	return &model{
-		named: map[skillKey]bool{}, invocations: map[recordKey]invocation{},
-		gradings: map[recordKey]grading{}, shelves: map[skillKey]*shelf{},
+		named: map[skillKey]bool{}, reports: map[recordKey][]invocation{}, verdicts: map[recordKey][]grading{},
+		invocations: map[recordKey]invocation{},
+		gradings:    map[recordKey]grading{}, shelves: map[skillKey]*shelf{},
 	}
 }
 
@@ -41,6 +47,7 @@ type invocation struct {
 	confidence    *float64
 	hash          string
 	version       string // the one it counts for
+	basis         string // why
 }
 
 type grading struct {
@@ -51,42 +58,112 @@ type grading struct {
 	version       string
 }
 
-// invoked adds one report of an invocation: a newer one replaces fields, an older
-// one fills missing fields, and null never replaces a value.
+// invoked adds one report of an invocation. The newest report wins, each optional
+// field is that of the newest report that has it, and of two equally old values
+// the greater wins.
 func (m *model) invoked(id string, r invocation) {
 	m.named[r.skill] = true
 	key := recordKey{r.user, id}
-	if old, ok := m.invocations[key]; ok {
-		newer, older := r, old
-		if r.said.Before(old.said) {
-			newer, older = old, r
+	before, known := m.invocations[key]
+	m.reports[key] = append(m.reports[key], r)
+	now := slices.MaxFunc(m.reports[key], func(a, b invocation) int {
+		return cmp.Or(a.said.Compare(b.said), a.at.Compare(b.at), compareBools(a.triggered, b.triggered),
+			cmp.Compare(a.skill.name, b.skill.name))
+	})
+	now.confidence, now.hash, now.session = nil, "", ""
+	var confident, hashed, located time.Time
+	for _, r := range m.reports[key] {
+		if c := r.confidence; c != nil && (now.confidence == nil || newer(r.said, confident, *c > *now.confidence)) {
+			now.confidence, confident = c, r.said
 		}
-		if newer.confidence == nil {
-			newer.confidence = older.confidence
+		if r.hash != "" && (now.hash == "" || newer(r.said, hashed, r.hash > now.hash)) {
+			now.hash, hashed = r.hash, r.said
 		}
-		newer.hash = cmp.Or(newer.hash, older.hash)
-		r = newer
+		if now.session == "" || newer(r.said, located, sessionHash(r.user, r.session) > sessionHash(r.user, now.session)) {
+			now.session, located = r.session, r.said
+		}
 	}
-	r.version = m.shelves[r.skill].version(r.hash, r.at)
-	m.invocations[key] = r
+	now.version, now.basis = m.shelves[now.skill].attribute(now.hash, now.at)
+	m.invocations[key] = now
+	if known {
+		m.attributeGradings(before.skill, before.user, before.session)
+	}
+	m.attributeGradings(now.skill, now.user, now.session)
 }
 
-// graded adds one report of a grading; the newest grading time wins.
+// sessionHash is the pseudonym under which a session is stored. It only breaks
+// ties.
+func sessionHash(words ...string) string {
+	h := sha256.New()
+	for _, w := range slices.Insert(words, 1, "session") {
+		_ = binary.Write(h, binary.LittleEndian, uint32(len(w)))
+		h.Write([]byte(w))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// newer reports whether a value of a time replaces one of another time.
+func newer(at, than time.Time, greater bool) bool {
+	return at.After(than) || at.Equal(than) && greater
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// graded adds one report of a grading; the newest grading time wins, and of two
+// verdicts of one time the worse.
 func (m *model) graded(id string, r grading) {
 	m.named[r.skill] = true
 	key := recordKey{r.user, id}
-	if old, ok := m.gradings[key]; ok {
-		newer, older := r, old
-		if r.at.Before(old.at) {
-			newer, older = old, r
+	before, known := m.gradings[key]
+	m.verdicts[key] = append(m.verdicts[key], r)
+	now := slices.MaxFunc(m.verdicts[key], func(a, b grading) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.skill.name, b.skill.name),
+			cmp.Compare(sessionHash(a.user, a.session), sessionHash(b.user, b.session)))
+	})
+	now.rate = nil
+	var rated time.Time
+	for _, v := range m.verdicts[key] {
+		if v.rate != nil && (now.rate == nil || newer(v.at, rated, v.rate.Cmp(now.rate) < 0)) {
+			now.rate, rated = v.rate, v.at
 		}
-		if newer.rate == nil {
-			newer.rate = older.rate
-		}
-		r = newer
 	}
-	r.version = m.shelves[r.skill].version("", r.at)
-	m.gradings[key] = r
+	m.gradings[key] = now
+	if known {
+		m.attributeGradings(before.skill, before.user, before.session)
+	}
+	m.attributeGradings(now.skill, now.user, now.session)
+}
+
+// attributeGradings lets the gradings of a session follow its activations: they
+// count for the version of those on the last day, of several for the newest
+// version; without any for the version that was current.
+func (m *model) attributeGradings(skill skillKey, user, session string) {
+	var last invocation
+	for _, i := range m.invocations {
+		if i.skill != skill || i.user != user || i.session != session || !i.triggered || i.version == "" {
+			continue
+		}
+		if last.version == "" || cmp.Or(cmp.Compare(dayOf(i.at), dayOf(last.at)), cmp.Compare(i.version, last.version)) > 0 {
+			last = i
+		}
+	}
+	for key, g := range m.gradings {
+		if g.skill != skill || g.user != user || g.session != session {
+			continue
+		}
+		if g.version = last.version; g.version == "" {
+			g.version, _ = m.shelves[skill].attribute("", g.at)
+		}
+		m.gradings[key] = g
+	}
 }
 
 // shelf is an entry with its versions.
@@ -103,15 +180,15 @@ type current struct {
 	since time.Time
 }
 
-// version returns the one whose content has the hash, else the one that was
-// current at the time.
-func (s *shelf) version(hash string, at time.Time) string {
+// attribute returns the version whose content has the hash, else the one that was
+// current at the time, and the basis.
+func (s *shelf) attribute(hash string, at time.Time) (version, basis string) {
 	if s == nil {
-		return ""
+		return "", ""
 	}
 	for _, v := range slices.Backward(s.versions) {
 		if v.hash == hash {
-			return v.id
+			return v.id, "hash"
 		}
 	}
 	found := current{}
@@ -120,7 +197,7 @@ func (s *shelf) version(hash string, at time.Time) string {
 			found = c
 		}
 	}
-	return found.id
+	return found.id, "time"
 }
 
 // A selection is a subset of the accepted records.
@@ -299,11 +376,20 @@ func (m *model) item(k skillKey, today int) object {
 		"unique_sessions":     sessions(s.invocations, always),
 		"has_evidence":        len(s.grades(-forever, forever)) > 0,
 		"trigger_rate":        ratio(sessions(recent, triggered), sessions(recent, always)),
+		"trigger_rate_basis":  triggerRateBasis(recent),
+		"offered_sessions":    0,
 		"avg_confidence":      avgConfidence(recent),
 		"confidence_coverage": ratio(len(confidence(recent)), count(recent, triggered)),
 		"pass_rate":           passRate(now),
 		"last_seen_at":        last,
 	}
+}
+
+func triggerRateBasis(recent []invocation) any {
+	if len(recent) == 0 {
+		return nil
+	}
+	return "considered"
 }
 
 // seen returns when the skill was first and last observed.
@@ -351,5 +437,9 @@ func (m *model) quality(versionID string) object {
 		"aggregate_sessions":     sessions(s.invocations, always),
 		"aggregate_trigger_rate": ratio(sessions(s.invocations, triggered), sessions(s.invocations, always)),
 		"aggregate_pass_rate":    passRate(s.grades(-forever, forever)),
+		"version_basis_counts": object{
+			"hash": count(s.invocations, func(i invocation) bool { return i.basis == "hash" }), "plugin": 0, "installation": 0,
+			"time": count(s.invocations, func(i invocation) bool { return i.basis == "time" }),
+		},
 	}
 }

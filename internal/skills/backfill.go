@@ -1,0 +1,139 @@
+package skills
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// backfill is the job that gives rows of older versions what migration 35 added
+// and SQL cannot compute: which sessions were offered a skill, and the version of
+// a grading, which follows its session's activations.
+type backfill struct{}
+
+// Kind names the job.
+func (backfill) Kind() string { return "skills.backfill" }
+
+// Register makes the queue run the jobs of skills.
+func (s *Service) Register() {
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ backfill) error { return s.backfill(ctx) })
+	s.Jobs.Every(24*time.Hour, backfill{}, jobs.RunOnStart())
+}
+
+// backfillChunk is how many rows one transaction of the backfill handles.
+const backfillChunk = 500
+
+// backfill walks through the rows in chunks, and may be interrupted: the table
+// skill_backfill has the cursor of each step. Without a row there is nothing to
+// do. The gradings come last, since they follow the observations.
+func (s *Service) backfill(ctx context.Context) (err error) {
+	defer fault.Wrap(&err, "backfill")
+	for _, step := range []struct {
+		name string
+		run  func(ctx context.Context, tx *store.Tx, after string) (last string, err error)
+	}{{"observations", s.backfillObservations}, {"gradings", s.backfillGradings}} {
+		for done := false; !done; {
+			err := s.DB.InTx(ctx, func(tx *store.Tx) error {
+				after, err := lockBackfill(ctx, tx, step.name)
+				if done = fault.Is(err, fault.NotFound); done {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				last, err := step.run(ctx, tx, after)
+				if err != nil {
+					return err
+				}
+				return moveBackfill(ctx, tx, step.name, last)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// backfillObservations takes observations out of the rollups and puts them back
+// in, which writes what older versions did not. It returns the last id, "" at the
+// end.
+func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after string) (last string, err error) {
+	all, users, err := observationsAfter(ctx, tx, after, backfillChunk)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	if err := lockUsers(ctx, tx, users); err != nil {
+		return "", err
+	}
+	// They may have changed before the lock.
+	known, err := observationsByID(ctx, tx, columnsOf(all, func(o observation) string { return o.id }))
+	if err != nil {
+		return "", err
+	}
+	t := newTally()
+	var offers []observation
+	for _, o := range known {
+		t.observed(o, -1)
+		if !o.isCheck && o.until == nil {
+			o.until = &o.at
+			offers = append(offers, o)
+		}
+		t.observed(o, +1)
+	}
+	if err := updateObservations(ctx, tx, offers); err != nil {
+		return "", err
+	}
+	if err := t.writeSessions(ctx, tx); err != nil {
+		return "", err
+	}
+	return all[len(all)-1].id, t.writeCounts(ctx, tx)
+}
+
+// backfillGradings attributes gradings anew.
+func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after string) (last string, err error) {
+	all, users, err := gradingsAfter(ctx, tx, after, backfillChunk)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	byUser := map[string][]string{}
+	for i, g := range all {
+		byUser[users[i]] = append(byUser[users[i]], g.id)
+	}
+	skillIDs := columnsOf(all, func(g grading) string { return g.skillID })
+	slices.Sort(skillIDs)
+	if err := lockUsers(ctx, tx, users); err != nil {
+		return "", err
+	}
+	for userID, ids := range byUser {
+		in := ingestion{tx: tx, report: Report{UserID: userID}, tally: newTally()}
+		if in.timelines, err = s.Versions.Timelines(ctx, tx, userID, slices.Compact(skillIDs)); err != nil {
+			return "", err
+		}
+		if in.knownGradings, err = gradingsByID(ctx, tx, ids); err != nil {
+			return "", err
+		}
+		if err := in.ingestGradings(ctx); err != nil {
+			return "", err
+		}
+		if err := in.tally.writeCounts(ctx, tx); err != nil {
+			return "", err
+		}
+	}
+	return all[len(all)-1].id, nil
+}
+
+// lockUsers is lockUser for several, in one order.
+func lockUsers(ctx context.Context, tx *store.Tx, userIDs []string) error {
+	slices.Sort(userIDs)
+	for _, id := range slices.Compact(userIDs) {
+		if err := lockUser(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
