@@ -1,5 +1,7 @@
 package skills
 
+import "context"
+
 // The queries, for the test of their query plans.
 var (
 	SkillByIDOrName    = skillByIDOrName
@@ -27,3 +29,6 @@ func GradedSessions(skillID string, sessions ...string) map[gradedSession]bool {
 	}
 	return all
 }
+
+// Backfill runs the job.
+func (s *Service) Backfill(ctx context.Context) error { return s.backfill(ctx) }
