@@ -10,7 +10,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// Open reads a version's archive. The caller closes it.
+// Open reads a version's archive. The caller closes it. The package has the
+// files of the manifest, if the version has its own.
 func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err error) {
 	defer fault.Wrap(&err, "archive of version %s", v.ID)
 	body, _, err := s.Blobs.Get(ctx, v.archiveKey)
@@ -18,7 +19,11 @@ func (s *Service) Open(ctx context.Context, v Version) (_ *skillpkg.Package, err
 		return nil, err
 	}
 	defer body.Close()
-	return skillpkg.Read(ctx, body, skillpkg.StoredLimits())
+	pkg, err := skillpkg.Read(ctx, body, skillpkg.StoredLimits())
+	if err == nil && v.Manifest != nil {
+		pkg.OmitAppleDouble(v.Manifest)
+	}
+	return pkg, err
 }
 
 // File returns the content of one file of a version. The memory of a large one

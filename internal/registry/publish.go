@@ -267,6 +267,9 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 	if pkg.Format != skillpkg.TarGz {
 		return d, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
 	}
+	if p.Manifest != nil {
+		pkg.OmitAppleDouble(p.Manifest)
+	}
 	d.archive = p.Archive
 	d.version = Version{
 		ID: store.NewID(), Version: p.Version, TreeDigest: pkg.TreeDigest(), Size: p.Size, Manifest: pkg.Manifest(),
@@ -278,7 +281,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 		return d, err
 	}
 	v.archiveKey = objectKey(v.ID, v.ContentHash)
-	if issues := p.checkClaims(*v); len(issues) > 0 {
+	if issues := p.checkClaims(*v, pkg); len(issues) > 0 {
 		return d, fault.Issues(issues...)
 	}
 	if err := pkg.RequireSkill(); err != nil {
@@ -352,22 +355,23 @@ func hashOf(r io.Reader) (string, error) {
 }
 
 // checkClaims compares the sender's hash and manifest with the archive.
-func (p *Publication) checkClaims(v Version) []fault.Issue {
+func (p *Publication) checkClaims(v Version, pkg *skillpkg.Package) []fault.Issue {
 	var issues []fault.Issue
 	if p.ContentHash != "" && p.ContentHash != v.ContentHash {
 		issues = append(issues, fault.At("content_hash",
 			"content_hash must be the SHA-256 of the archive, %s; was the archive changed on the way?", v.ContentHash))
 	}
 	if p.Manifest != nil {
-		issues = append(issues, compareManifests(p.Manifest, v.Manifest)...)
+		issues = append(issues, checkManifest(p.Manifest, pkg)...)
 	}
 	return issues
 }
 
-// compareManifests names the first file on which the two disagree.
-func compareManifests(claimed, found []skillpkg.ManifestEntry) []fault.Issue {
+// checkManifest names the first file on which a sender's manifest and the
+// archive disagree. Links may be left out: not every client follows them.
+func checkManifest(claimed []skillpkg.ManifestEntry, pkg *skillpkg.Package) []fault.Issue {
 	byPath := map[string]skillpkg.ManifestEntry{}
-	for _, f := range found {
+	for _, f := range pkg.Manifest() {
 		byPath[f.Path] = f
 	}
 	for _, c := range claimed {
@@ -382,8 +386,8 @@ func compareManifests(claimed, found []skillpkg.ManifestEntry) []fault.Issue {
 		}
 		delete(byPath, c.Path)
 	}
-	for _, f := range found {
-		if _, missing := byPath[f.Path]; missing {
+	for _, f := range pkg.Files {
+		if _, missing := byPath[f.Path]; missing && f.Kind == skillpkg.Regular {
 			return []fault.Issue{fault.At("file_manifest", "file_manifest leaves out %q", f.Path)}
 		}
 	}

@@ -69,6 +69,7 @@ func TestRead(t *testing.T) {
 		manifest := []skillpkg.ManifestEntry{
 			{Path: "SKILL.md", Hash: sum(skillText), Size: int64(len(skillText))},
 			{Path: "empty", Hash: sum("")},
+			{Path: "scripts/latest", Hash: sum("echo hi\n"), Size: 8},
 			{Path: "scripts/run.sh", Hash: sum("echo hi\n"), Size: 8},
 		}
 		if diff := cmp.Diff(manifest, p.Manifest()); diff != "" {

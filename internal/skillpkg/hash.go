@@ -11,20 +11,19 @@ import (
 	"golang.org/x/text/language"
 )
 
-// A ManifestEntry is a regular file in the manifest of a version.
+// A ManifestEntry is a file in the manifest of a version.
 type ManifestEntry struct {
 	Path string `json:"path"`
 	Hash string `json:"hash"`
 	Size int64  `json:"size"`
 }
 
-// Manifest lists the regular files of the archive, sorted by path.
+// Manifest lists the Installed files, sorted by path: a link has the hash and
+// the size of the file that it points to.
 func (p *Package) Manifest() []ManifestEntry {
 	entries := []ManifestEntry{}
-	for _, f := range p.Files {
-		if f.Kind == Regular {
-			entries = append(entries, ManifestEntry{Path: f.Path, Hash: f.SHA256, Size: f.Size})
-		}
+	for _, f := range p.installed {
+		entries = append(entries, ManifestEntry{Path: f.Path, Hash: f.SHA256, Size: f.Size})
 	}
 	return entries
 }

@@ -38,6 +38,10 @@ func locate(root *node) location {
 			"no SKILL.md at the root of the archive, only in %s beside other files; pack that folder alone",
 			quote(candidates[0].name))}
 	}
+	if n := root.child("SKILL.md"); n != nil && n.file.Kind == Link {
+		return location{root: root, missing: refuse(CodeSkillMissing, n.name,
+			"SKILL.md is a link, which not every installer follows; put the file itself in its place")}
+	}
 	return location{root: root, missing: refuse(CodeSkillMissing, "",
 		"no SKILL.md at the root of the archive; pack the folder that holds it")}
 }
@@ -59,6 +63,5 @@ func isJunk(name string) bool {
 	case "__MACOSX", ".DS_Store", ".git", "node_modules", "__pycache__":
 		return true
 	}
-	// macOS stores extended attributes in "._" files (AppleDouble).
-	return strings.HasPrefix(name, "._")
+	return strings.HasPrefix(name, appleDouble)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/whetstone-dev/whetstone/internal/chunk"
 )
 
 const tarBlock = 512
@@ -60,6 +62,10 @@ func (s *scan) addTarMember(h *tar.Header, body io.Reader) error {
 	mode := h.FileInfo().Mode()
 	switch h.Typeflag {
 	case tar.TypeReg:
+		if strings.TrimPrefix(h.Name, "./") == rootAppleDouble {
+			_, err := chunk.Copy(io.Discard, &limitedContent{scan: s, path: h.Name, r: body})
+			return err
+		}
 		return s.addFile(h.Name, mode, body)
 	case tar.TypeDir:
 		return s.addFolder(h.Name, mode)
