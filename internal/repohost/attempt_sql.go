@@ -56,17 +56,24 @@ func deliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, e
 	return id, err
 }
 
-func updateAttempt(ctx context.Context, q store.Querier, a Attempt) error {
+// updateAttempt returns the delivery that waits for the attempt now, "" if none
+// does. It may have arrived while the attempt was being published: then it is not
+// the one that the attempt was read with.
+func updateAttempt(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, err error) {
 	findings, err := json.Marshal(append([]Finding{}, a.Findings...))
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = q.Exec(ctx, `
+	rows, err := tx.Query(ctx, `
 		UPDATE repohost_attempts SET status = $2, tries = $3, version = $4, message = $5, findings = $6, attempted_at = $7,
 			published_at = $8, write_back_status = $9
-		WHERE id = $1`, a.ID, a.Status, a.Tries, a.Version, a.Message, string(findings), store.Micros(a.AttemptedAt),
-		store.NullMicros(a.PublishedAt), a.WriteBack)
-	return err
+		WHERE id = $1 RETURNING COALESCE(delivery_id, '')`, a.ID, a.Status, a.Tries, a.Version, a.Message, string(findings),
+		store.Micros(a.AttemptedAt), store.NullMicros(a.PublishedAt), a.WriteBack)
+	deliveryID, err = store.One(rows, err, "Attempt", store.Value[string])
+	if fault.Is(err, fault.NotFound) {
+		return "", nil // deleted with its connection meanwhile
+	}
+	return deliveryID, err
 }
 
 // countTry counts a failed try of an attempt that stays queued.

@@ -22,3 +22,13 @@ func (s *Service) AcquireLease(ctx context.Context, connectionID string) (
 	l, acquired, err := s.acquireLease(ctx, connectionID)
 	return acquired, func() (bool, error) { return s.renewLease(ctx, &l) }, func() { s.releaseLease(ctx, &l) }, err
 }
+
+// ProcessDelivery processes a delivery, as its job does.
+func (s *Service) ProcessDelivery(ctx context.Context, id string) error {
+	return s.processDelivery(ctx, id)
+}
+
+// OldestQueued reads the attempt that a worker publishes next.
+func (s *Service) OldestQueued(ctx context.Context, connectionID string) (Attempt, error) {
+	return oldestQueuedAttempt(ctx, s.DB, connectionID)
+}

@@ -117,13 +117,11 @@ func (s *Service) finishAttempt(ctx context.Context, c Connection, a *Attempt) e
 				return err
 			}
 		}
-		if err := updateAttempt(ctx, tx, *a); err != nil {
+		waiting, err := updateAttempt(ctx, tx, *a)
+		if err != nil || waiting == "" {
 			return err
 		}
-		if a.DeliveryID == nil {
-			return nil
-		}
-		return closeDelivery(ctx, tx, *a.DeliveryID)
+		return closeDelivery(ctx, tx, waiting)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -388,6 +389,40 @@ func TestLease(t *testing.T) {
 		renewSecond(true)
 		releaseSecond()
 		acquire(true)
+	})
+}
+
+// TestPushedUnderWorker delivers the same push again after a worker has read its
+// attempt: both deliveries end when it is published.
+func TestPushedUnderWorker(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c, work, entry, id := connected(t, db, nil)
+		sha := work.Push("first", skillFiles("One."))
+		deliver := func(name string) {
+			w.hook(name, "acme/deploy", "refs/heads/main", sha)
+			newest := c.Get(base + "/deliveries").Want(http.StatusOK).List("deliveries")[0]
+			if err := w.service.ProcessDelivery(t.Context(), apptest.Text(newest, "id")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deliver("d1")
+		a, err := w.service.OldestQueued(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliver("d2")
+		if err := w.service.PublishNext(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.Get(base + "/deliveries").Want(http.StatusOK).List("deliveries") {
+			if d["status"] != "done" {
+				t.Errorf("the delivery %s is %s, want it done", d["delivery_id"], d["status"])
+			}
+		}
+		if n := len(c.versions(entry)); n != 2 {
+			t.Errorf("%d versions, want 2", n)
+		}
 	})
 }
 
