@@ -67,13 +67,14 @@ func (s *Service) accessChanged(ctx context.Context, d Delivery, e host.Event) e
 // repositoryChanged applies a new name, owner or default branch of a repository
 // to its connections.
 func (s *Service) repositoryChanged(ctx context.Context, d Delivery, e host.Event) error {
-	connections, err := connectionsOfEvent(ctx, s.DB, e)
-	if err != nil {
-		return err
-	}
 	changed := 0
-	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+	err := s.DB.InTx(ctx, func(tx *store.Tx) error {
 		changed = 0
+		// Locked, so that a change by a user at the same time is not lost.
+		connections, err := connectionsOfEvent(ctx, tx, e, tx.Dialect().ForUpdate())
+		if err != nil {
+			return err
+		}
 		for _, c := range connections {
 			before := c
 			if e.Repository.OldName != "" {

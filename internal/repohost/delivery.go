@@ -193,7 +193,7 @@ func (s *Service) finishDelivery(ctx context.Context, d Delivery, status Deliver
 // queuePush queues an attempt for every ref of a push that a connection
 // publishes.
 func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error {
-	connections, err := connectionsOfEvent(ctx, s.DB, e)
+	connections, err := connectionsOfEvent(ctx, s.DB, e, "")
 	if err != nil {
 		return err
 	}

@@ -168,12 +168,12 @@ func usableConnections(ctx context.Context, q store.Querier) ([]string, error) {
 // belong to the installation's account, or have belonged to it until this event:
 // an organisation must not learn what happens in a repository that has moved to
 // another account.
-func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event) ([]Connection, error) {
+func connectionsOfEvent(ctx context.Context, q store.Querier, e host.Event, lock string) ([]Connection, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+connectionColumns+` FROM `+usable+`
 		WHERE (c.repo_id = $1 AND $1 <> 0 OR c.repo_key = $2 OR c.repo_key = $3) AND (c.installation_id = $4 OR $4 = 0)
 			AND (`+claims.OwnedBy("c.repo_key", "i.account_key")+` OR `+claims.OwnedBy("$2", "i.account_key")+`)
-		ORDER BY c.id`, e.Repository.ID, repoKey(e.Repository.FullName), repoKey(e.Repository.OldName), e.Installation)
+		ORDER BY c.id`+lock, e.Repository.ID, repoKey(e.Repository.FullName), repoKey(e.Repository.OldName), e.Installation)
 	return store.All(rows, err, scanConnection)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -173,6 +174,38 @@ func TestManyDeliveries(t *testing.T) {
 		}
 		if n := w.Count(`repohost_deliveries WHERE status <> 'done'`); n != 0 {
 			t.Errorf("%d deliveries are not done", n)
+		}
+	})
+}
+
+// TestFollowAgainstPatch changes a connection while it follows its repository:
+// neither change is lost.
+func TestFollowAgainstPatch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w, c, _, _, id := connected(t, db, nil)
+		for round := range 20 {
+			pattern, from, to := fmt.Sprintf("v%d.*", round), fmt.Sprint("r", round), fmt.Sprint("r", round+1)
+			if round == 0 {
+				from = "deploy"
+			}
+			sent := w.send(delivery{id: to, event: "repository", body: fmt.Sprintf(
+				`{"action":"renamed","repository":{"full_name":"acme/%s"},"changes":{"repository":{"name":{"from":%q}}}}`, to, from),
+			}).Want(http.StatusAccepted).Object()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := w.service.ProcessDelivery(t.Context(), apptest.Text(sent, "id")); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				c.Do(http.MethodPatch, base+"/connections/"+id, object{"tag_pattern": pattern}).Want(http.StatusOK)
+			})
+			wg.Wait()
+			got := c.Get(base + "/connections").Want(http.StatusOK).List("connections")[0]
+			if got["tag_pattern"] != pattern || got["repo_full_name"] != "acme/"+to {
+				t.Fatalf("round %d: got %v of %v, want %s of acme/%s", round, got["tag_pattern"], got["repo_full_name"], pattern, to)
+			}
 		}
 	})
 }
