@@ -177,6 +177,10 @@ func TestUpdate(t *testing.T) {
 		if got := patch(object{"skill_id": ""}).Want(http.StatusOK).Object(); got["skillId"] != nil || text(got, "label") != "b" {
 			t.Errorf("unlinked: %v", got)
 		}
+		upper := patch(object{"skill_id": strings.ToUpper(skillID)}).Want(http.StatusOK).Object()
+		if text(upper, "skillId") != skillID {
+			t.Errorf("linked by an id in upper case: %v", upper)
+		}
 		patch(object{"label": ""}).WantIssueWith("label", "1 to 200")
 		patch(object{"skill_id": "x"}).WantIssueWith("skill_id", "UUID")
 		patch(object{"skill_id": uuid.NewString()}).WantIssueWith("skill_id", "names no skill")

@@ -144,7 +144,7 @@ type Change struct {
 // Update changes a source.
 func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src Source, err error) {
 	defer fault.Wrap(&err, "update source %s", id)
-	if err := s.validateChange(ctx, orgID, c); err != nil {
+	if err := s.validateChange(ctx, orgID, &c); err != nil {
 		return src, err
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -170,15 +170,18 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 	return src, err
 }
 
-func (s *Service) validateChange(ctx context.Context, orgID string, c Change) error {
+// validateChange also makes the skill's id canonical, in lower case: as another
+// text it names no skill.
+func (s *Service) validateChange(ctx context.Context, orgID string, c *Change) error {
 	var issues []fault.Issue
 	if c.Label != nil {
 		issues = validateLabel(*c.Label)
 	}
 	if c.SkillID != nil && *c.SkillID != "" {
-		if _, ok := parseUUID(*c.SkillID); !ok {
+		if id, ok := parseUUID(*c.SkillID); !ok {
 			issues = append(issues, fault.At("skill_id", "skill_id must be a UUID, or empty to unlink the skill"))
 		} else {
+			c.SkillID = &id
 			unknown, err := s.validateSkill(ctx, orgID, c.SkillID)
 			if err != nil {
 				return err
