@@ -48,8 +48,13 @@ func statusError(resp *http.Response) *fault.Error {
 	return fault.New(fault.BadGateway, "The code host answered with status %d", resp.StatusCode)
 }
 
-// defaultWait is how long to wait for a rate limit that names no time.
-const defaultWait = time.Minute
+const (
+	// defaultWait is how long to wait for a rate limit that names no time.
+	defaultWait = time.Minute
+	// maxWait bounds what a code host can ask for: a reset in milliseconds, or
+	// from a clock that is wrong, would postpone a job by years.
+	maxWait = 24 * time.Hour
+)
 
 // rateLimit reports whether a rate limit is reached, and how long to wait: for
 // Retry-After, until the limit is reset, or defaultWait. GitHub uses 403 for its
@@ -66,7 +71,7 @@ func rateLimit(resp *http.Response) (time.Duration, bool) {
 		if err != nil {
 			return defaultWait, true
 		}
-		return max(time.Until(time.Unix(reset, 0)), time.Second), true
+		return min(max(time.Until(time.Unix(reset, 0)), time.Second), maxWait), true
 	}
 	return defaultWait, resp.StatusCode == http.StatusTooManyRequests
 }

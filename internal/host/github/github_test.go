@@ -128,14 +128,18 @@ func TestTokenRefused(t *testing.T) {
 }
 
 func TestRateLimits(t *testing.T) {
-	reset := strconv.FormatInt(time.Now().Add(10*time.Minute).Unix(), 10)
+	used := func(reset int64) http.HandlerFunc {
+		return hosttest.Status(http.StatusForbidden, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(reset, 10))
+	}
+	reset := time.Now().Add(10 * time.Minute)
 	for _, c := range []struct {
 		name        string
 		with        http.HandlerFunc
 		least, most time.Duration
 	}{
 		{"retry after", hosttest.Status(http.StatusForbidden, "Retry-After", "30"), 30 * time.Second, 30 * time.Second},
-		{"reset", hosttest.Status(http.StatusForbidden, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset), 9 * time.Minute, 10 * time.Minute},
+		{"reset", used(reset.Unix()), 9 * time.Minute, 10 * time.Minute},
+		{"reset in milliseconds", used(reset.UnixMilli()), 24 * time.Hour, 24 * time.Hour},
 		{"neither", hosttest.Status(http.StatusTooManyRequests), time.Minute, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
