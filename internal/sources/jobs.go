@@ -51,11 +51,11 @@ func blobKey(sourceID, contentHash string) string { return blobPrefix + sourceID
 // exists; if the process dies in between, the sweep does.
 func (s *Service) storeSnapshot(ctx context.Context, p *prepared, commit func(*store.Tx) error) error {
 	key := blobKey(p.snapshot.SourceID, p.snapshot.ContentHash)
-	known, err := hasContent(ctx, s.DB, p.snapshot.SourceID, p.snapshot.ContentHash)
+	known, err := hasContent(ctx, s.DB, p.snapshot)
 	if err != nil {
 		return err
 	}
-	if !known { // the same content again takes no more room
+	if !known { // otherwise no blob is added, and the commit enforces the quota
 		if err := s.Quota.Room(ctx, p.snapshot.OrgID, p.snapshot.TotalBytes); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ type Suggester interface {
 // A Dependent keeps rows that refer to sources. It is called in the transaction
 // that deletes a source, before its row goes: the foreign keys do not cascade.
 type Dependent interface {
-	DeleteOfSource(ctx context.Context, tx *store.Tx, sourceID string) error
+	DeleteOfSource(ctx context.Context, tx *store.Tx, src Source) error
 }
 
 // NewSource is the input of Create.
@@ -204,16 +204,16 @@ func (s *Service) Delete(ctx context.Context, orgID, id string) (err error) {
 		if err != nil {
 			return err
 		}
-		freed, err := bytesOfSource(ctx, tx, src.ID)
+		freed, err := bytesOfSource(ctx, tx, src)
 		if err != nil {
 			return err
 		}
 		if s.Dependent != nil {
-			if err := s.Dependent.DeleteOfSource(ctx, tx, src.ID); err != nil {
+			if err := s.Dependent.DeleteOfSource(ctx, tx, src); err != nil {
 				return err
 			}
 		}
-		if err := deleteSource(ctx, tx, src.ID); err != nil {
+		if err := deleteSource(ctx, tx, src); err != nil {
 			return err
 		}
 		if err := src.Audit(ctx, tx, "sources.source.delete", nil); err != nil {

@@ -96,13 +96,14 @@ func updateSource(ctx context.Context, tx *store.Tx, s Source) error {
 }
 
 // deleteSource deletes a locked source with its snapshots and reports.
-func deleteSource(ctx context.Context, tx *store.Tx, id string) error {
+func deleteSource(ctx context.Context, tx *store.Tx, src Source) error {
 	for _, statement := range []string{
-		`DELETE FROM source_reports WHERE snapshot_id IN (SELECT id FROM source_snapshots WHERE source_id = $1)`,
-		`DELETE FROM source_snapshots WHERE source_id = $1`,
-		`DELETE FROM cloud_sources WHERE id = $1`,
+		`DELETE FROM source_reports WHERE org_id = $1
+			AND snapshot_id IN (SELECT id FROM source_snapshots WHERE org_id = $1 AND source_id = $2)`,
+		`DELETE FROM source_snapshots WHERE org_id = $1 AND source_id = $2`,
+		`DELETE FROM cloud_sources WHERE org_id = $1 AND id = $2`,
 	} {
-		if _, err := tx.Exec(ctx, statement, id); err != nil {
+		if _, err := tx.Exec(ctx, statement, src.OrgID, src.ID); err != nil {
 			return err
 		}
 	}
@@ -140,9 +141,10 @@ func Stored() quota.Count {
 }
 
 // bytesOfSource returns the size of all snapshots of a source.
-func bytesOfSource(ctx context.Context, tx *store.Tx, id string) (int64, error) {
+func bytesOfSource(ctx context.Context, tx *store.Tx, src Source) (int64, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT CAST(COALESCE(SUM(total_bytes), 0) AS BIGINT) FROM source_snapshots WHERE source_id = $1`, id)
+		SELECT CAST(COALESCE(SUM(total_bytes), 0) AS BIGINT) FROM source_snapshots WHERE org_id = $1 AND source_id = $2`,
+		src.OrgID, src.ID)
 	return store.One(rows, err, "Size", store.Value[int64])
 }
 
@@ -174,10 +176,11 @@ func snapshotBefore(ctx context.Context, q store.Querier, s Snapshot) (Snapshot,
 	return store.One(rows, err, "Earlier snapshot", scanSnapshot)
 }
 
-// hasContent reports whether a snapshot of the source has the content.
-func hasContent(ctx context.Context, q store.Querier, sourceID, contentHash string) (bool, error) {
+// hasContent reports whether a snapshot of the same source has the same content.
+func hasContent(ctx context.Context, q store.Querier, s Snapshot) (bool, error) {
 	rows, err := q.Query(ctx, `
-		SELECT 1 FROM source_snapshots WHERE source_id = $1 AND content_hash = $2 LIMIT 1`, sourceID, contentHash)
+		SELECT 1 FROM source_snapshots WHERE org_id = $1 AND source_id = $2 AND content_hash = $3 LIMIT 1`,
+		s.OrgID, s.SourceID, s.ContentHash)
 	found, err := store.All(rows, err, store.Value[int])
 	return len(found) > 0, err
 }

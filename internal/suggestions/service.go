@@ -196,7 +196,7 @@ func saveReview(ctx context.Context, tx *store.Tx, src sources.Source, r Review)
 		return r, err
 	}
 	r.ID = id
-	if err := setReviewed(ctx, tx, r.SourceID, r.SuggestionID, true); err != nil {
+	if err := setReviewed(ctx, tx, src, r.SuggestionID, true); err != nil {
 		return r, err
 	}
 	return r, src.Audit(ctx, tx, "sources.review.set", audit.Detail{
@@ -218,14 +218,14 @@ func (s *Service) Clear(ctx context.Context, orgID, sourceID, suggestionID strin
 }
 
 func (s *Service) clear(ctx context.Context, tx *store.Tx, src sources.Source, suggestionID string) error {
-	found, err := deleteReview(ctx, tx, src.ID, suggestionID)
+	found, err := deleteReview(ctx, tx, src, suggestionID)
 	if err != nil {
 		return err
 	}
 	if !found {
 		return fault.New(fault.NotFound, "Review not found")
 	}
-	if err := setReviewed(ctx, tx, src.ID, suggestionID, false); err != nil {
+	if err := setReviewed(ctx, tx, src, suggestionID, false); err != nil {
 		return err
 	}
 	if err := src.Audit(ctx, tx, "sources.review.clear", audit.Detail{"suggestion": suggestionID}); err != nil {
@@ -263,6 +263,6 @@ func (s *Service) Undo(ctx context.Context, orgID, sourceID, suggestionID string
 }
 
 // DeleteOfSource implements sources.Dependent.
-func (s *Service) DeleteOfSource(ctx context.Context, tx *store.Tx, sourceID string) error {
-	return deleteOfSource(ctx, tx, sourceID)
+func (s *Service) DeleteOfSource(ctx context.Context, tx *store.Tx, src sources.Source) error {
+	return deleteOfSource(ctx, tx, src)
 }

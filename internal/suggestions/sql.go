@@ -21,7 +21,8 @@ func scanSuggestion(row store.Row) (s Suggestion, err error) {
 // pendingOf returns a page of the suggestions without a review, the best
 // first, and the number of all.
 func pendingOf(ctx context.Context, q store.Querier, src sources.Source, limit, offset int) ([]Suggestion, int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM source_suggestions WHERE source_id = $1 AND NOT reviewed`, src.ID)
+	rows, err := q.Query(ctx, `
+		SELECT COUNT(*) FROM source_suggestions WHERE org_id = $1 AND source_id = $2 AND NOT reviewed`, src.OrgID, src.ID)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
@@ -129,9 +130,9 @@ func column[T string | *string | int64 | float64 | bool](
 }
 
 // setReviewed sets the flag of a suggestion, if it exists, that it has a review.
-func setReviewed(ctx context.Context, tx *store.Tx, sourceID, suggestionID string, reviewed bool) error {
-	_, err := tx.Exec(ctx, `UPDATE source_suggestions SET reviewed = $3 WHERE source_id = $1 AND id = $2`,
-		sourceID, suggestionID, reviewed)
+func setReviewed(ctx context.Context, tx *store.Tx, src sources.Source, suggestionID string, reviewed bool) error {
+	_, err := tx.Exec(ctx, `UPDATE source_suggestions SET reviewed = $4 WHERE org_id = $1 AND source_id = $2 AND id = $3`,
+		src.OrgID, src.ID, suggestionID, reviewed)
 	return err
 }
 
@@ -199,15 +200,17 @@ func upsertReview(ctx context.Context, tx *store.Tx, r Review) (string, error) {
 	return store.One(rows, err, "Review", store.Value[string])
 }
 
-func deleteReview(ctx context.Context, tx *store.Tx, sourceID, suggestionID string) (bool, error) {
-	n, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE source_id = $1 AND suggestion_id = $2`, sourceID, suggestionID)
+func deleteReview(ctx context.Context, tx *store.Tx, src sources.Source, suggestionID string) (bool, error) {
+	n, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE org_id = $1 AND source_id = $2 AND suggestion_id = $3`,
+		src.OrgID, src.ID, suggestionID)
 	return n > 0, err
 }
 
-func deleteOfSource(ctx context.Context, tx *store.Tx, sourceID string) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE source_id = $1`, sourceID); err != nil {
+func deleteOfSource(ctx context.Context, tx *store.Tx, src sources.Source) error {
+	_, err := tx.Exec(ctx, `DELETE FROM source_reviews WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM source_suggestions WHERE source_id = $1`, sourceID)
+	_, err = tx.Exec(ctx, `DELETE FROM source_suggestions WHERE org_id = $1 AND source_id = $2`, src.OrgID, src.ID)
 	return err
 }
