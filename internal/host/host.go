@@ -54,6 +54,16 @@ type Host interface {
 	Prepare(ctx context.Context, r Repo) error
 }
 
+// MaxPages bounds the pages of one list that are read from a code host. A
+// repository may have any number of tags, each page is a request, and a server
+// that is broken may always name one more page.
+const MaxPages = 1000
+
+// ErrTooManyPages is the error of a list with more than MaxPages.
+func ErrTooManyPages() error {
+	return fault.New(fault.TooLarge, "The code host's list has more than %d pages", MaxPages)
+}
+
 // ErrUnsupported reports that the host has no such feature.
 var ErrUnsupported = errors.New("the code host does not have this")
 

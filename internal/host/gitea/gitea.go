@@ -175,7 +175,8 @@ func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host
 func (h *Host) pages(
 	ctx context.Context, at host.Installation, list func(*api.Client, api.ListOptions) (*api.Response, error),
 ) error {
-	for page := 1; page > 0; {
+	page := 1
+	for range host.MaxPages {
 		err := h.call(ctx, at, func(c *api.Client) (*api.Response, error) {
 			resp, err := list(c, api.ListOptions{Page: page, PageSize: pageSize})
 			if err == nil {
@@ -183,11 +184,11 @@ func (h *Host) pages(
 			}
 			return resp, err
 		})
-		if err != nil {
+		if err != nil || page == 0 {
 			return err
 		}
 	}
-	return nil
+	return host.ErrTooManyPages()
 }
 
 func repository(r *api.Repository) host.Repository {

@@ -160,26 +160,20 @@ func (h *Host) CheckAccount(ctx context.Context, at host.Installation) (err erro
 func (h *Host) Repositories(ctx context.Context, at host.Installation) (_ []host.Repository, err error) {
 	defer fault.Wrap(&err, "repositories of installation %d", at.ID)
 	all := []host.Repository{}
-	page := &api.ListOptions{PerPage: 100}
-	for {
-		var list *api.ListRepositories
-		var resp *api.Response
-		err := h.call(ctx, at.ID, func(c *api.Client) (_ *api.Response, err error) {
-			list, resp, err = c.Apps.ListRepos(ctx, page)
-			return resp, err
-		})
+	err = h.pages(ctx, at.ID, func(c *api.Client, page api.ListOptions) (*api.Response, error) {
+		list, resp, err := c.Apps.ListRepos(ctx, &page)
 		if err != nil {
-			return nil, err
+			return resp, err
 		}
 		for _, r := range list.Repositories {
 			if out := repository(r); at.Owns(out.FullName) {
 				all = append(all, out)
 			}
 		}
-		if resp.NextPage == 0 {
-			break
-		}
-		page.Page = resp.NextPage
+		return resp, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(a, b host.Repository) int { return strings.Compare(a.FullName, b.FullName) })
 	return all, nil
@@ -288,7 +282,7 @@ func (h *Host) pages(
 	ctx context.Context, installation int64, list func(*api.Client, api.ListOptions) (*api.Response, error),
 ) error {
 	page := api.ListOptions{PerPage: 100}
-	for {
+	for range host.MaxPages {
 		var resp *api.Response
 		err := h.call(ctx, installation, func(c *api.Client) (_ *api.Response, err error) {
 			resp, err = list(c, page)
@@ -299,6 +293,7 @@ func (h *Host) pages(
 		}
 		page.Page = resp.NextPage
 	}
+	return host.ErrTooManyPages()
 }
 
 // Tree implements host.Host.

@@ -154,6 +154,22 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
+// TestEndlessPages: a server that always names one more page is not read forever.
+func TestEndlessPages(t *testing.T) {
+	h, server := open(t)
+	push(server)
+	server.Break(hosttest.Fault{On: "/branches", Always: true, Answer: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "<"+server.URL+"/repos/acme/skill/branches?page=2>; rel=\"next\"")
+		_, _ = w.Write([]byte("[]"))
+	}})
+	if _, err := h.Refs(t.Context(), skill); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("got %v, want TooLarge", err)
+	}
+	if n := len(server.Requests("/branches")); n != host.MaxPages {
+		t.Errorf("%d requests, want %d", n, host.MaxPages)
+	}
+}
+
 func TestTarballs(t *testing.T) {
 	h, server := open(t)
 	sha := push(server)
