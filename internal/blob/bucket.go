@@ -54,7 +54,8 @@ type Bucket interface {
 	Check(ctx context.Context) error
 
 	// RemoveParts removes the partial files that interrupted puts left behind
-	// more than minAge ago, and returns how many there were.
+	// more than minAge ago, and returns how many there were. Puts of this Bucket
+	// that are under way are not interrupted ones, whatever their age.
 	RemoveParts(ctx context.Context, minAge time.Duration) (int, error)
 }
 

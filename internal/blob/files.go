@@ -45,6 +45,11 @@ type Files struct {
 	macs      sync.Pool // of the HMACs that sign with the secret
 	log       *slog.Logger
 
+	// parts has the names of the partial files that are being written. RemoveParts
+	// must not take them for left over, however old the wall clock, which may be
+	// set while they are written, makes them look.
+	parts sync.Map
+
 	// dirs is locked while directories are made: a blob must not be stored in one
 	// that would not survive a crash yet.
 	dirs sync.RWMutex
@@ -87,7 +92,8 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 		return fault.Disk(err)
 	}
 	defer func() { _ = dir.Close() }() // it was only read
-	part := newPart()
+	part, done := f.newPart()
+	defer done()
 	err = writePart(dir, part, &exactReader{ctx, r, size})
 	if err == nil {
 		err = dir.Rename(part, path.Base(key))
@@ -100,7 +106,12 @@ func (f *Files) Put(ctx context.Context, key string, r io.Reader, size int64) (e
 	return fault.Disk(fsync.RootDir(dir, "."))
 }
 
-func newPart() string { return rand.Text() + partSuffix }
+// newPart names a partial file, which RemoveParts spares until done is called.
+func (f *Files) newPart() (part string, done func()) {
+	part = rand.Text() + partSuffix
+	f.parts.Store(part, nil)
+	return part, func() { f.parts.Delete(part) }
+}
 
 // writePart writes and fsyncs a file. Its name is fsynced with its directory,
 // after the rename.
@@ -298,7 +309,8 @@ func (f *Files) Check(context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = dir.Close() }() // it was only read
-	part := newPart()
+	part, done := f.newPart()
+	defer done()
 	return errors.Join(writePart(dir, part, strings.NewReader("check")), dir.Remove(part))
 }
 
@@ -308,6 +320,9 @@ func (f *Files) RemoveParts(ctx context.Context, minAge time.Duration) (removed 
 	err = fs.WalkDir(f.root.FS(), objectDir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, partSuffix) {
 			return errors.Join(err, ctx.Err())
+		}
+		if _, writing := f.parts.Load(path.Base(name)); writing {
+			return ctx.Err()
 		}
 		stat, err := entry.Info()
 		if err == nil && time.Since(stat.ModTime()) > minAge {

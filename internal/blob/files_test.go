@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -144,6 +145,35 @@ func TestRemoveParts(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"being-written.part", "key"}, names(t, folder)); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"folder/key"}, list(t, b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRemovePartsWhilePutting: a blob that is being written is not left over, even
+// if the wall clock was set forward and it looks old.
+func TestRemovePartsWhilePutting(t *testing.T) {
+	o := fileOptions(t)
+	b := openFiles(t, o)
+	body, source := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- b.Put(t.Context(), "folder/key", body, 4) }()
+	if _, err := source.Write([]byte("bo")); err != nil { // returns when Put has read it
+		t.Fatal(err)
+	}
+	if parts := names(t, filepath.Join(o.Dir, "objects", "folder")); len(parts) != 1 {
+		t.Fatalf("the folder has %q, want a partial file", parts)
+	}
+	if removed, err := b.RemoveParts(t.Context(), 0); removed != 0 || err != nil {
+		t.Errorf("RemoveParts = %d, %v, want 0, nil", removed, err)
+	}
+	if _, err := source.Write([]byte("dy")); err != nil {
+		t.Error(err)
+	}
+	_ = source.Close()
+	if err := <-ended; err != nil {
+		t.Errorf("Put = %v", err)
 	}
 	if diff := cmp.Diff([]string{"folder/key"}, list(t, b)); diff != "" {
 		t.Error(diff)
