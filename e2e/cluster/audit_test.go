@@ -47,7 +47,7 @@ func compare(t *testing.T, l *load) []tally {
 	l.site.seen.mu.Lock()
 	defer l.site.seen.mu.Unlock()
 	for _, wrong := range l.site.seen.wrong {
-		t.Error(wrong)
+		t.Errorf("%s\n%s", wrong.text, l.site.logged(wrong.requestID))
 	}
 	examine(t, l.site)
 	checkFiles(t, l.site)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,7 @@ type site struct {
 
 	mu      sync.Mutex
 	servers []*servertest.Server
+	ended   []*servertest.Server // forgotten ones, for their logs
 }
 
 // A plan describes a site.
@@ -153,10 +155,26 @@ func (s *site) forget(server *servertest.Server) {
 	for i := range s.servers {
 		if s.servers[i] == server {
 			s.servers = append(s.servers[:i:i], s.servers[i+1:]...)
+			s.ended = append(s.ended, server)
 			break
 		}
 	}
 	s.balancer.Remove(server)
+}
+
+// logged returns what the processes have logged about a request.
+func (s *site) logged(requestID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found strings.Builder
+	for _, server := range slices.Concat(s.ended, s.servers) {
+		for line := range strings.Lines(server.Log()) {
+			if strings.Contains(line, requestID) {
+				found.WriteString(line)
+			}
+		}
+	}
+	return found.String()
 }
 
 // client talks to the site through its load balancer.
@@ -229,8 +247,10 @@ func (s *site) open() *store.DB {
 type observer struct {
 	mu       sync.Mutex
 	statuses map[int]int
-	wrong    []string
+	wrong    []wrongAnswer
 }
+
+type wrongAnswer struct{ requestID, text string }
 
 // RoundTrip implements http.RoundTripper.
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -253,7 +273,10 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if problem := problemOf(resp, body); problem != "" && len(o.wrong) < 10 {
-		o.wrong = append(o.wrong, fmt.Sprintf("%s %s: %s: %s: %s", r.Method, r.URL.Path, resp.Status, problem, body))
+		o.wrong = append(o.wrong, wrongAnswer{
+			resp.Header.Get("X-Request-Id"),
+			fmt.Sprintf("%s %s: %s: %s: %s", r.Method, r.URL.Path, resp.Status, problem, body),
+		})
 	}
 	return resp, nil
 }
