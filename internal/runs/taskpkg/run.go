@@ -66,6 +66,7 @@ func (t *trial) close() (err error) {
 	}
 	if t.dir != "" {
 		err = errors.Join(err, sandbox.Remove(t.dir))
+		t.runner.running.Delete(t.dir)
 	}
 	return err
 }

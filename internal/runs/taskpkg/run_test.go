@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -225,6 +226,28 @@ func TestSweep(t *testing.T) {
 	if diff := cmp.Diff(want, left); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+}
+
+// TestSweepSparesRunning: a trial goes on after the machine was suspended for a day.
+func TestSweepSparesRunning(t *testing.T) {
+	w := newWorld(t)
+	archive := passing().archive(t)
+	w.answers["/suspended"] = func(rw http.ResponseWriter, _ *http.Request) {
+		dirs, err := filepath.Glob(filepath.Join(w.dir, "whetstone-task-*"))
+		if err != nil || len(dirs) != 1 {
+			t.Errorf("the folders of trials are %q, %v", dirs, err)
+		}
+		for _, dir := range dirs {
+			if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-25*time.Hour)); err != nil {
+				t.Error(err)
+			}
+		}
+		if removed, err := w.runner.Sweep(); removed != 0 || err != nil {
+			t.Errorf("removed %d, %v", removed, err)
+		}
+		_, _ = rw.Write(archive)
+	}
+	check(t, w.run(t, nil, taskpkg.Task{EnvironmentRef: w.url + "/suspended"}), taskpkg.Pass, "")
 }
 
 // TestOutput: the tail of the output is kept, without secrets.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -141,6 +142,7 @@ type Runner struct {
 	// Log gets internal errors; nil discards them.
 	Log *slog.Logger
 
+	running   sync.Map // the folders of trials that Sweep must spare
 	overrides overrides
 }
 

@@ -27,7 +27,9 @@ const (
 // dirPrefix begins the names of trials' folders.
 const dirPrefix = "whetstone-task-"
 
-// abandoned is the age from which no trial can still be running in its folder.
+// abandoned is the age from which no trial of another process can still be running
+// in its folder. Those of this process are known: a machine that was suspended
+// for a day goes on with trials whose folders look that old.
 const abandoned = 24 * time.Hour
 
 // Sweep removes the folders of trials whose process died, and returns their
@@ -46,7 +48,11 @@ func (r *Runner) Sweep() (removed int, err error) {
 		if infoErr != nil || !e.IsDir() || !strings.HasPrefix(e.Name(), dirPrefix) || time.Since(info.ModTime()) < abandoned {
 			continue
 		}
-		if removeErr := sandbox.Remove(filepath.Join(base, e.Name())); removeErr != nil {
+		dir := filepath.Join(base, e.Name())
+		if _, running := r.running.Load(dir); running {
+			continue
+		}
+		if removeErr := sandbox.Remove(dir); removeErr != nil {
 			err = errors.Join(err, removeErr)
 			continue
 		}
@@ -64,9 +70,10 @@ func (r *Runner) base() (string, error) {
 	return filepath.EvalSymlinks(base)
 }
 
-// makeDir creates the trial's folder, which only the service can list. If the
-// service runs as root, the sandbox has another user, who can only pass through
-// it to the folders that are mounted.
+// makeDir creates the trial's folder, which only the service can list. The caller
+// removes it, also if it comes with an error. If the service runs as root, the
+// sandbox has another user, who can only pass through it to the folders that are
+// mounted.
 func (r *Runner) makeDir() (string, error) {
 	base, err := r.base()
 	if err != nil {
@@ -76,14 +83,12 @@ func (r *Runner) makeDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	r.running.Store(dir, nil)
 	err = os.Chmod(dir, dirMode())
 	for _, name := range []string{rootDir, homeDir, tmpDir} {
 		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), dirMode()))
 	}
-	if err != nil {
-		return "", errors.Join(err, sandbox.Remove(dir))
-	}
-	return dir, nil
+	return dir, err
 }
 
 // dirMode lets another user pass through a folder only if there is one.
