@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // alertOn is a form that makes an alert with a webhook.
@@ -24,24 +25,24 @@ func alertOn(address string) url.Values {
 
 // skillID is the id of a skill by its name.
 func (b *browser) skillID(name string) string {
-	b.w.t.Helper()
-	for _, s := range b.api("GET", "/v1/skills", nil)["skills"].([]any) {
-		if s.(object)["name"] == name {
-			return s.(object)["skill_id"].(string)
+	b.w.T.Helper()
+	for _, s := range b.api.Get("/v1/skills").Want(http.StatusOK).List("skills") {
+		if s["name"] == name {
+			return s["skill_id"].(string)
 		}
 	}
-	b.w.t.Fatalf("there is no skill %s", name)
+	b.w.T.Fatalf("there is no skill %s", name)
 	return ""
 }
 
 // onlyAlert is the path of the only alert.
 func (b *browser) onlyAlert() string {
-	b.w.t.Helper()
-	all := b.api("GET", "/api/v1/alerts", nil)["alerts"].([]any)
+	b.w.T.Helper()
+	all := b.api.Get("/api/v1/alerts").Want(http.StatusOK).List("alerts")
 	if len(all) != 1 {
-		b.w.t.Fatalf("there are %d alerts", len(all))
+		b.w.T.Fatalf("there are %d alerts", len(all))
 	}
-	return "/alerts/" + all[0].(object)["id"].(string)
+	return "/alerts/" + all[0]["id"].(string)
 }
 
 func TestAlerts(t *testing.T) {
@@ -109,7 +110,7 @@ func TestAlertForm(t *testing.T) {
 	if got := attr(page.all("input#address")[0], "value"); got != form.Get("address") {
 		t.Errorf("the form comes back with %q", got)
 	}
-	if all := b.api("GET", "/api/v1/alerts", nil)["alerts"].([]any); len(all) != 0 {
+	if all := b.api.Get("/api/v1/alerts").Want(http.StatusOK).List("alerts"); len(all) != 0 {
 		t.Errorf("alerts were made: %v", all)
 	}
 }
@@ -171,13 +172,9 @@ func TestAlertFiring(t *testing.T) {
 	b.post("/alerts", alertOn("https://hooks.invalid/x")).want(http.StatusOK)
 	path := b.onlyAlert()
 	b.sessions(payload, time.Now(), 0, 0, 0, 0, 0)
-	deadline := time.Now().Add(20 * time.Second)
-	for len(b.api("GET", "/api/v1/alert-events", nil)["events"].([]any)) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("the alert does not fire")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	apptest.Eventually(t, "the alert to fire", func() bool {
+		return len(b.api.Get("/api/v1/alert-events").Want(http.StatusOK).List("events")) > 0
+	})
 	b.get("/alerts").want(http.StatusOK).wantText("■ firing", payload[2:20]).wantInert()
 	b.get(path).want(http.StatusOK).wantText("Firing for", "0 %").wantInert()
 	b.get("/alerts/new").want(http.StatusOK).wantText("it would have fired once").wantInert()

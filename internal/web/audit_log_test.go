@@ -21,18 +21,18 @@ import (
 
 // record writes entries without a caller.
 func (w *world) record(entries ...audit.Entry) {
-	w.t.Helper()
-	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) error {
+	w.T.Helper()
+	err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) error {
 		for _, e := range entries {
 			e.OrgID = w.org.ID
-			if err := audit.Record(w.t.Context(), tx, e); err != nil {
+			if err := audit.Record(w.T.Context(), tx, e); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 }
 

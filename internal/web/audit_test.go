@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
@@ -31,22 +32,22 @@ type auditor struct {
 
 // check wants an entry of the action for the answer to a form.
 func (a auditor) check(form, action string, p *page) *page {
-	a.w.t.Helper()
+	a.w.T.Helper()
 	a.covered[form] = true
 	if p.StatusCode >= 400 {
-		a.w.t.Fatalf("%s: %d\n%s", p.name, p.StatusCode, p.body)
+		a.w.T.Fatalf("%s: %d\n%s", p.name, p.StatusCode, p.body)
 	}
-	rows, err := a.w.db.Query(a.w.t.Context(), `SELECT actor || ' ' || via FROM audit_entries WHERE request_id = $1 AND action = $2 AND org_id = $3`,
+	rows, err := a.w.DB.Query(a.w.T.Context(), `SELECT actor || ' ' || via FROM audit_entries WHERE request_id = $1 AND action = $2 AND org_id = $3`,
 		p.Header.Get("X-Request-Id"), action, a.w.org.ID)
 	found, err := store.All(rows, err, store.Value[string])
 	if err != nil || len(found) != 1 || found[0] != "user web" {
-		a.w.t.Errorf("%s left %v for %s, %v; want one entry of a user", p.name, found, action, err)
+		a.w.T.Errorf("%s left %v for %s, %v; want one entry of a user", p.name, found, action, err)
 	}
 	return p
 }
 
 func (a auditor) send(form, path, action string, values url.Values) *page {
-	a.w.t.Helper()
+	a.w.T.Helper()
 	return a.check(form, action, a.post(path, values))
 }
 
@@ -59,11 +60,10 @@ func TestFormsAreRecorded(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
 	w := newWorld(t, "sqlite", "--roles", "web", "--allow-private-targets", "--repohost-url", repos.Dir, "--repohost-webhook-secret", "hook-secret")
-	_, raw := w.key(access.Owner)
 	b := w.browser()
-	b.key = raw
+	b.api = w.Member(w.org, access.Owner)
 	a := auditor{b, map[string]bool{}}
-	a.send("/login", "/login", "auth.session.start", url.Values{"api_key": {raw}})
+	a.send("/login", "/login", "auth.session.start", url.Values{"api_key": {b.api.Key}})
 	a.repohost()
 	a.alerts(hook.URL)
 	a.workshop()
@@ -76,7 +76,7 @@ func TestFormsAreRecorded(t *testing.T) {
 }
 
 func (a auditor) repohost() {
-	a.w.t.Helper()
+	a.w.T.Helper()
 	entry := a.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
 	a.push("deploy", "0.2.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "y")})
 	a.send("/registry/{id}/rollback", "/registry/"+entry+"/rollback", "registry.version.rollback", url.Values{"version": {"0.1.0"}, "reason": {"worse"}})
@@ -86,22 +86,24 @@ func (a auditor) repohost() {
 	a.send("/repohost/connections", "/repohost/connections", "repohost.connection.create", url.Values{
 		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {"acme/deploy"}, "default_branch": {"main"}, "skill_path": {"."}, "tag_pattern": {"v*"},
 	})
-	all := a.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)
-	path := "/repohost/connections/" + all[0].(object)["id"].(string)
+	all := a.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")
+	path := "/repohost/connections/" + all[0]["id"].(string)
 	a.send("/repohost/connections/{id}", path, "repohost.connection.change", url.Values{"write_back": {"on"}})
 	a.send("/repohost/connections/{id}/sync", path+"/sync", "repohost.connection.sync", nil)
 	a.deliver("hook-secret", `{"ref":"refs/heads/main","repository":{"full_name":"acme/deploy"},"installation":{"id":7}}`)
-	deliveries := a.api("GET", "/api/v1/repohost/deliveries", nil)["deliveries"].([]any)
-	a.send("/repohost/deliveries/{id}/redeliver", "/repohost/deliveries/"+deliveries[0].(object)["id"].(string)+"/redeliver", "repohost.delivery.redeliver", nil)
+	deliveries := a.api.Get("/api/v1/repohost/deliveries").Want(http.StatusOK).List("deliveries")
+	a.send("/repohost/deliveries/{id}/redeliver", "/repohost/deliveries/"+deliveries[0]["id"].(string)+"/redeliver", "repohost.delivery.redeliver", nil)
 
-	source := a.api("POST", "/api/v1/cloud-sources", object{"type": "repohost", "label": "r", "installation_id": 7, "repo_full_name": "acme/deploy"})["id"].(string)
+	source := apptest.Text(a.api.Post("/api/v1/cloud-sources", object{
+		"type": "repohost", "label": "r", "installation_id": 7, "repo_full_name": "acme/deploy",
+	}).Want(http.StatusCreated).Object(), "id")
 	a.send("/sources/{id}/sync", "/sources/"+source+"/sync", "sources.snapshot.create", nil)
 	a.send("/repohost/connections/{id}/delete", path+"/delete", "repohost.connection.delete", nil)
 	a.send("/registry/{id}/delete", "/registry/"+entry+"/delete", "registry.entry.delete", url.Values{"confirm": {"deploy"}})
 }
 
 func (a auditor) alerts(address string) {
-	a.w.t.Helper()
+	a.w.T.Helper()
 	a.send("/alerts", "/alerts", "alerts.rule.create", alertOn(address))
 	path := a.onlyAlert()
 	a.send("/alerts/{id}", path, "alerts.rule.change", url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}})
@@ -113,7 +115,7 @@ func (a auditor) alerts(address string) {
 
 // workshop is sources, suites, runs, reviews and proposals.
 func (a auditor) workshop() {
-	t := a.w.t
+	t := a.w.T
 	t.Helper()
 	uploaded := a.check("/sources/upload", "sources.source.create",
 		a.browser.send("/sources/upload", map[string]string{"label": "pdf"}, map[string]string{"SKILL.md": goodText}))
@@ -143,8 +145,8 @@ func (a auditor) workshop() {
 	a.send("/sources/{id}/delete", path+"/delete", "sources.source.delete", nil)
 
 	var proposal string
-	err = a.w.db.InTx(t.Context(), func(tx *store.Tx) (err error) {
-		proposal, err = (&proposals.Service{DB: a.w.db}).Propose(t.Context(), tx, proposals.Draft{
+	err = a.w.DB.InTx(t.Context(), func(tx *store.Tx) (err error) {
+		proposal, err = (&proposals.Service{DB: a.w.DB}).Propose(t.Context(), tx, proposals.Draft{
 			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description, Reason: "x", Evidence: object{}, ProposedBy: "signals",
 		})
 		return err
@@ -156,29 +158,29 @@ func (a auditor) workshop() {
 }
 
 func (a auditor) account() {
-	t := a.w.t
+	t := a.w.T
 	t.Helper()
 	for answer, action := range map[string]string{"approve": "auth.device.approve", "deny": "auth.device.deny"} {
-		login, err := a.w.auth.StartDevice(t.Context(), "cli")
+		login, err := a.w.Auth.StartDevice(t.Context(), "cli")
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.send("/device", "/device", action, url.Values{"code": {login.UserCode}, "answer": {answer}})
 	}
-	key, _ := a.w.key(access.Member)
-	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.ID+"/revoke", "auth.key.revoke", nil)
+	key := a.w.Member(a.w.org, access.Member)
+	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.KeyID+"/revoke", "auth.key.revoke", nil)
 	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
 	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
 	a.send("/settings/members", "/settings/members", "auth.user.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
-	a.send("/settings/members/{id}/role", "/settings/members/"+key.UserID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})
+	a.send("/settings/members/{id}/role", "/settings/members/"+key.User.ID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})
 
 	second := a.w.browser()
-	second.post("/login", url.Values{"api_key": {a.key}}).want(http.StatusSeeOther)
-	caller, err := (&auth.Service{DB: a.w.db}).Authenticate(t.Context(), a.key)
+	second.post("/login", url.Values{"api_key": {a.api.Key}}).want(http.StatusSeeOther)
+	caller, err := (&auth.Service{DB: a.w.DB}).Authenticate(t.Context(), a.api.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sessions, err := a.w.auth.Sessions(t.Context(), caller.OrgID, caller.UserID)
+	sessions, err := a.w.Auth.Sessions(t.Context(), caller.OrgID, caller.UserID)
 	if err != nil || len(sessions) != 2 {
 		t.Fatalf("sessions %v, %v", sessions, err)
 	}

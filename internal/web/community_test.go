@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -30,14 +31,11 @@ func TestCommunity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Viewer)
-	me, err := w.auth.Key(t.Context(), w.org.ID, b.keyID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.get("/community").want(http.StatusOK).wantText("No bundles yet", me.UserID)
+	me := b.api.User.ID
+	b.get("/community").want(http.StatusOK).wantText("No bundles yet", me)
 	sender := w.otherOrg(access.Free)
 	for _, skill := range []string{"pdf", "pdf", payload} {
-		sender.api("POST", "/api/v1/community/bundles", object{"creator_id": me.UserID, "skill_name": skill, "bundle": bundle(skill)})
+		sender.api.Post("/api/v1/community/bundles", object{"creator_id": me, "skill_name": skill, "bundle": bundle(skill)}).Want(http.StatusCreated)
 	}
 	b.get("/community").want(http.StatusOK).wantText("Bundles 3", "Skills 2", payload[2:20]).wantForms().wantInert()
 	b.get("/community?skill=pdf").want(http.StatusOK).wantText("Bundles 2", "80 %", "weighted by 20 graded sessions", "Sessions 24")
@@ -48,7 +46,7 @@ func TestCommunity(t *testing.T) {
 
 // noticed sends signals about a skill, one of each contributor.
 func (b *browser) noticed(skill, kind string, contributors, each int) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	var all []object
 	for c := range contributors {
 		for range each {
@@ -57,16 +55,15 @@ func (b *browser) noticed(skill, kind string, contributors, each int) {
 			})
 		}
 	}
-	relay := *b
-	relay.key = b.api("POST", "/api/v1/keys", object{"name": "relay", "relay": true})["api_key"].(string)
-	relay.api("POST", "/api/v1/signals", object{"signals": all})
+	relay := b.w.WithKey(b.api.Org, b.api.User, auth.NewKey{Relay: true})
+	relay.Post("/api/v1/signals", object{"signals": all}).Want(http.StatusOK)
 }
 
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Owner)
-	b.get("/signals").want(http.StatusOK).wantText("No signals yet", w.url+"/api/v1/signals")
+	b.get("/signals").want(http.StatusOK).wantText("No signals yet", w.URL+"/api/v1/signals")
 	b.noticed("pdf", "missed_trigger", 4, 3)
 	b.noticed("lonely", "missed_trigger", 2, 1)
 	b.noticed(payload, "missed_trigger", 5, 1)
@@ -87,12 +84,12 @@ func TestSignals(t *testing.T) {
 
 // propose makes a proposal and returns its path.
 func (w *world) propose(finding, value string) string {
-	w.t.Helper()
-	s := &proposals.Service{DB: w.db}
+	w.T.Helper()
+	s := &proposals.Service{DB: w.DB}
 	sure, now := 0.75, "Reads tables."
 	var id string
-	err := w.db.InTx(w.t.Context(), func(tx *store.Tx) (err error) {
-		id, err = s.Propose(w.t.Context(), tx, proposals.Draft{
+	err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) (err error) {
+		id, err = s.Propose(w.T.Context(), tx, proposals.Draft{
 			OrgID: w.org.ID, SkillName: "pdf", Finding: finding, Type: proposals.Description, CurrentValue: &now, ProposedValue: &value,
 			Reason: "12 of 16 signals say so: " + value, Confidence: &sure, ProposedBy: proposals.Contributors,
 			Evidence: object{"signals": 12, "period": object{"from": "2026-W01", "to": nil}, "buckets": []object{{"bucket": "search " + value, "count": 9}}},
@@ -100,7 +97,7 @@ func (w *world) propose(finding, value string) string {
 		return err
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return "/proposals/" + id
 }

@@ -110,7 +110,7 @@ func TestFormsOfOtherSites(t *testing.T) {
 		b.do("POST", "/logout", nil, header).want(http.StatusForbidden).wantText("sent from another site")
 	}
 	b.get("/account").want(http.StatusOK)
-	b.do("POST", "/logout", nil, http.Header{"Origin": {w.url}}).wantLocation("/login")
+	b.do("POST", "/logout", nil, http.Header{"Origin": {w.URL}}).wantLocation("/login")
 	b.get("/account").wantLocation("/login?next=%2Faccount")
 }
 
@@ -159,7 +159,7 @@ func TestPermissions(t *testing.T) {
 	viewer, admin := w.as(access.Viewer), w.as(access.AdminRole)
 	viewer.get("/settings/keys").want(http.StatusForbidden)
 	admin.get("/settings/keys").want(http.StatusOK).wantText("Keys of default", "Revoke")
-	viewer.post("/settings/keys/"+admin.keyID+"/revoke", nil).want(http.StatusForbidden).wantText("This needs the permission admin")
+	viewer.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).want(http.StatusForbidden).wantText("This needs the permission admin")
 	for b, want := range map[*browser]bool{viewer: false, admin: true} {
 		if got := strings.Contains(b.get("/").texts("nav")[0], "Code host"); got != want {
 			t.Errorf("the menu offers the code host: %v, want %v", got, want)

@@ -26,7 +26,7 @@ var invoices = []string{
 
 // improve starts an improve run by its form and returns the path of its page.
 func (b *browser) improve(suite, source string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.post(suite+"/improve-runs", url.Values{"subject": {"source:" + id(source)}}).want(http.StatusSeeOther).Header.Get("Location")
 }
 

@@ -29,7 +29,7 @@ func TestSignIn(t *testing.T) {
 		b.post("/login", url.Values{"api_key": {"st_live_" + strings.Repeat("x", 43)}}).want(http.StatusUnauthorized).wantText("Unknown API key")
 		b.post("/login", nil).want(http.StatusUnauthorized)
 
-		_, raw := w.key(access.Member)
+		raw := w.Member(w.org, access.Member).Key
 		p := b.post("/login", url.Values{"api_key": {" " + raw + " "}, "next": {"/skills"}}).wantLocation("/skills")
 		cookie := p.Header.Get("Set-Cookie")
 		if !regexp.MustCompile(`^whetstone_session=[0-9A-Za-z]{43}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax$`).MatchString(cookie) {
@@ -37,7 +37,7 @@ func TestSignIn(t *testing.T) {
 		}
 		b.get("/").want(http.StatusOK)
 		b.get("/login?next=/skills").wantLocation("/skills")
-		if log := w.log.String(); strings.Contains(log, raw) {
+		if log := w.Logged.String(); strings.Contains(log, raw) {
 			t.Error("the log has the key")
 		}
 	})
@@ -47,7 +47,7 @@ func TestSignIn(t *testing.T) {
 func TestSignInLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
-	_, raw := w.key(access.Member)
+	raw := w.Member(w.org, access.Member).Key
 	for _, next := range []string{"https://evil.example/", "//evil.example/", "/\\evil.example", "evil", "", "/\tx", "javascript:alert(1)"} {
 		w.browser().post("/login", url.Values{"api_key": {raw}, "next": {next}}).wantLocation("/")
 	}
@@ -58,7 +58,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 func TestSecureCookie(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--public-url", "https://whetstone.example.org")
-	_, raw := w.key(access.Member)
+	raw := w.Member(w.org, access.Member).Key
 	for path, name := range map[string]string{
 		"/login": "session", "/login/device": "device", "/logout": "flash",
 	} {
@@ -69,7 +69,7 @@ func TestSecureCookie(t *testing.T) {
 		}
 	}
 	// A cookie that was planted under the plain name is ignored.
-	d, err := w.auth.StartDevice(t.Context(), "planted")
+	d, err := w.Auth.StartDevice(t.Context(), "planted")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSignInIsLimited(t *testing.T) {
 		if limited() {
 			// A valid key can sign in, whatever others behind the same
 			// address got wrong.
-			_, raw := w.key(access.Member)
+			raw := w.Member(w.org, access.Member).Key
 			b.post("/login", url.Values{"api_key": {raw}}).wantLocation("/")
 			return
 		}
@@ -103,7 +103,7 @@ func TestPublicPagesAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--trusted-proxies", "127.0.0.0/8")
 	ask := func(from string) int {
-		req, err := http.NewRequest(http.MethodGet, w.url+"/login/device", nil)
+		req, err := http.NewRequest(http.MethodGet, w.URL+"/login/device", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestSessionEnds(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		b := w.as(access.Owner)
 		copied := w.browser()
-		at, err := url.Parse(w.url)
+		at, err := url.Parse(w.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,13 +142,13 @@ func TestSessionEnds(t *testing.T) {
 		copied.get("/account").wantLocation("/login?next=%2Faccount")
 
 		// Signing in again makes the old token worthless.
-		b.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
+		b.post("/login", url.Values{"api_key": {b.api.Key}}).wantLocation("/")
 		copied.client.Jar.SetCookies(at, b.client.Jar.Cookies(at))
-		b.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
+		b.post("/login", url.Values{"api_key": {b.api.Key}}).wantLocation("/")
 		copied.get("/account").wantLocation("/login?next=%2Faccount")
 
 		// So does revoking the key.
-		if err := w.auth.RevokeKey(t.Context(), w.org.ID, b.keyID); err != nil {
+		if err := w.Auth.RevokeKey(t.Context(), w.org.ID, b.api.KeyID); err != nil {
 			t.Fatal(err)
 		}
 		b.get("/account").wantLocation("/login?next=%2Faccount")
@@ -161,7 +161,7 @@ func TestAccount(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	b, stranger := w.as(access.AdminRole), w.as(access.AdminRole)
 	second := w.browser()
-	second.post("/login", url.Values{"api_key": {b.key}}).wantLocation("/")
+	second.post("/login", url.Values{"api_key": {b.api.Key}}).wantLocation("/")
 	page := b.get("/account").wantText("admin-", "this one", "registry:rollback", "team plan")
 	var others []string
 	for _, form := range page.all("form") {
@@ -179,17 +179,8 @@ func TestAccount(t *testing.T) {
 	second.get("/account").wantLocation("/login?next=%2Faccount")
 
 	// A narrowed key of the same person does not see where else they are.
-	k, err := w.auth.Key(t.Context(), w.org.ID, b.keyID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, raw, err := w.auth.CreateKey(t.Context(), auth.NewKey{
-		OrgID: k.OrgID, UserID: k.UserID, Name: "narrow", Permissions: []access.Permission{access.Read},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	second.post("/login", url.Values{"api_key": {raw}}).wantLocation("/")
+	narrow := w.WithKey(b.api.Org, b.api.User, auth.NewKey{Name: "narrow", Permissions: []access.Permission{access.Read}})
+	second.post("/login", url.Values{"api_key": {narrow.Key}}).wantLocation("/")
 	if rows := second.get("/account").wantText("this one").all("tr"); len(rows) != 2 {
 		t.Errorf("a narrowed key sees %d rows, want the head and its own session", len(rows))
 	}
@@ -201,14 +192,14 @@ func TestDeviceApproval(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		b := w.as(access.Member)
 		waiting := func() auth.DeviceLogin {
-			d, err := w.auth.StartDevice(t.Context(), "<b>cli</b>")
+			d, err := w.Auth.StartDevice(t.Context(), "<b>cli</b>")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return d
 		}
 		status := func(d auth.DeviceLogin) auth.DeviceStatus {
-			r, err := w.auth.PollDevice(t.Context(), d.DeviceCode)
+			r, err := w.Auth.PollDevice(t.Context(), d.DeviceCode)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,11 +234,11 @@ func (p *page) asksAgain() bool { return strings.Contains(p.body, `http-equiv="r
 
 // signInWithCode starts a login in the browser and has it answered in another.
 func (b *browser) signInWithCode(other *browser, answer string) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	b.post("/login/device", url.Values{"next": {"/skills"}}).wantLocation("/login/device?next=%2Fskills")
 	page := b.get("/login/device?next=/skills").want(http.StatusOK)
 	if !page.asksAgain() {
-		b.w.t.Error("the page does not ask again")
+		b.w.T.Error("the page does not ask again")
 	}
 	other.post("/device", url.Values{"code": {page.texts("strong")[0]}, "answer": {answer}}).wantLocation("/device")
 }
@@ -294,7 +285,7 @@ func TestLinkChangesNoSession(t *testing.T) {
 			t.Helper()
 			const all = `SELECT (SELECT COUNT(*) FROM api_keys) + (SELECT COUNT(*) FROM sessions) + (SELECT COUNT(*) FROM audit_entries)
 				+ (SELECT COUNT(*) FROM device_codes WHERE status = 'approved')`
-			found, err := w.db.Query(t.Context(), all)
+			found, err := w.DB.Query(t.Context(), all)
 			n, err = store.One(found, err, "Count", store.Value[int])
 			if err != nil {
 				t.Fatal(err)
@@ -323,7 +314,7 @@ func TestLinkChangesNoSession(t *testing.T) {
 func TestReportingKeyOpensNoPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite")
-	_, raw := w.key(access.Owner, access.TelemetryWrite)
+	raw := w.Member(w.org, access.Owner, access.TelemetryWrite).Key
 	b := w.browser()
 	b.post("/login", url.Values{"api_key": {raw}}).want(http.StatusForbidden).wantText("This key can only report sessions")
 	b.get("/account").wantLocation("/login?next=%2Faccount")

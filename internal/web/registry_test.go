@@ -2,8 +2,6 @@ package web_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,74 +13,43 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
 // push publishes a version of an entry, which it makes if it is new, and
 // returns the entry's id.
 func (b *browser) push(name, version string, files map[string]string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.pushTo(name, version, "org", files)
 }
 
 // pushTo also says who may see the entry.
 func (b *browser) pushTo(name, version, visibility string, files map[string]string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	path := "/api/v1/registry"
-	listed := b.api("GET", path+"?name="+url.QueryEscape(name), nil)["entries"].([]any)
+	listed := b.api.Get(path + "?name=" + url.QueryEscape(name)).Want(http.StatusOK).List("entries")
 	if len(listed) > 0 {
-		path += "/" + listed[0].(object)["id"].(string) + "/versions"
+		path += "/" + apptest.Text(listed[0], "id") + "/versions"
 	}
-	meta, err := json.Marshal(object{"name": name, "version": version, "visibility": visibility, "change_summary": "Now " + version})
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	_ = form.WriteField("metadata", string(meta))
-	part, _ := form.CreateFormFile("archive", "skill.tar.gz")
 	folder := fstest.MapFS{}
 	for file, text := range files {
 		folder[file] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
-	if _, err := skillpkg.Pack(b.w.t.Context(), folder, part, skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}); err != nil {
-		b.w.t.Fatal(err)
+	var archive bytes.Buffer
+	options := skillpkg.PackOptions{Format: skillpkg.TarGz, Limits: skillpkg.DefaultLimits()}
+	if _, err := skillpkg.Pack(b.w.T.Context(), folder, &archive, options); err != nil {
+		b.w.T.Fatal(err)
 	}
-	form.Close()
-	req, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, b.w.url+path, &body)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+b.key)
-	req.Header.Set("Content-Type", form.FormDataContentType())
-	res, err := b.client.Do(req)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var out struct{ Entry struct{ ID string } }
-	if err := json.NewDecoder(res.Body).Decode(&out); err != nil || res.StatusCode >= 300 {
-		b.w.t.Fatalf("push %s %s: %s, %v", name, version, res.Status, err)
-	}
-	return out.Entry.ID
+	metadata := object{"name": name, "version": version, "visibility": visibility, "change_summary": "Now " + version}
+	pushed := b.api.Upload(path, apptest.JSONPart(b.w.T, "metadata", metadata),
+		apptest.Part{Name: "archive", File: "skill.tar.gz", Content: archive.Bytes()})
+	return apptest.Text(pushed.Want(http.StatusCreated).Object(), "entry", "id")
 }
 
 // skillText is a SKILL.md.
 func skillText(name, description, body string) string {
 	return "---\nname: " + name + "\ndescription: " + description + "\n---\n" + body
-}
-
-// otherOrg is a browser of an owner of another organisation.
-func (w *world) otherOrg(plan access.Plan) *browser {
-	w.t.Helper()
-	o, err := w.auth.CreateOrg(w.t.Context(), "other-"+string(plan), plan)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ours := w.org
-	w.org = o
-	defer func() { w.org = ours }()
-	return w.as(access.Owner)
 }
 
 // wantForms checks which paths the forms of a page's content lead to.
@@ -138,7 +105,7 @@ func TestRegistry(t *testing.T) {
 
 	b.sessions("pdf", time.Now(), 1, 1, 1, 0)
 	entry := b.get("/registry/" + id).want(http.StatusOK)
-	entry.wantText("whetstone install pdf --server "+w.url, "75 %", "Second words", "No one in this organisation has installed it yet").
+	entry.wantText("whetstone install pdf --server "+w.URL, "75 %", "Second words", "No one in this organisation has installed it yet").
 		wantForms("/registry/"+id+"/rollback", "/registry/"+id+"/delete").wantNoText("name: pdf", "rolled back")
 	if got := entry.texts("h1"); !cmp.Equal(got, []string{"pdf 1.1.0"}) {
 		t.Errorf("headings: %q", got)
@@ -180,17 +147,17 @@ func TestRegistryDrift(t *testing.T) {
 	b := w.as(access.Owner)
 	id := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "First")})
 	install := func(device, hash string) {
-		b.api("POST", "/api/v1/registry/"+id+"/install", object{"device_id": device, "install_path": "/home/a/.claude/skills", "content_hash": hash})
+		b.api.Post("/api/v1/registry/"+id+"/install", object{"device_id": device, "install_path": "/home/a/.claude/skills", "content_hash": hash}).Want(http.StatusOK)
 	}
-	versions := b.api("GET", "/api/v1/registry/"+id+"/versions", nil)["versions"].([]any)
-	first := versions[0].(object)["content_hash"].(string)
+	versions := b.api.Get("/api/v1/registry/" + id + "/versions").Want(http.StatusOK).List("versions")
+	first := versions[0]["content_hash"].(string)
 	install("old", first)
 	install("edited", strings.Repeat("ab", 32))
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
-	versions = b.api("GET", "/api/v1/registry/"+id+"/versions", nil)["versions"].([]any)
-	install("new", versions[0].(object)["content_hash"].(string))
+	versions = b.api.Get("/api/v1/registry/" + id + "/versions").Want(http.StatusOK).List("versions")
+	install("new", versions[0]["content_hash"].(string))
 	b.get("/registry/"+id).want(http.StatusOK).wantText("old", "latest is 1.1.0", "edited on the device", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
-	if _, err := w.auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
+	if _, err := w.Auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
 		t.Fatal(err)
 	}
 	b.get("/registry/"+id).want(http.StatusOK).wantText("Installed by 1 person", "part of the team plan").wantNoText("edited on the device")
@@ -214,7 +181,7 @@ func TestRegistryAccess(t *testing.T) {
 	other.post(path+"/rollback", form).want(http.StatusNotFound)
 	other.post(path+"/delete", form).want(http.StatusNotFound)
 	owner.do("POST", path+"/delete", form, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
-	if _, err := w.auth.SetPlan(t.Context(), w.org.Name, access.Free); err != nil {
+	if _, err := w.Auth.SetPlan(t.Context(), w.org.Name, access.Free); err != nil {
 		t.Fatal(err)
 	}
 	owner.get(path).want(http.StatusOK).wantForms(path + "/delete")
@@ -244,7 +211,7 @@ func TestRegistryOfOthers(t *testing.T) {
 	id := other.pushTo("shared", "1.0.0", "public", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello")})
 	other.push("shared", "1.1.0", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello again")})
 	other.sessions("shared", time.Now(), 1, 1, 1, 0)
-	other.api("POST", "/api/v1/registry/"+id+"/install", object{})
+	other.api.Post("/api/v1/registry/"+id+"/install", object{}).Want(http.StatusOK)
 	other.post("/registry/"+id+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"the customer's name leaked"}}).want(http.StatusSeeOther)
 	other.get("/registry/"+id).want(http.StatusOK).wantText("75 %", "the customer's name leaked", "Installed by 1 person")
 	b.get("/registry/"+id).want(http.StatusOK).wantText("rolled back", "1.1.0").
@@ -309,7 +276,7 @@ func TestRegistryHostileTexts(t *testing.T) {
 	files["code.txt"] = "changed"
 	b.push("pdf", "1.0.1", files)
 	b.post("/registry/"+id+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {payload}}).want(http.StatusSeeOther)
-	b.api("POST", "/api/v1/registry/"+id+"/install", object{"device_id": payload, "install_path": payload})
+	b.api.Post("/api/v1/registry/"+id+"/install", object{"device_id": payload, "install_path": payload}).Want(http.StatusOK)
 	for _, path := range []string{
 		"/registry", "/registry?q=" + url.QueryEscape(payload), "/registry/" + id, "/registry/" + id + "/versions/1.0.0",
 		"/registry/" + id + "/versions/1.0.0?file=code.txt", "/registry/" + id + "/versions/1.0.0?file=" + url.QueryEscape("x <b>'.md"),

@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
-	"strings"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 )
@@ -18,20 +18,20 @@ import (
 // bind binds the account acme and connects a repository of it to an entry. It
 // returns the path of the connection.
 func (b *browser) bind(entry string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	b.post("/repohost/installations", url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}}).wantLocation("/repohost")
 	return b.connect(entry, "acme/deploy")
 }
 
 // connect connects a repository to an entry and returns the connection's path.
 func (b *browser) connect(entry, repo string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	b.post("/repohost/connections", url.Values{
 		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {repo}, "default_branch": {"main"}, "skill_path": {"."},
 		"tag_pattern": {"v*"}, "auto_publish": {"on"},
 	}).wantLocation("/repohost")
-	all := b.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)
-	return "/repohost/connections/" + all[len(all)-1].(object)["id"].(string)
+	all := b.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")
+	return "/repohost/connections/" + all[len(all)-1]["id"].(string)
 }
 
 func TestRepohost(t *testing.T) {
@@ -57,12 +57,12 @@ func TestRepohost(t *testing.T) {
 	b.post(other+"/delete", nil).wantLocation("/repohost")
 
 	b.post(connection, url.Values{"write_back": {"on"}}).wantLocation("/repohost")
-	changed := b.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)[0].(object)
+	changed := b.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")[0]
 	if changed["auto_publish"] != false || changed["write_back_enabled"] != true {
 		t.Errorf("the flags are %v and %v", changed["auto_publish"], changed["write_back_enabled"])
 	}
 	b.post("/repohost/settings", url.Values{"mode": {"checks"}}).wantLocation("/repohost")
-	if got := b.api("GET", "/api/v1/repohost/settings", nil)["write_back_mode"]; got != "checks" {
+	if got := b.api.Get("/api/v1/repohost/settings").Want(http.StatusOK).Object()["write_back_mode"]; got != "checks" {
 		t.Errorf("the mode is %v", got)
 	}
 	b.post("/repohost/settings", url.Values{"mode": {"all"}}).want(http.StatusBadRequest)
@@ -98,7 +98,7 @@ func TestRepohostConnection(t *testing.T) {
 
 	checkPage(t, b.get(connection).want(http.StatusOK).wantText("acme/deploy").wantForms(connection))
 	b.post(connection, url.Values{"default_branch": {"release"}, "skill_path": {"skills/deploy"}, "tag_pattern": {"deploy-*"}}).wantLocation("/repohost")
-	changed := b.api("GET", "/api/v1/repohost/connections", nil)["connections"].([]any)[0].(object)
+	changed := b.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")[0]
 	if changed["default_branch"] != "release" || changed["skill_path"] != "skills/deploy" || changed["tag_pattern"] != "deploy-*" || changed["auto_publish"] != false {
 		t.Errorf("the connection is %v", changed)
 	}
@@ -159,41 +159,26 @@ func TestRepohostDeliveries(t *testing.T) {
 
 // deliver sends a push as the code host does.
 func (b *browser) deliver(secret, body string) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
-	req, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, b.w.url+"/api/v1/repohost/webhook", strings.NewReader(body))
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-GitHub-Event", "push")
-	req.Header.Set("X-GitHub-Delivery", "d-1")
-	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-	res, err := b.client.Do(req)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	res.Body.Close()
-	if res.StatusCode >= 300 {
-		b.w.t.Fatalf("delivery: %s", res.Status)
-	}
+	b.w.Anonymous().Do(http.MethodPost, "/api/v1/repohost/webhook", body, "X-GitHub-Event: push", "X-GitHub-Delivery: d-1",
+		"X-Hub-Signature-256: sha256="+hex.EncodeToString(mac.Sum(nil))).Want(http.StatusAccepted)
 }
 
 // delivery waits for the only delivery to reach one of the states.
 func (w *world) delivery(b *browser, states ...string) string {
-	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for time.Now().Before(deadline) {
-		for _, d := range b.api("GET", "/api/v1/repohost/deliveries", nil)["deliveries"].([]any) {
-			if strings.Contains(strings.Join(states, " "), d.(object)["status"].(string)) {
-				return d.(object)["id"].(string)
+	w.T.Helper()
+	var id string
+	apptest.Eventually(w.T, "a delivery", func() bool {
+		for _, d := range b.api.Get("/api/v1/repohost/deliveries").Want(http.StatusOK).List("deliveries") {
+			if slices.Contains(states, apptest.Text(d, "status")) {
+				id = apptest.Text(d, "id")
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	w.t.Fatalf("no delivery became one of %v", states)
-	return ""
+		return id != ""
+	})
+	return id
 }
 
 func TestRepohostAccess(t *testing.T) {
@@ -227,7 +212,7 @@ func TestRepohostAccounts(t *testing.T) {
 	b := w.as(access.Owner)
 	form := url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}, "token": {"token-of-acme"}}
 	b.post("/repohost/installations", form).want(http.StatusConflict).wantText("whetstone repohost allow ORG acme").wantNoText("token-of-acme")
-	hosts := &repohost.Service{DB: w.db}
+	hosts := &repohost.Service{DB: w.DB}
 	if err := hosts.Allow(t.Context(), w.org.ID, "acme", false); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +14,13 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // missed reports prompts for which a skill should have fired, each as often as
 // its place from the end says: the first one is the surest suggestion.
 func (b *browser) missed(skill string, texts ...string) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	var prompts, invocations []object
 	for i, text := range texts {
 		for range len(texts) - i {
@@ -29,15 +31,15 @@ func (b *browser) missed(skill string, texts ...string) {
 			})
 		}
 	}
-	b.api("POST", "/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": object{
+	b.api.Post("/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": object{
 		"skill_invocations": invocations, "prompts": prompts,
-	}})
+	}}).Want(http.StatusCreated)
 }
 
 // waiting makes a source whose skill missed these, waits until they are
 // suggested, and returns the path of its page.
 func (b *browser) waiting(skill string, texts ...string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	b.missed(skill, texts...)
 	path := b.upload(skill, map[string]string{"SKILL.md": strings.Replace(sourceText, "name: pdf", "name: "+skill, 1)})
 	b.post(path, url.Values{"label": {skill}, "skill": {b.skillID(skill)}}).wantLocation(path)
@@ -47,24 +49,19 @@ func (b *browser) waiting(skill string, texts ...string) string {
 
 // eventually waits until a page says something that a job brings about.
 func (b *browser) eventually(path, want string) *page {
-	b.w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		p := b.get(path).want(http.StatusOK)
-		if strings.Contains(textOf(p.doc), want) {
-			return p
-		}
-		if time.Now().After(deadline) {
-			b.w.t.Fatalf("waited in vain for %q:\n%s", want, textOf(p.doc))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	b.w.T.Helper()
+	var p *page
+	apptest.Eventually(b.w.T, strconv.Quote(want), func() bool {
+		p = b.get(path).want(http.StatusOK)
+		return strings.Contains(textOf(p.doc), want)
+	})
+	return p
 }
 
 // press sends the form of a page that has a button with that value, or that
 // key if it has no value, and returns the page after it.
 func (b *browser) press(p *page, key string) *page {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	for _, form := range p.all("form") {
 		fields, found := url.Values{}, false
 		for n := range form.Descendants() {
@@ -82,7 +79,7 @@ func (b *browser) press(p *page, key string) *page {
 			return b.get(b.post(attr(form, "action"), fields).want(http.StatusSeeOther).Header.Get("Location")).want(http.StatusOK)
 		}
 	}
-	b.w.t.Fatalf("%s has no button for %s", p.name, key)
+	b.w.T.Fatalf("%s has no button for %s", p.name, key)
 	return nil
 }
 
@@ -102,10 +99,10 @@ func TestReview(t *testing.T) {
 		b := w.as(access.Member)
 		b.get("/review").want(http.StatusOK).wantText("Nothing to review", "Upload a source")
 		source := b.waiting("pdf", "read this table", "what does\r\nthe file say", "tables please", "open it")
-		suite := b.api("POST", "/api/v1/eval-suites", object{
+		suite := apptest.Text(b.api.Post("/api/v1/eval-suites", object{
 			"name": "triggers", "source_id": id(source), "source_kind": "manual", "verifier_kind": "llm_judge",
 			"cases_json": []object{{"query": "first", "expectation": "should_trigger"}},
-		})["suite"].(object)["id"].(string)
+		}).Want(http.StatusCreated).Object(), "suite", "id")
 		p := b.get("/review").wantText("4 pending", "4 times", "did not fire", "should trigger", "1 of 4", "triggers")
 		checkPage(t, p)
 		if p.shown() != "read this table" {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // goodText is a skill without faults.
@@ -18,7 +19,7 @@ const goodText = "---\nname: pdf\ndescription: Extracts tables from PDF files. U
 // run starts a run of a suite on a source, waits for its end and returns the
 // path of its page.
 func (b *browser) run(suite, source string, fields url.Values) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	form := url.Values{"subject": {"source:" + id(source)}}
 	for name, values := range fields {
 		form[name] = values
@@ -71,8 +72,10 @@ func TestRunErrors(t *testing.T) {
 	}
 	broken := object{"case_kind": "boolean_assertion", "output": "a", "assertion": "exit_code == 0"}
 	newSuite := func(name string, cases ...object) string {
-		made := b.api("POST", "/api/v1/eval-suites", object{"name": name, "source_kind": "manual", "verifier_kind": "deterministic", "cases_json": cases})
-		return "/suites/" + made["suite"].(object)["id"].(string)
+		made := b.api.Post("/api/v1/eval-suites", object{
+			"name": name, "source_kind": "manual", "verifier_kind": "deterministic", "cases_json": cases,
+		}).Want(http.StatusCreated)
+		return "/suites/" + apptest.Text(made.Object(), "suite", "id")
 	}
 	few := newSuite("few", good("a"), good("b"), good("c"), good("d"), broken)
 	path := b.run(few, source, nil)

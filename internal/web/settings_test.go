@@ -27,19 +27,19 @@ func TestKeys(t *testing.T) {
 		made := admin.post("/settings/keys", url.Values{"name": {"CI"}, "holder": {"member"}, "permission": {"read", "write"}, "days": {"30"}}).
 			want(http.StatusOK).wantText("It is not shown again.", "read, write")
 		raw := rawKey.FindString(made.body)
-		c, err := w.auth.Authenticate(t.Context(), raw)
+		c, err := w.Auth.Authenticate(t.Context(), raw)
 		if err != nil || c.Email != "member@localhost" || !slices.Equal(c.Permissions, []access.Permission{"read", "write", "telemetry:write"}) {
 			t.Errorf("the key is of %+v, %v", c, err)
 		}
 		if strings.Contains(admin.get("/settings/keys").body, raw) {
 			t.Error("the key is shown again")
 		}
-		k, err := w.auth.Key(t.Context(), w.org.ID, c.KeyID)
+		k, err := w.Auth.Key(t.Context(), w.org.ID, c.KeyID)
 		if err != nil || k.ExpiresAt == nil {
 			t.Errorf("the key expires %v, %v", k.ExpiresAt, err)
 		}
 		own := admin.post("/settings/keys", url.Values{"name": {"mine"}}).want(http.StatusOK)
-		if c, err := w.auth.Authenticate(t.Context(), rawKey.FindString(own.body)); err != nil || len(c.Permissions) != len(access.AdminRole.Permissions()) {
+		if c, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(own.body)); err != nil || len(c.Permissions) != len(access.AdminRole.Permissions()) {
 			t.Errorf("my key is of %+v, %v", c, err)
 		}
 		for problem, form := range map[string]url.Values{
@@ -54,8 +54,8 @@ func TestKeys(t *testing.T) {
 		admin.post("/settings/keys", url.Values{"name": {"x"}, "holder": {"owner"}}).want(http.StatusForbidden).
 			wantText("You do not have the permission registry:delete and cannot give it")
 
-		admin.post("/settings/keys/"+admin.keyID+"/revoke", nil).want(http.StatusConflict).wantText("You are signed in with this key")
-		admin.post("/settings/keys/"+stranger.keyID+"/revoke", nil).wantLocation("/settings/keys")
+		admin.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).want(http.StatusConflict).wantText("You are signed in with this key")
+		admin.post("/settings/keys/"+stranger.api.KeyID+"/revoke", nil).wantLocation("/settings/keys")
 		stranger.get("/account").wantLocation("/login?next=%2Faccount")
 		admin.post("/settings/keys/none/revoke", nil).want(http.StatusNotFound)
 	})
@@ -78,22 +78,22 @@ func TestRevokeOnPage(t *testing.T) {
 			}
 			return texts
 		}
-		if got := revoke(admin, owner.keyID); len(got) > 0 {
+		if got := revoke(admin, owner.api.KeyID); len(got) > 0 {
 			t.Errorf("an admin is offered to revoke an owner's key: %q", got)
 		}
-		admin.post("/settings/keys/"+owner.keyID+"/revoke", nil).want(http.StatusForbidden).wantText("only an owner can revoke it")
-		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "with 1 key created with it Revoke") {
+		admin.post("/settings/keys/"+owner.api.KeyID+"/revoke", nil).want(http.StatusForbidden).wantText("only an owner can revoke it")
+		if got := revoke(owner, admin.api.KeyID); len(got) != 1 || !strings.HasPrefix(got[0], "with 1 key created with it Revoke") {
 			t.Errorf("the owner is offered %q", got)
 		}
-		owner.post("/settings/keys/"+admin.keyID+"/revoke", nil).wantLocation("/settings/keys")
-		if _, err := w.auth.Authenticate(t.Context(), made); err != nil {
+		owner.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).wantLocation("/settings/keys")
+		if _, err := w.Auth.Authenticate(t.Context(), made); err != nil {
 			t.Errorf("the key that was made is revoked, too: %v", err)
 		}
-		if got := revoke(owner, admin.keyID); len(got) != 1 || !strings.HasPrefix(got[0], "Revoke 1 key created with it") {
+		if got := revoke(owner, admin.api.KeyID); len(got) != 1 || !strings.HasPrefix(got[0], "Revoke 1 key created with it") {
 			t.Errorf("the owner is offered %q", got)
 		}
-		owner.post("/settings/keys/"+admin.keyID+"/revoke", url.Values{"cascade": {"true"}}).wantLocation("/settings/keys")
-		if _, err := (&auth.Service{DB: w.db}).Authenticate(t.Context(), made); err == nil {
+		owner.post("/settings/keys/"+admin.api.KeyID+"/revoke", url.Values{"cascade": {"true"}}).wantLocation("/settings/keys")
+		if _, err := (&auth.Service{DB: w.DB}).Authenticate(t.Context(), made); err == nil {
 			t.Error("the key that was made is still good")
 		}
 	})
@@ -111,7 +111,7 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	b.get("/settings/keys").wantText("It cannot last longer.")
 	owner.get("/settings/keys").wantText("a key that does not expire")
 	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).wantText("when the key you use expires")
-	d, err := w.auth.StartDevice(t.Context(), "cli")
+	d, err := w.Auth.StartDevice(t.Context(), "cli")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +125,11 @@ func TestExpiringKeyOnPages(t *testing.T) {
 		if path != "/settings/keys" {
 			page.wantText("It expires")
 		}
-		c, err := w.auth.Authenticate(t.Context(), rawKey.FindString(page.body))
+		c, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(page.body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k, err := w.auth.Key(t.Context(), w.org.ID, c.KeyID); err != nil || k.ExpiresAt == nil {
+		if k, err := w.Auth.Key(t.Context(), w.org.ID, c.KeyID); err != nil || k.ExpiresAt == nil {
 			t.Errorf("%s: the key expires %v, %v", path, k.ExpiresAt, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestMembers(t *testing.T) {
 		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can add members").wantNoText("Add a person", "Save")
 		added := admin.post("/settings/members", url.Values{"email": {"Grace@example.org"}, "name": {"Grace <b>"}, "role": {"member"}}).
 			want(http.StatusOK).wantText("First API key of grace@example.org", "It is not shown again.")
-		grace, err := w.auth.Authenticate(t.Context(), rawKey.FindString(added.body))
+		grace, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(added.body))
 		if err != nil || grace.Role != access.Member || grace.Name != "Grace <b>" {
 			t.Errorf("grace is %+v, %v", grace, err)
 		}
@@ -157,7 +157,7 @@ func TestMembers(t *testing.T) {
 		admin.get("/settings/members").wantText("Grace <b> now has the role viewer.")
 		admin.post(role, url.Values{"role": {"owner"}}).want(http.StatusForbidden)
 		viewer.post(role, url.Values{"role": {"admin"}}).want(http.StatusForbidden)
-		owner, err := w.auth.UserByEmail(t.Context(), w.org.ID, "owner@localhost")
+		owner, err := w.Auth.UserByEmail(t.Context(), w.org.ID, "owner@localhost")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestConnect(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	viewer := w.as(access.Viewer)
 	viewer.get("/settings/connect").want(http.StatusOK).
-		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.url+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.url+"/o/default", "Bearer st_live_...", "owner to create one", "sends to its vendor").
+		wantText(`OTEL_EXPORTER_OTLP_ENDPOINT="`+w.URL+`"`, "[otel]", "COPILOT_OTEL_ENABLED=true", "npx skills add "+w.URL+"/o/default", "Bearer st_live_...", "owner to create one", "sends to its vendor").
 		wantNoText("Create and fill in a key")
 	viewer.post("/settings/connect", url.Values{"for": {"agents"}}).want(http.StatusForbidden)
 	admin := w.as(access.AdminRole)
@@ -179,12 +179,12 @@ func TestConnect(t *testing.T) {
 		text string
 	}{
 		"agents":     {access.TelemetryWrite, "Authorization=Bearer "},
-		"installers": {access.Read, "DISABLE_TELEMETRY=1 npx skills add " + w.url + "/o/default/"},
+		"installers": {access.Read, "DISABLE_TELEMETRY=1 npx skills add " + w.URL + "/o/default/"},
 	} {
 		page := admin.post("/settings/connect", url.Values{"for": {purpose}}).want(http.StatusOK).wantText("The new key is filled in below.")
 		raw := rawKey.FindString(page.body)
 		page.wantText(c.text + raw)
-		caller, err := w.auth.Authenticate(t.Context(), raw)
+		caller, err := w.Auth.Authenticate(t.Context(), raw)
 		if err != nil || !slices.Equal(caller.Permissions, []access.Permission{c.may}) {
 			t.Errorf("%s: the key is of %+v, %v", purpose, caller, err)
 		}

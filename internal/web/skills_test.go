@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 const day = 24 * time.Hour
@@ -29,7 +30,7 @@ func grades(n, bad int) []float64 {
 
 // fill makes a healthy, a troubled and a broken skill, and one that is new.
 func fill(b *browser) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	b.sessions("healthy-one", time.Now().Add(-2*day), grades(20, 0)...)
 	b.sessions("worrying-one", time.Now().Add(-2*day), grades(20, 6)...)
 	b.sessions("broken-one", time.Now().Add(-2*day), grades(20, 15)...)
@@ -40,11 +41,11 @@ func TestHome(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		b := w.as(access.Owner)
-		b.get("/").want(http.StatusOK).wantText("No skills yet", "whetstone import --server "+w.url)
+		b.get("/").want(http.StatusOK).wantText("No skills yet", "whetstone import --server "+w.URL)
 		fill(b)
-		b.api("POST", "/api/v1/alerts", object{
+		b.api.Post("/api/v1/alerts", object{
 			"type": "pass_rate_below", "threshold": 0.8, "channel": "webhook", "config": object{"webhook_url": "https://example.org/hook"},
-		})
+		}).Want(http.StatusCreated)
 		p := b.get("/").want(http.StatusOK)
 		if diff := cmp.Diff([]string{"1 ■ critical", "1 ▲ warning", "1 ● healthy", "1 ○ unknown"}, p.texts("a.tile")); diff != "" {
 			t.Errorf("counts by status (-want +got):\n%s", diff)
@@ -119,7 +120,7 @@ func TestSkill(t *testing.T) {
 		fill(b)
 		p := b.get("/skills/worrying-one").want(http.StatusOK)
 		p.wantText("70 %", "48–85 % from 20 graded sessions", "Trigger rate 100 %", "Not in the registry", "Please use worrying-one", "1 of 1")
-		id := b.api("GET", "/v1/skills/worrying-one", nil)["skill"].(object)["skill_id"].(string)
+		id := apptest.Text(b.api.Get("/v1/skills/worrying-one").Want(http.StatusOK).Object(), "skill", "skill_id")
 		b.get("/skills/" + id).want(http.StatusOK).wantText("worrying-one")
 		b.get("/skills/" + id + "?days=30").want(http.StatusOK)
 		chart := p.all("svg")[slices.IndexFunc(p.all("svg"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "aria-label"), "7-day pass rate") })]
@@ -136,12 +137,7 @@ func TestSkillOfOthers(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Member)
 	b.sessions("secret", time.Now(), 1)
-	o, err := w.auth.CreateOrg(t.Context(), "other", access.Team)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.org = o
-	stranger := w.as(access.Owner)
+	stranger := w.otherOrg(access.Team)
 	stranger.get("/skills").wantText("No skills yet").wantNoText("secret")
 	stranger.get("/skills/secret").want(http.StatusNotFound)
 	stranger.get("/").wantNoText("secret")

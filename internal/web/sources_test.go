@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/net/html"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 )
@@ -22,7 +21,7 @@ const sourceText = "---\nname: pdf\ndescription: Extracts tables from PDF files.
 // send sends a form with files: parts that are named by their paths, or one
 // part file.
 func (b *browser) send(path string, fields, files map[string]string) *page {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	for name, text := range fields {
@@ -31,32 +30,18 @@ func (b *browser) send(path string, fields, files map[string]string) *page {
 	for name, text := range files {
 		part, err := form.CreateFormFile(name, name)
 		if err != nil {
-			b.w.t.Fatal(err)
+			b.w.T.Fatal(err)
 		}
 		_, _ = part.Write([]byte(text))
 	}
 	_ = form.Close()
-	req, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, b.w.url+path, &body)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", form.FormDataContentType())
-	req.Header.Set("Sec-Fetch-Site", "same-origin")
-	res, err := b.client.Do(req)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	doc, err := html.Parse(res.Body)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	return &page{t: b.w.t, name: "POST " + path, Response: res, doc: doc, body: textOf(doc)}
+	header := http.Header{"Sec-Fetch-Site": {"same-origin"}, "Content-Type": {form.FormDataContentType()}}
+	return b.request(http.MethodPost, path, &body, header)
 }
 
 // upload makes a source and returns the path of its page.
 func (b *browser) upload(label string, files map[string]string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.send("/sources/upload", map[string]string{"label": label}, files).want(http.StatusSeeOther).Header.Get("Location")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // suiteForm is the form of a suite with these queries.
@@ -29,17 +30,15 @@ func suiteForm(name string, queries ...string) url.Values {
 
 // newSuite makes a suite by its form and returns the path of its page.
 func (b *browser) newSuite(name string, queries ...string) string {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.post("/suites/new", suiteForm(name, queries...)).want(http.StatusSeeOther).Header.Get("Location")
 }
 
 // cases are those of a suite, as the API has them.
-func (b *browser) cases(path string) (all []object) {
-	b.w.t.Helper()
-	for _, c := range b.api("GET", "/api/v1/eval-suites/"+id(path), nil)["suite"].(object)["cases_json"].([]any) {
-		all = append(all, c.(object))
-	}
-	return all
+func (b *browser) cases(path string) []object {
+	b.w.T.Helper()
+	suite := b.api.Get("/api/v1/eval-suites/" + id(path)).Want(http.StatusOK).Object()["suite"].(object)
+	return apptest.List(b.w.T, suite, "cases_json")
 }
 
 func TestSuites(t *testing.T) {

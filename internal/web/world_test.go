@@ -3,8 +3,6 @@ package web_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +19,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -41,12 +39,8 @@ func each(t *testing.T, test func(t *testing.T, w *world)) {
 
 // world is the service as it runs, and the database behind it.
 type world struct {
-	t    *testing.T
-	url  string
-	db   *store.DB
-	auth *auth.Service
-	org  auth.Organisation
-	log  *logBuffer
+	*apptest.World
+	org auth.Organisation
 }
 
 func newWorld(t *testing.T, database string, flags ...string) *world {
@@ -63,64 +57,60 @@ func newWorld(t *testing.T, database string, flags ...string) *world {
 	if _, err := parser.Parse(flags); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, log: &logBuffer{}}
-	a, err := app.New(t.Context(), app.Options{Config: all.Config, Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))})
+	logged := &apptest.Buffer{}
+	a, err := app.New(t.Context(), app.Options{Config: all.Config, Version: "test", Log: slog.New(slog.NewTextHandler(logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.run(a)
-	w.url = a.ListenURL()
-	if w.db, err = store.Open(t.Context(), store.Options{URL: databaseURL, MaxConns: 2}); err != nil {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	db, err := store.Open(t.Context(), store.Options{URL: databaseURL, MaxConns: 2})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.db.Close() })
-	w.auth = &auth.Service{DB: w.db, Log: slog.New(slog.DiscardHandler)}
-	if w.org, err = w.auth.OrgByName(t.Context(), "default"); err != nil {
+	t.Cleanup(func() { db.Close() })
+	w := &world{World: &apptest.World{
+		T: t, DB: db, Auth: &auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)}, Logged: logged, URL: a.ListenURL(),
+	}}
+	if w.org, err = w.Auth.OrgByName(t.Context(), "default"); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func (w *world) run(a *app.App) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("Run: %v", err)
-		}
-	})
-}
-
-// key makes a person of the organisation with a key; no permissions leave all
-// that the role gives.
-func (w *world) key(role access.Role, permissions ...access.Permission) (auth.Key, string) {
-	w.t.Helper()
-	email := fmt.Sprintf("%s-%s@example.org", role, uuid.NewString())
-	_, k, raw, err := w.auth.IssueKey(w.t.Context(), auth.Holder{Email: email, Role: role},
-		auth.NewKey{OrgID: w.org.ID, Name: "test", Permissions: permissions})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return k, raw
-}
-
-// as is a browser in which a new person of that role is signed in.
+// as is a browser in which a new person of that role is signed in; no
+// permissions leave all that the role gives.
 func (w *world) as(role access.Role, permissions ...access.Permission) *browser {
-	w.t.Helper()
-	k, raw := w.key(role, permissions...)
+	w.T.Helper()
+	return w.signIn(w.Member(w.org, role, permissions...))
+}
+
+// otherOrg is a browser of an owner of another organisation.
+func (w *world) otherOrg(plan access.Plan) *browser {
+	w.T.Helper()
+	return w.signIn(w.OrgWithPlan("other-"+string(plan), plan))
+}
+
+func (w *world) signIn(c *apptest.Caller) *browser {
+	w.T.Helper()
 	b := w.browser()
-	b.key, b.keyID = raw, k.ID
-	b.post("/login", url.Values{"api_key": {raw}}).want(http.StatusSeeOther)
+	b.api = c
+	b.post("/login", url.Values{"api_key": {c.Key}}).want(http.StatusSeeOther)
 	return b
 }
 
 func (w *world) browser() *browser {
-	w.t.Helper()
+	w.T.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return &browser{w: w, client: &http.Client{Jar: jar, Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
@@ -131,85 +121,60 @@ func (w *world) browser() *browser {
 type browser struct {
 	w      *world
 	client *http.Client
-	key    string // what it signed in with
-	keyID  string
+	api    *apptest.Caller // with the key that it signed in with
 }
 
 func (b *browser) get(path string) *page {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.do(http.MethodGet, path, nil, nil)
 }
 
 func (b *browser) post(path string, form url.Values) *page {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	return b.do(http.MethodPost, path, form, http.Header{"Sec-Fetch-Site": {"same-origin"}})
 }
 
 func (b *browser) do(method, path string, form url.Values, header http.Header) *page {
-	b.w.t.Helper()
-	req, err := http.NewRequestWithContext(b.w.t.Context(), method, b.w.url+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.w.t.Fatal(err)
+	b.w.T.Helper()
+	header = header.Clone()
+	if header == nil {
+		header = http.Header{}
 	}
-	req.Header = header
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
-	req.Header.Set("Accept", "text/html")
 	if method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	res, err := b.client.Do(req)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	doc, err := html.Parse(bytes.NewReader(body))
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	return &page{t: b.w.t, name: method + " " + path, Response: res, body: string(body), doc: doc}
+	return b.request(method, path, strings.NewReader(form.Encode()), header)
 }
 
-// api sends JSON with the browser's key to the API and wants a success.
-func (b *browser) api(method, path string, body any) map[string]any {
-	b.w.t.Helper()
-	raw, err := json.Marshal(body)
+func (b *browser) request(method, path string, body io.Reader, header http.Header) *page {
+	b.w.T.Helper()
+	req, err := http.NewRequestWithContext(b.w.T.Context(), method, b.w.URL+path, body)
 	if err != nil {
-		b.w.t.Fatal(err)
+		b.w.T.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(b.w.t.Context(), method, b.w.url+path, bytes.NewReader(raw))
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+b.key)
-	req.Header.Set("Content-Type", "application/json")
+	req.Header = header
+	req.Header.Set("Accept", "text/html")
 	res, err := b.client.Do(req)
 	if err != nil {
-		b.w.t.Fatal(err)
+		b.w.T.Fatal(err)
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= 300 {
-		b.w.t.Fatalf("%s %s: %s, %s, %v", method, path, res.Status, answer, err)
+	if err != nil {
+		b.w.T.Fatal(err)
 	}
-	out := map[string]any{}
-	if err := json.Unmarshal(answer, &out); err != nil {
-		b.w.t.Fatal(err)
+	doc, err := html.Parse(bytes.NewReader(answer))
+	if err != nil {
+		b.w.T.Fatal(err)
 	}
-	return out
+	return &page{t: b.w.T, name: method + " " + path, Response: res, body: string(answer), doc: doc}
 }
 
-// object is a JSON object.
-type object = map[string]any
+type object = apptest.Object
 
 // sessions reports a session of a skill for each grade, at that time.
 func (b *browser) sessions(skill string, at time.Time, grades ...float64) {
-	b.w.t.Helper()
+	b.w.T.Helper()
 	var invocations, gradings, prompts []object
 	for _, grade := range grades {
 		id, when := uuid.NewString(), at.UTC().Format(time.RFC3339Nano)
@@ -221,9 +186,9 @@ func (b *browser) sessions(skill string, at time.Time, grades ...float64) {
 		})
 		gradings = append(gradings, object{"grading_id": id, "session_id": id, "skill_name": skill, "graded_at": when, "pass_rate": grade})
 	}
-	b.api("POST", "/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": object{
+	b.api.Post("/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": object{
 		"skill_invocations": invocations, "grading_results": gradings, "prompts": prompts,
-	}})
+	}}).Want(http.StatusCreated)
 }
 
 // page is an answer, parsed.
@@ -318,22 +283,4 @@ func textOf(n *html.Node) string {
 		}
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
-}
-
-// logBuffer keeps what is logged.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

@@ -183,11 +183,11 @@ func (w *World) Member(o auth.Organisation, role access.Role, permissions ...acc
 	return w.WithKey(o, u, auth.NewKey{Permissions: permissions})
 }
 
-// WithKey gives a person one more key. Organisation, person and name of the
-// key are filled in.
+// WithKey gives a person one more key. Organisation and person are filled in,
+// and the name if there is none.
 func (w *World) WithKey(o auth.Organisation, u auth.User, k auth.NewKey) *Caller {
 	w.T.Helper()
-	k.OrgID, k.UserID, k.Name = o.ID, u.ID, "test"
+	k.OrgID, k.UserID, k.Name = o.ID, u.ID, cmp.Or(k.Name, "test")
 	key, raw, err := w.Auth.CreateKey(w.T.Context(), k)
 	if err != nil {
 		w.T.Fatal(err)
