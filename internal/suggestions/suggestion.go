@@ -73,14 +73,14 @@ func suggestionID(sourceID string, c caseKey) string {
 	return uuid.NewSHA1(suggestionNamespace, []byte(name)).String()
 }
 
-// maxQuery is the longest text that becomes a test case, in characters. What
+// MaxQuery is the longest text that becomes a test case, in characters. What
 // is longer is a pasted document.
-const maxQuery = 4000
+const MaxQuery = 4000
 
 // normalize makes queries comparable: it ignores case, Unicode form (NFKC) and
 // white space. It returns "" for a text that cannot be a query.
 func normalize(query string) string {
-	if utf8.RuneCountInString(query) > maxQuery {
+	if utf8.RuneCountInString(query) > MaxQuery {
 		return ""
 	}
 	return strings.ToLower(text.OneLine(norm.NFKC.String(query)))

@@ -48,7 +48,6 @@ const (
 	undoSearch = 200
 	// suitesOffered limits the suites that a suggestion can be added to.
 	suitesOffered = 100
-	maxQuery      = 10_000
 )
 
 func (s *Service) handleReview(v *visit) (answer, error) {
@@ -199,7 +198,7 @@ func readDecision(text string) (d suggestions.Decision, err error) {
 		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
 	id, err := uuid.Parse(g.ID)
-	if err != nil || utf8.RuneCountInString(g.Query) > maxQuery || g.ObservedCount < 0 ||
+	if err != nil || utf8.RuneCountInString(g.Query) > suggestions.MaxQuery || g.ObservedCount < 0 ||
 		g.Confidence < 0 || g.Confidence > 1 {
 		return d, fault.Invalid("case", "the form has no valid suggestion")
 	}
