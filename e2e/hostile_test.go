@@ -86,7 +86,7 @@ func hostileTexts(t *testing.T, c *chromium) {
 	for i, path := range []string{
 		"/skills?q=" + q + "&sort=" + q + "&status=" + q, "/registry?q=" + q + "&of=" + q, "/device?code=" + url.QueryEscape(evilName), "/" + url.PathEscape(evil),
 		"/runs/" + url.PathEscape(evilName), "/review?source=" + q, "/proposals?skill=" + q + "&status=" + q, "/sources/" + url.PathEscape(evilName),
-		"/repohost/connections/new?repo=" + q + "&branch=" + q, "/suites/new?source=" + q + "&as=json", "/alerts/new?skill_id=" + q,
+		"/repohost/connections/new?repo=" + q + "&branch=" + q, "/suites/new?source=" + q + "&as=json", "/alerts/new?skill=" + q,
 		"/settings/audit?actor=" + q + "&action=" + q + "&target=" + q, "/settings/audit?since=" + q + "&until=" + q + "&cursor=" + q,
 		"/registry/" + entry + "/versions/" + url.PathEscape(evilName), "/login?next=javascript:alert(1)",
 	} {

@@ -17,25 +17,18 @@ type alertForm struct {
 	PassRate    string // percent
 	Days        string
 	Sensitivity alerts.Sensitivity
-	SkillID     string
+	Skill       string // its name or id; "" for all
 	Action      string
 	Channel     notify.Channel
 	Address     string
 	Secret      string
 }
 
-func newAlertForm() alertForm {
-	return alertForm{
-		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point,
-		Channel: notify.Webhook,
-	}
-}
-
 func (v *visit) alertForm() alertForm {
 	return alertForm{
 		Type: alerts.Type(v.FormValue("type")), PassRate: strings.TrimSpace(v.FormValue("pass_rate")),
 		Days:        strings.TrimSpace(v.FormValue("days")),
-		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), SkillID: v.FormValue("skill_id"),
+		Sensitivity: alerts.Sensitivity(v.FormValue("sensitivity")), Skill: strings.TrimSpace(v.FormValue("skill")),
 		Action:  v.FormValue("action"),
 		Channel: notify.Channel(v.FormValue("channel")), Address: strings.TrimSpace(v.FormValue("address")),
 		Secret: strings.TrimSpace(v.FormValue("secret")),
@@ -64,9 +57,6 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 	if f.Sensitivity != alerts.Point && f.Sensitivity != alerts.Confident {
 		return r, fault.Invalid("sensitivity", "Choose a sensitivity")
 	}
-	if f.SkillID != "" {
-		r.SkillID = &f.SkillID
-	}
 	return r, nil
 }
 
@@ -91,15 +81,14 @@ func (f alertForm) config() (alerts.Config, error) {
 // RollsBack reports whether the rule rolls back when it fires.
 func (f alertForm) RollsBack() bool { return f.Action == string(alerts.Rollback) }
 
-// newRule parses the whole form.
+// newRule parses the whole form but for the skill.
 func (f alertForm) newRule() (n alerts.NewRule, err error) {
 	r, err := f.condition()
 	if err != nil {
 		return n, err
 	}
 	n = alerts.NewRule{
-		SkillID: r.SkillID, Type: r.Type, Threshold: &r.Threshold,
-		Sensitivity: r.Sensitivity, Channel: f.Channel,
+		Type: r.Type, Threshold: &r.Threshold, Sensitivity: r.Sensitivity, Channel: f.Channel,
 	}
 	if n.Config, err = f.config(); err != nil {
 		return n, err

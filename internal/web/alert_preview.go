@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -52,17 +51,22 @@ const (
 	stripBase   = 78.0
 )
 
-// preview replays the rule in a form on the last days.
-func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Performance) (p preview, err error) {
+// preview replays the rule in a form on the last days, of its skill or of those
+// that the form suggests.
+func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p preview, err error) {
 	rule, err := form.condition()
 	if err != nil {
 		return preview{Problem: "The preview appears when the condition is complete."}, nil //nolint:nilerr // shown at the field after submitting
 	}
-	if rule.SkillID != nil {
-		all = slices.DeleteFunc(slices.Clone(all), func(k skills.Performance) bool { return k.ID != *rule.SkillID })
-		if len(all) == 0 {
-			return p, fault.New(fault.NotFound, "Skill not found")
+	all := choices.First
+	if form.Skill != "" {
+		chosen, err := s.chosenSkill(v, form.Skill)
+		if fault.Is(err, fault.Malformed) { // half a name, perhaps: it is typed now
+			return preview{Problem: "There is no skill of this name."}, nil
+		} else if err != nil {
+			return p, err
 		}
+		all = []skills.Performance{chosen}
 	}
 	if len(all) == 0 {
 		return preview{Problem: "There are no skills yet."}, nil
@@ -75,13 +79,13 @@ func (s *Service) preview(ctx context.Context, form alertForm, all []skills.Perf
 	if rule.Type == alerts.NoData {
 		before = int(math.Ceil(rule.Threshold))
 	}
-	found, err := s.Overview.Days(ctx, ids, previewDays+before)
+	found, err := s.Overview.Days(v.Context(), ids, previewDays+before)
 	if err != nil {
 		return p, err
 	}
 	for _, k := range all {
 		strip := newStrip(rule, k, found[k.ID], before)
-		if strip.Days > 0 || rule.SkillID != nil {
+		if strip.Days > 0 || form.Skill != "" {
 			p.Strips = append(p.Strips, strip)
 		}
 	}

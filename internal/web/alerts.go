@@ -97,8 +97,7 @@ func condition(r alerts.Rule) string {
 type alertNewView struct {
 	Form     alertForm
 	Channels []channelChoice
-	Skills   []skills.Performance
-	Total    int // skills, of which Skills may be the first only
+	Skills   skillChoices
 	Preview  preview
 }
 
@@ -129,8 +128,16 @@ func channelName(c notify.Channel) string {
 func (r ruleRow) ChannelName() string { return channelName(r.Channel) }
 
 func (s *Service) handleAlertNew(v *visit) (answer, error) {
-	form := newAlertForm()
-	form.SkillID = v.URL.Query().Get("skill_id")
+	form := alertForm{
+		Type: alerts.PassRateBelow, PassRate: "80", Days: "7", Sensitivity: alerts.Point, Channel: notify.Webhook,
+	}
+	if skill := v.URL.Query().Get("skill"); skill != "" {
+		p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, skill)
+		if err != nil {
+			return answer{}, err
+		}
+		form.Skill = p.Name
+	}
 	return s.alertPage(v, form)
 }
 
@@ -139,10 +146,10 @@ func (s *Service) handleAlertNew(v *visit) (answer, error) {
 func (s *Service) alertPage(v *visit, form alertForm) (answer, error) {
 	view := alertNewView{Form: form, Channels: channelChoices}
 	var err error
-	if view.Skills, view.Total, err = s.firstSkills(v, form.SkillID); err != nil {
+	if view.Skills, err = s.skillChoices(v); err != nil {
 		return answer{}, err
 	}
-	view.Preview, err = s.preview(v.Context(), form, view.Skills)
+	view.Preview, err = s.preview(v, form, view.Skills)
 	return show("alert_new", "New alert", view), err
 }
 
@@ -151,6 +158,11 @@ func (s *Service) handlePreviewAlert(v *visit) (answer, error) { return s.alertP
 func (s *Service) handleCreateAlert(v *visit) (answer, error) {
 	form := v.alertForm()
 	n, err := form.newRule()
+	if err == nil && form.Skill != "" {
+		var p skills.Performance
+		p, err = s.chosenSkill(v, form.Skill)
+		n.SkillID = &p.ID
+	}
 	var made alerts.Rule
 	if err == nil {
 		made, err = s.Alerts.Create(v.Context(), v.Caller, n)

@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +20,7 @@ import (
 // alertOn is a form that makes an alert with a webhook.
 func alertOn(address string) url.Values {
 	return url.Values{
-		"type": {"pass_rate_below"}, "pass_rate": {"80"}, "days": {"7"}, "sensitivity": {"point"}, "skill_id": {""},
+		"type": {"pass_rate_below"}, "pass_rate": {"80"}, "days": {"7"}, "sensitivity": {"point"}, "skill": {""},
 		"channel": {"webhook"}, "address": {address},
 	}
 }
@@ -94,15 +96,11 @@ func TestAlertForm(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Owner)
 	for field, value := range map[string]string{
-		"type": "x", "pass_rate": "101", "sensitivity": "x", "channel": "x", "address": "no-url", "skill_id": "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10",
+		"type": "x", "pass_rate": "101", "sensitivity": "x", "channel": "x", "address": "no-url", "skill": "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10",
 	} {
 		form := alertOn("https://hooks.example.org/x")
 		form.Set(field, value)
-		want := http.StatusBadRequest
-		if field == "skill_id" {
-			want = http.StatusNotFound
-		}
-		b.post("/alerts", form).want(want)
+		b.post("/alerts", form).want(http.StatusBadRequest)
 	}
 	form := alertOn("https://hooks.example.org/" + payload)
 	form.Set("action", "rollback")
@@ -113,6 +111,37 @@ func TestAlertForm(t *testing.T) {
 	if all := b.api.Get("/api/v1/alerts").Want(http.StatusOK).List("alerts"); len(all) != 0 {
 		t.Errorf("alerts were made: %v", all)
 	}
+}
+
+// TestManySkills: forms suggest the first 1,000 skills, say so, and take any other.
+func TestManySkills(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sqlite")
+	b := w.as(access.Owner)
+	var invocations []object
+	for n := range 1_001 {
+		invocations = append(invocations, object{
+			"skill_invocation_id": fmt.Sprint(n), "session_id": fmt.Sprint(n), "skill_name": fmt.Sprintf("skill-%04d", n),
+			"occurred_at": time.Now().UTC().Format(time.RFC3339), "triggered": true,
+		})
+	}
+	b.api.Post("/api/v1/push", object{
+		"schema_version": "2.0", "push_id": "many", "canonical": object{"skill_invocations": invocations},
+	}).Want(http.StatusCreated)
+	source := b.upload("mine", map[string]string{"SKILL.md": sourceText})
+	for _, path := range []string{"/alerts/new", source} {
+		p := b.get(path).want(http.StatusOK).wantText("The list has the first 1 000 of 1 001 skills. Any other can be typed.")
+		if options := p.all("option"); slices.ContainsFunc(options, func(o *html.Node) bool { return attr(o, "value") == "skill-1000" }) {
+			t.Errorf("%s suggests all %d skills", path, len(options))
+		}
+	}
+	form := alertOn("https://hooks.example.org/x")
+	form.Set("skill", "skill-1000")
+	b.post("/alerts", form).want(http.StatusOK)
+	b.get("/alerts").wantText("skill-1000")
+	b.post(source, url.Values{"label": {"mine"}, "skill": {"skill-1000"}}).wantLocation(source)
+	b.get(source).wantText("Linked skill skill-1000")
+	b.post(source, url.Values{"label": {"mine"}, "skill": {"skill-1001"}}).want(http.StatusBadRequest).wantText("There is no skill of this name")
 }
 
 func TestAlertPreview(t *testing.T) {
@@ -136,13 +165,13 @@ func TestAlertPreview(t *testing.T) {
 	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "falls", "since "+date(9)).wantNoText("few 0")
 	form.Set("sensitivity", "confident")
 	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "since "+date(8))
-	form.Set("skill_id", b.skillID("few"))
+	form.Set("skill", "few")
 	page := b.post("/alerts/preview", form).want(http.StatusOK).wantText("it would not have fired", "few never")
 	if got := len(page.all("figure.firings")); got != 1 {
 		t.Errorf("%d charts, want 1", got)
 	}
 	form.Set("type", "no_data")
-	form.Set("skill_id", b.skillID("silent"))
+	form.Set("skill", b.skillID("silent"))
 	page = b.post("/alerts/preview", form).want(http.StatusOK).wantText("it would have fired 2 times", date(53)+" to "+date(31)+"; since "+date(23))
 	if got := countOf(page, "rect", "span"); got != 2 {
 		t.Errorf("%d spans are drawn, want 2", got)
@@ -151,7 +180,7 @@ func TestAlertPreview(t *testing.T) {
 	b.post("/alerts/preview", form).want(http.StatusOK).wantText(date(59) + " to " + date(31) + "; since " + date(29))
 	form.Set("days", "")
 	b.post("/alerts/preview", form).want(http.StatusOK).wantText("The preview appears when the condition is complete")
-	b.get("/alerts/new?skill_id=" + b.skillID("falls")).want(http.StatusOK).wantText("it would have fired once")
+	b.get("/alerts/new?skill=" + b.skillID("falls")).want(http.StatusOK).wantText("it would have fired once")
 }
 
 // countOf counts elements of a class in a picture.
@@ -189,7 +218,7 @@ func TestAlertAccess(t *testing.T) {
 	}
 	b.sessions("pdf", time.Now(), 1)
 	form := alertOn("https://hooks.example.org/x")
-	form.Set("skill_id", b.skillID("pdf"))
+	form.Set("skill", b.skillID("pdf"))
 	form.Set("action", "rollback")
 	b.post("/alerts", form).want(http.StatusForbidden).wantText("This needs the permission registry:rollback")
 	b.post("/alerts", alertOn("https://hooks.example.org/x")).want(http.StatusOK)
@@ -201,7 +230,7 @@ func TestAlertAccess(t *testing.T) {
 	viewer.post("/alerts", alertOn("https://hooks.example.org/x")).want(http.StatusForbidden)
 	viewer.post("/alerts/preview", nil).want(http.StatusForbidden)
 	other.get(path).want(http.StatusNotFound)
-	other.post("/alerts/preview", form).want(http.StatusNotFound)
+	other.post("/alerts/preview", form).want(http.StatusOK).wantText("There is no skill of this name")
 	for _, suffix := range []string{"", "/enabled", "/test", "/rotate-secret", "/delete"} {
 		viewer.post(path+suffix, nil).want(http.StatusForbidden)
 		other.post(path+suffix, nil).want(http.StatusNotFound)
@@ -217,7 +246,7 @@ func TestRollbackAlertAccess(t *testing.T) {
 	owner, member := w.as(access.Owner), w.as(access.Member)
 	owner.sessions("pdf", time.Now(), 1)
 	form := alertOn("https://hooks.invalid/x")
-	form.Set("skill_id", owner.skillID("pdf"))
+	form.Set("skill", owner.skillID("pdf"))
 	form.Set("action", "rollback")
 	owner.post("/alerts", form).want(http.StatusOK)
 	path := owner.onlyAlert()

@@ -211,7 +211,7 @@ func TestNoText(t *testing.T) {
 		}
 	}
 	for path, form := range map[string]url.Values{
-		"/alerts":        {"type": {"no_data"}, "channel": {"email"}, "address": {"a@example.org"}, "skill_id": {"\x00"}},
+		"/alerts":        {"type": {"no_data"}, "channel": {"email"}, "address": {"a@example.org"}, "skill": {"\x00"}},
 		"/suites/new":    {"name": {"a\x00b"}, "verifier": {"llm_judge"}},
 		"/alerts/x":      {"\xff": {"x"}},
 		"/proposals/%00": {"decision": {"approve"}},

@@ -18,6 +18,7 @@ type connectionView struct {
 	Last          *repohost.Attempt   // nil if there was none
 	Installations []repohost.Installation
 	Entries       []registry.Listed           // to publish to
+	EntryTotal    int                         // of which Entries may be the first only
 	Repositories  []repohost.ListedRepository // to choose from
 	Unreachable   string                      // why Repositories is empty, or ""
 }
@@ -45,7 +46,7 @@ func (s *Service) connectionForm(v *visit, form repohost.Connection) (view conne
 	if form.InstallationID == 0 && len(view.Installations) > 0 {
 		view.Form.InstallationID = view.Installations[0].InstallationID
 	}
-	view.Entries, _, err = s.Registry.List(v.Context(), v.Caller.OrgID, registry.Filter{Limit: 1_000})
+	view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), v.Caller.OrgID, registry.Filter{Limit: 1_000})
 	return view, err
 }
 

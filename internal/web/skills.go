@@ -28,24 +28,30 @@ const skillsPerPage = 50
 // skillSorts are the fields that the list can be sorted by.
 var skillSorts = []string{"name", "status", "pass_rate", "trigger_rate", "unique_sessions", "last_seen_at"}
 
-// maxSkillChoices limits the skills that the select of a form lists.
+// skillChoices are the skills that a form suggests. Any other can be typed.
+type skillChoices struct {
+	First []skills.Performance // by name
+	Total int
+}
+
+// maxSkillChoices limits the size of a page with a form. A browser filters the
+// suggestions while a name is typed, so that more would hardly help.
 const maxSkillChoices = 1000
 
-// firstSkills returns the first skills by name, with the selected one even if it
-// comes later, and how many there are. selected may be "".
-func (s *Service) firstSkills(v *visit, selected string) (first []skills.Performance, total int, err error) {
+func (s *Service) skillChoices(v *visit) (c skillChoices, err error) {
 	f := skills.Filter{Sort: "name", Limit: maxSkillChoices}
-	if first, total, err = s.Skills.List(v.Context(), v.Caller.OrgID, f); err != nil || selected == "" {
-		return first, total, err
-	}
-	if slices.ContainsFunc(first, func(p skills.Performance) bool { return p.ID == selected }) {
-		return first, total, nil
-	}
-	p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, selected)
+	c.First, c.Total, err = s.Skills.List(v.Context(), v.Caller.OrgID, f)
+	return c, err
+}
+
+// chosenSkill finds the skill that was typed into the field "skill" of a form, by
+// its name or id.
+func (s *Service) chosenSkill(v *visit, typed string) (skills.Performance, error) {
+	p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, typed)
 	if fault.Is(err, fault.NotFound) {
-		return first, total, nil
+		return p, fault.Invalid("skill", "There is no skill of this name")
 	}
-	return append(first, p), total, err
+	return p, err
 }
 
 func (s *Service) handleSkills(v *visit) (answer, error) {

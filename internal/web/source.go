@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -23,9 +24,8 @@ import (
 type sourceView struct {
 	suggestions.Detail
 	SkillName string
-	Skills    []skills.Performance // that it can be linked to
-	AllSkills int                  // of which Skills may be the first only
-	Status    string               // of the validation; "" without a snapshot
+	Skills    skillChoices // that it can be linked to
+	Status    string       // of the validation; "" without a snapshot
 	Counts    lint.Counts
 	Findings  []findingRow
 	More      int // further findings
@@ -57,13 +57,15 @@ func (s *Service) sourceView(v *visit, id string) (view sourceView, err error) {
 	}
 	view.Pending = view.Pending[:min(len(view.Pending), pendingShown)]
 	view.Reviews = view.Reviews[:min(len(view.Reviews), reviewsShown)]
-	if view.Skills, view.AllSkills, err = s.firstSkills(v, view.LinkedID()); err != nil {
+	if view.Skills, err = s.skillChoices(v); err != nil {
 		return view, err
 	}
-	for _, p := range view.Skills {
-		if view.LinkedID() == p.ID {
-			view.SkillName = p.Name
+	if view.SkillID != nil {
+		p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, *view.SkillID)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return view, err
 		}
+		view.SkillName = p.Name
 	}
 	view.SuiteRows, _, err = s.Suites.List(v.Context(), v.Caller.OrgID,
 		suites.Filter{SourceID: view.ID, Limit: suitesPerPage})
@@ -241,7 +243,16 @@ func (s *Service) handleChangeSource(v *visit) (answer, error) {
 			*field = &text
 		}
 	}
-	src, err := s.Sources.Update(v.Context(), v.Caller.OrgID, id, c)
+	var src sources.Source
+	var err error
+	if c.SkillID != nil && *c.SkillID != "" {
+		var p skills.Performance
+		p, err = s.chosenSkill(v, *c.SkillID)
+		c.SkillID = &p.ID
+	}
+	if err == nil {
+		src, err = s.Sources.Update(v.Context(), v.Caller.OrgID, id, c)
+	}
 	if err != nil {
 		view, more := s.sourceView(v, id)
 		if more != nil {

@@ -17,17 +17,19 @@ import (
 // suiteView is the page of a suite, or the form of a new one.
 type suiteView struct {
 	suites.Suite
-	New      bool
-	AsJSON   bool
-	Form     suiteForm
-	Sources  []sources.Source // that a suite can belong to, and be run on
-	Entries  []registry.Listed
-	Troubles []trouble // why the suite cannot be saved or run
-	Runs     []runs.Run
-	RunCount int
-	PerPage  int
-	Run      runForm
-	Improve  improvePart
+	New     bool
+	AsJSON  bool
+	Form    suiteForm
+	Sources []sources.Source // that a suite can belong to, and be run on
+	Entries []registry.Listed
+	// EntryTotal is how many entries there are; Entries may be the first only.
+	EntryTotal int
+	Troubles   []trouble // why the suite cannot be saved or run
+	Runs       []runs.Run
+	RunCount   int
+	PerPage    int
+	Run        runForm
+	Improve    improvePart
 }
 
 // suiteForm is the input of the form.
@@ -142,7 +144,7 @@ func (s *Service) suiteView(v *visit, id string) (view suiteView, err error) {
 	if view.Sources, err = s.Sources.List(v.Context(), org, sources.Filter{}); err != nil {
 		return view, err
 	}
-	if view.Entries, _, err = s.Registry.List(v.Context(), org, registry.Filter{Limit: entryCount}); err != nil {
+	if view.Entries, view.EntryTotal, err = s.Registry.List(v.Context(), org, registry.Filter{Limit: entryCount}); err != nil {
 		return view, err
 	}
 	view.PerPage = runsPerPage

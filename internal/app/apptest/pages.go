@@ -15,7 +15,7 @@ func spending(kind, path, body string) Row {
 // Pages is the table of pages and forms, by RouteName. Others says only what
 // is not refused; 303 leads to a page that refuses.
 func Pages() map[string]Row {
-	skill := "type=no_data&days=3&channel=email&address=oncall@example.org&skill_id=<skill>"
+	skill := "type=no_data&days=3&channel=email&address=oncall@example.org&skill=<skill>"
 	decision := `decision=suite&source=<source>&suite=<suite>&case={"ID":"<suggestion>","Query":"<new>","Provenance":"missed_query","ShouldTrigger":true}`
 	file := [][3]string{{"label", "", "<text>"}, {"file", "skill.tar.gz", "<archive>"}}
 	return map[string]Row{
@@ -52,9 +52,9 @@ func Pages() map[string]Row {
 		"POST /repohost/deliveries/{}/redeliver": form("<delivery>", "x=", nil),
 
 		"GET /alerts":                   {},
-		"GET /alerts/new":               {Query: "skill_id=<skill>"},
+		"GET /alerts/new":               {Query: "skill=<skill>"},
 		"POST /alerts/preview":          form("", skill, map[string]int{"skill": 200}),
-		"POST /alerts":                  form("", skill, nil),
+		"POST /alerts":                  form("", skill, map[string]int{"skill": 400}),
 		"GET /alerts/{}":                {Path: "<alert>"},
 		"POST /alerts/{}":               form("<alert>", "type=pass_rate_below&pass_rate=50&channel=email&address=eve@example.org", nil),
 		"POST /alerts/{}/enabled":       form("<alert>", "enabled=false", nil),

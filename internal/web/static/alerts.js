@@ -4,7 +4,7 @@
   "use strict";
   const form = document.getElementById("alert-form");
   if (!form) return;
-  const fields = ["type", "pass_rate", "days", "sensitivity", "skill_id"];
+  const fields = ["type", "pass_rate", "days", "sensitivity", "skill"];
   let waiting = 0;
   let latest = 0;
 
