@@ -160,7 +160,10 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 	lastSession := *k.FirstSeenAt
 	var looks []alerts.Sample
 	for i, d := range days {
-		end := endOf(d, now)
+		end := now // of a day that is not over
+		if begin, err := time.Parse(time.DateOnly, d.Date); err == nil && begin.Add(day).Before(now) {
+			end = begin.Add(day - time.Microsecond)
+		}
 		if d.Sessions > 0 {
 			lastSession = end
 		}
@@ -175,15 +178,6 @@ func dayEndsOf(k skills.Performance, days []overview.Day, before int) []alerts.S
 		looks = append(looks, look)
 	}
 	return looks
-}
-
-// endOf is the last moment of a day, or now if it is not over.
-func endOf(d overview.Day, now time.Time) time.Time {
-	begin, err := time.Parse(time.DateOnly, d.Date)
-	if end := begin.Add(day - time.Microsecond); err == nil && end.Before(now) {
-		return end
-	}
-	return now
 }
 
 // draw computes the shapes of the chart: the rate and the threshold, or the

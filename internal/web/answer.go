@@ -122,7 +122,9 @@ func (a answer) write(s *Service, v *visit) {
 			s.Log.Warn("response truncated", "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
 		}
 	case a.location != "":
-		s.setFlash(v, a.flash)
+		if a.flash != "" {
+			s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(a.flash)), 60)
+		}
 		http.Redirect(v.w, v.Request, a.location, a.status)
 	default:
 		a.render(s, v)
@@ -154,13 +156,6 @@ func (a answer) render(s *Service, v *visit) {
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(a.status)
 	_, _ = page.WriteTo(v.w) // fails if the browser has disconnected
-}
-
-func (s *Service) setFlash(v *visit, message string) {
-	if message == "" {
-		return
-	}
-	s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(message)), 60)
 }
 
 // takeFlash returns the flash message of the previous request and clears it.

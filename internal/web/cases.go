@@ -21,11 +21,6 @@ func prettyCases(document json.RawMessage) string {
 	return b.String()
 }
 
-func prettyFields(cases []suites.Fields) string {
-	raw, _ := json.Marshal(cases) // what was decoded can be encoded
-	return prettyCases(raw)
-}
-
 // readCases decodes cases. An issue has the line of a syntax error as the last part
 // of its path.
 func readCases(text string) (cases []suites.Fields, err error) {
@@ -100,7 +95,12 @@ func (t *trouble) place(places []map[string]int, index string, field []string) {
 // stops at anything but an array of objects.
 func placeCases(text string) (places []map[string]int) {
 	d := json.NewDecoder(strings.NewReader(text))
-	breaks := newlines(text)
+	var breaks []int // the offsets of line breaks
+	for i := range len(text) {
+		if text[i] == '\n' {
+			breaks = append(breaks, i)
+		}
+	}
 	line := func() int { // of the end of the last token
 		n, _ := slices.BinarySearch(breaks, int(d.InputOffset())-1)
 		return n + 1
@@ -132,14 +132,4 @@ func placeCases(text string) (places []map[string]int) {
 		places = append(places, lines)
 	}
 	return places
-}
-
-// newlines are the places of line breaks.
-func newlines(text string) (all []int) {
-	for i := range len(text) {
-		if text[i] == '\n' {
-			all = append(all, i)
-		}
-	}
-	return all
 }

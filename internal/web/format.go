@@ -76,15 +76,11 @@ func percent(value any) string {
 	if !ok {
 		return none
 	}
-	return strconv.FormatFloat(100*f, 'f', percentDigits(f), 64) + "\u202f%"
-}
-
-// percentDigits keeps 99.6 % from being rounded to 100 %.
-func percentDigits(f float64) int {
+	digits := 0
 	if f > 0.99 && f < 1 || f > 0 && f < 0.01 {
-		return 1
+		digits = 1 // so that 99.6 % is not rounded to 100 %
 	}
-	return 0
+	return strconv.FormatFloat(100*f, 'f', digits, 64) + "\u202f%"
 }
 
 // decimal formats a float64 or *float64 with two digits.

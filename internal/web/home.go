@@ -60,20 +60,16 @@ func (s *Service) handleHome(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	changes, err := s.Overview.Changes(v.Context(), org, time.Now().Add(-week), changesRead)
-	view.Changes = changeRows(changes)
-	return show("home", "Home", view), err
-}
-
-func changeRows(changes []overview.Change) []changeRow {
-	var rows []changeRow
 	for _, c := range changes {
-		if last := len(rows) - 1; last >= 0 && c.Kind == "new" && rows[last].Kind == "new" {
-			rows[last].Others++
+		// An import reports many new skills at once: they share a row.
+		if last := len(view.Changes) - 1; last >= 0 && c.Kind == "new" && view.Changes[last].Kind == "new" {
+			view.Changes[last].Others++
 			continue
 		}
-		rows = append(rows, changeRow{Change: c})
+		view.Changes = append(view.Changes, changeRow{Change: c})
 	}
-	return rows[:min(len(rows), changesShown)]
+	view.Changes = view.Changes[:min(len(view.Changes), changesShown)]
+	return show("home", "Home", view), err
 }
 
 // health counts skills by status and selects those in trouble.
@@ -94,7 +90,9 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	for _, status := range []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown} {
 		view.Counts = append(view.Counts, statusCount{status, counts[status]})
 	}
-	slices.SortStableFunc(trouble, worseFirst)
+	slices.SortStableFunc(trouble, func(a, b skills.Summary) int { // "critical" comes before "warning"; both have a pass rate
+		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(*a.PassRate, *b.PassRate))
+	})
 	view.More = max(0, len(trouble)-troubleShown)
 	trouble = trouble[:min(len(trouble), troubleShown)]
 	ids := make([]string, len(trouble))
@@ -108,14 +106,6 @@ func (s *Service) health(v *visit) (view homeView, err error) {
 	return view, err
 }
 
-// worseFirst orders skills by status, then by pass rate.
-func worseFirst(a, b skills.Summary) int {
-	if a.Status != b.Status {
-		return cmp.Compare(a.Status, b.Status) // critical comes before warning
-	}
-	return cmp.Compare(*a.PassRate, *b.PassRate) // critical and warning skills have one
-}
-
 // A troubleRow is a skill that needs attention.
 type troubleRow struct {
 	skills.Summary
@@ -127,18 +117,13 @@ func (s *Service) trends(v *visit, ids []string) (map[string]spark, error) {
 	days, err := s.Overview.Days(v.Context(), ids, trendDays)
 	drawn := make(map[string]spark, len(ids))
 	for _, id := range ids {
-		drawn[id] = newSpark(passRates(days[id]))
+		rates := make([]*float64, len(days[id])) // over seven days each
+		for i := range rates {
+			if rate, graded := smoothed(days[id], i); graded > 0 {
+				rates[i] = &rate
+			}
+		}
+		drawn[id] = newSpark(rates)
 	}
 	return drawn, err
-}
-
-// passRates returns the 7-day pass rate at each day.
-func passRates(days []overview.Day) []*float64 {
-	rates := make([]*float64, len(days))
-	for i := range days {
-		if rate, graded := smoothed(days, i); graded > 0 {
-			rates[i] = &rate
-		}
-	}
-	return rates
 }

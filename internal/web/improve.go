@@ -165,20 +165,15 @@ func (s *Service) handleImproveRun(v *visit) (answer, error) {
 			view.Current = &view.Rows[i]
 		}
 		if c.Won {
-			view.Best, view.Diff = &view.Rows[i], proseDiff("description", r.Description, c.Text)
+			// By sentence, because a line diff of long lines would not show what changed.
+			view.Best = &view.Rows[i]
+			view.Diff, _ = readDiff(string(compare.Texts("description", sentences(r.Description), sentences(c.Text))))
 		}
 	}
-	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
-}
-
-// proseDiff compares two short texts sentence by sentence, because a line diff of
-// long lines would not show what changed.
-func proseDiff(name, before, after string) []diffFile {
-	files, _ := readDiff(string(compare.Texts(name, sentences(before), sentences(after))))
-	for i, f := range files {
-		files[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
+	for i, f := range view.Diff {
+		view.Diff[i].Lines = slices.DeleteFunc(f.Lines, func(l diffLine) bool { return l.Kind == "hunk" })
 	}
-	return files
+	return show("improve_run", "Improve run of "+r.Subject.Name, view), err
 }
 
 // sentences puts each sentence on its own line.

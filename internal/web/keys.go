@@ -93,7 +93,15 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 // key.
 func (s *Service) handleCreateKey(v *visit) (answer, error) {
 	form := v.keyForm()
-	raw, problem := s.makeKey(v, form)
+	n, problem := form.key(time.Now())
+	var raw string
+	switch {
+	case problem != nil:
+	case form.Holder == "":
+		_, raw, problem = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
+	default:
+		_, raw, problem = s.Auth.CreateMachineKey(v.Context(), v.Caller, access.Role(form.Holder), n)
+	}
 	view, err := s.keyList(v)
 	if err != nil {
 		return answer{}, err
@@ -104,19 +112,6 @@ func (s *Service) handleCreateKey(v *visit) (answer, error) {
 	}
 	view.Made = &madeKey{form.Name, raw}
 	return show("settings_keys", "Keys", view), nil
-}
-
-func (s *Service) makeKey(v *visit, form keyForm) (raw string, err error) {
-	n, err := form.key(time.Now())
-	if err != nil {
-		return "", err
-	}
-	if form.Holder == "" {
-		_, raw, err = s.Auth.CreateKeyFor(v.Context(), v.Caller, n)
-	} else {
-		_, raw, err = s.Auth.CreateMachineKey(v.Context(), v.Caller, access.Role(form.Holder), n)
-	}
-	return raw, err
 }
 
 func (v *visit) keyForm() keyForm {

@@ -62,7 +62,10 @@ func (r *renderer) markdown(source string) (template.HTML, error) {
 	}
 	rendered, err := r.render(source)
 	if errors.Is(err, errTooHeavy) {
-		rendered, err = asWritten(source), nil
+		const note = `<p class="muted">This text is shown as plain text: ` +
+			`it has too many tables, links or levels to be rendered.</p>`
+		escaped := template.HTMLEscapeString(source)
+		rendered, err = template.HTML(note+`<pre class="block" tabindex="0"><code>`+escaped+`</code></pre>`), nil
 	}
 	if err == nil {
 		r.cache.Put(key, rendered, int64(len(rendered)+sha256.Size))
@@ -81,14 +84,6 @@ func (r *renderer) render(source string) (template.HTML, error) {
 		return "", err
 	}
 	return template.HTML(r.policy.SanitizeBytes(page.Bytes())), nil // sanitised
-}
-
-// asWritten returns the text as preformatted plain text.
-func asWritten(source string) template.HTML {
-	const note = `<p class="muted">This text is shown as plain text: ` +
-		`it has too many tables, links or levels to be rendered.</p>`
-	escaped := template.HTMLEscapeString(source)
-	return template.HTML(note + `<pre class="block" tabindex="0"><code>` + escaped + `</code></pre>`) // escaped
 }
 
 // A boundedBuffer holds up to maxHTML bytes.

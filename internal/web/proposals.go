@@ -55,7 +55,13 @@ func (s *Service) handleProposal(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := proposalView{Proposal: p, Evidence: readEvidence(p.Evidence)}
+	view := proposalView{Proposal: p}
+	var evidence any // of any shape
+	if json.Unmarshal(p.Evidence, &evidence) == nil {
+		view.Evidence = facts("", evidence, nil)
+	} else {
+		view.Evidence = []evidenceRow{{"evidence", string(p.Evidence)}}
+	}
 	if p.ReviewedBy != nil {
 		names, err := s.userNames(v)
 		if err != nil {
@@ -100,15 +106,7 @@ func (s *Service) handleMoveProposal(v *visit) (answer, error) {
 	return redirect(pathTo("proposals", p.ID), fmt.Sprintf("The proposal is %s.", p.Status)), nil
 }
 
-// readEvidence lists the facts of evidence of any shape, in its order of names.
-func readEvidence(raw json.RawMessage) []evidenceRow {
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return []evidenceRow{{"evidence", string(raw)}}
-	}
-	return facts("", value, nil)
-}
-
+// facts lists the values of decoded JSON, sorted by name.
 func facts(name string, value any, rows []evidenceRow) []evidenceRow {
 	switch value := value.(type) {
 	case nil:

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/runs"
-	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -87,23 +86,18 @@ func (r *runView) choose(all []runCase, offset int) {
 func readRunCases(report runs.Report) []runCase {
 	all := make([]runCase, len(report.Cases))
 	for i, c := range report.Cases {
-		got := report.Results[i]
+		got, prompt := report.Results[i], ""
+		if c.Subject.Prompt != nil {
+			prompt = *c.Subject.Prompt
+		}
+		label := cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID)
 		all[i] = runCase{
-			ID: c.ID, Label: caseLabel(c), Kind: string(c.Kind), Expectation: strings.ReplaceAll(string(c.Expectation), "_", " "),
-			Verdict: verdictText(got.Verdict), Baseline: verdictText(got.Baseline), Score: got.Score, Trials: got.Trials,
+			ID: c.ID, Label: short(labelLength, label), Kind: string(c.Kind),
+			Expectation: strings.ReplaceAll(string(c.Expectation), "_", " "),
+			Verdict:     verdictText(got.Verdict), Baseline: verdictText(got.Baseline), Score: got.Score, Trials: got.Trials,
 		}
 	}
 	return all
-}
-
-// caseLabel returns the name of a case, or else the beginning of its text.
-func caseLabel(c suites.Case) string {
-	prompt := ""
-	if c.Subject.Prompt != nil {
-		prompt = *c.Subject.Prompt
-	}
-	return short(labelLength,
-		cmp.Or(c.Name, c.Query, prompt, strings.Join(c.Subject.Command, " "), c.Package.Instruction, c.ID))
 }
 
 func verdictText(v *runs.Verdict) string {

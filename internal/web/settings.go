@@ -38,19 +38,14 @@ func (s *Service) handleSettings(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := settingsView{Usage: usageText(used), Retention: s.retention()}
+	view := settingsView{Usage: quota.Bytes(used.Used).Short(), Retention: s.retention()}
+	if used.Limit != nil {
+		view.Usage += " of " + quota.Bytes(*used.Limit).Short() // e.g. "1.5 GiB of 20.0 GiB"
+	}
 	for _, p := range access.Plans() {
 		view.Plans = append(view.Plans, planRow{p, planTexts[p], v.Caller.Plan.Includes(p), v.Caller.Plan == p})
 	}
 	return show("settings", "Settings", view), nil
-}
-
-// usageText formats the storage use, e.g. "1.5 GiB of 20.0 GiB".
-func usageText(u quota.Usage) string {
-	if u.Limit == nil {
-		return quota.Bytes(u.Used).Short()
-	}
-	return quota.Bytes(u.Used).Short() + " of " + quota.Bytes(*u.Limit).Short()
 }
 
 func (s *Service) retention() []setting {
@@ -82,9 +77,14 @@ type connection struct{ Title, Text, Code string }
 
 func (s *Service) handleConnect(v *visit) (answer, error) {
 	view := s.connections(v, placeholder, "KEY")
-	var err error
-	if !v.Caller.May(access.Admin) {
-		view.Admins, err = s.admins(v)
+	if v.Caller.May(access.Admin) {
+		return show("settings_connect", "Connect agents", view), nil
+	}
+	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
+	for _, u := range users {
+		if u.Role == access.AdminRole || u.Role == access.Owner {
+			view.Admins = append(view.Admins, personName(u))
+		}
 	}
 	return show("settings_connect", "Connect agents", view), err
 }
@@ -114,18 +114,6 @@ func (s *Service) handleConnectWithKey(v *visit) (answer, error) {
 	}
 	view.Made, view.Until = true, k.ExpiresAt
 	return show("settings_connect", "Connect agents", view), nil
-}
-
-// admins returns the names of the organisation's admins and owners.
-func (s *Service) admins(v *visit) ([]string, error) {
-	users, err := s.Auth.Users(v.Context(), v.Caller.OrgID)
-	var names []string
-	for _, u := range users {
-		if u.Role == access.AdminRole || u.Role == access.Owner {
-			names = append(names, personName(u))
-		}
-	}
-	return names, err
 }
 
 // personName returns the name of a user, or else the email address.

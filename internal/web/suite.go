@@ -231,7 +231,8 @@ func readSuiteForm(v *visit, old []suites.Case) (f suiteForm, cases []suites.Fie
 		cases, err = readCases(f.Text)
 	} else {
 		cases = f.cases(old)
-		f.Text = prettyFields(cases)
+		document, _ := json.Marshal(cases) // what was decoded can be encoded
+		f.Text = prettyCases(document)
 		f.Rows = blank(f.Rows)
 	}
 	if err == nil && len(cases) == 0 {
