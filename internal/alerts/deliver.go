@@ -220,7 +220,15 @@ func (s *Service) Test(ctx context.Context, orgID, id string) (d Delivery, err e
 		return d, err
 	}
 	d = Delivery{ID: store.NewID(), OrgID: orgID, RuleID: id, Channel: r.Channel, Status: Pending, CreatedAt: store.Now()}
-	d = d.attempted(s.Sender.Send(ctx, r.target(time.Now()), s.testNotice(r, d.ID)))
+	n := notify.Notice{
+		ID: d.ID, EpisodeID: d.ID, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
+		Threshold: r.Threshold, WindowFrom: d.CreatedAt.AddDate(0, 0, -WindowDays), WindowTo: d.CreatedAt, TriggeredAt: d.CreatedAt,
+		URL: s.PublicURL,
+	}
+	if r.SkillID != nil {
+		n.SkillID, n.URL = *r.SkillID, s.skillURL(*r.SkillID)
+	}
+	d = d.attempted(s.Sender.Send(ctx, r.target(time.Now()), n))
 	return d, s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertDelivery(ctx, tx, d); err != nil {
 			return err
@@ -241,19 +249,6 @@ func (s *Service) notice(r Rule, e Event) notify.Notice {
 	}
 	if e.Note != nil {
 		n.Note = *e.Note
-	}
-	return n
-}
-
-func (s *Service) testNotice(r Rule, id string) notify.Notice {
-	now := store.Now()
-	n := notify.Notice{
-		ID: id, EpisodeID: id, Status: notify.Test, Type: notify.Type(r.Type), AlertID: r.ID, Skill: "example-skill",
-		Threshold: r.Threshold, WindowFrom: now.AddDate(0, 0, -WindowDays), WindowTo: now, TriggeredAt: now, URL: s.PublicURL,
-	}
-	if r.SkillID != nil {
-		n.SkillID = *r.SkillID
-		n.URL = s.skillURL(*r.SkillID)
 	}
 	return n
 }

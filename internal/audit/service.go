@@ -36,7 +36,10 @@ func (f *Filter) Between(since, until string) error {
 		if given.text == "" {
 			continue
 		}
-		t, err := parseTime(given.text)
+		t, err := time.Parse(time.RFC3339Nano, given.text)
+		if err != nil {
+			t, err = time.Parse(time.DateOnly, given.text)
+		}
 		if err != nil {
 			issues = append(issues, fault.At(given.name, "%s must be an RFC 3339 time or a day like 2026-01-02", given.name))
 			continue
@@ -47,14 +50,6 @@ func (f *Filter) Between(since, until string) error {
 		return fault.Issues(issues...)
 	}
 	return nil
-}
-
-// parseTime parses a time or a day.
-func parseTime(text string) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	return time.Parse(time.DateOnly, text)
 }
 
 // List returns at most Limit entries of an organisation, newest first, and whether

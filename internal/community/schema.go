@@ -83,23 +83,17 @@ func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
 		return issues
 	}
 	if len(e.Causes) == 0 {
-		return []fault.Issue{{Path: path, Message: fieldName(path) + " " + requirement(e.ErrorKind)}}
+		name := path[len(path)-1]
+		if _, err := strconv.Atoi(name); err == nil { // an index says little without its list, e.g. "eval_entries.3"
+			name = path[len(path)-2] + "." + name
+		}
+		return []fault.Issue{{Path: path, Message: name + " " + requirement(e.ErrorKind)}}
 	}
 	var issues []fault.Issue
 	for _, cause := range e.Causes {
 		issues = append(issues, issuesOf(cause)...)
 	}
 	return issues
-}
-
-// fieldName is the last element of a path, e.g. "query", with the name of the
-// list before an index, e.g. "eval_entries.3".
-func fieldName(path []string) string {
-	last := len(path) - 1
-	if _, err := strconv.Atoi(path[last]); err == nil {
-		return path[last-1] + "." + path[last]
-	}
-	return path[last]
 }
 
 // typeNames are the types of JSON in messages.

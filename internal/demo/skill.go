@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -70,12 +69,6 @@ func (s skill) files(number int) map[string]string {
 	}
 }
 
-// draft is the skill with a description that does not say when to use it.
-func (s skill) draft() skill {
-	s.description, _, _ = strings.Cut(s.description, " Use when")
-	return s
-}
-
 // open returns a package with the files. The caller closes it.
 func open(ctx context.Context, files map[string]string) (*skillpkg.Package, error) {
 	var parts []skillpkg.Part
@@ -86,16 +79,4 @@ func open(ctx context.Context, files map[string]string) (*skillpkg.Package, erro
 		})
 	}
 	return skillpkg.FromParts(ctx, parts, skillpkg.DefaultLimits())
-}
-
-// pack returns an archive of the files.
-func pack(ctx context.Context, files map[string]string) ([]byte, error) {
-	pkg, err := open(ctx, files)
-	if err != nil {
-		return nil, err
-	}
-	defer pkg.Close()
-	var archive bytes.Buffer
-	err = pkg.Repack(ctx, &archive, skillpkg.TarGz)
-	return archive.Bytes(), err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/runs"
@@ -45,7 +46,9 @@ func (f *filling) addSources(ctx context.Context) error {
 	for _, w := range sourceDrafts() {
 		s := f.find(w.skill)
 		last := len(s.releases) - 1
-		src, err := f.upload(ctx, s, "", s.draft().files(last-1))
+		first := s.skill
+		first.description, _, _ = strings.Cut(s.description, " Use when") // a finding: it does not say when to use it
+		src, err := f.upload(ctx, s, "", first.files(last-1))
 		if err != nil {
 			return err
 		}

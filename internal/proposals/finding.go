@@ -40,7 +40,9 @@ func newDraft(orgID string, f signals.Finding, description string) Draft {
 	e := evidence{
 		Signals: f.Signals, SkillSignals: f.Total, Contributors: f.Contributors, Buckets: []evidenceBucket{},
 	}
-	buckets := bucketsByCount(f)
+	buckets := slices.SortedFunc(maps.Keys(f.Buckets), func(a, b string) int { // largest first
+		return cmp.Or(cmp.Compare(f.Buckets[b], f.Buckets[a]), strings.Compare(a, b))
+	})
 	for _, name := range buckets {
 		e.Buckets = append(e.Buckets, evidenceBucket{name, f.Buckets[name]})
 	}
@@ -64,13 +66,6 @@ func newDraft(orgID string, f signals.Finding, description string) Draft {
 		d.ProposedValue = extendDescription(description, buckets)
 	}
 	return d
-}
-
-// bucketsByCount returns the names of the finding's buckets, largest first.
-func bucketsByCount(f signals.Finding) []string {
-	return slices.SortedFunc(maps.Keys(f.Buckets), func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.Buckets[b], f.Buckets[a]), strings.Compare(a, b))
-	})
 }
 
 func reasonFor(f signals.Finding) string {

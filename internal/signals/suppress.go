@@ -101,23 +101,17 @@ func suppressSiblings(siblings []*node, k int) {
 			smallest = n
 		}
 	}
-	if smallest != nil && len(suppressed) > 0 && countTogether(suppressed) < k {
-		smallest.shown = false
-		suppressed = append(suppressed, smallest)
-	}
-	unlist(suppressed)
-}
-
-// countTogether counts the distinct contributors of cells that have fewer than
-// k each.
-func countTogether(few []*node) int {
-	people := map[string]bool{}
-	for _, n := range few {
+	people := map[string]bool{} // distinct ones: a contributor may be in several cells
+	for _, n := range suppressed {
 		for _, contributor := range n.few {
 			people[contributor] = true
 		}
 	}
-	return len(people)
+	if smallest != nil && len(suppressed) > 0 && len(people) < k {
+		smallest.shown = false
+		suppressed = append(suppressed, smallest)
+	}
+	unlist(suppressed)
 }
 
 // unlist leaves suppressed rows out altogether if their number would reveal
