@@ -11,7 +11,14 @@ import (
 )
 
 const (
-	maxBody = 512 << 10
+	// maxBundle is the largest bundle in bytes. It is generous, because a client
+	// whose bundle is refused may publish it in the open instead.
+	maxBundle = 8 << 20
+	// maxBody leaves room for the fields around the bundle.
+	maxBody = maxBundle + 4<<10
+	// maxValues is how many JSON values a body may hold: the four lists with
+	// 10,000 elements of nine fields each.
+	maxValues = 400_000
 	// source names where the figures come from.
 	source = "community_bundle"
 )
@@ -21,8 +28,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	limit := &httpapi.Limit{Requests: 60, Per: time.Hour, By: httpapi.ByKey}
 	httpapi.Add(a, s.handleSubmit, httpapi.Route{
 		Permission: access.TelemetryWrite,
-		Method:     "POST", Path: "/api/v1/community/bundles", Status: http.StatusCreated, MaxBody: maxBody,
-		Limit:   limit,
+		Method:     "POST", Path: "/api/v1/community/bundles", Status: http.StatusCreated, MaxBody: maxBody, MaxValues: maxValues,
+		HandChecked: true, Limit: limit,
 		Summary: "Send a contribution bundle to a creator",
 	})
 	httpapi.Add(a, s.handleSchema, httpapi.Route{
@@ -56,7 +63,16 @@ type submitOutput struct {
 	SubmissionID string `json:"submission_id" format:"uuid"`
 }
 
+// decodedCost is how much memory a byte of a bundle takes beyond that of the body:
+// for the decoded text, its canonical form, and the copies of the database driver.
+// It is an upper bound: 8 MiB of invalid UTF-8, which becomes three times as long,
+// take 104 MiB in all.
+const decodedCost = 9
+
 func (s *Service) handleSubmit(ctx context.Context, in submitInput) (submitOutput, error) {
+	if err := httpapi.ReserveMemory(ctx, int64(len(in.Body.Bundle))*decodedCost); err != nil {
+		return submitOutput{}, err
+	}
 	id, err := s.Submit(ctx, New{
 		OrgID: access.From(ctx).OrgID, CreatorID: in.Body.CreatorID, SkillName: in.Body.SkillName, Bundle: in.Body.Bundle,
 	})

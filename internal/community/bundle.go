@@ -4,10 +4,13 @@
 package community
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -55,8 +58,6 @@ type wireBundle struct {
 	ToolVersion       *string   `json:"tool_version"`
 	AgentType         string    `json:"agent_type"`
 	SanitizationLevel string    `json:"sanitization_level"`
-	PositiveQueries   []any     `json:"positive_queries"`
-	EvalEntries       []any     `json:"eval_entries"`
 	SessionMetrics    struct {
 		TotalSessions float64 `json:"total_sessions"`
 	} `json:"session_metrics"`
@@ -83,14 +84,26 @@ const maxSkillName = skills.MaxName
 // Check validates the fields around the bundle; Submit validates the bundle
 // itself with its JSON Schema.
 func (n New) Check() error {
+	if len(n.Bundle) > maxBundle {
+		return fault.New(fault.TooLarge, "The bundle is over the limit of 8 MiB")
+	}
 	var issues []fault.Issue
-	if uuid.Validate(n.CreatorID) != nil {
+	switch {
+	case n.CreatorID == "":
+		issues = append(issues, fault.At("creator_id", "creator_id is required"))
+	case uuid.Validate(n.CreatorID) != nil:
 		issues = append(issues, fault.At("creator_id", "creator_id must be a UUID"))
 	}
-	if strings.TrimSpace(n.SkillName) == "" {
+	switch {
+	case n.SkillName == "":
+		issues = append(issues, fault.At("skill_name", "skill_name is required"))
+	case strings.TrimSpace(n.SkillName) == "":
 		issues = append(issues, fault.At("skill_name", "skill_name must not be blank"))
-	} else if utf8.RuneCountInString(n.SkillName) > maxSkillName {
+	case utf8.RuneCountInString(n.SkillName) > maxSkillName:
 		issues = append(issues, fault.At("skill_name", "skill_name must have at most %d characters", maxSkillName))
+	}
+	if len(n.Bundle) == 0 {
+		issues = append(issues, fault.At("bundle", "bundle is required"))
 	}
 	if len(issues) > 0 {
 		return fault.Issues(issues...)
@@ -104,9 +117,7 @@ func (n New) read(secret []byte) (s Submission, err error) {
 	if err != nil {
 		return s, err
 	}
-	// Marshalling sorts the keys and drops white space, which makes the digest
-	// independent of both.
-	canonical, err := json.Marshal(document)
+	canonical, err := encode(document)
 	if err != nil {
 		return s, err
 	}
@@ -114,21 +125,51 @@ func (n New) read(secret []byte) (s Submission, err error) {
 	if err := json.Unmarshal(canonical, &w); err != nil {
 		return s, err
 	}
-	truncateQueries(document)
-	truncated, err := json.Marshal(document)
 	creator, name := strings.ToLower(n.CreatorID), strings.TrimSpace(n.SkillName)
-	digest := sha256.Sum256([]byte(strings.Join([]string{creator, name, string(canonical)}, "\x00")))
+	kept := canonical
+	if truncateQueries(document) {
+		if kept, err = encode(document); err != nil {
+			return s, err
+		}
+	}
+	queries, _ := document["positive_queries"].([]any) // the schema requires lists
+	entries, _ := document["eval_entries"].([]any)
 	return Submission{
-		OrgID: n.OrgID, CreatorID: creator, SkillName: name, Digest: hex.EncodeToString(digest[:]),
-		ContributorHash: contributorHash(secret, w.ContributorID), Bundle: string(truncated),
+		OrgID: n.OrgID, CreatorID: creator, SkillName: name, Digest: digestOf(creator, name, canonical),
+		ContributorHash: contributorHash(secret, w.ContributorID), Bundle: string(kept),
 		Summary: Summary{
 			SchemaVersion: w.SchemaVersion, ToolVersion: w.ToolVersion, AgentType: w.AgentType,
-			SanitizationLevel: w.SanitizationLevel, PositiveQueries: int64(len(w.PositiveQueries)),
-			EvalEntries: int64(len(w.EvalEntries)), TotalSessions: int64(w.SessionMetrics.TotalSessions),
+			SanitizationLevel: w.SanitizationLevel, PositiveQueries: int64(len(queries)),
+			EvalEntries: int64(len(entries)), TotalSessions: int64(w.SessionMetrics.TotalSessions),
 			GradedSessions: int64(w.GradingSummary.GradedSessions), AveragePassRate: w.GradingSummary.AveragePassRate,
 			DeployedProposals: int64(w.EvolutionSummary.DeployedProposals), CreatedAt: w.CreatedAt.UTC(),
 		},
-	}, err
+	}, nil
+}
+
+// encode sorts the keys and drops white space, which makes the digest independent
+// of both. Unlike json.Marshal it leaves <, > and & as they are: escaped, a bundle
+// would take up to six times its size.
+func encode(document map[string]any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(document)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// digestOf identifies a bundle for a creator and a skill. It is of the HTML-escaped
+// text, because that is how the digests of stored bundles were computed.
+func digestOf(creator, skill string, canonical []byte) string {
+	digest := sha256.New()
+	_, _ = io.WriteString(digest, creator+"\x00"+skill+"\x00") // a hash takes everything
+	var escaped bytes.Buffer
+	for part := range slices.Chunk(canonical, 64<<10) {
+		escaped.Reset()
+		json.HTMLEscape(&escaped, part)
+		_, _ = escaped.WriteTo(digest)
+	}
+	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // contributorHash is the pseudonym by which a creator sees a contributor: an
@@ -142,15 +183,18 @@ func contributorHash(secret []byte, id string) string {
 // maxQuery is how much of a user's query is stored, in characters.
 const maxQuery = 500
 
-// truncateQueries truncates the queries of a validated bundle.
-func truncateQueries(document map[string]any) {
+// truncateQueries truncates the queries of a validated bundle, and reports
+// whether any was too long.
+func truncateQueries(document map[string]any) (truncated bool) {
 	for _, field := range []string{"positive_queries", "eval_entries", "unmatched_queries"} {
 		list, _ := document[field].([]any)
 		for _, element := range list {
 			entry, _ := element.(map[string]any)
-			if query, ok := entry["query"].(string); ok {
-				entry["query"] = text.TruncateRunes(query, maxQuery)
+			query, _ := entry["query"].(string)
+			if short := text.TruncateRunes(query, maxQuery); short != query {
+				entry["query"], truncated = short, true
 			}
 		}
 	}
+	return truncated
 }

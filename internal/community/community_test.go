@@ -1,6 +1,7 @@
 package community_test
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -220,6 +221,25 @@ func TestTrend(t *testing.T) {
 	})
 }
 
+// TestDigest: the digest is that of json.Marshal, which escapes HTML, so that
+// bundles that were stored with it are still found. What is stored is not escaped.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	b := bundle()
+	b["more"] = strings.Repeat("<b>&\u2028 ü", 20_000)
+	raw, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := community.New{CreatorID: "ME", SkillName: "pdf", Bundle: raw}.Read(nil)
+	if want := sha256.Sum256([]byte("me\x00pdf\x00" + string(raw))); err != nil || got.Digest != hex.EncodeToString(want[:]) {
+		t.Errorf("digest %s, %v; want %x", got.Digest, err, want)
+	}
+	if !strings.Contains(got.Bundle, `<b>&\u2028 ü<b>`) {
+		t.Errorf("stored as %.200s", got.Bundle)
+	}
+}
+
 func TestSubmitAtOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -273,7 +293,6 @@ func TestSubmitRefuses(t *testing.T) {
 			{"agent_type", with("agent_type", ""), []string{"bundle.agent_type", "agent_type must not be empty"}},
 			{"sanitization_level", with("sanitization_level", true), []string{"bundle.sanitization_level", "sanitization_level must be text"}},
 			{"positive_queries", with("positive_queries", object{}), []string{"bundle.positive_queries", "positive_queries must be an array"}},
-			{"too many queries", with("positive_queries", make([]object, 1001)), nil},
 			{"query", with("positive_queries", []any{object{"query": 1}}), []string{"bundle.positive_queries.0.query", "query must be text"}},
 			{"no query", with("positive_queries", []any{object{}}), []string{"bundle.positive_queries.0.query", "query is required"}},
 			{"eval_entries", with("eval_entries", []any{object{"query": "x", "should_trigger": "yes"}}), []string{"bundle.eval_entries.0.should_trigger", "should_trigger must be true or false"}},
@@ -288,12 +307,7 @@ func TestSubmitRefuses(t *testing.T) {
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				c := w.person()
-				a := c.submit(envelope(c.User.ID, "pdf", test.bundle))
-				if test.want == nil {
-					a.want(http.StatusBadRequest)
-					return
-				}
-				a.WantIssues(test.want...)
+				c.submit(envelope(c.User.ID, "pdf", test.bundle)).WantIssues(test.want...)
 			})
 		}
 		c := w.person()
@@ -302,8 +316,6 @@ func TestSubmitRefuses(t *testing.T) {
 		c.submit(object{"creator_id": c.User.ID, "bundle": bundle()}).WantIssues("skill_name", "skill_name is required")
 		c.submit(object{"creator_id": c.User.ID, "skill_name": "pdf"}).WantIssues("bundle", "bundle is required")
 		c.submit(envelope(c.User.ID, "  ", bundle())).WantIssues("skill_name", "skill_name must not be blank")
-		large := with("padding", strings.Repeat("x", 513<<10))
-		c.submit(envelope(c.User.ID, "pdf", large)).WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 512 KiB")
 		c.get(path+"/recent?limit=0").WantIssues("limit", "limit: expected number >= 1")
 		c.get(path+"/recent?limit=101").WantIssues("limit", "limit: expected number <= 100")
 		viewer := &client{w.Member(c.Org, access.Viewer)}
@@ -312,6 +324,104 @@ func TestSubmitRefuses(t *testing.T) {
 		c.Key = "st_test_none"
 		c.submit(envelope(c.User.ID, "pdf", bundle())).want(http.StatusUnauthorized)
 	})
+}
+
+// TestLargest: a bundle is accepted up to 8 MiB and 10,000 elements a list, and
+// refused just above.
+func TestLargest(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.person()
+		padded := func(size int) object { // a bundle of that many bytes
+			b := bundle()
+			b["padding"] = ""
+			raw, err := json.Marshal(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b["padding"] = strings.Repeat("x", size-len(raw))
+			return b
+		}
+		c.accept(envelope(c.User.ID, strings.Repeat("ü", 200), padded(8<<20)))
+		c.submit(envelope(c.User.ID, "pdf", padded(8<<20+1))).
+			WantError(http.StatusRequestEntityTooLarge, "The bundle is over the limit of 8 MiB")
+		c.submit(envelope(c.User.ID, "pdf", padded(9<<20))).
+			WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 8196 KiB")
+
+		element := object{
+			"query": "take the tables out", "should_trigger": true, "invocation_type": "implicit", "source": "session",
+			"timestamp": "2026-01-02T03:04:05Z", "more": 1, "proposal_id": "p", "action": "created",
+		}
+		list := func(n int, element object) (all []any) {
+			for range n {
+				all = append(all, element)
+			}
+			return all
+		}
+		full := bundle()
+		for _, field := range []string{"positive_queries", "eval_entries", "unmatched_queries", "pending_proposals"} {
+			full[field] = list(10_000, element)
+			long := bundle()
+			long[field] = list(10_001, object{})
+			c.submit(envelope(c.User.ID, "pdf", long)).WantIssues("bundle."+field, field+" must have at most 10000 elements")
+		}
+		full["session_metrics"] = object{"top_tools": list(10_000, object{"tool": "Read", "count": 1})}
+		id := c.accept(envelope(c.User.ID, "pdf", full))
+		if n := w.Count("community_bundles WHERE id = $1 AND positive_queries = 10000 AND eval_entries = 10000", id); n != 1 {
+			t.Errorf("%d rows with all elements, want 1", n)
+		}
+		long := bundle()
+		long["session_metrics"] = object{"top_tools": list(10_001, object{})}
+		c.submit(envelope(c.User.ID, "pdf", long)).
+			WantIssues("bundle.session_metrics.top_tools", "top_tools must have at most 10000 elements")
+
+		wrong := bundle()
+		wrong["eval_entries"] = list(10_000, object{"query": 1})
+		var refused struct{ Issues []any }
+		if c.submit(envelope(c.User.ID, "pdf", wrong)).want(http.StatusBadRequest).Into(&refused); len(refused.Issues) != 100 {
+			t.Errorf("%d issues, want the first 100", len(refused.Issues))
+		}
+		many := bundle()
+		many["more"] = make([]int, 400_000)
+		c.submit(envelope(c.User.ID, "pdf", many)).
+			WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 400000 values; send smaller batches")
+	})
+}
+
+// explainer fails the test if a query reads rows of the table, which hold the
+// bundles.
+type explainer struct {
+	*store.DB
+	t *testing.T
+}
+
+func (e explainer) Query(ctx context.Context, sql string, args ...any) (store.Rows, error) {
+	rows, err := e.DB.Query(ctx, "EXPLAIN QUERY PLAN "+sql, args...)
+	steps, err := store.All(rows, err, func(row store.Row) (step string, err error) {
+		var id, parent, unused int
+		err = row.Scan(&id, &parent, &unused, &step)
+		return step, err
+	})
+	for _, step := range steps {
+		if strings.Contains(step, "community_bundles") && !strings.Contains(step, "COVERING INDEX") {
+			e.t.Errorf("%q in the plan of %s", step, sql)
+		}
+	}
+	if err != nil {
+		e.t.Error(err)
+	}
+	return e.DB.Query(ctx, sql, args...)
+}
+
+func TestCoveringIndexes(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, "sqlite") // PostgreSQL stores large values outside of the rows
+	c := newWorld(t, db).person()
+	c.accept(envelope(c.User.ID, "pdf", bundle()))
+	if err := community.ReadFigures(t.Context(), explainer{db, t}, c.User.ID, "pdf"); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestVersions: bundles of existing clients are accepted.

@@ -5,6 +5,7 @@ import (
 	_ "embed" // for the schema
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,10 @@ func checkTime(value any) error {
 // maxIssues bounds the answer to a bundle with many mistakes.
 const maxIssues = 100
 
+// longLists are the fields whose elements are validated one by one, because the
+// validator makes an error of 2 KiB for every mistake.
+var longLists = []string{"positive_queries", "eval_entries", "unmatched_queries", "pending_proposals"}
+
 // decodeBundle decodes a bundle and validates it with the schema.
 func decodeBundle(raw []byte) (map[string]any, error) {
 	schema, err := compiledSchema()
@@ -62,19 +67,73 @@ func decodeBundle(raw []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err // httpapi has decoded it before
 	}
-	err = schema.Validate(value)
-	if invalid, is := errors.AsType[*jsonschema.ValidationError](err); is {
-		issues := issuesOf(invalid)
-		slices.SortStableFunc(issues, func(a, b fault.Issue) int { return slices.Compare(a.Path, b.Path) })
-		return nil, fault.Issues(issues[:min(len(issues), maxIssues)]...)
+	document, isObject := value.(map[string]any)
+	if !isObject {
+		return nil, fault.Issues(issuesOf(schema.Validate(value), "bundle")...)
 	}
-	document, _ := value.(map[string]any) // the schema requires an object
-	return document, err
+	if err := checkLengths(document); err != nil {
+		return nil, err
+	}
+	fields := maps.Clone(document)
+	for _, name := range longLists {
+		if _, isList := fields[name].([]any); isList {
+			fields[name] = []any{}
+		}
+	}
+	issues := issuesOf(schema.Validate(fields), "bundle")
+	for _, name := range longLists {
+		list, _ := document[name].([]any)
+		element := schema.Properties[name].Items2020
+		for i := 0; i < len(list) && len(issues) < maxIssues; i++ {
+			issues = append(issues, issuesOf(element.Validate(list[i]), "bundle", name, strconv.Itoa(i))...)
+		}
+	}
+	if len(issues) == 0 {
+		return document, nil
+	}
+	slices.SortStableFunc(issues, func(a, b fault.Issue) int { return slices.Compare(a.Path, b.Path) })
+	return nil, fault.Issues(issues[:min(len(issues), maxIssues)]...)
 }
 
-// issuesOf returns the innermost errors of a validation.
-func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
-	path := append([]string{"bundle"}, e.InstanceLocation...)
+// maxElements is the maxItems of every list in the schema.
+const maxElements = 10_000
+
+// checkLengths refuses a list that is too long before any of its elements is
+// validated.
+func checkLengths(document map[string]any) error {
+	lists := map[string]any{}
+	for _, name := range longLists {
+		lists["bundle."+name] = document[name]
+	}
+	metrics, _ := document["session_metrics"].(map[string]any)
+	lists["bundle.session_metrics.top_tools"] = metrics["top_tools"]
+	var issues []fault.Issue
+	for _, path := range slices.Sorted(maps.Keys(lists)) {
+		if list, _ := lists[path].([]any); len(list) > maxElements {
+			name := path[strings.LastIndex(path, ".")+1:]
+			issues = append(issues, fault.At(path, "%s must have at most %d elements", name, maxElements))
+		}
+	}
+	if len(issues) > 0 {
+		return fault.Issues(issues...)
+	}
+	return nil
+}
+
+// issuesOf returns the innermost errors of the validation of the value at a path.
+func issuesOf(err error, path ...string) []fault.Issue {
+	if err == nil {
+		return nil
+	}
+	e, is := errors.AsType[*jsonschema.ValidationError](err)
+	if !is {
+		return []fault.Issue{{Path: path, Message: "cannot be validated: " + err.Error()}}
+	}
+	return causesOf(e, path)
+}
+
+func causesOf(e *jsonschema.ValidationError, root []string) []fault.Issue {
+	path := slices.Concat(root, e.InstanceLocation)
 	if required, is := e.ErrorKind.(*kind.Required); is {
 		var issues []fault.Issue
 		for _, name := range required.Missing {
@@ -91,7 +150,7 @@ func issuesOf(e *jsonschema.ValidationError) []fault.Issue {
 	}
 	var issues []fault.Issue
 	for _, cause := range e.Causes {
-		issues = append(issues, issuesOf(cause)...)
+		issues = append(issues, causesOf(cause, root)...)
 	}
 	return issues
 }
@@ -118,8 +177,6 @@ func requirement(k jsonschema.ErrorKind) string {
 		return "must not be empty"
 	case *kind.MaxLength:
 		return fmt.Sprintf("must have at most %d characters", k.Want)
-	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %d elements", k.Want)
 	case *kind.Minimum:
 		return "must be at least " + k.Want.RatString()
 	case *kind.Maximum:
