@@ -180,7 +180,8 @@ func TestCrash(t *testing.T) {
 				case duringSend:
 					hook = receive(t, func(http.ResponseWriter, *http.Request) { (<-children).kill() }, answering(http.StatusOK))
 				case beforeRecord:
-					hook = receive(t, func(http.ResponseWriter, *http.Request) { before.holdUp(ada.Org.ID, <-children) }, answering(http.StatusOK))
+					hold := func(http.ResponseWriter, *http.Request) { before.holdUp(ada.Org.ID, <-children) }
+					hook = receive(t, hold, answering(http.StatusOK))
 				}
 				ada.alert(passRate(hook.URL))
 				for _, skill := range c.skills {

@@ -270,7 +270,8 @@ func TestPermissions(t *testing.T) {
 			viewer.Get(readable).Want(http.StatusOK)
 		}
 		rollback := apptest.With(chatA, object{"action": "rollback", "skill_id": ada.skill("pdf"), "threshold": 75})
-		member.Post(alertsPath, rollback).WantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
+		member.Post(alertsPath, rollback).
+			WantError(http.StatusForbidden, "This needs the permission registry:rollback, since the alert rolls back")
 		member.alert(chatA)
 		admin.alert(apptest.With(rollback, object{"threshold": 0.75}))
 		nobody := w.Anonymous()

@@ -233,7 +233,8 @@ func TestGone(t *testing.T) {
 		if alert["enabled"] != false || alert["disabled_reason"] != "The target answered that it is gone (410)" {
 			t.Errorf("alert %v, want it disabled and to say why", alert)
 		}
-		if n := w.Count(`audit_entries WHERE action = 'alerts.rule.disable' AND actor = 'system' AND org_id = $1 AND target_id = $2`, ada.Org.ID, id); n != 1 {
+		const disabled = `audit_entries WHERE action = 'alerts.rule.disable' AND actor = 'system' AND org_id = $1 AND target_id = $2`
+		if n := w.Count(disabled, ada.Org.ID, id); n != 1 {
 			t.Errorf("%d audit entries say that the service disabled it, want 1", n)
 		}
 		got := map[string]int{}

@@ -200,7 +200,8 @@ func (c *client) seenAt(skill string, at time.Time) {
 
 func (c *client) pushRecords(canonical object) {
 	c.T.Helper()
-	a := c.Post("/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": canonical}).Want(http.StatusCreated)
+	a := c.Post("/api/v1/push", object{"schema_version": "2.0", "push_id": uuid.NewString(), "canonical": canonical}).
+		Want(http.StatusCreated)
 	if rejected := a.List("rejected"); len(rejected) > 0 {
 		c.T.Fatalf("rejected: %v", rejected)
 	}

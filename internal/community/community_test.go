@@ -185,7 +185,8 @@ func TestSubmit(t *testing.T) {
 				"total_submissions": 0, "total_skills": 0, "total_contributors": 0, "skills": []any{},
 			})
 			other.get(path + "/skills/csv").want(http.StatusOK).wantBody(object{
-				"source": "community_bundle", "creator_id": other.User.ID, "generated_at": "a time", "skill": nil, "recent_submissions": []any{},
+				"source": "community_bundle", "creator_id": other.User.ID, "generated_at": "a time",
+				"skill": nil, "recent_submissions": []any{},
 			})
 			other.get(path + "/recent").want(http.StatusOK).wantBody(object{
 				"source": "community_bundle", "creator_id": other.User.ID, "generated_at": "a time", "submissions": []any{},

@@ -69,8 +69,9 @@ func (c *client) miss(skill string, sessions, cohorts int) {
 	c.T.Helper()
 	for n := range sessions {
 		c.Post("/api/v1/signals", object{
-			"signal_type": "skill_session", "skill_name": skill, "user_cohort": fmt.Sprint("cohort", n%cohorts), "timestamp_bucket": "2026-W07",
-			"signals": object{"miss_detected": true, "query_bucket": "search"},
+			"signal_type": "skill_session", "skill_name": skill, "user_cohort": fmt.Sprint("cohort", n%cohorts),
+			"timestamp_bucket": "2026-W07",
+			"signals":          object{"miss_detected": true, "query_bucket": "search"},
 		}).Want(http.StatusCreated)
 	}
 }
@@ -126,7 +127,8 @@ func TestGate(t *testing.T) {
 		}
 		delete(p, "confidence")
 		want := object{
-			"skill_name": "pdf", "proposal_type": "description", "finding": "missed_session", "status": "pending", "proposed_by": "contributor_aggregate",
+			"skill_name": "pdf", "proposal_type": "description", "finding": "missed_session",
+			"status": "pending", "proposed_by": "contributor_aggregate",
 			"current_value": "Reads PDF files", "proposed_value": "Reads PDF files. Use it also for search.",
 			"reason":           "10 of 10 signals say that the skill was missed in the session, from 2026-W07 to 2026-W07.",
 			"pass_rate_before": nil, "projected_pass_rate": nil, "reviewed_by": nil, "reviewed_at": nil, "applied_at": nil,
@@ -151,10 +153,12 @@ func TestFindings(t *testing.T) {
 		var events []object
 		for n := range 12 {
 			events = append(events, object{
-				"skill_name": "csv", "signal_type": "missed_trigger", "source_key": fmt.Sprint(n), "confidence": 0.9, "user_cohort": fmt.Sprint(n % 3),
+				"skill_name": "csv", "signal_type": "missed_trigger", "source_key": fmt.Sprint(n),
+				"confidence": 0.9, "user_cohort": fmt.Sprint(n % 3),
 			})
 			c.Post("/api/v1/signals", object{
-				"signal_type": "skill_session", "skill_name": "xls", "user_cohort": fmt.Sprint(n % 3), "signals": object{"execution_grade": "F"},
+				"signal_type": "skill_session", "skill_name": "xls", "user_cohort": fmt.Sprint(n % 3),
+				"signals": object{"execution_grade": "F"},
 			}).Want(http.StatusCreated)
 		}
 		c.Post("/api/v1/signals", object{"signals": events}).Want(http.StatusOK)
@@ -269,7 +273,8 @@ func TestTransitions(t *testing.T) {
 			}
 		}
 		viewer := w.Member(c.Org, access.Viewer)
-		viewer.Do(http.MethodPatch, path+"/"+id, object{"status": "approved"}).WantError(http.StatusForbidden, "This needs the permission write")
+		viewer.Do(http.MethodPatch, path+"/"+id, object{"status": "approved"}).
+			WantError(http.StatusForbidden, "This needs the permission write")
 		viewer.Get(path + "/" + id).Want(http.StatusOK)
 	})
 }

@@ -212,7 +212,8 @@ type summaryOutput struct {
 
 func (s *Service) newSummaryOutput(sum Summary) summaryOutput {
 	return summaryOutput{
-		SkillName: sum.SkillName, Signals: sum.Signals, Contributors: sum.Contributors, TriggerRate: sum.TriggerRate, MissRate: sum.MissRate,
+		SkillName: sum.SkillName, Signals: sum.Signals, Contributors: sum.Contributors,
+		TriggerRate: sum.TriggerRate, MissRate: sum.MissRate,
 		Actionable: sum.Actionable, LastSignalAt: httpapi.Time(sum.LastDay), Withholding: s.withholding(sum.Suppressed),
 	}
 }

@@ -29,7 +29,8 @@ func TestIngest(t *testing.T) {
 		first := batch(signal("pdf", "missed_trigger", "k1", 0.5, ""), signal(" pdf ", "missed_trigger", "k2", 1, ""), signal("csv", "x", "k1", 0, ""))
 		c.post(first).want(http.StatusOK).wantBody(accepted(2, 1))
 		c.post(first).want(http.StatusOK).wantBody(accepted(0, 3))
-		c.post(batch(signal("pdf", "missed_trigger", "k2", 0.5, ""), signal("pdf", "x", "k3", 0.5, ""))).want(http.StatusOK).wantBody(accepted(1, 1))
+		c.post(batch(signal("pdf", "missed_trigger", "k2", 0.5, ""), signal("pdf", "x", "k3", 0.5, ""))).want(http.StatusOK).
+			wantBody(accepted(1, 1))
 		w.org(t).post(first).want(http.StatusOK).wantBody(accepted(2, 1)) // source keys are per organisation
 		session := sessionBody("pdf", "uc_sha256_0123456789ab", "2026-W07", object{"triggered": true})
 		for range 2 { // identical bodies are two sessions

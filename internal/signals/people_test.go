@@ -75,7 +75,8 @@ func TestUnlisted(t *testing.T) {
 		var all []signals.Signal
 		for n := range 3 {
 			all = append(all, signals.Signal{
-				SourceKey: fmt.Sprint(n), SkillName: "pdf", Type: "x", Contributor: fmt.Sprint(n), Day: firstDay + int64(n), Confidence: new(int64),
+				SourceKey: fmt.Sprint(n), SkillName: "pdf", Type: "x", Contributor: fmt.Sprint(n),
+				Day: firstDay + int64(n), Confidence: new(int64),
 			})
 		}
 		if _, err := w.signals.Store(t.Context(), c.Org.ID, all); err != nil {

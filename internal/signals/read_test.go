@@ -84,10 +84,12 @@ func TestEvents(t *testing.T) {
 			"actionable": true, "last_signal_at": midnight(today()),
 		}
 		c.get(overviewPath).want(http.StatusOK).wantBody(c.about(object{
-			"total_signals": 12, "total_contributors": 3, "active_skills": 2, "pending_proposals": 0, "skills": []any{hidden, shown}, "suppressed": true,
+			"total_signals": 12, "total_contributors": 3, "active_skills": 2, "pending_proposals": 0,
+			"skills": []any{hidden, shown}, "suppressed": true,
 		}))
 		row := object{
-			"skill_name": "pdf", "signal_type": "missed_trigger", "bucket": today(), "signal_count": 12, "contributor_count": 3, "avg_confidence": 0.375,
+			"skill_name": "pdf", "signal_type": "missed_trigger", "bucket": today(), "signal_count": 12,
+			"contributor_count": 3, "avg_confidence": 0.375,
 		}
 		csv := object{
 			"skill_name": "csv", "signal_type": "missed_trigger", "bucket": today(), "signal_count": nil, "contributor_count": nil,
@@ -137,7 +139,8 @@ func TestSessions(t *testing.T) {
 				c.post(sessionBody("a/b", cohort, "2026-W07", says)).want(http.StatusCreated)
 			}
 			if n == 0 { // only one of them
-				c.post(sessionBody("a/b", cohort, "2026-W07", object{"miss_detected": true, "query_bucket": "search"})).want(http.StatusCreated)
+				c.post(sessionBody("a/b", cohort, "2026-W07", object{"miss_detected": true, "query_bucket": "search"})).
+					want(http.StatusCreated)
 			}
 		}
 		skill := object{
@@ -155,7 +158,8 @@ func TestSessions(t *testing.T) {
 		c.get(aggregatesPath).want(http.StatusOK).wantBody(object{
 			"totals": object{"signals": 16, "skills": 1, "contributors": 3},
 			"aggregates": []any{object{
-				"skill_name": "a/b", "signal_type": "skill_session", "bucket": "2026-02-09", "signal_count": 16, "contributor_count": 3, "avg_confidence": nil,
+				"skill_name": "a/b", "signal_type": "skill_session", "bucket": "2026-02-09",
+				"signal_count": 16, "contributor_count": 3, "avg_confidence": nil,
 			}},
 		})
 	})
@@ -174,7 +178,8 @@ func TestForms(t *testing.T) {
 		c.get(aggregatesPath).want(http.StatusOK).wantBody(object{
 			"totals": object{"signals": 6, "skills": 1, "contributors": 3},
 			"aggregates": []any{object{
-				"skill_name": "pdf", "signal_type": "skill_session", "bucket": today(), "signal_count": 6, "contributor_count": nil, "avg_confidence": nil,
+				"skill_name": "pdf", "signal_type": "skill_session", "bucket": today(), "signal_count": 6,
+				"contributor_count": nil, "avg_confidence": nil,
 			}},
 		})
 	})

@@ -19,7 +19,8 @@ func testInventedCohorts(t *testing.T, db *store.DB) {
 	owner := w.org(t)
 	victim, mallory := w.member(t, owner.Org, access.Member), w.member(t, owner.Org, access.Member)
 	for _, grade := range []string{"F", "F", "A"} {
-		victim.post(sessionBody("pdf", "victim", "2026-W07", object{"triggered": true, "execution_grade": grade})).want(http.StatusCreated)
+		victim.post(sessionBody("pdf", "victim", "2026-W07", object{"triggered": true, "execution_grade": grade})).
+			want(http.StatusCreated)
 	}
 	victim.post(batch(signal("pdf", "missed_trigger", "victim", 0.5, ""))).want(http.StatusOK)
 	mallory.wantNoFigures("pdf")
@@ -31,7 +32,8 @@ func testInventedCohorts(t *testing.T, db *store.DB) {
 		body["user_cohort"] = cohort
 		mallory.post(body).want(http.StatusOK)
 		mallory.post(sessionBody("pdf", cohort, "2026-W07", object{"triggered": true, "execution_grade": "F"})).want(http.StatusCreated)
-		mallory.post(sessionBody("pdf", cohort, "2026-W07", object{"miss_detected": true, "query_bucket": "search"})).want(http.StatusCreated)
+		mallory.post(sessionBody("pdf", cohort, "2026-W07", object{"miss_detected": true, "query_bucket": "search"})).
+			want(http.StatusCreated)
 	}
 	mallory.wantNoFigures("pdf")
 
@@ -115,7 +117,8 @@ func TestMinContributors(t *testing.T) {
 		for n := range 12 {
 			relay.post(batch(signal("pdf", "missed_trigger", fmt.Sprint(n), 0.5, fmt.Sprint("cohort", n%2)))).want(http.StatusOK)
 		}
-		relay.post(sessionBody("pdf", "cohort0", "2026-W07", object{"triggered": true, "execution_grade": "F"})).want(http.StatusCreated)
+		relay.post(sessionBody("pdf", "cohort0", "2026-W07", object{"triggered": true, "execution_grade": "F"})).
+			want(http.StatusCreated)
 		o := relay.get(overviewPath).want(http.StatusOK).object()
 		if o["total_signals"] != 13.0 || o["total_contributors"] != 2.0 || o["suppressed"] != nil {
 			t.Errorf("where one is enough: %v", o)

@@ -136,7 +136,8 @@ func batch(signals ...object) object { return object{"signals": signals} }
 func sessionBody(skill, cohort, week string, says object) object {
 	return object{
 		"version": 1, "signal_type": "skill_session", "skill_name": skill, "relay_destination": uuid.NewString(),
-		"skill_hash": "sk_sha256_2cf24dba5fb0", "user_cohort": cohort, "timestamp_bucket": week, "client_version": "1.2.3", "signals": says,
+		"skill_hash": "sk_sha256_2cf24dba5fb0", "user_cohort": cohort, "timestamp_bucket": week,
+		"client_version": "1.2.3", "signals": says,
 	}
 }
 

@@ -56,7 +56,8 @@ const (
 func (s *Service) preview(v *visit, form alertForm, choices skillChoices) (p preview, err error) {
 	rule, err := form.condition()
 	if err != nil {
-		return preview{Problem: "The preview appears when the condition is complete."}, nil //nolint:nilerr // shown at the field after submitting
+		const incomplete = "The preview appears when the condition is complete."
+		return preview{Problem: incomplete}, nil //nolint:nilerr // shown at the field after submitting
 	}
 	all := choices.First
 	if form.Skill != "" {

@@ -61,7 +61,8 @@ func TestAlerts(t *testing.T) {
 	made := b.post("/alerts", alertOn(address)).want(http.StatusOK).wantText("It is not shown again", "whsec_")
 	secret := textOf(made.all("code")[0])
 	path := b.onlyAlert()
-	page := b.get(path).want(http.StatusOK).wantText("All skills: 7-day pass rate below 80 %", "ok", "Nothing has been sent yet", "Webhook")
+	page := b.get(path).want(http.StatusOK).
+		wantText("All skills: 7-day pass rate below 80 %", "ok", "Nothing has been sent yet", "Webhook")
 	for _, hidden := range []string{secret, "hook-token"} {
 		if strings.Contains(page.body, hidden) || strings.Contains(b.get("/alerts").body, hidden) {
 			t.Errorf("a page shows %q", hidden)
@@ -70,19 +71,24 @@ func TestAlerts(t *testing.T) {
 	b.post(path+"/test", nil).wantLocation(path)
 	b.get(path).wantText("The test notification was delivered. The receiver responded with 200", "● delivered")
 	status.Store(http.StatusGone)
-	b.post(path+"/test", nil).want(http.StatusConflict).wantText("The test notification was not delivered. The receiver responded with 410", "■ failed")
+	b.post(path+"/test", nil).want(http.StatusConflict).
+		wantText("The test notification was not delivered. The receiver responded with 410", "■ failed")
 
 	b.post(path+"/enabled", url.Values{"enabled": {"false"}}).wantLocation(path)
 	b.get(path).wantText("The alert was turned off", "disabled", "Turn on")
 	b.post(path+"/enabled", url.Values{"enabled": {"true"}}).wantLocation(path)
 	b.post(path, url.Values{"pass_rate": {"62.5"}, "sensitivity": {"confident"}, "channel": {"webhook"}}).wantLocation(path)
 	b.get("/alerts").want(http.StatusOK).wantText("below 62 % (confident)")
-	b.post(path, url.Values{"pass_rate": {"200"}, "sensitivity": {"point"}, "channel": {"webhook"}}).want(http.StatusBadRequest).wantText("from 0 to 100")
-	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}}).want(http.StatusBadRequest).wantText("config.email is required")
-	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}, "address": {"a@example.org"}}).wantLocation(path)
+	b.post(path, url.Values{"pass_rate": {"200"}, "sensitivity": {"point"}, "channel": {"webhook"}}).want(http.StatusBadRequest).
+		wantText("from 0 to 100")
+	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}}).want(http.StatusBadRequest).
+		wantText("config.email is required")
+	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"email"}, "address": {"a@example.org"}}).
+		wantLocation(path)
 	b.get(path).want(http.StatusOK).wantText("No mail server is configured")
 	b.post(path+"/rotate-secret", nil).want(http.StatusConflict)
-	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}, "address": {address}}).want(http.StatusOK).wantText("whsec_")
+	b.post(path, url.Values{"pass_rate": {"50"}, "sensitivity": {"point"}, "channel": {"webhook"}, "address": {address}}).
+		want(http.StatusOK).wantText("whsec_")
 	rotated := b.post(path+"/rotate-secret", nil).want(http.StatusOK).wantText("The old secret stays valid until")
 	if textOf(rotated.all("code")[0]) == secret {
 		t.Error("the secret is the old one")
@@ -96,7 +102,8 @@ func TestAlertForm(t *testing.T) {
 	w := newWorld(t, "sqlite")
 	b := w.as(access.Owner)
 	for field, value := range map[string]string{
-		"type": "x", "pass_rate": "101", "sensitivity": "x", "channel": "x", "address": "no-url", "skill": "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10",
+		"type": "x", "pass_rate": "101", "sensitivity": "x", "channel": "x", "address": "no-url",
+		"skill": "0192d2b4-6a1e-7cc3-9d53-0a8f6a3d2f10",
 	} {
 		form := alertOn("https://hooks.example.org/x")
 		form.Set(field, value)
@@ -131,7 +138,8 @@ func TestManySkills(t *testing.T) {
 	source := b.upload("mine", map[string]string{"SKILL.md": sourceText})
 	for _, path := range []string{"/alerts/new", source} {
 		p := b.get(path).want(http.StatusOK).wantText("The list has the first 1 000 of 1 001 skills. Any other can be typed.")
-		if options := p.all("option"); slices.ContainsFunc(options, func(o *html.Node) bool { return attr(o, "value") == "skill-1000" }) {
+		isLast := func(o *html.Node) bool { return attr(o, "value") == "skill-1000" }
+		if options := p.all("option"); slices.ContainsFunc(options, isLast) {
 			t.Errorf("%s suggests all %d skills", path, len(options))
 		}
 	}
@@ -141,7 +149,8 @@ func TestManySkills(t *testing.T) {
 	b.get("/alerts").wantText("skill-1000")
 	b.post(source, url.Values{"label": {"mine"}, "skill": {"skill-1000"}}).wantLocation(source)
 	b.get(source).wantText("Linked skill skill-1000")
-	b.post(source, url.Values{"label": {"mine"}, "skill": {"skill-1001"}}).want(http.StatusBadRequest).wantText("There is no skill of this name")
+	b.post(source, url.Values{"label": {"mine"}, "skill": {"skill-1001"}}).want(http.StatusBadRequest).
+		wantText("There is no skill of this name")
 }
 
 func TestAlertPreview(t *testing.T) {
@@ -162,7 +171,8 @@ func TestAlertPreview(t *testing.T) {
 	form := alertOn("https://hooks.example.org/x")
 	date := func(ago int) string { return day(ago).UTC().Format(time.DateOnly) }
 
-	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "falls", "since "+date(9)).wantNoText("few 0")
+	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "falls", "since "+date(9)).
+		wantNoText("few 0")
 	form.Set("sensitivity", "confident")
 	b.post("/alerts/preview", form).want(http.StatusOK).wantText("fired once, for 1 of 3 skills", "since "+date(8))
 	form.Set("skill", "few")
@@ -172,7 +182,8 @@ func TestAlertPreview(t *testing.T) {
 	}
 	form.Set("type", "no_data")
 	form.Set("skill", b.skillID("silent"))
-	page = b.post("/alerts/preview", form).want(http.StatusOK).wantText("it would have fired 2 times", date(53)+" to "+date(31)+"; since "+date(23))
+	page = b.post("/alerts/preview", form).want(http.StatusOK).
+		wantText("it would have fired 2 times", date(53)+" to "+date(31)+"; since "+date(23))
 	if got := countOf(page, "rect", "span"); got != 2 {
 		t.Errorf("%d spans are drawn, want 2", got)
 	}

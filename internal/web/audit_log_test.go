@@ -98,7 +98,8 @@ func TestAuditLog(t *testing.T) {
 			refused.get("/settings").wantNoText("Audit log")
 		}
 		admin.get("/settings").wantText("Audit log")
-		w.otherOrg(access.Team).get("/settings/audit").want(http.StatusOK).wantText("signed in with").wantNoText("triggers", "short-lived", "CI")
+		w.otherOrg(access.Team).get("/settings/audit").want(http.StatusOK).wantText("signed in with").
+			wantNoText("triggers", "short-lived", "CI")
 	})
 }
 
@@ -115,8 +116,10 @@ func TestAuditFilters(t *testing.T) {
 		w.record(audit.Entry{Action: "registry.entry.delete", Target: audit.Target{Kind: "entry", ID: "old", Name: "pdf tools"}})
 		const log = "/settings/audit"
 		for query, want := range map[string]int{
-			"?action=alerts.": 50, "?action=alerts.rule.disable": 50, "?action=registry.entry": 1, "?target=gone-7": 1, "?target=pdf+tools": 1,
-			"?actor=system&action=registry.": 1, "?since=2020-01-02&action=registry.": 1, "?until=2020-01-02": 0, "?since=2120-01-02": 0, "?actor=eve%40example.org": 0,
+			"?action=alerts.": 50, "?action=alerts.rule.disable": 50, "?action=registry.entry": 1,
+			"?target=gone-7": 1, "?target=pdf+tools": 1,
+			"?actor=system&action=registry.": 1, "?since=2020-01-02&action=registry.": 1, "?until=2020-01-02": 0,
+			"?since=2120-01-02": 0, "?actor=eve%40example.org": 0,
 			"?since=2020-01-02T03:04:05Z&action=registry.": 1, "?action=%25": 0, "?action=registry.&actor=++system+": 1,
 		} {
 			p := admin.get(log + query).want(http.StatusOK)
@@ -128,7 +131,8 @@ func TestAuditFilters(t *testing.T) {
 				t.Errorf("%s: %d entries, want %d", query, got, want)
 			}
 		}
-		p := admin.get(log + "?action=registry.entry&since=2020-01-02T03:04:05Z&until=2120-01-02&actor=system").wantText("the service deleted the entry pdf tools")
+		p := admin.get(log + "?action=registry.entry&since=2020-01-02T03:04:05Z&until=2120-01-02&actor=system").
+			wantText("the service deleted the entry pdf tools")
 		for selector, want := range map[string]string{"input#since": "2020-01-02T03:04:05Z", "input#until": "2120-01-02", "input#actor": "system"} {
 			if got := attr(p.all(selector)[0], "value"); got != want {
 				t.Errorf("%s comes back as %q, want %q", selector, got, want)
@@ -152,7 +156,8 @@ func TestAuditFilters(t *testing.T) {
 		}
 		checkPage(t, second)
 		checkPage(t, admin.get(log+"?since=soon&until=1.1.2026").want(http.StatusBadRequest).
-			wantText("since must be an RFC 3339 time or a day", "until must be an RFC 3339 time or a day").wantNoText("No matching entries"))
+			wantText("since must be an RFC 3339 time or a day", "until must be an RFC 3339 time or a day").
+			wantNoText("No matching entries"))
 		admin.get(log + "?cursor=none").want(http.StatusBadRequest).wantText("cursor must be")
 		admin.get(log + "?actor=%00").want(http.StatusBadRequest)
 		// A cursor is of one organisation.
@@ -206,7 +211,8 @@ func TestAuditLogIsInert(t *testing.T) {
 		wantText("rolled back "+payload[:30], "n 1.5", "no no", "yes yes", "changed the code host settings of default")
 	checkPage(t, p)
 	q := url.QueryEscape(payload)
-	admin.get("/settings/audit?actor=" + q + "&action=" + q + "&target=" + q).want(http.StatusOK).wantInert().wantText("No matching entries")
+	admin.get("/settings/audit?actor=" + q + "&action=" + q + "&target=" + q).want(http.StatusOK).wantInert().
+		wantText("No matching entries")
 	admin.get("/settings/audit?since=" + q + "&cursor=" + q).want(http.StatusBadRequest).wantInert()
 }
 

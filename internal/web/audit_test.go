@@ -84,7 +84,8 @@ func (a auditor) repohost() {
 	a.send("/repohost/installations", "/repohost/installations", "repohost.installation.bind",
 		url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}})
 	a.send("/repohost/connections", "/repohost/connections", "repohost.connection.create", url.Values{
-		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {"acme/deploy"}, "default_branch": {"main"}, "skill_path": {"."}, "tag_pattern": {"v*"},
+		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {"acme/deploy"},
+		"default_branch": {"main"}, "skill_path": {"."}, "tag_pattern": {"v*"},
 	})
 	all := a.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")
 	path := "/repohost/connections/" + all[0]["id"].(string)
@@ -147,7 +148,8 @@ func (a auditor) workshop() {
 	var proposal string
 	err = a.w.DB.InTx(t.Context(), func(tx *store.Tx) (err error) {
 		proposal, err = (&proposals.Service{DB: a.w.DB}).Propose(t.Context(), tx, proposals.Draft{
-			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description, Reason: "x", Evidence: object{}, ProposedBy: "signals",
+			OrgID: a.w.org.ID, SkillName: "pdf", Finding: "missed", Type: proposals.Description,
+			Reason: "x", Evidence: object{}, ProposedBy: "signals",
 		})
 		return err
 	})

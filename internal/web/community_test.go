@@ -35,7 +35,8 @@ func TestCommunity(t *testing.T) {
 	b.get("/community").want(http.StatusOK).wantText("No bundles yet", me)
 	sender := w.otherOrg(access.Free)
 	for _, skill := range []string{"pdf", "pdf", payload} {
-		sender.api.Post("/api/v1/community/bundles", object{"creator_id": me, "skill_name": skill, "bundle": bundle(skill)}).Want(http.StatusCreated)
+		sender.api.Post("/api/v1/community/bundles", object{"creator_id": me, "skill_name": skill, "bundle": bundle(skill)}).
+			Want(http.StatusCreated)
 	}
 	b.get("/community").want(http.StatusOK).wantText("Bundles 3", "Skills 2", payload[2:20]).wantForms().wantInert()
 	b.get("/community?skill=pdf").want(http.StatusOK).wantText("Bundles 2", "80 %", "weighted by 20 graded sessions", "Sessions 24")
@@ -51,7 +52,8 @@ func (b *browser) noticed(skill, kind string, contributors, each int) {
 	for c := range contributors {
 		for range each {
 			all = append(all, object{
-				"skill_name": skill, "signal_type": kind, "source_key": uuid.NewString(), "confidence": 0.8, "user_cohort": fmt.Sprint("cohort-", c),
+				"skill_name": skill, "signal_type": kind, "source_key": uuid.NewString(),
+				"confidence": 0.8, "user_cohort": fmt.Sprint("cohort-", c),
 			})
 		}
 	}
@@ -74,7 +76,8 @@ func TestSignals(t *testing.T) {
 		}
 	}
 	b.get("/signals/pdf").want(http.StatusOK).wantText("Signals 12", "enough to act").wantInert()
-	b.get("/signals/lonely").want(http.StatusOK).wantText("Signals suppressed", "Contributors suppressed", "fewer than 3 people contributed to it", "--signals-min-contributors")
+	b.get("/signals/lonely").want(http.StatusOK).
+		wantText("Signals suppressed", "Contributors suppressed", "fewer than 3 people contributed to it", "--signals-min-contributors")
 	b.get("/signals/" + url.PathEscape(payload)).want(http.StatusOK).wantText("Signals 5").wantInert()
 	b.get("/signals/none").want(http.StatusOK).wantText("No signals about this skill")
 	other := w.otherOrg(access.Team)
@@ -110,7 +113,8 @@ func TestProposals(t *testing.T) {
 	first, second := w.propose("one", "Reads tables. Use it also for search."), w.propose("two", payload)
 	b.get("/proposals").want(http.StatusOK).wantText("pdf", "◐ pending", "contributors", "75 %").wantInert()
 	b.get(second).want(http.StatusOK).wantInert()
-	b.get(first).want(http.StatusOK).wantText("Use it also for search", "Reads tables.", "signals 12", "period from 2026-W01", "9").wantForms(first)
+	b.get(first).want(http.StatusOK).
+		wantText("Use it also for search", "Reads tables.", "signals 12", "period from 2026-W01", "9").wantForms(first)
 	b.post(first, url.Values{"decision": {"x"}}).want(http.StatusBadRequest)
 	b.post(first, url.Values{"decision": {"applied"}}).want(http.StatusConflict)
 	b.post(first, url.Values{"decision": {"approve"}}).wantLocation(first)

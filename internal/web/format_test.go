@@ -163,7 +163,8 @@ func TestChart(t *testing.T) {
 	if c.Bars[0].Height != 2*c.Bars[1].Height {
 		t.Errorf("4 sessions are %v high, 2 are %v", c.Bars[0].Height, c.Bars[1].Height)
 	}
-	if none := web.NewChart(days[1:2], nil); none.Known || none.Line != "" || none.Label != "No graded sessions from 2026-01-02 to 2026-01-02." {
+	if none := web.NewChart(days[1:2], nil); none.Known || none.Line != "" ||
+		none.Label != "No graded sessions from 2026-01-02 to 2026-01-02." {
 		t.Errorf("nothing known is drawn as %+v", none)
 	}
 	web.NewChart(nil, nil) // no days at all

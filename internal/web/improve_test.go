@@ -27,7 +27,8 @@ var invoices = []string{
 // improve starts an improve run by its form and returns the path of its page.
 func (b *browser) improve(suite, source string) string {
 	b.w.T.Helper()
-	return b.post(suite+"/improve-runs", url.Values{"subject": {"source:" + id(source)}}).want(http.StatusSeeOther).Header.Get("Location")
+	return b.post(suite+"/improve-runs", url.Values{"subject": {"source:" + id(source)}}).
+		want(http.StatusSeeOther).Header.Get("Location")
 }
 
 func TestImproveRun(t *testing.T) {
@@ -38,7 +39,8 @@ func TestImproveRun(t *testing.T) {
 		suite := b.newSuite("invoices", invoices...)
 		b.get(suite+"/improve-runs").want(http.StatusOK).wantText("No improve runs yet", "whetstone eval improve "+id(suite))
 		path := b.improve(suite, source)
-		p := b.eventually(path, "succeeded").wantText("Changes of the winner", "Held-out queries, winner", "of 4", "training, 4 held out", "builtin", "winner", "current").wantForms()
+		p := b.eventually(path, "succeeded").
+			wantText("Changes of the winner", "Held-out queries, winner", "of 4", "training, 4 held out", "builtin", "winner", "current").wantForms()
 		checkPage(t, p)
 		if got := p.texts("tr.del"); !slices.Equal(got, []string{}) {
 			t.Errorf("the winner takes away %q", got)
@@ -179,7 +181,8 @@ func TestImproveRunGoesOn(t *testing.T) {
 	suite := b.newSuite(payload, append(slices.Clone(invoices), payload)...)
 	path := b.improve(suite, source)
 	<-asked
-	p := b.eventually(path, "running").wantText("0 of at most 144 trials", "Refresh", "not scored yet", "<script>alert(1)</script>").wantForms(path + "/cancel").wantInert()
+	p := b.eventually(path, "running").
+		wantText("0 of at most 144 trials", "Refresh", "not scored yet", "<script>alert(1)</script>").wantForms(path + "/cancel").wantInert()
 	checkPage(t, p)
 	if got := attr(p.all("section.live")[0], "data-events"); got != path+"/events" {
 		t.Errorf("the page listens to %q", got)

@@ -26,7 +26,8 @@ func TestSignIn(t *testing.T) {
 		if got := attr(form.all("input#api_key")[0], "name"); got != "api_key" {
 			t.Errorf("the field is called %q", got)
 		}
-		b.post("/login", url.Values{"api_key": {"st_live_" + strings.Repeat("x", 43)}}).want(http.StatusUnauthorized).wantText("Unknown API key")
+		b.post("/login", url.Values{"api_key": {"st_live_" + strings.Repeat("x", 43)}}).want(http.StatusUnauthorized).
+			wantText("Unknown API key")
 		b.post("/login", nil).want(http.StatusUnauthorized)
 
 		raw := w.Member(w.org, access.Member).Key
@@ -221,8 +222,10 @@ func TestDeviceApproval(t *testing.T) {
 
 		// A key that may do less than its holder must not make one that may do more.
 		narrow := w.as(access.Owner, access.Read)
-		narrow.get("/device?code=" + refused.UserCode).want(http.StatusOK).wantText("Your key has fewer permissions than the role owner")
-		narrow.post("/device", url.Values{"code": {refused.UserCode}, "answer": {"approve"}}).want(http.StatusForbidden).wantText("fewer permissions")
+		narrow.get("/device?code=" + refused.UserCode).want(http.StatusOK).
+			wantText("Your key has fewer permissions than the role owner")
+		narrow.post("/device", url.Values{"code": {refused.UserCode}, "answer": {"approve"}}).want(http.StatusForbidden).
+			wantText("fewer permissions")
 		if got := status(refused); got != auth.DevicePending {
 			t.Errorf("the login is %s, want pending", got)
 		}
@@ -301,7 +304,8 @@ func TestLinkChangesNoSession(t *testing.T) {
 			t.Errorf("the page changed %d rows", after-before)
 		}
 		victim.get("/account").want(http.StatusOK).wantText("owner-").wantNoText("member-")
-		victim.do(http.MethodPost, "/login/device/finish", nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}).want(http.StatusForbidden)
+		victim.do(http.MethodPost, "/login/device/finish", nil, http.Header{"Sec-Fetch-Site": {"cross-site"}}).
+			want(http.StatusForbidden)
 		victim.get("/account").wantText("owner-")
 
 		victim.post("/login/device/finish", nil).wantLocation("/")

@@ -110,11 +110,13 @@ func TestMarkdownOfPeople(t *testing.T) {
 
 func TestMarkdownAsWritten(t *testing.T) {
 	for name, text := range map[string]string{
-		"too long": strings.Repeat("a <b>\n\n", maxText/6), "too wide": strings.Repeat("|<a>", 101) + "\n" + strings.Repeat("|-", 101) + "\n",
+		"too long": strings.Repeat("a <b>\n\n", maxText/6),
+		"too wide": strings.Repeat("|<a>", 101) + "\n" + strings.Repeat("|-", 101) + "\n",
 		"too deep": strings.Repeat("> ", 40) + "<b>",
 	} {
 		page, err := web.Markdown(text)
-		if err != nil || !strings.Contains(string(page), "shown as plain text") || !strings.Contains(string(page), "&lt;") || strings.Contains(string(page), "<b>") {
+		if err != nil || !strings.Contains(string(page), "shown as plain text") || !strings.Contains(string(page), "&lt;") ||
+			strings.Contains(string(page), "<b>") {
 			t.Errorf("%s: got %.300s, %v", name, page, err)
 		}
 	}

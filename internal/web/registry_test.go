@@ -75,7 +75,8 @@ func (p *page) wantInert() *page {
 		if n.Type != html.ElementNode {
 			continue
 		}
-		if n.Data == "script" && (!strings.HasPrefix(attr(n, "src"), "/static/") || n.FirstChild != nil) || n.Data == "img" || n.Data == "iframe" {
+		if n.Data == "script" && (!strings.HasPrefix(attr(n, "src"), "/static/") || n.FirstChild != nil) || n.Data == "img" ||
+			n.Data == "iframe" {
 			p.t.Errorf("%s has a foreign <%s>", p.name, n.Data)
 		}
 		for _, a := range n.Attr {
@@ -156,11 +157,13 @@ func TestRegistryDrift(t *testing.T) {
 	b.push("pdf", "1.1.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "Second")})
 	versions = b.api.Get("/api/v1/registry/" + id + "/versions").Want(http.StatusOK).List("versions")
 	install("new", versions[0]["content_hash"].(string))
-	b.get("/registry/"+id).want(http.StatusOK).wantText("old", "latest is 1.1.0", "edited on the device", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
+	b.get("/registry/"+id).want(http.StatusOK).
+		wantText("old", "latest is 1.1.0", "edited on the device", "1 ● up to date", "1 ▲ behind", "1 ▲ modified")
 	if _, err := w.Auth.SetPlan(t.Context(), w.org.Name, access.Pro); err != nil {
 		t.Fatal(err)
 	}
-	b.get("/registry/"+id).want(http.StatusOK).wantText("Installed by 1 person", "part of the team plan").wantNoText("edited on the device")
+	b.get("/registry/"+id).want(http.StatusOK).wantText("Installed by 1 person", "part of the team plan").
+		wantNoText("edited on the device")
 }
 
 func TestRegistryAccess(t *testing.T) {
@@ -212,7 +215,8 @@ func TestRegistryOfOthers(t *testing.T) {
 	other.push("shared", "1.1.0", map[string]string{"SKILL.md": skillText("shared", "For all", "Hello again")})
 	other.sessions("shared", time.Now(), 1, 1, 1, 0)
 	other.api.Post("/api/v1/registry/"+id+"/install", object{}).Want(http.StatusOK)
-	other.post("/registry/"+id+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"the customer's name leaked"}}).want(http.StatusSeeOther)
+	other.post("/registry/"+id+"/rollback", url.Values{"version": {"1.0.0"}, "reason": {"the customer's name leaked"}}).
+		want(http.StatusSeeOther)
 	other.get("/registry/"+id).want(http.StatusOK).wantText("75 %", "the customer's name leaked", "Installed by 1 person")
 	b.get("/registry/"+id).want(http.StatusOK).wantText("rolled back", "1.1.0").
 		wantNoText("75 %", "the customer's name leaked", "Pass rate", "Installed by")
@@ -239,10 +243,12 @@ func TestRegistryLongTexts(t *testing.T) {
 	}
 	diff := "/registry/" + id + "/versions/1.1.0/diff?from=1.0.0"
 	changes := b.get("/registry/" + id + "/versions/1.1.0?from=1.0.0").want(http.StatusOK).wantText("Only the beginning is shown")
-	if n := len(changes.all("tr.del")) + len(changes.all("tr.add")); n < 4_000 || n > 5_000 || !strings.Contains(changes.body, `href="`+diff+`"`) {
+	if n := len(changes.all("tr.del")) + len(changes.all("tr.add")); n < 4_000 || n > 5_000 ||
+		!strings.Contains(changes.body, `href="`+diff+`"`) {
 		t.Errorf("%d lines of changes are shown, or there is no link to the others", n)
 	}
-	if whole := b.get(diff).want(http.StatusOK); !strings.Contains(whole.body, "+THE END") || !strings.Contains(whole.Header.Get("Content-Security-Policy"), "sandbox") {
+	if whole := b.get(diff).want(http.StatusOK); !strings.Contains(whole.body, "+THE END") ||
+		!strings.Contains(whole.Header.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("the diff is sent as %v", whole.Header)
 	}
 	other := w.otherOrg(access.Team)
@@ -295,7 +301,8 @@ func TestRegistryDownload(t *testing.T) {
 	path := "/registry/" + entry + "/versions/1.0.0"
 	b.get(path).want(http.StatusOK).wantText("download")
 	file := w.as(access.Viewer).get(path + "/download").want(http.StatusOK)
-	if got := file.Header.Get("Content-Type"); got != "application/gzip" || !strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
+	if got := file.Header.Get("Content-Type"); got != "application/gzip" ||
+		!strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("it is sent as %s, %s", got, file.Header.Get("Content-Disposition"))
 	}
 	pkg, err := skillpkg.Read(t.Context(), strings.NewReader(file.body), skillpkg.DefaultLimits())

@@ -42,11 +42,13 @@ func TestRepohost(t *testing.T) {
 	// It is pushed before it is connected: the hook would run this program.
 	repos.Create("acme/broken").Push("first", map[string]string{"SKILL.md": "no frontmatter"})
 	b := w.as(access.Owner)
-	b.get("/repohost").want(http.StatusOK).wantText("No account bound", "whetstone repohost init-repo OWNER/NAME", "Bind an account first").
+	b.get("/repohost").want(http.StatusOK).
+		wantText("No account bound", "whetstone repohost init-repo OWNER/NAME", "Bind an account first").
 		wantForms("/repohost/installations", "/repohost/settings")
 	entry := b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")})
 	connection := b.bind(entry)
-	page := b.get("/repohost").want(http.StatusOK).wantText("acme/deploy is connected to deploy.", "nothing yet", "No deliveries yet")
+	page := b.get("/repohost").want(http.StatusOK).
+		wantText("acme/deploy is connected to deploy.", "nothing yet", "No deliveries yet")
 	page.wantForms("/repohost/installations", connection+"/sync", connection+"/delete", "/repohost/settings")
 
 	b.post(connection+"/sync", nil).wantLocation("/repohost")
@@ -83,8 +85,10 @@ func TestRepohostConnection(t *testing.T) {
 	b := w.as(access.Owner)
 	b.get("/repohost/connections/new").want(http.StatusOK).wantText("No account bound")
 	connection := b.bind(b.push("deploy", "0.1.0", map[string]string{"SKILL.md": skillText("deploy", "Ships", "x")}))
-	b.post("/repohost/installations", url.Values{"installation_id": {"8"}, "account_login": {"zeta"}, "account_type": {"User"}}).wantLocation("/repohost")
-	page := b.get("/repohost/connections/new").want(http.StatusOK).wantText("acme/deploy", "acme/other", "Connect by name").wantNoText("zeta/third")
+	b.post("/repohost/installations", url.Values{"installation_id": {"8"}, "account_login": {"zeta"}, "account_type": {"User"}}).
+		wantLocation("/repohost")
+	page := b.get("/repohost/connections/new").want(http.StatusOK).wantText("acme/deploy", "acme/other", "Connect by name").
+		wantNoText("zeta/third")
 	checkPage(t, page)
 	b.get("/repohost/connections/new?installation=8").want(http.StatusOK).wantText("zeta/third").wantNoText("acme/other")
 	b.get("/repohost/connections/new?installation=9").want(http.StatusOK).wantText("Installation 9 is not bound", "Connect by name")
@@ -97,9 +101,11 @@ func TestRepohostConnection(t *testing.T) {
 	}
 
 	checkPage(t, b.get(connection).want(http.StatusOK).wantText("acme/deploy").wantForms(connection))
-	b.post(connection, url.Values{"default_branch": {"release"}, "skill_path": {"skills/deploy"}, "tag_pattern": {"deploy-*"}}).wantLocation("/repohost")
+	b.post(connection, url.Values{"default_branch": {"release"}, "skill_path": {"skills/deploy"}, "tag_pattern": {"deploy-*"}}).
+		wantLocation("/repohost")
 	changed := b.api.Get("/api/v1/repohost/connections").Want(http.StatusOK).List("connections")[0]
-	if changed["default_branch"] != "release" || changed["skill_path"] != "skills/deploy" || changed["tag_pattern"] != "deploy-*" || changed["auto_publish"] != false {
+	if changed["default_branch"] != "release" || changed["skill_path"] != "skills/deploy" ||
+		changed["tag_pattern"] != "deploy-*" || changed["auto_publish"] != false {
 		t.Errorf("the connection is %v", changed)
 	}
 	bad := b.post(connection, url.Values{"default_branch": {"a..b"}, "skill_path": {"../x"}}).want(http.StatusBadRequest)
@@ -130,7 +136,8 @@ func TestRepohostForms(t *testing.T) {
 	}
 	b.bind(entry)
 	bad := url.Values{
-		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {payload}, "default_branch": {"a..b"}, "skill_path": {"../x"}, "tag_pattern": {"["},
+		"installation_id": {"7"}, "entry_id": {entry}, "repo_full_name": {payload}, "default_branch": {"a..b"},
+		"skill_path": {"../x"}, "tag_pattern": {"["},
 	}
 	page := b.post("/repohost/connections", bad).want(http.StatusBadRequest).wantInert()
 	if got := len(page.all("p.field-problem")); got != 4 {
@@ -211,7 +218,8 @@ func TestRepohostAccounts(t *testing.T) {
 	w := newWorld(t, "sqlite", "--repohost", "gitea", "--repohost-url", server.URL, "--repohost-token", server.Token, "--repohost-claims", "operator")
 	b := w.as(access.Owner)
 	form := url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}, "token": {"token-of-acme"}}
-	b.post("/repohost/installations", form).want(http.StatusConflict).wantText("whetstone repohost allow ORG acme").wantNoText("token-of-acme")
+	b.post("/repohost/installations", form).want(http.StatusConflict).wantText("whetstone repohost allow ORG acme").
+		wantNoText("token-of-acme")
 	hosts := &repohost.Service{DB: w.DB}
 	if err := hosts.Allow(t.Context(), w.org.ID, "acme", false); err != nil {
 		t.Fatal(err)

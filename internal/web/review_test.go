@@ -27,7 +27,8 @@ func (b *browser) missed(skill string, texts ...string) {
 			id, when := uuid.NewString(), time.Now().UTC().Format(time.RFC3339Nano)
 			prompts = append(prompts, object{"prompt_id": id, "session_id": id, "occurred_at": when, "prompt_text": text, "prompt_kind": "user"})
 			invocations = append(invocations, object{
-				"skill_invocation_id": id, "session_id": id, "skill_name": skill, "occurred_at": when, "triggered": false, "matched_prompt_id": id,
+				"skill_invocation_id": id, "session_id": id, "skill_name": skill, "occurred_at": when,
+				"triggered": false, "matched_prompt_id": id,
 			})
 		}
 	}

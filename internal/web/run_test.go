@@ -35,7 +35,8 @@ func TestRun(t *testing.T) {
 		source := b.upload("pdf", map[string]string{"SKILL.md": goodText})
 		suite := b.newSuite("triggers", "extract tables from a pdf", "!bake a cake", "bake bread")
 		path := b.run(suite, source, url.Values{"trials": {"2"}})
-		p := b.get(path).want(http.StatusOK).wantText("67", "pass^2", "2 of 3", "1 failed", "with the skill, trial 2", "builtin", "bake bread", "All 3", "Failed 1")
+		p := b.get(path).want(http.StatusOK).
+			wantText("67", "pass^2", "2 of 3", "1 failed", "with the skill, trial 2", "builtin", "bake bread", "All 3", "Failed 1")
 		checkPage(t, p)
 		p = b.get(path + "?show=failed").want(http.StatusOK).wantText("bake bread").wantNoText("bake a cake")
 		if got := len(p.all("details.case")); got != 1 {
@@ -181,7 +182,8 @@ func TestRunGoesOn(t *testing.T) {
 	suite := b.newSuite("triggers", "extract tables from a pdf", "bake bread")
 	path := b.post(suite+"/runs", url.Values{"subject": {"source:" + id(source)}}).want(http.StatusSeeOther).Header.Get("Location")
 	<-asked
-	p := b.eventually(path, "running").wantText("0 of 2 trials", "Refresh", "◐ pending extract tables from a pdf").wantForms(path + "/cancel")
+	p := b.eventually(path, "running").wantText("0 of 2 trials", "Refresh", "◐ pending extract tables from a pdf").
+		wantForms(path + "/cancel")
 	checkPage(t, p)
 	if got := attr(p.all("section.live")[0], "data-events"); got != path+"/events" {
 		t.Errorf("the page listens to %q", got)

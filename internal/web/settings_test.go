@@ -17,7 +17,8 @@ var rawKey = regexp.MustCompile(`st_live_\w{43}`)
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sqlite", "--retention-prompts", "14d", "--metrics-window", "7d")
-	w.as(access.Viewer).get("/settings").want(http.StatusOK).wantText("team current", "14 days", "7 days", "every 1 minute", `org set-plan "default"`)
+	w.as(access.Viewer).get("/settings").want(http.StatusOK).
+		wantText("team current", "14 days", "7 days", "every 1 minute", `org set-plan "default"`)
 }
 
 func TestKeys(t *testing.T) {
@@ -28,7 +29,8 @@ func TestKeys(t *testing.T) {
 			want(http.StatusOK).wantText("It is not shown again.", "read, write")
 		raw := rawKey.FindString(made.body)
 		c, err := w.Auth.Authenticate(t.Context(), raw)
-		if err != nil || c.Email != "member@localhost" || !slices.Equal(c.Permissions, []access.Permission{"read", "write", "telemetry:write"}) {
+		if err != nil || c.Email != "member@localhost" ||
+			!slices.Equal(c.Permissions, []access.Permission{"read", "write", "telemetry:write"}) {
 			t.Errorf("the key is of %+v, %v", c, err)
 		}
 		if strings.Contains(admin.get("/settings/keys").body, raw) {
@@ -39,7 +41,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("the key expires %v, %v", k.ExpiresAt, err)
 		}
 		own := admin.post("/settings/keys", url.Values{"name": {"mine"}}).want(http.StatusOK)
-		if c, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(own.body)); err != nil || len(c.Permissions) != len(access.AdminRole.Permissions()) {
+		if c, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(own.body)); err != nil ||
+			len(c.Permissions) != len(access.AdminRole.Permissions()) {
 			t.Errorf("my key is of %+v, %v", c, err)
 		}
 		for problem, form := range map[string]url.Values{
@@ -54,7 +57,8 @@ func TestKeys(t *testing.T) {
 		admin.post("/settings/keys", url.Values{"name": {"x"}, "holder": {"owner"}}).want(http.StatusForbidden).
 			wantText("You do not have the permission registry:delete and cannot give it")
 
-		admin.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).want(http.StatusConflict).wantText("You are signed in with this key")
+		admin.post("/settings/keys/"+admin.api.KeyID+"/revoke", nil).want(http.StatusConflict).
+			wantText("You are signed in with this key")
 		admin.post("/settings/keys/"+stranger.api.KeyID+"/revoke", nil).wantLocation("/settings/keys")
 		stranger.get("/account").wantLocation("/login?next=%2Faccount")
 		admin.post("/settings/keys/none/revoke", nil).want(http.StatusNotFound)
@@ -110,7 +114,8 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	b.post("/login", url.Values{"api_key": {brief}}).wantLocation("/")
 	b.get("/settings/keys").wantText("It cannot last longer.")
 	owner.get("/settings/keys").wantText("a key that does not expire")
-	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).wantText("when the key you use expires")
+	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).
+		wantText("when the key you use expires")
 	d, err := w.Auth.StartDevice(t.Context(), "cli")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +144,8 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
 		admin, viewer := w.as(access.AdminRole), w.as(access.Viewer)
-		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can add members").wantNoText("Add a person", "Save")
+		viewer.get("/settings/members").want(http.StatusOK).wantText("owner@localhost", "Admins and owners can add members").
+			wantNoText("Add a person", "Save")
 		added := admin.post("/settings/members", url.Values{"email": {"Grace@example.org"}, "name": {"Grace <b>"}, "role": {"member"}}).
 			want(http.StatusOK).wantText("First API key of grace@example.org", "It is not shown again.")
 		grace, err := w.Auth.Authenticate(t.Context(), rawKey.FindString(added.body))
@@ -181,7 +187,8 @@ func TestConnect(t *testing.T) {
 		"agents":     {access.TelemetryWrite, "Authorization=Bearer "},
 		"installers": {access.Read, "DISABLE_TELEMETRY=1 npx skills add " + w.URL + "/o/default/"},
 	} {
-		page := admin.post("/settings/connect", url.Values{"for": {purpose}}).want(http.StatusOK).wantText("The new key is filled in below.")
+		page := admin.post("/settings/connect", url.Values{"for": {purpose}}).want(http.StatusOK).
+			wantText("The new key is filled in below.")
 		raw := rawKey.FindString(page.body)
 		page.wantText(c.text + raw)
 		caller, err := w.Auth.Authenticate(t.Context(), raw)
@@ -201,7 +208,8 @@ func TestMenuMarks(t *testing.T) {
 	b := w.as(access.Owner)
 	for path, want := range map[string]string{
 		"/": "Home", "/skills": "Skills", "/signals": "Community", "/signals/pdf": "Community", "/community": "Community",
-		"/runs/none": "Suites", "/improve-runs/none": "Suites", "/settings/audit": "Settings", "/suites/new": "Suites", "/settings/keys": "Settings", "/settings": "Settings", "/alerts/new": "Alerts",
+		"/runs/none": "Suites", "/improve-runs/none": "Suites", "/settings/audit": "Settings", "/suites/new": "Suites",
+		"/settings/keys": "Settings", "/settings": "Settings", "/alerts/new": "Alerts",
 	} {
 		var got []string
 		for _, a := range b.get(path).all("a") {

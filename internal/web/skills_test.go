@@ -123,7 +123,10 @@ func TestSkill(t *testing.T) {
 		id := apptest.Text(b.api.Get("/v1/skills/worrying-one").Want(http.StatusOK).Object(), "skill", "skill_id")
 		b.get("/skills/" + id).want(http.StatusOK).wantText("worrying-one")
 		b.get("/skills/" + id + "?days=30").want(http.StatusOK)
-		chart := p.all("svg")[slices.IndexFunc(p.all("svg"), func(n *html.Node) bool { return strings.HasPrefix(attr(n, "aria-label"), "7-day pass rate") })]
+		charts := p.all("svg")
+		chart := charts[slices.IndexFunc(charts, func(n *html.Node) bool {
+			return strings.HasPrefix(attr(n, "aria-label"), "7-day pass rate")
+		})]
 		if label := strings.Join(strings.Fields(attr(chart, "aria-label")), " "); !strings.Contains(label, "it went from 70 % to 70 %") {
 			t.Errorf("the chart says %q", label)
 		}

@@ -168,7 +168,8 @@ func TestSourceHostileTexts(t *testing.T) {
 		b.get(page).want(http.StatusOK).wantInert()
 	}
 	p := b.get(path + "/files/x%20%3Cb%3E.md").want(http.StatusOK)
-	if got := p.Header.Get("Content-Type"); got != "text/plain; charset=utf-8" || p.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if got := p.Header.Get("Content-Type"); got != "text/plain; charset=utf-8" ||
+		p.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("a file is served as %q", got)
 	}
 }

@@ -61,7 +61,8 @@ func TestSuites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.post(path, url.Values{"name": {"all"}, "verifier": {"llm_judge"}, "as": {"json"}, "version": {"1"}, "cases": {string(raw)}}).wantLocation(path + "?as=json")
+	b.post(path, url.Values{"name": {"all"}, "verifier": {"llm_judge"}, "as": {"json"}, "version": {"1"}, "cases": {string(raw)}}).
+		wantLocation(path + "?as=json")
 	checkPage(t, b.get(path+"?as=json").want(http.StatusOK).wantText("The suite was saved.", "of the author"))
 
 	// The form changes what it shows, and keeps the rest.

@@ -182,7 +182,8 @@ func (b *browser) sessions(skill string, at time.Time, grades ...float64) {
 			"prompt_id": id, "session_id": id, "occurred_at": when, "prompt_text": "Please use " + skill, "prompt_kind": "user",
 		})
 		invocations = append(invocations, object{
-			"skill_invocation_id": id, "session_id": id, "skill_name": skill, "occurred_at": when, "triggered": true, "matched_prompt_id": id,
+			"skill_invocation_id": id, "session_id": id, "skill_name": skill, "occurred_at": when,
+			"triggered": true, "matched_prompt_id": id,
 		})
 		gradings = append(gradings, object{"grading_id": id, "session_id": id, "skill_name": skill, "graded_at": when, "pass_rate": grade})
 	}
