@@ -2,24 +2,20 @@ package audit_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/fault"
-	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -97,72 +93,42 @@ func TestRolledBackChangeLeavesNothing(t *testing.T) {
 	})
 }
 
-type auth struct{}
-
-func (auth) Authenticate(_ context.Context, token string) (access.Caller, error) {
-	c := ada()
-	c.OrgID = token
-	c.Permissions = []access.Permission{access.Admin}
-	if token == "member" {
-		c.Permissions = access.Member.Permissions()
-	}
-	return c, nil
-}
-
-type world struct {
-	t   *testing.T
-	url string
-}
-
-// list asks for a page of an organisation's entries and returns their actions.
-func (w world) list(org, query string) (actions []string, next string, status int) {
-	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/api/v1/audit?"+query, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+org)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var out struct {
-		Entries    []struct{ Action string }
-		NextCursor *string `json:"next_cursor"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
-		w.t.Fatal(err)
-	}
-	for _, e := range out.Entries {
-		actions = append(actions, e.Action)
-	}
-	if out.NextCursor != nil {
-		next = *out.NextCursor
-	}
-	return actions, next, res.StatusCode
-}
-
-func newWorld(t *testing.T, db *store.DB) world {
+// newOwner returns the owner of a new organisation without audit entries.
+func newOwner(t *testing.T, db *store.DB) *apptest.Caller {
 	t.Helper()
-	api := httpapi.New(httpapi.Options{DB: db, Auth: auth{}, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Version: "test"})
-	(&audit.Service{DB: db}).Mount(api)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
-	return world{t, server.URL}
+	w := apptest.NewWorld(t, db, apptest.Options{})
+	(&audit.Service{DB: db}).Mount(w.API)
+	owner := w.Org("acme")
+	w.Exec("DELETE FROM audit_entries") // of the organisation, its user and their key
+	return owner
+}
+
+const path = "/api/v1/audit?"
+
+// list returns the actions of a page of entries.
+func list(c *apptest.Caller, query string) (actions []string, next string) {
+	c.T.Helper()
+	page := c.Get(path + query).Want(http.StatusOK)
+	for _, e := range page.List("entries") {
+		actions = append(actions, apptest.Text(e, "action"))
+	}
+	return actions, apptest.Text(page.Object(), "next_cursor")
 }
 
 func TestList(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
-		start := store.Now()
+		owner := newOwner(t, db)
+		org, start := owner.Org.ID, store.Now()
 		ctx := access.With(t.Context(), ada())
-		for i, action := range []string{"registry.entry.create", "registry.version.publish", "auth.key.create", "registry.entry.delete"} {
-			record(ctx, t, db, audit.Entry{OrgID: "org", Action: action, Target: audit.Target{Kind: "entry", ID: fmt.Sprint("id", i), Name: "deploy"}})
+		all := []string{
+			"alerts.rule.disable", "registry.entry.delete", "auth.key.create", "registry.version.publish", "registry.entry.create",
 		}
-		record(t.Context(), t, db, audit.Entry{OrgID: "org", Action: "alerts.rule.disable", Target: audit.Target{ID: "id9"}})
+		for i := range 4 {
+			target := audit.Target{Kind: "entry", ID: fmt.Sprint("id", i), Name: "deploy"}
+			record(ctx, t, db, audit.Entry{OrgID: org, Action: all[4-i], Target: target})
+		}
+		record(t.Context(), t, db, audit.Entry{OrgID: org, Action: all[0], Target: audit.Target{ID: "id9"}})
 		record(ctx, t, db, audit.Entry{OrgID: "other", Action: "theirs.a.b", Target: audit.Target{ID: "id0", Name: "deploy"}})
-		all := []string{"alerts.rule.disable", "registry.entry.delete", "auth.key.create", "registry.version.publish", "registry.entry.create"}
 		at := func(d time.Duration) string { return url.QueryEscape(start.Add(d).Format(time.RFC3339Nano)) }
 		for _, c := range []struct {
 			query string
@@ -188,15 +154,15 @@ func TestList(t *testing.T) {
 			{"since=2020-01-01&until=" + at(time.Hour), all},
 			{"until=2020-01-01", nil},
 		} {
-			got, next, status := w.list("org", c.query)
-			if diff := cmp.Diff(c.want, got); diff != "" || status != http.StatusOK || next != "" {
-				t.Errorf("%q: %d, next %q (-want +got):\n%s", c.query, status, next, diff)
+			got, next := list(owner, c.query)
+			if diff := cmp.Diff(c.want, got); diff != "" || next != "" {
+				t.Errorf("%q: next %q (-want +got):\n%s", c.query, next, diff)
 			}
 		}
 		var paged []string
 		for next, pages := "", 0; pages == 0 || next != ""; pages++ {
 			var got []string
-			got, next, _ = w.list("org", "limit=2&cursor="+next)
+			got, next = list(owner, "limit=2&cursor="+next)
 			if paged = append(paged, got...); len(got) > 2 || pages > 3 {
 				t.Fatalf("page %d has %v", pages, got)
 			}
@@ -209,23 +175,19 @@ func TestList(t *testing.T) {
 
 func TestListRefuses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		w := newWorld(t, db)
+		owner := newOwner(t, db)
 		record(t.Context(), t, db, audit.Entry{OrgID: "other", Action: "a.b.c"})
 		theirs, _, err := (&audit.Service{DB: db}).List(t.Context(), "other", audit.Filter{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for query, want := range map[string]int{
-			"limit=0": http.StatusBadRequest, "limit=201": http.StatusBadRequest, "since=soon": http.StatusBadRequest, "until=1.1.2026": http.StatusBadRequest,
-			"cursor=x": http.StatusBadRequest, "cursor=" + theirs[0].ID: http.StatusBadRequest, "cursor=" + strings.Repeat("x", 37): http.StatusBadRequest,
+		for _, query := range []string{
+			"limit=0", "limit=201", "since=soon", "until=1.1.2026",
+			"cursor=x", "cursor=" + theirs[0].ID, "cursor=" + strings.Repeat("x", 37),
 		} {
-			if _, _, status := w.list("org", query); status != want {
-				t.Errorf("%s: %d, want %d", query, status, want)
-			}
+			owner.Get(path + query).Want(http.StatusBadRequest)
 		}
-		if _, _, status := w.list("member", ""); status != http.StatusForbidden {
-			t.Errorf("without the permission admin: %d", status)
-		}
+		owner.World.Member(owner.Org, access.Member).Get(path).WantError(http.StatusForbidden, "This needs the permission admin")
 		_, _, err = (&audit.Service{DB: db}).List(t.Context(), "org", audit.Filter{Before: "none", Limit: 1})
 		if !fault.Is(err, fault.Malformed) {
 			t.Errorf("an unknown cursor: %v", err)
