@@ -67,3 +67,11 @@ func textOf(v *common.AnyValue) string {
 	}
 	return ""
 }
+
+// jsonField returns a field of a JSON object if it is a string, else "".
+func jsonField(object, field string) string {
+	var fields map[string]any
+	_ = json.Unmarshal([]byte(object), &fields) // on an error there are none
+	value, _ := fields[field].(string)
+	return value
+}

@@ -83,6 +83,8 @@ func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
 		return n.toolResult(e)
 	case "tool_decision":
 		return n.toolDecision(e)
+	case "gemini_cli.tool_call":
+		return n.geminiToolCall(e)
 	case evaluationResult:
 		return n.evaluation(e)
 	}
@@ -105,6 +107,8 @@ func (n *normalizer) span(span *trace.Span, a attributes) error {
 	switch {
 	case e.name == "claude_code.tool":
 		problems = append(problems, n.claudeTool(e, !failed))
+	case e.name == "ai.toolCall":
+		problems = append(problems, n.aiToolCall(e, hex.EncodeToString(span.GetSpanId()), !failed))
 	case e.text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" ||
 		strings.HasPrefix(e.name, "execute_tool "):
 		problems = append(problems, n.executeTool(e, hex.EncodeToString(span.GetSpanId()), !failed))
@@ -127,7 +131,8 @@ func (n *normalizer) span(span *trace.Span, a attributes) error {
 
 // newEvent determines the session: the producer's, else the trace.
 func newEvent(a attributes, traceID []byte) event {
-	e := event{attributes: a, session: a.text("session.id", "gen_ai.conversation.id", "conversation.id")}
+	e := event{attributes: a, session: a.text("session.id", "gen_ai.conversation.id", "conversation.id",
+		"ai.telemetry.metadata.sessionId")}
 	if len(traceID) == 16 && strings.Trim(string(traceID), "\x00") != "" {
 		e.trace = hex.EncodeToString(traceID)
 	}
@@ -138,7 +143,7 @@ func newEvent(a attributes, traceID []byte) event {
 }
 
 // call returns the id of the tool call, or "".
-func (e event) call() string { return e.text("tool_use_id", "gen_ai.tool.call.id") }
+func (e event) call() string { return e.text("tool_use_id", "gen_ai.tool.call.id", "ai.toolCall.id") }
 
 // time returns the time of the event as text, for ids.
 func (e event) time() string { return strconv.FormatUint(e.nanos, 10) }

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -131,10 +130,8 @@ func (r redactor) attribute(a *common.KeyValue, beside attributes) *common.AnyVa
 
 // skillArgument reduces JSON to the field with the name of a skill.
 func skillArgument(v *common.AnyValue, field string) *common.AnyValue {
-	var fields map[string]any
-	_ = json.Unmarshal([]byte(v.GetStringValue()), &fields) // on an error there are none
-	name, ok := fields[field].(string)
-	if !ok {
+	name := jsonField(v.GetStringValue(), field)
+	if name == "" {
 		return nil
 	}
 	return textValue(string(bodyOf(map[string]string{field: skillName(name)})))
