@@ -81,7 +81,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 		return nil, err
 	}
 	if len(raw) == 0 {
-		return e.success(s, nil), nil
+		return e.success(s, nil, 0), nil
 	}
 	pushID := store.NewID()
 	p, err := r.storeRaw(ctx, c, pushID, pushID+"."+s.name+".pb", raw)
@@ -91,7 +91,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	n := &normalizer{caller: c, now: time.Now()}
 	s.read(n)
 	rejected, err := r.ingestOTLP(ctx, c, n.otlpBatch, p)
-	return e.success(s, rejected), err
+	return e.success(s, rejected, n.redacted), err
 }
 
 // userSalt returns the installation's secret for the pseudonyms of users.
@@ -150,8 +150,10 @@ func (r *receiver) ingestOTLP(
 	return rejected, err
 }
 
-// summarize describes the rejected records: the first few, and how many more.
-func summarize(rejected []rejection) string {
+// summarize describes the rejected records, the first few and how many more, and
+// what to change where names of skills are redacted: without it, an agent whose
+// reports all count for nothing would look like one that works.
+func summarize(rejected []rejection, redacted int) string {
 	const most = 5
 	var lines []string
 	for _, r := range rejected[:min(most, len(rejected))] {
@@ -159,6 +161,10 @@ func summarize(rejected []rejection) string {
 	}
 	if more := len(rejected) - most; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	if redacted > 0 {
+		lines = append(lines, fmt.Sprintf("%d activations hide the name of their skill and count for none: "+
+			"set OTEL_LOG_TOOL_DETAILS=1 where Claude Code runs", redacted))
 	}
 	return strings.Join(lines, "; ")
 }

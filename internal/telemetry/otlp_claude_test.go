@@ -57,12 +57,12 @@ func TestClaudeCodeSession(t *testing.T) {
 }
 
 // TestClaudeCodeHidesNames: without OTEL_LOG_TOOL_DETAILS only Anthropic's own
-// skills have names.
+// skills have names. The sender is warned.
 func TestClaudeCodeHidesNames(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		c := newWorld(t, db).org("acme")
 		s := &claude{session: "s", at: anHourAgo()}
-		c.take(inProtobuf, logsOf(
+		hidden := logsOf(
 			s.activated("p1", "custom_skill", "claude-proactive"),
 			s.activated("p1", "third-party", "claude-proactive"),
 			s.activated("p1", "", "user-slash"),
@@ -72,7 +72,11 @@ func TestClaudeCodeHidesNames(t *testing.T) {
 				"tool_parameters", "no JSON"),
 			s.event("tool_decision", "p1", "tool_name", "Skill", "tool_use_id", "toolu_3", "decision", "reject"),
 			s.activated("p1", "init", "claude-proactive"),
-		))
+		)
+		const warning = "2 activations hide the name of their skill and count for none: " +
+			"set OTEL_LOG_TOOL_DETAILS=1 where Claude Code runs"
+		c.wantPartial(inProtobuf, hidden, 0, warning)
+		c.wantPartial(inJSON, hidden, 0, warning)
 		c.take(inProtobuf, spansOf(s.span("", "toolu_1")))
 		if diff := cmp.Diff([]string{"init"}, c.skillNames()); diff != "" {
 			t.Errorf("skills (-want +got):\n%s", diff)

@@ -192,12 +192,12 @@ func base64ID(token []byte) []byte {
 }
 
 // success responds to a body that was ingested: empty, or a partialSuccess with
-// the rejected records.
-func (e encoding) success(s signal, rejected []rejection) httpapi.Stream {
-	if len(rejected) == 0 {
+// the rejected records. With none of them it is a warning, as OTLP defines it.
+func (e encoding) success(s signal, rejected []rejection, redacted int) httpapi.Stream {
+	message := summarize(rejected, redacted)
+	if message == "" {
 		return e.respond(http.StatusOK, nil, struct{}{})
 	}
-	message := summarize(rejected)
 	return e.respond(http.StatusOK,
 		protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), countAndMessage(uint64(len(rejected)), message)),
 		map[string]any{"partialSuccess": map[string]string{s.rejected: strconv.Itoa(len(rejected)), "errorMessage": message}})

@@ -23,6 +23,9 @@ type normalizer struct {
 	now    time.Time // of the receipt: what lies far after it is rejected
 	otlpBatch
 	index int // of the current record, among its kind
+	// redacted counts the activations of which Claude Code hides the name of the
+	// skill.
+	redacted int
 }
 
 // An event is a log record, a span or an event of a span.
@@ -78,6 +81,9 @@ func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
 	}
 	switch e.name {
 	case "skill_activated":
+		if name := strings.TrimSpace(e.text("skill.name")); name != "" && skills.Placeholder(name) {
+			n.redacted++
+		}
 		return n.skillActivated(e)
 	case "tool_result":
 		return n.toolResult(e)
