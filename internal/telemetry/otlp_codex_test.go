@@ -132,6 +132,9 @@ func TestCodexSeries(t *testing.T) {
 			{"two models", []*metrics.MetricsData{
 				counterOf(cumulative, injected(at, second(5), 3, "model", "a"), injected(at, second(5), 3, "model", "b")),
 			}, 6},
+			{"two values of an attribute that is not kept", []*metrics.MetricsData{
+				counterOf(cumulative, injected(at, second(5), 3, "host.name", "a"), injected(at, second(5), 3, "host.name", "b")),
+			}, 6},
 			{"attributes in another order", []*metrics.MetricsData{
 				counterOf(cumulative, injected(at, second(5), 3, "model", "a", "surface", "cli")),
 				counterOf(cumulative, injected(at, second(6), 4, "surface", "cli", "model", "a")),

@@ -63,32 +63,37 @@ func (r redactor) message(m protoreflect.Message) {
 	}
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
-		case isA(field, &common.KeyValue{}):
+		case field.Message() == nil:
+			redactField(m, field, value)
+		case field.Message().FullName() == "opentelemetry.proto.common.v1.KeyValue":
 			r.attributes(value.List())
-		case isA(field, &common.AnyValue{}): // the body of a log record, above
-		case field.IsList() && field.Message() != nil:
+		case field.Message().FullName() == "opentelemetry.proto.common.v1.AnyValue": // the body of a log record, above
+		case field.IsList():
 			for i := range value.List().Len() {
 				r.message(value.List().Get(i).Message())
 			}
-		case field.Message() != nil:
+		default:
 			r.message(value.Message())
-		case field.Kind() == protoreflect.StringKind:
-			if clean := keptText[field.FullName()]; clean != nil && !field.IsList() {
-				m.Set(field, protoreflect.ValueOfString(clean(value.String())))
-			} else {
-				m.Clear(field)
-			}
-		case field.Kind() == protoreflect.BytesKind:
-			if field.IsList() || len(value.Bytes()) != idLengths[field.Name()] {
-				m.Clear(field)
-			}
 		}
 		return true
 	})
 }
 
-func isA(field protoreflect.FieldDescriptor, m protoreflect.ProtoMessage) bool {
-	return field.Message() != nil && field.Message().FullName() == m.ProtoReflect().Descriptor().FullName()
+// redactField clears text and bytes that are not known to be harmless.
+func redactField(m protoreflect.Message, field protoreflect.FieldDescriptor, value protoreflect.Value) {
+	switch {
+	case field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind: // a number
+	case field.IsList():
+		m.Clear(field)
+	case field.Kind() == protoreflect.BytesKind:
+		if len(value.Bytes()) != idLengths[field.Name()] {
+			m.Clear(field)
+		}
+	case keptText[field.FullName()] == nil:
+		m.Clear(field)
+	default:
+		m.Set(field, protoreflect.ValueOfString(keptText[field.FullName()](value.String())))
+	}
 }
 
 // attributes keeps the attributes of a list that are allowed.
