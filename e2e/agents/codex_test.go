@@ -62,32 +62,35 @@ func shell(command string) toolCall { return toolCall{"exec_command", object{"cm
 func TestCodex(t *testing.T) {
 	requireAgents(t)
 	s := startService(t)
+	readSkill, readInvoice := calls(shell("cat .agents/skills/pdf-tables/SKILL.md")), calls(shell("cat invoice.txt"))
+	named, unnamed := "Use $pdf-tables on the invoice. "+promptWord, "What does the invoice say? "+promptWord
 	for _, test := range []struct {
 		name       string
-		prompt     string
-		script     []reply
+		prompts    []string // a session each
+		script     []reply  // of each of them
+		uses       int64
 		confidence float64
 	}{
-		{"explicit", "Use $pdf-tables on the invoice. " + promptWord, []reply{calls(shell("cat invoice.txt")), answer()}, 1},
-		{
-			"implicit", "What does the invoice say? " + promptWord,
-			[]reply{calls(shell("cat .agents/skills/pdf-tables/SKILL.md")), calls(shell("cat invoice.txt")), answer()},
-			0.6,
-		},
+		{"explicit", []string{named}, []reply{readInvoice, answer()}, 1, 1},
+		{"implicit", []string{unnamed}, []reply{readSkill, readInvoice, answer()}, 1, 0.6},
+		{"explicit-read", []string{named}, []reply{readSkill, answer()}, 2, 0.8}, // Codex reports both
+		{"sessions", []string{unnamed, unnamed}, []reply{readSkill, answer()}, 2, 0.6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			live := s.newOrganisation(t)
 			c := newCodex(t, live)
 			c.model.script = test.script
-			c.prompt(t, test.prompt)
-			c.model.wantAllSaid()
+			for _, p := range test.prompts {
+				c.prompt(t, p)
+			}
+			c.model.wantAllSaid(len(test.prompts))
 			if *capture {
 				c.capture(t, test.name)
 			}
 
-			byLogs := map[string]figures{"pdf-tables": {1, 1, 1, 1.0, test.confidence}}
-			byCounter := map[string]figures{"pdf-tables": {0, 1, 1, nil, test.confidence}}
+			byLogs := map[string]figures{"pdf-tables": {int64(len(test.prompts)), test.uses, test.uses, 1.0, test.confidence}}
+			byCounter := map[string]figures{"pdf-tables": {0, test.uses, test.uses, nil, test.confidence}}
 			logs, metrics := c.telemetry.sent("/v1/logs"), c.telemetry.sent("/v1/metrics")
 			t.Run("all signals", func(t *testing.T) { live.wantSkills(t, byLogs) })
 			for _, report := range []struct {

@@ -39,7 +39,7 @@ func TestContentIsNotStored(t *testing.T) {
 	x := newCodex(t, o)
 	x.model.script = []reply{calls(shell("cat invoice.txt # " + commandWord)), answer()}
 	x.prompt(t, "Use $pdf-tables on the invoice. "+promptWord)
-	x.model.wantAllSaid()
+	x.model.wantAllSaid(1)
 
 	for _, agent := range []struct {
 		name  string

@@ -68,13 +68,13 @@ func (m *responsesModel) next(in responsesRequest) (reply, string) {
 	return m.script[said], id
 }
 
-// wantAllSaid checks that the agent asked for every reply, once.
-func (m *responsesModel) wantAllSaid() {
+// wantAllSaid checks that the agent asked for every reply, once a conversation.
+func (m *responsesModel) wantAllSaid(conversations int) {
 	m.t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.requests != len(m.script) {
-		m.t.Errorf("the model got %d requests, want %d", m.requests, len(m.script))
+	if want := conversations * len(m.script); m.requests != want {
+		m.t.Errorf("the model got %d requests, want %d", m.requests, want)
 	}
 }
 
