@@ -126,10 +126,18 @@ var claudeScenarios = []struct {
 		want:    map[string]figures{"pdf-tables": {1, 1, 0, 0.0, nil}},
 	},
 	{
-		name: "unknown", skills: []string{"pdf-tables"},
+		name:    "unknown",
 		main:    []reply{calls(useOf("invoice-wizard")), answer()},
 		prompts: [][]string{{"What does the invoice say? " + promptWord}},
 		want:    map[string]figures{},
+	},
+	{
+		name: "offered", skills: []string{"pdf-tables", "alpha-notes"},
+		main:    []reply{calls(useOf("pdf-tables")), answer()},
+		prompts: [][]string{{"What does the invoice say? " + promptWord}},
+		want:    map[string]figures{"pdf-tables": {1, 1, 1, 1.0, 0.6}},
+		// Transcripts list the skills that the model could choose from.
+		wantImported: map[string]figures{"pdf-tables": {1, 1, 1, 1.0, 0.6}, "alpha-notes": {1, 0, 0, 0.0, nil}},
 	},
 	{
 		name: "twice", skills: []string{"pdf-tables"},
