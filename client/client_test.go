@@ -222,7 +222,7 @@ func TestDeviceLogin(t *testing.T) {
 	s.key = ""
 	c, ctx := s.client(), t.Context()
 	for _, approve := range []bool{true, false} {
-		start, err := c.StartDeviceLogin(ctx, "test")
+		start, err := c.StartDeviceLogin(ctx, "test", "")
 		if err != nil || start.UserCode == "" || start.VerificationURL != s.url+"/device" || start.ExpiresIn != 15*time.Minute || start.Interval != 5*time.Second {
 			t.Fatalf("start %+v, %v", start, err)
 		}

@@ -46,10 +46,13 @@ type DeviceLogin struct {
 }
 
 // StartDeviceLogin begins a login for the program named clientID. It needs no key.
-func (c *Client) StartDeviceLogin(ctx context.Context, clientID string) (DeviceLogin, error) {
+// The key of an earlier login with the same program and deviceID is revoked; "" stands
+// for an unknown device, for which none is.
+func (c *Client) StartDeviceLogin(ctx context.Context, clientID, deviceID string) (DeviceLogin, error) {
 	in := struct {
 		ClientID string `json:"client_id"`
-	}{clientID}
+		DeviceID string `json:"device_id,omitempty"`
+	}{clientID, deviceID}
 	var out struct {
 		DeviceCode      string `json:"device_code"`
 		UserCode        string `json:"user_code"`

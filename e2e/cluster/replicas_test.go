@@ -124,7 +124,7 @@ func signInElsewhere(t *testing.T, r *replicas) {
 // deviceLoginElsewhere starts a device login at one process and approves it at the
 // other.
 func deviceLoginElsewhere(t *testing.T, r *replicas) {
-	login, err := r.clientOf(r.a.URL, "").StartDeviceLogin(t.Context(), "replicas")
+	login, err := r.clientOf(r.a.URL, "").StartDeviceLogin(t.Context(), "replicas", "")
 	if err != nil {
 		t.Fatal(err)
 	}

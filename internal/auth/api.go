@@ -145,6 +145,7 @@ func (s *Service) handleRevokeKey(ctx context.Context, in revokeKeyInput) (httpa
 type startDeviceInput struct {
 	Body struct {
 		ClientID string `json:"client_id" minLength:"1" maxLength:"200" example:"whetstone-cli"`
+		DeviceID string `json:"device_id,omitempty" maxLength:"200" example:"laptop-k3v9x2ab" doc:"Identifies the machine: the new key replaces that of its earlier login; without it, none is revoked"`
 		Scope    string `json:"scope,omitempty" example:"push read"`
 	}
 }
@@ -158,7 +159,7 @@ type startDeviceOutput struct {
 }
 
 func (s *Service) handleStartDevice(ctx context.Context, in startDeviceInput) (startDeviceOutput, error) {
-	d, err := s.StartDevice(ctx, in.Body.ClientID)
+	d, err := s.StartDevice(ctx, in.Body.ClientID, in.Body.DeviceID)
 	return startDeviceOutput{
 		DeviceCode: d.DeviceCode, UserCode: d.UserCode, VerificationURL: s.PublicURL + "/device",
 		ExpiresIn: int(d.ExpiresIn.Seconds()), Interval: int(d.Interval.Seconds()),

@@ -226,6 +226,10 @@ func TestDeviceRoutesRefuse(t *testing.T) {
 		for _, c := range []struct{ route, body, field, message string }{
 			{"POST /api/v1/device-code", ``, "client_id", "client_id is required"},
 			{"POST /api/v1/device-code", `{"client_id":""}`, "client_id", "client_id: expected length >= 1"},
+			{
+				"POST /api/v1/device-code", `{"client_id":"cli","device_id":"` + strings.Repeat("d", 201) + `"}`,
+				"device_id", "device_id: expected length <= 200",
+			},
 			{"POST /api/v1/device-code/poll", `{}`, "device_code", "device_code is required"},
 			{"GET /api/v1/device-code/poll", ``, "device_code", "device_code is required"},
 		} {

@@ -35,7 +35,7 @@ func TestDeviceIsRecorded(t *testing.T) {
 		ctx := audit.By(access.With(t.Context(), access.Caller{OrgID: ada.OrgID, UserID: ada.ID, Email: ada.Email, KeyID: "k"}), audit.Web)
 		var want []string
 		for n := range 2 {
-			login, err := s.StartDevice(t.Context(), "cli")
+			login, err := s.StartDevice(t.Context(), "cli", "laptop")
 			if err != nil {
 				t.Fatal(err)
 			}

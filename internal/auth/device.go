@@ -52,10 +52,14 @@ const (
 )
 
 // StartDevice starts a login for a program. The client id is what the program
-// calls itself, and is not verified.
-func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin, error) {
+// calls itself, and the device id distinguishes the machine from others that run
+// the same program; "" if the program does not tell. Neither is verified.
+func (s *Service) StartDevice(ctx context.Context, clientID, deviceID string) (DeviceLogin, error) {
 	if clientID == "" || utf8.RuneCountInString(clientID) > 200 {
 		return DeviceLogin{}, fault.Invalid("client_id", "client_id must have 1 to 200 characters")
+	}
+	if utf8.RuneCountInString(deviceID) > 200 {
+		return DeviceLogin{}, fault.Invalid("device_id", "device_id must have at most 200 characters")
 	}
 	d := DeviceLogin{
 		DeviceCode: randomText(base62, keyLength),
@@ -63,11 +67,18 @@ func (s *Service) StartDevice(ctx context.Context, clientID string) (DeviceLogin
 		ExpiresIn:  deviceLifetime,
 		Interval:   deviceInterval,
 	}
-	return d, insertDevice(ctx, s.DB, d, clientID, store.Now())
+	row := deviceRow{hash: hash(d.DeviceCode), userCode: d.UserCode, clientID: clientID, status: DevicePending}
+	if deviceID != "" {
+		row.deviceID = &deviceID
+	}
+	now := store.Now()
+	row.expiresAt = now.Add(d.ExpiresIn)
+	return d, insertDevice(ctx, s.DB, row, now)
 }
 
 type deviceRow struct {
 	hash, userCode, clientID string
+	deviceID                 *string // nil if the client sent none
 	status                   DeviceStatus
 	orgID, userID            *string // of the person who decided
 	keyID                    *string // the key with which they decided; nil on the server
@@ -85,8 +96,8 @@ func (d deviceRow) state() DeviceStatus {
 
 // PollDevice returns the state of a login. Once it is approved, the next poll
 // creates and returns its key, and revokes the keys of earlier logins of the same
-// person and program. An unknown code counts as expired. Polls write nothing
-// before the approval.
+// person with the same program on the same device. An unknown code counts as
+// expired. Polls write nothing before the approval.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string) (result DeviceResult, err error) {
 	d, err := s.deviceLogin(ctx, deviceCode)
 	if err != nil || d.state() != DeviceApproved {
@@ -140,7 +151,7 @@ func redeem(ctx context.Context, tx *store.Tx, found deviceRow) (DeviceResult, e
 		return DeviceResult{}, err
 	}
 	name := text.TruncateRunes("login of "+found.clientID, maxName)
-	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: name, login: true}
+	n := NewKey{OrgID: u.OrgID, UserID: u.ID, Name: name, login: true, deviceID: found.deviceID}
 	usable := true
 	if found.keyID != nil {
 		if usable, err = n.approvedBy(ctx, tx, u, *found.keyID); err != nil {
@@ -186,11 +197,17 @@ func (k *NewKey) approvedBy(ctx context.Context, tx *store.Tx, u User, keyID str
 	return usable, k.inherit(approver)
 }
 
-// revokeEarlierLogins revokes the keys of earlier logins of the same person and
-// program. It does not cascade to keys that those have created, since a new login
-// does not mean that the old key was stolen.
+// revokeEarlierLogins revokes the keys of earlier logins of the same person with
+// the same program on the same device, which has forgotten them. A device that is
+// not identified revokes none: many clients send the same client id from every
+// machine, so it would log the person out elsewhere. It does not cascade to keys
+// that those have created, since a new login does not mean that the old key was
+// stolen.
 func revokeEarlierLogins(ctx context.Context, tx *store.Tx, n NewKey) error {
-	revoked, err := revokeKeysNamed(ctx, tx, Key{OrgID: n.OrgID, UserID: n.UserID, Name: n.Name}, store.Now())
+	if n.deviceID == nil {
+		return nil
+	}
+	revoked, err := revokeLoginsOfDevice(ctx, tx, n, store.Now())
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,12 @@ import (
 
 func start(t *testing.T, s *auth.Service, clientID string) auth.DeviceLogin {
 	t.Helper()
-	d, err := s.StartDevice(t.Context(), clientID)
+	return startOn(t, s, clientID, "")
+}
+
+func startOn(t *testing.T, s *auth.Service, clientID, deviceID string) auth.DeviceLogin {
+	t.Helper()
+	d, err := s.StartDevice(t.Context(), clientID, deviceID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,28 +154,69 @@ func TestDeviceKeyIsGivenOnce(t *testing.T) {
 	})
 }
 
-// TestRelink logs in again: the new key replaces the old one of the same
-// person and program, and no other.
-func TestRelink(t *testing.T) {
+// logIn has a program of a person log in on a device, and returns the raw key.
+func logIn(t *testing.T, s *auth.Service, u auth.User, clientID, deviceID string) string {
+	t.Helper()
+	d := startOn(t, s, clientID, deviceID)
+	decide(t, s, d.UserCode, u, true)
+	return poll(t, s, d.DeviceCode).RawKey
+}
+
+// TestLoginOnTwoDevices: two machines of one person log in in turn, and the key of
+// neither ends that of the other.
+func TestLoginOnTwoDevices(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newService(db)
+		ada := person(t, s, "acme", access.Member)
+		laptop := logIn(t, s, ada, "cli", "laptop")
+		desktop := logIn(t, s, ada, "cli", "desktop")
+		for _, raw := range []string{laptop, desktop} {
+			authenticated(t, s, raw)
+		}
+	})
+}
+
+// TestLoginAgain: the new key replaces that of the same person, program and device,
+// and no other.
+func TestLoginAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := newService(db)
 		ada := person(t, s, "acme", access.Member)
 		bob := colleague(t, s, ada.OrgID, "bob@example.org", access.Member)
-		link := func(clientID string, u auth.User) string {
-			d := start(t, s, clientID)
-			decide(t, s, d.UserCode, u, true)
-			return poll(t, s, d.DeviceCode).RawKey
+		_, namesake, err := s.CreateKey(t.Context(), auth.NewKey{OrgID: ada.OrgID, UserID: ada.ID, Name: "login of cli"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, made := newKey(t, s, ada)
-		first, editor, bobs := link("cli", ada), link("editor", ada), link("cli", bob)
+		first := logIn(t, s, ada, "cli", "laptop")
+		others := []string{
+			namesake, logIn(t, s, ada, "editor", "laptop"), logIn(t, s, bob, "cli", "laptop"),
+			logIn(t, s, ada, "cli", "desktop"), logIn(t, s, ada, "cli", ""),
+		}
 		authenticated(t, s, first)
-		second := link("cli", ada)
-		for _, raw := range []string{made, editor, bobs, second} {
+		second := logIn(t, s, ada, "cli", "laptop")
+		for _, raw := range append(others, second) {
 			authenticated(t, s, raw)
 		}
-		_, err := s.Authenticate(t.Context(), first)
+		_, err = s.Authenticate(t.Context(), first)
 		wantKind(t, err, fault.Unauthorized, "This API key was revoked")
+	})
+}
+
+// TestLoginWithoutDevice: a client that does not identify its machine, as existing
+// ones do not, revokes nothing, not even a key of its own.
+func TestLoginWithoutDevice(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newService(db)
+		ada := person(t, s, "acme", access.Member)
+		keys := []string{
+			logIn(t, s, ada, "cli", "laptop"), logIn(t, s, ada, "cli", ""), logIn(t, s, ada, "cli", ""), logIn(t, s, ada, "cli", "desktop"),
+		}
+		for _, raw := range keys {
+			authenticated(t, s, raw)
+		}
 	})
 }
 
@@ -186,8 +232,10 @@ func TestLongClientID(t *testing.T) {
 			t.Errorf("the key's name is %q", r.Key.Name)
 		}
 		for _, bad := range []string{"", strings.Repeat("é", 201)} {
-			_, err := s.StartDevice(t.Context(), bad)
+			_, err := s.StartDevice(t.Context(), bad, "")
 			wantIssue(t, err, "client_id")
 		}
+		_, err := s.StartDevice(t.Context(), "cli", strings.Repeat("é", 201))
+		wantIssue(t, err, "device_id")
 	})
 }

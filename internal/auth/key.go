@@ -80,6 +80,7 @@ type NewKey struct {
 
 	createdByKey *string
 	login        bool
+	deviceID     *string // of a login; nil if the client did not identify its device
 }
 
 // inherit limits the key to the lifetime of the one that creates or approves it,

@@ -55,10 +55,11 @@ func (m made) makes(t *testing.T, s *auth.Service, name string) made {
 	return use(t, s, k, raw)
 }
 
-// approves approves a device login, which has not got its key yet.
+// approves approves a login of a program that is on one device only, which has not
+// got its key yet.
 func (m made) approves(t *testing.T, s *auth.Service, clientID string) auth.DeviceLogin {
 	t.Helper()
-	d := start(t, s, clientID)
+	d := startOn(t, s, clientID, clientID)
 	if err := s.AnswerDevice(t.Context(), m.caller, d.UserCode, true); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +219,7 @@ func TestRevokeByOperator(t *testing.T) {
 }
 
 // TestRelinkKeepsApprovals: a login that replaces an earlier one of the same
-// program does not end what that one approved.
+// device does not end what that one approved.
 func TestRelinkKeepsApprovals(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -237,7 +237,7 @@ func insertRawKey(ctx context.Context, tx *store.Tx, n NewKey, raw string) (Key,
 		Permissions: n.Permissions, CreatedAt: store.Now(), ExpiresAt: n.ExpiresAt,
 		CreatedByKey: n.createdByKey, Login: n.login, Relay: n.Relay,
 	}
-	if err := insertKey(ctx, tx, k, hash(raw)); err != nil {
+	if err := insertKey(ctx, tx, k, hash(raw), n.deviceID); err != nil {
 		return k, raw, err
 	}
 	return k, raw, recordKey(ctx, tx, "auth.key.create", k)

@@ -100,7 +100,7 @@ func updateRole(ctx context.Context, q store.Querier, u User) error {
 	return err
 }
 
-func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
+func insertKey(ctx context.Context, q store.Querier, k Key, hash string, deviceID *string) error {
 	var permissions *string
 	if k.Permissions != nil {
 		joined := joinPermissions(k.Permissions)
@@ -108,10 +108,10 @@ func insertKey(ctx context.Context, q store.Querier, k Key, hash string) error {
 	}
 	_, err := q.Exec(ctx, `
 		INSERT INTO api_keys (id, org_id, user_id, name, prefix, hash, permissions, created_at, expires_at, created_by_key, login,
-			relay)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			relay, device_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		k.ID, k.OrgID, k.UserID, k.Name, k.Prefix, hash, permissions, store.Micros(k.CreatedAt), store.NullMicros(k.ExpiresAt),
-		k.CreatedByKey, k.Login, k.Relay)
+		k.CreatedByKey, k.Login, k.Relay, deviceID)
 	return err
 }
 
@@ -159,13 +159,14 @@ func markKeyRevoked(ctx context.Context, q store.Querier, id string, at time.Tim
 	return err
 }
 
-// revokeKeysNamed revokes the active keys of that name and holder, and returns
-// them.
-func revokeKeysNamed(ctx context.Context, tx *store.Tx, k Key, at time.Time) ([]Key, error) {
+// revokeLoginsOfDevice revokes the active keys of a person's logins with the same
+// program, by the key's name, on the same device, and returns them.
+func revokeLoginsOfDevice(ctx context.Context, tx *store.Tx, n NewKey, at time.Time) ([]Key, error) {
 	rows, err := tx.Query(ctx, `
-		UPDATE api_keys SET revoked_at = $4
-		WHERE org_id = $1 AND user_id = $2 AND name = $3 AND revoked_at IS NULL RETURNING `+keyColumns,
-		k.OrgID, k.UserID, k.Name, store.Micros(at))
+		UPDATE api_keys SET revoked_at = $5
+		WHERE org_id = $1 AND user_id = $2 AND login AND name = $3 AND device_id = $4 AND revoked_at IS NULL
+		RETURNING `+keyColumns,
+		n.OrgID, n.UserID, n.Name, n.deviceID, store.Micros(at))
 	return store.All(rows, err, scanKey)
 }
 
@@ -319,22 +320,23 @@ func allSecrets(ctx context.Context, q store.Querier, lock string) ([]storedSecr
 	})
 }
 
-func insertDevice(ctx context.Context, q store.Querier, d DeviceLogin, clientID string, at time.Time) error {
+func insertDevice(ctx context.Context, q store.Querier, d deviceRow, at time.Time) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO device_codes (hash, user_code, client_id, status, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`,
-		hash(d.DeviceCode), d.UserCode, clientID, DevicePending, store.Micros(at), store.Micros(at.Add(d.ExpiresIn)))
+		INSERT INTO device_codes (hash, user_code, client_id, device_id, status, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		d.hash, d.userCode, d.clientID, d.deviceID, d.status, store.Micros(at), store.Micros(d.expiresAt))
 	return err
 }
 
 func scanDevice(row store.Row) (d deviceRow, err error) {
-	err = row.Scan(&d.hash, &d.userCode, &d.clientID, &d.status, &d.orgID, &d.userID, &d.keyID, store.Time(&d.expiresAt))
+	err = row.Scan(&d.hash, &d.userCode, &d.clientID, &d.deviceID, &d.status, &d.orgID, &d.userID, &d.keyID,
+		store.Time(&d.expiresAt))
 	return d, err
 }
 
 func deviceByHash(ctx context.Context, q store.Querier, hash, lock string) (deviceRow, error) {
 	rows, err := q.Query(ctx, `
-		SELECT hash, user_code, client_id, status, org_id, user_id, key_id, expires_at FROM device_codes
+		SELECT hash, user_code, client_id, device_id, status, org_id, user_id, key_id, expires_at FROM device_codes
 		WHERE hash = $1`+lock, hash)
 	return store.One(rows, err, "Device code", scanDevice)
 }

@@ -274,7 +274,7 @@ func TestDevice(t *testing.T) {
 		{"deny", "denied"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
-			login, err := logins.StartDevice(t.Context(), "test")
+			login, err := logins.StartDevice(t.Context(), "test", "")
 			if err != nil {
 				t.Fatal(err)
 			}

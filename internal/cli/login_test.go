@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -130,6 +131,26 @@ func TestDeviceLogin(t *testing.T) {
 		if name := keys[0]["name"].(string); !strings.HasPrefix(name, "login of whetstone on "+host+"-") {
 			t.Errorf("the key is named %q, want it to tell the machine", name)
 		}
+	})
+	t.Run("two machines in turn", func(t *testing.T) {
+		approve := func(code string, _ func()) { actual.must(t, "device", "approve", code) }
+		laptop, desktop := newMachine(t), newMachine(t)
+		login(t, laptop, approve).want(t, term.ExitOK, "")
+		login(t, desktop, approve).want(t, term.ExitOK, "")
+		laptop.must(t, "list")
+		var stored struct {
+			Servers map[string]struct {
+				APIKey string `json:"api_key"`
+			}
+		}
+		raw, err := os.ReadFile(filepath.Join(laptop.home, ".config", "whetstone", "credentials.json"))
+		if err != nil || json.Unmarshal(raw, &stored) != nil {
+			t.Fatalf("credentials %s, %v", raw, err)
+		}
+		login(t, laptop, approve).want(t, term.ExitOK, "")
+		laptop.must(t, "list")
+		desktop.must(t, "list")
+		laptop.run(t, "list", "--api-key", stored.Servers[s.url].APIKey).want(t, term.ExitDenied, "This API key was revoked")
 	})
 	t.Run("denied", func(t *testing.T) {
 		r := login(t, newMachine(t), func(code string, _ func()) { actual.must(t, "device", "deny", code) })

@@ -163,7 +163,7 @@ func (a auditor) account() {
 	t := a.w.T
 	t.Helper()
 	for answer, action := range map[string]string{"approve": "auth.device.approve", "deny": "auth.device.deny"} {
-		login, err := a.w.Auth.StartDevice(t.Context(), "cli")
+		login, err := a.w.Auth.StartDevice(t.Context(), "cli", "")
 		if err != nil {
 			t.Fatal(err)
 		}

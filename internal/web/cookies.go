@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"time"
 )
 
 // The cookies that only the server reads and writes (HttpOnly).
@@ -9,7 +10,11 @@ const (
 	sessionCookie = "whetstone_session"
 	deviceCookie  = "whetstone_device"
 	flashCookie   = "whetstone_flash"
+	browserCookie = "whetstone_browser" // identifies a browser that signs in with a code
 )
+
+// browserLifetime is how long a browser is recognised.
+const browserLifetime = 365 * 24 * time.Hour
 
 // cookieName adds the prefix __Host-, which keeps other hosts of the same domain
 // from setting the cookie. Browsers accept it over HTTPS only.

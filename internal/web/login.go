@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"net/url"
 	"strings"
 
@@ -66,10 +67,17 @@ func (d deviceLoginView) Waiting() bool { return d.Status == auth.DevicePending 
 // handleStartDeviceLogin starts a login that is approved on a device where the
 // person is already signed in.
 func (s *Service) handleStartDeviceLogin(v *visit) (answer, error) {
-	d, err := s.Auth.StartDevice(v.Context(), browserName(v.UserAgent()))
+	// Two browsers of one person may have the same name, and a login must replace the
+	// key of the same one only.
+	browser := s.cookie(v, browserCookie)
+	if browser == "" || len(browser) > len(rand.Text()) {
+		browser = rand.Text()
+	}
+	d, err := s.Auth.StartDevice(v.Context(), browserName(v.UserAgent()), browser)
 	if err != nil {
 		return answer{}, err
 	}
+	s.setCookie(v, browserCookie, browser, int(browserLifetime.Seconds()))
 	s.setCookie(v, deviceCookie, d.DeviceCode, int(d.ExpiresIn.Seconds()))
 	return redirect("/login/device?next="+url.QueryEscape(localPath(v.FormValue("next"))), ""), nil
 }

@@ -70,7 +70,7 @@ func TestSecureCookie(t *testing.T) {
 		}
 	}
 	// A cookie that was planted under the plain name is ignored.
-	d, err := w.Auth.StartDevice(t.Context(), "planted")
+	d, err := w.Auth.StartDevice(t.Context(), "planted", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestDeviceApproval(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		b := w.as(access.Member)
 		waiting := func() auth.DeviceLogin {
-			d, err := w.Auth.StartDevice(t.Context(), "<b>cli</b>")
+			d, err := w.Auth.StartDevice(t.Context(), "<b>cli</b>", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,6 +274,30 @@ func TestSignInWithCode(t *testing.T) {
 	code := b.get("/login/device").texts("strong")[0]
 	other.post("/device", url.Values{"code": {code}, "answer": {"deny"}})
 	b.post("/login/device/finish", nil).want(http.StatusForbidden).wantText("The login was denied")
+}
+
+// TestCodeKeepsOtherBrowsers: two browsers of the same name sign in with codes of one
+// person, and neither ends the other's session; one that does so again has one key.
+func TestCodeKeepsOtherBrowsers(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		other := w.as(access.Member)
+		signIn := func(b *browser) {
+			b.signInWithCode(other, "approve")
+			b.post("/login/device/finish", nil).wantLocation("/")
+		}
+		first, second := w.browser(), w.browser()
+		signIn(first)
+		signIn(second)
+		first.get("/account").want(http.StatusOK)
+		signIn(first)
+		first.get("/account").want(http.StatusOK)
+		second.get("/account").want(http.StatusOK)
+		rows, err := w.db.Query(t.Context(), `SELECT COUNT(*) FROM api_keys WHERE login AND revoked_at IS NULL`)
+		if n, err := store.One(rows, err, "Count", store.Value[int]); err != nil || n != 2 {
+			t.Errorf("%d keys of logins are active, want 2; %v", n, err)
+		}
+	})
 }
 
 // TestLinkChangesNoSession: a person stays signed in until they say

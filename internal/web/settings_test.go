@@ -116,7 +116,7 @@ func TestExpiringKeyOnPages(t *testing.T) {
 	owner.get("/settings/keys").wantText("a key that does not expire")
 	b.post("/settings/keys", url.Values{"name": {"longer"}, "days": {"3"}}).want(http.StatusBadRequest).
 		wantText("when the key you use expires")
-	d, err := w.Auth.StartDevice(t.Context(), "cli")
+	d, err := w.Auth.StartDevice(t.Context(), "cli", "")
 	if err != nil {
 		t.Fatal(err)
 	}

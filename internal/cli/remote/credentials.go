@@ -78,8 +78,9 @@ func (c credentials) save() error {
 
 // deviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for
 // people, with a random suffix. It is stored, so that it survives a change of
-// the host name; where it cannot be stored it is the host name alone.
-func deviceID() string {
+// the host name; where it cannot be stored it is the host name alone, which is
+// not unique: containers of one image often share it.
+func deviceID() (id string, unique bool) {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "unknown"
@@ -87,13 +88,13 @@ func deviceID() string {
 	host = term.Cell(host)
 	stored, err := loadCredentials()
 	if err != nil {
-		return host
+		return host, false
 	}
 	if stored.DeviceID == "" {
 		stored.DeviceID = host + "-" + strings.ToLower(rand.Text()[:8])
 		if stored.save() != nil {
-			return host
+			return host, false
 		}
 	}
-	return stored.DeviceID
+	return stored.DeviceID, true
 }

@@ -46,7 +46,8 @@ func newInstaller(ctx context.Context, p *term.Program, s *session, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	return &installer{session: s, program: p, dir: dir, device: deviceID(), folder: folder}, nil
+	device, _ := deviceID()
+	return &installer{session: s, program: p, dir: dir, device: device, folder: folder}, nil
 }
 
 func (i *installer) close() { _ = i.folder.Close() } // everything is already on disk

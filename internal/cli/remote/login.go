@@ -66,7 +66,12 @@ func (c *loginCommand) Run(ctx context.Context, p *term.Program) error {
 // browser (the flow of RFC 8628).
 func deviceLogin(ctx context.Context, p *term.Program, server string) (key string, err error) {
 	s := newSession(p, server, "")
-	start, err := s.StartDeviceLogin(ctx, "whetstone on "+deviceID())
+	device, unique := deviceID()
+	clientID := "whetstone on " + device
+	if !unique {
+		device = "" // another machine's key must not be revoked
+	}
+	start, err := s.StartDeviceLogin(ctx, clientID, device)
 	if err != nil {
 		return "", err
 	}

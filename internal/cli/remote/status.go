@@ -82,7 +82,7 @@ func (s *session) compare(
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(skills))
 	}
-	device := deviceID()
+	device, _ := deviceID()
 	var all []installedSkill
 	var items []client.SyncItem
 	for _, name := range names {
