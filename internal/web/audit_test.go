@@ -61,7 +61,7 @@ func TestFormsAreRecorded(t *testing.T) {
 	t.Cleanup(hook.Close)
 	w := newWorld(t, "sqlite", "--roles", "web", "--allow-private-targets", "--repohost-url", repos.Dir, "--repohost-webhook-secret", "hook-secret")
 	b := w.browser()
-	b.api = w.Member(w.org, access.Owner)
+	b.api = w.here(w.Member(w.org, access.Owner))
 	a := auditor{b, map[string]bool{}}
 	a.send("/login", "/login", "auth.session.start", url.Values{"api_key": {b.api.Key}})
 	a.repohost()

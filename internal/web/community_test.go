@@ -57,7 +57,7 @@ func (b *browser) noticed(skill, kind string, contributors, each int) {
 			})
 		}
 	}
-	relay := b.w.WithKey(b.api.Org, b.api.User, auth.NewKey{Relay: true})
+	relay := b.w.here(b.w.WithKey(b.api.Org, b.api.User, auth.NewKey{Relay: true}))
 	relay.Post("/api/v1/signals", object{"signals": all}).Want(http.StatusOK)
 }
 

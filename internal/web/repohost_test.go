@@ -169,7 +169,7 @@ func (b *browser) deliver(secret, body string) {
 	b.w.T.Helper()
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
-	b.w.Anonymous().Do(http.MethodPost, "/api/v1/repohost/webhook", body, "X-GitHub-Event: push", "X-GitHub-Delivery: d-1",
+	b.w.here(b.w.Anonymous()).Do(http.MethodPost, "/api/v1/repohost/webhook", body, "X-GitHub-Event: push", "X-GitHub-Delivery: d-1",
 		"X-Hub-Signature-256: sha256="+hex.EncodeToString(mac.Sum(nil))).Want(http.StatusAccepted)
 }
 

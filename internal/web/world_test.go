@@ -40,6 +40,7 @@ func each(t *testing.T, test func(t *testing.T, w *world)) {
 // world is the service as it runs, and the database behind it.
 type world struct {
 	*apptest.World
+	URL string
 	org auth.Organisation
 }
 
@@ -76,8 +77,8 @@ func newWorld(t *testing.T, database string, flags ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	w := &world{World: &apptest.World{
-		T: t, DB: db, Auth: &auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)}, Logged: logged, URL: a.ListenURL(),
+	w := &world{URL: a.ListenURL(), World: &apptest.World{
+		T: t, DB: db, Auth: &auth.Service{DB: db, Log: slog.New(slog.DiscardHandler)}, Logged: logged,
 	}}
 	if w.org, err = w.Auth.OrgByName(t.Context(), "default"); err != nil {
 		t.Fatal(err)
@@ -101,9 +102,15 @@ func (w *world) otherOrg(plan access.Plan) *browser {
 func (w *world) signIn(c *apptest.Caller) *browser {
 	w.T.Helper()
 	b := w.browser()
-	b.api = c
+	b.api = w.here(c)
 	b.post("/login", url.Values{"api_key": {c.Key}}).want(http.StatusSeeOther)
 	return b
+}
+
+// here lets a caller ask the running service.
+func (w *world) here(c *apptest.Caller) *apptest.Caller {
+	c.URL = w.URL
+	return c
 }
 
 func (w *world) browser() *browser {
