@@ -10,7 +10,7 @@ import "strings"
 var allowList = []allowed{
 	{
 		sender: "All",
-		ids:    "session.id conversation.id session_id thread.id user_session.id",
+		ids:    "session.id conversation.id session_id thread.id",
 		users:  "user.id enduser.pseudo.id",
 		words: `service.name service.namespace service.version service.instance.id deployment.environment
 			deployment.environment.name env app.version telemetry.sdk.name telemetry.sdk.language

@@ -21,16 +21,16 @@ func TextOf(all []*common.KeyValue, key string) string { return attributes{all}.
 
 // AllowList returns the attributes that are kept as rows of a table.
 func AllowList() (rows []string) {
-	cell := func(keys string) string {
-		all := strings.Fields(keys)
+	cell := func(keys ...string) string {
+		all := strings.Fields(strings.Join(keys, " "))
 		for i, key := range all {
 			all[i] = "`" + key + "`"
 		}
 		return strings.Join(all, " ")
 	}
 	for _, a := range allowList {
-		names := strings.TrimSpace(cell(a.skill) + " " + cell(a.skills) + " " + cell(a.names))
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", a.sender, names, strings.TrimSpace(cell(a.ids)+" "+cell(a.words)), cell(a.numbers)))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |",
+			a.sender, cell(a.skill, a.skills, a.names), cell(a.ids, a.words), cell(a.numbers)))
 	}
 	return rows
 }
