@@ -45,10 +45,11 @@ func installationsOfUser(ctx context.Context, q store.Querier, c access.Caller) 
 // sync needs, at a fraction of the cost.
 func recordsOfUser(ctx context.Context, q store.Querier, userID string) ([]Installation, error) {
 	rows, err := q.Query(ctx, `
-		SELECT id, entry_id, device_id, install_path, content_hash, last_seen_at
+		SELECT id, entry_id, device_id, install_path, content_hash, installed_at, last_seen_at
 		FROM registry_installations WHERE user_id = $1`, userID)
 	return store.All(rows, err, func(row store.Row) (i Installation, err error) {
-		err = row.Scan(&i.ID, &i.EntryID, &i.DeviceID, &i.InstallPath, &i.ContentHash, store.Time(&i.LastSeenAt))
+		err = row.Scan(&i.ID, &i.EntryID, &i.DeviceID, &i.InstallPath, &i.ContentHash,
+			store.Time(&i.InstalledAt), store.Time(&i.LastSeenAt))
 		return i, err
 	})
 }

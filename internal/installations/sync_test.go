@@ -151,7 +151,9 @@ func TestSyncRefreshes(t *testing.T) {
 			{"behind", []object{registrytest.Item(id, one)}, "behind"},
 			{"edited", []object{registrytest.Item(id, registrytest.Sum(nil))}, "modified"},
 			{"up to date", []object{registrytest.Item(id, two)}, "up_to_date"},
-			{"none", []object{registrytest.Item(id, "none")}, "unknown"},
+			{"none", []object{registrytest.Item(id, "none")}, "up_to_date"},
+			{"no hash", []object{registrytest.Item(id, "")}, "up_to_date"},
+			{"none at its place", []object{place("a", "none")}, "unknown"},
 			{"by its place", []object{place("a", one)}, "behind"},
 			{"of another place", []object{place("b", two)}, "behind"},
 			{"its own place counts more", []object{registrytest.Item(id, registrytest.Sum(nil)), place("a", two)}, "up_to_date"},
@@ -235,11 +237,12 @@ func TestSyncAgain(t *testing.T) {
 		ada := w.Org("acme", access.Pro)
 		id := ada.EntryOf("pdf", 2)
 		ada.Install(id, nil)
+		old := apptest.Text(ada.Versions(id)["1"], "content_hash")
 		for range 2 {
-			ada.Sync(registrytest.Item(id, "none"))
-			ada.Sync(registrytest.Item(id, "none"))
-			if got := statuses(ada); got != "unknown" {
-				t.Errorf("after a sync: %s, want unknown", got)
+			ada.Sync(registrytest.Item(id, old))
+			ada.Sync(registrytest.Item(id, old))
+			if got := statuses(ada); got != "behind" {
+				t.Errorf("after a sync: %s, want behind", got)
 			}
 			ada.Install(id, nil)
 			if got := statuses(ada); got != "up_to_date" {

@@ -16,6 +16,7 @@ var (
 	RollbacksOfEntry = rollbacksOfEntry
 	LatestVersions   = latestVersions
 	KnownVersions    = knownVersions
+	CurrentSince     = currentSince
 	SkillsNamed      = skillsNamed
 	EachOnShelf      = eachOnShelf
 	ReferredKeys     = referredKeys

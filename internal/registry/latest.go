@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -17,6 +18,12 @@ type Latest struct {
 // organisation may see, by entry id.
 func (s *Service) LatestVersions(ctx context.Context, orgID string, entryIDs []string) (map[string]Latest, error) {
 	return latestVersions(ctx, s.DB, orgID, entryIDs)
+}
+
+// CurrentSince returns since when the current versions of the entries have been
+// current, by entry id.
+func (s *Service) CurrentSince(ctx context.Context, entryIDs []string) (map[string]time.Time, error) {
+	return currentSince(ctx, s.DB, entryIDs)
 }
 
 // A Content is an archive that a client has of an entry.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -20,6 +21,20 @@ func latestVersions(ctx context.Context, q store.Querier, orgID string, entryIDs
 		return err
 	})
 	return latest, err
+}
+
+func currentSince(ctx context.Context, q store.Querier, entryIDs []string) (map[string]time.Time, error) {
+	in, list := q.Dialect().In("$1", entryIDs)
+	rows, err := q.Query(ctx, `SELECT entry_id, MAX(since) FROM registry_currents WHERE entry_id`+in+` GROUP BY entry_id`, list)
+	since := map[string]time.Time{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var id string
+		var at time.Time
+		err := row.Scan(&id, store.Time(&at))
+		since[id] = at
+		return err
+	})
+	return since, err
 }
 
 func knownVersions(ctx context.Context, q store.Querier, contents []Content) (map[Content]string, error) {

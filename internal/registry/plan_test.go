@@ -43,6 +43,7 @@ func TestQueryPlans(t *testing.T) {
 			"alive objects": func() error { return second(registry.ReferredKeys(ctx, q, ids)) },
 			"sync, latest":  func() error { return second(registry.LatestVersions(ctx, q, "a", ids)) },
 			"sync, known":   func() error { return second(registry.KnownVersions(ctx, q, contents)) },
+			"sync, since":   func() error { return second(registry.CurrentSince(ctx, q, ids)) },
 			"index": func() error {
 				return registry.EachOnShelf(ctx, q, registry.Shelf{}, 10, nil)
 			},
