@@ -168,6 +168,7 @@ func TestDiscoveryArchive(t *testing.T) {
 		// What a client read before a push still works; what was deleted does not.
 		ada.Pushed(id, "2", registrytest.Skill(t, "Two."))
 		w.Fetch(index, first)
+		wantIndex(w, "after a push", index, func(body string) bool { return strings.Contains(body, "Two.") })
 		second := w.Anonymous().Get(index).List("skills")[0]
 		if apptest.Text(second, "description") != "Two." || apptest.Text(second, "url") == apptest.Text(first, "url") {
 			t.Errorf("after a push: %v", second)
