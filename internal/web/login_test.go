@@ -293,7 +293,7 @@ func TestCodeKeepsOtherBrowsers(t *testing.T) {
 		signIn(first)
 		first.get("/account").want(http.StatusOK)
 		second.get("/account").want(http.StatusOK)
-		rows, err := w.db.Query(t.Context(), `SELECT COUNT(*) FROM api_keys WHERE login AND revoked_at IS NULL`)
+		rows, err := w.DB.Query(t.Context(), `SELECT COUNT(*) FROM api_keys WHERE login AND revoked_at IS NULL`)
 		if n, err := store.One(rows, err, "Count", store.Value[int]); err != nil || n != 2 {
 			t.Errorf("%d keys of logins are active, want 2; %v", n, err)
 		}
