@@ -79,6 +79,9 @@ func (in *ingestion) stored(o Observation) observation {
 		triggered: o.Triggered && !o.Offered, confidence: scaled(o.Confidence), weight: max(1, o.Weight), mode: orNull(o.Mode),
 		at: o.At.UTC().Truncate(time.Microsecond), normalizedAt: o.NormalizedAt.UTC().Truncate(time.Microsecond),
 	}
+	if o.Void {
+		s.weight = 0
+	}
 	if o.PromptID != "" {
 		hash := PromptHash(in.report.OrgID, in.report.UserID, o.PromptID)
 		s.promptHash = &hash
@@ -160,11 +163,18 @@ func (o observation) lastOffered() time.Time {
 
 // compareReports orders two reports of one observation: one that the skill was
 // considered outranks one that it was only offered, then the newer one does. The
-// rest makes the order total.
+// rest makes the order total; the times of offers are no part of it, since they
+// are merged.
 func compareReports(a, b observation) int {
+	if a.isCheck && b.isCheck {
+		return cmp.Or(
+			a.normalizedAt.Compare(b.normalizedAt), a.at.Compare(b.at), cmp.Compare(btoi(a.triggered), btoi(b.triggered)),
+			cmp.Compare(a.weight, b.weight), strings.Compare(a.skillName, b.skillName),
+		)
+	}
 	return cmp.Or(
-		cmp.Compare(btoi(a.isCheck), btoi(b.isCheck)), a.normalizedAt.Compare(b.normalizedAt), a.at.Compare(b.at),
-		cmp.Compare(btoi(a.triggered), btoi(b.triggered)), cmp.Compare(a.weight, b.weight), strings.Compare(a.skillName, b.skillName),
+		cmp.Compare(btoi(a.isCheck), btoi(b.isCheck)), a.normalizedAt.Compare(b.normalizedAt),
+		strings.Compare(a.skillName, b.skillName),
 	)
 }
 

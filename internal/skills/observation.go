@@ -38,8 +38,10 @@ type Observation struct {
 	Derived bool
 	// Weight is the number of observations that a counter reported; 0 means 1.
 	Weight int64
-	Mode   string // explicit, implicit, inferred, repaired; "" when unknown
-	At     time.Time
+	// Void takes back what a counter reported: others reported all of it.
+	Void bool
+	Mode string // explicit, implicit, inferred, repaired; "" when unknown
+	At   time.Time
 	// NormalizedAt orders the reports of one observation: the newest wins.
 	NormalizedAt time.Time
 }

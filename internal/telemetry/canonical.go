@@ -50,6 +50,7 @@ type invocationRecord struct {
 	ID              *string  `json:"skill_invocation_id"`
 	OccurredAt      *string  `json:"occurred_at"`
 	MatchedPromptID *string  `json:"matched_prompt_id"`
+	SourcePromptID  *string  `json:"source_prompt_id"` // prompt.id of the agent's OTLP events
 	SkillName       *string  `json:"skill_name"`
 	VersionHash     *string  `json:"skill_version_hash"`
 	Mode            *string  `json:"invocation_mode"`
@@ -70,6 +71,7 @@ type gradingRecord struct {
 	GradedAt    *string  `json:"graded_at"`
 	PassRate    *float64 `json:"pass_rate"`
 	PassedCount *float64 `json:"passed_count"`
+	FailedCount *float64 `json:"failed_count"`
 	TotalCount  *float64 `json:"total_count"`
 }
 
@@ -117,16 +119,21 @@ func validateShare(field string, share *float64) error {
 	return nil
 }
 
-// passRate returns the rate, else the ratio of the counts; nil if there is
-// neither.
+// passRate returns the rate, else the ratio of the counts, of which the total may
+// be left out; nil if there is neither.
 func (g gradingRecord) passRate() (*float64, error) {
-	if err := validateShare("pass_rate", g.PassRate); err != nil {
-		return nil, err
+	if err := validateShare("pass_rate", g.PassRate); err != nil || g.PassRate != nil || g.PassedCount == nil {
+		return g.PassRate, err
 	}
-	if g.PassRate != nil || g.PassedCount == nil || g.TotalCount == nil || *g.TotalCount <= 0 {
-		return g.PassRate, nil
+	total := g.TotalCount
+	if total == nil && g.FailedCount != nil {
+		sum := *g.PassedCount + *g.FailedCount
+		total = &sum
 	}
-	rate := *g.PassedCount / *g.TotalCount
+	if total == nil || *total <= 0 {
+		return nil, nil
+	}
+	rate := *g.PassedCount / *total
 	return &rate, validateShare("passed_count / total_count", &rate)
 }
 

@@ -112,8 +112,10 @@ func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 // observations only when they are compared with the stored state.
 type otlpBatch struct {
 	batch
-	reports []report
-	points  []counterPoint
+	reports     []report
+	points      []counterPoint
+	codexUses   []codexUse
+	codexPoints []codexPoint
 }
 
 // ingestOTLP stores a batch and its observations in one transaction, and returns
@@ -134,8 +136,12 @@ func (r *receiver) ingestOTLP(
 		if err != nil {
 			return err
 		}
+		beyond, err := dedupCodex(ctx, tx, c, n.codexUses, n.codexPoints)
+		if err != nil {
+			return err
+		}
 		b := n.batch
-		b.observations = slices.Concat(b.observations, activated, counted)
+		b.observations = slices.Concat(b.observations, activated, counted, beyond)
 		b.rejected = slices.Concat(b.rejected, refused)
 		b.accepted -= len(refused)
 		rejected = b.rejected

@@ -62,6 +62,9 @@ func (n *normalizer) addInPrompt(e event, o skills.Observation, by reporter, sha
 	} else {
 		o = demote(o, lacksCall)
 		o.ID = n.id("otlp_event", e.session, prompt, e.number(), e.name, o.SkillName)
+		if o.Mode == "explicit" && prompt != "" { // an import reports it by the same prompt
+			o.Aliases = []string{promptAlias(n.caller, e.session, prompt, o.SkillName)}
+		}
 	}
 	if !shared || prompt == "" {
 		n.observe(o)

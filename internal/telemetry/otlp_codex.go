@@ -7,13 +7,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Codex counts the skills that it injected into the context. Its counter has no
-// session, so it adds to checks and triggers only.
+// session, so it adds to checks and triggers only. The log event skillInvocation
+// reports the same uses and wins: see dedupCodex.
 const skillInjected = "codex.skill.injected"
 
 // maxCount is the largest plausible count.
@@ -77,7 +81,13 @@ func (n *normalizer) injection(
 		return fmt.Errorf("%s must be delta or cumulative", skillInjected)
 	case o.Weight > 0:
 		o.ID = n.id("otlp_delta", series, e.time())
-		n.observe(o)
+		from := o.At
+		if start := p.GetStartTimeUnixNano(); start != 0 && start < e.nanos {
+			from = time.Unix(0, int64(start))
+		}
+		n.codexPoints = append(n.codexPoints, codexPoint{
+			Observation: o, group: n.codexGroup(e.text("invoke_type"), o.SkillName), from: store.Micros(from),
+		})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
@@ -25,7 +26,8 @@ func (n *normalizer) offered(e event) error {
 			continue
 		}
 		o.Offered = true
-		o.ID = n.id("otlp_offered", e.session, o.SkillName)
+		// A session that lasts over midnight is offered the skill on both days.
+		o.ID = n.id("otlp_offered", e.session, o.SkillName, o.At.Format(time.DateOnly))
 		n.observe(o)
 	}
 	return first
@@ -88,7 +90,7 @@ func (n *normalizer) addInTrace(e event, o skills.Observation, by reporter, t tr
 	if !e.named {
 		o = demote(o, lacksSession)
 	}
-	if e.trace == "" || !t.byTool {
+	if preloaded := t.mode == "" && !t.byTool; e.trace == "" || preloaded {
 		n.observe(o)
 		return
 	}

@@ -89,6 +89,8 @@ func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
 		return n.toolResult(e)
 	case "tool_decision":
 		return n.toolDecision(e)
+	case skillInvocation:
+		return n.codexInvocation(e)
 	case "gemini_cli.tool_call":
 		return n.geminiToolCall(e)
 	case evaluationResult:
@@ -250,6 +252,6 @@ func triggerOf(word string) trigger {
 
 // fired marks an observation as an activation with this trigger.
 func (t trigger) fired(o skills.Observation) skills.Observation {
-	o.Triggered, o.Mode, o.Confidence = true, t.mode, t.confidence
+	o.Triggered, o.Mode, o.Confidence, o.Derived = true, t.mode, t.confidence, t.mode == "inferred"
 	return o
 }

@@ -228,9 +228,13 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 		PromptID: optional(c.MatchedPromptID), VersionHash: optional(c.VersionHash), Mode: optional(c.Mode),
 		Triggered: *c.Triggered, Confidence: c.Confidence, At: at, NormalizedAt: r.normalizedAt(c.base, at),
 	}
+	prompt := optional(c.SourcePromptID)
 	if call := optional(c.ToolCallID); call != "" {
 		o.Aliases = []string{callAlias(r.caller, session, call)}
 		o.Claim = r.id("tool_call_record", session+"\n"+call)
+	} else if prompt != "" && o.Mode == "explicit" {
+		o.Aliases = []string{promptAlias(r.caller, session, prompt, name)}
+		o.Claim = r.id("prompt_record", session+"\n"+prompt+"\n"+name)
 	}
 	r.batch.observations = append(r.batch.observations, o)
 	return nil
@@ -252,6 +256,12 @@ func skillOf(field *string) (name string, hidden bool, err error) {
 // several producers are deduplicated.
 func callAlias(c access.Caller, session, call string) string {
 	return skills.ID(c.OrgID, c.UserID, "tool_call", session+"\n"+call)
+}
+
+// promptAlias is the key of a skill that a person called by a prompt, e.g. by
+// "/name", which is no tool call.
+func promptAlias(c access.Caller, session, prompt, skill string) string {
+	return skills.ID(c.OrgID, c.UserID, "prompt_call", session+"\n"+prompt+"\n"+skill)
 }
 
 // executionFact makes the session part of the natural key: clients number their

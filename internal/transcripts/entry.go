@@ -17,6 +17,7 @@ type entry struct {
 	Type             string     `json:"type"`
 	UUID             string     `json:"uuid"`
 	SessionID        string     `json:"sessionId"`
+	PromptID         string     `json:"promptId"` // equals prompt.id of the agent's OTLP events
 	Timestamp        string     `json:"timestamp"`
 	CWD              string     `json:"cwd"`
 	GitBranch        string     `json:"gitBranch"`

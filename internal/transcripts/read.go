@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
+	"time"
 )
 
 // maxLine is the longest line that is parsed. Longer ones are results of tools.
@@ -40,7 +42,8 @@ type scanner struct {
 	problem  func(Problem)
 
 	turn     *turn
-	whole    bool // it reads from the beginning
+	began    time.Time // see firstTime
+	whole    bool      // it reads from the beginning
 	sessions []*sessionRecord
 	last     checkpoint
 }
@@ -52,6 +55,7 @@ func (r *scanner) scan(ctx context.Context, content io.ReaderAt, size int64, fro
 	if hash, err := prefixHash(content, from.Offset, size); err != nil || hash != from.Hash {
 		from = checkpoint{}
 	}
+	r.began = firstTime(io.NewSectionReader(content, 0, size))
 	r.whole, r.last, r.turn = from.Offset == 0, from, newTurn(r.file, from.Turns)
 	lines := newLineReader(io.NewSectionReader(content, from.Offset, size-from.Offset), maxLine, from.Lines, from.Offset)
 	for ctx.Err() == nil {
@@ -67,6 +71,26 @@ func (r *scanner) scan(ctx context.Context, content io.ReaderAt, size int64, fro
 		}
 	}
 	return from, ctx.Err()
+}
+
+// firstTime returns the time of the first line that has one. When a session is
+// forked, the agent copies the lines of the old session into the new transcript,
+// with the new session's id but their old times: a line that is older than the
+// first one is such a copy, and the old transcript has it.
+func firstTime(content io.Reader) time.Time {
+	lines := newLineReader(content, maxLine, 0, 0)
+	for {
+		l, err := lines.next()
+		if err != nil {
+			return time.Time{}
+		}
+		var e struct {
+			Timestamp time.Time `json:"timestamp"`
+		}
+		if !l.long && json.Unmarshal(l.text, &e) == nil && !e.Timestamp.IsZero() {
+			return e.Timestamp.UTC()
+		}
+	}
 }
 
 // finish emits the last turn and the sessions when all lines are read.
@@ -111,7 +135,7 @@ func (r *scanner) line(l line) error {
 		}
 		return nil
 	}
-	if e.ForkedFrom != nil || e.IsMeta || e.IsCompactSummary {
+	if e.ForkedFrom != nil || e.at.Before(r.began) || e.IsMeta || e.IsCompactSummary {
 		return nil
 	}
 	if s, ok := r.prompt(e); ok {

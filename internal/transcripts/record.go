@@ -6,7 +6,7 @@ import "time"
 // next import sends everything again, by the new rules.
 const (
 	schemaVersion     = "2.0"
-	normalizerVersion = "1"
+	normalizerVersion = "2"
 )
 
 // The kinds of records.
@@ -82,6 +82,7 @@ type invocationRecord struct {
 	SkillInvocationID string    `json:"skill_invocation_id"`
 	OccurredAt        time.Time `json:"occurred_at"`
 	MatchedPromptID   string    `json:"matched_prompt_id,omitempty"`
+	SourcePromptID    string    `json:"source_prompt_id,omitempty"` // the agent's own id of the prompt
 	SkillName         string    `json:"skill_name"`
 	SkillPath         string    `json:"skill_path,omitempty"`
 	InvocationMode    string    `json:"invocation_mode"`

@@ -129,6 +129,9 @@ func (t *turn) routing(e entry, skill string) (mode string, confidence float64) 
 func (t *turn) invoke(e entry, r invocationRecord) {
 	r.base = newBase(invocationKind, t.file.sessionOf(e), e.at, t.file.source(e))
 	r.OccurredAt, r.MatchedPromptID = e.at, t.promptID()
+	if t.asked != nil {
+		r.SourcePromptID = t.asked.PromptID
+	}
 	if t.file.agent || e.IsSidechain {
 		r.AgentType = "subagent"
 	}

@@ -1,0 +1,153 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// inEveryOrder calls the steps in every order, each time for an organisation of
+// its own, and then check.
+func inEveryOrder(t *testing.T, w *world, steps []func(*client), check func(*client)) {
+	t.Helper()
+	orders := [][]int{{}}
+	for i := range steps {
+		var longer [][]int
+		for _, order := range orders {
+			for at := range len(order) + 1 {
+				longer = append(longer, append(append(append([]int{}, order[:at]...), i), order[at:]...))
+			}
+		}
+		orders = longer
+	}
+	for _, order := range orders {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			c := w.org("org " + uuid.NewString()).in(t)
+			for range 2 { // the second time changes nothing
+				for _, i := range order {
+					steps[i](c)
+				}
+			}
+			check(c)
+		})
+	}
+}
+
+// TestSlashOnce: "/name" that OTLP and an import report is one activation: the
+// prompt.id of the event is the transcript's promptId.
+func TestSlashOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := &claude{session: "s", at: anHourAgo()}
+		slash := s.activated("p1", "pdf-forms", "user-slash")
+		otlp := func(c *client) { c.take(inProtobuf, logsOf(slash)) }
+		imported := func(id, prompt string) func(*client) {
+			return func(c *client) {
+				c.push(uuid.NewString(), object{"skill_invocations": []any{object{
+					"skill_invocation_id": id, "session_id": "s", "occurred_at": stamp(anHourAgo()), "skill_name": "pdf-forms",
+					"triggered": true, "invocation_mode": "explicit", "confidence": 1, "source_prompt_id": prompt,
+				}}}).Want(201)
+			}
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){otlp, imported("line 1:pdf-forms", "p1"), imported("line 9:pdf-forms", "p2")},
+			func(c *client) {
+				c.wantFigures("pdf-forms", figures{
+					Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(1), Covered: share(1),
+				})
+			})
+	})
+}
+
+// TestReportedConfidenceWins: OTLP does not say how sure the agent was, an import
+// does.
+func TestReportedConfidenceWins(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := &claude{session: "s", at: anHourAgo()}
+		activated, result := s.activated("p1", "pdf-forms", "claude-proactive"), s.result("p1", "pdf-forms", "toolu_1", true)
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			func(c *client) { c.take(inProtobuf, logsOf(activated)) },
+			func(c *client) { c.take(inProtobuf, logsOf(result)) },
+			func(c *client) {
+				c.push(uuid.NewString(), object{"skill_invocations": []any{object{
+					"skill_invocation_id": "line 2:toolu_1", "session_id": "s", "occurred_at": stamp(anHourAgo().Add(-time.Minute)),
+					"skill_name": "pdf-forms", "triggered": true, "invocation_mode": "implicit", "confidence": 0.85,
+					"tool_call_id": "toolu_1", "source_prompt_id": "p1",
+				}}}).Want(201)
+			},
+		}, func(c *client) {
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(0.85), Covered: share(1),
+			})
+		})
+	})
+}
+
+// TestCodexLogWins: a use that Codex reports by its log and by its counter counts
+// once, with its session; uses that only the counter reports count, too.
+func TestCodexLogWins(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		at := anHourAgo()
+		invoked := func(conversation, kind string, at time.Time) *logs.LogRecord {
+			return &logs.LogRecord{ObservedTimeUnixNano: nanos(at), Attributes: attributes(
+				"event.name", "codex.skill_invocation", "conversation.id", conversation, "turn.id", "1", "skill.name", "pdf-forms",
+				"skill.scope", "repo", "skill.invocation_type", kind)}
+		}
+		log := func(c *client) {
+			c.take(inProtobuf, logsOf(invoked("one", "explicit", at), invoked("one", "implicit", at.Add(time.Second)),
+				invoked("two", "explicit", at.Add(2*time.Second))))
+		}
+		counter := func(c *client) {
+			c.take(inProtobuf, counterOf(delta,
+				// The start is a little after the event, and one use of three was not logged.
+				injected(at.Add(3*time.Millisecond), at.Add(time.Minute), 3, "invoke_type", "explicit"),
+				injected(at.Add(time.Second+time.Millisecond), at.Add(time.Minute), 1, "invoke_type", "implicit"),
+			))
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){log, counter}, func(c *client) {
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 2, Checks: 4, Triggers: 4, TriggerRate: share(1), Confidence: share(0.9), Covered: share(1),
+			})
+		})
+	})
+}
+
+// TestOffersOfSeveralDays: a session that is offered a skill on several days is in
+// each of them, and the skill was first seen on the first.
+func TestOffersOfSeveralDays(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		noon := time.Now().UTC().Truncate(24 * time.Hour).Add(-12 * time.Hour)
+		offer := func(at time.Time) func(*client) {
+			return func(c *client) {
+				span := copilot{conversation: "x", trace: "0123456789abcdef", at: at}.agent([]string{"pdf-forms"})
+				c.take(inProtobuf, spansOf(span))
+			}
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			offer(noon), offer(noon.Add(time.Hour)), offer(noon.AddDate(0, 0, -1)), offer(noon.AddDate(0, 0, -2)),
+		}, func(c *client) {
+			skill := c.Get("/v1/skills/pdf-forms?days=7").Want(200).Object()
+			var days []float64
+			for _, d := range skill["daily_stats"].([]any) {
+				days = append(days, d.(object)["sessions"].(float64))
+			}
+			if got := fmt.Sprint(days[:7]); got != "[0 0 0 1 1 1 0]" {
+				c.T.Errorf("sessions by day %s", got)
+			}
+			detail := skill["skill"].(object)
+			want := object{
+				"first_seen_at": stamp(noon.AddDate(0, 0, -2)), "last_seen_at": stamp(noon.Add(time.Hour)), "unique_sessions": 1.0,
+				"trigger_rate": 0.0, "trigger_rate_basis": "offered", "offered_sessions": 1.0,
+			}
+			for field, value := range want {
+				if detail[field] != value {
+					c.T.Errorf("%s is %v, want %v", field, detail[field], value)
+				}
+			}
+		})
+	})
+}
