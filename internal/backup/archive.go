@@ -28,6 +28,8 @@ type archive struct {
 // sumsSize is the size at which a list of checksums is written.
 const sumsSize = 1 << 20
 
+// newArchive begins an archive. The small window of the compression keeps the
+// memory of both sides small, however large the backup is.
 func newArchive(w io.Writer, at time.Time) (*archive, error) {
 	zst, err := zstd.NewWriter(w, zstd.WithWindowSize(1<<20), zstd.WithEncoderConcurrency(2))
 	if err != nil {
@@ -38,6 +40,8 @@ func newArchive(w io.Writer, at time.Time) (*archive, error) {
 
 // add writes a member of exactly that size and returns its SHA-256.
 func (a *archive) add(name string, mode, size int64, r io.Reader) (sum string, err error) {
+	// A newline would end the line of the member in the list of checksums, and
+	// let a name forge the line of another.
 	if strings.ContainsAny(name, "\n\x00") {
 		return "", fmt.Errorf("a name cannot be saved: %q", name)
 	}
@@ -67,6 +71,9 @@ func (a *archive) header(name string, mode, size int64) error {
 	})
 }
 
+// writeSums writes the checksums of the members since the last list. There are
+// many lists, so that neither side has the checksums of millions of blobs in
+// memory.
 func (a *archive) writeSums() error {
 	if a.sums.Len() == 0 {
 		return nil

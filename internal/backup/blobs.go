@@ -29,6 +29,7 @@ type fetched struct {
 // the snapshot refers to.
 func (s *saver) saveBlobs(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
+	// A channel of channels keeps the order of the keys while reads overlap.
 	coming := make(chan chan fetched, prefetch)
 	defer drain(coming)
 	defer stop()
@@ -76,6 +77,8 @@ func drain(coming <-chan chan fetched) {
 	}
 }
 
+// fetch reads a small blob into memory, and only opens a large one: prefetch of
+// those would take gigabytes.
 func fetch(ctx context.Context, b blob.Bucket, key string) fetched {
 	body, info, err := b.Get(ctx, key)
 	if err != nil || info.Size > smallBlob {

@@ -16,6 +16,8 @@ type keyFile struct {
 	w    *bufio.Writer
 }
 
+// newKeyFile creates the file and unlinks it at once: the kernel frees it with
+// the process, also after a crash.
 func newKeyFile() (*keyFile, error) {
 	file, err := os.CreateTemp("", "whetstone-backup-")
 	if err != nil {
@@ -32,7 +34,7 @@ func (k *keyFile) add(r blob.Ref) error {
 	return err
 }
 
-// each calls fn with every key.
+// each calls fn with every key. Nothing can be added afterwards.
 func (k *keyFile) each(fn func(key string) error) error {
 	if err := k.w.Flush(); err != nil {
 		return err

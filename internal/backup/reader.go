@@ -42,6 +42,8 @@ type member struct {
 	content io.Reader
 }
 
+// newReader reads the header. The limit of the window bounds the memory that a
+// forged file can make the decoder allocate.
 func newReader(r io.Reader) (*reader, error) {
 	zst, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderConcurrency(2))
 	if err != nil {
@@ -57,6 +59,8 @@ func newReader(r io.Reader) (*reader, error) {
 
 func (b *reader) close() { b.zst.Close() }
 
+// readHeader reads the first member, whose checksum comes later: nothing may be
+// written because of it, only refused.
 func (b *reader) readHeader() error {
 	first, err := b.tar.Next()
 	if err != nil || first.Name != headerName || first.Size > 1<<16 {
@@ -141,6 +145,8 @@ func (b *reader) next() (member, error) {
 	}
 }
 
+// verifySums compares a list of checksums with the members before it. The lists
+// are numbered, so that none can be left out or moved.
 func (b *reader) verifySums(m member) error {
 	content, err := b.readBytes(m)
 	if err != nil {

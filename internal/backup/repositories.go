@@ -43,6 +43,8 @@ func (s *saver) saveRepositories(ctx context.Context) error {
 // it meanwhile.
 const maxListings = 20
 
+// saveRepository saves the files of a repository while git may write to it. A
+// file that vanishes was packed or pruned: what replaced it is in the next list.
 func (s *saver) saveRepository(ctx context.Context, root *os.Root, name string) error {
 	done := map[string]bool{}
 	for range maxListings {
@@ -98,6 +100,8 @@ func listRepository(root *os.Root, name string) (files []string, err error) {
 	return files, err
 }
 
+// rank puts refs before objects: git writes objects first, so that every ref
+// that was saved has its objects.
 func rank(repository, file string) int {
 	if strings.HasPrefix(file, repository+"/objects/") {
 		return 1
@@ -167,6 +171,7 @@ func repositoryOf(name string) string {
 	return path.Join(elements[:len(elements)-1]...)
 }
 
+// makeDir creates a folder, and remembers all above it for fsync.
 func (s *restorer) makeDir(dir string) error {
 	for above := dir; !s.dirs[above]; above = path.Dir(above) {
 		s.dirs[above] = true

@@ -29,6 +29,8 @@ const (
 
 var errChunk = errors.New("rows are not well formed")
 
+// appendRow encodes the values that both databases have. Each has its kind with
+// it: the databases name the types of their columns differently.
 func appendRow(b []byte, row []any) ([]byte, error) {
 	for _, v := range row {
 		switch v := v.(type) {
@@ -49,6 +51,8 @@ func appendRow(b []byte, row []any) ([]byte, error) {
 	return b, nil
 }
 
+// readChunk decodes a chunk, which may be forged: every length is checked before
+// it is used.
 func readChunk(chunk []byte) (head chunkHead, rows [][]any, err error) {
 	line, rest, ok := bytes.Cut(chunk, []byte("\n"))
 	if !ok {

@@ -114,6 +114,8 @@ func (s *saver) saveDatabase(ctx context.Context, tx *store.Tx) (err error) {
 // chunkSize is about the size of a member of rows.
 const chunkSize = 4 << 20
 
+// saveTable writes the rows of a table in chunks of one member each, so that
+// memory does not grow with the table. The manifest counts them.
 func (s *saver) saveTable(ctx context.Context, tx *store.Tx, t store.Table) error {
 	var rows []byte
 	head := chunkHead{Table: t.Name, Columns: t.Columns}
@@ -148,6 +150,8 @@ func (s *saver) saveTable(ctx context.Context, tx *store.Tx, t store.Table) erro
 	return flush()
 }
 
+// saveJobs writes the queue as jobs, not as rows: its tables are those of the
+// engine, and a backup moves between engines.
 func (s *saver) saveJobs(ctx context.Context, tx *store.Tx) error {
 	var lines bytes.Buffer
 	encode := json.NewEncoder(&lines)

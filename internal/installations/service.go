@@ -54,6 +54,8 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 		return state, fault.Issues(issues...)
 	}
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
+		// The lock serialises installations of an entry: of two at once by one
+		// user, only one is the first.
 		e, err := s.Registry.LockVisible(ctx, tx, c.OrgID, n.EntryID)
 		if err != nil {
 			return err
@@ -69,6 +71,7 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 				return err
 			}
 		}
+		// The record differs from what the last reports said, so they are news again.
 		if err := deleteReports(ctx, tx, c.UserID); err != nil {
 			return err
 		}

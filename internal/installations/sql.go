@@ -9,6 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
+// selectInstallations names the version that is installed. Several may have the
+// same content: then it is the current one, or else the one pushed last.
 const selectInstallations = `
 	SELECT i.id, i.entry_id, i.user_id, i.device_id, i.install_path, i.content_hash, i.installed_at, i.last_seen_at,
 		e.name, e.current_version, e.current_hash, u.name, u.email,
@@ -70,6 +72,7 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 	if err != nil || written != id {
 		return written, false, err
 	}
+	// A client that makes up a device every time must not fill the table.
 	_, err = tx.Exec(ctx, `
 		DELETE FROM registry_installations WHERE id = (
 			SELECT id FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3
@@ -89,6 +92,8 @@ func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
 	return err
 }
 
+// updateInstallations writes all records in one statement: a fleet reports
+// hundreds of installations at once.
 func updateInstallations(ctx context.Context, tx *store.Tx, changed []Installation) error {
 	ids, hashes, times := make([]string, len(changed)), make([]string, len(changed)), make([]int64, len(changed))
 	for i, c := range changed {

@@ -182,6 +182,9 @@ type lastReport struct {
 	at             time.Time
 }
 
+// digestOf is the key of what is cached about items, and of reports. Each field
+// ends in a NUL, which none contains (httpapi replaces it), so that no two lists
+// have the same bytes: with those a user could replace a colleague's answer.
 func digestOf(items []SyncItem) string {
 	const usual = 128 // bytes of an item
 	b := make([]byte, 0, usual*len(items))

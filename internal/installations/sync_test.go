@@ -298,6 +298,26 @@ func TestSyncCache(t *testing.T) {
 	})
 }
 
+// TestSyncCacheIsNotForged sends an item whose fields, one after the other, are
+// those of two items of a colleague.
+func TestSyncCacheIsNotForged(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := registrytest.New(t, db)
+		ada := w.Org("acme", access.Pro)
+		eve := w.Member(ada.Org, access.Viewer)
+		pdf, docx := ada.EntryOf("pdf", 1), ada.EntryOf("docx", 1)
+		for _, end := range []string{"\x00" + docx + "\x00none\x00\x00", docx + "none"} {
+			forged := registrytest.Item(pdf, "none")
+			forged["install_path"] = end
+			eve.Sync(forged)
+			if got := ada.Sync(registrytest.Item(pdf, "none"), registrytest.Item(docx, "none")); len(got) != 2 {
+				t.Errorf("entries %v, want both", got)
+			}
+		}
+	})
+}
+
 func TestSyncRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -157,7 +157,7 @@ func (s *Service) insert(ctx context.Context, orgID string, d draft, fn func(tx 
 	if err := s.putObjects(ctx, d); err != nil {
 		return err
 	}
-	committing := false
+	committing := false // set by the last attempt: a transaction may be tried again
 	err := s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		committing = false
 		inserted, err := fn(tx)
@@ -264,6 +264,7 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 		return d, err
 	}
 	defer pkg.Close()
+	// Clients of the registry expect a tar.gz, whatever was pushed.
 	if pkg.Format != skillpkg.TarGz {
 		return d, fault.Invalid("archive", "archive must be a tar.gz, not a zip")
 	}
@@ -290,6 +291,8 @@ func (p *Publication) read(ctx context.Context, kind Type) (d draft, err error) 
 		}
 		return d, nil
 	}
+	// A SKILL.md that cannot be parsed is published all the same, without a
+	// description: whether that is acceptable is for validation to say.
 	if skill, err := pkg.Skill(); err == nil {
 		v.Description = text.TruncateRunes(strings.ReplaceAll(skill.Description, "\x00", "\ufffd"), maxDescription)
 	}

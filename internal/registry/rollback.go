@@ -89,7 +89,8 @@ func rollBack(ctx context.Context, tx *store.Tx, e Entry, from, to Version, r Ne
 	})
 }
 
-// minGraded is how many graded sessions say something about a version.
+// minGraded is how many graded sessions say something about a version: a single
+// bad session must not roll back.
 const minGraded = 5
 
 // Revert rolls a skill's entry back to the version before, if its current

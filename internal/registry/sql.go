@@ -70,6 +70,8 @@ func insertCurrent(ctx context.Context, q store.Querier, e Entry) error {
 	return claimName(ctx, q, e)
 }
 
+// insertVersion also writes file_paths, a copy of the manifest's paths: the index
+// for older installers lists them, and must not parse every manifest.
 func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	if v.Manifest == nil {
 		v.Manifest = []skillpkg.ManifestEntry{}
@@ -103,7 +105,8 @@ func ownEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry, er
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
-// lockEntry is ownEntry for a transaction that changes the entry.
+// lockEntry is ownEntry for a transaction that changes the entry. It serialises
+// pushes, rollbacks and the deletion of an entry, on all replicas.
 func lockEntry(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+entryColumns+` FROM registry_entries e WHERE e.org_id = $1 AND e.id = $2`+tx.Dialect().ForUpdate(), orgID, id)
@@ -218,7 +221,8 @@ func hasRelease(ctx context.Context, q store.Querier, e Entry) (bool, error) {
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
-// versionBefore finds the version that was pushed last before v.
+// versionBefore finds the version that was pushed last before v. The id breaks
+// the tie of versions with the same time, e.g. of imported ones.
 func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+versionColumns+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4)
@@ -289,7 +293,9 @@ func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback
 	})
 }
 
-// listEntries reads a page of the entries that the condition on $1 allows.
+// listEntries reads a page of the entries that the condition on $1 allows. The
+// search reads all of them (LIKE): an organisation has hundreds of entries, and a
+// full-text index would find other words on each database.
 func listEntries(ctx context.Context, q store.Querier, condition, arg string, f Filter) ([]Listed, int, error) {
 	const chosen = ` AND ($2 = '' OR e.name = $2)
 		AND ($3 = '' OR lower(e.name) LIKE lower($3) ESCAPE '\' OR lower(e.description) LIKE lower($3) ESCAPE '\')`

@@ -69,7 +69,8 @@ type versionReader struct {
 	cursor *Version  // the last one read
 }
 
-// A streamedVersion has the manifest as the JSON that is stored.
+// A streamedVersion has the manifest as the JSON that is stored: decoding and
+// encoding it again would take most of the time of the request.
 type streamedVersion struct {
 	versionOutput
 	FileManifest json.RawMessage `json:"file_manifest"`

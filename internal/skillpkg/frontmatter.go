@@ -86,7 +86,8 @@ var plainPair = regexp.MustCompile(`^( *[A-Za-z0-9_.-]+:[ \t]+)([^\s"'\[{|>&*!#%
 // blockHead matches the head of a block scalar: deeper lines are text, not YAML.
 var blockHead = regexp.MustCompile(`:[ \t]+[|>][-+0-9]*[ \t]*(#.*)?$`)
 
-// quoteColons quotes the values of a block that contain a colon, and returns the
+// quoteColons makes YAML of what many people write, e.g. "description: Use when:
+// always". It quotes the values of a block that contain a colon, and returns the
 // line in the file of the first one, or 0 if there is none.
 func quoteColons(block string) (string, int) {
 	lines := strings.Split(block, "\n")

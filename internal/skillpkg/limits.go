@@ -23,7 +23,9 @@ type Limits struct {
 	AnyNames bool
 }
 
-// DefaultLimits returns the limits of uploads.
+// DefaultLimits returns the limits of uploads. Text compresses to about a tenth
+// of its size, and deflate at most to a thousandth: a ratio of 100 is far from
+// what people pack, and bounds a decompression bomb.
 func DefaultLimits() Limits {
 	return Limits{
 		Packed:     10 << 20,

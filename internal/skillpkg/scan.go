@@ -113,7 +113,7 @@ func (s *scan) addFile(name string, mode fs.FileMode, body io.Reader) error {
 	}
 	s.at = ""
 	sum := hex.EncodeToString(digest.Sum(nil))
-	s.offsets[sum] = offset
+	s.offsets[sum] = offset // of equal files the last: their bytes are the same
 	n.file = File{Size: size, SHA256: sum, Mode: plainMode(mode), Kind: Regular}
 	return nil
 }
@@ -131,7 +131,8 @@ func (s *scan) addLink(name, target string) error {
 	return nil
 }
 
-// addHardLink adds a hard link to an earlier file, as a copy.
+// addHardLink adds a hard link to an earlier file, as a copy. Its size counts
+// again, since installing makes a second file of it.
 func (s *scan) addHardLink(name, target string) error {
 	source, err := cleanPath(target, false, s.limits)
 	if err != nil {

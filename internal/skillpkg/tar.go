@@ -14,6 +14,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/chunk"
 )
 
+// tarBlock is the unit of a tar: headers, and contents with their padding, are
+// multiples of it.
 const tarBlock = 512
 
 // gzipReaders saves the allocation of large windows for every new reader.

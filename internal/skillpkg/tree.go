@@ -15,7 +15,8 @@ type tree struct{ root *node }
 type node struct {
 	name   string
 	parent *node
-	// children are the members of a folder by folded name; nil in a leaf.
+	// children are the members of a folder by folded name, so that names which
+	// are one file on macOS or Windows meet here; nil in a leaf.
 	children map[string]*node
 	// listed reports that the archive lists the folder itself.
 	listed bool

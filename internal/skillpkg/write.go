@@ -115,7 +115,8 @@ func newWriter(w io.Writer, format Format, headers tar.Format) (writer, error) {
 	return nil, fault.New(fault.Internal, "no archive format %q", format)
 }
 
-// addContent writes a file and returns the digest of what was written.
+// addContent writes a file and returns the digest of what was written. A file
+// that is being written to is refused: its header already has another size.
 func addContent(out writer, f File, content io.Reader) (string, error) {
 	w, err := out.add(f)
 	if err != nil {

@@ -89,7 +89,8 @@ func (c *collector) add(r remark) {
 	})
 }
 
-// report sorts the findings, counts the omitted ones, and redacts secrets.
+// report sorts the findings, counts the omitted ones, and redacts secrets: a
+// report is shown to more people than the skill is.
 func (c *collector) report() Report {
 	all := slices.Clone(c.findings)
 	for at, count := range c.files {

@@ -111,6 +111,7 @@ func (r Report) Counts() Counts {
 func Check(ctx context.Context, p *skillpkg.Package) (_ Report, err error) {
 	defer fault.Wrap(&err, "validate")
 	c := &check{pkg: p, files: map[string]bool{}, budget: matchBudget, compiled: compiledPatterns()}
+	// Links in Markdown may lead to folders, and through symbolic links.
 	for _, f := range p.Installed() {
 		for at := f.Path; at != "." && !c.files[at]; at = path.Dir(at) {
 			c.files[at] = true

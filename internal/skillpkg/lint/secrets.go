@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// minEntropy is in bits per character: words stay below it, random keys do not.
+// minEntropy is in bits per character. Words and names stay below it; sixteen
+// random characters of base64 have about 3.7.
 const minEntropy = 3.5
 
 func secretPatterns() []pattern {

@@ -39,7 +39,7 @@ func (c *check) checkTools() {
 		}
 	}
 	if shells > 0 {
-		return
+		return // a shell can run any of the scripts
 	}
 	for _, p := range c.powers {
 		c.found.add(remark{
