@@ -27,10 +27,11 @@ func statuses(answers []apptest.Response) []int {
 }
 
 // wantNoOrphans checks that every row belongs to an entry, that every entry
-// has its current version, and that the bucket has what versions need and no
-// more.
+// has its current version and the description of that, and that the bucket has
+// what versions need and no more.
 func wantNoOrphans(w *registrytest.World) {
 	w.T.Helper()
+	wantConsistent(w)
 	for _, table := range []string{"registry_versions", "registry_installations", "registry_rollbacks", "registry_currents"} {
 		if n := w.Count(table + ` WHERE entry_id NOT IN (SELECT id FROM registry_entries)`); n != 0 {
 			w.T.Errorf("%s has %d rows of no entry", table, n)
