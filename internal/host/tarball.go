@@ -175,6 +175,7 @@ func (t *tarball) keep(h *tar.Header, name string, content io.Reader) error {
 		return fault.New(fault.TooLarge,
 			"the folder %s holds more than %d MiB; choose the folder of the skill", t.folder, maxKept>>20)
 	}
+	// On disk, not in memory: several workers may each keep maxKept at once.
 	n, err := io.Copy(t.kept, content)
 	if err != nil {
 		return archiveError(err)

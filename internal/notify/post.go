@@ -37,6 +37,8 @@ func (s *Sender) post(ctx context.Context, t Target, n Notice) Result {
 	}
 	defer release()
 	started := time.Now()
+	// A chat that dislikes the rich form would refuse it on every retry. A second
+	// try with plain text loses the formatting, not the alert.
 	r, pause := s.attempt(ctx, t, u, n.ID, bodies[0])
 	if r.Status == http.StatusBadRequest && len(bodies) > 1 {
 		r, pause = s.attempt(ctx, t, u, n.ID, bodies[1])

@@ -21,6 +21,7 @@ func checkRedirect(limit int) func(next *http.Request, via []*http.Request) erro
 		if err := checkURL(next.URL); err != nil {
 			return refuse("the target of a redirect: %s", err)
 		}
+		// A downgrade would send the request, and what it carries, in the clear.
 		if via[len(via)-1].URL.Scheme == "https" && next.URL.Scheme != "https" {
 			return refuse("a redirect leads from https to http")
 		}

@@ -96,6 +96,8 @@ func attemptByID(ctx context.Context, q store.Querier, id string) (Attempt, erro
 	return store.One(rows, err, "Attempt", scanAttempt)
 }
 
+// oldestQueuedAttempt is the head of the connection's queue (FIFO): the versions
+// of an entry appear in the order in which their commits were pushed.
 func oldestQueuedAttempt(ctx context.Context, q store.Querier, connectionID string) (Attempt, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+attemptColumns+` FROM repohost_attempts a WHERE a.connection_id = $1 AND a.status = 'queued'

@@ -90,6 +90,8 @@ func (s *Service) Receive(ctx context.Context, in Incoming) (d Delivery, err err
 	if e.Kind == host.EventPing || e.Kind == host.EventOther {
 		received.Status, received.Detail, received.FinishedAt = DeliveryIgnored, nothingToDo, &received.ReceivedAt
 	}
+	// Stored before it is answered, and with its job: the code host sends a delivery
+	// once, and regards it as done with any 2xx.
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		d = received
 		inserted, err := insertDelivery(ctx, tx, d)
@@ -202,6 +204,7 @@ func (s *Service) queuePush(ctx context.Context, d Delivery, e host.Event) error
 		for _, p := range e.Pushes {
 			a, ok, err := s.attemptForPush(ctx, c, p)
 			if err != nil {
+				// All refs or none: nothing is queued before every ref is resolved.
 				if number, last := jobs.Attempt(ctx); number < last {
 					return retryAfter(err, s.backoffAfter(number))
 				}

@@ -113,6 +113,8 @@ func closeOrphanedDeliveries(ctx context.Context, tx *store.Tx, fullName string)
 	return err
 }
 
+// deleteDeliveriesBefore ends the retention. Attempts keep the id of their
+// delivery: it is not a foreign key.
 func deleteDeliveriesBefore(ctx context.Context, q store.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM repohost_deliveries WHERE received_at < $1`, store.Micros(before))
 	return err

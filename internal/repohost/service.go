@@ -86,6 +86,8 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	if err := s.Host.CheckAccount(ctx, i.host()); err != nil {
 		return bound, asGatewayError(err)
 	}
+	// The code host was asked before the transaction: no network call is made while
+	// rows are locked. The claim is checked again inside, since it may have moved.
 	keepToken := i.Token == nil
 	i = s.sealed(i)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
@@ -222,6 +224,7 @@ func (s *Service) Connect(ctx context.Context, c access.Caller, n Connection) (_
 	if err != nil {
 		return n, err
 	}
+	// After the commit, because a hook that fires at once must find its connection.
 	if err := s.Host.Prepare(ctx, repo); err != nil {
 		return n, errors.Join(asGatewayError(err), s.Disconnect(context.WithoutCancel(ctx), n.OrgID, n.ID))
 	}

@@ -151,6 +151,10 @@ func connectionsOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Con
 	return store.All(rows, err, scanConnection)
 }
 
+// Jobs and webhooks have no caller, so the queries below that name no organisation
+// take it from the connection. Every one that leads to a request to the code host
+// goes through usable or Service.installation, which check the claim.
+
 // usable joins the connections c with their installation i, if that is bound to
 // their organisation, not suspended and claimed.
 const usable = `repohost_connections c

@@ -31,7 +31,7 @@ func (s *Service) writeBack(ctx context.Context, attemptID string) (err error) {
 		return err
 	}
 	parts, retry := s.postOutcome(ctx, c, &a)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // a shutdown is not the host's failure, and uses up no try
 		return ctx.Err()
 	}
 	a.WriteBackTries++

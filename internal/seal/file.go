@@ -58,6 +58,8 @@ func MakeFile(path string) (err error) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
+	// Link, not Rename: it fails if the file exists, so that of two processes that
+	// start at once both use the same key.
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}

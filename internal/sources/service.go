@@ -81,7 +81,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, n NewSource) (src
 	if issues = slices.Concat(n.validate(), issues); len(issues) > 0 {
 		return src, fault.Issues(issues...)
 	}
-	src = n.source(c)
+	src = n.source(c) // before the transaction, which may be retried: the id stays
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := insertSource(ctx, tx, src); err != nil {
 			return err

@@ -120,6 +120,9 @@ func (s *Service) Sync(ctx context.Context, c access.Caller, sourceID string) (r
 	return s.addPrepared(ctx, src, p)
 }
 
+// addPrepared stores the blob before it locks the source, so that the lock is not
+// held while bytes are written. The source may be gone by then: storeSnapshot
+// deletes the blob.
 func (s *Service) addPrepared(ctx context.Context, src Source, p *prepared) (r Result, err error) {
 	err = s.storeSnapshot(ctx, p, func(tx *store.Tx) error {
 		if src, err = lockSource(ctx, tx, src.OrgID, src.ID); err != nil {

@@ -114,6 +114,7 @@ func (in uploadInput) parts() []skillpkg.Part {
 			}})
 		}
 	}
+	// Form is a map: without an order the first error, and its message, would vary.
 	slices.SortFunc(all, func(a, b skillpkg.Part) int { return strings.Compare(a.Path, b.Path) })
 	return all
 }

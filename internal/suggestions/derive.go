@@ -171,6 +171,8 @@ func (e evidence) suggestions(sourceID string) []Suggestion {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(b.ObservedCount, a.ObservedCount),
 			b.LastObservedAt.Compare(a.LastObservedAt), cmp.Compare(b.ID, a.ID))
 	})
+	// The id is the last key, so that the order of equals, and with it the pages of
+	// the API, is the same in every derivation.
 	return all[:min(len(all), maxSuggestions)]
 }
 

@@ -159,6 +159,7 @@ func (s *Service) Apply(
 		if err != nil {
 			return err
 		}
+		// Locks are always taken in the order source, then suite: Undo does the same.
 		r, err = reviewOf(ctx, tx, src, d.SuggestionID)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return err

@@ -69,7 +69,7 @@ func (s *Service) environmentSizes(ctx context.Context, orgID string, cases []Ca
 		return nil, err
 	}
 	for _, key := range keys {
-		if sizes[key] > 0 {
+		if sizes[key] > 0 { // blobs are content-addressed, so a known size is still right
 			continue
 		}
 		info, err := s.Blobs.Stat(ctx, key)

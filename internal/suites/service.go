@@ -109,6 +109,8 @@ type Change struct {
 // it is changed, so concurrent updates are applied one after the other.
 func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (suite Suite, err error) {
 	defer fault.Wrap(&err, "update eval suite %s", id)
+	// Parsing up to 500 cases and asking the bucket for sizes takes time, so both
+	// happen before the row is locked.
 	cases, issues := c.validate(orgID)
 	if len(issues) > 0 {
 		return suite, fault.Issues(issues...)

@@ -43,6 +43,8 @@ func (t *tokens) of(installation int64) *token {
 // get returns a token that is valid for at least tokenMargin.
 func (t *tokens) get(ctx context.Context, h *Host, installation int64) (string, error) {
 	kept := t.of(installation)
+	// Held during the request, so that concurrent calls wait for one token instead
+	// of each making its own. Other installations have their own lock.
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	if time.Until(kept.expires) > tokenMargin {
