@@ -48,6 +48,7 @@ func (s *Service) Changed(ctx context.Context, tx *store.Tx, orgID string) error
 	if err != nil || !exists {
 		return err
 	}
+	// Unique: while an evaluation waits, further pushes enqueue none.
 	return s.Jobs.Enqueue(ctx, tx, evaluateOrg{OrgID: orgID, DueAt: time.Now().Add(debounce)}, jobs.Unique(orgID))
 }
 
@@ -139,6 +140,8 @@ func (e *evaluation) evaluate(ctx context.Context, r Rule, skill skills.WindowSt
 	if event.Version, err = registry.CurrentVersion(ctx, e.tx, r.OrgID, event.SkillID); err != nil {
 		return err
 	}
+	// The rollback commits with the event: once for each episode, whatever crashes.
+	// Reminders do not roll back again.
 	if r.Action != nil && transition == Firing {
 		note, err := registry.Revert(ctx, e.tx, skills.Revert{
 			OrgID: r.OrgID, SkillID: event.SkillID, UserID: r.CreatedBy, Threshold: r.Threshold, Reason: "alert " + r.ID,

@@ -50,6 +50,8 @@ func sealedColumns(address, secret, oldSecret *string) map[string]*string {
 	return all
 }
 
+// place binds a sealed value to its column and row, so that one that is copied to
+// another rule does not decrypt.
 func place(ruleID, column string) seal.Place {
 	return seal.Place{Table: "alert_rules", Column: column, Row: ruleID}
 }

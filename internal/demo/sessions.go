@@ -66,7 +66,7 @@ func (f *filling) sessions(send func(*batch) error) error {
 				if f.Thin > 1 && s.onlySessions == 0 && (ago+i)%f.Thin != 0 {
 					continue
 				}
-				p := batches[f.random.IntN(len(batches))]
+				p := batches[f.random.IntN(len(batches))] // a record belongs to the person who pushes it
 				f.session(p, s, ago, at)
 				if p.size < perPush {
 					continue
@@ -94,6 +94,8 @@ func (f *filling) dayStart(ago int) time.Time {
 }
 
 // times returns when the sessions of a skill began on a day, none in the future.
+// They are between 7:00 and 18:00 UTC and fewer on weekends, so that charts look like
+// those of a team.
 func (f *filling) times(s *published, ago int) []time.Time {
 	if s.inUse(ago) < 0 || ago < s.quietSince {
 		return nil

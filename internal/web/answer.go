@@ -60,7 +60,8 @@ func (a answer) refused(err error) (answer, error) {
 	return a, nil
 }
 
-// correctable are the kinds of errors that a person can correct in the form.
+// correctable are the kinds of errors that a person can correct in the form, e.g. by
+// another key (Unauthorized) or a role that they may give (Denied).
 var correctable = []fault.Kind{
 	fault.Malformed, fault.Conflict, fault.NotFound, fault.TooLarge, fault.Unauthorized, fault.Denied,
 }
@@ -122,7 +123,7 @@ func (a answer) write(s *Service, v *visit) {
 			s.Log.Warn("response truncated", "request_id", v.w.Header().Get("X-Request-Id"), "error", err)
 		}
 	case a.location != "":
-		if a.flash != "" {
+		if a.flash != "" { // base64, because a cookie can hold neither spaces nor umlauts
 			s.setCookie(v, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(a.flash)), 60)
 		}
 		http.Redirect(v.w, v.Request, a.location, a.status)
@@ -141,7 +142,7 @@ func (a answer) render(s *Service, v *visit) {
 	if f.SignedIn {
 		f.Nav = s.navFor(v.Caller, v.URL.Path)
 	}
-	f.Flash = s.takeFlash(v)
+	f.Flash = s.takeFlash(v) // before the header is written, since it deletes the cookie
 	var page bytes.Buffer
 	t, err := s.templates[a.template]()
 	if err == nil {

@@ -62,6 +62,7 @@ func (s *Service) serveAsset(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	// An SVG can be opened as a page, and would then run its scripts.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
 	_, _ = w.Write(body) // fails if the browser has disconnected
 }

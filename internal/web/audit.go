@@ -51,7 +51,7 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 	names := map[string]string{}
 	for _, u := range users {
 		names[u.ID] = personName(u)
-		view.Actors = append(view.Actors, u.Email)
+		view.Actors = append(view.Actors, u.Email) // suggestions of the filter
 	}
 	f := audit.Filter{
 		Actor: form.Actor, Action: form.Action, Target: form.Target, Before: q.Get("cursor"),
@@ -78,7 +78,8 @@ func (s *Service) handleAudit(v *visit) (answer, error) {
 
 func trimmed(q url.Values, name string) string { return strings.TrimSpace(q.Get(name)) }
 
-// auditPage returns the URL of the page after a cursor, with the same filter.
+// auditPage returns the URL of the page after a cursor, with the same filter. The log
+// has no page numbers: new entries would shift them while a person reads.
 func auditPage(q url.Values, cursor string) string {
 	q = maps.Clone(q)
 	q.Del("cursor")

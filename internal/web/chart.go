@@ -144,6 +144,7 @@ func newChart(days []overview.Day, marks []mark) chart {
 	return c
 }
 
+// dayX is the middle of a day's column.
 func dayX(i, n int) float64 {
 	return chartLeft + (chartRight-chartLeft)*(float64(i)+0.5)/float64(n)
 }
@@ -171,6 +172,7 @@ func (c *chart) drawRates(days []overview.Day) {
 		lower = append(lower, dot{x, rateY(low)})
 	}
 	line.dot()
+	// The band is one closed path: along the upper ends and back along the lower ones.
 	for i := len(lower) - 1; i >= 0; i-- {
 		upper.to(lower[i].X, lower[i].Y)
 	}
@@ -180,6 +182,9 @@ func (c *chart) drawRates(days []overview.Day) {
 	}
 }
 
+// smoothed is the pass rate of the seven days up to one, weighted by graded
+// sessions: the mean of the days' rates would count a day of one session like one of
+// a hundred.
 func smoothed(days []overview.Day, at int) (rate float64, graded int) {
 	sum := 0.0
 	for _, d := range days[max(0, at-smoothDays+1) : at+1] {
@@ -208,7 +213,8 @@ func (c *chart) drawBars(days []overview.Day) {
 	}
 }
 
-// drawMarks omits labels that would overlap.
+// drawMarks omits labels that would overlap, i.e. that are less than the width of a
+// version number apart. Those near the right edge stand on the left of their mark.
 func (c *chart) drawMarks(days []overview.Day, marks []mark) {
 	labels := map[string][]string{}
 	for _, m := range marks {

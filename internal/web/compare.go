@@ -52,7 +52,7 @@ func (s *Service) handleCompare(v *visit) (answer, error) {
 	if before.SuiteID != after.SuiteID {
 		return answer{}, fault.New(fault.Malformed, "The runs are of different suites; choose two of one suite")
 	}
-	if before.CreatedAt.After(after.CreatedAt) {
+	if before.CreatedAt.After(after.CreatedAt) { // whichever was chosen first
 		before, after = after, before
 	}
 	suite, err := s.Suites.Get(v.Context(), org, after.SuiteID)
@@ -88,6 +88,8 @@ func compareCases(before, after []runCase) []compareRow {
 	return rows
 }
 
+// changeOf compares verdicts. One that ended with an error says nothing about the
+// skill, so it neither breaks nor fixes a case.
 func changeOf(before, after string) string {
 	pass, fail := string(runs.Pass), string(runs.Fail)
 	switch {
@@ -109,6 +111,7 @@ func (c *compareView) count(rows []compareRow) {
 			c.Rows = append(c.Rows, r)
 		}
 	}
+	// The test for pairs: cases with the same verdict in both runs say nothing.
 	c.P = stats.McNemar(c.Counts[broken], c.Counts[fixed])
 }
 

@@ -26,7 +26,8 @@ func (s *Service) cookieName(name string) string {
 }
 
 // setCookie stores a value in the browser for some seconds; a negative number
-// deletes it.
+// deletes it. SameSite is Lax, not Strict, because links in chats and mails lead to
+// pages; forms of other sites are refused by the CSRF check.
 func (s *Service) setCookie(v *visit, name, value string, seconds int) {
 	http.SetCookie(v.w, &http.Cookie{
 		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: seconds,

@@ -35,7 +35,8 @@ var titles = map[int]string{
 }
 
 // failure returns the page of an error. Without a session it redirects to the
-// login page, which leads back afterwards.
+// login page, which leads back afterwards; a form is not redirected, because its
+// input would be lost.
 func (s *Service) failure(v *visit, err error) answer {
 	kind := fault.Of(err)
 	if kind == fault.Unauthorized && (v.Method == http.MethodGet || v.Method == http.MethodHead) {
@@ -52,6 +53,7 @@ func (s *Service) failure(v *visit, err error) answer {
 			v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 		}
 	}
+	// If the browser has disconnected, what failed is most likely a cancelled query.
 	if view.Status >= http.StatusInternalServerError && v.Context().Err() == nil {
 		level := slog.LevelWarn // overloaded, or another server's fault
 		if kind == fault.Internal {

@@ -78,10 +78,12 @@ func (s *Service) keyList(v *visit) (view keysView, err error) {
 	}
 	made, err := s.Auth.MadeKeys(v.Context(), v.Caller.OrgID)
 	for _, k := range found {
+		// A foreign key keeps a user as long as there are keys of theirs.
 		holder := users[slices.IndexFunc(users, func(u auth.User) bool { return u.ID == k.UserID })]
 		row := keyView{
 			Key: k, Holder: personName(holder), State: k.State(), Own: k.ID == v.Caller.KeyID, Made: len(made[k.ID]),
 		}
+		// A key that has leaked may have made others, which outlive its revocation.
 		row.RevokeMade = row.State != "active" && row.Made > 0
 		row.Revocable = !row.Own && v.Caller.Role.Includes(holder.Role) && (row.State == "active" || row.RevokeMade)
 		view.Keys = append(view.Keys, row)

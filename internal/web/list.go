@@ -62,7 +62,7 @@ func newSortLink(f frame, field, label string) sortLink {
 		}
 	}
 	query := maps.Clone(f.query)
-	query.Del("page")
+	query.Del("page") // in another order it has other rows
 	query.Set("sort", next)
 	link.URL = f.Path + "?" + query.Encode()
 	return link

@@ -26,12 +26,15 @@ func (s *Service) handleLogin(v *visit) (answer, error) {
 // handleSignIn exchanges an API key for a session.
 func (s *Service) handleSignIn(v *visit) (answer, error) {
 	next := localPath(v.FormValue("next"))
+	// A key that was copied from a terminal often has a line break.
 	if err := s.startSession(v, strings.TrimSpace(v.FormValue("api_key"))); err != nil {
 		return show("login", "Sign in", loginView{Next: next}).refused(err)
 	}
 	return redirect(next, ""), nil
 }
 
+// startSession always makes a new token, and ends the session of the old one
+// (session fixation).
 func (s *Service) startSession(v *visit, rawKey string) error {
 	_, token, err := s.Auth.SignIn(v.Context(), auth.NewSession{
 		RawKey: rawKey, Browser: v.UserAgent(), Address: httpapi.ClientAddr(v.Context()).String(),

@@ -43,7 +43,8 @@ func (s *Service) navFor(c access.Caller, path string) []navItem {
 }
 
 // visiblePages returns the paths of the pages, as in routes.go, that a caller is
-// authorized to see.
+// authorized to see. The routes decide, so that the menu never leads to a page that
+// refuses.
 func (s *Service) visiblePages(c access.Caller) map[string]bool {
 	paths := map[string]bool{}
 	for _, r := range s.routes {

@@ -100,7 +100,7 @@ func (s *Service) entry(v *visit) (view entryView, err error) {
 		return view, err
 	}
 	view.Own = view.OrgID == v.Caller.OrgID
-	if !view.Own {
+	if !view.Own { // a public entry: its metrics are its owner's
 		view.Entry = view.ForOthers()
 	}
 	if view.SkillID != nil {

@@ -36,7 +36,9 @@ type reviewItem struct {
 	suggestions.Suggestion
 	SourceID, Label string
 	Suites          []suites.Suite // that can take it
-	Case            string         // the suggestion, for the form
+	// Case is the suggestion as JSON, for the form. The decision is about what the
+	// person saw: a job may have derived the suggestion anew since then.
+	Case string
 }
 
 const (
@@ -122,7 +124,8 @@ func (s *Service) lastDecision(v *visit) (overview.Decision, error) {
 }
 
 // suggestionAt returns the first suggestion at a position of the queue or after it,
-// and its position; a fault.NotFound if there is none.
+// and its position; a fault.NotFound if there is none. The counts of waiting are
+// older than the pages that it reads: others may have reviewed meanwhile.
 func (s *Service) suggestionAt(v *visit, waiting []overview.Waiting, at int) (item reviewItem, place int, err error) {
 	begin := 0
 	for _, w := range waiting {

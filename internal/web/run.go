@@ -71,6 +71,7 @@ func (r *runView) choose(all []runCase, offset int) {
 	for _, c := range all {
 		r.Counts[cmp.Or(c.Verdict, "pending")]++
 	}
+	// The counts are of all cases, so that they do not change with the filter.
 	if r.Show == "failed" {
 		all = slices.DeleteFunc(all,
 			func(c runCase) bool { return c.Verdict != string(runs.Fail) && c.Verdict != string(runs.Error) })

@@ -42,8 +42,11 @@ func (s *Service) handler(r route) http.Handler {
 
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
+	// After signing out, the back button must not show a page again.
 	h.Set("Cache-Control", "no-store")
+	// Paths have names of skills and codes of logins, which are no other site's business.
 	h.Set("Referrer-Policy", "same-origin")
+	// A site that opens a page in a window gets no handle on it (XS-Leaks).
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Vary", "Cookie")
 }
@@ -59,10 +62,13 @@ func (s *Service) serve(v *visit, r route) (answer, error) {
 	if err := s.admit(v, r); err != nil {
 		return answer{}, err
 	}
+	// A full disk refuses changes before their body is read.
 	full := httpapi.Route{Method: r.method, Permission: r.permission, WhenFull: whenFull(r.path)}
 	if err := s.api.CheckRoom(full); err != nil {
 		return answer{}, err
 	}
+	// Limits are by caller, so they come after authentication. Those of Failures count
+	// only refused attempts, below: guessing keys and codes is what they slow down.
 	if r.limit != nil && !r.limit.Failures {
 		if err := s.rateLimit(v, r); err != nil {
 			return answer{}, err
@@ -100,7 +106,7 @@ func (s *Service) readForm(v *visit, r route) error {
 		}
 		return fault.New(fault.Malformed, "The form could not be read").Because(err)
 	}
-	if !r.upload {
+	if !r.upload { // net/http notices that a browser is gone only after the whole body
 		if err := httpapi.DrainBody(v.Request); err != nil {
 			return err
 		}
