@@ -207,11 +207,14 @@ func keepText(v *common.AnyValue, clean func(string) string) *common.AnyValue {
 	if !isText {
 		return scalar(v)
 	}
-	kept := clean(s.StringValue)
-	if kept == "" && s.StringValue != "" {
+	switch kept := clean(s.StringValue); kept {
+	case s.StringValue:
+		return v
+	case "":
 		return nil
+	default:
+		return textValue(kept)
 	}
-	return textValue(kept)
 }
 
 func textValue(s string) *common.AnyValue {
