@@ -161,16 +161,24 @@ func errorResponses(r Route) map[string]*huma.Response {
 	}
 	responses := map[string]*huma.Response{}
 	for _, status := range statuses {
-		schema := "#/components/schemas/StructuredError"
+		content := structuredContent
 		if status == http.StatusBadRequest {
-			schema = "#/components/schemas/ValidationError"
+			content = validationContent
 		}
-		responses[strconv.Itoa(status)] = &huma.Response{
-			Description: http.StatusText(status),
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: schema}}},
-		}
+		responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
 	}
 	return responses
+}
+
+// The bodies of errors in the OpenAPI document, which all routes share: a schema of
+// its own for every error of every route would take 1 MB.
+var (
+	structuredContent = errorContent("StructuredError")
+	validationContent = errorContent("ValidationError")
+)
+
+func errorContent(schema string) map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{jsonType: {Schema: &huma.Schema{Ref: "#/components/schemas/" + schema}}}
 }
 
 // formBody declares a multipart body. Its parts are added by document, later: huma
