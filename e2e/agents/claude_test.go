@@ -111,10 +111,7 @@ var claudeScenarios = []struct {
 	},
 	{
 		name: "subagent", skills: []string{"pdf-tables"},
-		main: []reply{
-			calls(subagent(false)),
-			answer(),
-		},
+		main:     []reply{calls(subagent(false)), answer()},
 		subagent: []reply{calls(useOf("pdf-tables")), answer()},
 		prompts:  [][]string{{"What does the invoice say? " + promptWord}},
 		want:     map[string]figures{"pdf-tables": {1, 1, 1, 1.0, 0.6}},

@@ -56,9 +56,8 @@ func newMessagesModel(t *testing.T) *messagesModel {
 }
 
 type messagesRequest struct {
-	Model    string           `json:"model"`
-	Stream   bool             `json:"stream"`
-	Tools    []map[string]any `json:"tools"`
+	Model    string `json:"model"`
+	Stream   bool   `json:"stream"`
 	Messages []struct {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
