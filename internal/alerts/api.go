@@ -83,7 +83,7 @@ type RuleOutput struct {
 	Sensitivity    Sensitivity       `json:"sensitivity" enum:"point,confident"`
 	Action         *Action           `json:"action"`
 	Channel        notify.Channel    `json:"channel" enum:"chat_a,chat_b,email,webhook"`
-	Config         map[string]string `json:"config" doc:"With secrets masked"`
+	Config         map[string]string `json:"config" nullable:"false" doc:"With secrets masked"`
 	Enabled        bool              `json:"enabled"`
 	DisabledReason *string           `json:"disabled_reason"`
 	CreatedAt      httpapi.Time      `json:"created_at"`

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -23,16 +24,16 @@ func TestSchemaLimits(t *testing.T) {
 	}{
 		{"/api/v1/repohost/installations", "installation_id", "maximum", float64(codehost.MaxInstallationID)},
 		{"/api/v1/repohost/installations", "account_login", "maxLength", float64(codehost.MaxAccountLogin)},
-		{"/api/v1/repohost/connections", "default_branch", "default", connection.DefaultBranch},
-		{"/api/v1/repohost/connections", "skill_path", "default", connection.SkillPath},
-		{"/api/v1/repohost/connections", "tag_pattern", "default", connection.TagPattern},
+		{"/api/v1/repohost/connections", "default_branch", "description", fmt.Sprintf("(default: %q)", connection.DefaultBranch)},
+		{"/api/v1/repohost/connections", "skill_path", "description", fmt.Sprintf("Folder of the skill in the repository (default: %q)", connection.SkillPath)},
+		{"/api/v1/repohost/connections", "tag_pattern", "description", fmt.Sprintf("Glob of the tags that are published (default: %q)", connection.TagPattern)},
 		{"/api/v1/eval-suites", "name", "maxLength", float64(suites.MaxName)},
 		{"/api/v1/eval-suites/{id}/runs", "trials", "maximum", float64(runs.MaxTrials)},
 		{"/api/v1/improve-runs", "max_iterations", "maximum", float64(improve.MaxIterations)},
-		{"/api/v1/improve-runs", "max_iterations", "default", float64(improve.DefaultIterations)},
+		{"/api/v1/improve-runs", "max_iterations", "description", fmt.Sprintf("How many descriptions to try (default: %d)", improve.DefaultIterations)},
 		{"/api/v1/improve-runs", "holdout", "minimum", improve.MinHoldout},
 		{"/api/v1/improve-runs", "holdout", "maximum", improve.MaxHoldout},
-		{"/api/v1/improve-runs", "holdout", "default", improve.DefaultHoldout},
+		{"/api/v1/improve-runs", "holdout", "description", fmt.Sprintf("Share of the queries that only decide (default: %v)", improve.DefaultHoldout)},
 	} {
 		if got := schemaOf(t, c.path, c.field)[c.keyword]; got != c.want {
 			t.Errorf("POST %s: %s of %s is %v, want %v", c.path, c.keyword, c.field, got, c.want)

@@ -74,7 +74,8 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 	p.metrics.MustRegister(&stateCollector{db: db, queue: p.queue, disk: a.disk, log: a.log})
 	p.quota = &quota.Service{DB: db, Jobs: p.queue, Limits: c.Quota, Counts: storedCounts()}
 	p.api = httpapi.New(httpapi.Options{
-		DB: db, Auth: p.auth, Metrics: p.metrics, Version: version, Log: a.logFor("httpapi"),
+		DB: db, Auth: p.auth, Metrics: p.metrics, Log: a.logFor("httpapi"),
+		Version: version, PublicURL: c.PublicURL, Tags: apiTags,
 		BodyTimeout: a.timeouts.Body, AnswerTimeout: a.timeouts.Answer,
 		Memory: p.memory.bodies, PublicMemory: p.memory.publicBodies, TrustedProxies: c.Proxies(), Room: a.disk.HasRoom,
 	})

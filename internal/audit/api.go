@@ -31,7 +31,7 @@ type entryOutput struct {
 	Actor  actorOutput  `json:"actor"`
 	Action string       `json:"action" example:"registry.version.publish"`
 	Target targetOutput `json:"target"`
-	Detail Detail       `json:"detail" doc:"More about the change; its fields depend on the action"`
+	Detail Detail       `json:"detail" nullable:"false" doc:"More about the change; its fields depend on the action"`
 	Via    Via          `json:"via" enum:"api,web,cli,job"`
 	// RequestID is that of the answer's X-Request-Id.
 	RequestID *string `json:"request_id"`

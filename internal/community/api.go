@@ -34,7 +34,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleSchema, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/schema",
-		Summary: "The JSON Schema of contribution bundles",
+		Produces: []httpapi.Media{{Type: "application/schema+json"}},
+		Summary:  "The JSON Schema of contribution bundles",
 	})
 	httpapi.Add(a, s.handleOverview, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/community/bundles/overview",

@@ -45,6 +45,10 @@ type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Version string
+	// PublicURL is the server of the OpenAPI document, "/" when empty, and Tags
+	// describe its groups of routes.
+	PublicURL string
+	Tags      []Tag
 	// BodyTimeout is how long a client may take to send a body, and AnswerTimeout
 	// how long to receive a chunk of an answer; defaults when 0.
 	BodyTimeout, AnswerTimeout time.Duration
@@ -58,6 +62,10 @@ type Options struct {
 	// routes that need none are served: see Route.WhenFull.
 	Room func() bool
 }
+
+// A Tag describes a group of routes in the OpenAPI document: those with the same
+// first word in their path, e.g. "keys".
+type Tag struct{ Name, Description string }
 
 // API holds the routes and serves them.
 type API struct {
@@ -123,6 +131,9 @@ type Route struct {
 	Limit *Limit
 	// Form describes the parts of a multipart body.
 	Form []Part
+	// Consumes lists the bodies that a RawBody may be, and Produces those of a
+	// Stream. Bodies of the wrong type are refused by the operation itself.
+	Consumes, Produces []Media
 }
 
 // A Part is one part of a multipart body, for the OpenAPI document.
@@ -166,7 +177,7 @@ func New(o Options) *API {
 		memory: o.Memory, publicMemory: o.PublicMemory,
 	}
 	a.openAPI, a.docs = sync.OnceValues(a.renderOpenAPI), sync.OnceValues(a.renderDocs)
-	a.huma = humago.New(a.mux, humaConfig(o.Version, a.names))
+	a.huma = humago.New(a.mux, humaConfig(o, a.names))
 	a.mux.HandleFunc("/", a.notFound)
 	a.Handle("GET /openapi.json", PublicLimit(), a.serveDocument(a.openAPI))
 	a.Handle("GET /docs", PublicLimit(), a.serveDocument(a.docs))
@@ -184,15 +195,17 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 	if r.Status == 0 {
 		r.Status = http.StatusOK
 	}
-	op := a.operation(r)
+	_, raw := reflect.TypeFor[In]().FieldByName("RawBody")
 	a.names.pkg = path.Base(reflect.TypeFor[In]().PkgPath())
+	op := a.operation(r, raw)
 	write := func(h huma.Context, ctx context.Context, out Out) { a.writeJSON(h, r.Status, out) }
 	switch any(*new(Out)).(type) {
 	case None:
 		write = func(h huma.Context, _ context.Context, _ Out) { h.SetStatus(r.Status) }
 	case Stream:
-		op.Metadata = map[string]any{anyType: true}
-		op.Responses = streamResponses(op.Responses, r.Status)
+		op.Responses[strconv.Itoa(r.Status)] = &huma.Response{
+			Description: http.StatusText(r.Status), Content: a.content(r.Produces),
+		}
 		write = func(h huma.Context, ctx context.Context, out Out) {
 			req, w := humago.Unwrap(h)
 			any(out).(Stream)(w, req.WithContext(ctx))
@@ -276,7 +289,7 @@ func (a *API) PlainRoutes() []PlainRoute { return slices.Clone(a.plain) }
 // Routes lists the typed routes, for the tests that check each of them.
 func (a *API) Routes() []Route { return slices.Clone(a.routes) }
 
-func (a *API) operation(r Route) huma.Operation {
+func (a *API) operation(r Route, rawBody bool) huma.Operation {
 	return huma.Operation{
 		OperationID:      operationID(r),
 		Method:           r.Method,
@@ -291,6 +304,6 @@ func (a *API) operation(r Route) huma.Operation {
 		MaxBodyBytes:     -1, // the middleware body limits it, with the API's error body
 		BodyReadTimeout:  a.bodyTimeoutOf(r.Public),
 		SkipValidateBody: r.HandChecked,
-		Middlewares:      huma.Middlewares{a.guard(r), validateText, a.body(r, cmp.Or(r.MaxBody, DefaultMaxBody))},
+		Middlewares:      huma.Middlewares{a.guard(r), validateText, a.body(r, rawBody)},
 	}
 }

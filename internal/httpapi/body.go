@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +19,15 @@ import (
 )
 
 // body is the middleware that checks the headers of a body, and bounds the time,
-// size and memory that it takes.
-func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)) {
+// size and memory that it takes. A raw body is decoded by the operation itself,
+// which also checks its type; any other is a form or JSON.
+func (a *API) body(r Route, raw bool) func(huma.Context, func(huma.Context)) {
+	maxBody := cmp.Or(r.MaxBody, DefaultMaxBody)
+	isJSON := !raw && len(r.Form) == 0
 	return func(ctx huma.Context, next func(huma.Context)) {
 		req, w := humago.Unwrap(ctx)
 		op := ctx.Operation()
-		if err := checkAccept(req, op); err != nil {
+		if err := checkAccept(req, r); err != nil {
 			err.write(w)
 			return
 		}
@@ -35,9 +39,11 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 			next(ctx)
 			return
 		}
-		if err := checkContentType(req, op); err != nil {
-			problemBody(ctx.Context(), err).write(w)
-			return
+		if !raw {
+			if err := checkContentType(req, op); err != nil {
+				problemBody(ctx.Context(), err).write(w)
+				return
+			}
 		}
 		_ = ctx.SetReadDeadline(time.Now().Add(a.bodyTimeoutOf(r.Public))) // fails only without a connection
 		b, err := newBody(req, r, maxBody)
@@ -46,10 +52,10 @@ func (a *API) body(r Route, maxBody int64) func(huma.Context, func(huma.Context)
 			return
 		}
 		m := a.meter(req, r.Public, b.Reader)
-		m.values, m.maxValues = newValueCounter(r, op, req), cmp.Or(r.MaxValues, DefaultMaxValues)
+		m.values, m.maxValues = newValueCounter(r, isJSON, req), cmp.Or(r.MaxValues, DefaultMaxValues)
 		m.failed = b.failed
 		b.Reader = m
-		if op.RequestBody.Content[jsonType] != nil {
+		if isJSON {
 			b.Reader = &orEmptyObject{Reader: b.Reader}
 		}
 		req.Body = b
@@ -121,9 +127,9 @@ func DrainBody(req *http.Request) error {
 
 // checkAccept refuses a request whose Accept header excludes JSON, before the
 // operation has done anything.
-func checkAccept(req *http.Request, op *huma.Operation) *errorBody {
+func checkAccept(req *http.Request, r Route) *errorBody {
 	accept := strings.Join(req.Header.Values("Accept"), ",")
-	if accept == "" || op.Metadata[anyType] == true {
+	if accept == "" || slices.ContainsFunc(r.Produces, func(m Media) bool { return m.Type != jsonType }) {
 		return nil
 	}
 	for part := range strings.SplitSeq(accept, ",") {
@@ -135,16 +141,10 @@ func checkAccept(req *http.Request, op *huma.Operation) *errorBody {
 	return structured(http.StatusNotAcceptable, "This route answers "+jsonType)
 }
 
-// jsonType is what routes read and answer, except for files.
-const jsonType = "application/json"
-
-// formType is what routes with a Form read.
-const formType = "multipart/form-data"
-
 // checkContentType refuses a body of a type that the route does not read.
 func checkContentType(req *http.Request, op *huma.Operation) *fault.Error {
 	given := req.Header.Get("Content-Type")
-	if given == "" || op.RequestBody.Content["application/octet-stream"] != nil {
+	if given == "" {
 		return nil
 	}
 	media, _, err := mime.ParseMediaType(given)

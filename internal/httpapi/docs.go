@@ -23,8 +23,8 @@ var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{"sc
 
 // A docsGroup is the routes under one heading of the reference.
 type docsGroup struct {
-	Name       string
-	Operations []*huma.Operation
+	Name, Description string
+	Operations        []*huma.Operation
 }
 
 // A document is an answer that stays the same while the process runs. Rendering
@@ -60,7 +60,7 @@ func (a *API) renderOpenAPI() (document, error) {
 // renderDocs renders the API reference from the document that /openapi.json
 // serves. The page loads nothing else.
 func (a *API) renderDocs() (document, error) {
-	api := a.huma.OpenAPI()
+	api := a.documented()
 	page := struct {
 		Info    *huma.Info
 		Groups  []docsGroup
@@ -83,12 +83,16 @@ func docsGroups(document *huma.OpenAPI) []docsGroup {
 			}
 		}
 	}
+	descriptions := map[string]string{}
+	for _, t := range document.Tags {
+		descriptions[t.Name] = t.Description
+	}
 	groups := make([]docsGroup, 0, len(byTag))
 	for name, ops := range byTag {
 		slices.SortFunc(ops, func(a, b *huma.Operation) int {
 			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
 		})
-		groups = append(groups, docsGroup{name, ops})
+		groups = append(groups, docsGroup{name, descriptions[name], ops})
 	}
 	slices.SortFunc(groups, func(a, b docsGroup) int { return cmp.Compare(a.Name, b.Name) })
 	return groups

@@ -44,12 +44,12 @@ type StructuredError struct {
 type ValidationError struct {
 	Error   string  `json:"error" example:"Validation failed"`
 	Details Issue   `json:"details"`
-	Issues  []Issue `json:"issues"`
+	Issues  []Issue `json:"issues" nullable:"false"`
 }
 
 // Issue is one problem of a request.
 type Issue struct {
-	Path    []string `json:"path" example:"[\"threshold\"]"`
+	Path    []string `json:"path" nullable:"false" example:"[\"threshold\"]"`
 	Message string   `json:"message" example:"threshold must be between 0 and 1"`
 }
 

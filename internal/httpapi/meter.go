@@ -7,8 +7,6 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
@@ -89,9 +87,9 @@ func ReserveMemory(ctx context.Context, n int64) error {
 }
 
 // newValueCounter returns nil if the body is not JSON.
-func newValueCounter(r Route, op *huma.Operation, req *http.Request) *valueCounter {
+func newValueCounter(r Route, isJSON bool, req *http.Request) *valueCounter {
 	media, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")) // JSON if there is none
-	if op.RequestBody.Content[jsonType] == nil && (r.MaxValues == 0 || media == "application/x-protobuf") {
+	if !isJSON && (r.MaxValues == 0 || media == "application/x-protobuf") {
 		return nil
 	}
 	return &valueCounter{}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -27,18 +28,26 @@ var setGlobals = sync.OnceFunc(func() {
 	}
 })
 
-func humaConfig(version string, names *schemaNames) huma.Config {
+// schemaPrefix begins a reference to a schema.
+const schemaPrefix = "#/components/schemas/"
+
+func humaConfig(o Options, names *schemaNames) huma.Config {
 	setGlobals()
-	config := huma.DefaultConfig("Whetstone", version)
+	config := huma.DefaultConfig("Whetstone", o.Version)
 	config.Info.Description = apiDescription
 	config.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	config.Info.Contact = &huma.Contact{Name: "Whetstone", URL: "https://github.com/whetstone-dev/whetstone"}
+	config.Servers = []*huma.Server{{URL: cmp.Or(o.PublicURL, "/")}}
+	for _, t := range o.Tags {
+		config.Tags = append(config.Tags, &huma.Tag{Name: t.Name, Description: t.Description})
+	}
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil // they would add $schema to every answer
 	config.AllowAdditionalPropertiesByDefault = true
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalJSON}
 	config.Formats = map[string]huma.Format{jsonType: format, "json": format}
 	config.OnAddOperation = append(config.OnAddOperation, allowEmptyRawBody)
-	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", names.name)
+	config.Components.Schemas = huma.NewMapRegistry(schemaPrefix, names.name)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key: st_live_... or st_test_..."},
 	}
@@ -51,7 +60,7 @@ func humaConfig(version string, names *schemaNames) huma.Config {
 // allowEmptyRawBody lets operations read an empty raw body: it is a valid protobuf
 // message.
 func allowEmptyRawBody(_ *huma.OpenAPI, op *huma.Operation) {
-	if op.RequestBody != nil && op.RequestBody.Content["application/octet-stream"] != nil {
+	if op.RequestBody != nil && op.RequestBody.Content[rawType] != nil {
 		op.RequestBody.Required = false
 	}
 }
@@ -191,19 +200,33 @@ func formBody(r Route) *huma.RequestBody {
 }
 
 // document corrects huma's description of a route: a wildcard at the end of a path
-// is {path} in OpenAPI, not {path...}, and a form has named parts.
+// is {path} in OpenAPI, not {path...}; a form has named parts, and a raw body its
+// own types; lists are empty, never null.
 func (a *API) document(r Route) {
 	paths := a.huma.OpenAPI().Paths
 	if plain := strings.Replace(r.Path, "...}", "}", 1); plain != r.Path {
 		paths[plain] = paths[r.Path]
 		delete(paths, r.Path)
 	}
-	a.documentSuccesses(r)
-	if len(r.Form) == 0 {
-		return
+	op := a.operationOf(r)
+	if len(r.Consumes) > 0 {
+		op.RequestBody.Content = a.content(r.Consumes)
 	}
+	if len(r.Form) > 0 {
+		op.RequestBody.Content[formType].Schema = formSchema(r.Form)
+	}
+	for _, p := range op.Parameters {
+		p.Schema.Nullable = false
+	}
+	if body := op.Responses[strconv.Itoa(r.Status)].Content[jsonType]; body != nil {
+		body.Schema.Nullable = false
+	}
+	documentSuccesses(r, op)
+}
+
+func formSchema(parts []Part) *huma.Schema {
 	form := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
-	for _, part := range r.Form {
+	for _, part := range parts {
 		schema := &huma.Schema{Type: huma.TypeString, Description: part.Doc}
 		if part.File {
 			schema.Format, schema.ContentEncoding = "binary", "binary"
@@ -213,19 +236,22 @@ func (a *API) document(r Route) {
 			form.Required = append(form.Required, part.Name)
 		}
 	}
-	paths[r.Path].Post.RequestBody.Content[formType].Schema = form
+	return form
 }
 
-// documentSuccesses gives the other successes of a route the body of the first.
-func (a *API) documentSuccesses(r Route) {
+// documentSuccesses gives the other successes of a route the body of the first,
+// unless they have none.
+func documentSuccesses(r Route, op *huma.Operation) {
 	for _, status := range r.Also {
 		if status >= http.StatusBadRequest {
 			continue
 		}
-		responses := a.operationOf(r).Responses
-		same := *responses[strconv.Itoa(r.Status)]
+		same := *op.Responses[strconv.Itoa(r.Status)]
 		same.Description = http.StatusText(status)
-		responses[strconv.Itoa(status)] = &same
+		if status == http.StatusNoContent || status == http.StatusNotModified {
+			same.Content = nil
+		}
+		op.Responses[strconv.Itoa(status)] = &same
 	}
 }
 
@@ -245,7 +271,16 @@ func (a *API) operationOf(r Route) *huma.Operation {
 	return item.Delete
 }
 
+// documented returns the OpenAPI document of all routes.
+func (a *API) documented() *huma.OpenAPI {
+	document := *a.huma.OpenAPI()
+	components := *document.Components
+	components.Schemas = documentedSchemas{components.Schemas}
+	document.Components = &components
+	return &document
+}
+
 // OpenAPI returns the document of all routes, indented.
 func (a *API) OpenAPI() ([]byte, error) {
-	return json.MarshalIndent(a.huma.OpenAPI(), "", "  ")
+	return json.MarshalIndent(a.documented(), "", "  ")
 }

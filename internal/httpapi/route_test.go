@@ -120,7 +120,9 @@ func download(_ context.Context, in idInput) (httpapi.Stream, error) {
 }
 
 func mountDownload(a *httpapi.API) {
-	httpapi.Add(a, download, httpapi.Route{Method: "GET", Path: "/files/{id}"})
+	httpapi.Add(a, download, httpapi.Route{
+		Method: "GET", Path: "/files/{id}", Produces: []httpapi.Media{{Type: "text/plain"}},
+	})
 }
 
 func TestStream(t *testing.T) {
@@ -173,7 +175,7 @@ func TestPlainHandlerIsServed(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	f := newFrame(t, nil, mountDownload)
-	want := []httpapi.Route{{Method: "GET", Path: "/files/{id}", Status: 200}}
+	want := []httpapi.Route{{Method: "GET", Path: "/files/{id}", Status: 200, Produces: []httpapi.Media{{Type: "text/plain"}}}}
 	if diff := cmp.Diff(want, f.API.Routes()); diff != "" {
 		t.Error(diff)
 	}

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"maps"
 	"net/http"
-	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -15,16 +13,4 @@ type Stream func(w http.ResponseWriter, r *http.Request)
 
 type streamOutput struct {
 	Body func(huma.Context)
-}
-
-// anyType marks an operation whose answer is not JSON.
-const anyType = "any-type"
-
-func streamResponses(responses map[string]*huma.Response, status int) map[string]*huma.Response {
-	responses = maps.Clone(responses)
-	responses[strconv.Itoa(status)] = &huma.Response{
-		Description: http.StatusText(status),
-		Content:     map[string]*huma.MediaType{"application/octet-stream": {}},
-	}
-	return responses
 }

@@ -31,9 +31,10 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/public",
 		Summary: "List the public entries of all organisations",
 	})
-	httpapi.AddStreamed[EntryPath, getOutput](a, s.handleGet, httpapi.Route{
+	httpapi.Add(a, s.handleGet, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}",
-		Summary: "Get an entry with all its versions",
+		Produces: []httpapi.Media{{Type: "application/json", Body: getOutput{}}},
+		Summary:  "Get an entry with all its versions",
 	})
 	httpapi.Add(a, s.handleDelete, httpapi.Route{
 		Permission: access.RegistryDelete, Method: "DELETE", Path: "/api/v1/registry/{id}", Status: http.StatusNoContent,
@@ -44,21 +45,28 @@ func (s *Service) Mount(a *httpapi.API) {
 		Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form,
 		Summary: "Push a version",
 	})
-	httpapi.AddStreamed[EntryPath, versionsOutput](a, s.handleVersions, httpapi.Route{
+	httpapi.Add(a, s.handleVersions, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions",
-		Summary: "List an entry's versions, newest push first",
+		Produces: []httpapi.Media{{Type: "application/json", Body: versionsOutput{}}},
+		Summary:  "List an entry's versions, newest push first",
 	})
 	httpapi.Add(a, s.handleDownload, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/download",
-		Summary: "Download the archive of a version",
+		Also:     []int{http.StatusPartialContent, http.StatusNotModified, http.StatusRequestedRangeNotSatisfiable},
+		Produces: []httpapi.Media{{Type: "application/gzip"}},
+		Summary:  "Download the archive of a version",
 	})
 	httpapi.Add(a, s.handleFile, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/files/{path...}",
-		Summary: "Get one file of a version",
+		Also:     []int{http.StatusNotModified},
+		Produces: []httpapi.Media{{Type: "text/plain"}, {Type: "application/octet-stream"}},
+		Summary:  "Get one file of a version",
 	})
 	httpapi.Add(a, s.handleDiff, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/registry/{id}/versions/{version}/diff",
-		Summary: "Compare a version with another",
+		Also:     []int{http.StatusNotModified},
+		Produces: []httpapi.Media{{Type: "text/x-diff"}},
+		Summary:  "Compare a version with another",
 	})
 	httpapi.Add(a, s.handleRollback, httpapi.Route{
 		Permission: access.RegistryRollback, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/rollback",

@@ -77,8 +77,9 @@ func (s *Service) Mount(a *httpapi.API) {
 		Public: true, Precheck: host.CheckSigned,
 		Method: "POST", Path: "/api/v1/repohost/webhook", Status: http.StatusAccepted,
 		Also: []int{http.StatusOK, http.StatusUnauthorized}, MaxBody: maxDelivery,
-		Limit:   httpapi.PublicLimit(),
-		Summary: "Take a signed delivery from the code host",
+		Limit:    httpapi.PublicLimit(),
+		Consumes: []httpapi.Media{{Type: "application/json"}, {Type: "application/x-www-form-urlencoded", Body: formBody{}}},
+		Summary:  "Take a signed delivery from the code host",
 	})
 }
 

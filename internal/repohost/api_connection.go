@@ -220,8 +220,13 @@ type webhookInput struct {
 	Signature   string `header:"X-Hub-Signature-256" doc:"sha256= and the HMAC of the body in hex"`
 	Event       string `header:"X-GitHub-Event"`
 	DeliveryID  string `header:"X-GitHub-Delivery"`
-	ContentType string `header:"Content-Type"`
+	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
+}
+
+// formBody is a delivery as a form, which code hosts send if they are set up so.
+type formBody struct {
+	Payload string `json:"payload" doc:"The JSON of the delivery"`
 }
 
 // webhookOutput reveals nothing but that the delivery was stored.

@@ -31,7 +31,9 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleEvents, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-runs/{id}/events",
-		Summary: "Follow an eval run by server-sent events",
+		Also:     []int{http.StatusNoContent},
+		Produces: []httpapi.Media{{Type: "text/event-stream"}},
+		Summary:  "Follow an eval run by server-sent events",
 	})
 }
 

@@ -256,8 +256,8 @@ type skillOutput struct {
 	Source
 	Skill       *summaryOutput    `json:"skill" doc:"Null if there are no signals"`
 	Missed      []countOutput     `json:"missed_categories" nullable:"false" doc:"Those that may be shown"`
-	Grades      map[string]*int64 `json:"grade_distribution" doc:"A, B, C and F; null if withheld"`
-	Invocations map[string]*int64 `json:"invocation_types" doc:"explicit, implicit, contextual and missed; null if withheld"`
+	Grades      map[string]*int64 `json:"grade_distribution" nullable:"false" doc:"A, B, C and F; null if withheld"`
+	Invocations map[string]*int64 `json:"invocation_types" nullable:"false" doc:"explicit, implicit, contextual and missed; null if withheld"`
 	Weekly      []weekOutput      `json:"weekly" nullable:"false" doc:"Oldest first"`
 	Withholding
 }

@@ -57,11 +57,13 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleSARIF, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: source + "/validation.sarif",
-		Summary: "Get the findings of a snapshot as SARIF 2.1.0",
+		Produces: []httpapi.Media{{Type: "application/sarif+json"}},
+		Summary:  "Get the findings of a snapshot as SARIF 2.1.0",
 	})
 	httpapi.Add(a, s.handleFile, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: source + "/snapshots/{snapshotId}/files/{path...}",
-		Summary: "Get one file of a snapshot",
+		Produces: []httpapi.Media{{Type: "text/plain"}, {Type: "application/octet-stream"}},
+		Summary:  "Get one file of a snapshot",
 	})
 }
 

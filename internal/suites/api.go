@@ -54,7 +54,8 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handleExport, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/eval-suites/{id}/export",
-		Summary: "Export an eval suite as a file",
+		Produces: []httpapi.Media{{Type: "application/json"}},
+		Summary:  "Export an eval suite as a file",
 	})
 }
 

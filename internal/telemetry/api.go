@@ -27,12 +27,22 @@ func (s *Service) Mount(a *httpapi.API) {
 	httpapi.Add(a, s.handlePush, httpapi.Route{
 		Permission: access.TelemetryWrite, Method: "POST", Path: "/api/v1/push", Status: http.StatusCreated,
 		Also: []int{http.StatusOK}, MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxValues,
-		Summary: "Push canonical records of sessions (schema 2.0)",
+		Consumes: []httpapi.Media{{Type: "application/json", Body: envelope{}}},
+		Summary:  "Push canonical records of sessions (schema 2.0)",
 	})
 	otlp := &receiver{Service: s}
-	httpapi.Add(a, otlp.handleLogs, otlpRoute("/v1/logs", "Take in OTLP logs, protobuf or JSON"))
-	httpapi.Add(a, otlp.handleTraces, otlpRoute("/v1/traces", "Take in OTLP spans, protobuf or JSON"))
-	httpapi.Add(a, otlp.handleMetrics, otlpRoute("/v1/metrics", "Take in OTLP metrics, protobuf or JSON"))
+	httpapi.Add(a, otlp.handleLogs, otlpRoute(httpapi.Route{
+		Path: "/v1/logs", Consumes: inBothEncodings(exportLogsRequest{}), Produces: inBothEncodings(exportLogsResponse{}),
+		Summary: "Take in OTLP logs, protobuf or JSON",
+	}))
+	httpapi.Add(a, otlp.handleTraces, otlpRoute(httpapi.Route{
+		Path: "/v1/traces", Consumes: inBothEncodings(exportTracesRequest{}), Produces: inBothEncodings(exportTracesResponse{}),
+		Summary: "Take in OTLP spans, protobuf or JSON",
+	}))
+	httpapi.Add(a, otlp.handleMetrics, otlpRoute(httpapi.Route{
+		Path: "/v1/metrics", Consumes: inBothEncodings(exportMetricsRequest{}), Produces: inBothEncodings(exportMetricsResponse{}),
+		Summary: "Take in OTLP metrics, protobuf or JSON",
+	}))
 	httpapi.Add(a, s.handleGetPush, httpapi.Route{
 		Permission: access.Read, Method: "GET", Path: "/api/v1/push/{push_id}",
 		Summary: "Ask whether a push has arrived",
@@ -47,12 +57,11 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 }
 
-func otlpRoute(path, summary string) httpapi.Route {
-	return httpapi.Route{
-		Permission: access.TelemetryWrite, Method: "POST", Path: path,
-		MaxBody: maxWire, MaxInflated: maxInflated, MaxValues: maxOTLPValues,
-		Summary: summary,
-	}
+// otlpRoute adds what all routes of OTLP share.
+func otlpRoute(r httpapi.Route) httpapi.Route {
+	r.Permission, r.Method = access.TelemetryWrite, "POST"
+	r.MaxBody, r.MaxInflated, r.MaxValues = maxWire, maxInflated, maxOTLPValues
+	return r
 }
 
 type pushInput struct {

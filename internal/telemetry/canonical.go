@@ -12,8 +12,8 @@ import (
 
 // envelope is the body of a push, canonical schema 2.0.
 type envelope struct {
-	PushID    string                     `json:"push_id"`
-	Canonical map[string]json.RawMessage `json:"canonical"`
+	PushID    string                     `json:"push_id,omitempty" format:"uuid" doc:"The idempotency key; derived from the body when omitted"`
+	Canonical map[string]json.RawMessage `json:"canonical" nullable:"false" doc:"Arrays of records by kind, e.g. skill_invocations"`
 }
 
 // decodeEnvelope decodes the body of a push. Its error is a fault.Invalid.

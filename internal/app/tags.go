@@ -1,0 +1,30 @@
+package app
+
+import "github.com/whetstone-dev/whetstone/internal/httpapi"
+
+// apiTags describes the groups of routes in the OpenAPI document.
+var apiTags = []httpapi.Tag{
+	{Name: "alert-events", Description: "When alerts fired and when they were resolved."},
+	{Name: "alerts", Description: "Rules that watch skills, and the notifications that they sent."},
+	{Name: "audit", Description: "Who changed what in the organisation."},
+	{Name: "cloud-sources", Description: "Skills under observation: their snapshots, validation and suggested test cases."},
+	{Name: "community", Description: "Bundles of results that contributors sent to a skill's creator."},
+	{Name: "creator-signals", Description: "What contributors' signals say to a skill's creator."},
+	{Name: "device-code", Description: "Login of programs without a browser."},
+	{Name: "eval-runs", Description: "Runs of eval suites and their results."},
+	{Name: "eval-suites", Description: "Suites of test cases, and runs of them."},
+	{Name: "improve-runs", Description: "Searches for a better description of a skill."},
+	{Name: "keys", Description: "API keys of the organisation."},
+	{Name: "logs", Description: "OTLP logs of agents."},
+	{Name: "me", Description: "The holder of the key, and their data."},
+	{Name: "metrics", Description: "OTLP metrics of agents."},
+	{Name: "proposals", Description: "Proposed changes of skills, to review and apply."},
+	{Name: "push", Description: "Session records of clients, in the canonical schema."},
+	{Name: "registry", Description: "Skills and agents, their versions and their installations."},
+	{Name: "repohost", Description: "The code host: repositories that publish versions."},
+	{Name: "signals", Description: "Signals of contributors about skills."},
+	{Name: "skills", Description: "How often skills trigger and how well they do."},
+	{Name: "traces", Description: "OTLP spans of agents."},
+	{Name: "usage", Description: "How much the organisation stores."},
+	{Name: "verify", Description: "Whether a key's telemetry arrives."},
+}
