@@ -134,6 +134,8 @@ type Route struct {
 	// Consumes lists the bodies that a RawBody may be, and Produces those of a
 	// Stream. Bodies of the wrong type are refused by the operation itself.
 	Consumes, Produces []Media
+	// Errors, if not nil, replaces the API's error bodies.
+	Errors *ErrorFormat
 }
 
 // A Part is one part of a multipart body, for the OpenAPI document.
@@ -290,6 +292,10 @@ func (a *API) PlainRoutes() []PlainRoute { return slices.Clone(a.plain) }
 func (a *API) Routes() []Route { return slices.Clone(a.routes) }
 
 func (a *API) operation(r Route, rawBody bool) huma.Operation {
+	middlewares := huma.Middlewares{a.guard(r), validateText, a.body(r, rawBody)}
+	if r.Errors != nil {
+		middlewares = slices.Insert(middlewares, 0, r.Errors.middleware)
+	}
 	return huma.Operation{
 		OperationID:      operationID(r),
 		Method:           r.Method,
@@ -300,10 +306,10 @@ func (a *API) operation(r Route, rawBody bool) huma.Operation {
 		Security:         security(r),
 		DefaultStatus:    r.Status,
 		RequestBody:      formBody(r),
-		Responses:        errorResponses(r),
+		Responses:        a.errorResponses(r),
 		MaxBodyBytes:     -1, // the middleware body limits it, with the API's error body
 		BodyReadTimeout:  a.bodyTimeoutOf(r.Public),
 		SkipValidateBody: r.HandChecked,
-		Middlewares:      huma.Middlewares{a.guard(r), validateText, a.body(r, rawBody)},
+		Middlewares:      middlewares,
 	}
 }

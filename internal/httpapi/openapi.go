@@ -146,7 +146,7 @@ func security(r Route) []map[string][]string {
 }
 
 // errorResponses lists the errors that the middleware may answer for a route.
-func errorResponses(r Route) map[string]*huma.Response {
+func (a *API) errorResponses(r Route) map[string]*huma.Response {
 	statuses := []int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable,
 		http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -173,6 +173,9 @@ func errorResponses(r Route) map[string]*huma.Response {
 		content := structuredContent
 		if status == http.StatusBadRequest {
 			content = validationContent
+		}
+		if r.Errors != nil {
+			content = a.content(r.Errors.Bodies)
 		}
 		responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
 	}

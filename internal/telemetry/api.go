@@ -61,6 +61,7 @@ func (s *Service) Mount(a *httpapi.API) {
 func otlpRoute(r httpapi.Route) httpapi.Route {
 	r.Permission, r.Method = access.TelemetryWrite, "POST"
 	r.MaxBody, r.MaxInflated, r.MaxValues = maxWire, maxInflated, maxOTLPValues
+	r.Errors = &httpapi.ErrorFormat{Encode: encodeStatus, Bodies: inBothEncodings(rpcStatus{})}
 	return r
 }
 

@@ -68,7 +68,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 		if fault.Of(err) != fault.Internal || ctx.Err() != nil {
 			return nil, err // too large, over the memory budget, or cancelled
 		}
-		return e.badRequest(fmt.Sprintf("the body is no valid %s: %s", s.data.ProtoReflect().Descriptor().Name(), err)), nil
+		return nil, fault.Invalid("", "the body is no valid %s: %s", s.data.ProtoReflect().Descriptor().Name(), err)
 	}
 	c := access.From(ctx)
 	salt, err := r.userSalt(ctx)

@@ -18,7 +18,7 @@ type exportMetricsRequest struct {
 }
 
 type exportLogsResponse struct {
-	PartialSuccess *logsPartialSuccess `json:"partialSuccess,omitempty" doc:"Missing if all records were accepted"`
+	PartialSuccess *logsPartialSuccess `json:"partialSuccess,omitempty" doc:"Missing if all was accepted without a warning"`
 }
 
 type logsPartialSuccess struct {
@@ -27,7 +27,7 @@ type logsPartialSuccess struct {
 }
 
 type exportTracesResponse struct {
-	PartialSuccess *tracesPartialSuccess `json:"partialSuccess,omitempty" doc:"Missing if all spans were accepted"`
+	PartialSuccess *tracesPartialSuccess `json:"partialSuccess,omitempty" doc:"Missing if all was accepted without a warning"`
 }
 
 type tracesPartialSuccess struct {
@@ -36,12 +36,18 @@ type tracesPartialSuccess struct {
 }
 
 type exportMetricsResponse struct {
-	PartialSuccess *metricsPartialSuccess `json:"partialSuccess,omitempty" doc:"Missing if all data points were accepted"`
+	PartialSuccess *metricsPartialSuccess `json:"partialSuccess,omitempty" doc:"Missing if all was accepted without a warning"`
 }
 
 type metricsPartialSuccess struct {
 	Rejected string `json:"rejectedDataPoints" example:"1" doc:"An integer: protobuf's JSON has those of 64 bits as strings"`
 	Message  string `json:"errorMessage"`
+}
+
+// rpcStatus is a google.rpc.Status, the body of every error of OTLP.
+type rpcStatus struct {
+	Code    int    `json:"code" example:"3" doc:"A google.rpc.Code"`
+	Message string `json:"message"`
 }
 
 // inBothEncodings lists a body of OTLP, whose JSON is that of a type.

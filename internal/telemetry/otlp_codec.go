@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -194,23 +195,38 @@ func base64ID(token []byte) []byte {
 // success responds to a body that was ingested: empty, or a partialSuccess with
 // the rejected records. With none of them it is a warning, as OTLP defines it.
 func (e encoding) success(s signal, rejected []rejection, redacted int) httpapi.Stream {
-	message := summarize(rejected, redacted)
-	if message == "" {
-		return e.respond(http.StatusOK, nil, struct{}{})
+	body := e.encode(nil, struct{}{})
+	if message := summarize(rejected, redacted); message != "" {
+		partial := countAndMessage(uint64(len(rejected)), message)
+		body = e.encode(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial),
+			map[string]any{"partialSuccess": map[string]string{s.rejected: strconv.Itoa(len(rejected)), "errorMessage": message}})
 	}
-	return e.respond(http.StatusOK,
-		protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), countAndMessage(uint64(len(rejected)), message)),
-		map[string]any{"partialSuccess": map[string]string{s.rejected: strconv.Itoa(len(rejected)), "errorMessage": message}})
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", e.mediaType)
+		_, _ = w.Write(body) // it fails only if the client is gone
+	}
 }
 
-// invalidArgument is the code of a google.rpc.Status for a bad request.
-const invalidArgument = 3
+// rpcCodes are the google.rpc.Codes of HTTP statuses (google/rpc/code.proto).
+var rpcCodes = map[int]int{
+	http.StatusBadRequest:          3,  // INVALID_ARGUMENT
+	http.StatusGatewayTimeout:      4,  // DEADLINE_EXCEEDED
+	http.StatusForbidden:           7,  // PERMISSION_DENIED
+	http.StatusTooManyRequests:     8,  // RESOURCE_EXHAUSTED
+	http.StatusInternalServerError: 13, // INTERNAL
+	http.StatusServiceUnavailable:  14, // UNAVAILABLE
+	http.StatusUnauthorized:        16, // UNAUTHENTICATED
+}
 
-// badRequest responds to a malformed body with a google.rpc.Status, as OTLP
-// requires.
-func (e encoding) badRequest(message string) httpapi.Stream {
-	return e.respond(http.StatusBadRequest, countAndMessage(invalidArgument, message),
-		map[string]any{"code": invalidArgument, "message": message})
+// encodeStatus encodes an error as a google.rpc.Status in the encoding of the
+// request, as OTLP requires; in JSON if that is neither.
+func encodeStatus(request http.Header, status int, message string) (mediaType string, body []byte) {
+	e, err := encodingOf(request.Get("Content-Type"))
+	if err != nil {
+		e = inJSON
+	}
+	code := cmp.Or(rpcCodes[status], rpcCodes[http.StatusBadRequest])
+	return e.mediaType, e.encode(countAndMessage(uint64(code), message), rpcStatus{code, message})
 }
 
 // countAndMessage encodes a number as field 1 and a text as field 2.
@@ -219,14 +235,10 @@ func countAndMessage(n uint64, message string) []byte {
 	return protowire.AppendString(protowire.AppendTag(raw, 2, protowire.BytesType), message)
 }
 
-func (e encoding) respond(status int, message []byte, object any) httpapi.Stream {
-	body := message
+// encode returns the message, or in JSON the object.
+func (e encoding) encode(message []byte, object any) []byte {
 	if e == inJSON {
-		body, _ = json.Marshal(object) // maps of strings and numbers always marshal
+		message, _ = json.Marshal(object) // maps and structs of strings and numbers always marshal
 	}
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", e.mediaType)
-		w.WriteHeader(status)
-		_, _ = w.Write(body) // it fails only if the client is gone
-	}
+	return message
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
@@ -189,26 +190,48 @@ func TestOTLPGarbage(t *testing.T) {
 	})
 }
 
-// TestOTLPGuards checks authentication, permissions and media types. The bodies
-// are the service's own, not OTLP's.
+// rpcCodes are the google.rpc.Codes of the statuses that OTLP's errors have here.
+var rpcCodes = map[int]int{400: 3, 401: 16, 403: 7, 413: 3, 415: 3}
+
+// wantStatus wants an error with a google.rpc.Status in an encoding.
+func wantStatus(a apptest.Response, mediaType string, status int, message string) {
+	a.T.Helper()
+	a.Want(status).WantHeader("Content-Type", mediaType)
+	got := map[int]any{}
+	if mediaType == "application/json" {
+		code, _ := a.Object()["code"].(float64)
+		got[1], got[2] = int(code), a.Object()["message"]
+	} else {
+		got = fieldsOf(a.T, a.Body)
+	}
+	if diff := cmp.Diff(map[int]any{1: rpcCodes[status], 2: message}, got); diff != "" {
+		a.T.Errorf("%s: %q (-want +got):\n%s", a.What, a.Body, diff)
+	}
+}
+
+// TestOTLPGuards checks authentication, permissions and media types, whose
+// errors are OTLP's, too.
 func TestOTLPGuards(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		c := w.org("acme")
 		viewer := w.member(c.Org, access.Viewer)
 		for _, path := range otlpPaths {
-			c.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Authorization: ").
-				WantError(http.StatusUnauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
-			viewer.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf").
-				WantError(http.StatusForbidden, "This needs the permission telemetry:write")
+			wantStatus(c.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Authorization: "),
+				"application/x-protobuf", http.StatusUnauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
+			wantStatus(viewer.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf"),
+				"application/x-protobuf", http.StatusForbidden, "This needs the permission telemetry:write")
 			for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/"} {
-				c.Do(http.MethodPost, path, nil, "Content-Type: "+contentType).WantError(http.StatusUnsupportedMediaType,
+				wantStatus(c.Do(http.MethodPost, path, nil, "Content-Type: "+contentType),
+					"application/json", http.StatusUnsupportedMediaType,
 					`Content-Type "`+contentType+`" is not read here; send application/x-protobuf or application/json`)
 			}
-			c.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Content-Encoding: br").
-				WantError(http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
-			c.Do(http.MethodPost, path, "no gzip", "Content-Type: application/x-protobuf", "Content-Encoding: gzip").
-				WantIssues("", "the body is not valid gzip")
+			wantStatus(c.Do(http.MethodPost, path, nil, "Content-Type: application/x-protobuf", "Content-Encoding: br"),
+				"application/x-protobuf", http.StatusUnsupportedMediaType, `Content-Encoding "br" is not read here`)
+			wantStatus(c.Do(http.MethodPost, path, "no gzip", "Content-Type: application/x-protobuf", "Content-Encoding: gzip"),
+				"application/x-protobuf", http.StatusBadRequest, "the body is not valid gzip")
+			wantStatus(c.Do(http.MethodPost, path, nil, "Content-Type: application/json", "Authorization: "),
+				"application/json", http.StatusUnauthorized, "Missing API key: send the header Authorization: Bearer <API_KEY>")
 			c.Do(http.MethodGet, path, nil).Want(http.StatusMethodNotAllowed)
 		}
 	})
@@ -219,21 +242,22 @@ func TestOTLPLimits(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "sqlite"))
 	c := w.org("acme")
 	protobuf, gzipHeader := "Content-Type: application/x-protobuf", "Content-Encoding: gzip"
-	c.Do(http.MethodPost, "/v1/logs", make([]byte, 32<<20+1), protobuf).
-		WantError(http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
-	c.Do(http.MethodPost, "/v1/logs", gzipped(make([]byte, 64<<20+1)), protobuf, gzipHeader).
-		WantError(http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
+	wantStatus(c.Do(http.MethodPost, "/v1/logs", make([]byte, 32<<20+1), protobuf),
+		"application/x-protobuf", http.StatusRequestEntityTooLarge, "The body is over the limit of 32 MiB")
+	wantStatus(c.Do(http.MethodPost, "/v1/logs", gzipped(make([]byte, 64<<20+1)), protobuf, gzipHeader),
+		"application/x-protobuf", http.StatusRequestEntityTooLarge, "The inflated body is over the limit of 64 MiB")
 	const many = "The body is over the limit of 2000000 messages; send smaller batches"
-	c.Do(http.MethodPost, "/v1/traces", gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader).
-		WantError(http.StatusRequestEntityTooLarge, many)
-	c.Do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)),
-		"Content-Type: application/json", gzipHeader).
-		WantError(http.StatusRequestEntityTooLarge, many)
+	wantStatus(c.Do(http.MethodPost, "/v1/traces", gzipped(bytes.Repeat([]byte{0x0a, 0x00}, 2_000_001)), protobuf, gzipHeader),
+		"application/x-protobuf", http.StatusRequestEntityTooLarge, many)
+	wantStatus(c.Do(http.MethodPost, "/v1/metrics", gzipped([]byte(`{"resourceMetrics":[`+strings.Repeat("{},", 2_000_001)+`{}]}`)),
+		"Content-Type: application/json", gzipHeader),
+		"application/json", http.StatusRequestEntityTooLarge, many)
 	numbers := make([]byte, 16_000_100)                              // each takes a byte on the wire and eight in memory
 	for _, field := range []protowire.Number{2, 8, 1, 10, 2, 2, 1} { // from the counts of an exponential histogram up to the body
 		numbers = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), numbers)
 	}
-	c.Do(http.MethodPost, "/v1/metrics", gzipped(numbers), protobuf, gzipHeader).WantError(http.StatusRequestEntityTooLarge, many)
+	wantStatus(c.Do(http.MethodPost, "/v1/metrics", gzipped(numbers), protobuf, gzipHeader),
+		"application/x-protobuf", http.StatusRequestEntityTooLarge, many)
 	if keys := w.BlobKeys(); len(keys) > 0 {
 		t.Errorf("kept %v, want nothing", keys)
 	}
