@@ -34,6 +34,7 @@ func TestDemo(t *testing.T) {
 		s.wantDemoSources(t)
 		s.wantDemoRuns(t)
 		s.wantDemoProposals(t)
+		s.wantDocumentedReads(t, s.findPaths(t, s.FirstKey))
 		if err := s.stop(); err != nil {
 			t.Fatal(err)
 		}

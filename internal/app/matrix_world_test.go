@@ -62,6 +62,7 @@ func newMatrix(t *testing.T, flags []string, kind host.Provider) *matrix {
 	s := start(t, c)
 	m := &matrix{T: t, service: s, client: apptest.NewClient(t, s.url), keys: map[string]string{}, names: map[string]bool{}}
 	m.columns = m.stableColumns()
+	m.client.Check = s.documentedAnswers(t)
 	filler := &apptest.Filler{
 		Client: m.client, Routes: s.Routes(), Secret: webhookSecret, Repos: repos,
 	}

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -61,6 +64,95 @@ func TestOpenAPIKnowsEveryRoute(t *testing.T) {
 			t.Errorf("%s is not in the document", name)
 		}
 	}
+}
+
+// TestOpenAPIOperations: every operation has a summary, an id of its own and a tag
+// that is described, and no tag is left over.
+func TestOpenAPIOperations(t *testing.T) {
+	s := start(t, settings(t, "--roles", "web", "--public-url", "https://whetstone.example.org"))
+	_, body := s.get(t, "/openapi.json", "")
+	var document struct {
+		Servers []struct{ URL string }
+		Tags    []struct{ Name, Description string }
+		Paths   map[string]map[string]struct {
+			OperationID, Summary string
+			Tags                 []string
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &document); err != nil {
+		t.Fatal(err)
+	}
+	if len(document.Servers) != 1 || document.Servers[0].URL != "https://whetstone.example.org" {
+		t.Errorf("servers %v, want the public URL", document.Servers)
+	}
+	uses, ids := map[string]int{}, map[string]bool{}
+	for path, methods := range document.Paths {
+		for method, op := range methods {
+			if op.Summary == "" || op.OperationID == "" || ids[op.OperationID] || len(op.Tags) != 1 {
+				t.Errorf("%s %s: %+v", method, path, op)
+			}
+			ids[op.OperationID] = true
+			uses[op.Tags[0]]++
+		}
+	}
+	for _, tag := range document.Tags {
+		if tag.Description == "" || uses[tag.Name] == 0 {
+			t.Errorf("the tag %q has the description %q and %d operations", tag.Name, tag.Description, uses[tag.Name])
+		}
+		delete(uses, tag.Name)
+	}
+	if len(uses) > 0 {
+		t.Errorf("tags without a description in tags.go: %v", uses)
+	}
+}
+
+// documentedAnswers returns a check that answers are as the service's own
+// document says: status, media type and body.
+func (s *service) documentedAnswers(t *testing.T) func(apptest.Request, apptest.Answer) {
+	t.Helper()
+	raw, err := s.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := apptest.NewDocument(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(r apptest.Request, a apptest.Answer) {
+		if err := document.Check(r, a); err != nil {
+			t.Errorf("%s %s: %v; %s", r.Method, r.Path, err, short(a.Body))
+		}
+	}
+}
+
+// wantDocumentedReads wants documented answers of paths, with and without a key.
+func (s *service) wantDocumentedReads(t *testing.T, paths []string) {
+	t.Helper()
+	client := apptest.NewClient(t, s.url)
+	client.Check = s.documentedAnswers(t)
+	for _, path := range paths {
+		for _, header := range []http.Header{apptest.Bearer(s.FirstKey), nil} {
+			for _, query := range []string{"", "?per_page=100", "?per_page=none"} {
+				if _, err := client.Do(t.Context(), apptest.Request{Method: "GET", Path: path + query}, header); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	t.Logf("%d paths were read", len(paths))
+}
+
+// TestDocumentedEmptyLists asks an organisation that has nothing: an empty list
+// is a list, not null.
+func TestDocumentedEmptyLists(t *testing.T) {
+	s := start(t, settings(t, "--roles", "web"))
+	var paths []string
+	for _, r := range s.Routes() {
+		if r.Method == http.MethodGet {
+			paths = append(paths, placeholder.ReplaceAllString(r.Path, uuid.NewString()))
+		}
+	}
+	s.wantDocumentedReads(t, paths)
 }
 
 func parse(t *testing.T, text string) (value any) {

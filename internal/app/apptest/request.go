@@ -194,6 +194,8 @@ type Answer struct {
 type Client struct {
 	URL  string
 	HTTP *http.Client
+	// Check, if not nil, is called with every answer.
+	Check func(Request, Answer)
 }
 
 // NewClient returns a client that keeps its connections.
@@ -224,7 +226,11 @@ func (c *Client) Do(ctx context.Context, r Request, header http.Header) (Answer,
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	return Answer{res.StatusCode, res.Header, string(body)}, err
+	a := Answer{res.StatusCode, res.Header, string(body)}
+	if err == nil && c.Check != nil {
+		c.Check(r, a)
+	}
+	return a, err
 }
 
 // Bearer is the header with a key in its place.
