@@ -44,6 +44,10 @@ e2e: setup ## Run the end-to-end tests against the real binary, verbosely
 e2e-agents: setup ## Run the real Claude Code and Codex against the real binary; ARGS="-run TestCodex" are those of go test
 	@scripts/e2e-agents $(ARGS)
 
+.PHONY: e2e-clients
+e2e-clients: setup ## Check the OpenAPI document with Redocly, and compile a TypeScript client made of it
+	@go test -v -count=1 ./e2e/clients
+
 .PHONY: torture
 torture: setup ## Kill everything under load and count what is lost; ARGS="-for 5m -database postgres" bounds it
 	@scripts/with-postgres go test ./e2e/cluster -run 'TestTorture|TestRollingRestart' -v -count=1 -timeout 0 -parallel 1 -args \
