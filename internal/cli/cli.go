@@ -51,6 +51,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { helped = true }), // by default --help ends the process
 	}
+	// The file must be read before kong parses, since its values are defaults of flags.
 	if path := config.FilePath(args); path != "" {
 		file, err := config.ReadFile(path)
 		if err != nil {
@@ -66,7 +67,7 @@ func Run(ctx context.Context, p *term.Program, args []string) int {
 	if helped {
 		return term.ExitOK
 	}
-	if fault.Is(err, fault.Malformed) {
+	if fault.Is(err, fault.Malformed) { // a setting of the file, which the message names
 		return p.Fail(err)
 	}
 	if err != nil {

@@ -48,6 +48,8 @@ func (c *serveCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 	}
 	fmt.Fprintf(p.Stdout, "Whetstone %s: %s (data in %s)\n", p.Version, a.URL(), c.Where())
+	// The ready line is for programs that start the service with port 0. The port is
+	// open already, so that their first request is not refused.
 	fmt.Fprintf(p.Stderr, "listening on %s\n", a.ListenURL())
 	return a.Run(ctx)
 }
@@ -72,7 +74,8 @@ type configCommand struct {
 	config.Config `embed:""`
 }
 
-// Run prints the settings in force.
+// Run prints the settings in force, and checks them afterwards: whoever is told that
+// one is not valid wants to see where its value comes from.
 func (c *configCommand) Run(p *term.Program) error {
 	settings := c.Settings()
 	err := p.Print(settings, func(w io.Writer) {
@@ -112,7 +115,7 @@ func (c *doctorCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	for _, f := range findings {
-		if f.Status == exam.Broken {
+		if f.Status == exam.Broken { // a warning does not fail a script
 			return term.ErrPrinted
 		}
 	}

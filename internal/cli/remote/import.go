@@ -77,12 +77,15 @@ func (s *session) prepareImport(ctx context.Context, i *transcripts.Import) (sta
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "There is no folder for the state of the import: %s", err)
 	}
+	// 8 bytes of a hash, since both ids would make a name of 80 characters.
 	hash := sha256.Sum256([]byte(i.Owner))
 	statePath = filepath.Join(dir, "whetstone", "import-"+hex.EncodeToString(hash[:8])+".json")
 	i.State, err = transcripts.OpenState(statePath)
 	return statePath, err
 }
 
+// runImport prints what could not be read as notes and not as errors: a transcript is
+// written by other programs, and one bad line must not stop the rest.
 func runImport(ctx context.Context, p *term.Program, i *transcripts.Import, state string) error {
 	progress := p.Progress()
 	i.Progress = func(s transcripts.Summary) {
@@ -101,7 +104,7 @@ func runImport(ctx context.Context, p *term.Program, i *transcripts.Import, stat
 	if err != nil && summary.Pushes > 0 {
 		p.Note("%s sent; the next import continues from there", term.Count(summary.Records.Total(), "record"))
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // Ctrl-C; the state file has what was acknowledged
 		return fault.New(fault.Unavailable, "The import was interrupted").Because(err)
 	}
 	if err != nil {

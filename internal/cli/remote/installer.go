@@ -78,7 +78,7 @@ func (i *installer) unpack(ctx context.Context, t target, archive []byte, force 
 		Server: i.server, EntryID: t.entryID, Version: t.version, ContentHash: t.hash, Pinned: t.pinned,
 		InstalledAt: time.Now().UTC().Truncate(time.Second),
 	}
-	i.mu.Lock()
+	i.mu.Lock() // downloads run in parallel, but the lock file has one writer
 	defer i.mu.Unlock()
 	return i.folder.Install(ctx, t.name, pkg, r, force)
 }

@@ -46,6 +46,7 @@ func (c *loginCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 	}
+	// A key is stored only after it has worked: a typo must not replace a good one.
 	me, err := newSession(p, server, key).Me(ctx)
 	if err != nil {
 		return asFault(err, server)
@@ -77,6 +78,8 @@ func deviceLogin(ctx context.Context, p *term.Program, server string) (key strin
 	}
 	fmt.Fprintf(p.Stderr, "Open %s and enter the code %s\n", term.Plain(start.VerificationURL), term.Plain(start.UserCode))
 	fmt.Fprintf(p.Stderr, "Waiting for up to %s; press Ctrl-C to cancel.\n", start.ExpiresIn)
+	// One interval longer than the code is valid, so that the last poll can say that
+	// it has expired.
 	ctx, cancel := context.WithTimeout(ctx, start.ExpiresIn+start.Interval)
 	defer cancel()
 	ticks := time.NewTicker(max(start.Interval, time.Second))

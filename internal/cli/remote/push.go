@@ -43,7 +43,7 @@ func (c *pushCommand) Run(ctx context.Context, p *term.Program) error {
 	if err != nil {
 		return err
 	}
-	if c.DryRun {
+	if c.DryRun { // before withSession: it needs neither a server nor a key
 		return printDryRun(p, pack, cmp.Or(c.Version, pack.version))
 	}
 	return c.withSession(p, func(s *session) error {
@@ -140,6 +140,8 @@ func versionOf(skill skillpkg.Skill) string {
 	return ""
 }
 
+// publish creates the entry, or adds a version to it. Which of the two is decided by
+// the server's answer and not by a flag, so that CI can push without knowing.
 func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *session, pack *publication) (pushOutput, error) {
 	entry, err := s.EntryByName(ctx, pack.name)
 	if client.Status(err) == http.StatusNotFound {
@@ -159,7 +161,7 @@ func (c *pushCommand) publish(ctx context.Context, p *term.Program, s *session, 
 }
 
 // pushVersion adds a version to an entry, unless its current version already has
-// this content.
+// this content: a push without changes is idempotent, and makes no new patch.
 func (c *pushCommand) pushVersion(
 	ctx context.Context, p *term.Program, s *session, entry client.ListedEntry, pack *publication,
 ) (pushOutput, error) {
@@ -173,13 +175,15 @@ func (c *pushCommand) pushVersion(
 	}
 	version := cmp.Or(c.Version, pack.version)
 	if version == "" {
+		// Two machines that push at once may pick the same number. Versions are
+		// immutable, so the second one gets a conflict, and nothing is lost.
 		versions, err := s.Versions(ctx, entry.ID)
 		if err != nil {
 			return pushOutput{}, err
 		}
 		version = nextVersion(versions)
 	}
-	u := c.upload(p, pack, version)
+	u := c.upload(p, pack, version) // with hashes: the server refuses bytes that changed on the way
 	pushed, err := s.PushVersion(ctx, entry.ID, u.Upload)
 	u.Clear()
 	if err != nil {
@@ -262,7 +266,7 @@ type pushOutput struct {
 	ContentHash string   `json:"content_hash"`
 	Size        int64    `json:"size"`
 	Files       int      `json:"files"`
-	LeftOut     []string `json:"left_out"`
+	LeftOut     []string `json:"left_out"` // never null, for scripts
 }
 
 func newPushOutput(status string, made client.Publication, pack *publication) pushOutput {

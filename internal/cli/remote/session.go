@@ -40,6 +40,8 @@ type session struct {
 
 // address returns the server's address in canonical form, which is also its key
 // in the stored credentials: "HTTPS://Example.com/" is "https://example.com".
+// An address with a user or a query is refused: it would end up in messages and
+// in the lock file, with its password.
 func (f *serverFlags) address(stored credentials) (string, error) {
 	u, err := url.Parse(cmp.Or(f.Server, stored.Default, defaultServer))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
@@ -92,6 +94,8 @@ func asFault(err error, server string) error {
 	return err
 }
 
+// statusFault keeps the server's words, stripped of control characters: the server
+// may be anyone's, and the terminal would obey them (escape sequence injection).
 func statusFault(e *client.Error, server string) error {
 	message := term.Plain(e.Message)
 	switch e.Status {
@@ -122,7 +126,8 @@ type folderFlag struct {
 	Dir string `env:"-" placeholder:"DIR" help:"Folder of the skills; by default .claude/skills if the current folder has a .claude, else ~/.claude/skills."`
 }
 
-// path returns the folder as an absolute path.
+// path returns the folder as an absolute path, since it is recorded on the server
+// and distinguishes the installations of one entry on one machine.
 func (f folderFlag) path() (string, error) {
 	if f.Dir != "" {
 		return filepath.Abs(f.Dir)

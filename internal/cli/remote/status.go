@@ -35,6 +35,8 @@ type installedSkill struct {
 	latest *client.SyncEntry // nil if the server has none
 }
 
+// drift compares in this order since a skill may be several of them: edits come
+// before a newer version, because an update would overwrite them.
 func (i installedSkill) drift(server string) drift {
 	switch {
 	case i.record.Server != server:
@@ -47,7 +49,7 @@ func (i installedSkill) drift(server string) drift {
 		return modified
 	case i.record.Pinned:
 		return pinned
-	case i.record.ContentHash == i.latest.LatestContentHash:
+	case i.record.ContentHash == i.latest.LatestContentHash: // not the version: a rollback makes an older one the latest
 		return upToDate
 	}
 	return behind
@@ -171,6 +173,8 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 	if err := p.Print(out, func(w io.Writer) { printStatus(w, dir, out) }); err != nil {
 		return err
 	}
+	// What the user chose (pinned), or what this server cannot know, is not drift: the
+	// exit code is for CI.
 	for _, o := range out {
 		if o.Status != upToDate && o.Status != pinned && o.Status != otherServer {
 			return term.ExitCode(term.ExitOutdated)

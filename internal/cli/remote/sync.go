@@ -52,7 +52,7 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 		return err
 	}
 	if len(skills) == 0 && len(c.Names) == 0 {
-		return printSync(p, dir, []syncOutput{})
+		return printSync(p, dir, []syncOutput{}) // without a server: there is nothing to ask for
 	}
 	return c.withSession(p, func(s *session) error {
 		if c.DryRun {
@@ -74,6 +74,8 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 			return err
 		}
 		defer i.close()
+		// The lock file is read again under the folder's lock: another process may
+		// have installed something since ReadLock.
 		all, err := s.compare(ctx, dir, i.folder.Skills(), c.Names)
 		if err != nil {
 			return err
@@ -104,7 +106,7 @@ func (c *syncCommand) updateFor(skill installedSkill, server string) (t target, 
 		return target{}, false
 	}
 	t = target{name: skill.name, entryID: skill.record.EntryID}
-	if skill.record.Pinned && !c.Unpin {
+	if skill.record.Pinned && !c.Unpin { // missing or edited: the pinned version again, not the latest
 		t.version, t.hash, t.pinned = skill.record.Version, skill.record.ContentHash, true
 		return t, true
 	}
@@ -112,7 +114,8 @@ func (c *syncCommand) updateFor(skill installedSkill, server string) (t target, 
 	return t, true
 }
 
-// parallelDownloads limits how many skills are downloaded at the same time.
+// parallelDownloads limits how many skills are downloaded at the same time. Each is
+// held in memory, up to the size limit of an archive, until its hash is verified.
 const parallelDownloads = 4
 
 // update installs the versions that updateFor selects. A failure of one skill
@@ -131,7 +134,7 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 	var g errgroup.Group
 	g.SetLimit(parallelDownloads)
 	for n, t := range targets {
-		g.Go(func() error {
+		g.Go(func() error { // writes to out[n] alone, so it needs no lock
 			defer bar.Finish()
 			archive, err := i.fetch(ctx, t, bar.Item())
 			if err == nil {
