@@ -22,14 +22,15 @@ type model struct {
 	verdicts    map[recordKey][]grading
 	invocations map[recordKey]invocation // merged from their reports
 	gradings    map[recordKey]grading
-	shelves     map[skillKey]*shelf // entries of the registry
+	shelves     map[skillKey]*shelf      // entries of the registry
+	moved       map[recordKey][2]session // of the records of the current push, before and now
 }
 
 func newModel() *model {
 	return &model{
 		named: map[skillKey]bool{}, reports: map[recordKey][]invocation{}, verdicts: map[recordKey][]grading{},
 		invocations: map[recordKey]invocation{},
-		gradings:    map[recordKey]grading{}, shelves: map[skillKey]*shelf{},
+		gradings:    map[recordKey]grading{}, shelves: map[skillKey]*shelf{}, moved: map[recordKey][2]session{},
 	}
 }
 
@@ -64,7 +65,7 @@ type grading struct {
 func (m *model) invoked(id string, r invocation) {
 	m.named[r.skill] = true
 	key := recordKey{r.user, id}
-	before, known := m.invocations[key]
+	before := m.invocations[key]
 	m.reports[key] = append(m.reports[key], r)
 	now := slices.MaxFunc(m.reports[key], func(a, b invocation) int {
 		return cmp.Or(a.said.Compare(b.said), a.at.Compare(b.at), compareBools(a.triggered, b.triggered),
@@ -85,10 +86,32 @@ func (m *model) invoked(id string, r invocation) {
 	}
 	now.version, now.basis = m.shelves[now.skill].attribute(now.hash, now.at)
 	m.invocations[key] = now
-	if known {
-		m.attributeGradings(before.skill, before.user, before.session)
+	m.touch(key, session{before.skill, before.user, before.session}, session{now.skill, now.user, now.session})
+}
+
+type session struct {
+	skill      skillKey
+	user, name string
+}
+
+// touch notes that a record belonged to a session before the push, or to none, and
+// belongs to another now.
+func (m *model) touch(key recordKey, before, now session) {
+	if earlier, ok := m.moved[key]; ok {
+		before = earlier[0]
 	}
-	m.attributeGradings(now.skill, now.user, now.session)
+	m.moved[key] = [2]session{before, now}
+}
+
+// pushed ends a push: gradings follow the activations of the sessions that it
+// touched.
+func (m *model) pushed() {
+	for _, sessions := range m.moved {
+		for _, s := range sessions {
+			m.attributeGradings(s.skill, s.user, s.name)
+		}
+	}
+	clear(m.moved)
 }
 
 // sessionHash is the pseudonym under which a session is stored. It only breaks
@@ -122,7 +145,7 @@ func compareBools(a, b bool) int {
 func (m *model) graded(id string, r grading) {
 	m.named[r.skill] = true
 	key := recordKey{r.user, id}
-	before, known := m.gradings[key]
+	before := m.gradings[key]
 	m.verdicts[key] = append(m.verdicts[key], r)
 	now := slices.MaxFunc(m.verdicts[key], func(a, b grading) int {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.skill.name, b.skill.name),
@@ -136,10 +159,8 @@ func (m *model) graded(id string, r grading) {
 		}
 	}
 	m.gradings[key] = now
-	if known {
-		m.attributeGradings(before.skill, before.user, before.session)
-	}
-	m.attributeGradings(now.skill, now.user, now.session)
+	key.id = "grading " + key.id
+	m.touch(key, session{before.skill, before.user, before.session}, session{now.skill, now.user, now.session})
 }
 
 // attributeGradings lets the gradings of a session follow its activations: they

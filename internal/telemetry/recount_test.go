@@ -165,6 +165,7 @@ func (s *stream) newPush() sentPush {
 		for _, effect := range effects {
 			effect()
 		}
+		s.m.pushed()
 	}
 	return p
 }
