@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,9 +136,9 @@ func TestQuota(t *testing.T) {
 			"snapshot": h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"source_id": h.ids["source"]}, apptest.Part{Name: "file", File: "s.tar.gz", Content: h.archive(big)}),
 			"source":   h.form("/api/v1/cloud-sources/upload", h.FirstKey, map[string]string{"label": "more"}, apptest.Part{Name: "file", File: "s.tar.gz", Content: h.archive(big)}),
 			"push":     h.as(h.FirstKey).Do("POST", "/api/v1/push", telemetryOf(big)),
-			"otlp": h.as(h.FirstKey).Do("POST", "/v1/logs", object{"resourceLogs": []object{{"scopeLogs": []object{{"logRecords": []object{
-				{"body": object{"stringValue": big}},
-			}}}}}}),
+			"otlp": h.as(h.FirstKey).Do("POST", "/v1/logs", object{"resourceLogs": []object{{"scopeLogs": []object{{
+				"logRecords": slices.Repeat([]object{{"eventName": "claude_code.api_request"}}, len(big)), // what was said is dropped
+			}}}}}),
 			"bundle": h.as(h.FirstKey).Do("POST", "/api/v1/community/bundles", h.bundle(big)),
 			"suite":  h.form("/api/v1/eval-suites/import", h.FirstKey, nil, apptest.Part{Name: "file", File: "t.tar.gz", Content: taskArchive(t, big)}),
 		} {

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/proposals"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -71,7 +72,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.repohost = &repohost.Service{
 		DB: db, Jobs: queue, Host: on.host, Registry: p.registry, Secrets: []string{on.hookSecret}, Seal: a.keyring,
-		OperatorClaims: c.RepohostClaims == config.ClaimsOperator, Interval: time.Duration(c.RepohostInterval),
+		Claims: claims.Policy{OperatorOnly: c.RepohostClaims == config.ClaimsOperator}, Interval: time.Duration(c.RepohostInterval),
 		PublicURL: a.URL(), Log: log("repohost"),
 	}
 	p.sources = &sources.Service{

@@ -12,17 +12,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
-	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // withClaims opens the database for a command about accounts. The server may be
 // running.
 func withClaims(
 	ctx context.Context, d config.Database,
-	do func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error,
+	do func(ctx context.Context, db *store.DB, orgs *auth.Service) error,
 ) error {
 	return withAuth(ctx, d, func(ctx context.Context, s *auth.Service) error {
-		return do(ctx, &repohost.Service{DB: s.DB}, s)
+		return do(ctx, s.DB, s)
 	})
 }
 
@@ -44,12 +45,12 @@ func (c *repohostAllow) Run(ctx context.Context, p *term.Program) error {
 }
 
 func allowAccount(ctx context.Context, d config.Database, org, account string, move bool) error {
-	return withClaims(ctx, d, func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error {
+	return withClaims(ctx, d, func(ctx context.Context, db *store.DB, orgs *auth.Service) error {
 		o, err := orgs.OrgByName(ctx, org)
 		if err != nil {
 			return err
 		}
-		return s.Allow(ctx, o.ID, account, move)
+		return claims.Allow(ctx, db, o.ID, account, move)
 	})
 }
 
@@ -60,8 +61,8 @@ type repohostRelease struct {
 
 // Run removes an account from its organisation.
 func (c *repohostRelease) Run(ctx context.Context, p *term.Program) error {
-	return withClaims(ctx, c.Database, func(ctx context.Context, s *repohost.Service, _ *auth.Service) error {
-		if err := s.Release(ctx, c.Account); err != nil {
+	return withClaims(ctx, c.Database, func(ctx context.Context, db *store.DB, _ *auth.Service) error {
+		if err := claims.Release(ctx, db, c.Account); err != nil {
 			return err
 		}
 		return p.Print(map[string]string{"account": host.AccountKey(c.Account)}, func(w io.Writer) {
@@ -83,8 +84,8 @@ type claimOutput struct {
 
 // Run lists the accounts.
 func (c *repohostClaims) Run(ctx context.Context, p *term.Program) error {
-	return withClaims(ctx, c.Database, func(ctx context.Context, s *repohost.Service, orgs *auth.Service) error {
-		all, err := s.Claims(ctx)
+	return withClaims(ctx, c.Database, func(ctx context.Context, db *store.DB, orgs *auth.Service) error {
+		all, err := claims.All(ctx, db)
 		if err != nil {
 			return err
 		}

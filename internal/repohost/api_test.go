@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -89,7 +90,7 @@ func TestRepositories(t *testing.T) {
 	if got := other.Get(base + "/repos?installation_id=2").List("repos"); got[0]["connected_elsewhere"] != false {
 		t.Errorf("one's own connection: got %v", got[0])
 	}
-	if err := w.service.Allow(t.Context(), c.Org.ID, "acme", true); err != nil { // the claim moves to c
+	if err := claims.Allow(t.Context(), w.DB, c.Org.ID, "acme", true); err != nil { // the claim moves to c
 		t.Fatal(err)
 	}
 	c.bind(1, "acme")

@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host/gitea"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -85,14 +86,14 @@ func TestClaimRace(t *testing.T) {
 func TestOperatorClaims(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
-		w.service.OperatorClaims = true
+		w.service.Claims.OperatorOnly = true
 		c, other := w.org("acme", access.Pro), w.org("other", access.Pro)
 		free := refusal(c.Post(base+"/installations", bindBody(1, "acme")))
 		if !strings.Contains(free, "whetstone repohost allow ORG acme") {
 			t.Errorf("got %q", free)
 		}
 		allow := func(c *client, account string, move bool) error {
-			return w.service.Allow(t.Context(), c.Org.ID, account, move)
+			return claims.Allow(t.Context(), w.DB, c.Org.ID, account, move)
 		}
 		for range 2 {
 			if err := allow(c, "ACME", false); err != nil {
@@ -125,11 +126,11 @@ func TestOperatorClaims(t *testing.T) {
 		if got := c.Get(base + "/installations").List("installations"); len(got) != 0 {
 			t.Errorf("got %v, want none", got)
 		}
-		if err := w.service.Release(t.Context(), "Acme"); err != nil {
+		if err := claims.Release(t.Context(), w.DB, "Acme"); err != nil {
 			t.Fatal(err)
 		}
 		other.Get(base + "/repos?installation_id=1").Want(http.StatusConflict)
-		if err := w.service.Release(t.Context(), "acme"); !fault.Is(err, fault.NotFound) {
+		if err := claims.Release(t.Context(), w.DB, "acme"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("again: got %v, want NotFound", err)
 		}
 		for action, want := range map[string]int{"repohost.account.allow": 2, "repohost.account.release": 2} {
@@ -154,7 +155,7 @@ func TestMovedAccount(t *testing.T) {
 		if len(deliveries) != 1 || len(c.versions(entry)) != 2 {
 			t.Fatalf("got %v", deliveries)
 		}
-		if err := w.service.Allow(t.Context(), other.Org.ID, "acme", true); err != nil {
+		if err := claims.Allow(t.Context(), w.DB, other.Org.ID, "acme", true); err != nil {
 			t.Fatal(err)
 		}
 
@@ -188,7 +189,7 @@ func TestMovedAccount(t *testing.T) {
 		}
 
 		// With the claim restored, everything continues.
-		if err := w.service.Allow(t.Context(), c.Org.ID, "acme", true); err != nil {
+		if err := claims.Allow(t.Context(), w.DB, c.Org.ID, "acme", true); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile()
@@ -265,11 +266,11 @@ func TestContestedAccount(t *testing.T) {
 			!strings.Contains(got[0], "whetstone repohost allow ORG acme") {
 			t.Errorf("the doctor says %q", got)
 		}
-		claims, err := w.service.Claims(t.Context())
-		if err != nil || len(claims) != 1 || claims[0].OrgID != "" || len(claims[0].BoundBy) != 2 {
-			t.Errorf("got %+v, %v", claims, err)
+		all, err := claims.All(t.Context(), w.DB)
+		if err != nil || len(all) != 1 || all[0].OrgID != "" || len(all[0].BoundBy) != 2 {
+			t.Errorf("got %+v, %v", all, err)
 		}
-		if err := w.service.Allow(t.Context(), c.Org.ID, "acme", false); err != nil {
+		if err := claims.Allow(t.Context(), w.DB, c.Org.ID, "acme", false); err != nil {
 			t.Fatal(err)
 		}
 		c.Get(base + "/repos?installation_id=1").Want(http.StatusOK)

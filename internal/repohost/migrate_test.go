@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -41,17 +42,16 @@ func TestMigrateClaims(t *testing.T) {
 			if err := db.Migrate(t.Context(), jobs.Tables); err != nil {
 				t.Fatal(err)
 			}
-			s := &repohost.Service{DB: db}
-			claims, err := s.Claims(t.Context())
+			all, err := claims.All(t.Context(), db)
 			var got []string
-			for _, c := range claims {
+			for _, c := range all {
 				got = append(got, fmt.Sprintf("%s:%s:%v", c.Account, c.OrgID, c.BoundBy))
 			}
 			if want := []string{"alone:a:[a]", "both::[a b]", "ii:b:[b]"}; err != nil || !slices.Equal(got, want) {
 				t.Errorf("got %v, %v, want %v", got, err, want)
 			}
 			for org, want := range map[string]string{"a": "Alone:false alone:false Both:true ", "b": "BOTH:true iI:false "} {
-				all, err := s.Installations(t.Context(), org)
+				all, err := (&repohost.Service{DB: db}).Installations(t.Context(), org)
 				text := ""
 				for _, i := range all {
 					text += fmt.Sprintf("%s:%t ", i.AccountLogin, i.Inactive())

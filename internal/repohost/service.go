@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -24,9 +25,8 @@ type Service struct {
 	Host     host.Host
 	Registry *registry.Service
 	Seal     *seal.Keyring
-	// OperatorClaims lets only the operator assign accounts to organisations.
-	// Otherwise the first organisation that binds an unclaimed account gets it.
-	OperatorClaims bool
+	// Claims decides who may claim an account of the code host.
+	Claims claims.Policy
 	// Secrets verify the code host's webhooks. The first is current, others are
 	// accepted during a rotation.
 	Secrets []string
@@ -80,7 +80,7 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	if len(issues) > 0 {
 		return bound, fault.Issues(issues...)
 	}
-	if err := s.checkClaim(ctx, i.OrgID, i.AccountLogin); err != nil {
+	if err := s.Claims.Check(ctx, s.DB, i.OrgID, i.AccountLogin); err != nil {
 		return bound, err
 	}
 	if err := s.Host.CheckAccount(ctx, i.host()); err != nil {
@@ -92,7 +92,7 @@ func (s *Service) Bind(ctx context.Context, i Installation) (bound Installation,
 	i = s.sealed(i)
 	err = s.DB.InTx(ctx, func(tx *store.Tx) error {
 		i.ID, i.CreatedAt = store.NewID(), store.Now()
-		if err := s.claimAccount(ctx, tx, i.OrgID, i.AccountLogin); err != nil {
+		if err := s.Claims.Claim(ctx, tx, i.OrgID, i.AccountLogin); err != nil {
 			return err
 		}
 		if err := deleteUnclaimed(ctx, tx, i); err != nil {
@@ -170,7 +170,7 @@ func (s *Service) installation(ctx context.Context, orgID string, installationID
 	case err != nil:
 		return i, err
 	case !i.Claimed:
-		return i, s.errNotClaimed(i.AccountLogin)
+		return i, s.Claims.ErrNotClaimed(i.AccountLogin)
 	case i.Suspended:
 		return i, fault.New(fault.Conflict, "Installation %d is suspended", installationID)
 	case i.Token == nil:

@@ -1,6 +1,7 @@
 package repohost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,7 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 	}
 	for _, f := range a.Findings {
 		check.Annotations = append(check.Annotations, host.Annotation{
-			Path: f.Path, Line: f.Line, Level: level(f.Severity), Title: f.Code, Message: f.Message,
+			Path: f.Path, Line: f.Line, Level: cmp.Or(levels[f.Severity], host.LevelNotice), Title: f.Code, Message: f.Message,
 		})
 	}
 	if len(a.Findings) > 0 {
@@ -170,12 +171,5 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 	return check
 }
 
-func level(severity string) host.Level {
-	switch severity {
-	case "error":
-		return host.LevelFailure
-	case "warning":
-		return host.LevelWarning
-	}
-	return host.LevelNotice
-}
+// levels are those of findings by their severity; others are notices.
+var levels = map[string]host.Level{"error": host.LevelFailure, "warning": host.LevelWarning}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
 // Limits of a body.
@@ -15,7 +16,7 @@ const (
 	// maxValues is how many JSON values a body may hold, that is some 300,000
 	// records; a full body of prompts has half as many.
 	maxValues = 2_000_000
-	// maxOTLPValues is higher, since maxMessages bounds the objects of OTLP;
+	// maxOTLPValues is higher, since otlp bounds the objects of OTLP;
 	// attributes and numbers come on top.
 	maxOTLPValues = 5_000_000
 	// maxRejections is how many rejected records a response lists.
@@ -61,7 +62,7 @@ func (s *Service) Mount(a *httpapi.API) {
 func otlpRoute(r httpapi.Route) httpapi.Route {
 	r.Permission, r.Method = access.TelemetryWrite, "POST"
 	r.MaxBody, r.MaxInflated, r.MaxValues = maxWire, maxInflated, maxOTLPValues
-	r.Errors = &httpapi.ErrorFormat{Encode: encodeStatus, Bodies: inBothEncodings(rpcStatus{})}
+	r.Errors = &httpapi.ErrorFormat{Encode: otlp.EncodeStatus, Bodies: inBothEncodings(otlp.Status{})}
 	return r
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
 // A receiver ingests OTLP over HTTP.
@@ -60,11 +61,11 @@ func (r *receiver) handleMetrics(ctx context.Context, in otlpInput) (httpapi.Str
 // body is stored before it is normalized.
 func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpapi.Stream, err error) {
 	defer fault.Wrap(&err, "otlp %s", s.name)
-	e, err := encodingOf(in.ContentType)
+	e, err := otlp.EncodingOf(in.ContentType)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.decode(ctx, in.RawBody, s.data); err != nil {
+	if err := e.Decode(ctx, in.RawBody, s.data); err != nil {
 		if fault.Of(err) != fault.Internal || ctx.Err() != nil {
 			return nil, err // too large, over the memory budget, or cancelled
 		}
@@ -75,13 +76,13 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	if err != nil {
 		return nil, err
 	}
-	redactor{orgID: c.OrgID, salt: salt, fingerprints: s.name == "metrics"}.message(s.data.ProtoReflect())
+	otlp.Redactor{OrgID: c.OrgID, Salt: salt, Fingerprints: s.name == "metrics"}.Redact(s.data)
 	raw, err := proto.Marshal(s.data)
 	if err != nil {
 		return nil, err
 	}
 	if len(raw) == 0 {
-		return e.success(s, nil, 0), nil
+		return e.Success(s.rejected, 0, ""), nil
 	}
 	pushID := store.NewID()
 	p, err := r.storeRaw(ctx, c, pushID, pushID+"."+s.name+".pb", raw)
@@ -91,7 +92,7 @@ func (r *receiver) receive(ctx context.Context, in otlpInput, s signal) (_ httpa
 	n := &normalizer{caller: c, now: time.Now()}
 	s.read(n)
 	rejected, err := r.ingestOTLP(ctx, c, n.otlpBatch, p)
-	return e.success(s, rejected, n.redacted), err
+	return e.Success(s.rejected, len(rejected), summarize(rejected, n.redacted)), err
 }
 
 // userSalt returns the installation's secret for the pseudonyms of users.

@@ -1,6 +1,9 @@
 package telemetry
 
-import "github.com/whetstone-dev/whetstone/internal/httpapi"
+import (
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
+)
 
 // The bodies of OTLP in JSON, for the OpenAPI document. Their fields are those of
 // opentelemetry-proto; what a message holds is its specification's business.
@@ -44,13 +47,7 @@ type metricsPartialSuccess struct {
 	Message  string `json:"errorMessage"`
 }
 
-// rpcStatus is a google.rpc.Status, the body of every error of OTLP.
-type rpcStatus struct {
-	Code    int    `json:"code" example:"3" doc:"A google.rpc.Code"`
-	Message string `json:"message"`
-}
-
 // inBothEncodings lists a body of OTLP, whose JSON is that of a type.
 func inBothEncodings(body any) []httpapi.Media {
-	return []httpapi.Media{{Type: inProtobuf.mediaType}, {Type: inJSON.mediaType, Body: body}}
+	return []httpapi.Media{{Type: otlp.Protobuf.MediaType}, {Type: otlp.JSON.MediaType, Body: body}}
 }

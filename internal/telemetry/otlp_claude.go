@@ -15,11 +15,11 @@ import (
 
 // skillActivated reads a skill_activated event.
 func (n *normalizer) skillActivated(e event) error {
-	o, hidden, err := n.observation(e, e.text("skill.name"))
+	o, hidden, err := n.observation(e, e.Text("skill.name"))
 	if err != nil || hidden {
 		return err
 	}
-	t := triggerOf(e.text("invocation_trigger"))
+	t := triggerOf(e.Text("invocation_trigger"))
 	n.addInPrompt(e, t.fired(o), byEvent, t.byTool)
 	return nil
 }
@@ -27,14 +27,14 @@ func (n *normalizer) skillActivated(e event) error {
 // toolResult reads a tool_result event. A failed call of a skill is a check that
 // did not fire.
 func (n *normalizer) toolResult(e event) error {
-	if e.text("tool_name") != "Skill" {
+	if e.Text("tool_name") != "Skill" {
 		return nil
 	}
 	o, hidden, err := n.observation(e, e.skillOfTool())
 	if err != nil || hidden {
 		return err
 	}
-	o.Triggered = e.text("success") != "false"
+	o.Triggered = e.Text("success") != "false"
 	n.addInPrompt(e, o, byResult, o.Triggered)
 	return nil
 }
@@ -42,7 +42,7 @@ func (n *normalizer) toolResult(e event) error {
 // toolDecision reads a tool_decision event. A rejected call is a check that did
 // not fire; an accepted one is reported by its tool_result.
 func (n *normalizer) toolDecision(e event) error {
-	if e.text("tool_name") != "Skill" || e.text("decision") != "reject" {
+	if e.Text("tool_name") != "Skill" || e.Text("decision") != "reject" {
 		return nil
 	}
 	o, hidden, err := n.observation(e, e.skillOfTool())
@@ -56,7 +56,7 @@ func (n *normalizer) toolDecision(e event) error {
 // addInPrompt adds what a log event reports, under its tool call if it has one.
 // If shared, other signals report the same activation.
 func (n *normalizer) addInPrompt(e event, o skills.Observation, by reporter, shared bool) {
-	prompt := e.text("prompt.id")
+	prompt := e.Text("prompt.id")
 	if call := e.call(); call != "" {
 		by, o = byCall, n.withCall(o, call)
 	} else {
@@ -76,7 +76,7 @@ func (n *normalizer) addInPrompt(e event, o skills.Observation, by reporter, sha
 // number identifies a log event within its prompt: its sequence number in the
 // session, else its time. A resumed session starts again at 0.
 func (e event) number() string {
-	if sequence := e.text("event.sequence"); sequence != "" {
+	if sequence := e.Text("event.sequence"); sequence != "" {
 		return sequence
 	}
 	return e.time()
@@ -87,8 +87,8 @@ func (e event) number() string {
 // deduplicated against the events, so it is not counted.
 func (n *normalizer) claudeTool(e event, fired bool) error {
 	call := e.call()
-	name := e.text("skill_name")
-	if call == "" || name == "" && e.text("tool_name") != "Skill" {
+	name := e.Text("skill_name")
+	if call == "" || name == "" && e.Text("tool_name") != "Skill" {
 		return nil
 	}
 	o, hidden, err := n.observation(e, name)
@@ -105,8 +105,8 @@ func (e event) skillOfTool() string {
 	var parameters struct {
 		SkillName string `json:"skill_name"`
 	}
-	if json.Unmarshal([]byte(e.text("tool_parameters")), &parameters) != nil || parameters.SkillName == "" {
-		parameters.SkillName = e.text("skill_name")
+	if json.Unmarshal([]byte(e.Text("tool_parameters")), &parameters) != nil || parameters.SkillName == "" {
+		parameters.SkillName = e.Text("skill_name")
 	}
 	return strings.TrimPrefix(parameters.SkillName, "/")
 }

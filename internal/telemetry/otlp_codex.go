@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
 // Codex counts the skills that it injected into the context. Its counter has no
@@ -32,7 +30,7 @@ func (n *normalizer) metrics(data *metrics.MetricsData) {
 					n.index += dataPoints(metric)
 					continue
 				}
-				n.injected(metric, attributes{
+				n.injected(metric, otlp.Attributes{
 					resource.GetResource().GetAttributes(), scope.GetScope().GetAttributes(),
 				})
 			}
@@ -46,7 +44,7 @@ func dataPoints(m *metrics.Metric) int {
 }
 
 // injected reads the data points of Codex's counter.
-func (n *normalizer) injected(metric *metrics.Metric, outer attributes) {
+func (n *normalizer) injected(metric *metrics.Metric, outer otlp.Attributes) {
 	sum := metric.GetSum()
 	if !sum.GetIsMonotonic() {
 		for range dataPoints(metric) {
@@ -60,20 +58,20 @@ func (n *normalizer) injected(metric *metrics.Metric, outer attributes) {
 }
 
 func (n *normalizer) injection(
-	p *metrics.NumberDataPoint, temporality metrics.AggregationTemporality, outer attributes,
+	p *metrics.NumberDataPoint, temporality metrics.AggregationTemporality, outer otlp.Attributes,
 ) error {
-	e := event{attributes: attributes{p.GetAttributes()}, nanos: p.GetTimeUnixNano()}
-	o, hidden, err := n.observation(e, e.text("skill"))
+	e := event{Attributes: otlp.Attributes{p.GetAttributes()}, nanos: p.GetTimeUnixNano()}
+	o, hidden, err := n.observation(e, e.Text("skill"))
 	if err != nil || hidden {
 		return err
 	}
 	if o.Weight, err = countOf(p); err != nil {
 		return err
 	}
-	o = triggerOf(e.text("invoke_type")).fired(o)
-	o.Triggered = e.text("status") != "error"
+	o = triggerOf(e.Text("invoke_type")).fired(o)
+	o.Triggered = e.Text("status") != "error"
 	start := strconv.FormatUint(p.GetStartTimeUnixNano(), 10)
-	series := n.id("otlp_series", seriesOf(append(outer, p.GetAttributes())), start)
+	series := n.id("otlp_series", append(outer, p.GetAttributes()).Series(), start)
 	switch {
 	case temporality == metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE:
 		n.points = append(n.points, counterPoint{Observation: o, series: series, index: n.index})
@@ -86,7 +84,7 @@ func (n *normalizer) injection(
 			from = time.Unix(0, int64(start))
 		}
 		n.codexPoints = append(n.codexPoints, codexPoint{
-			Observation: o, group: n.codexGroup(e.text("invoke_type"), o.SkillName), from: store.Micros(from),
+			Observation: o, group: n.codexGroup(e.Text("invoke_type"), o.SkillName), from: store.Micros(from),
 		})
 	}
 	return nil
@@ -102,17 +100,4 @@ func countOf(p *metrics.NumberDataPoint) (int64, error) {
 		return 0, errors.New("its value must be a whole number from 0 to " + strconv.Itoa(maxCount))
 	}
 	return int64(value), nil
-}
-
-// seriesOf identifies a time series by all its attributes, in any order.
-func seriesOf(a attributes) string {
-	var labels []string
-	for i, list := range a {
-		for _, kv := range list {
-			value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(kv.GetValue()) // it was unmarshalled before
-			labels = append(labels, fmt.Sprintf("%d %q %x", i, kv.GetKey(), value))
-		}
-	}
-	slices.Sort(labels)
-	return strings.Join(labels, "\n")
 }

@@ -17,13 +17,13 @@ const skillInvocation = "codex.skill_invocation"
 
 // codexInvocation reads the log event.
 func (n *normalizer) codexInvocation(e event) error {
-	o, hidden, err := n.observation(e, e.text("skill.name"))
+	o, hidden, err := n.observation(e, e.Text("skill.name"))
 	if err != nil || hidden {
 		return err
 	}
-	kind := e.text("skill.invocation_type")
+	kind := e.Text("skill.invocation_type")
 	o = triggerOf(kind).fired(o)
-	o.ID = n.id("otlp_event", e.session, e.text("turn.id"), e.time(), e.name, kind, o.SkillName)
+	o.ID = n.id("otlp_event", e.session, e.Text("turn.id"), e.time(), e.name, kind, o.SkillName)
 	n.observe(o)
 	n.codexUses = append(n.codexUses, codexUse{group: n.codexGroup(kind, o.SkillName), at: store.Micros(o.At)})
 	return nil

@@ -17,7 +17,7 @@ import (
 // offered reads the list of skills that the agent showed to the model.
 func (n *normalizer) offered(e event) error {
 	var first error
-	for _, name := range e.texts("github.copilot.context.skills") {
+	for _, name := range e.Texts("github.copilot.context.skills") {
 		o, hidden, err := n.observation(e, name)
 		if err != nil && first == nil {
 			first = err
@@ -35,11 +35,11 @@ func (n *normalizer) offered(e event) error {
 
 // skillInvoked reads a github.copilot.skill.invoked event.
 func (n *normalizer) skillInvoked(e event, span string) error {
-	o, hidden, err := n.observation(e, e.text("github.copilot.skill.name", "skill.name"))
+	o, hidden, err := n.observation(e, e.Text("github.copilot.skill.name", "skill.name"))
 	if err != nil || hidden {
 		return err
 	}
-	t := triggerOf(e.text("github.copilot.skill.invocation_trigger"))
+	t := triggerOf(e.Text("github.copilot.skill.invocation_trigger"))
 	o = t.fired(o)
 	o.ID = n.id("otlp_event", e.trace, span, e.time(), e.name, o.SkillName)
 	n.addInTrace(e, demote(o, lacksCall), byEvent, t)
@@ -49,7 +49,7 @@ func (n *normalizer) skillInvoked(e event, span string) error {
 // executeTool reads the span of a tool that names a skill. Reading a file of the
 // skill or running its command is evidence that it was loaded, once in a trace.
 func (n *normalizer) executeTool(e event, span string, fired bool) error {
-	name := e.text("gen_ai.skill.name", "github.copilot.skill.name", "github.copilot.tool.parameters.skill_name")
+	name := e.Text("gen_ai.skill.name", "github.copilot.skill.name", "github.copilot.tool.parameters.skill_name")
 	if name == "" {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 		n.addInTrace(e, demote(o, lacksLoading), byUse, trigger{byTool: true})
 		return nil
 	}
-	t := triggerOf(e.text("github.copilot.skill.invocation_trigger"))
+	t := triggerOf(e.Text("github.copilot.skill.invocation_trigger"))
 	o, by := t.fired(o), byCall
 	if call := e.call(); call != "" {
 		o = n.withCall(o, call)
@@ -81,8 +81,8 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 // usesSkill reports whether a tool used a file or command of a skill, rather than
 // loading it.
 func usesSkill(e event) bool {
-	resource := e.text("gen_ai.skill.resource.name")
-	return resource != "" && !strings.EqualFold(path.Base(resource), "SKILL.md") || e.text("process.executable.name") != ""
+	resource := e.Text("gen_ai.skill.resource.name")
+	return resource != "" && !strings.EqualFold(path.Base(resource), "SKILL.md") || e.Text("process.executable.name") != ""
 }
 
 // addInTrace adds an activation that other signals of the trace may report, too.

@@ -13,7 +13,7 @@ const evaluationResult = "gen_ai.evaluation.result"
 // evaluation reads a verdict. One without the name of a skill counts as
 // unattributed.
 func (n *normalizer) evaluation(e event) error {
-	name, hidden, err := n.skill(e.text("gen_ai.skill.name", "skill.name", "github.copilot.skill.name"))
+	name, hidden, err := n.skill(e.Text("gen_ai.skill.name", "skill.name", "github.copilot.skill.name"))
 	if err != nil || hidden {
 		return err
 	}
@@ -21,7 +21,7 @@ func (n *normalizer) evaluation(e event) error {
 	if err != nil {
 		return err
 	}
-	evaluator, subject := e.text("gen_ai.evaluation.name"), e.text("gen_ai.response.id")
+	evaluator, subject := e.Text("gen_ai.evaluation.name"), e.Text("gen_ai.response.id")
 	if subject == "" {
 		subject = e.trace + " " + e.time()
 	}
@@ -31,8 +31,8 @@ func (n *normalizer) evaluation(e event) error {
 	// The record has the form of a grading_result of a push.
 	n.records = append(n.records, record{id: id, kind: "grading_result", normalizedAt: at, body: bodyOf(map[string]any{
 		"grading_id": g.ID, "session_id": g.Session, "skill_name": g.SkillName, "graded_at": g.At, "pass_rate": g.PassRate,
-		"evaluation_name": evaluator, "score_label": e.text("gen_ai.evaluation.score.label"),
-		"score_value": e.text("gen_ai.evaluation.score.value"),
+		"evaluation_name": evaluator, "score_label": e.Text("gen_ai.evaluation.score.label"),
+		"score_value": e.Text("gen_ai.evaluation.score.value"),
 	})})
 	return nil
 }
@@ -41,13 +41,13 @@ func (n *normalizer) evaluation(e event) error {
 // is nil for a score on another scale.
 func verdict(e event) *float64 {
 	pass, fail := 1.0, 0.0
-	switch strings.ToLower(e.text("gen_ai.evaluation.score.label")) {
+	switch strings.ToLower(e.Text("gen_ai.evaluation.score.label")) {
 	case "pass", "passed":
 		return &pass
 	case "fail", "failed":
 		return &fail
 	}
-	if score, ok := e.float("gen_ai.evaluation.score.value"); ok && validateShare("score", &score) == nil {
+	if score, ok := e.Float("gen_ai.evaluation.score.value"); ok && validateShare("score", &score) == nil {
 		return &score
 	}
 	return nil

@@ -2,8 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -14,31 +12,16 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
 // TextOf returns the text of an attribute.
-func TextOf(all []*common.KeyValue, key string) string { return attributes{all}.text(key) }
-
-// AllowList returns the attributes that are kept as rows of a table.
-func AllowList() (rows []string) {
-	cell := func(keys ...string) string {
-		all := strings.Fields(strings.Join(keys, " "))
-		for i, key := range all {
-			all[i] = "`" + key + "`"
-		}
-		return strings.Join(all, " ")
-	}
-	for _, a := range allowList {
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |",
-			a.sender, cell(a.skill, a.skills, a.names), cell(a.ids, a.words), cell(a.numbers)))
-	}
-	return rows
-}
+func TextOf(all []*common.KeyValue, key string) string { return otlp.Attributes{all}.Text(key) }
 
 // ReadOTLP reads a body of logs, traces or metrics as the receiver does, except
 // for what needs a database. It also returns the redacted body.
 func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Report, []byte, error) {
-	e, err := encodingOf(contentType)
+	e, err := otlp.EncodingOf(contentType)
 	if err != nil {
 		return skills.Report{}, nil, err
 	}
@@ -56,10 +39,10 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 		d := &metrics.MetricsData{}
 		data, read = d, func() { n.metrics(d) }
 	}
-	if err := e.decode(context.Background(), raw, data); err != nil {
+	if err := e.Decode(context.Background(), raw, data); err != nil {
 		return skills.Report{}, nil, err
 	}
-	redactor{orgID: "org", salt: []byte("salt"), fingerprints: signal == "metrics"}.message(data.ProtoReflect())
+	otlp.Redactor{OrgID: "org", Salt: []byte("salt"), Fingerprints: signal == "metrics"}.Redact(data)
 	kept, err := proto.Marshal(data)
 	if err != nil {
 		return skills.Report{}, nil, err

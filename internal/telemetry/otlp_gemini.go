@@ -1,5 +1,7 @@
 package telemetry
 
+import "github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
+
 // Gemini CLI has a tool that loads a skill by its name, activate_skill, and logs
 // its calls.
 
@@ -7,16 +9,16 @@ package telemetry
 // retry is known by its prompt and time. Only the model calls the tool, so the
 // activation is inferred.
 func (n *normalizer) geminiToolCall(e event) error {
-	if e.text("function_name") != "activate_skill" {
+	if e.Text("function_name") != "activate_skill" {
 		return nil
 	}
-	o, hidden, err := n.observation(e, jsonField(e.text("function_args"), "name"))
+	o, hidden, err := n.observation(e, otlp.JSONField(e.Text("function_args"), "name"))
 	if err != nil || hidden {
 		return err
 	}
 	o = triggerOf("agent-invoked").fired(o)
-	o.Triggered = e.text("success") != "false"
-	o.ID = n.id("otlp_event", e.session, e.text("prompt_id"), e.time(), e.name, o.SkillName)
+	o.Triggered = e.Text("success") != "false"
+	o.ID = n.id("otlp_event", e.session, e.Text("prompt_id"), e.time(), e.name, o.SkillName)
 	n.observe(o)
 	return nil
 }

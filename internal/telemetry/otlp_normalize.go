@@ -14,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
 // A normalizer turns OTLP into a batch, record by record. Most records are not
@@ -30,7 +31,7 @@ type normalizer struct {
 
 // An event is a log record, a span or an event of a span.
 type event struct {
-	attributes
+	otlp.Attributes
 	name    string
 	session string // "" when unknown
 	named   bool   // the producer named the session; else it is the trace
@@ -42,7 +43,7 @@ func (n *normalizer) logs(data *logs.LogsData) {
 	for _, resource := range data.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
 			for _, record := range scope.GetLogRecords() {
-				n.tally("log record", n.log(record, attributes{
+				n.tally("log record", n.log(record, otlp.Attributes{
 					record.GetAttributes(), scope.GetScope().GetAttributes(), resource.GetResource().GetAttributes(),
 				}))
 			}
@@ -54,7 +55,7 @@ func (n *normalizer) traces(data *trace.TracesData) {
 	for _, resource := range data.GetResourceSpans() {
 		for _, scope := range resource.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
-				n.tally("span", n.span(span, attributes{
+				n.tally("span", n.span(span, otlp.Attributes{
 					span.GetAttributes(), scope.GetScope().GetAttributes(), resource.GetResource().GetAttributes(),
 				}))
 			}
@@ -73,7 +74,7 @@ func (n *normalizer) tally(kind string, err error) {
 	n.index++
 }
 
-func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
+func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 	e := newEvent(a, record.GetTraceId())
 	e.name, e.nanos = eventName(record, a), record.GetTimeUnixNano()
 	if e.nanos == 0 {
@@ -81,7 +82,7 @@ func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
 	}
 	switch e.name {
 	case "skill_activated":
-		if name := strings.TrimSpace(e.text("skill.name")); name != "" && skills.Placeholder(name) {
+		if name := strings.TrimSpace(e.Text("skill.name")); name != "" && skills.Placeholder(name) {
 			n.redacted++
 		}
 		return n.skillActivated(e)
@@ -101,13 +102,13 @@ func (n *normalizer) log(record *logs.LogRecord, a attributes) error {
 
 // eventName returns the name of a log record without Claude Code's prefix, which
 // the body has and the attribute has not.
-func eventName(record *logs.LogRecord, a attributes) string {
-	name := cmp.Or(a.text("event.name"), record.GetEventName(), record.GetBody().GetStringValue())
+func eventName(record *logs.LogRecord, a otlp.Attributes) string {
+	name := cmp.Or(a.Text("event.name"), record.GetEventName(), record.GetBody().GetStringValue())
 	return strings.TrimPrefix(name, "claude_code.")
 }
 
 // span reads a span and its events. An invalid one does not lose the others.
-func (n *normalizer) span(span *trace.Span, a attributes) error {
+func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	e := newEvent(a, span.GetTraceId())
 	e.name, e.nanos = span.GetName(), span.GetStartTimeUnixNano()
 	failed := span.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR
@@ -117,13 +118,13 @@ func (n *normalizer) span(span *trace.Span, a attributes) error {
 		problems = append(problems, n.claudeTool(e, !failed))
 	case e.name == "ai.toolCall":
 		problems = append(problems, n.aiToolCall(e, hex.EncodeToString(span.GetSpanId()), !failed))
-	case e.text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" ||
+	case e.Text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" ||
 		strings.HasPrefix(e.name, "execute_tool "):
 		problems = append(problems, n.executeTool(e, hex.EncodeToString(span.GetSpanId()), !failed))
 	}
 	for _, inner := range span.GetEvents() {
 		i := e
-		i.attributes = append(attributes{inner.GetAttributes()}, a...)
+		i.Attributes = append(otlp.Attributes{inner.GetAttributes()}, a...)
 		if i.name = inner.GetName(); inner.GetTimeUnixNano() != 0 {
 			i.nanos = inner.GetTimeUnixNano()
 		}
@@ -138,8 +139,8 @@ func (n *normalizer) span(span *trace.Span, a attributes) error {
 }
 
 // newEvent determines the session: the producer's, else the trace.
-func newEvent(a attributes, traceID []byte) event {
-	e := event{attributes: a, session: a.text("session.id", "gen_ai.conversation.id", "conversation.id",
+func newEvent(a otlp.Attributes, traceID []byte) event {
+	e := event{Attributes: a, session: a.Text("session.id", "gen_ai.conversation.id", "conversation.id",
 		"ai.telemetry.metadata.sessionId")}
 	if len(traceID) == 16 && strings.Trim(string(traceID), "\x00") != "" {
 		e.trace = hex.EncodeToString(traceID)
@@ -151,7 +152,7 @@ func newEvent(a attributes, traceID []byte) event {
 }
 
 // call returns the id of the tool call, or "".
-func (e event) call() string { return e.text("tool_use_id", "gen_ai.tool.call.id", "ai.toolCall.id") }
+func (e event) call() string { return e.Text("tool_use_id", "gen_ai.tool.call.id", "ai.toolCall.id") }
 
 // time returns the time of the event as text, for ids.
 func (e event) time() string { return strconv.FormatUint(e.nanos, 10) }

@@ -1,15 +1,17 @@
 package telemetry
 
+import "github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
+
 // OpenCode has a tool that loads a skill by its name, skill. Its calls are spans of
 // the Vercel AI SDK, ai.toolCall.
 
 // aiToolCall reads the span of a tool call. Only the model calls the tool, so the
 // activation is inferred.
 func (n *normalizer) aiToolCall(e event, span string, fired bool) error {
-	if e.text("ai.toolCall.name") != "skill" {
+	if e.Text("ai.toolCall.name") != "skill" {
 		return nil
 	}
-	o, hidden, err := n.observation(e, jsonField(e.text("ai.toolCall.args"), "name"))
+	o, hidden, err := n.observation(e, otlp.JSONField(e.Text("ai.toolCall.args"), "name"))
 	if err != nil || hidden {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
-	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 )
 
 // bind binds the account acme and connects a repository of it to an entry. It
@@ -220,13 +220,12 @@ func TestRepohostAccounts(t *testing.T) {
 	form := url.Values{"installation_id": {"7"}, "account_login": {"acme"}, "account_type": {"Organization"}, "token": {"token-of-acme"}}
 	b.post("/repohost/installations", form).want(http.StatusConflict).wantText("whetstone repohost allow ORG acme").
 		wantNoText("token-of-acme")
-	hosts := &repohost.Service{DB: w.DB}
-	if err := hosts.Allow(t.Context(), w.org.ID, "acme", false); err != nil {
+	if err := claims.Allow(t.Context(), w.DB, w.org.ID, "acme", false); err != nil {
 		t.Fatal(err)
 	}
 	b.post("/repohost/installations", form).wantLocation("/repohost")
 	checkPage(t, b.get("/repohost").want(http.StatusOK).wantText("with its own token", "active").wantNoText("token-of-acme"))
-	if err := hosts.Release(t.Context(), "acme"); err != nil {
+	if err := claims.Release(t.Context(), w.DB, "acme"); err != nil {
 		t.Fatal(err)
 	}
 	b.get("/repohost").want(http.StatusOK).wantText("suspended", "assigned to another organisation; contact the operator")

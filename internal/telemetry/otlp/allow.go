@@ -1,4 +1,4 @@
-package telemetry
+package otlp
 
 import "strings"
 
@@ -124,13 +124,13 @@ var shapes = func() map[string]shape {
 			keys  string
 			shape shape
 		}{
-			{a.ids, redactor.id},
-			{a.users, redactor.user},
-			{a.words, redactor.word},
-			{a.numbers, redactor.number},
-			{a.names, redactor.name},
-			{a.skill, redactor.skill},
-			{a.skills, redactor.skillList},
+			{a.ids, Redactor.id},
+			{a.users, Redactor.user},
+			{a.words, Redactor.word},
+			{a.numbers, Redactor.number},
+			{a.names, Redactor.name},
+			{a.skill, Redactor.skill},
+			{a.skills, Redactor.skillList},
 		} {
 			for _, key := range strings.Fields(group.keys) {
 				all[key] = group.shape

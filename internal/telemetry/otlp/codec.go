@@ -1,4 +1,6 @@
-package telemetry
+// Package otlp is OTLP on the wire: it decodes bodies within a memory budget,
+// reduces them to what is known to be harmless, and encodes the answers.
+package otlp
 
 import (
 	"cmp"
@@ -31,33 +33,35 @@ const (
 	maxDepth = 100
 )
 
-// An encoding is that of a request, and of its response.
-type encoding struct {
-	mediaType string
+// An Encoding is that of a request, and of its response.
+type Encoding struct {
+	MediaType string
 }
 
+// The encodings of OTLP over HTTP.
 var (
-	inProtobuf = encoding{"application/x-protobuf"}
-	inJSON     = encoding{"application/json"}
+	Protobuf = Encoding{"application/x-protobuf"}
+	JSON     = Encoding{"application/json"}
 )
 
-func encodingOf(contentType string) (encoding, error) {
+// EncodingOf returns the encoding of a Content-Type.
+func EncodingOf(contentType string) (Encoding, error) {
 	media, _, _ := mime.ParseMediaType(contentType) // "" is unsupported, too
-	for _, e := range []encoding{inProtobuf, inJSON} {
-		if media == e.mediaType {
+	for _, e := range []Encoding{Protobuf, JSON} {
+		if media == e.MediaType {
 			return e, nil
 		}
 	}
-	return encoding{}, fault.New(fault.Unsupported, "Content-Type %q is not read here; send %s or %s",
-		contentType, inProtobuf.mediaType, inJSON.mediaType)
+	return Encoding{}, fault.New(fault.Unsupported, "Content-Type %q is not read here; send %s or %s",
+		contentType, Protobuf.MediaType, JSON.MediaType)
 }
 
 var errDeep = errors.New("it is nested too deeply")
 
-// decode reads a body into m. It rejects a body that would take too much memory
+// Decode reads a body into m. It rejects a body that would take too much memory
 // before it is decoded.
-func (e encoding) decode(ctx context.Context, raw []byte, m proto.Message) error {
-	if e == inJSON {
+func (e Encoding) Decode(ctx context.Context, raw []byte, m proto.Message) error {
+	if e == JSON {
 		raw, messages := binaryIDs(raw)
 		if messages > maxMessages {
 			return tooManyMessages()
@@ -192,17 +196,19 @@ func base64ID(token []byte) []byte {
 	return []byte(`"` + base64.StdEncoding.EncodeToString(id) + `"`)
 }
 
-// success responds to a body that was ingested: empty, or a partialSuccess with
-// the rejected records. With none of them it is a warning, as OTLP defines it.
-func (e encoding) success(s signal, rejected []rejection, redacted int) httpapi.Stream {
+// Success responds to a body that was ingested: empty, or a partialSuccess with
+// the number of rejected records, whose field has another name in each signal's
+// JSON, and a message. With none rejected the message is a warning, as OTLP
+// defines it.
+func (e Encoding) Success(field string, rejected int, message string) httpapi.Stream {
 	body := e.encode(nil, struct{}{})
-	if message := summarize(rejected, redacted); message != "" {
-		partial := countAndMessage(uint64(len(rejected)), message)
+	if message != "" {
+		partial := countAndMessage(uint64(rejected), message)
 		body = e.encode(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial),
-			map[string]any{"partialSuccess": map[string]string{s.rejected: strconv.Itoa(len(rejected)), "errorMessage": message}})
+			map[string]any{"partialSuccess": map[string]string{field: strconv.Itoa(rejected), "errorMessage": message}})
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", e.mediaType)
+		w.Header().Set("Content-Type", e.MediaType)
 		_, _ = w.Write(body) // it fails only if the client is gone
 	}
 }
@@ -218,15 +224,21 @@ var rpcCodes = map[int]int{
 	http.StatusUnauthorized:        16, // UNAUTHENTICATED
 }
 
-// encodeStatus encodes an error as a google.rpc.Status in the encoding of the
+// EncodeStatus encodes an error as a google.rpc.Status in the encoding of the
 // request, as OTLP requires; in JSON if that is neither.
-func encodeStatus(request http.Header, status int, message string) (mediaType string, body []byte) {
-	e, err := encodingOf(request.Get("Content-Type"))
+func EncodeStatus(request http.Header, status int, message string) (mediaType string, body []byte) {
+	e, err := EncodingOf(request.Get("Content-Type"))
 	if err != nil {
-		e = inJSON
+		e = JSON
 	}
 	code := cmp.Or(rpcCodes[status], rpcCodes[http.StatusBadRequest])
-	return e.mediaType, e.encode(countAndMessage(uint64(code), message), rpcStatus{code, message})
+	return e.MediaType, e.encode(countAndMessage(uint64(code), message), Status{code, message})
+}
+
+// Status is a google.rpc.Status, the body of every error of OTLP.
+type Status struct {
+	Code    int    `json:"code" example:"3" doc:"A google.rpc.Code"`
+	Message string `json:"message"`
 }
 
 // countAndMessage encodes a number as field 1 and a text as field 2.
@@ -236,8 +248,8 @@ func countAndMessage(n uint64, message string) []byte {
 }
 
 // encode returns the message, or in JSON the object.
-func (e encoding) encode(message []byte, object any) []byte {
-	if e == inJSON {
+func (e Encoding) encode(message []byte, object any) []byte {
+	if e == JSON {
 		message, _ = json.Marshal(object) // maps and structs of strings and numbers always marshal
 	}
 	return message

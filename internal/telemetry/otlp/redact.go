@@ -1,9 +1,10 @@
-package telemetry
+package otlp
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,21 +13,22 @@ import (
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
-// A redactor reduces a message to what is known to be harmless: numbers, ids and
+// A Redactor reduces a message to what is known to be harmless: numbers, ids and
 // names. What people or models wrote, personal data (PII) and credentials are
 // dropped, since nothing is kept that is not listed: see allowList. It runs before
 // anything is read or stored.
-type redactor struct {
-	orgID string
-	salt  []byte
-	// fingerprints adds a keyed hash of the attributes that were dropped: without
+type Redactor struct {
+	OrgID string
+	Salt  []byte
+	// Fingerprints adds a keyed hash of the attributes that were dropped: without
 	// it, two time series that differ only in those would be taken for one.
-	fingerprints bool
+	Fingerprints bool
 }
 
 // fingerprint is the attribute with the hash of dropped attributes.
@@ -53,8 +55,11 @@ var keptText = map[protoreflect.FullName]func(string) string{
 // cleared.
 var idLengths = map[protoreflect.Name]int{"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 
+// Redact redacts a message.
+func (r Redactor) Redact(m proto.Message) { r.message(m.ProtoReflect()) }
+
 // message redacts a message and all messages within it.
-func (r redactor) message(m protoreflect.Message) {
+func (r Redactor) message(m protoreflect.Message) {
 	if record, ok := m.Interface().(*logs.LogRecord); ok {
 		// Some agents put the name of the event here, others what was said.
 		if body := record.GetBody().GetStringValue(); body == "" || signalName(body) != body {
@@ -97,7 +102,7 @@ func redactField(m protoreflect.Message, field protoreflect.FieldDescriptor, val
 }
 
 // attributes keeps the attributes of a list that are allowed.
-func (r redactor) attributes(list protoreflect.List) {
+func (r Redactor) attributes(list protoreflect.List) {
 	all := make([]*common.KeyValue, list.Len())
 	for i := range all {
 		all[i] = list.Get(i).Message().Interface().(*common.KeyValue)
@@ -108,21 +113,21 @@ func (r redactor) attributes(list protoreflect.List) {
 	}
 	var dropped []*common.KeyValue
 	for _, a := range all {
-		if value := r.attribute(a, attributes{all}); value != nil {
+		if value := r.attribute(a, Attributes{all}); value != nil {
 			keep(a.GetKey(), value)
 		} else {
 			dropped = append(dropped, a)
 		}
 	}
-	if r.fingerprints && len(dropped) > 0 {
-		keep(fingerprint, textValue(r.pseudonym(seriesOf(attributes{dropped}))))
+	if r.Fingerprints && len(dropped) > 0 {
+		keep(fingerprint, textValue(r.pseudonym(Attributes{dropped}.Series())))
 	}
 }
 
 // attribute returns what is kept of the value of an attribute; nil if nothing is.
-func (r redactor) attribute(a *common.KeyValue, beside attributes) *common.AnyValue {
+func (r Redactor) attribute(a *common.KeyValue, beside Attributes) *common.AnyValue {
 	if arguments, ok := skillArguments[a.GetKey()]; ok {
-		if beside.text(arguments.toolKey) != arguments.tool {
+		if beside.Text(arguments.toolKey) != arguments.tool {
 			return nil
 		}
 		return skillArgument(a.GetValue(), arguments.field)
@@ -135,18 +140,19 @@ func (r redactor) attribute(a *common.KeyValue, beside attributes) *common.AnyVa
 
 // skillArgument reduces JSON to the field with the name of a skill.
 func skillArgument(v *common.AnyValue, field string) *common.AnyValue {
-	name := jsonField(v.GetStringValue(), field)
+	name := JSONField(v.GetStringValue(), field)
 	if name == "" {
 		return nil
 	}
-	return textValue(string(bodyOf(map[string]string{field: skillName(name)})))
+	kept, _ := json.Marshal(map[string]string{field: skillName(name)}) // strings always marshal
+	return textValue(string(kept))
 }
 
 // A shape returns what is kept of a value; nil if nothing is.
-type shape func(redactor, *common.AnyValue) *common.AnyValue
+type shape func(Redactor, *common.AnyValue) *common.AnyValue
 
 // number keeps numbers and flags, also as text: "24", "true".
-func (r redactor) number(v *common.AnyValue) *common.AnyValue {
+func (r Redactor) number(v *common.AnyValue) *common.AnyValue {
 	s, isText := v.GetValue().(*common.AnyValue_StringValue)
 	if !isText {
 		return scalar(v)
@@ -169,18 +175,18 @@ func scalar(v *common.AnyValue) *common.AnyValue {
 }
 
 // word keeps words.
-func (r redactor) word(v *common.AnyValue) *common.AnyValue { return keepText(v, wordOf) }
+func (r Redactor) word(v *common.AnyValue) *common.AnyValue { return keepText(v, wordOf) }
 
 // name keeps text of one line.
-func (r redactor) name(v *common.AnyValue) *common.AnyValue { return keepText(v, nameOf) }
+func (r Redactor) name(v *common.AnyValue) *common.AnyValue { return keepText(v, nameOf) }
 
 // skill keeps the name of a skill.
-func (r redactor) skill(v *common.AnyValue) *common.AnyValue { return keepText(v, skillName) }
+func (r Redactor) skill(v *common.AnyValue) *common.AnyValue { return keepText(v, skillName) }
 
 // skillList keeps a list of names of skills, also one that is JSON.
-func (r redactor) skillList(v *common.AnyValue) *common.AnyValue {
+func (r Redactor) skillList(v *common.AnyValue) *common.AnyValue {
 	list := &common.ArrayValue{}
-	for _, name := range textsOf(v) {
+	for _, name := range TextsOf(v) {
 		list.Values = append(list.Values, textValue(skillName(name)))
 	}
 	return &common.AnyValue{Value: &common.AnyValue_ArrayValue{ArrayValue: list}}
@@ -188,7 +194,7 @@ func (r redactor) skillList(v *common.AnyValue) *common.AnyValue {
 
 // id keeps ids as they are; other text is replaced by a pseudonym, so that it
 // still joins the records of a session or a call.
-func (r redactor) id(v *common.AnyValue) *common.AnyValue {
+func (r Redactor) id(v *common.AnyValue) *common.AnyValue {
 	return keepText(v, func(s string) string {
 		if s == "" || wordOf(s) == s {
 			return s
@@ -199,7 +205,7 @@ func (r redactor) id(v *common.AnyValue) *common.AnyValue {
 
 // user replaces the id of a user by a pseudonym: enough to count users, not to
 // identify them.
-func (r redactor) user(v *common.AnyValue) *common.AnyValue { return textValue(r.pseudonym(textOf(v))) }
+func (r Redactor) user(v *common.AnyValue) *common.AnyValue { return textValue(r.pseudonym(TextOf(v))) }
 
 // keepText keeps scalars, and texts that clean leaves something of.
 func keepText(v *common.AnyValue, clean func(string) string) *common.AnyValue {
@@ -261,9 +267,9 @@ func signalName(s string) string {
 
 // pseudonym is an HMAC, so that ids cannot be found by hashing guesses. The
 // organisation is part of it: two cannot compare their users.
-func (r redactor) pseudonym(id string) string {
-	mac := hmac.New(sha256.New, r.salt)
-	mac.Write([]byte(r.orgID + "\n" + id))
+func (r Redactor) pseudonym(id string) string {
+	mac := hmac.New(sha256.New, r.Salt)
+	mac.Write([]byte(r.OrgID + "\n" + id))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
