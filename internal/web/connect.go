@@ -31,7 +31,7 @@ export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $KEY"
 export OTEL_LOG_TOOL_DETAILS=1`
 
 	codex = `[otel]
-metrics_exporter = { otlp-http = { endpoint = "$SERVER/v1/metrics", protocol = "binary", headers = { Authorization = "Bearer $KEY" } } }`
+exporter = { otlp-http = { endpoint = "$SERVER/v1/logs", protocol = "binary", headers = { Authorization = "Bearer $KEY" } } }`
 
 	copilot = `export COPILOT_OTEL_ENABLED=true
 export OTEL_EXPORTER_OTLP_ENDPOINT="$SERVER"
