@@ -135,6 +135,8 @@ func randomText(alphabet string, n int) string {
 	return b.String()
 }
 
+// hash is how API keys, sessions and device codes are stored: SHA-256, which is
+// enough for secrets that are random.
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

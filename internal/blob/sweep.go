@@ -7,7 +7,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
-// Sweep is garbage collection for the blobs of one owner. An owner stores a
+// Sweep deletes orphaned blobs: it is the garbage collection of one owner. An owner stores a
 // blob before it commits the row that refers to it, and deletes the blob after
 // the row. A crash in between leaves an orphan: a blob without a row, which
 // only a sweep finds.

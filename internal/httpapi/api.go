@@ -272,7 +272,7 @@ func (a *API) Handle(pattern string, limit *Limit, handler http.Handler) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 		var err error
 		if limit != nil {
-			err = a.limit(w, req, r, access.Caller{})
+			err = a.rateLimit(w, req, r, access.Caller{})
 		}
 		if err == nil && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
 			err = DrainBody(req)

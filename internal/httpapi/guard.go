@@ -29,7 +29,7 @@ func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 			return
 		}
 		if r.Limit != nil {
-			if err := a.limit(w, req, r, caller); err != nil {
+			if err := a.rateLimit(w, req, r, caller); err != nil {
 				a.writeError(w, req, err)
 				return
 			}
@@ -97,8 +97,8 @@ func bearerToken(req *http.Request) (string, error) {
 	return token, nil
 }
 
-// limit applies the rate limit of a route and sets the RateLimit headers.
-func (a *API) limit(w http.ResponseWriter, req *http.Request, r Route, caller access.Caller) error {
+// rateLimit applies the rate limit of a route and sets the RateLimit headers.
+func (a *API) rateLimit(w http.ResponseWriter, req *http.Request, r Route, caller access.Caller) error {
 	var used count
 	if r.Limit.Local {
 		used = a.buckets.take(r, ClientAddr(req.Context()), time.Now())

@@ -34,7 +34,7 @@ func Status(kind fault.Kind) int { return statuses[kind] }
 // sets the RateLimit headers, as for typed routes. Over the limit the error is
 // fault.Limited.
 func (a *API) Limit(w http.ResponseWriter, req *http.Request, r Route, c access.Caller) error {
-	return a.limit(w, req, r, c)
+	return a.rateLimit(w, req, r, c)
 }
 
 // BoundBody bounds the time and the memory of a body that a plain handler reads,

@@ -101,7 +101,7 @@ func (a *API) observe(w *recorder, r *http.Request, state *requestState, took ti
 // notFound serves requests that match no route: 405 if the path exists with
 // another method, else 404.
 func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
-	if err := a.limit(w, r, Route{Path: "/", Limit: PublicLimit()}, access.Caller{}); err != nil {
+	if err := a.rateLimit(w, r, Route{Path: "/", Limit: PublicLimit()}, access.Caller{}); err != nil {
 		a.writeError(w, r, err)
 		return
 	}

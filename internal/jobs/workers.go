@@ -105,7 +105,7 @@ func scanReclaimed(row store.Row) (r reclaimed, err error) {
 // deadWorker is the error that a reclaimed job gets.
 const deadWorker = "the process that ran it ended"
 
-// reap deletes workers whose lease ran out and reclaims the jobs of deleted
+// reap deletes workers whose lease has expired and reclaims the jobs of deleted
 // workers.
 func (q *Queue) reap(ctx context.Context) error {
 	var all []reclaimed

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The rate limits of deliveries.
+// The rate limits of outgoing notifications. Those of incoming requests are in
+// httpapi.
 const (
 	maxPerHost   = 2               // concurrent attempts to one host
 	chatInterval = time.Second     // between messages to one chat, on average

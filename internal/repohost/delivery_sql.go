@@ -25,7 +25,7 @@ func scanDelivery(row store.Row) (d Delivery, err error) {
 	return d, err
 }
 
-// insertDelivery stores a delivery, deduplicated by the code host's delivery id.
+// insertDelivery stores a webhook's delivery, dedup by the code host's delivery id.
 // It reports whether it is new.
 func insertDelivery(ctx context.Context, tx *store.Tx, d Delivery) (bool, error) {
 	n, err := tx.Exec(ctx, `

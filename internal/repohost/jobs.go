@@ -88,7 +88,7 @@ func (s *Service) enqueuePublish(ctx context.Context, tx *store.Tx, connectionID
 }
 
 // defaultBackoff is the waits after the first and later failures of the code
-// host.
+// host. They are longer than the queue's own (jobs.Exponential).
 var defaultBackoff = []time.Duration{
 	10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
 }

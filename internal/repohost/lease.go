@@ -32,7 +32,7 @@ type lease struct {
 // connection is gone.
 func (s *Service) acquireLease(ctx context.Context, connectionID string) (l lease, acquired bool, err error) {
 	l = lease{connectionID, store.Now().Add(leaseTime)}
-	acquired, err = insertLease(ctx, s.DB, l)
+	acquired, err = acquireLease(ctx, s.DB, l)
 	return l, acquired, err
 }
 

@@ -199,8 +199,9 @@ func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys
 	return elsewhere, err
 }
 
-// insertLease reports false if another worker's lease has not expired.
-func insertLease(ctx context.Context, q store.Querier, l lease) (bool, error) {
+// acquireLease takes a free lease, or reclaims one that has expired. It reports
+// false if another worker's has not.
+func acquireLease(ctx context.Context, q store.Querier, l lease) (bool, error) {
 	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1 AND held_until < $3`,
 		l.connectionID, store.Micros(l.until), store.Micros(store.Now()))
 	return n == 1, err

@@ -38,5 +38,5 @@ const (
 func (s *Service) Register() {
 	jobs.Handle(s.Jobs, func(ctx context.Context, args execute) error {
 		return s.execute(ctx, args.OrgID, args.RunID)
-	}, jobs.Timeout(maxTurn+maxTrial), jobs.NeedsRoom())
+	}, jobs.Timeout(maxTurn+maxTrial), jobs.NeedsRoom()) // a trial's own time limit is in sandbox.Limits
 }

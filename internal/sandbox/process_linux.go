@@ -244,7 +244,8 @@ func startError(stderr []byte) error {
 	return fault.New(fault.Unavailable, "the sandbox did not start: %s%s", text, hint)
 }
 
-// supervise enforces the limits until bwrap has ended. It reports whether the
+// supervise enforces the time limit of a trial (wall clock) and its limits of
+// memory, CPU, processes and disk, until bwrap has ended. It reports whether the
 // context ended first.
 func (p *process) supervise(ctx context.Context) (cancelled bool) {
 	wall := time.NewTimer(p.limits.Wall)

@@ -112,8 +112,8 @@ type Mount struct {
 	Writable       bool
 }
 
-// Limits of a program together with all processes it starts: the limits of a
-// trial. A zero field means the default.
+// Limits are the time limit, memory limit and other limits of a trial: of a
+// program together with all processes it starts. A zero field means the default.
 type Limits struct {
 	Wall      time.Duration // wall clock timeout; then SIGTERM. Default 2 minutes
 	Grace     time.Duration // from SIGTERM to SIGKILL. Default 5 seconds

@@ -54,7 +54,8 @@ func setHeaders(h http.Header) {
 func (s *Service) serve(v *visit, r route) (answer, error) {
 	// CSRF: net/http's CrossOriginProtection rejects forms that another site sent
 	// with this browser's session cookie, by Sec-Fetch-Site or the Origin header.
-	// It is checked before anything else, the login form included.
+	// So there is no CSRF token. It is checked before anything else, the login form
+	// included.
 	if err := s.csrf.Check(v.Request); err != nil {
 		return answer{}, fault.New(fault.Denied,
 			"This form was sent from another site; open the page here and send it again").Because(err)

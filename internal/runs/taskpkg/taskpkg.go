@@ -173,7 +173,8 @@ const (
 	defaultMaxTimeout = 30 * time.Minute
 )
 
-// limits returns those of the programs of a task.
+// limits returns the time limit, memory limit and so on of a trial's programs.
+// The sandbox enforces them.
 func (r *Runner) limits(t Task) sandbox.Limits {
 	l := r.overrides.Programs
 	l.Wall = min(cmp.Or(t.Timeout, l.Wall, defaultTimeout), cmp.Or(r.overrides.MaxTimeout, defaultMaxTimeout))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Serve answers a GET or HEAD with content under an ETag, or with 304 if the
+// Serve answers a conditional request: a GET or HEAD with content under an ETag, or with 304 if the
 // client's If-None-Match names it.
 func Serve(w http.ResponseWriter, r *http.Request, etag string, content []byte) {
 	w.Header().Set("ETag", `"`+etag+`"`)
