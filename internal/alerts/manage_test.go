@@ -190,7 +190,6 @@ func TestRotateSecret(t *testing.T) {
 		}
 		ada.Post(alertsPath+"/"+ada.alert(chatA)+"/rotate-secret", nil).WantError(
 			http.StatusConflict, "Only a webhook alert has a signing secret")
-
 	})
 }
 

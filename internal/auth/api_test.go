@@ -134,8 +134,10 @@ func TestKeyRoutesRefuse(t *testing.T) {
 			{"long name", raw, "POST /api/v1/keys", `{"name":"` + long + `"}`, 400, "name", "name: expected length <= 100"},
 			{"past", raw, "POST /api/v1/keys", `{"name":"CI","expires_at":"2020-01-01T00:00:00Z"}`, 400, "expires_at", "expires_at must lie in the future"},
 			{"no time", raw, "POST /api/v1/keys", `{"name":"CI","expires_at":"soon"}`, 400, "expires_at", "expires_at: expected string to be RFC 3339 date-time"},
-			{"unknown permission", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["fly"]}`, 400, "permissions",
-				`unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`},
+			{
+				"unknown permission", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["fly"]}`, 400, "permissions",
+				`unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`,
+			},
 			{"beyond the role", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["registry:delete"]}`, 400, "permissions", "the role admin does not have the permission registry:delete"},
 			{"beyond the key", narrow, "POST /api/v1/keys", `{"name":"CI","permissions":["write"]}`, 403, "", "Your key does not have the permission write and cannot give it"},
 			{"bad id", raw, "DELETE /api/v1/keys/1", "", 400, "id", "id: expected string to be RFC 4122 uuid: invalid UUID length: 1"},

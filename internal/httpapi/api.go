@@ -200,7 +200,7 @@ func Add[In, Out any](a *API, fn func(context.Context, In) (Out, error), r Route
 	_, raw := reflect.TypeFor[In]().FieldByName("RawBody")
 	a.names.pkg = path.Base(reflect.TypeFor[In]().PkgPath())
 	op := a.operation(r, raw)
-	write := func(h huma.Context, ctx context.Context, out Out) { a.writeJSON(h, r.Status, out) }
+	write := func(h huma.Context, _ context.Context, out Out) { a.writeJSON(h, r.Status, out) }
 	switch any(*new(Out)).(type) {
 	case None:
 		write = func(h huma.Context, _ context.Context, _ Out) { h.SetStatus(r.Status) }

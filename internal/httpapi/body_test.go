@@ -55,8 +55,8 @@ func TestBodyLimit(t *testing.T) {
 		{"raw over the limit", "/raw", strings.Repeat("r", 4097), 413, "The body is over the limit of 4 KiB"},
 		{"odd limit", "/odd", strings.Repeat("r", 1001), 413, "The body is over the limit of 1000 bytes"},
 	} {
-		for how, body := range map[string]any{"": c.body, " in chunks": strings.NewReader(c.body)} {
-			t.Run(c.name+how, func(t *testing.T) {
+		for how, body := range map[string]any{"whole": c.body, "in chunks": strings.NewReader(c.body)} {
+			t.Run(c.name+" "+how, func(t *testing.T) {
 				a := f.do(t, "POST", c.path, body)
 				if c.status == http.StatusRequestEntityTooLarge {
 					a.WantError(c.status, c.want)

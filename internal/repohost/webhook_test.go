@@ -189,8 +189,9 @@ func TestFollowAgainstPatch(t *testing.T) {
 			if round == 0 {
 				from = "deploy"
 			}
-			sent := w.send(delivery{id: to, event: "repository", body: fmt.Sprintf(
-				`{"action":"renamed","repository":{"full_name":"acme/%s"},"changes":{"repository":{"name":{"from":%q}}}}`, to, from),
+			sent := w.send(delivery{
+				id: to, event: "repository", body: fmt.Sprintf(
+					`{"action":"renamed","repository":{"full_name":"acme/%s"},"changes":{"repository":{"name":{"from":%q}}}}`, to, from),
 			}).Want(http.StatusAccepted).Object()
 			var wg sync.WaitGroup
 			wg.Go(func() {

@@ -54,7 +54,8 @@ func TestRun(t *testing.T) {
 				"output_tail": output, "duration_ms": 0, "error": nil,
 			}}
 		}
-		want := with(queued, object{"status": "succeeded", "progress": object{"done": 2, "total": 2},
+		want := with(queued, object{
+			"status": "succeeded", "progress": object{"done": 2, "total": 2},
 			"totals":    object{"cases": 2, "passed": 1, "failed": 1, "errors": 0, "skipped": 0},
 			"pass_rate": 0.5, "pass_rate_interval": run["pass_rate_interval"], "pass_k": 0.5,
 			"started_at": run["started_at"], "finished_at": run["finished_at"],
@@ -67,7 +68,8 @@ func TestRun(t *testing.T) {
 					"id": "two", "name": "", "case_kind": "exact_match", "verdict": "fail", "score": 0, "baseline_verdict": nil,
 					"trials": trial("fail", 0, `first difference at line 1, column 1: expected "b", got "a"`, "a"),
 				},
-			}})
+			},
+		})
 		if diff := cmp.Diff(apptest.Plain(t, want), any(run)); diff != "" {
 			t.Errorf("finished (-want +got):\n%s", diff)
 		}

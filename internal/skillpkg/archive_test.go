@@ -265,8 +265,10 @@ func bombs(t *testing.T) map[string][]byte {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		tarGz = append(append(tarGz, compress(t, tarHeader(name, '0', size))...), packed...)
 		// A gzip member is a header of 10 bytes, deflate, and 8 bytes of checks.
-		entries = append(entries, rawEntry{name: name, body: string(packed[10 : len(packed)-8]), method: zip.Deflate,
-			size: size, crc: crc32.ChecksumIEEE(zeros)})
+		entries = append(entries, rawEntry{
+			name: name, body: string(packed[10 : len(packed)-8]), method: zip.Deflate,
+			size: size, crc: crc32.ChecksumIEEE(zeros),
+		})
 	}
 	return map[string][]byte{"tar": append(tarGz, compress(t, make([]byte, 1024))...), "zip": rawZip(entries, nil)}
 }

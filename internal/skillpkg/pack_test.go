@@ -220,8 +220,10 @@ func TestPackIsReproducible(t *testing.T) {
 	content := strings.Repeat("some text that compresses well, ", 8<<10)[:200_001] + noise(50_000)
 	for _, format := range []skillpkg.Format{skillpkg.TarGz, skillpkg.Zip} {
 		first, _ := pack(t, fstest.MapFS{"f": {Data: []byte(content)}, "SKILL.md": {Data: []byte(skillText)}}, format)
-		later, _ := pack(t, fstest.MapFS{"SKILL.md": {Data: []byte(skillText), ModTime: time.Unix(1e9, 0)},
-			"f": {Data: []byte(content)}}, format)
+		later, _ := pack(t, fstest.MapFS{
+			"SKILL.md": {Data: []byte(skillText), ModTime: time.Unix(1e9, 0)},
+			"f":        {Data: []byte(content)},
+		}, format)
 		pieces, _ := pack(t,
 			changing{fstest.MapFS{"SKILL.md": {Data: []byte(skillText)}, "f": {Data: []byte(content)}}, content}, format)
 		if !bytes.Equal(first, later) || !bytes.Equal(first, pieces) {

@@ -40,8 +40,10 @@ func TestFromParts(t *testing.T) {
 	want := canonical(t, archive, err)
 	skill, run := part("SKILL.md", skillText), part("scripts/run.sh", "#!/bin/sh\n")
 	wrapped := []skillpkg.Part{part("x/scripts/run.sh", "#!/bin/sh\n"), part("x/SKILL.md", skillText)}
-	for name, parts := range map[string][]skillpkg.Part{"in order": {skill, run}, "turned round": {run, skill},
-		"in a folder": wrapped} {
+	for name, parts := range map[string][]skillpkg.Part{
+		"in order": {skill, run}, "turned round": {run, skill},
+		"in a folder": wrapped,
+	} {
 		p, err := skillpkg.FromParts(t.Context(), parts, tight())
 		if canonical(t, p, err) != want {
 			t.Errorf("%s: other bytes than those of the archive", name)

@@ -20,8 +20,10 @@ func takeAll(t *testing.T, r io.Reader, limits skillpkg.Limits) (map[string]stri
 }
 
 func TestPick(t *testing.T) {
-	members := []member{file("skill/SKILL.md", skillText), file("skill/a", "aa"), folder("skill/d/"),
-		file("skill/d/b", "bb"), file("skill/c", "ccc")}
+	members := []member{
+		file("skill/SKILL.md", skillText), file("skill/a", "aa"), folder("skill/d/"),
+		file("skill/d/b", "bb"), file("skill/c", "ccc"),
+	}
 	for name, packed := range map[string][]byte{"tar": makeTarGz(t, members...), "zip": makeZip(t, members...)} {
 		for _, r := range []io.Reader{bytes.NewReader(packed), io.MultiReader(bytes.NewReader(packed))} {
 			var sizes []int64

@@ -63,8 +63,10 @@ func newDoor(t *testing.T, db *store.DB) *door {
 
 // Authenticate lets everybody in.
 func (d *door) Authenticate(context.Context, string) (access.Caller, error) {
-	return access.Caller{OrgID: "org", UserID: "user", Plan: access.Free,
-		Permissions: []access.Permission{access.Read, access.Write}}, nil
+	return access.Caller{
+		OrgID: "org", UserID: "user", Plan: access.Free,
+		Permissions: []access.Permission{access.Read, access.Write},
+	}, nil
 }
 
 // A formPart is sent with its name as it is, whatever that is.

@@ -130,11 +130,12 @@ func (g gradingRecord) passRate() (*float64, error) {
 		sum := *g.PassedCount + *g.FailedCount
 		total = &sum
 	}
-	if total == nil || *total <= 0 {
-		return nil, nil
+	var rate *float64
+	if total != nil && *total > 0 {
+		quotient := *g.PassedCount / *total
+		rate = &quotient
 	}
-	rate := *g.PassedCount / *total
-	return &rate, validateShare("passed_count / total_count", &rate)
+	return rate, validateShare("passed_count / total_count", rate)
 }
 
 // id returns the id as text: 1 and "1" are the same.

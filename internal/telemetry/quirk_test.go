@@ -19,8 +19,10 @@ func TestSessionsAreDerived(t *testing.T) {
 		ada := newWorld(t, db).org("acme")
 		ada.mustPush(invocations(check("1", nil)))
 		ada.wantRecords("session", object{"session_id": "s"})
-		ada.mustPush(object{"sessions": []object{{"session_id": "s", "model": "m"}},
-			"skill_invocations": []object{check("2", nil)}})
+		ada.mustPush(object{
+			"sessions":          []object{{"session_id": "s", "model": "m"}},
+			"skill_invocations": []object{check("2", nil)},
+		})
 		ada.wantRecords("session", object{"session_id": "s", "model": "m"})
 		ada.mustPush(invocations(check("3", nil)))
 		ada.wantRecords("session", object{"session_id": "s", "model": "m"})

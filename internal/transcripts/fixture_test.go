@@ -72,8 +72,10 @@ func (s *script) use(id, tool string, input object) *script {
 func (s *script) assistant(message string, blocks ...object) *script {
 	return s.add(object{"type": "assistant", "requestId": "req_1", "message": object{
 		"role": "assistant", "id": message, "model": "claude-opus-4-5", "content": blocks,
-		"usage": object{"input_tokens": 3, "output_tokens": 20, "cache_creation_input_tokens": 100,
-			"cache_read_input_tokens": 1000},
+		"usage": object{
+			"input_tokens": 3, "output_tokens": 20, "cache_creation_input_tokens": 100,
+			"cache_read_input_tokens": 1000,
+		},
 	}})
 }
 

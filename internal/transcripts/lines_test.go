@@ -44,8 +44,10 @@ func FuzzLines(f *testing.F) {
 				continue
 			}
 			content, ended := bytes.CutSuffix(piece, []byte("\n"))
-			l := transcripts.Line{Text: string(content), Number: len(want) + 1, Offset: offset, Ended: ended,
-				Long: len(content) > limit}
+			l := transcripts.Line{
+				Text: string(content), Number: len(want) + 1, Offset: offset, Ended: ended,
+				Long: len(content) > limit,
+			}
 			if l.Long {
 				l.Text = ""
 			}

@@ -105,8 +105,10 @@ func noise(n int, seed byte) string {
 func TestFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	large := noise(1<<20, 1)
-	contents := map[string]string{"a.md": "some text", "b/c.md": "other text", "empty": "", "large": large,
-		"same": "some text", "z.md": "the last"}
+	contents := map[string]string{
+		"a.md": "some text", "b/c.md": "other text", "empty": "", "large": large,
+		"same": "some text", "z.md": "the last",
+	}
 	for _, format := range []skillpkg.Format{skillpkg.TarGz, skillpkg.Zip} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(format, " stream ", stream), func(t *testing.T) {

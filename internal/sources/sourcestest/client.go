@@ -16,7 +16,6 @@ type Client struct {
 // In returns the client for a subtest.
 func (c *Client) In(t apptest.T) *Client { return &Client{c.Caller.In(t), c.W} }
 
-type object = apptest.Object
 
 // SourcesPath is the path of the collection.
 const SourcesPath = "/api/v1/cloud-sources"
@@ -38,14 +37,14 @@ func ArchivePart(content []byte) apptest.Part {
 }
 
 // Uploaded makes a source from an archive and returns the answer.
-func (c *Client) Uploaded(archive []byte, more ...apptest.Part) object {
+func (c *Client) Uploaded(archive []byte, more ...apptest.Part) apptest.Object {
 	c.T.Helper()
 	parts := append([]apptest.Part{Field("label", "demo"), ArchivePart(archive)}, more...)
 	return c.Upload(SourcesPath+"/upload", parts...).Want(http.StatusCreated).Object()
 }
 
 // Made makes an empty source and returns its id.
-func (c *Client) Made(body object) string {
+func (c *Client) Made(body apptest.Object) string {
 	c.T.Helper()
 	return apptest.Text(c.Post(SourcesPath, body).Want(http.StatusCreated).Object(), "id")
 }
@@ -53,31 +52,31 @@ func (c *Client) Made(body object) string {
 // Linked makes an upload source that is linked to a skill.
 func (c *Client) Linked(skill string) string {
 	c.T.Helper()
-	return c.Made(object{"type": "upload", "label": "demo", "skill_id": c.W.Skill(c, skill)})
+	return c.Made(apptest.Object{"type": "upload", "label": "demo", "skill_id": c.W.Skill(c, skill)})
 }
 
 // Detail reads a source.
-func (c *Client) Detail(id string) object {
+func (c *Client) Detail(id string) apptest.Object {
 	c.T.Helper()
 	return c.Get(SourcePath(id)).Want(http.StatusOK).Object()
 }
 
 // Pending returns the suggestions in the detail of a source.
-func (c *Client) Pending(id string) []object {
+func (c *Client) Pending(id string) []apptest.Object {
 	c.T.Helper()
 	return apptest.List(c.T, c.Detail(id), "evalSuggestions")
 }
 
 // Reviewed returns the reviews in the detail of a source.
-func (c *Client) Reviewed(id string) []object {
+func (c *Client) Reviewed(id string) []apptest.Object {
 	c.T.Helper()
 	return apptest.List(c.T, c.Detail(id), "reviewedSuggestions")
 }
 
 // Decision is a body that accepts a suggestion, with changes; nil removes a
 // field.
-func Decision(change object) object {
-	o := object{
+func Decision(change apptest.Object) apptest.Object {
+	o := apptest.Object{
 		"suggestion_id": "0197a7a5-9d4e-7c3b-8f5e-2d6a1b9c4e70", "query": "Read the table", "should_trigger": true,
 		"review_status": "accepted", "source": "linked_telemetry", "provenance": "missed_query",
 	}
@@ -91,7 +90,7 @@ func Decision(change object) object {
 }
 
 // Review sends a decision on a suggestion.
-func (c *Client) Review(id string, change object) apptest.Response {
+func (c *Client) Review(id string, change apptest.Object) apptest.Response {
 	c.T.Helper()
 	return c.Post(SourcePath(id)+"/eval-suggestions/review", Decision(change))
 }
@@ -103,7 +102,7 @@ func (c *Client) Clear(id, suggestionID string) apptest.Response {
 }
 
 // Apply appends a suggestion to a suite.
-func (c *Client) Apply(id, suggestionID, suiteID string, change object) apptest.Response {
+func (c *Client) Apply(id, suggestionID, suiteID string, change apptest.Object) apptest.Response {
 	c.T.Helper()
 	body := Decision(change)
 	body["suite_id"] = suiteID

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 )
 
 // A Prompt is what a user asked for while a skill was available.
@@ -20,7 +22,7 @@ type Prompt struct {
 // Push reports prompts, each in a session of its own.
 func (c *Client) Push(all ...Prompt) {
 	c.T.Helper()
-	var prompts, invocations, gradings []object
+	var prompts, invocations, gradings []apptest.Object
 	for _, a := range all {
 		session := uuid.NewString()
 		if a.At.IsZero() {
@@ -31,10 +33,10 @@ func (c *Client) Push(all ...Prompt) {
 		if kind == "" {
 			kind = "user"
 		}
-		prompts = append(prompts, object{
+		prompts = append(prompts, apptest.Object{
 			"prompt_id": session + ":p0", "session_id": session, "occurred_at": at, "prompt_text": a.Text, "prompt_kind": kind,
 		})
-		invocation := object{
+		invocation := apptest.Object{
 			"skill_invocation_id": session + ":s", "session_id": session, "occurred_at": at, "skill_name": a.Skill,
 			"matched_prompt_id": session + ":p0", "triggered": a.Triggered, "confidence": 0.5,
 		}
@@ -43,12 +45,12 @@ func (c *Client) Push(all ...Prompt) {
 		}
 		invocations = append(invocations, invocation)
 		if a.Grade != nil {
-			gradings = append(gradings, object{
+			gradings = append(gradings, apptest.Object{
 				"grading_id": session + ":g", "session_id": session, "skill_name": a.Skill, "graded_at": at, "pass_rate": *a.Grade,
 			})
 		}
 	}
-	c.Post("/api/v1/push", object{"push_id": uuid.NewString(), "canonical": object{
+	c.Post("/api/v1/push", apptest.Object{"push_id": uuid.NewString(), "canonical": apptest.Object{
 		"prompts": prompts, "skill_invocations": invocations, "grading_results": gradings,
 	}}).Want(http.StatusCreated)
 }

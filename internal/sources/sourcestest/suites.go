@@ -17,8 +17,8 @@ const MaxCases = 500
 const suitesPath = "/api/v1/eval-suites"
 
 // Trigger is a case whose query must trigger the skill, with changes.
-func Trigger(query string, change object) object {
-	o := object{"case_kind": "trigger_query", "query": query, "expectation": "should_trigger"}
+func Trigger(query string, change apptest.Object) apptest.Object {
+	o := apptest.Object{"case_kind": "trigger_query", "query": query, "expectation": "should_trigger"}
 	maps.Copy(o, change)
 	return o
 }
@@ -29,11 +29,11 @@ const filler = "the only case"
 
 // Suite makes a suite of a source, or of none if sourceID is "", and returns its
 // id.
-func (c *Client) Suite(sourceID, kind string, cases ...object) string {
+func (c *Client) Suite(sourceID, kind string, cases ...apptest.Object) string {
 	c.T.Helper()
-	body := object{"name": "suite of " + sourceID, "source_kind": "manual", "verifier_kind": kind, "cases_json": cases}
+	body := apptest.Object{"name": "suite of " + sourceID, "source_kind": "manual", "verifier_kind": kind, "cases_json": cases}
 	if len(cases) == 0 {
-		body["cases_json"] = []object{Trigger(filler, nil)}
+		body["cases_json"] = []apptest.Object{Trigger(filler, nil)}
 	}
 	if sourceID != "" {
 		body["source_id"] = sourceID
@@ -42,23 +42,23 @@ func (c *Client) Suite(sourceID, kind string, cases ...object) string {
 }
 
 // Cases returns the cases of a suite without their ids and without filler.
-func (c *Client) Cases(suiteID string) []object {
+func (c *Client) Cases(suiteID string) []apptest.Object {
 	c.T.Helper()
-	suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(object)
+	suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(apptest.Object)
 	all := apptest.List(c.T, suite, "cases_json")
 	for _, o := range all {
 		delete(o, "id")
 	}
-	return slices.DeleteFunc(all, func(o object) bool { return o["query"] == filler })
+	return slices.DeleteFunc(all, func(o apptest.Object) bool { return o["query"] == filler })
 }
 
 // AddCase adds a case as another editor of the suite does: it replaces all cases,
 // and retries if the suite has changed meanwhile.
-func (c *Client) AddCase(suiteID string, added object) apptest.Response {
+func (c *Client) AddCase(suiteID string, added apptest.Object) apptest.Response {
 	c.T.Helper()
 	for {
-		suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(object)
-		a := c.Do(http.MethodPatch, suitesPath+"/"+suiteID, object{
+		suite, _ := c.Get(suitesPath + "/" + suiteID).Want(http.StatusOK).Object()["suite"].(apptest.Object)
+		a := c.Do(http.MethodPatch, suitesPath+"/"+suiteID, apptest.Object{
 			"cases_json": append(apptest.List(c.T, suite, "cases_json"), added), "if_version": suite["version"],
 		})
 		if a.Status != http.StatusConflict {
@@ -103,7 +103,7 @@ func (c *Client) Run(suiteID, sourceID string, triggers ...string) {
 		c.W.router.triggers[query] = true
 	}
 	c.W.router.mu.Unlock()
-	body := object{"subject": object{"source_id": sourceID}, "trials": 1}
+	body := apptest.Object{"subject": apptest.Object{"source_id": sourceID}, "trials": 1}
 	c.Post(suitesPath+"/"+suiteID+"/runs", body).Want(http.StatusAccepted)
 	c.W.Settle()
 }
