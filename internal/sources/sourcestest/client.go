@@ -16,7 +16,6 @@ type Client struct {
 // In returns the client for a subtest.
 func (c *Client) In(t apptest.T) *Client { return &Client{c.Caller.In(t), c.W} }
 
-
 // SourcesPath is the path of the collection.
 const SourcesPath = "/api/v1/cloud-sources"
 
