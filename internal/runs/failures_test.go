@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -37,8 +38,18 @@ func TestFailures(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		var mu sync.Mutex
 		choice := "pdf"
+		choose := func(c string) { mu.Lock(); defer mu.Unlock(); choice = c }
+		cancelled := make(chan struct{})
 		model := judgetest.Model{
-			Route:  func(string, []string) string { mu.Lock(); defer mu.Unlock(); return choice },
+			Route: func(string, []string) string {
+				mu.Lock()
+				chosen := choice
+				mu.Unlock()
+				if chosen == "none yet" {
+					<-cancelled
+				}
+				return chosen
+			},
 			Answer: func(string, string) string { return "nothing" },
 		}
 		server := judgetest.New(t, model.Respond)
@@ -55,13 +66,13 @@ func TestFailures(t *testing.T) {
 		if first["subject"].(object)["source_id"] != ownedID {
 			t.Errorf("subject is %v", first["subject"])
 		}
-		mu.Lock()
-		choice = "weather"
-		mu.Unlock()
+		choose("weather")
 		second := c.Finish(triggers, object{"subject": source, "trials": 3})
 		third := c.Finish(prompts, object{"subject": source})
 		c.Finish(triggers) // of an entry: it says nothing about the source
-		c.Post(runsPath+c.Start(triggers, object{"subject": source})["id"].(string)+"/cancel", nil)
+		choose("none yet") // so that the run cannot end before it is cancelled
+		c.Post(runsPath+c.Start(triggers, object{"subject": source})["id"].(string)+"/cancel", nil).Want(http.StatusOK)
+		close(cancelled)
 		got, err := w.Runs.Failures(t.Context(), db, c.Org.ID, ownedID)
 		if err != nil {
 			t.Fatal(err)
