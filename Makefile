@@ -42,11 +42,13 @@ e2e: setup ## Run the end-to-end tests against the real binary, verbosely
 
 .PHONY: e2e-agents
 e2e-agents: setup ## Run the real Claude Code and Codex against the real binary; ARGS="-run TestCodex" are those of go test
+	@scripts/setup npm
 	@scripts/e2e-agents $(ARGS)
 
 .PHONY: e2e-clients
 e2e-clients: setup ## Check the OpenAPI document with Redocly, and compile a TypeScript client made of it
-	@go test -v -count=1 ./e2e/clients
+	@scripts/setup npm
+	@WHETSTONE_NPM=required go test -v -count=1 ./e2e/clients
 
 .PHONY: torture
 torture: setup ## Kill everything under load and count what is lost; ARGS="-for 5m -database postgres" bounds it

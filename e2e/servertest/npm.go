@@ -10,16 +10,17 @@ import (
 
 // InstallNPM installs the npm packages of a folder of the repository, e.g.
 // "e2e/clients", with scripts/npm-install, and returns the folder of their
-// programs. Without npm or its registry the test is skipped, or fails if
-// WHETSTONE_REQUIRE=all. root is the path of the repository.
+// programs. Without npm or its registry the test is skipped, so that `make test`
+// needs neither; with WHETSTONE_NPM=required, as `make e2e-clients` has it, it
+// fails. root is the path of the repository.
 func InstallNPM(t *testing.T, root, folder string) string {
 	t.Helper()
 	unavailable := t.Skipf
-	if os.Getenv("WHETSTONE_REQUIRE") == "all" {
+	if os.Getenv("WHETSTONE_NPM") == "required" {
 		unavailable = t.Fatalf
 	}
 	if _, err := exec.LookPath("npm"); err != nil {
-		unavailable("npm is not installed; run `make setup`")
+		unavailable("npm is not installed; run `scripts/setup npm`")
 	}
 	cmd := exec.Command("scripts/npm-install", folder)
 	cmd.Dir = root
