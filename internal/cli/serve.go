@@ -74,8 +74,8 @@ type configCommand struct {
 	config.Config `embed:""`
 }
 
-// Run prints the settings in force, and checks them afterwards: whoever is told that
-// one is not valid wants to see where its value comes from.
+// Run prints the settings in force and validates them afterwards, so that the output
+// shows where an invalid value comes from.
 func (c *configCommand) Run(p *term.Program) error {
 	settings := c.Settings()
 	err := p.Print(settings, func(w io.Writer) {

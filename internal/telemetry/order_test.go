@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -149,5 +150,46 @@ func TestOffersOfSeveralDays(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// TestInvokedThenRead: in Copilot, a skill that a person invoked and whose file
+// was then read in the same trace was activated once.
+func TestInvokedThenRead(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		p := copilot{conversation: "x", trace: "0123456789abcdef", at: anHourAgo()}
+		invoked := p.agent(nil, "pdf-forms")
+		invoked.Events[0].Attributes = append(invoked.Events[0].Attributes,
+			attributes("github.copilot.skill.invocation_trigger", "user-invoked")...)
+		read := p.tool("call", "gen_ai.skill.name", "pdf-forms", "gen_ai.skill.resource.name", "reference.md")
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			func(c *client) { c.take(inProtobuf, spansOf(invoked)) },
+			func(c *client) { c.take(inProtobuf, spansOf(read)) },
+		}, func(c *client) {
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 1, Checks: 1, Triggers: 1, TriggerRate: share(1), Confidence: share(1), Covered: share(1),
+			})
+		})
+	})
+}
+
+// TestGradingWithoutTotal: what did not pass failed.
+func TestGradingWithoutTotal(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		c := newWorld(t, db).org("acme")
+		for i, counts := range []object{
+			{"passed_count": 3, "failed_count": 1},
+			{"passed_count": 0, "failed_count": 0},                   // no verdict
+			{"passed_count": 1, "failed_count": 1, "total_count": 4}, // the total says more
+		} {
+			grading := object{
+				"grading_id": fmt.Sprint(i), "session_id": fmt.Sprint("s", i), "skill_name": "pdf-forms", "graded_at": stamp(anHourAgo()),
+			}
+			maps.Copy(grading, counts)
+			c.push(uuid.NewString(), object{"grading_results": []any{grading}}).Want(201)
+		}
+		if f := c.figures("pdf-forms"); f.Graded != 2 || f.P == nil || *f.P != 0.5 {
+			t.Errorf("got %+v, want two graded sessions with 0.75 and 0.25", f)
+		}
 	})
 }

@@ -93,23 +93,27 @@ func dedupCodex(
 		}
 	}
 	for _, u := range uses {
-		g := groups[u.group]
-		if i, found := slices.BinarySearch(g.Logged, u.at); !found {
-			g.Logged = slices.Insert(g.Logged, i, u.at)
-		}
+		groups[u.group].Logged = append(groups[u.group].Logged, u.at)
 	}
+	for _, g := range groups { // sorted once: a body may hold a hundred thousand, in any order
+		slices.Sort(g.Logged)
+		g.Logged = slices.Compact(g.Logged)
+	}
+	fresh := map[string]bool{}
 	for _, p := range points {
-		g := groups[p.group]
-		if !slices.ContainsFunc(g.Points, func(q storedPoint) bool { return q.ID == p.ID }) {
-			g.Points = append(g.Points, storedPoint{
-				ID: p.ID, Skill: p.SkillName, From: p.from, To: store.Micros(p.At), Count: p.Weight, Fired: p.Triggered, Mode: p.Mode,
-			})
+		if _, ok := known[p.ID]; ok || fresh[p.ID] {
+			continue
 		}
+		fresh[p.ID] = true
+		g := groups[p.group]
+		g.Points = append(g.Points, storedPoint{
+			ID: p.ID, Skill: p.SkillName, From: p.from, To: store.Micros(p.At), Count: p.Weight, Fired: p.Triggered, Mode: p.Mode,
+		})
 	}
 	for _, g := range groups {
 		for _, p := range g.Points {
-			if before, ok := known[p.ID]; !ok || before != g.logged(p) {
-				counted = append(counted, p.observation(g.logged(p)))
+			if logged := g.logged(p); fresh[p.ID] || known[p.ID] != logged {
+				counted = append(counted, p.observation(logged))
 			}
 		}
 		g.Logged = g.Logged[max(0, len(g.Logged)-maxCodexUses):]

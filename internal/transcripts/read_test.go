@@ -2,6 +2,8 @@ package transcripts_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +177,34 @@ func TestInvocations(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, imported(t, sessionID+".jsonl", c.script).invocations()); diff != "" {
 				t.Errorf("invocations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRealSessions imports transcripts that Claude Code wrote: the lines that a
+// fork copied are left out, and a use of "/name" has the agent's id of its prompt.
+func TestRealSessions(t *testing.T) {
+	for folder, want := range map[string]int{"forked": 2, "forked-slash": 2, "slash": 1, "tool": 1, "twice": 2} {
+		t.Run(folder, func(t *testing.T) {
+			m, s := newMachine(t), newServer()
+			if err := os.CopyFS(filepath.Dir(m.path("x")), os.DirFS(filepath.Join("testdata/agents", folder))); err != nil {
+				t.Fatal(err)
+			}
+			m.run(s)
+			invocations := s.of("skill_invocation")
+			sessions := map[any]bool{}
+			for id, i := range invocations {
+				sessions[i["session_id"]] = true
+				if prompt, _ := i["source_prompt_id"].(string); prompt == "" {
+					t.Errorf("%s has no source_prompt_id", id)
+				}
+			}
+			if len(invocations) != want {
+				t.Errorf("%d invocations in %d sessions, want %d", len(invocations), len(sessions), want)
+			}
+			if files, _ := filepath.Glob(filepath.Join("testdata/agents", folder, "*.jsonl")); len(sessions) != len(files) {
+				t.Errorf("%d sessions, want %d", len(sessions), len(files))
 			}
 		})
 	}
