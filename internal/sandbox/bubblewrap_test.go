@@ -94,6 +94,11 @@ func TestAsNobody(t *testing.T) {
 	output, err := cmd.CombinedOutput()
 	if err != nil || strings.Count(string(output), "    --- PASS: ") < 20 {
 		t.Errorf("%v\n%s", err, output)
+		for line := range strings.Lines(string(output)) { // once more at the end, where a long log is cut last
+			if strings.Contains(line, "--- FAIL: ") {
+				t.Error(line)
+			}
+		}
 	}
 }
 
