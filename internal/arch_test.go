@@ -36,7 +36,7 @@ var layers = []layer{
 	{"the pages", []string{"internal/web"}},
 	{"the overview", []string{"internal/overview"}},
 	{capability, []string{
-		"internal/alerts", "internal/catalog", "internal/community", "internal/improve", "internal/installations",
+		"internal/alerts", "internal/catalog", "internal/community", "internal/costs", "internal/improve", "internal/installations",
 		"internal/proposals", "internal/registry",
 		"internal/repohost", "internal/runs", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
@@ -69,6 +69,7 @@ var edges = []edge{
 	{"alerts", "registry", "a rule may roll a skill back"},
 	{"catalog", "registry", "an index lists entries, and serves their archives"},
 	{"community", "skills", "bundles name skills"},
+	{"costs", "skills", "requests are attributed to skills, and follow their sessions' versions and grades"},
 	{"improve", "proposals", "a better description is proposed, not applied"},
 	{"improve", "runs", "a rewrite is scored by the router of runs"},
 	{"improve", "suites", "the cases that a rewrite is scored on"},
@@ -89,6 +90,7 @@ var edges = []edge{
 	{"suggestions", "suites", "an accepted suggestion becomes a case"},
 	{"suggestions", "telemetry", "missed prompts become suggestions"},
 	{"suites", "sources", "a suite may belong to a source"},
+	{"telemetry", "costs", "sessions report what their model requests cost"},
 	{"telemetry", "skills", "sessions become observations of skills"},
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/notify"
 	"github.com/whetstone-dev/whetstone/internal/outbound"
@@ -85,7 +86,7 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	w.alerts.SetBackoff(s.backoff)
 	w.alerts.Register()
 	pushes := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: &costs.Service{DB: db, Skills: known}, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,
 	}
 	known.Mount(w.API)
 	entries.Mount(w.API)

@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/catalog"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -32,6 +33,7 @@ import (
 type parts struct {
 	platform
 	skills        *skills.Service
+	costs         *costs.Service
 	registry      *registry.Service
 	catalog       *catalog.Service
 	installations *installations.Service
@@ -57,13 +59,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p = &parts{platform: on, handler: on.api}
 	files := stored.New(on.memory.work)
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
+	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
 	p.telemetry = &telemetry.Service{
-		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Auth: on.auth, Quota: on.quota,
+		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Auth: on.auth, Quota: on.quota,
 		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
 	}
 	p.alerts = &alerts.Service{

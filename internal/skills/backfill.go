@@ -110,7 +110,7 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 		return "", err
 	}
 	for userID, ids := range byUser {
-		in := ingestion{tx: tx, report: Report{UserID: userID}, tally: newTally()}
+		in := ingestion{tx: tx, report: Report{UserID: userID}, tally: newTally(), moved: map[Session]bool{}}
 		if in.timelines, err = s.Versions.Timelines(ctx, tx, userID, slices.Compact(skillIDs)); err != nil {
 			return "", err
 		}
@@ -127,11 +127,11 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 	return all[len(all)-1].id, nil
 }
 
-// lockUsers is lockUser for several, in one order.
+// lockUsers is LockUser for several, in one order.
 func lockUsers(ctx context.Context, tx *store.Tx, userIDs []string) error {
 	slices.Sort(userIDs)
 	for _, id := range slices.Compact(userIDs) {
-		if err := lockUser(ctx, tx, id); err != nil {
+		if err := LockUser(ctx, tx, id); err != nil {
 			return err
 		}
 	}

@@ -22,10 +22,10 @@ var (
 )
 
 // GradedSessions returns the argument of GradingsOfSessions.
-func GradedSessions(skillID string, sessions ...string) map[gradedSession]bool {
-	all := map[gradedSession]bool{}
+func GradedSessions(skillID string, sessions ...string) map[Session]bool {
+	all := map[Session]bool{}
 	for _, session := range sessions {
-		all[gradedSession{skillID, session}] = true
+		all[Session{skillID, session}] = true
 	}
 	return all
 }

@@ -22,13 +22,6 @@ type grading struct {
 	ratedAt     time.Time // of the report that passRate comes from
 }
 
-// sessionGrade is the grade of a session: the mean of its gradings, on the day of
-// the newest.
-type sessionGrade struct {
-	day      int64
-	passRate int64
-}
-
 // ingestGradings merges the gradings of the report with the stored ones, and
 // attributes those of every session that the report touches: a grading counts for
 // the version that the session used, so it follows its session's activations.
@@ -44,7 +37,7 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 	touched := in.touchedSessions()
 	for _, all := range []map[string]grading{in.knownGradings, merged} {
 		for _, g := range all {
-			touched[gradedSession{g.skillID, g.sessionHash}] = true
+			touched[Session{g.skillID, g.sessionHash}] = true
 		}
 	}
 	if len(touched) == 0 {
@@ -78,12 +71,12 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 
 // touchedSessions returns the sessions of skills with versions that the report's
 // observations belong to or belonged to.
-func (in *ingestion) touchedSessions() map[gradedSession]bool {
-	touched := map[gradedSession]bool{}
+func (in *ingestion) touchedSessions() map[Session]bool {
+	touched := map[Session]bool{}
 	for _, all := range []map[string]observation{in.known, in.retired, in.merged} {
 		for _, o := range all {
 			if o.sessionHash != "" && len(in.timelines[o.skillID].Currents) > 0 {
-				touched[gradedSession{o.skillID, o.sessionHash}] = true
+				touched[Session{o.skillID, o.sessionHash}] = true
 			}
 		}
 	}
@@ -96,13 +89,13 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 	var keys []string
 	for _, g := range all {
 		if len(in.timelines[g.skillID].Currents) > 0 {
-			keys = append(keys, sessionKey(g.skillID, g.sessionHash))
+			keys = append(keys, SessionKey(g.skillID, g.sessionHash))
 		}
 	}
 	used, err := versionsOfSessions(ctx, in.tx, keys)
 	for id, g := range all {
 		g.versionID = versionAt(in.timelines[g.skillID].Currents, g.at)
-		if version, ok := used[sessionKey(g.skillID, g.sessionHash)]; ok {
+		if version, ok := used[SessionKey(g.skillID, g.sessionHash)]; ok {
 			g.versionID = &version
 		}
 		all[id] = g
@@ -115,11 +108,8 @@ func equalGradings(a, b grading) bool {
 		equal(a.passRate, b.passRate) && a.at.Equal(b.at) && a.ratedAt.Equal(b.ratedAt)
 }
 
-// gradedSession is a session of a skill that may have gradings.
-type gradedSession struct{ skillID, session string }
-
 func (in *ingestion) storedGrading(g Grading) grading {
-	session := sessionHash(in.report.UserID, g.Session)
+	session := SessionHash(in.report.UserID, g.Session)
 	if session == "" {
 		session = g.ID // a grading without a session is a session of its own
 	}
@@ -152,7 +142,7 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 	subjectOf := map[string]string{}
 	each := func(g grading, fn func(key string)) {
 		for _, subject := range subjects(g.skillID, g.versionID) {
-			key := sessionKey(subject, g.sessionHash)
+			key := SessionKey(subject, g.sessionHash)
 			subjectOf[key] = subject
 			fn(key)
 		}
@@ -168,17 +158,24 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 	if err != nil {
 		return err
 	}
-	is := map[string]*sessionGrade{}
+	is := map[string]*SessionGrade{}
 	for _, key := range keys {
 		is[key] = meanGrade(now[key])
 		in.tally.graded(subjectOf[key], was[key], is[key])
+	}
+	for _, all := range []map[string]grading{before, after} {
+		for _, g := range all {
+			if key := SessionKey(g.skillID, g.sessionHash); !equal(was[key], is[key]) {
+				in.moved[Session{g.skillID, g.sessionHash}] = true
+			}
+		}
 	}
 	return writeSessionGrades(ctx, in.tx, is)
 }
 
 // meanGrade returns the grade of a session with these gradings, nil if none has a
 // verdict.
-func meanGrade(gradings []grading) *sessionGrade {
+func meanGrade(gradings []grading) *SessionGrade {
 	var sum, count, day int64
 	for _, g := range gradings {
 		if g.passRate == nil {
@@ -193,5 +190,5 @@ func meanGrade(gradings []grading) *sessionGrade {
 	if count == 0 {
 		return nil
 	}
-	return &sessionGrade{day: day, passRate: int64(math.Round(float64(sum) / float64(count)))}
+	return &SessionGrade{Day: day, PassRate: int64(math.Round(float64(sum) / float64(count)))}
 }

@@ -71,13 +71,6 @@ func PromptHash(orgID, userID, promptID string) string {
 	return digest(orgID, userID, "prompt", promptID)
 }
 
-func sessionHash(userID, session string) string {
-	if session == "" {
-		return ""
-	}
-	return digest(userID, "session", session)
-}
-
 // digest returns 128 bits of the SHA-256 of the words. Each is prefixed with its
 // length, so that different lists have different digests.
 func digest(words ...string) string {

@@ -81,32 +81,39 @@ func versionAt(currents []Current, at time.Time) *string {
 	return &currents[i-1].VersionID
 }
 
-// Observe adds a report to the metrics, each observation and grading once, and
-// returns the ids of the skills whose metrics may have changed. It must run in
-// the transaction that stores the report.
-func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (skillIDs []string, err error) {
+// Changes are what a report may have changed.
+type Changes struct {
+	SkillIDs []string // whose metrics
+	// Sessions are those of skills whose grade or version may be another one.
+	Sessions []Session
+}
+
+// Observe adds a report to the metrics, each observation and grading once. It
+// must run in the transaction that stores the report.
+func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Changes, err error) {
 	defer fault.Wrap(&err, "observe")
 	if len(r.Observations)+len(r.Gradings) == 0 {
-		return nil, nil
+		return c, nil
 	}
-	in := ingestion{tx: tx, report: r, tally: newTally()}
+	in := ingestion{tx: tx, report: r, tally: newTally(), moved: map[Session]bool{}}
 	if err := in.loadKnown(ctx); err != nil {
-		return nil, err
+		return c, err
 	}
-	skillIDs = in.affectedSkills()
-	if in.timelines, err = s.Versions.Timelines(ctx, tx, r.UserID, skillIDs); err != nil {
-		return nil, err
+	c.SkillIDs = in.affectedSkills()
+	if in.timelines, err = s.Versions.Timelines(ctx, tx, r.UserID, c.SkillIDs); err != nil {
+		return c, err
 	}
 	if err := in.ingestObservations(ctx); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := in.tally.writeSessions(ctx, tx); err != nil { // which gradings follow
-		return nil, err
+		return c, err
 	}
 	if err := in.ingestGradings(ctx); err != nil {
-		return nil, err
+		return c, err
 	}
-	return skillIDs, in.tally.writeCounts(ctx, tx)
+	c.Sessions = slices.Collect(maps.Keys(in.moved))
+	return c, in.tally.writeCounts(ctx, tx)
 }
 
 func (r *Report) names() []string {
@@ -127,6 +134,7 @@ type ingestion struct {
 	skillIDs  map[string]string // by name
 	timelines map[string]Timeline
 	tally     *tally
+	moved     map[Session]bool // see Changes.Sessions
 
 	canonical     map[string]string      // canonical id by reported id
 	known         map[string]observation // as stored, by id
@@ -138,7 +146,7 @@ type ingestion struct {
 // loadKnown reads everything stored that the report may change. It first locks
 // the user, which serialises the reports of one user.
 func (in *ingestion) loadKnown(ctx context.Context) (err error) {
-	if err := lockUser(ctx, in.tx, in.report.UserID); err != nil {
+	if err := LockUser(ctx, in.tx, in.report.UserID); err != nil {
 		return err
 	}
 	if in.skillIDs, err = ensureSkills(ctx, in.tx, in.report.OrgID, in.report.names()); err != nil {
@@ -221,18 +229,28 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 		case !equalObservations(old, o):
 			changed = append(changed, o)
 			in.tally.observed(old, -1)
+			in.noteVersion(old)
 		default:
 			continue
 		}
 		in.tally.observed(o, +1)
+		in.noteVersion(o)
 	}
 	for _, o := range in.retired {
 		in.tally.observed(o, -1)
+		in.noteVersion(o)
 	}
 	if err := insertObservations(ctx, in.tx, in.report, fresh); err != nil {
 		return err
 	}
 	return updateObservations(ctx, in.tx, changed)
+}
+
+// noteVersion notes that the version of an observation's session may change.
+func (in *ingestion) noteVersion(o observation) {
+	if o.versionID != nil && o.triggered && o.sessionHash != "" {
+		in.moved[Session{o.skillID, o.sessionHash}] = true
+	}
 }
 
 // merge merges the observations of the report into the stored ones, one by one, so

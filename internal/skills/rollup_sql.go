@@ -135,10 +135,10 @@ func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 	return byID, err
 }
 
-func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[gradedSession]bool) ([]grading, error) {
+func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[Session]bool) ([]grading, error) {
 	pairs := make([][2]string, 0, len(wanted))
 	for w := range wanted {
-		pairs = append(pairs, [2]string{w.skillID, w.session})
+		pairs = append(pairs, [2]string{w.SkillID, w.Hash})
 	}
 	table, list := q.Dialect().Pairs("$1", pairs)
 	rows, err := q.Query(ctx, `
@@ -189,20 +189,20 @@ func versionsOfSessions(ctx context.Context, q store.Querier, keys []string) (ma
 	return versions, err
 }
 
-func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*sessionGrade, error) {
+func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*SessionGrade, error) {
 	in, list := q.Dialect().In("$1", keys)
 	rows, err := q.Query(ctx, `SELECT session_key, day, pass_rate FROM skill_session_grades WHERE session_key`+in, list)
-	found := map[string]*sessionGrade{}
-	_, err = store.All(rows, err, func(row store.Row) (g sessionGrade, err error) {
+	found := map[string]*SessionGrade{}
+	_, err = store.All(rows, err, func(row store.Row) (g SessionGrade, err error) {
 		var key string
-		err = row.Scan(&key, &g.day, &g.passRate)
+		err = row.Scan(&key, &g.Day, &g.PassRate)
 		found[key] = &g
 		return g, err
 	})
 	return found, err
 }
 
-func writeSessionGrades(ctx context.Context, tx *store.Tx, grades map[string]*sessionGrade) error {
+func writeSessionGrades(ctx context.Context, tx *store.Tx, grades map[string]*SessionGrade) error {
 	var keys, gone []string
 	for _, key := range slices.Sorted(maps.Keys(grades)) {
 		if grades[key] == nil {
@@ -224,8 +224,8 @@ func writeSessionGrades(ctx context.Context, tx *store.Tx, grades map[string]*se
 		Table: "skill_session_grades",
 		Columns: []store.Column{
 			store.Col("session_key", keys),
-			store.Col("day", columnsOf(keys, func(k string) int64 { return grades[k].day })),
-			store.Col("pass_rate", columnsOf(keys, func(k string) int64 { return grades[k].passRate })),
+			store.Col("day", columnsOf(keys, func(k string) int64 { return grades[k].Day })),
+			store.Col("pass_rate", columnsOf(keys, func(k string) int64 { return grades[k].PassRate })),
 		},
 		OnConflict: "ON CONFLICT (session_key) DO UPDATE SET day = excluded.day, pass_rate = excluded.pass_rate",
 	}.Insert(ctx, tx)

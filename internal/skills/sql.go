@@ -70,11 +70,11 @@ func addNames(ctx context.Context, q store.Querier, names map[string]string, ids
 	})
 }
 
-// lockUser serialises the reports of one user until the transaction ends: the
+// LockUser serialises the reports of one user until the transaction ends: the
 // rows that a report reads and rewrites are all of its user. The rollups that
 // users share are only ever incremented, in the order of their ids. The lock is
 // the user's row in skill_totals, which counts nothing.
-func lockUser(ctx context.Context, tx *store.Tx, userID string) error {
+func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO skill_totals (subject_id, unique_sessions, graded_sessions) VALUES ($1, 0, 0)
 		ON CONFLICT (subject_id) DO UPDATE SET unique_sessions = 0`, userID)

@@ -74,18 +74,16 @@ func (t *tally) total(subject string) *totalCount {
 }
 
 func (t *tally) session(skillID, subject, session string) *sessionTally {
-	key := sessionKey(subject, session)
+	key := SessionKey(subject, session)
 	if t.sessions[key] == nil {
 		s := &sessionTally{subject: subject, days: map[int64]seenCount{}}
 		if subject != skillID {
-			s.skillKey, s.versionID = sessionKey(skillID, session), subject
+			s.skillKey, s.versionID = SessionKey(skillID, session), subject
 		}
 		t.sessions[key] = s
 	}
 	return t.sessions[key]
 }
-
-func sessionKey(subject, session string) string { return digest(subject, session) }
 
 // subjects returns what an observation or grading counts for: its skill, and the
 // version of it that was in use.
@@ -167,17 +165,17 @@ func (c *totalCount) noteSeen(at time.Time, sign int64) {
 }
 
 // graded replaces the grade of a session; nil means none.
-func (t *tally) graded(subject string, before, after *sessionGrade) {
+func (t *tally) graded(subject string, before, after *SessionGrade) {
 	for _, change := range []struct {
-		grade *sessionGrade
+		grade *SessionGrade
 		sign  int64
 	}{{before, -1}, {after, +1}} {
 		if change.grade == nil {
 			continue
 		}
-		d := t.day(subject, change.grade.day)
+		d := t.day(subject, change.grade.Day)
 		d.gradedSessions += change.sign
-		d.passRateSum += change.sign * change.grade.passRate
+		d.passRateSum += change.sign * change.grade.PassRate
 		t.total(subject).gradedSessions += change.sign
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
@@ -20,6 +21,8 @@ import (
 type batch struct {
 	observations []skills.Observation
 	gradings     []skills.Grading
+	requests     []costs.Request
+	marks        []costs.Mark
 	prompts      []prompt
 	records      []record
 	accepted     int

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
@@ -32,6 +33,7 @@ type Service struct {
 	Blobs   blob.Bucket
 	Jobs    *jobs.Queue
 	Skills  *skills.Service
+	Costs   *costs.Service
 	Auth    *auth.Service
 	Watcher Watcher // may be nil
 	// Retention is how long prompts, records and raw bodies are kept.
@@ -152,13 +154,19 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 	return duplicate, err
 }
 
-// observe hands the observations to skills, which deduplicates them, and calls
-// the hook if they changed any number.
+// observe hands the observations to skills and the model requests to costs, which
+// deduplicate them, and calls the hook if they changed any number.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
 	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
 		OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
 	})
-	if err != nil || len(changed) == 0 || s.Watcher == nil {
+	if err != nil {
+		return err
+	}
+	err = s.Costs.Ingest(ctx, tx, costs.Report{
+		OrgID: c.OrgID, UserID: c.UserID, Requests: b.requests, Marks: b.marks, Sessions: changed.Sessions,
+	})
+	if err != nil || len(changed.SkillIDs) == 0 || s.Watcher == nil {
 		return err
 	}
 	return s.Watcher.Changed(ctx, tx, c.OrgID)

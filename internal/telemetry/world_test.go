@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -41,7 +42,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	w.registry = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	counts.Versions = w.registry
 	s := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Auth: w.Auth, Retention: retention, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: &costs.Service{DB: db, Skills: counts}, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
 	s.Register()
 	counts.Mount(w.API)

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/auth"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -51,7 +52,7 @@ func New(t *testing.T, db *store.DB) *World {
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	counts.Versions = entries
 	pushes := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Auth: w.Auth, Retention: retention, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: &costs.Service{DB: db, Skills: counts}, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
 	host, err := git.New(git.Options{Dir: w.Repos.Dir})
 	if err != nil {
