@@ -1,11 +1,13 @@
 // Command testreport reads the events of `go test -json` and prints what plain
-// `go test` prints, followed by the tests that were skipped, by reason: a
-// skipped test passes silently, and nobody would learn that a part was missing.
+// `go test` prints, followed by a summary: the tests that were skipped, by
+// reason, since a skipped test passes silently; and last of all what failed,
+// since of a long log often only the tail is kept.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,30 +24,40 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(1)
 	}
-	r.printSkipped()
+	r.printSummary()
 }
 
 // An event is a line of `go test -json`; see `go doc test2json`.
 type event struct {
-	Action  string
-	Package string
-	Test    string
-	Output  string
+	Action      string
+	Package     string
+	Test        string
+	Output      string
+	ImportPath  string // of a build's output, e.g. "a/b [a/b.test]"
+	FailedBuild string // the ImportPath for which a package failed
 }
 
 // A test is named by its package and its name, which is empty for what the
 // package says outside of its tests.
 type test struct{ pkg, name string }
 
-// A report prints events as they come and remembers what was skipped.
+// A failure is a test that failed, or a package of which no test did.
+type failure struct {
+	test
+	output string
+}
+
+// A report prints events as they come and remembers what the summary names.
 type report struct {
 	out     io.Writer
-	pending map[test]string   // the output of each unfinished test
+	pending map[test]string   // the output of each unfinished test or package
+	builds  map[string]string // the output of each build, by its ImportPath
 	skipped map[string][]test // by reason
+	failed  []failure
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, pending: map[test]string{}, skipped: map[string][]test{}}
+	return &report{out: out, pending: map[test]string{}, builds: map[string]string{}, skipped: map[string][]test{}}
 }
 
 func (r *report) readAll(in io.Reader) error {
@@ -74,17 +86,20 @@ func (r *report) line(line []byte) {
 	switch {
 	case e.Action == "build-output":
 		r.print(e.Output)
+		r.builds[e.ImportPath] += e.Output
 	case e.Action == "output" && e.Test == "":
 		r.packageOutput(e.Output)
+		r.pending[t] += e.Output
 	case e.Action == "output":
 		if !isProgress(e.Output) {
 			r.pending[t] += e.Output
 		}
 	case e.Action == "fail" && e.Test == "":
-		r.printUnfinished(e.Package)
+		r.pending[t] += r.builds[e.FailedBuild]
+		r.failPackage(e.Package)
 	case e.Action == "fail":
 		r.print(r.pending[t])
-		delete(r.pending, t)
+		r.fail(t)
 	case e.Action == "pass":
 		delete(r.pending, t)
 	case e.Action == "skip" && e.Test != "":
@@ -103,14 +118,38 @@ func (r *report) packageOutput(output string) {
 	r.print(output)
 }
 
-// printUnfinished shows what the tests said that were running when their
-// process ended: one of them is why.
-func (r *report) printUnfinished(pkg string) {
-	for t, output := range r.pending {
-		if t.pkg == pkg {
-			r.print(output)
-			delete(r.pending, t)
+// failPackage prints what the tests said that were running when their process
+// ended: one of them is why.
+func (r *report) failPackage(pkg string) {
+	running := func(t test) bool { return t.pkg == pkg && t.name != "" }
+	for _, t := range slices.SortedFunc(maps.Keys(r.pending), compareTests) {
+		if running(t) {
+			r.print(r.pending[t])
+			r.fail(t)
 		}
+	}
+	if !slices.ContainsFunc(r.failed, func(f failure) bool { return running(f.test) }) {
+		r.fail(test{pkg: pkg})
+	}
+	delete(r.pending, test{pkg: pkg})
+}
+
+// fail remembers a failure, unless a subtest, which fails before its parent,
+// tells why the parent failed.
+func (r *report) fail(t test) {
+	output := r.pending[t]
+	delete(r.pending, t)
+	subtest := func(f failure) bool { return f.pkg == t.pkg && strings.HasPrefix(f.name, t.name+"/") }
+	if strings.Count(output, "\n") == 1 && slices.ContainsFunc(r.failed, subtest) {
+		return
+	}
+	r.failed = append(r.failed, failure{t, output})
+}
+
+func (r *report) printSummary() {
+	r.printSkipped()
+	for _, f := range r.failed {
+		r.print(fmt.Sprintf("FAILED %s\n%s", strings.TrimSpace(f.pkg+" "+f.name), excerpt(f.output)))
 	}
 }
 
@@ -125,6 +164,10 @@ func (r *report) printSkipped() {
 }
 
 func (r *report) print(s string) { _, _ = io.WriteString(r.out, s) }
+
+func compareTests(a, b test) int {
+	return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name))
+}
 
 // byPackage returns a line for each package: its path and its tests.
 func byPackage(tests []test) []string {
@@ -142,10 +185,31 @@ func byPackage(tests []test) []string {
 
 var (
 	progress = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME) `)
+	crash    = regexp.MustCompile(`(?m)^\s*(panic|fatal error): `)
 	position = regexp.MustCompile(`^\s+[\w.-]+\.go:\d+: `)
 )
 
 func isProgress(output string) bool { return progress.MatchString(output) }
+
+// excerpt returns the lines of an output that most likely say why it failed: the
+// first of a crash, which the stacks of all goroutines follow, or else the last.
+func excerpt(output string) string {
+	const most, longest = 20, 1000
+	var lines []string
+	if at := crash.FindStringIndex(output); at != nil {
+		lines = slices.Collect(strings.Lines(output[at[0]:]))
+		lines = lines[:min(most, len(lines))]
+	} else {
+		lines = slices.Collect(strings.Lines(output))
+		lines = lines[max(0, len(lines)-most):]
+	}
+	for i, line := range lines {
+		if len(line) > longest {
+			lines[i] = line[:longest] + "...\n"
+		}
+	}
+	return strings.Join(lines, "")
+}
 
 // skipReason returns the last thing that a test said before it was skipped.
 func skipReason(output string) string {

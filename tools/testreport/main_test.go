@@ -36,27 +36,46 @@ func TestReport(t *testing.T) {
 				`{"Action":"output","Package":"p","Output":"FAIL\tp\t0.01s\n"}`,
 				`{"Action":"fail","Package":"p"}`,
 			},
-			"    a_test.go:3: got 1, want 2\n--- FAIL: TestA (0.00s)\nFAIL\tp\t0.01s\n",
+			"    a_test.go:3: got 1, want 2\n--- FAIL: TestA (0.00s)\nFAIL\tp\t0.01s\n" +
+				"FAILED p TestA\n    a_test.go:3: got 1, want 2\n--- FAIL: TestA (0.00s)\n",
+		},
+		{
+			"the summary names a subtest without its parent, and ends with its last lines",
+			[]string{
+				`{"Action":"output","Package":"p","Test":"TestA/b","Output":"` + strings.Repeat(`line\n`, 30) + `"}`,
+				`{"Action":"output","Package":"p","Test":"TestA/b","Output":"    --- FAIL: TestA/b (0.00s)\n"}`,
+				`{"Action":"fail","Package":"p","Test":"TestA/b"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"}`,
+				`{"Action":"fail","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Output":"FAIL\tp\t0.01s\n"}`,
+				`{"Action":"fail","Package":"p"}`,
+				`{"Action":"output","Package":"q","Output":"ok  \tq\t0.01s\n"}`,
+				`{"Action":"pass","Package":"q"}`,
+			},
+			strings.Repeat("line\n", 30) + "    --- FAIL: TestA/b (0.00s)\n--- FAIL: TestA (0.00s)\nFAIL\tp\t0.01s\nok  \tq\t0.01s\n" +
+				"FAILED p TestA/b\n" + strings.Repeat("line\n", 19) + "    --- FAIL: TestA/b (0.00s)\n",
 		},
 		{
 			"a test that never ended is shown when its package fails",
 			[]string{
-				`{"Action":"output","Package":"p","Test":"TestA","Output":"panic: out of luck\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"chatter\npanic: out of luck\n` + strings.Repeat(`stack\n`, 30) + `"}`,
 				`{"Action":"fail","Package":"p"}`,
 			},
-			"panic: out of luck\n",
+			"chatter\npanic: out of luck\n" + strings.Repeat("stack\n", 30) +
+				"FAILED p TestA\npanic: out of luck\n" + strings.Repeat("stack\n", 19),
 		},
 		{
 			"what does not compile is shown",
 			[]string{
-				`{"ImportPath":"p","Action":"build-output","Output":"./a.go:1:1: undefined: x\n"}`,
+				`{"ImportPath":"p [p.test]","Action":"build-output","Output":"./a.go:1:1: undefined: x\n"}`,
 				`{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}`,
-				`{"Action":"fail","Package":"p"}`,
+				`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
 			},
-			"./a.go:1:1: undefined: x\nFAIL\tp [build failed]\n",
+			"./a.go:1:1: undefined: x\nFAIL\tp [build failed]\n" +
+				"FAILED p\nFAIL\tp [build failed]\n./a.go:1:1: undefined: x\n",
 		},
 		{
-			"skipped tests come last, by reason and package",
+			"skipped tests come after the rest, by reason and package",
 			[]string{
 				`{"Action":"output","Package":"q","Test":"TestC/postgres","Output":"    each.go:40: no server\n"}`,
 				`{"Action":"output","Package":"q","Test":"TestC/postgres","Output":"--- SKIP: TestC/postgres (0.00s)\n"}`,
@@ -85,7 +104,7 @@ func TestReport(t *testing.T) {
 			if err := r.readAll(strings.NewReader(strings.Join(c.events, "\n") + "\n")); err != nil {
 				t.Fatal(err)
 			}
-			r.printSkipped()
+			r.printSummary()
 			if got := out.String(); got != c.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
