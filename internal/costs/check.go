@@ -6,8 +6,8 @@ import "errors"
 // model, and so small that no sum of them overflows.
 const (
 	MaxTokens = 1 << 40
-	MaxMicros = 1_000_000_000_000 // a million dollars
-	maxModel  = 200               // bytes
+	MaxMicros = 10_000_000_000 // 10,000 dollars
+	maxModel  = 200            // bytes
 )
 
 // Check reports why a request cannot be counted.
@@ -22,7 +22,7 @@ func (r Request) Check() error {
 	case t.CacheWriteHour < 0 || t.CacheWriteHour > t.CacheWrite:
 		return errors.New("tokens written for an hour must be part of those written")
 	case r.Micros != nil && (*r.Micros < 0 || *r.Micros > MaxMicros):
-		return errors.New("the cost must be between 0 and 1,000,000 dollars")
+		return errors.New("the cost must be between 0 and 10,000 dollars")
 	case len(r.Model) > maxModel:
 		return errors.New("the model must have at most 200 bytes")
 	}
