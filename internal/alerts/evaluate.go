@@ -89,7 +89,11 @@ func (s *Service) Evaluate(ctx context.Context, orgID string) (err error) {
 		for _, r := range rules {
 			watched := all
 			if r.SkillID != nil {
-				watched = map[string]skills.WindowStats{*r.SkillID: all[*r.SkillID]}
+				skill, listed := all[*r.SkillID]
+				if !listed { // e.g. it was hidden
+					continue
+				}
+				watched = map[string]skills.WindowStats{*r.SkillID: skill}
 			}
 			for _, skill := range watched {
 				if err := e.evaluate(ctx, r, skill); err != nil {

@@ -35,6 +35,9 @@ func daysOfSkills(ctx context.Context, q store.Querier, skillIDs []string, from 
 	})
 }
 
+// listed is the condition that a skill k is shown: see skills.Standing.
+const listed = `k.confirmed AND NOT k.hidden AND k.merged_into IS NULL`
+
 type skillName struct{ id, name string }
 
 func skillNames(ctx context.Context, q store.Querier, orgID string, ids []string) ([]skillName, error) {
@@ -54,7 +57,7 @@ func firingOfOrg(ctx context.Context, q store.Querier, orgID string) ([]Firing, 
 		SELECT r.id, k.id, k.name, r.type, r.threshold, s.since, e.pass_rate
 		FROM alert_rules r JOIN alert_states s ON s.rule_id = r.id JOIN skills k ON k.id = s.skill_id
 			LEFT JOIN alert_events e ON e.id = s.episode_id
-		WHERE r.org_id = $1 AND r.enabled AND s.state = 'firing'
+		WHERE r.org_id = $1 AND r.enabled AND s.state = 'firing' AND `+listed+`
 		ORDER BY s.since, r.id, k.id`, orgID)
 	return store.All(rows, err, func(row store.Row) (f Firing, err error) {
 		err = row.Scan(&f.RuleID, &f.SkillID, &f.SkillName, &f.Type, &f.Threshold, store.Time(&f.Since), &f.PassRate)
@@ -128,8 +131,8 @@ func alertsSince(ctx context.Context, q store.Querier, orgID string, since time.
 
 func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.Time, limit int) ([]Change, error) {
 	rows, err := q.Query(ctx, `
-		SELECT created_at, id, name FROM skills WHERE org_id = $1 AND created_at >= $2
-		ORDER BY created_at DESC, id DESC LIMIT $3`, orgID, store.Micros(since), limit)
+		SELECT k.created_at, k.id, k.name FROM skills k WHERE k.org_id = $1 AND k.created_at >= $2 AND `+listed+`
+		ORDER BY k.created_at DESC, k.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
 	return store.All(rows, err, func(row store.Row) (Change, error) {
 		c := Change{Kind: "new"}
 		err := row.Scan(store.Time(&c.At), &c.SkillID, &c.Name)

@@ -21,9 +21,12 @@ func (s *Service) Mount(a *httpapi.API) {
 
 type listInput struct {
 	httpapi.Page
-	Q      string `query:"q" maxLength:"200" doc:"Text to find in the name"`
-	Status Status `query:"status" enum:"healthy,warning,critical,unknown" doc:"Only skills of this status"`
-	Sort   string `query:"sort" default:"name" enum:"name,-name,last_seen_at,-last_seen_at,unique_sessions,-unique_sessions,pass_rate,-pass_rate,trigger_rate,-trigger_rate,status,-status" doc:"Field to sort by; - turns the order round"`
+	Q         string `query:"q" maxLength:"200" doc:"Text to find in the name"`
+	Status    Status `query:"status" enum:"healthy,warning,critical,unknown" doc:"Only skills of this status"`
+	Confirmed bool   `query:"confirmed" default:"true" doc:"false: names that were only called in vain or are built into agents"`
+	Hidden    bool   `query:"hidden" doc:"true: skills that a person has hidden"`
+	Merged    bool   `query:"merged" doc:"true: skills that are merged into others"`
+	Sort      string `query:"sort" default:"name" enum:"name,-name,last_seen_at,-last_seen_at,unique_sessions,-unique_sessions,pass_rate,-pass_rate,trigger_rate,-trigger_rate,status,-status" doc:"Field to sort by; - turns the order round"`
 }
 
 type listItem struct {
@@ -39,6 +42,9 @@ type listItem struct {
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
 	LastSeenAt         *httpapi.Time `json:"last_seen_at"`
+	Confirmed          bool          `json:"confirmed" doc:"Whether a real use of the name was reported"`
+	Hidden             bool          `json:"hidden"`
+	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
 }
 
 type listOutput struct {
@@ -48,7 +54,8 @@ type listOutput struct {
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
-		Search: in.Q, Status: in.Status, Sort: in.Sort, Limit: in.PerPage, Offset: in.Offset(),
+		Search: in.Q, Status: in.Status, Unconfirmed: !in.Confirmed, Hidden: in.Hidden, Merged: in.Merged,
+		Sort: in.Sort, Limit: in.PerPage, Offset: in.Offset(),
 	})
 	items := columnsOf(all, func(p Performance) listItem {
 		return listItem{
@@ -56,6 +63,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt),
+			Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		}
 	})
 	return listOutput{Skills: items, Pagination: in.Of(total)}, err
@@ -82,6 +90,9 @@ type detail struct {
 	PassRateInterval   *[2]float64   `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 	GradedSessions     int64         `json:"graded_sessions"`
 	HasEvidence        bool          `json:"has_evidence"`
+	Confirmed          bool          `json:"confirmed" doc:"Whether a real use of the name was reported"`
+	Hidden             bool          `json:"hidden"`
+	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
 }
 
 type dayOutput struct {
@@ -113,7 +124,7 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
-			HasEvidence: p.HasEvidence,
+			HasEvidence: p.HasEvidence, Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		},
 		DailyStats: columnsOf(days, func(d Day) dayOutput { return dayOutput(d) }),
 	}, err

@@ -7,11 +7,12 @@ var (
 	SkillByIDOrName    = skillByIDOrName
 	CountSkills        = countSkills
 	SkillsOfOrg        = skillsOfOrg
+	PageOfSkills       = pageOfSkills
 	Windows            = windows
 	NamesOfOrg         = namesOfOrg
 	GradesOfOrg        = gradesOfOrg
 	DaysOf             = daysOf
-	IDsByName          = idsByName
+	SkillsByName       = skillsByName
 	AliasesOf          = aliasesOf
 	ObservationsByID   = observationsByID
 	GradingsByID       = gradingsByID

@@ -34,6 +34,17 @@ type skill struct {
 	GradedEver      int64
 	FirstSeenAt     *time.Time
 	LastSeenAt      *time.Time
+	Standing
+}
+
+// Standing is whether a skill is listed: if it is confirmed, not hidden and not
+// merged into another one.
+type Standing struct {
+	// Confirmed means that a real use of the name was reported. Else it was only
+	// called in vain, or is built into an agent.
+	Confirmed  bool
+	Hidden     bool
+	MergedInto *string // the id of another skill
 }
 
 // Performance is the metrics of a skill.
@@ -52,6 +63,7 @@ type Performance struct {
 	PassRate           *float64
 	PassRateInterval   *[2]float64 // Wilson, 95 %
 	GradedSessions     int64
+	Standing
 }
 
 func newPerformance(k skill, now, before dayCount) Performance {
@@ -66,6 +78,7 @@ func newPerformance(k skill, now, before dayCount) Performance {
 		PassRate:           share(now.passRateSum, now.gradedSessions),
 		GradedSessions:     now.gradedSessions,
 		Status:             statusOf(now, before),
+		Standing:           k.Standing,
 	}
 	if p.PassRate != nil {
 		low, high := stats.Wilson(*p.PassRate, int(now.gradedSessions))

@@ -28,7 +28,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 			"skills": []any{object{
 				"skill_id": id, "name": "pdf", "status": "unknown", "unique_sessions": 0, "has_evidence": false,
 				"trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil, "pass_rate": nil, "last_seen_at": nil,
-				"trigger_rate_basis": nil, "offered_sessions": 0,
+				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
 			}},
 			"pagination": object{"page": 1, "per_page": 20, "total": 1},
 		})
@@ -37,7 +37,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 				"skill_id": id, "name": "pdf", "status": "unknown", "first_seen_at": nil, "last_seen_at": nil,
 				"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil,
 				"pass_rate": nil, "pass_rate_interval": nil, "graded_sessions": 0, "has_evidence": false,
-				"trigger_rate_basis": nil, "offered_sessions": 0,
+				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
 			},
 			"daily_stats": []any{object{
 				"date": time.Now().UTC().Format(time.DateOnly), "sessions": 0, "checks": 0, "triggers": 0,

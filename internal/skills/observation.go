@@ -22,8 +22,11 @@ type Observation struct {
 	Claim string
 
 	SkillName string
-	Session   string // "" when unknown
-	PromptID  string // "" when unknown
+	// Unconfirmed means that this alone does not make the name a skill of the
+	// organisation: the agent knows no such skill, or it is a built-in one.
+	Unconfirmed bool
+	Session     string // "" when unknown
+	PromptID    string // "" when unknown
 	// VersionHash is the content hash of the version, "" when unknown.
 	VersionHash string
 	// VersionName is the version that the producer names, e.g. "1.2.0" of the

@@ -116,15 +116,16 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 	return c, in.tally.writeCounts(ctx, tx)
 }
 
-func (r *Report) names() []string {
+// names returns the names of skills, with whether the report confirms them.
+func (r *Report) names() map[string]bool {
 	names := map[string]bool{}
 	for _, o := range r.Observations {
-		names[o.SkillName] = true
+		names[o.SkillName] = names[o.SkillName] || !o.Unconfirmed
 	}
 	for _, g := range r.Gradings {
 		names[g.SkillName] = true
 	}
-	return slices.Sorted(maps.Keys(names))
+	return names
 }
 
 // ingestion is the processing of one report.
@@ -149,8 +150,13 @@ func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if err := LockUser(ctx, in.tx, in.report.UserID); err != nil {
 		return err
 	}
-	if in.skillIDs, err = ensureSkills(ctx, in.tx, in.report.OrgID, in.report.names()); err != nil {
+	skills, err := ensureSkills(ctx, in.tx, in.report.OrgID, in.report.names())
+	if err != nil {
 		return err
+	}
+	in.skillIDs = make(map[string]string, len(skills))
+	for name, k := range skills {
+		in.skillIDs[name] = k.id
 	}
 	retired, err := in.resolveAliases(ctx)
 	if err != nil {

@@ -21,17 +21,17 @@ func TestQueryPlans(t *testing.T) {
 		r := newRoom(t, db)
 		r.publish("pdf", time.Now())
 		published := []string{resolve(t, db, r.Org.ID, "pdf")}
-		ids, page := []string{"a", "b"}, &skills.Filter{Limit: 10}
+		ids, page := []string{"a", "b"}, skills.Filter{Limit: 10}
 		for name, run := range map[string]func() error{
 			"get":              func() error { return second(skills.SkillByIDOrName(ctx, q, "a", "b")) },
-			"count":            func() error { return second(skills.CountSkills(ctx, q, "a", "")) },
-			"list":             func() error { return second(skills.SkillsOfOrg(ctx, q, "a", "", page)) },
-			"list, searched":   func() error { return second(skills.SkillsOfOrg(ctx, q, "a", "pdf", nil)) },
+			"count":            func() error { return second(skills.CountSkills(ctx, q, "a", page)) },
+			"list":             func() error { return second(skills.PageOfSkills(ctx, q, "a", page)) },
+			"list, searched":   func() error { return second(skills.SkillsOfOrg(ctx, q, "a", skills.Filter{Search: "pdf"})) },
 			"window":           func() error { return second(skills.Windows(ctx, q, ids, 1, 2)) },
 			"days":             func() error { return second(skills.DaysOf(ctx, q, "a", 1, 2)) },
 			"all names":        func() error { return second(skills.NamesOfOrg(ctx, q, "a")) },
 			"all grades":       func() error { return second(skills.GradesOfOrg(ctx, q, "a", 1, 2)) },
-			"names":            func() error { return second(skills.IDsByName(ctx, q, "a", ids)) },
+			"names":            func() error { return second(skills.SkillsByName(ctx, q, "a", ids)) },
 			"aliases":          func() error { return second(skills.AliasesOf(ctx, q, ids)) },
 			"observations":     func() error { return second(skills.ObservationsByID(ctx, q, ids)) },
 			"gradings":         func() error { return second(skills.GradingsByID(ctx, q, ids)) },

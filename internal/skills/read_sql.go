@@ -9,12 +9,12 @@ import (
 
 const selectSkills = `
 	SELECT s.id, s.org_id, s.name, s.created_at, COALESCE(t.unique_sessions, 0), COALESCE(t.graded_sessions, 0),
-		t.first_seen_at, t.last_seen_at
+		t.first_seen_at, t.last_seen_at, s.confirmed, s.hidden, s.merged_into
 	FROM skills s LEFT JOIN skill_totals t ON t.subject_id = s.id `
 
 func scanSkill(row store.Row) (k skill, err error) {
 	err = row.Scan(&k.ID, &k.OrgID, &k.Name, store.Time(&k.CreatedAt), &k.UniqueSessions, &k.GradedEver,
-		store.NullTime(&k.FirstSeenAt), store.NullTime(&k.LastSeenAt))
+		store.NullTime(&k.FirstSeenAt), store.NullTime(&k.LastSeenAt), &k.Confirmed, &k.Hidden, &k.MergedInto)
 	return k, err
 }
 
@@ -29,21 +29,29 @@ func skillByID(ctx context.Context, q store.Querier, orgID, id string) (skill, e
 	return store.One(rows, err, "Skill", scanSkill)
 }
 
-// matches is the condition of a search; $2 is a LIKE pattern or empty.
-const matches = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')`
+// matches is the condition of a Filter; $2 is a LIKE pattern or empty.
+const matches = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')
+	AND s.confirmed = $3 AND s.hidden = $4 AND (s.merged_into IS NOT NULL) = $5`
 
-func countSkills(ctx context.Context, q store.Querier, orgID, search string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+matches, orgID, store.Like(search))
+func (f Filter) args(orgID string) []any {
+	return []any{orgID, store.Like(f.Search), !f.Unconfirmed, f.Hidden, f.Merged}
+}
+
+func countSkills(ctx context.Context, q store.Querier, orgID string, f Filter) (int, error) {
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM skills s WHERE `+matches, f.args(orgID)...)
 	return store.One(rows, err, "Count", store.Value[int])
 }
 
-// skillsOfOrg returns skills by name: a page of them, or all if page is nil.
-func skillsOfOrg(ctx context.Context, q store.Querier, orgID, search string, page *Filter) ([]skill, error) {
-	text, args := selectSkills+`WHERE `+matches+` ORDER BY s.name`, []any{orgID, store.Like(search)}
-	if page != nil {
-		text, args = text+` LIMIT $3 OFFSET $4`, append(args, page.Limit, page.Offset)
-	}
-	rows, err := q.Query(ctx, text, args...)
+// skillsOfOrg returns all skills that match, by name.
+func skillsOfOrg(ctx context.Context, q store.Querier, orgID string, f Filter) ([]skill, error) {
+	rows, err := q.Query(ctx, selectSkills+`WHERE `+matches+` ORDER BY s.name`, f.args(orgID)...)
+	return store.All(rows, err, scanSkill)
+}
+
+// pageOfSkills is one page of skillsOfOrg.
+func pageOfSkills(ctx context.Context, q store.Querier, orgID string, f Filter) ([]skill, error) {
+	rows, err := q.Query(ctx, selectSkills+`WHERE `+matches+` ORDER BY s.name LIMIT $6 OFFSET $7`,
+		append(f.args(orgID), f.Limit, f.Offset)...)
 	return store.All(rows, err, scanSkill)
 }
 
@@ -89,9 +97,10 @@ func basesOf(ctx context.Context, q store.Querier, versionIDs []string) (map[str
 	return bases, err
 }
 
-// namesOfOrg returns the ids and names of all skills, by name.
+// namesOfOrg returns the ids and names of all listed skills, by name.
 func namesOfOrg(ctx context.Context, q store.Querier, orgID string) ([]skill, error) {
-	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE org_id = $1 ORDER BY name`, orgID)
+	rows, err := q.Query(ctx, `
+		SELECT id, name FROM skills WHERE org_id = $1 AND confirmed AND NOT hidden AND merged_into IS NULL ORDER BY name`, orgID)
 	return store.All(rows, err, func(row store.Row) (k skill, err error) {
 		err = row.Scan(&k.ID, &k.Name)
 		return k, err

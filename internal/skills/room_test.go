@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -44,6 +45,14 @@ func (r *room) org(name string) *room {
 	r.T.Helper()
 	return &room{r.World.Org(name), r.s, r.registry}
 }
+
+// member returns the room of another person of the organisation.
+func (r *room) member(role access.Role) *room {
+	r.T.Helper()
+	return &room{r.World.Member(r.Org, role), r.s, r.registry}
+}
+
+func (r *room) in(t *testing.T) *room { return &room{r.Caller.In(t), r.s, r.registry} }
 
 // observe reports observations and returns the affected skills.
 func (r *room) observe(all ...skills.Observation) []string {

@@ -21,9 +21,13 @@ type Service struct {
 	Window int
 }
 
-// A Filter selects and sorts the skills of a listing.
+// A Filter selects and sorts the skills of a listing: those that are confirmed,
+// not hidden and not merged, unless it says otherwise.
 type Filter struct {
 	Search        string // text in the name, "" for all
+	Unconfirmed   bool   // those that are not confirmed instead
+	Hidden        bool   // those that are hidden instead
+	Merged        bool   // those that are merged into others instead
 	Status        Status // "" for all
 	Sort          string // a field of the API, with a leading - for descending
 	Limit, Offset int
@@ -37,7 +41,7 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	}
 	// Status and figures are computed here, not in SQL, so all skills are read
 	// to find the page.
-	all, err := skillsOfOrg(ctx, s.DB, orgID, f.Search, nil)
+	all, err := skillsOfOrg(ctx, s.DB, orgID, f)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -57,11 +61,11 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 // listByName lets the database select the page, so that only the performance of
 // its skills is computed.
 func (s *Service) listByName(ctx context.Context, orgID string, f Filter) ([]Performance, int, error) {
-	total, err := countSkills(ctx, s.DB, orgID, f.Search)
+	total, err := countSkills(ctx, s.DB, orgID, f)
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := skillsOfOrg(ctx, s.DB, orgID, f.Search, &f)
+	found, err := pageOfSkills(ctx, s.DB, orgID, f)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -175,10 +179,10 @@ type WindowStats struct {
 	GradedSessions int64    // over the window
 }
 
-// WindowStats returns the figures of every skill of an organisation over the
+// WindowStats returns the figures of every listed skill of an organisation over the
 // last days, today included, by skill id.
 func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string, days int) (map[string]WindowStats, error) {
-	all, err := skillsOfOrg(ctx, q, orgID, "", nil)
+	all, err := skillsOfOrg(ctx, q, orgID, Filter{})
 	if err != nil {
 		return nil, err
 	}

@@ -40,12 +40,30 @@ func CleanName(name string) (string, error) {
 }
 
 // Resolve returns the id of the organisation's skill with the name, and creates
-// the skill if it is new. An invalid name is a validation error.
+// the skill if it is new. It confirms the name, e.g. since it is in the registry.
+// An invalid name is a validation error.
 func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, err error) {
 	defer fault.Wrap(&err, "skill %q", name)
 	name, err = CleanName(name)
 	if err != nil {
 		return "", err
 	}
-	return ensureSkill(ctx, tx, orgID, name)
+	known, err := ensureSkills(ctx, tx, orgID, map[string]bool{name: true})
+	return known[name].id, err
+}
+
+// ResolveUnconfirmed returns the ids of skills by name, and creates those that are
+// new, without confirming them: to name a skill is no use of it. The names must
+// be clean (see CleanName).
+func ResolveUnconfirmed(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
+	unconfirmed := make(map[string]bool, len(names))
+	for _, name := range names {
+		unconfirmed[name] = false
+	}
+	known, err := ensureSkills(ctx, tx, orgID, unconfirmed)
+	ids := make(map[string]string, len(known))
+	for name, k := range known {
+		ids[name] = k.id
+	}
+	return ids, err
 }

@@ -3,56 +3,80 @@ package skills
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// ensureSkills returns the ids of skills by name, and creates those that are new.
-func ensureSkills(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
-	ids, err := idsByName(ctx, tx, orgID, names)
+// A knownSkill is a skill that a report names.
+type knownSkill struct {
+	id        string
+	confirmed bool
+}
+
+// ensureSkills returns the skills by name, and creates those that are new. The
+// names map to whether the report confirms them.
+func ensureSkills(ctx context.Context, tx *store.Tx, orgID string, names map[string]bool) (map[string]knownSkill, error) {
+	sorted := slices.Sorted(maps.Keys(names))
+	known, err := skillsByName(ctx, tx, orgID, sorted)
 	if err != nil {
 		return nil, err
 	}
-	var fresh, freshIDs, orgs []string
-	var times []int64
-	for _, name := range names {
-		if ids[name] == "" {
+	var fresh, unconfirmed []string
+	for _, name := range sorted {
+		switch k, ok := known[name]; {
+		case !ok:
 			fresh = append(fresh, name)
-			freshIDs = append(freshIDs, store.NewID())
-			orgs = append(orgs, orgID)
-			times = append(times, store.Micros(time.Now()))
+		case names[name] && !k.confirmed:
+			unconfirmed = append(unconfirmed, k.id)
 		}
 	}
-	if len(fresh) == 0 {
-		return ids, nil
+	if err := confirmSkills(ctx, tx, unconfirmed); err != nil || len(fresh) == 0 {
+		return known, err
 	}
 	_, err = store.Bulk{
 		Table: "skills",
 		Columns: []store.Column{
-			store.Col("id", freshIDs), store.Col("org_id", orgs), store.Col("name", fresh), store.Col("created_at", times),
+			store.Col("id", columnsOf(fresh, func(string) string { return store.NewID() })),
+			store.Col("org_id", slices.Repeat([]string{orgID}, len(fresh))),
+			store.Col("name", fresh),
+			store.Col("confirmed", columnsOf(fresh, func(name string) bool { return names[name] })),
+			store.Col("created_at", slices.Repeat([]int64{store.Micros(time.Now())}, len(fresh))),
 		},
-		OnConflict: "ON CONFLICT (org_id, name) DO NOTHING",
+		// A concurrent transaction may have created some of them first.
+		OnConflict: "ON CONFLICT (org_id, name) DO UPDATE SET confirmed = skills.confirmed OR excluded.confirmed",
 	}.Insert(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	// Read again: a concurrent transaction may have created some of them first.
-	return idsByName(ctx, tx, orgID, names)
+	return skillsByName(ctx, tx, orgID, sorted)
 }
 
-func idsByName(ctx context.Context, q store.Querier, orgID string, names []string) (map[string]string, error) {
+// confirmSkills lists skills from now on.
+func confirmSkills(ctx context.Context, tx *store.Tx, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	in, list := tx.Dialect().In("$1", ids)
+	_, err := tx.Exec(ctx, `
+		UPDATE skills SET confirmed = TRUE, created_at = $2 WHERE NOT confirmed AND id`+in, list, store.Micros(time.Now()))
+	return err
+}
+
+func skillsByName(ctx context.Context, q store.Querier, orgID string, names []string) (map[string]knownSkill, error) {
 	in, list := q.Dialect().In("$2", names)
-	rows, err := q.Query(ctx, `SELECT name, id FROM skills WHERE org_id = $1 AND name`+in, orgID, list)
-	ids := map[string]string{}
-	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
-		var name, id string
-		err := row.Scan(&name, &id)
-		ids[name] = id
-		return struct{}{}, err
+	rows, err := q.Query(ctx, `SELECT name, id, confirmed FROM skills WHERE org_id = $1 AND name`+in, orgID, list)
+	known := map[string]knownSkill{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var name string
+		var k knownSkill
+		err := row.Scan(&name, &k.id, &k.confirmed)
+		known[name] = k
+		return err
 	})
-	return ids, err
+	return known, err
 }
 
 // addNames adds the names of skills by their ids.
@@ -270,16 +294,4 @@ func insertAliases(ctx context.Context, tx *store.Tx, aliases map[string]string)
 		OnConflict: "ON CONFLICT (alias) DO NOTHING",
 	}.Insert(ctx, tx)
 	return err
-}
-
-// ensureSkill returns the id of a skill, and creates it if it is new.
-func ensureSkill(ctx context.Context, tx *store.Tx, orgID, name string) (string, error) {
-	if _, err := tx.Exec(ctx, `
-		INSERT INTO skills (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (org_id, name) DO NOTHING`,
-		store.NewID(), orgID, name, store.Micros(time.Now())); err != nil {
-		return "", err
-	}
-	rows, err := tx.Query(ctx, `SELECT id FROM skills WHERE org_id = $1 AND name = $2`, orgID, name)
-	return store.One(rows, err, "Skill", store.Value[string])
 }

@@ -14,7 +14,7 @@ type Summary struct {
 	GradedSessions   int64
 }
 
-// Summaries returns a summary of all skills of an organisation, by name. It reads
+// Summaries returns a summary of all listed skills of an organisation, by name. It reads
 // less than List, for pages that show all skills at once.
 func (s *Service) Summaries(ctx context.Context, orgID string) ([]Summary, error) {
 	found, err := namesOfOrg(ctx, s.DB, orgID)
