@@ -93,6 +93,7 @@ type Caller struct {
 	Role                Role
 	Permissions         []Permission // the role's, narrowed by the key
 	Relay               bool         // the key passes on signals of other contributors
+	DeviceID            string       // of the machine that logged in for the key, "" when unknown
 }
 
 // May reports whether the caller has the permission.

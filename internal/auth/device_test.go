@@ -171,8 +171,10 @@ func TestLoginOnTwoDevices(t *testing.T) {
 		ada := person(t, s, "acme", access.Member)
 		laptop := logIn(t, s, ada, "cli", "laptop")
 		desktop := logIn(t, s, ada, "cli", "desktop")
-		for _, raw := range []string{laptop, desktop} {
-			authenticated(t, s, raw)
+		for raw, device := range map[string]string{laptop: "laptop", desktop: "desktop", logIn(t, s, ada, "cli", ""): ""} {
+			if got := authenticated(t, s, raw).DeviceID; got != device {
+				t.Errorf("the key is of the device %q, want %q", got, device)
+			}
 		}
 	})
 }

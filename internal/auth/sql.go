@@ -182,8 +182,8 @@ type holder struct {
 	revokedAt *time.Time
 }
 
-const holderColumns = `k.id, k.permissions, k.expires_at, k.revoked_at, k.relay, u.id, u.email, u.name, u.role,
-	o.id, o.name, o.plan`
+const holderColumns = `k.id, k.permissions, k.expires_at, k.revoked_at, k.relay, COALESCE(k.device_id, ''),
+	u.id, u.email, u.name, u.role, o.id, o.name, o.plan`
 
 func holderByHash(ctx context.Context, q store.Querier, hash string) (holder, error) {
 	rows, err := q.Query(ctx, `
@@ -200,7 +200,7 @@ func scanHolderAnd(row store.Row, more ...any) (h holder, err error) {
 	c := &h.caller
 	var permissions *string
 	err = row.Scan(append([]any{
-		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay,
+		&c.KeyID, &permissions, store.NullTime(&h.expiresAt), store.NullTime(&h.revokedAt), &c.Relay, &c.DeviceID,
 		&c.UserID, &c.Email, &c.Name, &c.Role, &c.OrgID, &c.OrgName, &c.Plan,
 	}, more...)...)
 	var names []access.Permission
