@@ -74,6 +74,7 @@ var edges = []edge{
 	{"improve", "runs", "a rewrite is scored by the router of runs"},
 	{"improve", "suites", "the cases that a rewrite is scored on"},
 	{"installations", "registry", "an installation is of an entry, and may be behind its version"},
+	{"installations", "skills", "what a user has installed tells which version a skill's observation is about"},
 	{"proposals", "registry", "a proposal quotes the current description"},
 	{"proposals", "signals", "findings become proposals"},
 	{"proposals", "skills", "a proposal is about a skill"},

@@ -5,4 +5,6 @@ var (
 	InstallationsOfEntry = installationsOfEntry
 	InstallationsOfUser  = installationsOfUser
 	RecordsOfUser        = recordsOfUser
+	RecordedHashes       = recordedHashes
+	LastChanges          = lastChanges
 )

@@ -171,6 +171,9 @@ func TestInstallationsOfOneUser(t *testing.T) {
 			w.Count(`registry_installations WHERE device_id = 'newest'`) != 1 {
 			t.Error("another one is gone than the oldest")
 		}
+		if n := w.Count(`installation_changes WHERE device_hash <> ''`); n != 1 {
+			t.Errorf("the history of %d devices is kept, want that of the newest", n)
+		}
 	})
 }
 

@@ -1,6 +1,6 @@
 // Package installations records which entries of the registry are installed on
 // whose machines, and finds those that have an update. It owns the tables
-// registry_installations and registry_sayings.
+// registry_installations, registry_sayings and installation_changes.
 package installations
 
 import "time"
@@ -76,4 +76,7 @@ const (
 	// maxInstallations is how many records of an entry a user may have; the one
 	// that was seen least recently is dropped.
 	maxInstallations = 1_000
+	// maxChanges is how many changes of an entry on a device, and on all devices of
+	// a user taken together, are kept. The oldest are dropped.
+	maxChanges = 200
 )

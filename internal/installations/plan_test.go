@@ -14,7 +14,7 @@ func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		q := storetest.Explainer{
-			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on registry_`), Allow: regexp.MustCompile(`^SCAN json_each`),
+			DB: db, T: t, Refuse: regexp.MustCompile(`^SCAN |Seq Scan on (registry|installation)_`), Allow: regexp.MustCompile(`^SCAN json_each`),
 		}
 		if _, err := installations.InstallationsOfEntry(t.Context(), q, "a", "b"); err != nil {
 			t.Error(err)
@@ -23,6 +23,15 @@ func TestQueryPlans(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := installations.RecordsOfUser(t.Context(), q, "a"); err != nil {
+			t.Error(err)
+		}
+		if _, err := installations.RecordedHashes(t.Context(), q, "a", []string{"b", "c"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := installations.LastChanges(t.Context(), q, "a", []string{"b", "c"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := new(installations.Service).Installed(t.Context(), q, "a", []string{"b", "c"}, []string{"d", "e"}); err != nil {
 			t.Error(err)
 		}
 	})

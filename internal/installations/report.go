@@ -30,7 +30,13 @@ func (s *Service) report(ctx context.Context, c access.Caller, r lastReport, ite
 	changed := m.run(r.at)
 	return s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		if len(changed) > 0 {
+			if err := lockRecords(ctx, tx, c.UserID, m.moved); err != nil {
+				return err
+			}
 			if err := updateInstallations(ctx, tx, changed); err != nil {
+				return err
+			}
+			if err := recordChanges(ctx, tx, c.UserID, m.moved); err != nil {
 				return err
 			}
 			if err := deleteReports(ctx, tx, c.UserID); err != nil {
@@ -67,6 +73,8 @@ type matching struct {
 	items   map[string][]SyncItem
 	// ambiguous are the entries with several records and an item that names none.
 	ambiguous []string
+	// moved are the entries with a record whose hash changes.
+	moved []string
 
 	// What follows is known of ambiguous entries only.
 	latest map[string]registry.Latest
@@ -130,6 +138,9 @@ func (m *matching) run(now time.Time) (changed []Installation) {
 			hash := recordedHash(item.Hash)
 			if hash == r.ContentHash && now.Sub(r.LastSeenAt) < reportEvery && !m.becomesOffered(r) {
 				continue
+			}
+			if hash != r.ContentHash && !slices.Contains(m.moved, entryID) {
+				m.moved = append(m.moved, entryID)
 			}
 			r.ContentHash, r.LastSeenAt = hash, now
 			changed = append(changed, *r)

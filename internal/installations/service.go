@@ -62,8 +62,14 @@ func (s *Service) Install(ctx context.Context, c access.Caller, n New) (state St
 		}
 		n := n
 		n.ContentHash = recordedHash(cmp.Or(n.ContentHash, e.CurrentHash))
+		if err := lockRecords(ctx, tx, c.UserID, []string{e.ID}); err != nil {
+			return err
+		}
 		id, first, err := upsertInstallation(ctx, tx, c, n)
 		if err != nil {
+			return err
+		}
+		if err := recordChanges(ctx, tx, c.UserID, []string{e.ID}); err != nil {
 			return err
 		}
 		if first {

@@ -73,11 +73,16 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 		return written, false, err
 	}
 	// A client that makes up a device every time must not fill the table.
-	_, err = tx.Exec(ctx, `
+	rows, err = tx.Query(ctx, `
 		DELETE FROM registry_installations WHERE id = (
 			SELECT id FROM registry_installations WHERE entry_id = $1 AND user_id = $2 AND id <> $3
-			ORDER BY last_seen_at DESC, id DESC LIMIT 1 OFFSET $4)`, n.EntryID, c.UserID, id, maxInstallations-1)
+			ORDER BY last_seen_at DESC, id DESC LIMIT 1 OFFSET $4)
+		RETURNING device_id`, n.EntryID, c.UserID, id, maxInstallations-1)
+	dropped, err := store.All(rows, err, store.Value[string])
 	if err != nil {
+		return written, false, err
+	}
+	if err := forgetDevices(ctx, tx, c.UserID, n.EntryID, dropped); err != nil {
 		return written, false, err
 	}
 	rows, err = tx.Query(ctx, `
@@ -88,6 +93,9 @@ func upsertInstallation(ctx context.Context, tx *store.Tx, c access.Caller, n Ne
 }
 
 func deleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM installation_changes WHERE entry_id = $1`, entryID); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `DELETE FROM registry_installations WHERE entry_id = $1`, entryID)
 	return err
 }

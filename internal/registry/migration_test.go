@@ -61,7 +61,9 @@ func TestMigrationOfVersions(t *testing.T) {
 					('v4', 'e4', '1', 'h', NULL, 't', 1, '', '[]', 'cli', FALSE, 'u1', 0),
 					('v5', 'e5', '1', 'h', 'h', 't', 1, '', '[]', 'cli', FALSE, 'u2', 0)`,
 			`INSERT INTO registry_installations (id, entry_id, org_id, user_id, device_id, install_path, content_hash, installed_at, last_seen_at) VALUES
-					('i1', 'e1', 'o1', 'u1', 'a', '', '', 0, 0), ('i2', 'e1', 'o1', 'u1', 'b', '', '', 0, 0), ('i3', 'e1', 'o2', 'u2', 'a', '', '', 0, 0)`,
+					('i1', 'e1', 'o1', 'u1', 'a', '', '', 0, 0), ('i2', 'e1', 'o1', 'u1', 'b', '', '', 0, 0), ('i3', 'e1', 'o2', 'u2', 'a', '', '', 0, 0),
+					('i4', 'e4', 'o1', 'u1', 'a', '', 'h', 0, 5), ('i5', 'e4', 'o1', 'u1', 'b', '', 'h', 0, 7), ('i6', 'e4', 'o1', 'u1', 'c', '', '', 0, 9),
+					('i7', 'e5', 'o2', 'u2', 'a', '', 'h', 0, 5), ('i8', 'e5', 'o2', 'u2', 'b', '', 'g', 0, 7)`,
 		} {
 			if _, err := db.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
@@ -81,7 +83,10 @@ func TestMigrationOfVersions(t *testing.T) {
 		for sql, want := range map[string][]string{
 			`SELECT REPLACE(file_paths, '", "', '","') FROM registry_versions ORDER BY id`: {`["SKILL.md","a \"b\"/ü.md"]`, "[]", "[]", "[]", "[]"},
 			`SELECT name || ' ' || org_id FROM registry_names ORDER BY name`:               {"pdf o1", "xlsx o2"},
-			`SELECT CAST(installation_count AS TEXT) FROM registry_entries ORDER BY id`:    {"2", "0", "0", "0", "0"},
+			`SELECT CAST(installation_count AS TEXT) FROM registry_entries ORDER BY id`:    {"2", "0", "0", "1", "1"},
+			`SELECT user_id || ' ' || entry_id || device_hash || ' ' || since || ' ' || content_hash FROM installation_changes ORDER BY entry_id`: {
+				"u1 e4 7 h", "u2 e5 7 ",
+			},
 		} {
 			if diff := cmp.Diff(want, texts(sql)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", sql, diff)

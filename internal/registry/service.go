@@ -202,7 +202,7 @@ func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]
 // observation counts for the version that was in use. Skills without an entry
 // have none.
 func (s *Service) Timelines(
-	ctx context.Context, q store.Querier, _ string, skillIDs []string,
+	ctx context.Context, q store.Querier, skillIDs []string,
 ) (map[string]skills.Timeline, error) {
 	timelines, err := currentsOfSkills(ctx, q, skillIDs)
 	if err != nil || len(timelines) == 0 {

@@ -111,7 +111,7 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 	}
 	for userID, ids := range byUser {
 		in := ingestion{tx: tx, report: Report{UserID: userID}, tally: newTally(), moved: map[Session]bool{}}
-		if in.timelines, err = s.Versions.Timelines(ctx, tx, userID, slices.Compact(skillIDs)); err != nil {
+		if in.timelines, err = s.Versions.Timelines(ctx, tx, slices.Compact(skillIDs)); err != nil {
 			return "", err
 		}
 		if in.knownGradings, err = gradingsByID(ctx, tx, ids); err != nil {

@@ -16,6 +16,7 @@ type observation struct {
 	versionID    *string
 	basis        *string // why versionID; nil: it was current at the time
 	sessionHash  string
+	device       *string // see DeviceHash
 	promptHash   *string
 	versionHash  *string
 	versionName  *string
@@ -40,6 +41,7 @@ type ages map[string]int64
 // The fields that have an age of their own: those that a report may leave out.
 const (
 	ageSession    = "session"
+	ageDevice     = "device"
 	agePrompt     = "prompt"
 	ageHash       = "hash"
 	ageName       = "name"
@@ -85,6 +87,10 @@ func (in *ingestion) stored(o Observation) observation {
 	if o.PromptID != "" {
 		hash := PromptHash(in.report.OrgID, in.report.UserID, o.PromptID)
 		s.promptHash = &hash
+	}
+	if in.report.DeviceID != "" {
+		hash := DeviceHash(in.report.UserID, in.report.DeviceID)
+		s.device = &hash
 	}
 	if o.Offered {
 		s.until = &s.at
@@ -140,6 +146,7 @@ func merge(a, b observation) observation {
 	if session := text(ageSession, orNull(a.sessionHash), orNull(b.sessionHash), strings.Compare); session != nil {
 		m.sessionHash = *session
 	}
+	m.device = text(ageDevice, a.device, b.device, strings.Compare)
 	m.promptHash = text(agePrompt, a.promptHash, b.promptHash, strings.Compare)
 	m.versionHash = text(ageHash, a.versionHash, b.versionHash, strings.Compare)
 	m.versionName = text(ageName, a.versionName, b.versionName, strings.Compare)
@@ -195,7 +202,7 @@ func newest[T any](a, b *T, ageA, ageB int64, compare func(x, y T) int) (*T, int
 // equalObservations compares everything that an update writes.
 func equalObservations(a, b observation) bool {
 	return a.skillID == b.skillID && equal(a.versionID, b.versionID) && equal(a.basis, b.basis) &&
-		a.sessionHash == b.sessionHash && equal(a.promptHash, b.promptHash) && equal(a.versionHash, b.versionHash) &&
+		a.sessionHash == b.sessionHash && equal(a.device, b.device) && equal(a.promptHash, b.promptHash) && equal(a.versionHash, b.versionHash) &&
 		equal(a.versionName, b.versionName) && a.isCheck == b.isCheck && a.triggered == b.triggered &&
 		equal(a.confidence, b.confidence) && a.weight == b.weight && equal(a.mode, b.mode) && a.at.Equal(b.at) &&
 		equalTimes(a.until, b.until) && a.normalizedAt.Equal(b.normalizedAt) && maps.Equal(a.ages, b.ages)

@@ -61,6 +61,7 @@ type Grading struct {
 // A Report is the observations and gradings of one request of a user's producer.
 type Report struct {
 	OrgID, UserID string
+	DeviceID      string // of the machine that reports, "" when unknown
 	Observations  []Observation
 	Gradings      []Grading
 }
@@ -73,6 +74,9 @@ func ID(orgID, userID, kind, natural string) string { return digest(orgID, userI
 func PromptHash(orgID, userID, promptID string) string {
 	return digest(orgID, userID, "prompt", promptID)
 }
+
+// DeviceHash returns the pseudonym of a user's device.
+func DeviceHash(userID, deviceID string) string { return digest(userID, "device", deviceID) }
 
 // digest returns 128 bits of the SHA-256 of the words. Each is prefixed with its
 // length, so that different lists have different digests.

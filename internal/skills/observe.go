@@ -13,9 +13,23 @@ import (
 // Versions is a hook for the registry, which is above this package and fulfils
 // it: observations are attributed to the version that was in use.
 type Versions interface {
-	// Timelines returns the version history of each skill that has one, as the
-	// user saw it.
-	Timelines(ctx context.Context, q store.Querier, userID string, skillIDs []string) (map[string]Timeline, error)
+	// Timelines returns the version history of each skill that has one.
+	Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]Timeline, error)
+}
+
+// Installations is a hook for what users have installed, likewise.
+type Installations interface {
+	// Installed returns what a user had installed of the skills, oldest first: on
+	// all devices taken together, and on each of some devices.
+	Installed(ctx context.Context, q store.Querier, userID string, devices, skillIDs []string) ([]Installed, error)
+}
+
+// An Installed is the content of a skill that was installed from a time on.
+type Installed struct {
+	SkillID string
+	Device  string // see DeviceHash; "": all of the user's
+	Hash    string // "" when unknown: nothing, or different versions
+	Since   time.Time
 }
 
 // A Timeline is the registry versions of a skill over time.
@@ -23,10 +37,10 @@ type Timeline struct {
 	ByHash   map[string]string // version id by content hash
 	ByName   map[string]string // version id by version, e.g. "1.2.0"
 	Currents []Current         // oldest first
-	// Installed are the versions that the user had installed, oldest first. An
-	// empty VersionID means that it is unknown from then on: none, or different
-	// ones on different devices.
-	Installed []Current
+	// Installed are the versions that the user had installed, by device as in
+	// Installed, oldest first. Those that are no version of the registry have an
+	// empty VersionID.
+	Installed map[string][]Current
 }
 
 // A Current is a version that became current.
@@ -60,11 +74,22 @@ func (t Timeline) attribute(o observation) (versionID, basis *string) {
 	if id, basis := named(t.ByName, o.versionName, byPlugin); id != nil {
 		return id, basis
 	}
-	if id := versionAt(t.Installed, o.at); id != nil && *id != "" {
+	if id := t.installedAt(o); id != nil && *id != "" {
 		basis := byInstallation
 		return id, &basis
 	}
 	return versionAt(t.Currents, o.at), nil
+}
+
+// installedAt returns the version that was installed on the observation's device,
+// or on all devices if nothing is on record for that one.
+func (t Timeline) installedAt(o observation) *string {
+	if o.device != nil {
+		if id := versionAt(t.Installed[*o.device], o.at); id != nil {
+			return id
+		}
+	}
+	return versionAt(t.Installed[""], o.at)
 }
 
 // versionAt returns the version that was current at a time, nil before the first.
@@ -100,7 +125,7 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 		return c, err
 	}
 	c.SkillIDs = in.affectedSkills()
-	if in.timelines, err = s.Versions.Timelines(ctx, tx, r.UserID, c.SkillIDs); err != nil {
+	if err := in.loadTimelines(ctx, s); err != nil {
 		return c, err
 	}
 	if err := in.ingestObservations(ctx); err != nil {
@@ -202,6 +227,42 @@ func (in *ingestion) loadNames(ctx context.Context) error {
 		in.knownGradings[id] = g
 	}
 	return nil
+}
+
+// loadTimelines reads the versions of the affected skills, and which of them the
+// user had installed.
+func (in *ingestion) loadTimelines(ctx context.Context, s *Service) (err error) {
+	in.timelines, err = s.Versions.Timelines(ctx, in.tx, in.affectedSkills())
+	if err != nil || len(in.timelines) == 0 || s.Installations == nil {
+		return err
+	}
+	all, err := s.Installations.Installed(
+		ctx, in.tx, in.report.UserID, in.devices(), slices.Collect(maps.Keys(in.timelines)))
+	for _, i := range all {
+		t := in.timelines[i.SkillID]
+		if t.Installed == nil {
+			t.Installed = map[string][]Current{}
+		}
+		t.Installed[i.Device] = append(t.Installed[i.Device], Current{t.ByHash[i.Hash], i.Since})
+		in.timelines[i.SkillID] = t
+	}
+	return err
+}
+
+// devices returns the devices that the observations come from, as far as known.
+func (in *ingestion) devices() []string {
+	found := map[string]bool{}
+	if in.report.DeviceID != "" {
+		found[DeviceHash(in.report.UserID, in.report.DeviceID)] = true
+	}
+	for _, all := range []map[string]observation{in.known, in.retired} {
+		for _, o := range all {
+			if o.device != nil {
+				found[*o.device] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // affectedSkills returns the skills that the report names, and those that it may

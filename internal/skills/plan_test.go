@@ -39,7 +39,7 @@ func TestQueryPlans(t *testing.T) {
 			"days of sessions": func() error { return second(skills.SessionDays(ctx, q, ids)) },
 			"session grades":   func() error { return second(skills.SessionGrades(ctx, q, ids)) },
 			"first and last":   func() error { return skills.RecomputeSeen(ctx, q, "a") },
-			"versions":         func() error { return second(r.registry.Timelines(ctx, q, "user", published)) },
+			"versions":         func() error { return second(r.registry.Timelines(ctx, q, published)) },
 		} {
 			if err := run(); err != nil && !fault.Is(err, fault.NotFound) {
 				t.Errorf("%s: %v", name, err)

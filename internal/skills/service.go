@@ -14,9 +14,10 @@ import (
 
 // Service keeps the metrics of skills.
 type Service struct {
-	DB       *store.DB
-	Jobs     *jobs.Queue
-	Versions Versions
+	DB            *store.DB
+	Jobs          *jobs.Queue
+	Versions      Versions
+	Installations Installations // may be nil
 	// Window is the window of the metrics in days, today included.
 	Window int
 }

@@ -105,13 +105,13 @@ func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	return err
 }
 
-const observationColumns = `id, skill_id, version_id, version_basis, session_hash, prompt_hash, version_hash, version_name,
-	is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
+const observationColumns = `id, skill_id, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
+	version_name, is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
 func scanObservation(row store.Row) (o observation, err error) {
 	var ages *string
-	err = row.Scan(&o.id, &o.skillID, &o.versionID, &o.basis, &o.sessionHash, &o.promptHash, &o.versionHash, &o.versionName,
-		&o.isCheck, &o.triggered, &o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.NullTime(&o.until),
+	err = row.Scan(&o.id, &o.skillID, &o.versionID, &o.basis, &o.sessionHash, &o.device, &o.promptHash, &o.versionHash,
+		&o.versionName, &o.isCheck, &o.triggered, &o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.NullTime(&o.until),
 		store.Time(&o.normalizedAt), &ages)
 	if err == nil && ages != nil {
 		err = json.Unmarshal([]byte(*ages), &o.ages)
@@ -160,6 +160,7 @@ func mutable(all []observation) []store.Column {
 		store.Col("version_id", columnsOf(all, func(o observation) *string { return o.versionID })),
 		store.Col("version_basis", columnsOf(all, func(o observation) *string { return o.basis })),
 		store.Col("session_hash", columnsOf(all, func(o observation) string { return o.sessionHash })),
+		store.Col("device_hash", columnsOf(all, func(o observation) *string { return o.device })),
 		store.Col("prompt_hash", columnsOf(all, func(o observation) *string { return o.promptHash })),
 		store.Col("version_hash", columnsOf(all, func(o observation) *string { return o.versionHash })),
 		store.Col("version_name", columnsOf(all, func(o observation) *string { return o.versionName })),

@@ -158,7 +158,7 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 // deduplicate them, and calls the hook if they changed any number.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
 	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
-		OrgID: c.OrgID, UserID: c.UserID, Observations: b.observations, Gradings: b.gradings,
+		OrgID: c.OrgID, UserID: c.UserID, DeviceID: c.DeviceID, Observations: b.observations, Gradings: b.gradings,
 	})
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, db *store.DB, o apptest.Options) *World {
 	installed := &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.Registry}
 	installed.Register()
 	installed.Mount(w.API)
-	w.Registry.Dependent = installed
+	w.Skills.Installations, w.Registry.Dependent = installed, installed
 	(&catalog.Service{Registry: w.Registry, Keys: w.Auth, Log: w.Log}).Mount(w.API)
 	return w
 }
