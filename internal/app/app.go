@@ -223,7 +223,7 @@ func (a *App) serve(ctx context.Context) (err error) {
 		defer cancel()
 		stopped <- server.Shutdown(drain)
 	}()
-	if err := server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(newDrainListener(a.listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	if err := <-stopped; err != nil {

@@ -25,6 +25,9 @@ func (a *App) OpenAPI() ([]byte, error) { return a.parts.api.OpenAPI() }
 // CgroupLimit reads a cgroup's files below a folder.
 var CgroupLimit = cgroupLimit
 
+// NewDrainListener wraps a listener as the service does.
+var NewDrainListener = newDrainListener
+
 // Alerts judges rules without waiting for the schedule.
 func (a *App) Alerts() *alerts.Service { return a.parts.alerts }
 
