@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/datadir"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -41,7 +42,7 @@ type Server struct {
 
 // Throwaway are settings for a server whose data need not survive its crash.
 func Throwaway() []string {
-	return []string{"synchronous_commit=off", "full_page_writes=off", "max_connections=300"}
+	return []string{"synchronous_commit=off", "full_page_writes=off", "max_connections=300", "max_wal_size=128MB"}
 }
 
 // startTimeout bounds how long a server may take until it answers.
@@ -54,7 +55,7 @@ func New(settings ...string) (_ *Server, err error) {
 	if s.bin, err = binaries(); err != nil {
 		return nil, err
 	}
-	if s.dir, err = os.MkdirTemp("", "whetstone-postgres"); err != nil {
+	if s.dir, err = os.MkdirTemp(parentFolder(), "whetstone-postgres"); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -84,6 +85,17 @@ func New(settings ...string) (_ *Server, err error) {
 		}
 	}
 	return s, err
+}
+
+// parentFolder is where servers keep their data: in memory if there is plenty,
+// else in the folder for temporary files. A database has 700 files: to create
+// and drop one takes 60 ms of processor time in memory, and 300 on ext4.
+func parentFolder() string {
+	const memory, plenty = "/dev/shm", 2 << 30
+	if available, _, err := datadir.Space(memory); err == nil && available >= plenty {
+		return memory
+	}
+	return ""
 }
 
 // binaries returns the folder of the newest server on this machine.
