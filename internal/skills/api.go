@@ -84,6 +84,8 @@ type detail struct {
 	TriggerRate        *float64      `json:"trigger_rate"`
 	TriggerRateBasis   *string       `json:"trigger_rate_basis" enum:"offered,considered" doc:"Whether agents reported which skills were on offer"`
 	OfferedSessions    int64         `json:"offered_sessions" doc:"Sessions in the window that were offered the skill"`
+	SeenSessions       int64         `json:"seen_sessions" doc:"Sessions in the window that were offered the skill, considered it or called it: the denominator of trigger_rate"`
+	TriggeredSessions  int64         `json:"triggered_sessions" doc:"Sessions in the window in which it fired: the numerator of trigger_rate"`
 	AvgConfidence      *float64      `json:"avg_confidence"`
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
@@ -122,6 +124,7 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions,
 			FirstSeenAt: httpapi.NullTime(p.FirstSeenAt), LastSeenAt: httpapi.NullTime(p.LastSeenAt),
 			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
+			SeenSessions: p.SeenSessions, TriggeredSessions: p.TriggeredSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
 			HasEvidence: p.HasEvidence, Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,

@@ -49,15 +49,19 @@ type Standing struct {
 
 // Performance is the metrics of a skill.
 type Performance struct {
-	ID, Name           string
-	Status             Status
-	UniqueSessions     int64
-	HasEvidence        bool
-	FirstSeenAt        *time.Time
-	LastSeenAt         *time.Time
-	TriggerRate        *float64
-	TriggerRateBasis   *string // see offeredBasis; nil without a rate
-	OfferedSessions    int64   // in the window
+	ID, Name         string
+	Status           Status
+	UniqueSessions   int64
+	HasEvidence      bool
+	FirstSeenAt      *time.Time
+	LastSeenAt       *time.Time
+	TriggerRate      *float64
+	TriggerRateBasis *string // see offeredBasis; nil without a rate
+	// SeenSessions, TriggeredSessions and OfferedSessions are of the window. The
+	// first two are the denominator and the numerator of TriggerRate.
+	SeenSessions       int64
+	TriggeredSessions  int64
+	OfferedSessions    int64
 	AvgConfidence      *float64
 	ConfidenceCoverage *float64
 	PassRate           *float64
@@ -72,6 +76,8 @@ func newPerformance(k skill, now, before dayCount) Performance {
 		FirstSeenAt: k.FirstSeenAt, LastSeenAt: k.LastSeenAt,
 		TriggerRate:        ratio(now.lastTriggerSessions, now.lastSessions),
 		TriggerRateBasis:   triggerRateBasis(now),
+		SeenSessions:       now.lastSessions,
+		TriggeredSessions:  now.lastTriggerSessions,
 		OfferedSessions:    now.lastOfferedSessions,
 		AvgConfidence:      share(now.confidenceSum, now.confidenceCount),
 		ConfidenceCoverage: ratio(now.confidenceCount, now.triggers),

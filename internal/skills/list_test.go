@@ -38,6 +38,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 				"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil,
 				"pass_rate": nil, "pass_rate_interval": nil, "graded_sessions": 0, "has_evidence": false,
 				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
+				"seen_sessions": 0, "triggered_sessions": 0,
 			},
 			"daily_stats": []any{object{
 				"date": time.Now().UTC().Format(time.DateOnly), "sessions": 0, "checks": 0, "triggers": 0,

@@ -430,6 +430,8 @@ func (m *model) detail(k skillKey, today, days int) object {
 	skill["first_seen_at"], _ = s.seen()
 	now := s.grades(today-window+1, forever)
 	skill["graded_sessions"] = len(now)
+	recent := s.between(today-window+1, forever)
+	skill["seen_sessions"], skill["triggered_sessions"] = sessions(recent, always), sessions(recent, triggered)
 	skill["pass_rate_interval"] = nil
 	if len(now) > 0 {
 		skill["pass_rate_interval"] = wilson(now)
