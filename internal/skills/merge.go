@@ -76,7 +76,7 @@ const derivedAge = 100 * 365 * 24 * time.Hour
 
 func (in *ingestion) stored(o Observation) observation {
 	s := observation{
-		id: o.ID, skillID: in.skillIDs[o.SkillName], skillName: o.SkillName, sessionHash: SessionHash(in.report.UserID, o.Session),
+		id: o.ID, skillID: in.skillIDs[o.SkillName], skillName: o.SkillName, sessionHash: o.SessionHash,
 		versionHash: orNull(o.VersionHash), versionName: orNull(o.VersionName), isCheck: !o.Offered,
 		triggered: o.Triggered && !o.Offered, confidence: scaled(o.Confidence), weight: max(1, o.Weight), mode: orNull(o.Mode),
 		at: o.At.UTC().Truncate(time.Microsecond), normalizedAt: o.NormalizedAt.UTC().Truncate(time.Microsecond),

@@ -11,7 +11,8 @@ import (
 // offered, or it was considered and activated or not.
 type Observation struct {
 	// ID is the natural key: see ID. A second report with the same ID is the same
-	// observation, which deduplicates reports.
+	// observation, which deduplicates reports. An offer needs none: it is one
+	// observation for each day of a session.
 	ID string
 	// Aliases are other ids by which reports of several producers are matched,
 	// e.g. that of the tool call.
@@ -26,6 +27,9 @@ type Observation struct {
 	// organisation: the agent knows no such skill, or it is a built-in one.
 	Unconfirmed bool
 	Session     string // "" when unknown
+	// SessionHash is that of Session, for reports derived from what is stored
+	// without the session's id.
+	SessionHash string
 	PromptID    string // "" when unknown
 	// VersionHash is the content hash of the version, "" when unknown.
 	VersionHash string
@@ -77,6 +81,20 @@ func PromptHash(orgID, userID, promptID string) string {
 
 // DeviceHash returns the pseudonym of a user's device.
 func DeviceHash(userID, deviceID string) string { return digest(userID, "device", deviceID) }
+
+// identify fills in the hashes of sessions and the ids of offers. An offer is of a
+// day, since a session that lasts over midnight is offered the skill on both.
+func (r *Report) identify() {
+	for i := range r.Observations {
+		o := &r.Observations[i]
+		if o.SessionHash == "" {
+			o.SessionHash = SessionHash(r.UserID, o.Session)
+		}
+		if o.Offered {
+			o.ID = ID(r.OrgID, r.UserID, "offered", o.SessionHash+"\n"+o.At.UTC().Format(time.DateOnly)+"\n"+o.SkillName)
+		}
+	}
+}
 
 // digest returns 128 bits of the SHA-256 of the words. Each is prefixed with its
 // length, so that different lists have different digests.

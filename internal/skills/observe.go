@@ -120,6 +120,7 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 	if len(r.Observations)+len(r.Gradings) == 0 {
 		return c, nil
 	}
+	r.identify()
 	in := ingestion{tx: tx, report: r, tally: newTally(), moved: map[Session]bool{}}
 	if err := in.loadKnown(ctx); err != nil {
 		return c, err

@@ -48,6 +48,7 @@ func (s *Service) Register() {
 		return s.removeOrphans(ctx, rawPrefix, time.Now().Add(-max(s.Retention, blob.OrphanAge)))
 	})
 	s.Jobs.Every(24*time.Hour, sweep{})
+	s.plugins().Register()
 }
 
 // retain deletes raw telemetry that is older than the retention. The numbers

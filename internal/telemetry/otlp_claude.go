@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
 // Claude Code reports one activation up to four times: by the event
@@ -19,9 +20,43 @@ func (n *normalizer) skillActivated(e event) error {
 	if err != nil || hidden {
 		return err
 	}
+	if e.plugin() != "" { // what it brings is on offer
+		offer := o
+		offer.Offered = true
+		n.observe(offer)
+	}
 	t := triggerOf(e.Text("invocation_trigger"))
 	n.addInPrompt(e, t.fired(o), byEvent, t.byTool)
 	return nil
+}
+
+// pluginLoaded reads a plugin_loaded event, which a session reports for each of
+// its plugins when it starts. Without OTEL_LOG_TOOL_DETAILS the name is hidden,
+// but so are those of the skills that are activated: such a session would seem to
+// leave the plugin's skills unused, so it is not counted.
+func (n *normalizer) pluginLoaded(e event) error {
+	plugin := e.plugin()
+	if plugin == "" || e.session == "" {
+		return nil
+	}
+	at, err := n.timeOf(e.nanos)
+	if err != nil {
+		return err
+	}
+	n.loads = append(n.loads, plugins.Load{
+		Plugin: plugin, Marketplace: e.Text("marketplace.name"), Version: e.Text("plugin.version"), Session: e.session, At: at,
+	})
+	return nil
+}
+
+// plugin returns the name of the plugin, "" if there is none, if it is hidden or
+// if it is a part of the agent.
+func (e event) plugin() string {
+	name := strings.TrimSpace(e.Text("plugin.name"))
+	if skills.Placeholder(name) || e.Text("marketplace.name") == "builtin" {
+		return ""
+	}
+	return name
 }
 
 // toolResult reads a tool_result event. A failed call of a skill is a check that

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
@@ -26,8 +25,6 @@ func (n *normalizer) offered(e event) error {
 			continue
 		}
 		o.Offered = true
-		// A session that lasts over midnight is offered the skill on both days.
-		o.ID = n.id("otlp_offered", e.session, o.SkillName, o.At.Format(time.DateOnly))
 		n.observe(o)
 	}
 	return first

@@ -86,6 +86,8 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 			n.redacted++
 		}
 		return n.skillActivated(e)
+	case "plugin_loaded":
+		return n.pluginLoaded(e)
 	case "tool_result":
 		return n.toolResult(e)
 	case "tool_decision":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
 // A batch is the normalized content of one body.
@@ -23,6 +24,7 @@ type batch struct {
 	gradings     []skills.Grading
 	requests     []costs.Request
 	marks        []costs.Mark
+	loads        []plugins.Load
 	prompts      []prompt
 	records      []record
 	accepted     int

@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
 // A Watcher is the hook for capabilities that depend on the numbers of skills.
@@ -154,22 +155,44 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 	return duplicate, err
 }
 
-// observe hands the observations to skills and the model requests to costs, which
-// deduplicate them, and calls the hook if they changed any number.
+// observe hands the observations to skills, the model requests to costs, and the
+// loads of plugins to plugins, which derives more observations from them.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
-	changed, err := s.Skills.Observe(ctx, tx, skills.Report{
+	pending, err := s.plugins().Record(ctx, tx, c, b.loads, b.observations)
+	if err != nil {
+		return err
+	}
+	err = s.count(ctx, tx, skills.Report{
 		OrgID: c.OrgID, UserID: c.UserID, DeviceID: c.DeviceID, Observations: b.observations, Gradings: b.gradings,
-	})
+	}, b.requests, b.marks)
+	if err != nil || !pending {
+		return err
+	}
+	return s.plugins().Derive(ctx, tx, c.OrgID)
+}
+
+// count adds a report to the numbers of skills, and model requests to their
+// costs, which deduplicate them, and calls the hook if they changed any number.
+func (s *Service) count(
+	ctx context.Context, tx *store.Tx, r skills.Report, requests []costs.Request, marks []costs.Mark,
+) error {
+	changed, err := s.Skills.Observe(ctx, tx, r)
 	if err != nil {
 		return err
 	}
 	err = s.Costs.Ingest(ctx, tx, costs.Report{
-		OrgID: c.OrgID, UserID: c.UserID, Requests: b.requests, Marks: b.marks, Sessions: changed.Sessions,
+		OrgID: r.OrgID, UserID: r.UserID, Requests: requests, Marks: marks, Sessions: changed.Sessions,
 	})
 	if err != nil || len(changed.SkillIDs) == 0 || s.Watcher == nil {
 		return err
 	}
-	return s.Watcher.Changed(ctx, tx, c.OrgID)
+	return s.Watcher.Changed(ctx, tx, r.OrgID)
+}
+
+func (s *Service) plugins() *plugins.Service {
+	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Observe: func(ctx context.Context, tx *store.Tx, r skills.Report) error {
+		return s.count(ctx, tx, r, nil, nil)
+	}}
 }
 
 // Erase deletes the caller's raw telemetry: prompts and records now, raw bodies
