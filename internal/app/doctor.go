@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/quota"
@@ -24,7 +25,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 	return &doctor.Doctor{
 		Config: c,
 		Checkers: []doctor.Checker{
-			&registry.Service{}, &installations.Service{}, &skills.Service{}, &signals.Service{},
+			&registry.Service{}, &installations.Service{}, &skills.Service{}, &costs.Service{}, &signals.Service{},
 			&sources.Service{}, &suggestions.Service{}, &runs.Service{},
 			&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
 		},

@@ -57,9 +57,13 @@ type parts struct {
 func (a *App) wire(on platform) (p *parts, err error) {
 	c, db, queue, log := a.config, on.db, on.queue, a.logFor
 	p = &parts{platform: on, handler: on.api}
+	prices, err := c.Prices()
+	if err != nil {
+		return nil, err
+	}
 	files := stored.New(on.memory.work)
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
-	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills}
+	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
 	}
@@ -117,7 +121,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs,
+		on.quota, p.skills, p.costs, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs,
 		p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()

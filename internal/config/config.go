@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 )
@@ -73,6 +74,7 @@ type Config struct {
 
 	AlertInterval    Duration `default:"60s" placeholder:"60s" help:"How often alerts are evaluated."`
 	MetricsWindow    Duration `default:"30d" placeholder:"30d" help:"Window of the skill metrics."`
+	PriceFile        string   `placeholder:"FILE" help:"JSON with prices of models, which come before the built-in ones."`
 	RetentionPrompts Duration `default:"90d" placeholder:"90d" help:"How long raw prompts are kept."`
 	RetentionAudit   Age      `default:"0" placeholder:"0" help:"How long the audit log is kept; 0 keeps it for ever."`
 
@@ -161,6 +163,9 @@ func (c *Config) Check() error {
 			bad("roles", "must be web, worker or both; %q is neither", role)
 		}
 	}
+	if _, err := c.Prices(); err != nil {
+		bad("price-file", "must be a file of prices: %s", err)
+	}
 	if len(c.Roles) == 0 {
 		bad("roles", "must be web, worker or both")
 	}
@@ -193,6 +198,15 @@ func (c *Config) Check() error {
 		return fault.Issues(issues...)
 	}
 	return nil
+}
+
+// Prices returns the prices of the price file and the built-in ones after them.
+func (c *Config) Prices() (pricing.Table, error) {
+	if c.PriceFile == "" {
+		return pricing.Embedded(), nil
+	}
+	models, err := pricing.Load(c.PriceFile)
+	return pricing.Embedded().Before(models), err
 }
 
 // URL is the database URL for store.Open.

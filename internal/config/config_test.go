@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,6 +51,7 @@ func TestCheck(t *testing.T) {
 		{"public URL without a scheme", []string{"--public-url=w.example"}, "public-url"},
 		{"mail by another way", []string{"--smtp-url=http://mail.example"}, "smtp-url"},
 		{"judge elsewhere", []string{"--judge-url=ftp://m.example"}, "judge-url"},
+		{"no price file", []string{"--price-file=/nowhere/prices.json"}, "price-file"},
 		{"proxies", []string{"--trusted-proxies=10.0.0.0/8,::1,192.0.2.7,fd00::/8"}, ""},
 		{"proxy by its name", []string{"--trusted-proxies=proxy.example"}, "trusted-proxies"},
 		{"everybody is a proxy", []string{"--trusted-proxies=10.0.0.0/8,0.0.0.0/0"}, "trusted-proxies"},
@@ -213,11 +215,43 @@ func TestSettingsAreMasked(t *testing.T) {
 		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
-		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "retention-prompts": "90d", "retention-audit": "0", "signals-min-contributors": "3",
+		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "price-file": "", "retention-prompts": "90d", "retention-audit": "0", "signals-min-contributors": "3",
 		"quota": "free=1GiB,pro=20GiB,team=100GiB,enterprise=unlimited", "disk-reserve": "512MiB",
 		"workers": "4", "run-workers": "4", "drain-timeout": "15s", "log-format": "text", "log-level": "info",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}
+
+// TestPriceFile: a wrong price stops the start and says where it stands.
+func TestPriceFile(t *testing.T) {
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "prices.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	bad := write("{\"models\":[{\"match\":\"a\",\"input\":1,\"output\":1},\n{\"match\":\"b\",\"input\":-1,\"output\":1}]}")
+	c, err := serve(t, "", "--price-file="+bad)
+	if err == nil {
+		err = c.Check()
+	}
+	if err == nil || !strings.Contains(err.Error(), "models[1] (line 2): input must be between 0 and 10,000") {
+		t.Errorf("got %v; want the index and the line", err)
+	}
+	good := write(`{"models":[{"match":"gpt-5","input":9,"output":9}]}`)
+	if c, err = serve(t, "", "--price-file="+good); err != nil {
+		t.Fatal(err)
+	}
+	table, err := c.Prices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]int64{"gpt-5": 9_000_000, "gpt-5-mini": 250_000} {
+		if p, _ := table.Lookup(model, time.Now()); p.Input != want {
+			t.Errorf("%s: got %d; want %d", model, p.Input, want)
+		}
 	}
 }

@@ -2,9 +2,17 @@
 // organisation, skill, version, day and use. Money that an agent reports wins;
 // else it is the tokens at the price of the day. A request of an unknown model
 // has tokens and no money, which is not the same as costing nothing.
+//
+// It owns the tables cost_requests, cost_marks, cost_groups, cost_days,
+// cost_buckets, cost_models and cost_prices. Every rollup is changed by the
+// difference that a request makes, in the transaction that stores it.
 package costs
 
-import "time"
+import (
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
 
 // A Request is one call of a language model that a producer reported.
 type Request struct {
@@ -28,14 +36,8 @@ type Request struct {
 	At     time.Time
 }
 
-// Tokens are disjoint: Input has neither those read from a cache nor those written
-// to one. Reasoning is part of Output.
-type Tokens struct {
-	Input, Output, CacheRead, CacheWrite int64
-	// CacheWriteHour is the part of CacheWrite that is kept for an hour, which
-	// costs more.
-	CacheWriteHour int64
-}
+// Tokens are those of one request, see pricing.Tokens.
+type Tokens = pricing.Tokens
 
 // A Mark is a moment in a session from which on inferred requests belong to a
 // skill, or to none: an activation, or the next prompt.

@@ -25,6 +25,15 @@ func (d Dialect) ForUpdate() string {
 	return ""
 }
 
+// ForShare ends a SELECT whose rows no other transaction can change until this
+// one ends; several can hold them. On SQLite it is empty, as ForUpdate.
+func (d Dialect) ForShare() string {
+	if d.postgres {
+		return " FOR SHARE"
+	}
+	return ""
+}
+
 // Greatest is the larger of two values, neither of them null.
 func (d Dialect) Greatest(a, b string) string {
 	if d.postgres {

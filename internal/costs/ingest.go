@@ -1,0 +1,276 @@
+package costs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// A Report is the requests and marks of one request of a user's producer.
+type Report struct {
+	OrgID, UserID string
+	Requests      []Request
+	Marks         []Mark
+	// Sessions are those whose version or grade may have changed: see
+	// skills.Changes. The costs of a session follow it.
+	Sessions []skills.Session
+}
+
+// Ingest adds a report to the costs, each request and mark once. It must run in
+// the transaction that stores the report, after skills.Observe.
+func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error) {
+	defer fault.Wrap(&err, "ingest costs")
+	if len(r.Requests)+len(r.Marks)+len(r.Sessions) == 0 {
+		return nil
+	}
+	in := newIngestion(tx, r.OrgID, r.UserID)
+	if len(r.Requests)+len(r.Marks) > 0 {
+		if err := skills.LockUser(ctx, tx, r.UserID); err != nil {
+			return err
+		}
+		if err := in.addMarks(ctx, r.Marks); err != nil {
+			return err
+		}
+		if err := in.addRequests(ctx, r.Requests); err != nil {
+			return err
+		}
+		if err := in.attribute(ctx); err != nil {
+			return err
+		}
+		if err := s.price(ctx, in, r.Requests); err != nil {
+			return err
+		}
+	}
+	if err := in.follow(ctx, r.Sessions); err != nil {
+		return err
+	}
+	return in.write(ctx)
+}
+
+// ingestion is a change of requests, and of everything that is derived from them.
+type ingestion struct {
+	tx            *store.Tx
+	orgID, userID string
+
+	before map[string]request // as stored, by id
+	after  map[string]request // as they will be stored, by id
+	// sessions are the stored groups of sessions with a skill that the change may
+	// affect, and states what they become.
+	sessions map[string]group
+	states   map[string]skills.SessionState // by session key
+}
+
+func newIngestion(tx *store.Tx, orgID, userID string) *ingestion {
+	return &ingestion{tx: tx, orgID: orgID, userID: userID, before: map[string]request{}, after: map[string]request{}}
+}
+
+// load adds stored requests that are not loaded yet.
+func (in *ingestion) load(all []request) {
+	for _, r := range all {
+		if _, ok := in.before[r.id]; !ok {
+			in.before[r.id], in.after[r.id] = r, r
+		}
+	}
+}
+
+// addMarks stores marks, and loads the requests whose last mark is one of them.
+func (in *ingestion) addMarks(ctx context.Context, reported []Mark) error {
+	var marks []mark
+	for _, m := range reported {
+		name, err := skills.CleanName(m.Skill)
+		if err != nil {
+			name = ""
+		}
+		if session := skills.SessionHash(in.userID, m.Session); session != "" {
+			marks = append(marks, mark{moment{session, m.At.UnixMicro()}, name})
+		}
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	slices.SortFunc(marks, compareMarks)
+	marks = slices.Compact(marks)
+	if err := insertMarks(ctx, in.tx, marks); err != nil {
+		return err
+	}
+	marked, err := requestsAfterMarks(ctx, in.tx, marks)
+	in.load(marked)
+	return err
+}
+
+// addRequests merges the reported requests with the stored ones.
+func (in *ingestion) addRequests(ctx context.Context, reported []Request) error {
+	known, err := requestsByID(ctx, in.tx, columnOf(reported, func(r Request) string { return r.ID }))
+	if err != nil {
+		return err
+	}
+	in.load(known)
+	for _, r := range reported {
+		s := in.stored(r)
+		if earlier, ok := in.after[s.id]; ok {
+			s = merge(earlier, s)
+		}
+		in.after[s.id] = s
+	}
+	return nil
+}
+
+// attribute finds the skill and the use of every loaded request.
+func (in *ingestion) attribute(ctx context.Context) error {
+	wanted := map[moment]bool{}
+	for _, r := range in.after {
+		if r.awaitsMark() {
+			wanted[r.moment()] = true
+		}
+	}
+	lasts, err := lastMarks(ctx, in.tx, slices.Collect(maps.Keys(wanted)))
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, r := range in.after {
+		names[r.name] = true
+	}
+	for _, m := range lasts {
+		names[m.name] = true
+	}
+	delete(names, "")
+	skillIDs, err := skills.ResolveUnconfirmed(ctx, in.tx, in.orgID, slices.Sorted(maps.Keys(names)))
+	for id, r := range in.after {
+		in.after[id] = r.attribute(lasts[r.moment()], skillIDs)
+	}
+	return err
+}
+
+// price sets the money of the reported requests.
+func (s *Service) price(ctx context.Context, in *ingestion, reported []Request) error {
+	if len(reported) == 0 {
+		return nil
+	}
+	prices, err := s.pricesOf(ctx, in.tx, in.orgID)
+	for _, r := range reported {
+		in.after[r.ID] = prices.priced(in.after[r.ID])
+	}
+	return err
+}
+
+// follow gives requests the version of their session. Where that changed, or that
+// of one of the given sessions, all requests of the session move.
+func (in *ingestion) follow(ctx context.Context, changed []skills.Session) error {
+	wanted := map[skills.Session]bool{}
+	for _, s := range changed {
+		wanted[s] = true
+	}
+	for _, all := range []map[string]request{in.before, in.after} {
+		for _, r := range all {
+			if s := r.skillSession(); s.Hash != "" {
+				wanted[s] = true
+			}
+		}
+	}
+	sessions := slices.Collect(maps.Keys(wanted))
+	known, err := groupsByKey(ctx, in.tx, columnOf(sessions, keyOf))
+	if err != nil {
+		return err
+	}
+	in.sessions = known
+	if len(in.after) == 0 { // nothing is paid for in the other sessions
+		sessions = slices.DeleteFunc(sessions, func(s skills.Session) bool { return known[keyOf(s)].requests == 0 })
+	}
+	states, err := skills.SessionStates(ctx, in.tx, sessions)
+	if err != nil {
+		return err
+	}
+	in.states = map[string]skills.SessionState{}
+	var moved []string
+	for s, state := range states {
+		key := keyOf(s)
+		in.states[key] = state
+		if g, ok := known[key]; ok && g.versionID != orEmpty(state.VersionID) {
+			moved = append(moved, key)
+		}
+	}
+	all, err := requestsOfSessions(ctx, in.tx, moved)
+	in.load(all)
+	for id, r := range in.after {
+		r.versionID = ""
+		if s := r.skillSession(); s.Hash != "" {
+			r.versionID = orEmpty(in.states[keyOf(s)].VersionID)
+		}
+		in.after[id] = r
+	}
+	return err
+}
+
+// skillSession is the session with the skill that the request belongs to; its
+// Hash is "" if there is none.
+func (r request) skillSession() skills.Session {
+	if r.skillID == "" || r.session == "" {
+		return skills.Session{}
+	}
+	return skills.Session{SkillID: r.skillID, Hash: r.session}
+}
+
+func keyOf(s skills.Session) string { return skills.SessionKey(s.SkillID, s.Hash) }
+
+// write stores the requests that changed and adds the difference to all rollups.
+func (in *ingestion) write(ctx context.Context) error {
+	t := newTally(in.orgID)
+	var fresh, changed []request
+	for _, id := range slices.Sorted(maps.Keys(in.after)) {
+		r := in.after[id]
+		old, known := in.before[id]
+		switch {
+		case !known:
+			fresh = append(fresh, r)
+		case !old.equal(r):
+			changed = append(changed, r)
+			t.counted(old, -1)
+		default:
+			continue
+		}
+		t.counted(r, +1)
+	}
+	if err := insertRequests(ctx, in.tx, in.orgID, in.userID, fresh); err != nil {
+		return err
+	}
+	if err := updateRequests(ctx, in.tx, changed); err != nil {
+		return err
+	}
+	if err := t.regroup(ctx, in.tx, in.sessions, in.states); err != nil {
+		return err
+	}
+	return t.write(ctx, in.tx)
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// dayOf returns the UTC day of a time, counted from the epoch.
+func dayOf(t time.Time) int64 {
+	day := t.Unix() / secondsPerDay
+	if t.Unix()%secondsPerDay < 0 {
+		day--
+	}
+	return day
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// columnOf maps a function over a slice, e.g. to get a column of rows.
+func columnOf[Row, T any](rows []Row, value func(Row) T) []T {
+	column := make([]T, len(rows))
+	for i, row := range rows {
+		column[i] = value(row)
+	}
+	return column
+}

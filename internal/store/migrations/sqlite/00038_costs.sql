@@ -1,0 +1,111 @@
+-- +goose Up
+-- Oldest binary: 31
+
+-- What model requests cost. Money is in millionths of a dollar; no money is known
+-- of a request whose model has no price.
+
+-- Owner: internal/costs
+CREATE TABLE cost_requests (
+    id               TEXT PRIMARY KEY, -- hash of organisation, user, kind and natural id
+    org_id           TEXT NOT NULL,
+    user_id          TEXT NOT NULL,
+    session_hash     TEXT NOT NULL, -- hash of user and session; empty when there is none
+    turn_hash        TEXT, -- hash of user and prompt
+    skill_name       TEXT NOT NULL, -- as the producer attributes it; empty for none
+    inferred         INTEGER NOT NULL, -- true: without a name, the skill is that of the last mark
+    skill_id         TEXT, -- the skill that it counts for
+    version_id       TEXT, -- the version that the session used
+    use_key          TEXT, -- the use of the skill that it belongs to
+    occurred_at      INTEGER NOT NULL,
+    model            TEXT NOT NULL,
+    input            INTEGER NOT NULL, -- tokens
+    output           INTEGER NOT NULL,
+    cache_read       INTEGER NOT NULL,
+    cache_write      INTEGER NOT NULL,
+    cache_write_hour INTEGER NOT NULL, -- of cache_write
+    reported_micros  INTEGER, -- what the producer says that it cost
+    micros           INTEGER -- what it counts as
+) STRICT;
+CREATE INDEX cost_requests_session ON cost_requests (session_hash, occurred_at) WHERE session_hash <> '';
+CREATE INDEX cost_requests_use ON cost_requests (use_key) WHERE use_key IS NOT NULL;
+CREATE INDEX cost_requests_priced ON cost_requests (org_id, id) WHERE reported_micros IS NULL;
+
+-- Owner: internal/costs
+CREATE TABLE cost_marks (
+    session_hash TEXT NOT NULL,
+    marked_at    INTEGER NOT NULL,
+    skill_name   TEXT NOT NULL, -- empty: no skill from here on
+    PRIMARY KEY (session_hash, marked_at, skill_name)
+) STRICT, WITHOUT ROWID;
+
+-- The requests of a use of a skill, of a session with a skill, or of a session.
+
+-- Owner: internal/costs
+CREATE TABLE cost_groups (
+    key          TEXT PRIMARY KEY, -- of a session: hash of subject and session
+    kind         TEXT NOT NULL, -- use, session
+    subject_id   TEXT NOT NULL, -- a skill, or the organisation
+    version_id   TEXT,
+    session_key  TEXT, -- of a use: the session with the skill
+    session_hash TEXT NOT NULL,
+    first_at     INTEGER, -- NULL: of a session with a skill
+    requests     INTEGER NOT NULL,
+    unpriced     INTEGER NOT NULL, -- requests
+    micros       INTEGER NOT NULL,
+    grade_day    INTEGER, -- of a session with a skill: the day of its grade
+    pass_rate    INTEGER -- billionths
+) STRICT;
+CREATE INDEX cost_groups_session ON cost_groups (session_key) WHERE session_key IS NOT NULL;
+
+-- A subject is an organisation, a skill or a version of one.
+
+-- Owner: internal/costs
+CREATE TABLE cost_days (
+    subject_id       TEXT NOT NULL,
+    day              INTEGER NOT NULL, -- days since the epoch, UTC
+    requests         INTEGER NOT NULL,
+    reported         INTEGER NOT NULL, -- requests whose price the producer reported
+    unpriced         INTEGER NOT NULL, -- requests whose price is unknown
+    micros           INTEGER NOT NULL,
+    input            INTEGER NOT NULL, -- tokens
+    output           INTEGER NOT NULL,
+    cache_read       INTEGER NOT NULL,
+    cache_write      INTEGER NOT NULL,
+    uses             INTEGER NOT NULL, -- that began on this day
+    use_requests     INTEGER NOT NULL, -- of these uses
+    sessions         INTEGER NOT NULL, -- of an organisation: that began on this day
+    session_requests INTEGER NOT NULL, -- of these sessions
+    graded_sessions  INTEGER NOT NULL, -- whose cost is known, on the day of the grade
+    graded_micros    INTEGER NOT NULL, -- of these sessions
+    pass_rate_sum    INTEGER NOT NULL, -- billionths; of these sessions
+    PRIMARY KEY (subject_id, day)
+) STRICT, WITHOUT ROWID;
+
+-- A histogram of the costs of uses, on the day on which each began.
+
+-- Owner: internal/costs
+CREATE TABLE cost_buckets (
+    subject_id TEXT NOT NULL,
+    day        INTEGER NOT NULL,
+    bucket     INTEGER NOT NULL, -- see bucketOf
+    uses       INTEGER NOT NULL,
+    micros     INTEGER NOT NULL,
+    PRIMARY KEY (subject_id, day, bucket)
+) STRICT, WITHOUT ROWID;
+
+-- Owner: internal/costs
+CREATE TABLE cost_models (
+    org_id   TEXT NOT NULL,
+    day      INTEGER NOT NULL,
+    model    TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    PRIMARY KEY (org_id, day, model)
+) STRICT, WITHOUT ROWID;
+
+-- Owner: internal/costs
+CREATE TABLE cost_prices (
+    org_id        TEXT PRIMARY KEY,
+    models        TEXT NOT NULL, -- JSON; the organisation's own prices
+    table_hash    TEXT NOT NULL, -- of all prices that its requests are priced by
+    reprice_after TEXT -- the last request that has them; NULL: all have
+) STRICT;
