@@ -91,6 +91,7 @@ var allowList = []allowed{
 			ai.toolCall.name`,
 		numbers: `ai.usage.inputTokens ai.usage.outputTokens ai.usage.promptTokens ai.usage.completionTokens
 			ai.usage.totalTokens ai.usage.reasoningTokens ai.usage.cachedInputTokens ai.usage.tokens
+			ai.usage.inputTokenDetails.cacheReadTokens ai.usage.inputTokenDetails.cacheWriteTokens
 			ai.settings.maxRetries ai.settings.maxOutputTokens ai.response.msToFirstChunk ai.response.msToFinish
 			ai.response.avgOutputTokensPerSecond`,
 	},
