@@ -35,6 +35,7 @@ type canonical struct {
 	Prompts     []json.RawMessage `json:"prompts"`
 	Invocations []json.RawMessage `json:"skill_invocations"`
 	Facts       []json.RawMessage `json:"execution_facts"`
+	Requests    []json.RawMessage `json:"model_requests"`
 	Runs        []json.RawMessage `json:"normalization_runs"`
 }
 
@@ -54,7 +55,9 @@ var pushNamespace = uuid.MustParse("2f6d9a52-8c0e-4b1b-9f0c-5a64d6f2b8e3")
 // user is not.
 func (b *batch) body(owner, version string) ([]byte, error) {
 	of := func(kind string) []json.RawMessage { return append([]json.RawMessage{}, b.records[kind]...) }
-	content, err := json.Marshal(canonical{of(sessionKind), of(promptKind), of(invocationKind), of(factKind), of("")})
+	content, err := json.Marshal(canonical{
+		of(sessionKind), of(promptKind), of(invocationKind), of(factKind), of(requestKind), of(""),
+	})
 	if err != nil {
 		return nil, err
 	}

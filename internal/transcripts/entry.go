@@ -25,6 +25,7 @@ type entry struct {
 	IsSidechain      bool       `json:"isSidechain"`
 	IsMeta           bool       `json:"isMeta"`
 	IsCompactSummary bool       `json:"isCompactSummary"`
+	RequestID        string     `json:"requestId"` // of the API; equals request_id of the OTLP events
 	AttributionSkill string     `json:"attributionSkill"`
 	ForkedFrom       *forkPoint `json:"forkedFrom"`
 	Message          message    `json:"message"`
@@ -46,12 +47,18 @@ type message struct {
 	Usage   usage   `json:"usage"`
 }
 
+// synthetic is the model of messages that the agent's program wrote itself.
+const synthetic = "<synthetic>"
+
 // usage has the tokens of a message. Each line of a message repeats it.
 type usage struct {
 	Input         int64 `json:"input_tokens"`
 	Output        int64 `json:"output_tokens"`
 	CacheCreation int64 `json:"cache_creation_input_tokens"`
 	CacheRead     int64 `json:"cache_read_input_tokens"`
+	Cache         struct {
+		Hour int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
 }
 
 // content is a list of blocks. A string is short for one block of text.

@@ -70,7 +70,7 @@ func (s *script) use(id, tool string, input object) *script {
 }
 
 func (s *script) assistant(message string, blocks ...object) *script {
-	return s.add(object{"type": "assistant", "requestId": "req_1", "message": object{
+	return s.add(object{"type": "assistant", "requestId": "req_" + message, "message": object{
 		"role": "assistant", "id": message, "model": "claude-opus-4-5", "content": blocks,
 		"usage": object{
 			"input_tokens": 3, "output_tokens": 20, "cache_creation_input_tokens": 100,
@@ -214,6 +214,8 @@ func naturalKey(r object) string {
 		return key + " " + fmt.Sprint(r["session_id"])
 	case "execution_fact":
 		return key + " " + fmt.Sprint(r["session_id"], " ", r["execution_fact_id"])
+	case "model_request":
+		return key + " " + fmt.Sprint(r["raw_source_ref"].(object)["path"], " ", r["request_id"])
 	}
 	return key + " " + fmt.Sprint(r[key+"_id"])
 }

@@ -64,16 +64,18 @@ type Counts struct {
 	Prompts     int `json:"prompts"`
 	Invocations int `json:"skill_invocations"`
 	Facts       int `json:"execution_facts"`
+	Requests    int `json:"model_requests"`
 }
 
 // Total is the number of all records.
-func (c Counts) Total() int { return c.Sessions + c.Prompts + c.Invocations + c.Facts }
+func (c Counts) Total() int { return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests }
 
 func (c *Counts) add(b batch) {
 	c.Sessions += len(b.records[sessionKind])
 	c.Prompts += len(b.records[promptKind])
 	c.Invocations += len(b.records[invocationKind])
 	c.Facts += len(b.records[factKind])
+	c.Requests += len(b.records[requestKind])
 }
 
 // maxProblems bounds the list for a folder of other files.

@@ -33,7 +33,7 @@ func TestImportAgain(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write(main, talk(3).String())
 	want := transcripts.Summary{
-		Files: 1, Read: 1, Records: transcripts.Counts{Sessions: 1, Prompts: 3, Invocations: 3, Facts: 3},
+		Files: 1, Read: 1, Records: transcripts.Counts{Sessions: 1, Prompts: 3, Invocations: 3, Facts: 3, Requests: 3},
 		Pushes: 1, Problems: []transcripts.Problem{},
 	}
 	if diff := cmp.Diff(want, m.run(srv)); diff != "" {
@@ -55,7 +55,7 @@ func TestGrowth(t *testing.T) {
 	m.write(main, (&script{lines: whole.lines[:29]}).String())
 	m.run(srv)
 	m.write(main, whole.String())
-	want := transcripts.Counts{Sessions: 1, Prompts: 1, Invocations: 1, Facts: 1}
+	want := transcripts.Counts{Sessions: 1, Prompts: 1, Invocations: 1, Facts: 1, Requests: 1}
 	if diff := cmp.Diff(want, m.run(srv).Records); diff != "" {
 		t.Errorf("records of the second time (-want +got):\n%s", diff)
 	}
@@ -130,7 +130,7 @@ func TestStateThatIsBroken(t *testing.T) {
 func TestServerGoesAway(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	for n := range 4 {
-		m.write(fmt.Sprintf("s%d.jsonl", n), strings.ReplaceAll(talk(100).String(), sessionID, fmt.Sprintf("s%d", n)))
+		m.write(fmt.Sprintf("s%d.jsonl", n), strings.ReplaceAll(talk(75).String(), sessionID, fmt.Sprintf("s%d", n)))
 	}
 	srv.failAt = 3
 	summary, err := m.newImport(srv).Run(t.Context())
@@ -142,12 +142,12 @@ func TestServerGoesAway(t *testing.T) {
 		t.Errorf("the second time %+v, want the last file only", got)
 	}
 	for n := range 4 {
-		if srv.of("prompt")[fmt.Sprintf("s%d:p99", n)] == nil {
+		if srv.of("prompt")[fmt.Sprintf("s%d:p74", n)] == nil {
 			t.Errorf("the last prompt of session %d is missing", n)
 		}
 	}
-	if got := len(srv.of("skill_invocation")); got != 100 { // the scripts have the same ids
-		t.Errorf("%d invocations, want 100", got)
+	if got := len(srv.of("skill_invocation")); got != 75 { // the scripts have the same ids
+		t.Errorf("%d invocations, want 75", got)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestInterrupted(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	m, srv := newMachine(t), newServer()
-	m.write(main, talk(400).String()) // 1201 records
+	m.write(main, talk(300).String()) // 1201 records
 	m.run(srv)
 	if diff := cmp.Diff([]int{500, 500, 201}, srv.sizes); diff != "" {
 		t.Errorf("records of the pushes (-want +got):\n%s", diff)
@@ -256,7 +256,7 @@ func TestPromptsWithoutText(t *testing.T) {
 
 func TestRehearsal(t *testing.T) {
 	m := newMachine(t)
-	m.write(main, talk(300).String())
+	m.write(main, talk(225).String())
 	i := &transcripts.Import{Dir: m.projects(), Prompts: true}
 	got, err := i.Run(t.Context())
 	if err != nil || got.Records.Total() != 901 || got.Pushes != 0 {

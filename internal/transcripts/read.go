@@ -193,7 +193,7 @@ func (r *scanner) noteSession(e entry) {
 	if e.GitBranch != "" {
 		s.Branch = e.GitBranch
 	}
-	if model := e.Message.Model; model != "" && model != "<synthetic>" {
+	if model := e.Message.Model; model != "" && model != synthetic {
 		s.Model = model
 	}
 }

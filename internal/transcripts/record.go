@@ -6,7 +6,7 @@ import "time"
 // next import sends everything again, by the new rules.
 const (
 	schemaVersion     = "2.0"
-	normalizerVersion = "2"
+	normalizerVersion = "3"
 )
 
 // The kinds of records.
@@ -15,6 +15,7 @@ const (
 	promptKind     = "prompt"
 	invocationKind = "skill_invocation"
 	factKind       = "execution_fact"
+	requestKind    = "model_request"
 )
 
 // base has the fields of all records.
@@ -91,6 +92,22 @@ type invocationRecord struct {
 	ToolName          string    `json:"tool_name,omitempty"`
 	ToolCallID        string    `json:"tool_call_id,omitempty"`
 	AgentType         string    `json:"agent_type,omitempty"`
+}
+
+// requestRecord is one message of the model. Its tokens are disjoint.
+type requestRecord struct {
+	base
+	RequestID           string    `json:"request_id,omitempty"` // of the API; equals request_id of the agent's OTLP events
+	MessageID           string    `json:"message_id,omitempty"`
+	OccurredAt          time.Time `json:"occurred_at"`
+	SourcePromptID      string    `json:"source_prompt_id,omitempty"` // the agent's own id of the prompt
+	SkillName           string    `json:"skill_name,omitempty"`
+	Model               string    `json:"model,omitempty"`
+	InputTokens         int64     `json:"input_tokens"`
+	OutputTokens        int64     `json:"output_tokens"`
+	CacheReadTokens     int64     `json:"cache_read_tokens"`
+	CacheCreationTokens int64     `json:"cache_creation_tokens"`
+	CacheCreationHour   int64     `json:"cache_creation_1h_tokens"`
 }
 
 // factRecord has the cost of one turn: tool calls, tokens and time.

@@ -24,7 +24,9 @@ type turn struct {
 	calls       map[string]bool
 	tools       map[string]int
 	errors      int
-	messages    map[string]usage
+	messages    map[string]*requestRecord
+	order       []string // of the messages
+	source      string   // the agent's own id of the prompt
 	active      map[string]bool
 	invocations []*invocationRecord
 	byCall      map[string]*invocationRecord
@@ -34,7 +36,7 @@ type turn struct {
 func newTurn(f *file, number int) *turn {
 	return &turn{
 		file: f, number: number,
-		calls: map[string]bool{}, tools: map[string]int{}, messages: map[string]usage{}, active: map[string]bool{},
+		calls: map[string]bool{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
 		byCall: map[string]*invocationRecord{}, invoked: map[string]bool{},
 	}
 }
@@ -63,19 +65,13 @@ func (t *turn) extend(e entry) {
 		t.last = e
 	}
 	t.lines = e.line
+	t.source = cmp.Or(e.PromptID, t.source)
 }
 
 // addAnswer adds a line of the agent.
 func (t *turn) addAnswer(e entry) {
 	t.extend(e)
-	// Tokens count once per message, however many lines it has; the last of them
-	// has the final numbers.
-	id := cmp.Or(e.Message.ID, fmt.Sprintf("line %d", e.line))
-	u, before := e.Message.Usage, t.messages[id]
-	t.messages[id] = usage{
-		Input: max(u.Input, before.Input), Output: max(u.Output, before.Output),
-		CacheCreation: max(u.CacheCreation, before.CacheCreation), CacheRead: max(u.CacheRead, before.CacheRead),
-	}
+	t.addUsage(e)
 	if e.AttributionSkill != "" {
 		t.active[e.AttributionSkill] = true
 	}
@@ -87,6 +83,36 @@ func (t *turn) addAnswer(e entry) {
 		t.tools[b.Name]++
 		t.addToolUse(e, b)
 	}
+}
+
+// addUsage adds the tokens of a line. They count once per message, however many
+// lines it has; the last of them has the final numbers.
+func (t *turn) addUsage(e entry) {
+	id := cmp.Or(e.Message.ID, fmt.Sprintf("line %d", e.line))
+	r := t.messages[id]
+	if r == nil {
+		r = &requestRecord{base: newBase(requestKind, t.file.sessionOf(e), e.at, t.file.source(e)), MessageID: e.Message.ID}
+		t.messages[id], t.order = r, append(t.order, id)
+	}
+	u := e.Message.Usage
+	r.InputTokens, r.OutputTokens = max(u.Input, r.InputTokens), max(u.Output, r.OutputTokens)
+	r.CacheReadTokens, r.CacheCreationTokens = max(u.CacheRead, r.CacheReadTokens), max(u.CacheCreation, r.CacheCreationTokens)
+	r.CacheCreationHour = max(u.Cache.Hour, r.CacheCreationHour)
+	r.RequestID, r.Model, r.SourcePromptID = cmp.Or(e.RequestID, r.RequestID), cmp.Or(e.Message.Model, r.Model), t.source
+	if skill, ok := cleanSkill(e.AttributionSkill); ok {
+		r.SkillName = skill
+	}
+	if e.at.After(r.OccurredAt) {
+		r.OccurredAt = e.at
+	}
+	r.NormalizedAt = versionAt(r.OccurredAt, e.line)
+}
+
+// isRequest reports whether a message is the answer to a request, not one that the
+// agent's program wrote itself.
+func (r *requestRecord) isRequest() bool {
+	tokens := r.InputTokens + r.OutputTokens + r.CacheReadTokens + r.CacheCreationTokens
+	return tokens > 0 && r.Model != synthetic && (r.RequestID != "" || r.MessageID != "")
 }
 
 // addToolUse adds an invocation if a tool call loads or reads a skill.
@@ -188,6 +214,11 @@ func (t *turn) records(withText bool) []record {
 	for _, r := range t.invocations {
 		all = append(all, *r)
 	}
+	for _, id := range t.order {
+		if r := t.messages[id]; r.isRequest() {
+			all = append(all, *r)
+		}
+	}
 	if len(t.messages) > 0 || t.errors > 0 {
 		all = append(all, t.factRecord())
 	}
@@ -221,10 +252,10 @@ func (t *turn) factRecord() factRecord {
 	for _, n := range t.tools {
 		r.TotalToolCalls += n
 	}
-	for _, u := range t.messages {
-		r.InputTokens += u.Input + u.CacheCreation
-		r.CachedInputTokens += u.CacheRead
-		r.OutputTokens += u.Output
+	for _, m := range t.messages {
+		r.InputTokens += m.InputTokens + m.CacheCreationTokens
+		r.CachedInputTokens += m.CacheReadTokens
+		r.OutputTokens += m.OutputTokens
 	}
 	return r
 }
