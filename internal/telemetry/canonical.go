@@ -8,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/usage"
 )
 
 // envelope is the body of a push, canonical schema 2.0.
@@ -59,9 +60,33 @@ type invocationRecord struct {
 	ToolCallID      *string  `json:"tool_call_id"`
 }
 
+type sessionRecord struct {
+	base
+	Model json.RawMessage `json:"model"`
+}
+
 type factRecord struct {
 	base
-	ID json.RawMessage `json:"execution_fact_id"` // some clients send a number
+	usage.Fact
+	ID           json.RawMessage `json:"execution_fact_id"` // some clients send a number
+	OccurredAt   *string         `json:"occurred_at"`
+	PromptID     json.RawMessage `json:"prompt_id"`
+	Model        json.RawMessage `json:"model"`
+	ActiveSkills json.RawMessage `json:"active_skills"`
+	DurationMS   usage.Number    `json:"duration_ms"`
+	Source       json.RawMessage `json:"raw_source_ref"`
+}
+
+// requestRecord is one message of a model in a transcript.
+type requestRecord struct {
+	base
+	usage.Message
+	RequestID      *string `json:"request_id"` // that of the API, as in the agent's OTLP events
+	MessageID      *string `json:"message_id"`
+	OccurredAt     *string `json:"occurred_at"`
+	SourcePromptID *string `json:"source_prompt_id"`
+	SkillName      *string `json:"skill_name"`
+	Model          *string `json:"model"`
 }
 
 type gradingRecord struct {
@@ -109,6 +134,13 @@ func optional(value *string) string {
 		return ""
 	}
 	return strings.ReplaceAll(*value, "\x00", "\ufffd")
+}
+
+// textIn returns a string in JSON; "" if it is anything else.
+func textIn(raw json.RawMessage) string {
+	var text string
+	_ = json.Unmarshal(raw, &text) // on an error there is none
+	return optional(&text)
 }
 
 // validateShare accepts no NaN.

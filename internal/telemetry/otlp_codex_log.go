@@ -25,6 +25,10 @@ func (n *normalizer) codexInvocation(e event) error {
 	o = triggerOf(kind).fired(o)
 	o.ID = n.id("otlp_event", e.session, e.Text("turn.id"), e.time(), e.name, kind, o.SkillName)
 	n.observe(o)
+	n.mark(o.Session, o.SkillName, o.At)
+	if _, known := n.invoked[o.Session]; kind == "explicit" && !known {
+		n.invoked[o.Session] = o.At
+	}
 	n.codexUses = append(n.codexUses, codexUse{group: n.codexGroup(kind, o.SkillName), at: store.Micros(o.At)})
 	return nil
 }

@@ -39,6 +39,7 @@ func (n *normalizer) skillInvoked(e event, span string) error {
 	t := triggerOf(e.Text("github.copilot.skill.invocation_trigger"))
 	o = t.fired(o)
 	o.ID = n.id("otlp_event", e.trace, span, e.time(), e.name, o.SkillName)
+	n.markSpan(e, o)
 	n.addInTrace(e, demote(o, lacksCall), byEvent, t)
 	return nil
 }
@@ -71,6 +72,7 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 		n.observe(o)
 		return nil
 	}
+	n.markSpan(e, o)
 	n.addInTrace(e, o, by, t)
 	return nil
 }

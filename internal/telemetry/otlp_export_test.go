@@ -20,10 +20,10 @@ func TextOf(all []*common.KeyValue, key string) string { return otlp.Attributes{
 
 // ReadOTLP reads a body of logs, traces or metrics as the receiver does, except
 // for what needs a database. It also returns the redacted body.
-func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Report, []byte, error) {
+func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (Reading, []byte, error) {
 	e, err := otlp.EncodingOf(contentType)
 	if err != nil {
-		return skills.Report{}, nil, err
+		return Reading{}, nil, err
 	}
 	var data proto.Message
 	n := &normalizer{caller: access.Caller{OrgID: "org", UserID: "user"}, now: now}
@@ -40,12 +40,12 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 		data, read = d, func() { n.metrics(d) }
 	}
 	if err := e.Decode(context.Background(), raw, data); err != nil {
-		return skills.Report{}, nil, err
+		return Reading{}, nil, err
 	}
 	otlp.Redactor{OrgID: "org", Salt: []byte("salt"), Fingerprints: signal == "metrics"}.Redact(data)
 	kept, err := proto.Marshal(data)
 	if err != nil {
-		return skills.Report{}, nil, err
+		return Reading{}, nil, err
 	}
 	read()
 	all := n.observations
@@ -56,5 +56,6 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (skills.Rep
 	for _, c := range n.points {
 		all = append(all, c.Observation)
 	}
-	return skills.Report{Observations: all, Gradings: n.gradings}, kept, nil
+	report := skills.Report{Observations: all, Gradings: n.gradings}
+	return Reading{report, n.requests, n.marks, n.accepted, n.rejected}, kept, nil
 }

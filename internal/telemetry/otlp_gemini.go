@@ -20,5 +20,8 @@ func (n *normalizer) geminiToolCall(e event) error {
 	o.Triggered = e.Text("success") != "false"
 	o.ID = n.id("otlp_event", e.session, e.Text("prompt_id"), e.time(), e.name, o.SkillName)
 	n.observe(o)
+	if o.Triggered {
+		n.mark(o.Session, o.SkillName, o.At)
+	}
 	return nil
 }

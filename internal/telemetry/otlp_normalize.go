@@ -27,6 +27,11 @@ type normalizer struct {
 	// redacted counts the activations of which Claude Code hides the name of the
 	// skill.
 	redacted int
+	// sessions are those that spans of this body name, by trace.
+	sessions map[string]string
+	// invoked has the times of explicit invocations of Codex whose prompt follows, by
+	// session.
+	invoked map[string]time.Time
 }
 
 // An event is a log record, a span or an event of a span.
@@ -40,6 +45,7 @@ type event struct {
 }
 
 func (n *normalizer) logs(data *logs.LogsData) {
+	n.invoked = map[string]time.Time{}
 	for _, resource := range data.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
 			for _, record := range scope.GetLogRecords() {
@@ -52,6 +58,7 @@ func (n *normalizer) logs(data *logs.LogsData) {
 }
 
 func (n *normalizer) traces(data *trace.TracesData) {
+	n.sessions = sessionsByTrace(data)
 	for _, resource := range data.GetResourceSpans() {
 		for _, scope := range resource.GetScopeSpans() {
 			for _, span := range scope.GetSpans() {
@@ -80,6 +87,9 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 	if e.nanos == 0 {
 		e.nanos = record.GetObservedTimeUnixNano()
 	}
+	if d, ok := e.Float("duration_ms"); ok && !(d >= 0) {
+		return errNegative
+	}
 	switch e.name {
 	case "skill_activated":
 		if name := strings.TrimSpace(e.Text("skill.name")); name != "" && skills.Placeholder(name) {
@@ -92,8 +102,18 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 		return n.toolResult(e)
 	case "tool_decision":
 		return n.toolDecision(e)
+	case "api_request":
+		return n.apiRequest(e)
 	case skillInvocation:
 		return n.codexInvocation(e)
+	case "codex.user_prompt":
+		return n.codexPrompt(e)
+	case "codex.sse_event":
+		return n.codexResponse(e)
+	case "gemini_cli.user_prompt":
+		return n.endTurn(e, e.session)
+	case "gemini_cli.api_response":
+		return n.geminiResponse(e)
 	case "gemini_cli.tool_call":
 		return n.geminiToolCall(e)
 	case evaluationResult:
@@ -116,6 +136,8 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	failed := span.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR
 	problems := []error{n.offered(e)}
 	switch {
+	case isModelCall(e):
+		problems = append(problems, n.modelCall(e, span))
 	case e.name == "claude_code.tool":
 		problems = append(problems, n.claudeTool(e, !failed))
 	case e.name == "ai.toolCall":
@@ -123,6 +145,8 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	case e.Text("gen_ai.operation.name") == "execute_tool" || e.name == "execute_tool" ||
 		strings.HasPrefix(e.name, "execute_tool "):
 		problems = append(problems, n.executeTool(e, hex.EncodeToString(span.GetSpanId()), !failed))
+	case len(span.GetParentSpanId()) == 0 && n.sessions[e.trace] != "":
+		_ = n.endTurn(e, n.sessions[e.trace]) // without a time it begins no turn, and need not
 	}
 	for _, inner := range span.GetEvents() {
 		i := e
@@ -158,6 +182,8 @@ func (e event) call() string { return e.Text("tool_use_id", "gen_ai.tool.call.id
 
 // time returns the time of the event as text, for ids.
 func (e event) time() string { return strconv.FormatUint(e.nanos, 10) }
+
+var errNegative = errors.New("its duration is negative")
 
 // timeOf returns the time of an event. One in the far future is rejected: it
 // would stay in every window.

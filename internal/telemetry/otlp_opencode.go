@@ -23,5 +23,8 @@ func (n *normalizer) aiToolCall(e event, span string, fired bool) error {
 		o.ID = n.id("otlp_span", e.trace, span, o.SkillName)
 	}
 	n.observe(o)
+	if o.Triggered {
+		n.markSpan(e, o)
+	}
 	return nil
 }

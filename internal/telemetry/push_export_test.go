@@ -4,12 +4,15 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
-// A Reading is the content of a push before it is stored.
+// A Reading is the content of a body before it is stored.
 type Reading struct {
 	skills.Report
+	Requests []costs.Request
+	Marks    []costs.Mark
 	Accepted int
 	Rejected []rejection
 }
@@ -21,7 +24,8 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 		return Reading{}, err
 	}
 	b := newReader(access.Caller{OrgID: "org", UserID: "user"}, now).read(e)
-	return Reading{skills.Report{Observations: b.observations, Gradings: b.gradings}, b.accepted, b.rejected}, nil
+	report := skills.Report{Observations: b.observations, Gradings: b.gradings}
+	return Reading{report, b.requests, b.marks, b.accepted, b.rejected}, nil
 }
 
 // CanonicalPushID parses a push_id.

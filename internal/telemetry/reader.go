@@ -19,10 +19,11 @@ type reader struct {
 	// sessions maps those that records refer to, to whether they have a record
 	// of their own: clients often leave that out.
 	sessions map[string]bool
+	models   map[string]string // by session
 }
 
 func newReader(c access.Caller, now time.Time) *reader {
-	return &reader{caller: c, now: now, sessions: map[string]bool{}}
+	return &reader{caller: c, now: now, sessions: map[string]bool{}, models: map[string]string{}}
 }
 
 // A kind is one array of a push, and the function that reads it.
@@ -37,6 +38,7 @@ func recordKinds() []kind {
 		{"prompts", "prompt", readAs((*reader).prompt)},
 		{"skill_invocations", "skill_invocation", readAs((*reader).invocation)},
 		{"execution_facts", "execution_fact", readAs((*reader).executionFact)},
+		{"model_requests", "model_request", readAs((*reader).modelRequest)},
 		{"normalization_runs", "normalization_run", readAs(opaque("normalization_run", "run_id"))},
 		{"evolution_evidence", "evolution_evidence", readAs(opaque("evolution_evidence", "evidence_id"))},
 		{"orchestrate_runs", "orchestrate_run", readAs(opaque("orchestrate_run", "run_id"))},
@@ -155,13 +157,13 @@ func (r *reader) addRecord(kind, natural string, b base, item json.RawMessage) e
 	return nil
 }
 
-func (r *reader) session(b base, item json.RawMessage) error {
-	id, err := required("session_id", b.SessionID)
+func (r *reader) session(c sessionRecord, item json.RawMessage) error {
+	id, err := required("session_id", c.SessionID)
 	if err != nil {
 		return err
 	}
-	r.sessions[id] = true
-	return r.addRecord("session", id, b, item)
+	r.sessions[id], r.models[id] = true, textIn(c.Model)
+	return r.addRecord("session", id, c.base, item)
 }
 
 // addMissingSessions adds a record for every session that only other records
@@ -273,6 +275,9 @@ func (r *reader) executionFact(c factRecord, item json.RawMessage) error {
 	}
 	session, err := r.sessionOf(c.base)
 	if err != nil {
+		return err
+	}
+	if err := r.factRequest(c, session, id); err != nil {
 		return err
 	}
 	return r.addRecord("execution_fact", session+"\n"+id, c.base, item)
