@@ -4,22 +4,23 @@ import "context"
 
 // The queries, for the test of their query plans.
 var (
-	SkillByIDOrName    = skillByIDOrName
-	CountSkills        = countSkills
-	SkillsOfOrg        = skillsOfOrg
-	PageOfSkills       = pageOfSkills
-	Windows            = windows
-	NamesOfOrg         = namesOfOrg
-	GradesOfOrg        = gradesOfOrg
-	DaysOf             = daysOf
-	SkillsByName       = skillsByName
-	AliasesOf          = aliasesOf
-	ObservationsByID   = observationsByID
-	GradingsByID       = gradingsByID
-	GradingsOfSessions = gradingsOfSessions
-	SessionDays        = sessionDays
-	SessionGrades      = sessionGrades
-	RecomputeSeen      = recomputeSeen
+	SkillByIDOrName       = skillByIDOrName
+	CountSkills           = countSkills
+	SkillsOfOrg           = skillsOfOrg
+	PageOfSkills          = pageOfSkills
+	Windows               = windows
+	NamesOfOrg            = namesOfOrg
+	GradesOfOrg           = gradesOfOrg
+	DaysOf                = daysOf
+	SkillsByName          = skillsByName
+	AliasesOf             = aliasesOf
+	ObservationsByID      = observationsByID
+	ObservationsOfPlugins = observationsOfPlugins
+	GradingsByID          = gradingsByID
+	GradingsOfSessions    = gradingsOfSessions
+	SessionDays           = sessionDays
+	SessionGrades         = sessionGrades
+	RecomputeSeen         = recomputeSeen
 )
 
 // GradedSessions returns the argument of GradingsOfSessions.

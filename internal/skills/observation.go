@@ -68,6 +68,9 @@ type Report struct {
 	DeviceID      string // of the machine that reports, "" when unknown
 	Observations  []Observation
 	Gradings      []Grading
+	// Reloaded are sessions, by their hashes, whose plugins Plugins.Loaded answers
+	// otherwise than before.
+	Reloaded []string
 }
 
 // ID returns the id of a record by its natural key: the sender, the kind, and the

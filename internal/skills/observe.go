@@ -32,6 +32,21 @@ type Installed struct {
 	Since   time.Time
 }
 
+// Plugins is a hook for what agents report about the plugins that they loaded.
+type Plugins interface {
+	// Loaded returns the plugins of the organisation's registry that sessions, by
+	// their hashes, loaded, in the order of time.
+	Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]Loaded, error)
+}
+
+// A Loaded is a plugin that a session loaded at a time.
+type Loaded struct {
+	Session string // its hash
+	Plugin  string
+	Version string
+	At      time.Time
+}
+
 // A Timeline is the registry versions of a skill over time.
 type Timeline struct {
 	ByHash   map[string]string // version id by content hash
@@ -59,7 +74,7 @@ const (
 )
 
 // attribute finds the version that an observation counts for, and the basis.
-func (t Timeline) attribute(o observation) (versionID, basis *string) {
+func (t Timeline) attribute(o observation, loads []Loaded) (versionID, basis *string) {
 	named := func(byName map[string]string, name *string, basis string) (*string, *string) {
 		if name != nil {
 			if id, ok := byName[*name]; ok {
@@ -71,8 +86,10 @@ func (t Timeline) attribute(o observation) (versionID, basis *string) {
 	if id, basis := named(t.ByHash, o.versionHash, byHash); id != nil {
 		return id, basis
 	}
-	if id, basis := named(t.ByName, o.versionName, byPlugin); id != nil {
-		return id, basis
+	for _, name := range []*string{o.versionName, o.loadedVersion(loads)} {
+		if id, basis := named(t.ByName, name, byPlugin); id != nil {
+			return id, basis
+		}
 	}
 	if id := t.installedAt(o); id != nil && *id != "" {
 		basis := byInstallation
@@ -90,6 +107,18 @@ func (t Timeline) installedAt(o observation) *string {
 		}
 	}
 	return versionAt(t.Installed[""], o.at)
+}
+
+// loadedVersion returns the version of the observation's plugin that its session
+// had loaded by then.
+func (o observation) loadedVersion(loads []Loaded) (version *string) {
+	for _, l := range loads {
+		// The first one counts even if clocks say that it came later.
+		if o.plugin != nil && *o.plugin == l.Plugin && (version == nil || !l.At.After(o.at)) {
+			version = &l.Version
+		}
+	}
+	return version
 }
 
 // versionAt returns the version that was current at a time, nil before the first.
@@ -117,7 +146,7 @@ type Changes struct {
 // must run in the transaction that stores the report.
 func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Changes, err error) {
 	defer fault.Wrap(&err, "observe")
-	if len(r.Observations)+len(r.Gradings) == 0 {
+	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded) == 0 {
 		return c, nil
 	}
 	r.identify()
@@ -125,8 +154,9 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 	if err := in.loadKnown(ctx); err != nil {
 		return c, err
 	}
+	in.merge()
 	c.SkillIDs = in.affectedSkills()
-	if err := in.loadTimelines(ctx, s); err != nil {
+	if err := in.loadVersions(ctx, s); err != nil {
 		return c, err
 	}
 	if err := in.ingestObservations(ctx); err != nil {
@@ -160,6 +190,7 @@ type ingestion struct {
 	report    Report
 	skillIDs  map[string]string // by name
 	timelines map[string]Timeline
+	loads     map[string][]Loaded // by session
 	tally     *tally
 	moved     map[Session]bool // see Changes.Sessions
 
@@ -194,11 +225,27 @@ func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if in.known, err = observationsByID(ctx, in.tx, slices.Collect(maps.Values(in.canonical))); err != nil {
 		return err
 	}
+	if err := in.loadReloaded(ctx); err != nil {
+		return err
+	}
 	in.knownGradings, err = gradingsByID(ctx, in.tx, columnsOf(in.report.Gradings, func(g Grading) string { return g.ID }))
 	if err != nil {
 		return err
 	}
 	return in.loadNames(ctx)
+}
+
+// loadReloaded adds the observations of sessions whose plugins are news, which are
+// attributed again.
+func (in *ingestion) loadReloaded(ctx context.Context) error {
+	if len(in.report.Reloaded) == 0 {
+		return nil
+	}
+	all, err := observationsOfPlugins(ctx, in.tx, in.report.Reloaded)
+	for _, o := range all {
+		in.known[o.id] = o
+	}
+	return err
 }
 
 // loadNames names the skills of the stored rows. Ties between reports are broken
@@ -230,15 +277,32 @@ func (in *ingestion) loadNames(ctx context.Context) error {
 	return nil
 }
 
-// loadTimelines reads the versions of the affected skills, and which of them the
-// user had installed.
-func (in *ingestion) loadTimelines(ctx context.Context, s *Service) (err error) {
+// loadVersions reads what observations are attributed by: the versions of the
+// affected skills, which of them the user had installed, and which plugins the
+// sessions had loaded.
+func (in *ingestion) loadVersions(ctx context.Context, s *Service) (err error) {
 	in.timelines, err = s.Versions.Timelines(ctx, in.tx, in.affectedSkills())
-	if err != nil || len(in.timelines) == 0 || s.Installations == nil {
+	if err != nil || len(in.timelines) == 0 {
 		return err
 	}
-	all, err := s.Installations.Installed(
-		ctx, in.tx, in.report.UserID, in.devices(), slices.Collect(maps.Keys(in.timelines)))
+	if err := in.loadInstalled(ctx, s); err != nil {
+		return err
+	}
+	return in.loadPlugins(ctx, s)
+}
+
+func (in *ingestion) loadInstalled(ctx context.Context, s *Service) error {
+	if s.Installations == nil {
+		return nil
+	}
+	devices := map[string]bool{}
+	for _, o := range in.merged {
+		if o.device != nil {
+			devices[*o.device] = true
+		}
+	}
+	all, err := s.Installations.Installed(ctx, in.tx, in.report.UserID,
+		slices.Collect(maps.Keys(devices)), slices.Collect(maps.Keys(in.timelines)))
 	for _, i := range all {
 		t := in.timelines[i.SkillID]
 		if t.Installed == nil {
@@ -250,20 +314,22 @@ func (in *ingestion) loadTimelines(ctx context.Context, s *Service) (err error) 
 	return err
 }
 
-// devices returns the devices that the observations come from, as far as known.
-func (in *ingestion) devices() []string {
-	found := map[string]bool{}
-	if in.report.DeviceID != "" {
-		found[DeviceHash(in.report.UserID, in.report.DeviceID)] = true
-	}
-	for _, all := range []map[string]observation{in.known, in.retired} {
-		for _, o := range all {
-			if o.device != nil {
-				found[*o.device] = true
-			}
+func (in *ingestion) loadPlugins(ctx context.Context, s *Service) error {
+	sessions := map[string]bool{}
+	for _, o := range in.merged {
+		if _, ok := in.timelines[o.skillID]; ok && o.plugin != nil {
+			sessions[o.sessionHash] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	if s.Plugins == nil || len(sessions) == 0 {
+		return nil
+	}
+	all, err := s.Plugins.Loaded(ctx, in.tx, in.report.OrgID, slices.Collect(maps.Keys(sessions)))
+	in.loads = map[string][]Loaded{}
+	for _, l := range all {
+		in.loads[l.Session] = append(in.loads[l.Session], l)
+	}
+	return err
 }
 
 // affectedSkills returns the skills that the report names, and those that it may
@@ -285,11 +351,10 @@ func (in *ingestion) affectedSkills() []string {
 // ingestObservations inserts new observations, updates merged ones, and tallies
 // the difference.
 func (in *ingestion) ingestObservations(ctx context.Context) error {
-	in.merge()
 	var fresh, changed []observation
 	for _, id := range slices.Sorted(maps.Keys(in.merged)) {
 		o := in.merged[id]
-		o.versionID, o.basis = in.timelines[o.skillID].attribute(o)
+		o.versionID, o.basis = in.timelines[o.skillID].attribute(o, in.loads[o.sessionHash])
 		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:

@@ -1,7 +1,9 @@
 package skills_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -309,6 +311,85 @@ func TestObserveAtOnce(t *testing.T) {
 		}
 		if sessions != rounds || checks != rounds {
 			t.Errorf("%v sessions and %v checks, want %d", sessions, checks, rounds)
+		}
+	})
+}
+
+// loaded is a hook that answers the same plugins always.
+type loaded []skills.Loaded
+
+func (l *loaded) Loaded(_ context.Context, _ store.Querier, _ string, sessions []string) ([]skills.Loaded, error) {
+	return slices.DeleteFunc(slices.Clone(*l), func(one skills.Loaded) bool { return !slices.Contains(sessions, one.Session) }), nil
+}
+
+// TestLoadedPlugins: a skill of a plugin has the version that the session had
+// loaded by then, whichever is reported first, and so do the session's gradings.
+func TestLoadedPlugins(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		world := newRoom(t, db)
+		now := time.Now().UTC().Truncate(time.Second)
+		for i, c := range []struct {
+			name  string
+			skill string
+			loads []skills.Loaded // of the session, without its hash
+			hash  bool            // the record names the hash of version 0
+			want  [2]skills.Bases // of versions 0 and 1
+		}{
+			{"nothing loaded", "acme:pdf", nil, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"loaded", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now.Add(-time.Minute)}}, false, [2]skills.Bases{{}, {Plugin: 1}}},
+			{"by a clock that is ahead", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now.Add(time.Minute)}}, false, [2]skills.Bases{{}, {Plugin: 1}}},
+			{"an unknown version", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "2", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"without a version", "acme:pdf", []skills.Loaded{{Plugin: "acme", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"another plugin", "acme:pdf", []skills.Loaded{{Plugin: "other", Version: "1", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"a skill of no plugin", "pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"the hash is known", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now}}, true, [2]skills.Bases{{Hash: 1}, {}}},
+			{"updated before", "acme:pdf", []skills.Loaded{
+				{Plugin: "acme", Version: "0", At: now.Add(-time.Hour)}, {Plugin: "acme", Version: "1", At: now},
+			}, false, [2]skills.Bases{{}, {Plugin: 1}}},
+			{"updated after", "acme:pdf", []skills.Loaded{
+				{Plugin: "acme", Version: "0", At: now.Add(-time.Hour)}, {Plugin: "acme", Version: "1", At: now.Add(time.Second)},
+			}, false, [2]skills.Bases{{Plugin: 1}, {}}},
+		} {
+			for _, late := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, late %v", c.name, late), func(t *testing.T) {
+					r := world.org(fmt.Sprint("acme", i, late))
+					plugins := &loaded{}
+					r.s.Plugins = plugins
+					versions := r.publish(c.skill, now.Add(-time.Hour))
+					session := skills.SessionHash(r.User.ID, "s")
+					load := func() {
+						for _, l := range c.loads {
+							l.Session = session
+							*plugins = append(*plugins, l)
+						}
+						r.report(skills.Report{Reloaded: []string{session}})
+					}
+					if !late {
+						load()
+					}
+					r.observe(r.check("a", func(o *observation) {
+						if o.SkillName, o.At = c.skill, now; c.hash {
+							o.VersionHash = versions[0].ContentHash
+						}
+					}))
+					r.report(skills.Report{Gradings: []skills.Grading{
+						{ID: r.id("g"), SkillName: c.skill, Session: "s", PassRate: share(1), At: now},
+					}})
+					if late {
+						load()
+					}
+					quality, err := r.s.Quality(t.Context(), db, []string{versions[0].ID, versions[1].ID})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for n, v := range versions {
+						got, used := quality[v.ID], c.want[n] != skills.Bases{}
+						if got.Bases != c.want[n] || (got.GradedSessions == 1) != used || (got.Sessions == 1) != used {
+							t.Errorf("version %d has %+v, want %+v", n, got, c.want[n])
+						}
+					}
+				})
+			}
 		}
 	})
 }

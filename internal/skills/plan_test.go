@@ -34,6 +34,7 @@ func TestQueryPlans(t *testing.T) {
 			"names":            func() error { return second(skills.SkillsByName(ctx, q, "a", ids)) },
 			"aliases":          func() error { return second(skills.AliasesOf(ctx, q, ids)) },
 			"observations":     func() error { return second(skills.ObservationsByID(ctx, q, ids)) },
+			"of plugins":       func() error { return second(skills.ObservationsOfPlugins(ctx, q, ids)) },
 			"gradings":         func() error { return second(skills.GradingsByID(ctx, q, ids)) },
 			"graded sessions":  func() error { return second(skills.GradingsOfSessions(ctx, q, skills.GradedSessions("a", "s", "t"))) },
 			"days of sessions": func() error { return second(skills.SessionDays(ctx, q, ids)) },

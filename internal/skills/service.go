@@ -18,6 +18,7 @@ type Service struct {
 	Jobs          *jobs.Queue
 	Versions      Versions
 	Installations Installations // may be nil
+	Plugins       Plugins       // may be nil
 	// Window is the window of the metrics in days, today included.
 	Window int
 }

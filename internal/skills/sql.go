@@ -105,12 +105,12 @@ func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	return err
 }
 
-const observationColumns = `id, skill_id, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
+const observationColumns = `id, skill_id, plugin, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
 	version_name, is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
 func scanObservation(row store.Row) (o observation, err error) {
 	var ages *string
-	err = row.Scan(&o.id, &o.skillID, &o.versionID, &o.basis, &o.sessionHash, &o.device, &o.promptHash, &o.versionHash,
+	err = row.Scan(&o.id, &o.skillID, &o.plugin, &o.versionID, &o.basis, &o.sessionHash, &o.device, &o.promptHash, &o.versionHash,
 		&o.versionName, &o.isCheck, &o.triggered, &o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.NullTime(&o.until),
 		store.Time(&o.normalizedAt), &ages)
 	if err == nil && ages != nil {
@@ -131,6 +131,14 @@ func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[s
 		byID[o.id] = o
 	}
 	return byID, err
+}
+
+// observationsOfPlugins reads the observations of plugins' skills in sessions.
+func observationsOfPlugins(ctx context.Context, q store.Querier, sessions []string) ([]observation, error) {
+	in, list := q.Dialect().In("$1", sessions)
+	rows, err := q.Query(ctx, `
+		SELECT `+observationColumns+` FROM skill_observations WHERE plugin IS NOT NULL AND session_hash`+in, list)
+	return store.All(rows, err, scanObservation)
 }
 
 // deleteObservations deletes observations and returns those that existed.
@@ -157,6 +165,7 @@ func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
 func mutable(all []observation) []store.Column {
 	return []store.Column{
 		store.Col("skill_id", columnsOf(all, func(o observation) string { return o.skillID })),
+		store.Col("plugin", columnsOf(all, func(o observation) *string { return o.plugin })),
 		store.Col("version_id", columnsOf(all, func(o observation) *string { return o.versionID })),
 		store.Col("version_basis", columnsOf(all, func(o observation) *string { return o.basis })),
 		store.Col("session_hash", columnsOf(all, func(o observation) string { return o.sessionHash })),
