@@ -169,11 +169,19 @@ func (p meteredPattern) MatchString(text string) bool {
 }
 
 func (c *schemaCheck) check(ctx context.Context, s Sample) (Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, stop := newBudget(ctx)
+	defer stop()
+	return c.evaluate(b, s)
+}
+
+func (c *schemaCheck) evaluate(b *budget, s Sample) (Result, error) {
 	value, depth, err := parseValue(s.Output)
 	if err != nil {
 		return fail("the output is not JSON: %s", jsonProblem(err))
 	}
-	err = c.validate(ctx, value, depth)
+	err = c.validate(b, value, depth)
 	if err == nil {
 		return pass("the output fits the schema")
 	}
@@ -183,13 +191,8 @@ func (c *schemaCheck) check(ctx context.Context, s Sample) (Result, error) {
 	return Result{}, fmt.Errorf("schema: %w", err)
 }
 
-func (c *schemaCheck) validate(ctx context.Context, value any, depth int) (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var stop context.CancelFunc
-	c.budget, stop = newBudget(ctx)
-	defer stop()
-	c.depth = int64(depth)
+func (c *schemaCheck) validate(b *budget, value any, depth int) (err error) {
+	c.budget, c.depth = b, int64(depth)
 	defer func() {
 		if p := recover(); p != nil {
 			s, ours := p.(aborted)
