@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,13 +94,27 @@ func TestAsNobody(t *testing.T) {
 	cmd.Env = append(cmd.Env, sandboxtest.AttackerVariable+"="+sandboxtest.Attacker(t))
 	output, err := cmd.CombinedOutput()
 	if err != nil || strings.Count(string(output), "    --- PASS: ") < 20 {
-		t.Errorf("%v\n%s", err, output)
-		for line := range strings.Lines(string(output)) { // once more at the end, where a long log is cut last
-			if strings.Contains(line, "--- FAIL: ") {
-				t.Error(line)
-			}
+		// The failures once more at the end, where a long log is cut last.
+		t.Errorf("%v\n%s\n%s", err, output, failures(string(output)))
+	}
+}
+
+// failures is what the failed tests said in the output of a test binary.
+func failures(output string) string {
+	running := regexp.MustCompile(`^=== (?:RUN|CONT|NAME) +(\S+)`)
+	ended := regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+)`)
+	said, current := map[string]string{}, ""
+	var failed strings.Builder
+	for line := range strings.Lines(output) {
+		if name := running.FindStringSubmatch(line); name != nil {
+			current = name[1]
+		} else if end := ended.FindStringSubmatch(line); end == nil {
+			said[current] += line
+		} else if end[1] == "FAIL" {
+			failed.WriteString(line + said[end[2]])
 		}
 	}
+	return failed.String()
 }
 
 func TestBubblewrap(t *testing.T) {
