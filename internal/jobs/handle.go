@@ -38,11 +38,7 @@ func Backoff(wait func(attempt int) time.Duration) HandleOption {
 // free space. See Options.Room.
 func NeedsRoom() HandleOption { return func(h *handler) { h.needsRoom = true } }
 
-const (
-	defaultTimeout = 5 * time.Minute
-	// roomWait is how long a job is snoozed while the disk is full.
-	roomWait = 15 * time.Second
-)
+const defaultTimeout = 5 * time.Minute
 
 // Handle registers the function that runs a kind of job. It must be called
 // before Run, once for each kind.
@@ -169,7 +165,7 @@ func (q *Queue) attempt(ctx context.Context, j job) result {
 	h := q.handlers[j.kind]
 	if h.needsRoom && q.options.Room != nil && !q.options.Room() {
 		q.log.WarnContext(ctx, "job waits for room on the disk", "kind", j.kind, "job", j.id)
-		return result{outcome: snoozed, wait: roomWait, err: "there is no room on the disk"}
+		return result{outcome: snoozed, wait: q.options.RoomWait, err: "there is no room on the disk"}
 	}
 	started := time.Now()
 	r := h.result(ctx, j, h.run(ctx, j))

@@ -67,6 +67,8 @@ type Options struct {
 	// Room, if not nil, reports whether the disk has free space. Jobs of the
 	// kinds registered with NeedsRoom wait until it does.
 	Room func() bool
+	// RoomWait is how long such a job is snoozed; default 15 s.
+	RoomWait time.Duration
 	// Drain is how long running jobs may continue after Run is stopped, before
 	// their context is cancelled; default 10 s.
 	Drain time.Duration
@@ -82,6 +84,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, 8)
 	o.RunWorkers = cmp.Or(o.RunWorkers, 4)
+	o.RoomWait = cmp.Or(o.RoomWait, 15*time.Second)
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)
 	o.Poll = cmp.Or(o.Poll, 250*time.Millisecond)
 	o.Lease = cmp.Or(o.Lease, 10*time.Second)

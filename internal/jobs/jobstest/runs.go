@@ -27,19 +27,21 @@ func (s orgRun) Org() string {
 }
 
 // blockedRuns logs runs as they start, and blocks each until its channel of
-// release is closed.
+// release is closed or the test is over.
 type blockedRuns struct {
 	eventLog
 	mu       sync.Mutex
 	released map[string]chan struct{}
 }
 
-func (s *blockedRuns) handle(n *node) {
+func (s *blockedRuns) handle(t *testing.T, n *node) {
+	t.Helper()
 	jobs.Handle(n.Queue, func(ctx context.Context, a orgRun) error {
 		s.add(a.Name)
 		select {
 		case <-s.release(a.Name):
 		case <-ctx.Done():
+		case <-t.Context().Done():
 		}
 		return nil
 	})
@@ -72,7 +74,7 @@ func runsApart(t *testing.T, w *world) {
 	var s blockedRuns
 	var d eventLog
 	n := w.node(t, jobs.Options{Workers: 1, RunWorkers: 1})
-	s.handle(n)
+	s.handle(t, n)
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
 	n.enqueueRuns(t, "acme 1", "acme 2", "acme 3")
@@ -100,7 +102,7 @@ func runsInTurn(t *testing.T, w *world) {
 func runsShared(t *testing.T, w *world) {
 	var s blockedRuns
 	n := w.node(t, jobs.Options{RunWorkers: 3})
-	s.handle(n)
+	s.handle(t, n)
 	n.start(t)
 	n.enqueueRuns(t, "big 1", "big 2", "big 3", "big 4")
 	s.wantAll(t, "big 1", "big 2")
@@ -128,7 +130,7 @@ func runsOfReplicas(t *testing.T, w *world) {
 	var s blockedRuns
 	one, two := w.node(t, jobs.Options{RunWorkers: 1}), w.node(t, jobs.Options{RunWorkers: 1})
 	for _, n := range []*node{one, two} {
-		s.handle(n)
+		s.handle(t, n)
 		n.start(t)
 	}
 	one.enqueueRuns(t, "big 1", "big 2", "big 3", "big 4")
@@ -179,7 +181,7 @@ func runsYield(t *testing.T, w *world) {
 func runsCarriedOver(t *testing.T, w *world) {
 	var s blockedRuns
 	n := w.node(t, jobs.Options{Workers: 1, RunWorkers: 1})
-	s.handle(n)
+	s.handle(t, n)
 	err := n.db.InTx(t.Context(), func(tx *store.Tx) error {
 		for i, name := range []string{"big 1", "acme 1", "big 2"} {
 			if err := n.Restore(t.Context(), tx, jobs.Saved{
@@ -249,7 +251,8 @@ func needsRoom(t *testing.T, w *world) {
 	var d eventLog
 	var mu sync.Mutex
 	full := true
-	n := w.node(t, jobs.Options{Room: func() bool { mu.Lock(); defer mu.Unlock(); return !full }})
+	room := func() bool { mu.Lock(); defer mu.Unlock(); return !full }
+	n := w.node(t, jobs.Options{Room: room, RoomWait: time.Second})
 	jobs.Handle(n.Queue, func(_ context.Context, a orgRun) error { d.add(a.Name); return nil }, jobs.NeedsRoom())
 	jobs.Handle(n.Queue, func(_ context.Context, a note) error { d.add(a.Name); return nil })
 	n.start(t)
