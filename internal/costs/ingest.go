@@ -140,7 +140,10 @@ func (in *ingestion) attribute(ctx context.Context) error {
 		names[m.name] = true
 	}
 	delete(names, "")
-	skillIDs, err := skills.ResolveUnconfirmed(ctx, in.tx, in.orgID, slices.Sorted(maps.Keys(names)))
+	var skillIDs map[string]string
+	if len(names) > 0 {
+		skillIDs, err = skills.ResolveUnconfirmed(ctx, in.tx, in.orgID, slices.Sorted(maps.Keys(names)))
+	}
 	for id, r := range in.after {
 		in.after[id] = r.attribute(lasts[r.moment()], skillIDs)
 	}

@@ -58,12 +58,3 @@ func SessionStates(ctx context.Context, q store.Querier, sessions []Session) (ma
 	}
 	return states, err
 }
-
-// ResolveUnconfirmed returns the ids of skills by name, and creates those that are
-// new. The names must be clean (see CleanName).
-func ResolveUnconfirmed(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	return ensureSkills(ctx, tx, orgID, names)
-}
