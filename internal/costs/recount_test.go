@@ -98,7 +98,7 @@ var checks atomic.Int64
 // versions is a registry in which every skill has the versions v1 and v2.
 type versions struct{}
 
-func (versions) Timelines(_ context.Context, _ store.Querier, _ string, ids []string) (map[string]skills.Timeline, error) {
+func (versions) Timelines(_ context.Context, _ store.Querier, ids []string) (map[string]skills.Timeline, error) {
 	all := map[string]skills.Timeline{}
 	for _, id := range ids {
 		all[id] = skills.Timeline{
