@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
@@ -113,10 +114,10 @@ func (r *receiver) userSalt(ctx context.Context) ([]byte, error) {
 // observations only when they are compared with the stored state.
 type otlpBatch struct {
 	batch
-	reports     []report
-	points      []counterPoint
-	codexUses   []codexUse
-	codexPoints []codexPoint
+	reports     []dedup.Report
+	points      []dedup.CounterPoint
+	codexUses   []dedup.CodexUse
+	codexPoints []dedup.CodexPoint
 }
 
 // ingestOTLP stores a batch and its observations in one transaction, and returns
@@ -129,21 +130,24 @@ func (r *receiver) ingestOTLP(
 		if err := upsertRecords(ctx, tx, c, n.records); err != nil {
 			return err
 		}
-		activated, err := dedupActivations(ctx, tx, c, n.reports)
+		activated, err := dedup.Activations(ctx, tx, c, n.reports)
 		if err != nil {
 			return err
 		}
-		counted, refused, err := countIncrements(ctx, tx, c, n.points)
+		counted, refused, err := dedup.Increments(ctx, tx, c, n.points)
 		if err != nil {
 			return err
 		}
-		beyond, err := dedupCodex(ctx, tx, c, n.codexUses, n.codexPoints)
+		beyond, err := dedup.Codex(ctx, tx, c, n.codexUses, n.codexPoints)
 		if err != nil {
 			return err
 		}
 		b := n.batch
 		b.observations = slices.Concat(b.observations, activated, counted, beyond)
-		b.rejected = slices.Concat(b.rejected, refused)
+		b.rejected = slices.Clone(b.rejected)
+		for _, p := range refused {
+			b.rejected = append(b.rejected, rejection{Kind: "data point", Index: p.Index, Message: p.Err.Error()})
+		}
 		b.accepted -= len(refused)
 		rejected = b.rejected
 		if _, err := insertPush(ctx, tx, c, b, p); err != nil {

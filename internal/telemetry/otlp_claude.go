@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
@@ -26,7 +27,7 @@ func (n *normalizer) skillActivated(e event) error {
 		n.observe(offer)
 	}
 	t := triggerOf(e.Text("invocation_trigger"))
-	n.addInPrompt(e, t.fired(o), byEvent, t.byTool)
+	n.addInPrompt(e, t.fired(o), dedup.ByEvent, t.byTool)
 	return nil
 }
 
@@ -70,7 +71,7 @@ func (n *normalizer) toolResult(e event) error {
 		return err
 	}
 	o.Triggered = e.Text("success") != "false"
-	n.addInPrompt(e, o, byResult, o.Triggered)
+	n.addInPrompt(e, o, dedup.ByResult, o.Triggered)
 	return nil
 }
 
@@ -84,16 +85,16 @@ func (n *normalizer) toolDecision(e event) error {
 	if err != nil || hidden {
 		return err
 	}
-	n.addInPrompt(e, o, byResult, false)
+	n.addInPrompt(e, o, dedup.ByResult, false)
 	return nil
 }
 
 // addInPrompt adds what a log event reports, under its tool call if it has one.
 // If shared, other signals report the same activation.
-func (n *normalizer) addInPrompt(e event, o skills.Observation, by reporter, shared bool) {
+func (n *normalizer) addInPrompt(e event, o skills.Observation, by dedup.Reporter, shared bool) {
 	prompt := e.Text("prompt.id")
 	if call := e.call(); call != "" {
-		by, o = byCall, n.withCall(o, call)
+		by, o = dedup.ByCall, n.withCall(o, call)
 	} else {
 		o = demote(o, lacksCall)
 		o.ID = n.id("otlp_event", e.session, prompt, e.number(), e.name, o.SkillName)

@@ -10,12 +10,13 @@ import (
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
 // Codex counts the skills that it injected into the context. Its counter has no
 // session, so it adds to checks and triggers only. The log event skillInvocation
-// reports the same uses and wins: see dedupCodex.
+// reports the same uses and wins: see dedup.Codex.
 const skillInjected = "codex.skill.injected"
 
 // maxCount is the largest plausible count.
@@ -74,7 +75,7 @@ func (n *normalizer) injection(
 	series := n.id("otlp_series", append(outer, p.GetAttributes()).Series(), start)
 	switch {
 	case temporality == metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE:
-		n.points = append(n.points, counterPoint{Observation: o, series: series, index: n.index})
+		n.points = append(n.points, dedup.CounterPoint{Observation: o, Series: series, Index: n.index})
 	case temporality != metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA:
 		return fmt.Errorf("%s must be delta or cumulative", skillInjected)
 	case o.Weight > 0:
@@ -83,8 +84,8 @@ func (n *normalizer) injection(
 		if start := p.GetStartTimeUnixNano(); start != 0 && start < e.nanos {
 			from = time.Unix(0, int64(start))
 		}
-		n.codexPoints = append(n.codexPoints, codexPoint{
-			Observation: o, group: n.codexGroup(e.Text("invoke_type"), o.SkillName), from: store.Micros(from),
+		n.codexPoints = append(n.codexPoints, dedup.CodexPoint{
+			Observation: o, Group: n.codexGroup(e.Text("invoke_type"), o.SkillName), From: store.Micros(from),
 		})
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 )
 
 // Copilot and other agents that follow OpenTelemetry's conventions for generative
@@ -40,7 +41,7 @@ func (n *normalizer) skillInvoked(e event, span string) error {
 	o = t.fired(o)
 	o.ID = n.id("otlp_event", e.trace, span, e.time(), e.name, o.SkillName)
 	n.markSpan(e, o)
-	n.addInTrace(e, demote(o, lacksCall), byEvent, t)
+	n.addInTrace(e, demote(o, lacksCall), dedup.ByEvent, t)
 	return nil
 }
 
@@ -57,15 +58,15 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 	}
 	if usesSkill(e) {
 		o.Triggered, o.ID = true, n.id("otlp_use", cmp.Or(e.trace, e.session), o.SkillName)
-		n.addInTrace(e, demote(o, lacksLoading), byUse, trigger{byTool: true})
+		n.addInTrace(e, demote(o, lacksLoading), dedup.ByUse, trigger{byTool: true})
 		return nil
 	}
 	t := triggerOf(e.Text("github.copilot.skill.invocation_trigger"))
-	o, by := t.fired(o), byCall
+	o, by := t.fired(o), dedup.ByCall
 	if call := e.call(); call != "" {
 		o = n.withCall(o, call)
 	} else {
-		by, o.ID = bySpan, n.id("otlp_span", e.trace, span, o.SkillName)
+		by, o.ID = dedup.BySpan, n.id("otlp_span", e.trace, span, o.SkillName)
 		o = demote(o, lacksCall)
 	}
 	if o.Triggered = fired; !fired {
@@ -85,7 +86,7 @@ func usesSkill(e event) bool {
 }
 
 // addInTrace adds an activation that other signals of the trace may report, too.
-func (n *normalizer) addInTrace(e event, o skills.Observation, by reporter, t trigger) {
+func (n *normalizer) addInTrace(e event, o skills.Observation, by dedup.Reporter, t trigger) {
 	if !e.named {
 		o = demote(o, lacksSession)
 	}

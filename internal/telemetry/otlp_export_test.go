@@ -12,6 +12,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
@@ -49,9 +50,9 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (Reading, [
 	}
 	read()
 	all := n.observations
-	var groups activations
+	var groups dedup.Group
 	for _, s := range n.reports {
-		all = append(all, groups.resolve(s))
+		all = append(all, groups.Resolve(s))
 	}
 	for _, c := range n.points {
 		all = append(all, c.Observation)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/otlp"
 )
 
@@ -233,9 +234,9 @@ func (n *normalizer) withCall(o skills.Observation, call string) skills.Observat
 }
 
 // addReport adds an activation that other signals of the group report, too.
-func (n *normalizer) addReport(o skills.Observation, by reporter, group ...string) {
-	n.reports = append(n.reports, report{
-		Observation: o, by: by, group: n.id("otlp_activation", append(group, o.SkillName)...),
+func (n *normalizer) addReport(o skills.Observation, by dedup.Reporter, group ...string) {
+	n.reports = append(n.reports, dedup.Report{
+		Observation: o, By: by, Group: n.id("otlp_activation", append(group, o.SkillName)...),
 	})
 }
 

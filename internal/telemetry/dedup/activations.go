@@ -1,4 +1,7 @@
-package telemetry
+// Package dedup deduplicates what OTLP reports several times, against a stored
+// state: activations that several signals report, cumulative counters, and the uses
+// that Codex both logs and counts.
+package dedup
 
 import (
 	"context"
@@ -9,37 +12,37 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A report is what one signal reports of an activation. Other signals report the
+// A Report is what one signal reports of an activation. Other signals report the
 // same one, and not all of them know its tool call, so it cannot be the key of
 // deduplication. But within a group (a skill in one prompt or trace) every
 // signal reports every activation once: the n-th report of each signal is taken
 // for the n-th activation, and a group has as many activations as the signal
 // with the most reports.
-type report struct {
+type Report struct {
 	skills.Observation
-	group string
-	by    reporter
+	Group string
+	By    Reporter
 }
 
-// A reporter is the kind of signal that reports an activation.
-type reporter string
+// A Reporter is the kind of signal that reports an activation.
+type Reporter string
 
-// The reporters. Only byCall knows the tool call, which is the alias of its
+// The reporters. Only ByCall knows the tool call, which is the alias of its
 // observations.
 const (
-	byCall   reporter = "call"
-	byEvent  reporter = "event"
-	byResult reporter = "result"
-	bySpan   reporter = "span"
-	byUse    reporter = "use"
+	ByCall   Reporter = "call"
+	ByEvent  Reporter = "event"
+	ByResult Reporter = "result"
+	BySpan   Reporter = "span"
+	ByUse    Reporter = "use"
 )
 
-// activations is the stored state of a group: its activations in the order in
+// Group is the stored state of a group: its activations in the order in
 // which they were reported, each at most once by each reporter.
-type activations struct {
-	// Reports are the names of the reports by reporter: the n-th is of the n-th
+type Group struct {
+	// Reports are the names of the reports by Reporter: the n-th is of the n-th
 	// activation.
-	Reports map[reporter][]string `json:"faces"`
+	Reports map[Reporter][]string `json:"faces"`
 	// IDs are the ids of the activations' observations: that of the first report
 	// without a call; "" while there is none.
 	IDs []string `json:"ids"`
@@ -51,7 +54,7 @@ const maxActivations = 1000
 
 // indexOf returns the activation of a report: its own if it was reported before,
 // else the first that its reporter has not reported.
-func (s *activations) indexOf(by reporter, name string) (i int, ok bool) {
+func (s *Group) indexOf(by Reporter, name string) (i int, ok bool) {
 	if i = slices.Index(s.Reports[by], name); i >= 0 {
 		return i, true
 	}
@@ -59,7 +62,7 @@ func (s *activations) indexOf(by reporter, name string) (i int, ok bool) {
 		return 0, false
 	}
 	if s.Reports == nil {
-		s.Reports = map[reporter][]string{}
+		s.Reports = map[Reporter][]string{}
 	}
 	s.Reports[by] = append(s.Reports[by], name)
 	if i == len(s.IDs) {
@@ -68,40 +71,45 @@ func (s *activations) indexOf(by reporter, name string) (i int, ok bool) {
 	return i, true
 }
 
-// resolve gives a report the keys that all reports of its activation share: one
+// Resolve gives a report the keys that all reports of its activation share: one
 // id, and the alias of the tool call if it is known. By these, skills merges it
 // with observations that were stored under other keys before.
-func (s *activations) resolve(r report) skills.Observation {
+func (s *Group) Resolve(r Report) skills.Observation {
 	o := r.Observation
 	name := o.ID
-	if r.by == byCall {
+	if r.By == ByCall {
 		name = o.Aliases[0]
 	}
-	i, ok := s.indexOf(r.by, name)
+	i, ok := s.indexOf(r.By, name)
 	if !ok {
 		return o
 	}
-	if r.by != byCall && s.IDs[i] == "" {
+	if r.By != ByCall && s.IDs[i] == "" {
 		s.IDs[i] = o.ID
 	}
 	if s.IDs[i] != "" {
 		o.ID = s.IDs[i]
 	}
-	if calls := s.Reports[byCall]; i < len(calls) {
+	if calls := s.Reports[ByCall]; i < len(calls) {
 		o.Aliases = calls[i : i+1]
 	}
 	return o
 }
 
-// dedupActivations turns reports into observations with one id for each
-// activation, however many signals report it and in whatever order they arrive.
-func dedupActivations(
-	ctx context.Context, tx *store.Tx, c access.Caller, reports []report,
-) ([]skills.Observation, error) {
-	groups, err := lockStates[activations](ctx, tx, c, each(reports, func(r report) string { return r.group }))
+// Activations turns reports into observations with one id for each activation,
+// however many signals report it and in whatever order they arrive.
+func Activations(ctx context.Context, tx *store.Tx, c access.Caller, reports []Report) ([]skills.Observation, error) {
+	ids := make([]string, len(reports))
+	for i, r := range reports {
+		ids[i] = r.Group
+	}
+	groups, err := lockStates[Group](ctx, tx, c, ids)
 	if err != nil {
 		return nil, err
 	}
-	observations := each(reports, func(r report) skills.Observation { return groups[r.group].resolve(r) })
+	observations := make([]skills.Observation, len(reports))
+	for i, r := range reports {
+		observations[i] = groups[r.Group].Resolve(r)
+	}
 	return observations, updateStates(ctx, tx, groups)
 }

@@ -1,4 +1,4 @@
-package telemetry
+package dedup
 
 import (
 	"cmp"
@@ -13,12 +13,18 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A counterPoint is a data point of a cumulative counter: its weight is the total
+// A CounterPoint is a data point of a cumulative counter: its weight is the total
 // since the series began.
-type counterPoint struct {
+type CounterPoint struct {
 	skills.Observation
-	series string
-	index  int // among the data points of the body
+	Series string
+	Index  int // among the data points of the body
+}
+
+// A Refusal is a data point that is not counted.
+type Refusal struct {
+	Index int
+	Err   error
 }
 
 // A counter is the stored state of a series.
@@ -80,30 +86,32 @@ func (c *counter) increments() (all []point) {
 	return all
 }
 
-// countIncrements turns the points of cumulative counters into observations of
-// their increments. It also returns the rejected points.
-func countIncrements(
-	ctx context.Context, tx *store.Tx, c access.Caller, points []counterPoint,
-) ([]skills.Observation, []rejection, error) {
-	counters, err := lockStates[counter](ctx, tx, c, each(points, func(p counterPoint) string { return p.series }))
+// Increments turns the points of cumulative counters into observations of
+// their increments. It also returns the points that are refused.
+func Increments(
+	ctx context.Context, tx *store.Tx, c access.Caller, points []CounterPoint,
+) (changed []skills.Observation, refused []Refusal, err error) {
+	series := make([]string, len(points))
+	for i, p := range points {
+		series[i] = p.Series
+	}
+	counters, err := lockStates[counter](ctx, tx, c, series)
 	if err != nil {
 		return nil, nil, err
 	}
-	var rejected []rejection
 	before, templates := map[string][]point{}, map[string]skills.Observation{}
-	for _, n := range points {
-		if _, ok := templates[n.series]; !ok {
-			templates[n.series], before[n.series] = n.Observation, counters[n.series].increments()
+	for _, p := range points {
+		if _, ok := templates[p.Series]; !ok {
+			templates[p.Series], before[p.Series] = p.Observation, counters[p.Series].increments()
 		}
-		if err := counters[n.series].add(point{store.Micros(n.At), n.Weight}); err != nil {
-			rejected = append(rejected, rejection{Kind: "data point", Index: n.index, Message: err.Error()})
+		if err := counters[p.Series].add(point{store.Micros(p.At), p.Weight}); err != nil {
+			refused = append(refused, Refusal{p.Index, err})
 		}
 	}
-	var changed []skills.Observation
 	for series, o := range templates {
 		changed = append(changed, counters[series].changes(c, series, before[series], o)...)
 	}
-	return changed, rejected, updateStates(ctx, tx, counters)
+	return changed, refused, updateStates(ctx, tx, counters)
 }
 
 // changes returns the increments that differ from those before. The id of an
