@@ -3,6 +3,7 @@ package agents_test
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -61,8 +62,9 @@ func TestClaudeCodeCosts(t *testing.T) {
 
 	want := costs{
 		Total: total, Unattributed: usage[0].microdollars() + usage[3].microdollars(),
-		Skills: map[string]int64{"pdf-tables": usage[1].microdollars(), "alpha-notes": usage[2].microdollars()},
-		Tokens: map[string]tokens{"pdf-tables": usage[1], "alpha-notes": usage[2]},
+		Skills:   map[string]int64{"pdf-tables": usage[1].microdollars(), "alpha-notes": usage[2].microdollars()},
+		Tokens:   map[string]tokens{"pdf-tables": usage[1], "alpha-notes": usage[2]},
+		Requests: map[string]int64{"pdf-tables": 1, "alpha-notes": 1}, Basis: "reported",
 	}
 	t.Run("OTLP", func(t *testing.T) { live.wantCosts(t, want) })
 	t.Run("OTLP repeated", func(t *testing.T) {
@@ -70,6 +72,13 @@ func TestClaudeCodeCosts(t *testing.T) {
 		o.replay(t, c.telemetry.sent())
 		o.replay(t, c.telemetry.sent())
 		o.wantCosts(t, want)
+	})
+	t.Run("import", func(t *testing.T) { // the price table agrees with Claude Code
+		o := s.newOrganisation(t)
+		o.importTranscripts(t, c.home)
+		priced := want
+		priced.Basis = "priced"
+		o.wantCosts(t, priced)
 	})
 	t.Run("OTLP then import", func(t *testing.T) {
 		o := s.newOrganisation(t)
@@ -80,6 +89,57 @@ func TestClaudeCodeCosts(t *testing.T) {
 	t.Run("import then OTLP", func(t *testing.T) {
 		o := s.newOrganisation(t)
 		o.importTranscripts(t, c.home)
+		o.replay(t, c.telemetry.sent())
+		o.wantCosts(t, want)
+	})
+}
+
+// TestCodexCosts: Codex reports tokens and no money, and its input includes what was
+// cached. Its requests cost for the skill that was invoked last in their turn.
+func TestCodexCosts(t *testing.T) {
+	requireAgents(t)
+	if *capture {
+		t.Skip("its session is that of TestCodex")
+	}
+	s := startService(t)
+	live := s.newOrganisation(t)
+	c := newCodex(t, live)
+	usage := []tokens{
+		{input: 1200, output: 50, cacheRead: 400},
+		{input: 800, output: 70, cacheRead: 1600},
+		{input: 600, output: 30},
+		{input: 1000, output: 20, cacheRead: 2000},
+	}
+	c.model.script = []reply{
+		{calls: []toolCall{shell("cat invoice.txt")}, usage: usage[0]},
+		{text: "Pencils.", usage: usage[1]},
+	}
+	c.prompt(t, "Use $pdf-tables on the invoice.")
+	c.model.script = []reply{
+		{calls: []toolCall{shell("cat .agents/skills/pdf-tables/SKILL.md")}, usage: usage[2]},
+		{text: "Pencils.", usage: usage[3]},
+	}
+	c.prompt(t, "What does the invoice say?")
+	c.model.wantAllSaid(2)
+
+	// 1.25, 10 and 0.125 dollars per million tokens.
+	price := func(u tokens) int64 { return (1250*u.input + 10000*u.output + 125*u.cacheRead) / 1000 }
+	sum := tokens{input: 3000, output: 140, cacheRead: 4000}
+	want := costs{
+		Total: price(sum) + price(usage[2]), Unattributed: price(usage[2]), Skills: map[string]int64{"pdf-tables": price(sum)},
+		Tokens: map[string]tokens{"pdf-tables": sum}, Requests: map[string]int64{"pdf-tables": 3}, Basis: "priced",
+	}
+	t.Run("OTLP", func(t *testing.T) { live.wantCosts(t, want) })
+	t.Run("logs only", func(t *testing.T) {
+		o := s.newOrganisation(t)
+		o.replay(t, c.telemetry.sent("/v1/logs"))
+		o.wantCosts(t, want)
+	})
+	t.Run("backwards and again", func(t *testing.T) {
+		o := s.newOrganisation(t)
+		backwards := c.telemetry.sent()
+		slices.Reverse(backwards)
+		o.replay(t, backwards)
 		o.replay(t, c.telemetry.sent())
 		o.wantCosts(t, want)
 	})
@@ -116,6 +176,8 @@ type costs struct {
 	Total, Unattributed int64
 	Skills              map[string]int64
 	Tokens              map[string]tokens
+	Requests            map[string]int64
+	Basis               string // of all skills
 }
 
 func (o organisation) wantCosts(t *testing.T, want costs) {
@@ -128,7 +190,10 @@ func (o organisation) wantCosts(t *testing.T, want costs) {
 		}
 	}
 	o.api(t).Get("/v1/costs?days=30").Want(http.StatusOK).Into(&all)
-	got := costs{int64(all.Total), int64(all.Unattributed), map[string]int64{}, map[string]tokens{}}
+	got := costs{
+		Total: int64(all.Total), Unattributed: int64(all.Unattributed),
+		Skills: map[string]int64{}, Tokens: map[string]tokens{}, Requests: map[string]int64{}, Basis: want.Basis,
+	}
 	for _, skill := range all.Skills {
 		got.Skills[skill.Name] = int64(skill.Total)
 		var one struct {
@@ -148,9 +213,10 @@ func (o organisation) wantCosts(t *testing.T, want costs) {
 		}
 		o.api(t).Get("/v1/skills/" + skill.Name).Want(http.StatusOK).Into(&one)
 		cost := one.Skill.Cost
-		if cost.Total != skill.Total || cost.Requests != 1 || cost.Basis != "reported" {
-			t.Errorf("cost of %s: %+v, want %d microdollars, reported for 1 request", skill.Name, cost, skill.Total)
+		if cost.Total != skill.Total || cost.Basis != want.Basis {
+			t.Errorf("cost of %s: %+v, want %d microdollars, %s", skill.Name, cost, skill.Total, want.Basis)
 		}
+		got.Requests[skill.Name] = cost.Requests
 		got.Tokens[skill.Name] = tokens{cost.Tokens.Input, cost.Tokens.Output, cost.Tokens.CacheRead, cost.Tokens.CacheWrite}
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(tokens{})); diff != "" {

@@ -113,10 +113,11 @@ func writeResponse(w http.ResponseWriter, id, model string, out reply) {
 		send("response.output_item.done", object{"output_index": n, "item": item})
 	}
 	response["status"], response["output"] = "completed", items
+	input := out.usage.input + out.usage.cacheRead
 	response["usage"] = object{
-		"input_tokens": out.usage.input, "input_tokens_details": object{"cached_tokens": out.usage.cacheRead},
+		"input_tokens": input, "input_tokens_details": object{"cached_tokens": out.usage.cacheRead},
 		"output_tokens": out.usage.output, "output_tokens_details": object{"reasoning_tokens": 0},
-		"total_tokens": out.usage.input + out.usage.output,
+		"total_tokens": input + out.usage.output,
 	}
 	send("response.completed", object{"response": response})
 }
