@@ -21,6 +21,11 @@ func FuzzOTLP(f *testing.F) {
 		logsOf(s.activated("p", "pdf-forms", "claude-proactive"), s.result("p", "pdf-forms", "toolu_1", true),
 			s.decision("p", "x", "y", "reject")),
 		logsOf(verdictOf(now, "gen_ai.evaluation.score.value", 0.5)),
+		logsOf(s.event("api_request", "p", "input_tokens", 5, "cost_usd", 0.5, "skill.name", "pdf-forms"),
+			codexLog(now, "codex.skill_invocation", "skill.name", "pdf-forms", "skill.invocation_type", "explicit"),
+			codexLog(now, "codex.user_prompt"),
+			codexLog(now, "codex.sse_event", "event.kind", "response.completed", "input_token_count", "5")),
+		spansOf(p.chat(1), p.chat(2, "ai.response.finishReason", "stop")),
 		spansOf(agent, p.tool("call", "gen_ai.skill.name", "pdf-forms"), s.span("pdf-forms", "toolu_1")),
 		counterOf(delta, injected(now, now, 3)), counterOf(cumulative, injected(now, now, 3, "invoke_type", "explicit")),
 	} {
@@ -50,6 +55,7 @@ func FuzzOTLP(f *testing.F) {
 		for _, o := range report.Observations {
 			checkObservation(t, o, now)
 		}
+		checkRequests(t, report, now)
 		for _, g := range report.Gradings {
 			if name, err := skills.CleanName(g.SkillName); err != nil || name != g.SkillName || g.ID == "" ||
 				g.At.After(now.Add(25*time.Hour)) {
@@ -63,6 +69,22 @@ func FuzzOTLP(f *testing.F) {
 			t.Errorf("an address is kept: %q", kept)
 		}
 	})
+}
+
+// checkRequests: nothing absurd is read.
+func checkRequests(t *testing.T, got telemetry.Reading, now time.Time) {
+	t.Helper()
+	possible := func(at time.Time) bool { return at.Year() >= 1969 && !at.After(now.Add(25*time.Hour)) }
+	for _, r := range got.Requests {
+		if err := r.Check(); err != nil || r.ID == "" || !possible(r.At) || r.Skill != "" && skills.Placeholder(r.Skill) {
+			t.Errorf("request %+v: %v", r, err)
+		}
+	}
+	for _, m := range got.Marks {
+		if m.Session == "" || !possible(m.At) {
+			t.Errorf("mark %+v", m)
+		}
+	}
 }
 
 func checkObservation(t *testing.T, o skills.Observation, now time.Time) {

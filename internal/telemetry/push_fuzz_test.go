@@ -23,6 +23,8 @@ func FuzzPush(f *testing.F) {
 		`{"canonical":{"skill_invocations":[{"skill_invocation_id":"i","session_id":"s","occurred_at":` + at + `,"skill_name":"pdf","triggered":true,"confidence":0.9,"skill_version_hash":"ab","tool_call_id":"t"}]}}`,
 		`{"canonical":{"grading_results":[{"grading_id":"g","session_id":"s","skill_name":"pdf","graded_at":` + at + `,"passed_count":1,"total_count":3,"pass_rate":null}]}}`,
 		`{"canonical":{"execution_facts":[{"execution_fact_id":5,"session_id":"s"}],"normalization_runs":[{"run_id":"r"}],"improvement_signals":[null,5,{}]}}`,
+		`{"canonical":{"model_requests":[{"request_id":"r","session_id":"s","occurred_at":` + at + `,"skill_name":"pdf","model":"m","input_tokens":1,"output_tokens":"2","cache_creation_tokens":3.0,"cache_creation_1h_tokens":null}],` +
+			`"execution_facts":[{"execution_fact_id":"f","session_id":"s","occurred_at":` + at + `,"input_tokens":1e3,"cached_input_tokens":-1,"cost_usd":0.1,"active_skills":["pdf"],"raw_source_ref":{"path":"f.jsonl"}}]}}`,
 		`{"canonical":{"skill_invocations":[{"skill_invocation_id":"\u0000","session_id":"\ud800","skill_name":"","confidence":1e400}]}}`,
 		`{"canonical":{"prompts":{"a":1},"sessions":"x"}}`, `{"canonical":null}`, `[]`, `{"push_id":5}`, ``,
 	} {
@@ -39,6 +41,7 @@ func FuzzPush(f *testing.F) {
 		for _, o := range got.Observations {
 			checkObservation(t, o, now)
 		}
+		checkRequests(t, got, now)
 		if sent := countRecords(raw); got.Accepted+len(got.Rejected) < sent {
 			t.Errorf("%d records were sent, %d taken and %d refused", sent, got.Accepted, len(got.Rejected))
 		}
@@ -62,7 +65,7 @@ func countRecords(raw []byte) (n int) {
 	if json.Unmarshal(raw, &body) != nil {
 		return 0
 	}
-	for _, array := range []string{"prompts", "skill_invocations", "grading_results", "execution_facts", "sessions"} {
+	for _, array := range []string{"prompts", "skill_invocations", "grading_results", "execution_facts", "model_requests", "sessions"} {
 		var records []json.RawMessage
 		if json.Unmarshal(body.Canonical[array], &records) == nil {
 			n += len(records)
