@@ -115,7 +115,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		return nil, err
 	}
 
-	p.skills.Versions, p.skills.Installations, p.registry.Dependent = p.registry, p.installations, p.installations
+	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
+	p.registry.Dependent = p.installations
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals

@@ -75,7 +75,7 @@ func (in *ingestion) touchedSessions() map[Session]bool {
 	touched := map[Session]bool{}
 	for _, all := range []map[string]observation{in.known, in.retired, in.merged} {
 		for _, o := range all {
-			if o.sessionHash != "" && len(in.timelines[o.skillID].Currents) > 0 {
+			if o.sessionHash != "" && in.mayHaveVersions(o.skillID) {
 				touched[Session{o.skillID, o.sessionHash}] = true
 			}
 		}
@@ -83,12 +83,18 @@ func (in *ingestion) touchedSessions() map[Session]bool {
 	return touched
 }
 
+// mayHaveVersions reports whether the skill has an entry, or is of a plugin that
+// may be one.
+func (in *ingestion) mayHaveVersions(skillID string) bool {
+	return len(in.timelines[skillID].Currents) > 0 || in.ofPlugins[skillID]
+}
+
 // attributeGradings sets the versions of gradings: the one that the session used
 // last, else the one that was current when the grading was made.
 func (in *ingestion) attributeGradings(ctx context.Context, all map[string]grading) error {
 	var keys []string
 	for _, g := range all {
-		if len(in.timelines[g.skillID].Currents) > 0 {
+		if in.mayHaveVersions(g.skillID) {
 			keys = append(keys, SessionKey(g.skillID, g.sessionHash))
 		}
 	}

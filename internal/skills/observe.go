@@ -34,8 +34,8 @@ type Installed struct {
 
 // Plugins is a hook for what agents report about the plugins that they loaded.
 type Plugins interface {
-	// Loaded returns the plugins of the organisation's registry that sessions, by
-	// their hashes, loaded, in the order of time.
+	// Loaded returns the plugins that sessions, by their hashes, loaded, in the order
+	// of time. Those that are not from the organisation's registry are left out.
 	Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]Loaded, error)
 }
 
@@ -44,7 +44,10 @@ type Loaded struct {
 	Session string // its hash
 	Plugin  string
 	Version string
-	At      time.Time
+	// Own means that it is from the organisation's own marketplace, whose plugins
+	// are the entries of its registry. Else nothing says where it is from.
+	Own bool
+	At  time.Time
 }
 
 // A Timeline is the registry versions of a skill over time.
@@ -73,6 +76,22 @@ const (
 	byTime         = "time"         // it was the current one
 )
 
+// attribute finds the version that an observation counts for, and the basis. A
+// skill without an entry may be a plugin that is one.
+func (in *ingestion) attribute(o observation) (versionID, basis *string) {
+	loads := in.loads[o.sessionHash]
+	if t, ok := in.timelines[o.skillID]; ok || o.plugin == nil {
+		return t.attribute(o, loads)
+	}
+	if l := o.loaded(loads); l != nil && l.Own {
+		if id, ok := in.timelines[in.pluginIDs[*o.plugin]].ByName[l.Version]; ok {
+			basis := byPlugin
+			return &id, &basis
+		}
+	}
+	return nil, nil
+}
+
 // attribute finds the version that an observation counts for, and the basis.
 func (t Timeline) attribute(o observation, loads []Loaded) (versionID, basis *string) {
 	named := func(byName map[string]string, name *string, basis string) (*string, *string) {
@@ -86,8 +105,11 @@ func (t Timeline) attribute(o observation, loads []Loaded) (versionID, basis *st
 	if id, basis := named(t.ByHash, o.versionHash, byHash); id != nil {
 		return id, basis
 	}
-	for _, name := range []*string{o.versionName, o.loadedVersion(loads)} {
-		if id, basis := named(t.ByName, name, byPlugin); id != nil {
+	if id, basis := named(t.ByName, o.versionName, byPlugin); id != nil {
+		return id, basis
+	}
+	if l := o.loaded(loads); l != nil {
+		if id, basis := named(t.ByName, &l.Version, byPlugin); id != nil {
 			return id, basis
 		}
 	}
@@ -109,16 +131,16 @@ func (t Timeline) installedAt(o observation) *string {
 	return versionAt(t.Installed[""], o.at)
 }
 
-// loadedVersion returns the version of the observation's plugin that its session
-// had loaded by then.
-func (o observation) loadedVersion(loads []Loaded) (version *string) {
+// loaded returns the observation's plugin as its session had loaded it by then,
+// nil if that is not known.
+func (o observation) loaded(loads []Loaded) (found *Loaded) {
 	for _, l := range loads {
 		// The first one counts even if clocks say that it came later.
-		if o.plugin != nil && *o.plugin == l.Plugin && (version == nil || !l.At.After(o.at)) {
-			version = &l.Version
+		if o.plugin != nil && *o.plugin == l.Plugin && (found == nil || !l.At.After(o.at)) {
+			found = &l
 		}
 	}
-	return version
+	return found
 }
 
 // versionAt returns the version that was current at a time, nil before the first.
@@ -191,6 +213,8 @@ type ingestion struct {
 	skillIDs  map[string]string // by name
 	timelines map[string]Timeline
 	loads     map[string][]Loaded // by session
+	ofPlugins map[string]bool     // the affected skills that are of a plugin
+	pluginIDs map[string]string   // of the skills that are named like those plugins
 	tally     *tally
 	moved     map[Session]bool // see Changes.Sessions
 
@@ -281,7 +305,11 @@ func (in *ingestion) loadNames(ctx context.Context) error {
 // affected skills, which of them the user had installed, and which plugins the
 // sessions had loaded.
 func (in *ingestion) loadVersions(ctx context.Context, s *Service) (err error) {
-	in.timelines, err = s.Versions.Timelines(ctx, in.tx, in.affectedSkills())
+	if err := in.loadPluginIDs(ctx); err != nil {
+		return err
+	}
+	skillIDs := append(in.affectedSkills(), slices.Collect(maps.Values(in.pluginIDs))...)
+	in.timelines, err = s.Versions.Timelines(ctx, in.tx, skillIDs)
 	if err != nil || len(in.timelines) == 0 {
 		return err
 	}
@@ -289,6 +317,34 @@ func (in *ingestion) loadVersions(ctx context.Context, s *Service) (err error) {
 		return err
 	}
 	return in.loadPlugins(ctx, s)
+}
+
+func (in *ingestion) loadPluginIDs(ctx context.Context) error {
+	plugins := map[string]bool{}
+	in.ofPlugins = map[string]bool{}
+	note := func(skillID string, plugin *string) {
+		if plugin != nil {
+			plugins[*plugin], in.ofPlugins[skillID] = true, true
+		}
+	}
+	for name, id := range in.skillIDs {
+		note(id, pluginOf(name))
+	}
+	for _, o := range in.merged {
+		note(o.skillID, o.plugin)
+	}
+	for _, g := range in.knownGradings {
+		note(g.skillID, pluginOf(g.skillName))
+	}
+	if len(plugins) == 0 {
+		return nil
+	}
+	found, err := skillsByName(ctx, in.tx, in.report.OrgID, slices.Collect(maps.Keys(plugins)))
+	in.pluginIDs = map[string]string{}
+	for name, k := range found {
+		in.pluginIDs[name] = k.id
+	}
+	return err
 }
 
 func (in *ingestion) loadInstalled(ctx context.Context, s *Service) error {
@@ -317,7 +373,7 @@ func (in *ingestion) loadInstalled(ctx context.Context, s *Service) error {
 func (in *ingestion) loadPlugins(ctx context.Context, s *Service) error {
 	sessions := map[string]bool{}
 	for _, o := range in.merged {
-		if _, ok := in.timelines[o.skillID]; ok && o.plugin != nil {
+		if o.plugin != nil {
 			sessions[o.sessionHash] = true
 		}
 	}
@@ -354,7 +410,7 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 	var fresh, changed []observation
 	for _, id := range slices.Sorted(maps.Keys(in.merged)) {
 		o := in.merged[id]
-		o.versionID, o.basis = in.timelines[o.skillID].attribute(o, in.loads[o.sessionHash])
+		o.versionID, o.basis = in.attribute(o)
 		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:

@@ -217,7 +217,8 @@ func (n *normalizer) observation(e event, name string) (o skills.Observation, hi
 		return o, hidden, err
 	}
 	at, err := n.timeOf(e.nanos)
-	return skills.Observation{SkillName: name, Session: e.session, At: at, NormalizedAt: at}, false, err
+	version := e.Text("skill.version", "gen_ai.skill.version")
+	return skills.Observation{SkillName: name, Session: e.session, VersionName: version, At: at, NormalizedAt: at}, false, err
 }
 
 func (n *normalizer) id(kind string, natural ...string) string {

@@ -164,6 +164,7 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 	}
 	err = s.count(ctx, tx, skills.Report{
 		OrgID: c.OrgID, UserID: c.UserID, DeviceID: c.DeviceID, Observations: b.observations, Gradings: b.gradings,
+		Reloaded: plugins.Sessions(c.UserID, b.loads),
 	}, b.requests, b.marks)
 	if err != nil || !pending {
 		return err
@@ -187,6 +188,11 @@ func (s *Service) count(
 		return err
 	}
 	return s.Watcher.Changed(ctx, tx, r.OrgID)
+}
+
+// Loaded implements skills.Plugins.
+func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]skills.Loaded, error) {
+	return s.plugins().Loaded(ctx, q, orgID, sessions)
 }
 
 func (s *Service) plugins() *plugins.Service {

@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -44,6 +45,8 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	s := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: &costs.Service{DB: db, Skills: counts}, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
+	counts.Plugins = s
+	counts.Installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
 	s.Register()
 	counts.Mount(w.API)
 	w.registry.Mount(w.API)

@@ -1,0 +1,71 @@
+package plugins
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// marketplacePrefix and the name of an organisation are the name of the
+// marketplace with the skills of its registry.
+const marketplacePrefix = "whetstone-"
+
+// Loaded implements skills.Plugins. A version is that of the registry only if the
+// plugin comes from there: one that a session loaded from another marketplace is
+// left out, with all its namesakes in that session.
+func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]skills.Loaded, error) {
+	loads, err := loadsOfSessions(ctx, q, orgID, sessions)
+	if err != nil {
+		return nil, err
+	}
+	type name struct{ session, plugin string }
+	foreign := map[name]bool{}
+	for _, l := range loads {
+		if l.marketplace != "" && !l.own {
+			foreign[name{l.sessionHash, l.plugin}] = true
+		}
+	}
+	var all []skills.Loaded
+	for _, l := range loads {
+		if foreign[name{l.sessionHash, l.plugin}] {
+			continue
+		}
+		first := skills.Loaded{Session: l.sessionHash, Plugin: l.plugin, Version: l.version, Own: l.own, At: l.firstAt}
+		last := first
+		last.At = l.lastAt
+		all = append(all, first, last)
+	}
+	slices.SortFunc(all, func(a, b skills.Loaded) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Version, b.Version)) })
+	return all, nil
+}
+
+// Sessions returns the hashes of the sessions of loads.
+func Sessions(userID string, loads []Load) []string {
+	hashes := make([]string, len(loads))
+	for i, l := range loads {
+		hashes[i] = skills.SessionHash(userID, l.Session)
+	}
+	slices.Sort(hashes)
+	return slices.Compact(hashes)
+}
+
+// marketedLoad is a load, with whether it is from the organisation's marketplace.
+type marketedLoad struct {
+	load
+	own bool
+}
+
+func loadsOfSessions(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]marketedLoad, error) {
+	in, list := q.Dialect().In("$2", sessions)
+	rows, err := q.Query(ctx, `
+		SELECT l.session_hash, l.plugin, l.marketplace, l.version, l.first_at, l.last_at, l.marketplace = $3 || o.name
+		FROM plugin_loads l JOIN organisations o ON o.id = l.org_id
+		WHERE l.org_id = $1 AND l.session_hash`+in, orgID, list, marketplacePrefix)
+	return store.All(rows, err, func(row store.Row) (l marketedLoad, err error) {
+		err = row.Scan(&l.sessionHash, &l.plugin, &l.marketplace, &l.version, store.Time(&l.firstAt), store.Time(&l.lastAt), &l.own)
+		return l, err
+	})
+}

@@ -1,0 +1,133 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// publish publishes versions of an entry, of which the last is current for a
+// week, and returns the entry's id.
+func (w *world) publish(c *client, name string, versions ...string) (entryID string) {
+	c.T.Helper()
+	for _, version := range versions {
+		packed := archive(c.T, name+" "+version)
+		p := registry.Publication{
+			OrgID: c.Org.ID, UserID: c.User.ID, Name: name, Type: registry.TypeSkill, Visibility: registry.Org,
+			Source: registry.FromCLI, Version: version, Archive: bytes.NewReader(packed), Size: int64(len(packed)),
+		}
+		var v registry.Version
+		var err error
+		if entryID == "" {
+			_, v, err = w.registry.Create(w.T.Context(), p)
+		} else {
+			_, v, _, err = w.registry.Push(w.T.Context(), entryID, p)
+		}
+		if err != nil {
+			c.T.Fatalf("%v", err)
+		}
+		entryID = v.EntryID
+	}
+	w.Exec(`UPDATE registry_currents SET since = $2 WHERE entry_id = $1`, entryID, store.Micros(time.Now().AddDate(0, 0, -7)))
+	return entryID
+}
+
+// versionFacts are the checks, sessions and the pass rate of the versions of an
+// entry that have any, e.g. "1.0.0 plugin 2, graded".
+func (c *client) versionFacts(entryID string) (facts []string) {
+	c.T.Helper()
+	for _, v := range c.Get("/api/v1/registry/" + entryID).Want(200).List("versions") {
+		graded := ""
+		if v["aggregate_pass_rate"] != nil {
+			graded = ", graded"
+		}
+		for _, basis := range []string{"hash", "plugin", "installation", "time"} {
+			if n := v["version_basis_counts"].(object)[basis]; n != 0.0 {
+				facts = append(facts, fmt.Sprint(apptest.Text(v, "version"), " ", basis, " ", n, graded))
+			}
+		}
+	}
+	slices.Sort(facts)
+	return facts
+}
+
+// TestPluginVersions: activations of a plugin's skill count for the version of the
+// plugin that their session loaded, if it is from the registry; so do gradings; in
+// every order.
+func TestPluginVersions(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		round := 0
+		for _, test := range []struct {
+			name, entry, skill string
+			loads              [][2]string // marketplaces and versions; ORG is the organisation
+			want               string
+		}{
+			{"no load", "acme:deploy", "acme:deploy", nil, "2.0.0 time 2, graded"},
+			{"of our marketplace", "acme:deploy", "acme:deploy", [][2]string{{"whetstone-ORG", "1.0.0"}}, "1.0.0 plugin 2, graded"},
+			{"of an unknown one", "acme:deploy", "acme:deploy", [][2]string{{"", "1.0.0"}}, "1.0.0 plugin 2, graded"},
+			{"of another one", "acme:deploy", "acme:deploy", [][2]string{{"acme-market", "1.0.0"}}, "2.0.0 time 2, graded"},
+			{"of another organisation's", "acme:deploy", "acme:deploy", [][2]string{{"whetstone-other", "1.0.0"}}, "2.0.0 time 2, graded"},
+			{"of two", "acme:deploy", "acme:deploy", [][2]string{{"whetstone-ORG", "1.0.0"}, {"acme-market", "3.0.0"}}, "2.0.0 time 2, graded"},
+			{"of an unknown version", "acme:deploy", "acme:deploy", [][2]string{{"whetstone-ORG", "3.0.0"}}, "2.0.0 time 2, graded"},
+			{"an entry that is a plugin", "acme", "acme:acme", [][2]string{{"whetstone-ORG", "1.0.0"}}, "1.0.0 plugin 2, graded"},
+			{"an entry that may be one", "acme", "acme:acme", [][2]string{{"", "1.0.0"}}, ""},
+			{"an entry that is none", "acme", "acme:acme", [][2]string{{"acme-market", "1.0.0"}}, ""},
+			{"another plugin", "acme", "other:acme", [][2]string{{"whetstone-ORG", "1.0.0"}}, ""},
+		} {
+			for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+				t.Run(fmt.Sprint(test.name, order), func(t *testing.T) {
+					round++
+					c := w.org(fmt.Sprint("org", round)).in(t)
+					id := w.publish(c, test.entry, "1.0.0", "2.0.0")
+					s := &claude{session: "s", at: anHourAgo()}
+					activated := s.ofPlugin("p1", "acme", test.skill)
+					steps := []func(){
+						func() {
+							for _, l := range test.loads {
+								pairs := []any{"plugin.name", "acme", "plugin.version", l[1]}
+								if l[0] != "" {
+									pairs = append(pairs, "marketplace.name", strings.ReplaceAll(l[0], "ORG", c.Org.Name))
+								}
+								c.take(inProtobuf, logsOf(s.event("plugin_loaded", "", pairs...)))
+							}
+						},
+						func() {
+							c.take(inProtobuf, logsOf(activated))
+							c.push(uuid.NewString(), invocations(check("i", object{"skill_name": test.skill, "occurred_at": stamp(s.at)}))).Want(201)
+						},
+						func() {
+							c.push(uuid.NewString(), object{"grading_results": []object{{
+								"grading_id": "g", "skill_name": test.skill, "session_id": "s", "graded_at": stamp(s.at), "pass_rate": 1,
+							}}}).Want(201)
+						},
+					}
+					for range 2 { // the second time changes nothing
+						for _, i := range order {
+							steps[i]()
+						}
+					}
+					var want []string
+					if test.want != "" {
+						want = []string{test.want}
+					}
+					if diff := cmp.Diff(want, c.versionFacts(id)); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
+					}
+				})
+			}
+		}
+		w.checkNumbers(t)
+	})
+}
