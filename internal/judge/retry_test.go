@@ -201,7 +201,7 @@ func TestWaitsThatDoNotPay(t *testing.T) {
 func TestDeadlineOfTheCaller(t *testing.T) {
 	s := judgetest.New(t, func(judgetest.Request) judgetest.Reply { return judgetest.Hang() })
 	j, _ := newJudge(t, s, judge.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err := j.Complete(ctx, question())
 	if e := wantCode(t, err, judge.Timeout); e.Record.Attempts != 1 || !errors.Is(err, context.DeadlineExceeded) {

@@ -247,6 +247,8 @@ func TestNoAnswer(t *testing.T) {
 	never := receive(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
+	impatient, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
 	for _, c := range []struct {
 		name   string
 		ctx    context.Context
@@ -254,13 +256,11 @@ func TestNoAnswer(t *testing.T) {
 		want   string
 	}{
 		{"nobody listens", t.Context(), closed.target(notify.ChatA), closed.URL + ": connection refused"},
-		{"never", t.Context(), never.target(notify.ChatB), never.URL + ": timed out"},
+		{"never", impatient, never.target(notify.ChatB), never.URL + ": timed out"},
 		{"cancelled", cancelled, never.target(notify.Webhook), "interrupted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(c.ctx, 300*time.Millisecond)
-			defer stop()
-			got := newSender(t, notify.Options{}).Send(ctx, c.target, firing())
+			got := newSender(t, notify.Options{}).Send(c.ctx, c.target, firing())
 			if got.Outcome != notify.Retry || got.Status != 0 || !strings.HasPrefix(got.Detail, c.want) {
 				t.Errorf("got %+v, want a retry because of %q", got, c.want)
 			}
