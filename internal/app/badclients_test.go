@@ -29,13 +29,13 @@ const (
 	soon = 30 * time.Second
 )
 
-// impatient starts a service that gives clients little time, and for a body
-// so much.
-func impatient(t *testing.T, body time.Duration) *service {
+// impatient starts a service that gives clients little time to receive, and so
+// much to send.
+func impatient(t *testing.T, sending time.Duration) *service {
 	t.Helper()
 	log := &apptest.Buffer{}
 	o := options(settings(t, "--roles", "web"), log)
-	o.Timeouts = app.Timeouts{Header: little, Body: body, Answer: little, Idle: little}
+	o.Timeouts = app.Timeouts{Header: sending, Body: sending, Answer: little, Idle: little}
 	a, err := app.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestManyConnections(t *testing.T) {
 // refused, the connection is closed, and nothing hidden is carried out.
 func TestBrokenHTTP(t *testing.T) {
 	t.Parallel()
-	s := impatient(t, little)
+	s := impatient(t, soon)
 	good := "GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
 	hidden := "GET /api/v1/keys HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " + s.FirstKey + "\r\n\r\n"
 	for name, c := range map[string]struct {
@@ -294,7 +294,7 @@ func TestBrokenHTTP(t *testing.T) {
 // says, and what stands behind them belongs to the next request.
 func TestLengthAndChunks(t *testing.T) {
 	t.Parallel()
-	s := impatient(t, little)
+	s := impatient(t, soon)
 	conn := s.dial(t)
 	say(t, conn, "POST /api/v1/alerts HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer "+s.FirstKey+
 		"\r\nContent-Type: application/json\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
@@ -308,7 +308,7 @@ func TestLengthAndChunks(t *testing.T) {
 // to another site.
 func TestPathTricks(t *testing.T) {
 	t.Parallel()
-	s := impatient(t, little)
+	s := impatient(t, soon)
 	for _, path := range []string{
 		"//api/v1/me", "/api//v1/me", "/api/v1/./me", "/api/v1/x/../me", "/api/v1/%2e%2e/v1/me", "/%2e%2e/%2e%2e/etc/passwd", "/static/../../../etc/passwd",
 		"/static/..%2f..%2f..%2fetc%2fpasswd", "/static/%2e%2e%2fapp.css", "/blobs/..%2f..%2fwhetstone.db", "/blobs/%2e%2e/%2e%2e/whetstone.db", "/blobs/sha256/00/../../../whetstone.db",
