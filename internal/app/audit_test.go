@@ -88,6 +88,11 @@ func changes(hook string) []change {
 			body: object{"device_id": "laptop", "install_path": "/skills"},
 		},
 
+		{
+			route: "PUT /api/v1/settings/prices", path: "/api/v1/settings/prices", action: "costs.prices.change",
+			body: object{"models": []object{{"match": "gpt-5", "input": 1, "output": 2}}},
+		},
+
 		{route: "POST /api/v1/repohost/settings", path: "/api/v1/repohost/settings", action: "repohost.settings.change", body: object{"write_back_mode": "off"}},
 		{
 			route: "POST /api/v1/repohost/installations", path: "/api/v1/repohost/installations", action: "repohost.installation.bind",

@@ -29,6 +29,14 @@ var breakages = []struct {
 	{`UPDATE skill_days SET graded_sessions = graded_sessions + 1 WHERE subject_id = (SELECT MIN(subject_id) FROM skill_days)`, "skills", "days of skills whose grades"},
 	{`UPDATE skill_totals SET unique_sessions = unique_sessions + 1 WHERE subject_id = (SELECT MIN(subject_id) FROM skill_totals)`, "skills", "skills whose totals"},
 	{`INSERT INTO skill_aliases (alias, observation_id) VALUES ('a', 'nowhere')`, "skills", "aliases of observations that are not there: 1, such as a"},
+	{`INSERT INTO cost_days (subject_id, day, requests, reported, unpriced, micros, input, output, cache_read, cache_write, uses, use_requests,
+			sessions, session_requests, graded_sessions, graded_micros, pass_rate_sum)
+		VALUES ('subject', 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)`, "costs", "days whose costs are not those of their requests: 1, such as subject"},
+	{`SELECT 1`, "costs", "days whose uses and sessions are counted wrong: 1, such as subject"}, // the same row
+	{`INSERT INTO cost_groups (key, kind, subject_id, session_hash, requests, unpriced, micros) VALUES ('group', 'session', 'skill', 's', 1, 0, 1)`,
+		"costs", "uses and sessions whose costs are not those of their requests: 1, such as skill"},
+	{`INSERT INTO cost_buckets (subject_id, day, bucket, uses, micros) VALUES ('subject', 1, 1, 1, 1)`, "costs", "days whose histogram is not that of their uses: 1"},
+	{`INSERT INTO cost_models (org_id, day, model, requests) VALUES ('org', 1, 'model', 1)`, "costs", "days whose models are not those of their requests: 1"},
 	{`UPDATE signal_cells SET signals = signals + 1 WHERE level = 'org'`, "signals", "cells that do not count"},
 	{`UPDATE registry_entries SET current_version_id = 'nowhere' WHERE name = 'api-docs'`, "registry", "current version is missing or another: 1, such as api-docs"},
 	{`UPDATE registry_entries SET installation_count = installation_count + 1 WHERE name = 'pdf-forms'`, "installations", "count of installations is wrong: 1, such as pdf-forms"},

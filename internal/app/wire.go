@@ -117,6 +117,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent = p.installations
+	p.skills.Costs = p.costs
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
@@ -128,7 +129,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.registry, p.installations, p.catalog, p.telemetry, p.alerts, p.sources, p.suggestions,
+		on.auth, on.audit, on.quota, p.skills, p.costs, p.registry, p.installations, p.catalog, p.telemetry, p.alerts, p.sources, p.suggestions,
 		p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)

@@ -14,4 +14,5 @@ type Service struct {
 	Skills *skills.Service
 	// Prices are those of the installation; an organisation's own come before them.
 	Prices pricing.Table
+	Texts  Texts // may be nil
 }

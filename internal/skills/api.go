@@ -5,6 +5,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
 // Mount adds the routes of the performance API.
@@ -42,6 +43,8 @@ type listItem struct {
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
 	LastSeenAt         *httpapi.Time `json:"last_seen_at"`
+	CostPerUse         *float64      `json:"cost_per_use" doc:"The median, in dollars: per_use_p50 of cost"`
+	Cost               *pricing.Cost `json:"cost" doc:"Of the model requests in the window; null without any"`
 	Confirmed          bool          `json:"confirmed" doc:"Whether a real use of the name was reported"`
 	Hidden             bool          `json:"hidden"`
 	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
@@ -62,7 +65,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
 			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
-			PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt),
+			PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt), CostPerUse: p.CostPerUse, Cost: p.Cost,
 			Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		}
 	})
@@ -92,6 +95,7 @@ type detail struct {
 	PassRateInterval   *[2]float64   `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 	GradedSessions     int64         `json:"graded_sessions"`
 	HasEvidence        bool          `json:"has_evidence"`
+	Cost               *pricing.Cost `json:"cost" doc:"Of the model requests in the window; null without any"`
 	Confirmed          bool          `json:"confirmed" doc:"Whether a real use of the name was reported"`
 	Hidden             bool          `json:"hidden"`
 	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
@@ -127,7 +131,7 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 			SeenSessions: p.SeenSessions, TriggeredSessions: p.TriggeredSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
-			HasEvidence: p.HasEvidence, Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
+			HasEvidence: p.HasEvidence, Cost: p.Cost, Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		},
 		DailyStats: columnsOf(days, func(d Day) dayOutput { return dayOutput(d) }),
 	}, err

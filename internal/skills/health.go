@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
@@ -68,6 +69,8 @@ type Performance struct {
 	PassRateInterval   *[2]float64 // Wilson, 95 %
 	GradedSessions     int64
 	Standing
+	Cost       *pricing.Cost // in the window; nil without a request
+	CostPerUse *float64      // the median
 }
 
 func newPerformance(k skill, now, before dayCount) Performance {

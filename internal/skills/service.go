@@ -19,6 +19,7 @@ type Service struct {
 	Versions      Versions
 	Installations Installations // may be nil
 	Plugins       Plugins       // may be nil
+	Costs         Costs         // may be nil
 	// Window is the window of the metrics in days, today included.
 	Window int
 }
@@ -57,7 +58,8 @@ func (s *Service) List(ctx context.Context, orgID string, f Filter) ([]Performan
 	sortBy(performances, f.Sort)
 	total := len(performances)
 	from := min(f.Offset, total)
-	return performances[from:min(from+f.Limit, total)], total, nil
+	page := performances[from:min(from+f.Limit, total)]
+	return page, total, s.addCosts(ctx, orgID, page)
 }
 
 // listByName lets the database select the page, so that only the performance of
@@ -72,7 +74,10 @@ func (s *Service) listByName(ctx context.Context, orgID string, f Filter) ([]Per
 		return nil, 0, err
 	}
 	performances, err := s.performances(ctx, found)
-	return performances, total, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return performances, total, s.addCosts(ctx, orgID, performances)
 }
 
 // sortBy sorts by a field; unknown values come last in both directions.
@@ -110,7 +115,8 @@ func (s *Service) Get(ctx context.Context, orgID, idOrName string) (Performance,
 	if err != nil {
 		return Performance{}, err
 	}
-	return all[0], nil
+	err = s.addCosts(ctx, orgID, all)
+	return all[0], err
 }
 
 // performances computes the performance of skills from their rollups.

@@ -35,6 +35,9 @@ var auditAreas = []auditArea{
 		{"auth.session.start", "signed in with"},
 		{"auth.session.end", "ended the session in"},
 	}},
+	{"costs.", "costs", []auditWords{
+		{"costs.prices.change", "changed the prices of models of"},
+	}},
 	{"registry.", "the registry", []auditWords{
 		{"registry.entry.create", "created the entry"},
 		{"registry.version.publish", "published a version of"},

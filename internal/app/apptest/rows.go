@@ -37,6 +37,10 @@ func Rows() map[string]Row {
 		"GET /v1/skills":    {Query: "q=<text>"},
 		"GET /v1/skills/{}": {Path: "<skill>"},
 
+		"GET /v1/costs":               {},
+		"GET /api/v1/settings/prices": {},
+		"PUT /api/v1/settings/prices": {Body: `{"models":[{"match":"<text>*","valid_from":"2026-01-01","input":3,"output":15,"cache_read":0.3,"cache_write":3.75}]}`},
+
 		"POST /api/v1/alerts":                  {Body: alert, Others: unknownSkill},
 		"GET /api/v1/alerts":                   {},
 		"GET /api/v1/alerts/{}":                {Path: "<alert>"},

@@ -1,0 +1,70 @@
+package costs
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// Mount adds the routes of costs and prices.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleBill, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/v1/costs",
+		Summary: "What model requests cost, by skill",
+	})
+	httpapi.Add(a, s.handlePrices, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/settings/prices",
+		Summary: "The organisation's own prices of models",
+	})
+	httpapi.Add(a, s.handleSetPrices, httpapi.Route{
+		Permission: access.Admin, Method: "PUT", Path: "/api/v1/settings/prices",
+		Summary: "Replace the organisation's own prices of models",
+	})
+}
+
+type billInput struct {
+	Days int `query:"days" default:"30" minimum:"1" maximum:"365" doc:"Window in days, today included"`
+}
+
+type billOutput struct {
+	Days         int        `json:"days"`
+	Total        *float64   `json:"total" doc:"Dollars; the sum of unattributed and of all skills. Null: there are requests, and no price is known"`
+	Unattributed *float64   `json:"unattributed" doc:"Dollars; of requests that belong to no skill"`
+	Skills       []billItem `json:"skills" nullable:"false" doc:"Skills with requests, by name"`
+}
+
+type billItem struct {
+	SkillID string   `json:"skill_id" format:"uuid"`
+	Name    string   `json:"name" example:"pdf-tables"`
+	Total   *float64 `json:"total" doc:"Dollars; null if no price is known"`
+	Uses    int64    `json:"uses"`
+}
+
+func (s *Service) handleBill(ctx context.Context, in billInput) (billOutput, error) {
+	b, err := s.Bill(ctx, access.From(ctx).OrgID, in.Days)
+	return billOutput{
+		Days: in.Days, Total: b.Total, Unattributed: b.Unattributed,
+		Skills: columnOf(b.Skills, func(i BillItem) billItem { return billItem(i) }),
+	}, err
+}
+
+type pricesOutput struct {
+	Models []pricing.Model `json:"models" nullable:"false"`
+}
+
+func (s *Service) handlePrices(ctx context.Context, _ struct{}) (pricesOutput, error) {
+	models, err := s.OwnPrices(ctx, access.From(ctx).OrgID)
+	return pricesOutput{Models: models}, err
+}
+
+type setPricesInput struct {
+	Body struct {
+		Models []pricing.Model `json:"models" nullable:"false" maxItems:"1000" doc:"Tried in this order before those of the installation; none: only these"`
+	}
+}
+
+func (s *Service) handleSetPrices(ctx context.Context, in setPricesInput) (pricesOutput, error) {
+	return pricesOutput{Models: in.Body.Models}, s.SetPrices(ctx, access.From(ctx), in.Body.Models)
+}

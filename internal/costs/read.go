@@ -1,0 +1,195 @@
+package costs
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// Texts is a hook for the registry, which is above this package and fulfils it.
+type Texts interface {
+	// TextTokens estimates the tokens of the texts of skills that are in the registry,
+	// by skill: of name and description, and of SKILL.md.
+	TextTokens(ctx context.Context, skillIDs []string) (listing, body map[string]int64, err error)
+}
+
+// CostsOf returns the costs of skills or versions of an organisation from a day on
+// (counted from the epoch, UTC), without those that have no request.
+func (s *Service) CostsOf(ctx context.Context, orgID string, subjects []string, since int64) (_ map[string]pricing.Cost, err error) {
+	defer fault.Wrap(&err, "costs")
+	sums, err := daySums(ctx, s.DB, append([]string{orgID}, subjects...), since)
+	if err != nil {
+		return nil, err
+	}
+	org := sums[orgID]
+	delete(sums, orgID)
+	histograms, err := histogramsOf(ctx, s.DB, subjects, since)
+	if err != nil {
+		return nil, err
+	}
+	context, err := s.contextCosts(ctx, orgID, subjects, org, since)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]pricing.Cost{}
+	for id, d := range sums {
+		if d.requests == 0 {
+			continue
+		}
+		c := d.cost()
+		c.PerUseP50, c.PerUseP95 = histograms[id].quantile(50), histograms[id].quantile(95)
+		c.Standing, c.Load = context.standing(id, org), context.load(id, d)
+		all[id] = c
+	}
+	return all, nil
+}
+
+func (d dayCount) cost() pricing.Cost {
+	c := pricing.Cost{
+		Currency: "USD", Requests: d.requests, Unpriced: d.unpriced,
+		Tokens: pricing.CostTokens{Input: d.input, Output: d.output, CacheRead: d.cacheRead, CacheWrite: d.cacheWrite},
+		Total:  d.total(),
+	}
+	if d.passRateSum > 0 {
+		c.PerSuccess = dollars(divide(d.gradedMicros*billion, d.passRateSum))
+	}
+	if priced := d.requests - d.unpriced; priced > 0 {
+		basis := "mixed"
+		switch d.reported {
+		case priced:
+			basis = "reported"
+		case 0:
+			basis = "priced"
+		}
+		c.Basis = &basis
+	}
+	return c
+}
+
+// total is the money that is known, nil if there are requests and all of them are
+// unpriced.
+func (d dayCount) total() *float64 {
+	if d.requests > 0 && d.unpriced == d.requests {
+		return nil
+	}
+	return dollars(d.micros)
+}
+
+// billion is the unit of pass rates, see skills.SessionGrade.
+const billion = 1_000_000_000
+
+func dollars(micros int64) *float64 {
+	d := pricing.Dollars(micros)
+	return &d
+}
+
+// divide rounds half up. Neither number is negative.
+func divide(a, b int64) int64 { return (a + b/2) / b }
+
+// A histogram is the uses of a subject in buckets of rising cost.
+type histogram []bucketCount
+
+// quantile returns the cost of the use at the nearest rank: the mean of its bucket,
+// which is exact where all costs of the bucket are equal. It is nil without uses.
+func (h histogram) quantile(percent int64) *float64 {
+	var uses int64
+	for _, b := range h {
+		uses += b.uses
+	}
+	rank := (percent*uses + 99) / 100 // from 1
+	for _, b := range h {
+		if rank -= b.uses; rank <= 0 {
+			return dollars(divide(b.micros, b.uses))
+		}
+	}
+	return nil
+}
+
+// contextCosts are what it takes to estimate the cost of a skill's texts in the
+// context of agents.
+type contextCosts struct {
+	listing, body map[string]int64 // tokens
+	price         *pricing.Price   // of the model that is used most
+}
+
+func (s *Service) contextCosts(ctx context.Context, orgID string, skillIDs []string, org dayCount, since int64) (c contextCosts, err error) {
+	if s.Texts == nil || org.requests == 0 {
+		return c, nil
+	}
+	if c.listing, c.body, err = s.Texts.TextTokens(ctx, skillIDs); err != nil || len(c.listing)+len(c.body) == 0 {
+		return c, err
+	}
+	models, err := modelsByUse(ctx, s.DB, orgID, since)
+	if err != nil {
+		return c, err
+	}
+	own, err := s.OwnPrices(ctx, orgID)
+	table := s.Prices.Before(own)
+	for _, model := range models {
+		if price, ok := table.Lookup(model, time.Now()); ok {
+			c.price = &price
+			break
+		}
+	}
+	return c, err
+}
+
+// frame is about what agents put around a name and a description, in tokens.
+const frame = 20
+
+// standing is what it costs to list the skill in a session of the organisation: its
+// name and description are written to the cache once and read by every later
+// request.
+func (c contextCosts) standing(skillID string, org dayCount) *float64 {
+	tokens, ok := c.listing[skillID]
+	if !ok || c.price == nil || org.sessions == 0 {
+		return nil
+	}
+	cost := c.price.Standing(tokens+frame, float64(org.sessionRequests)/float64(org.sessions))
+	return &cost
+}
+
+// load is what it costs to have SKILL.md in the context of a use.
+func (c contextCosts) load(skillID string, d dayCount) *float64 {
+	tokens, ok := c.body[skillID]
+	if !ok || c.price == nil || d.uses == 0 {
+		return nil
+	}
+	cost := c.price.Standing(tokens, float64(d.useRequests)/float64(d.uses))
+	return &cost
+}
+
+// A Bill is what the requests of an organisation cost in a window, by skill.
+type Bill struct {
+	Total        *float64
+	Unattributed *float64 // of requests that belong to no skill
+	Skills       []BillItem
+}
+
+// A BillItem is the share of one skill.
+type BillItem struct {
+	SkillID, Name string
+	Total         *float64 // nil if no price is known
+	Uses          int64
+}
+
+// Bill returns the costs of the last days, today included. The total is the sum
+// of the rest.
+func (s *Service) Bill(ctx context.Context, orgID string, days int) (b Bill, err error) {
+	since := dayOf(time.Now()) - int64(days) + 1
+	sums, err := daySums(ctx, s.DB, []string{orgID}, since)
+	if err != nil {
+		return b, err
+	}
+	skills, err := skillSums(ctx, s.DB, orgID, since)
+	org := sums[orgID]
+	rest := org
+	for _, k := range skills {
+		rest.requests, rest.unpriced, rest.micros = rest.requests-k.requests, rest.unpriced-k.unpriced, rest.micros-k.micros
+		b.Skills = append(b.Skills, BillItem{SkillID: k.id, Name: k.name, Total: k.total(), Uses: k.uses})
+	}
+	b.Total, b.Unattributed = org.total(), rest.total()
+	return b, err
+}

@@ -1,0 +1,29 @@
+package skills
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// Costs is a hook for what the model requests of skills cost.
+type Costs interface {
+	// CostsOf returns the costs from a day on of those skills that have a request.
+	CostsOf(ctx context.Context, orgID string, skillIDs []string, since int64) (map[string]pricing.Cost, error)
+}
+
+// addCosts sets the costs of the skills of a page.
+func (s *Service) addCosts(ctx context.Context, orgID string, page []Performance) error {
+	if s.Costs == nil || len(page) == 0 {
+		return nil
+	}
+	ids := columnsOf(page, func(p Performance) string { return p.ID })
+	costs, err := s.Costs.CostsOf(ctx, orgID, ids, dayOf(time.Now())-int64(s.Window)+1)
+	for i, p := range page {
+		if c, ok := costs[p.ID]; ok {
+			page[i].Cost, page[i].CostPerUse = &c, c.PerUseP50
+		}
+	}
+	return err
+}
