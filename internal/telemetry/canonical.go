@@ -58,6 +58,7 @@ type invocationRecord struct {
 	Triggered       *bool    `json:"triggered"`
 	Confidence      *float64 `json:"confidence"`
 	ToolCallID      *string  `json:"tool_call_id"`
+	Unconfirmed     bool     `json:"unconfirmed"` // the record alone does not make the name a skill
 }
 
 type sessionRecord struct {

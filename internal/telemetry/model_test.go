@@ -403,6 +403,9 @@ func (m *model) item(k skillKey, today int) object {
 		"confidence_coverage": ratio(len(confidence(recent)), count(recent, triggered)),
 		"pass_rate":           passRate(now),
 		"last_seen_at":        last,
+		"confirmed":           true,
+		"hidden":              false,
+		"merged_into":         nil,
 	}
 }
 

@@ -61,7 +61,7 @@ func (n *normalizer) injected(metric *metrics.Metric, outer otlp.Attributes) {
 func (n *normalizer) injection(
 	p *metrics.NumberDataPoint, temporality metrics.AggregationTemporality, outer otlp.Attributes,
 ) error {
-	e := event{Attributes: otlp.Attributes{p.GetAttributes()}, nanos: p.GetTimeUnixNano()}
+	e := event{Attributes: otlp.Attributes{p.GetAttributes()}, name: skillInjected, nanos: p.GetTimeUnixNano()}
 	o, hidden, err := n.observation(e, e.Text("skill"))
 	if err != nil || hidden {
 		return err

@@ -70,6 +70,7 @@ func (n *normalizer) executeTool(e event, span string, fired bool) error {
 		o = demote(o, lacksCall)
 	}
 	if o.Triggered = fired; !fired {
+		o.Unconfirmed = true // there may be no such skill
 		n.observe(o)
 		return nil
 	}

@@ -18,6 +18,7 @@ func (n *normalizer) geminiToolCall(e event) error {
 	}
 	o = triggerOf("agent-invoked").fired(o)
 	o.Triggered = e.Text("success") != "false"
+	o.Unconfirmed = o.Unconfirmed || !o.Triggered // there may be no such skill
 	o.ID = n.id("otlp_event", e.session, e.Text("prompt_id"), e.time(), e.name, o.SkillName)
 	n.observe(o)
 	if o.Triggered {

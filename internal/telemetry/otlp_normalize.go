@@ -217,8 +217,11 @@ func (n *normalizer) observation(e event, name string) (o skills.Observation, hi
 		return o, hidden, err
 	}
 	at, err := n.timeOf(e.nanos)
-	version := e.Text("skill.version", "gen_ai.skill.version")
-	return skills.Observation{SkillName: name, Session: e.session, VersionName: version, At: at, NormalizedAt: at}, false, err
+	o = skills.Observation{
+		SkillName: name, Session: e.session, VersionName: e.Text("skill.version", "gen_ai.skill.version"),
+		At: at, NormalizedAt: at, Unconfirmed: e.isBuiltIn(name),
+	}
+	return o, false, err
 }
 
 func (n *normalizer) id(kind string, natural ...string) string {

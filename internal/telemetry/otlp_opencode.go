@@ -16,7 +16,7 @@ func (n *normalizer) aiToolCall(e event, span string, fired bool) error {
 		return err
 	}
 	o = triggerOf("agent-invoked").fired(o)
-	o.Triggered = fired
+	o.Triggered, o.Unconfirmed = fired, !fired // there may be no such skill
 	if call := e.call(); call != "" {
 		o = n.withCall(o, call)
 	} else {

@@ -226,7 +226,7 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 		return nil
 	}
 	o := skills.Observation{
-		ID: r.id("skill_invocation", id), SkillName: name, Session: session,
+		ID: r.id("skill_invocation", id), SkillName: name, Unconfirmed: c.Unconfirmed, Session: session,
 		PromptID: optional(c.MatchedPromptID), VersionHash: optional(c.VersionHash), Mode: optional(c.Mode),
 		Triggered: *c.Triggered, Confidence: c.Confidence, At: at, NormalizedAt: r.normalizedAt(c.base, at),
 	}

@@ -72,6 +72,12 @@ type block struct {
 	Input     input  `json:"input"`       // of tool_use
 	ToolUseID string `json:"tool_use_id"` // of tool_result
 	IsError   bool   `json:"is_error"`    // of tool_result
+	Content   result `json:"content"`     // of tool_result
+}
+
+// result is what a tool answered, of which only one thing matters.
+type result struct {
+	unknownSkill bool // the agent has no skill of the name
 }
 
 // input has the parameters of the tools Skill and Read.
@@ -112,6 +118,12 @@ func (i *input) UnmarshalJSON(raw []byte) error {
 		name, _ = fields.Command.(string)
 	}
 	i.Skill = name
+	return nil
+}
+
+// UnmarshalJSON looks at the beginning only: results are long, and of any type.
+func (r *result) UnmarshalJSON(raw []byte) error {
+	r.unknownSkill = bytes.HasPrefix(raw, []byte(`"<tool_use_error>Unknown skill: `))
 	return nil
 }
 

@@ -62,7 +62,7 @@ func classify(text string) (userMessage, bool) {
 // parseCommand returns a slash command as the user typed it, e.g. "/deploy prod".
 func parseCommand(text string) (userMessage, bool) {
 	name := commandName.FindStringSubmatch(text)
-	if name == nil || strings.HasPrefix(text, "<command-name>") && slices.Contains(builtin, name[1]) {
+	if name == nil || strings.HasPrefix(text, "<command-name>") && slices.Contains(agentCommands, name[1]) {
 		return userMessage{}, false
 	}
 	s := userMessage{kind: kindUser, text: "/" + name[1], command: name[1]}
@@ -72,10 +72,10 @@ func parseCommand(text string) (userMessage, bool) {
 	return s, true
 }
 
-// builtin are the commands of the agent's program. Newer transcripts mark them;
+// agentCommands are the commands of the agent's program. Newer transcripts mark them;
 // in older ones they begin with <command-name>, where a skill, which may have the
 // same name, begins with <command-message>.
-var builtin = []string{
+var agentCommands = []string{
 	"add-dir", "agents", "bashes", "bug", "clear", "color", "compact", "config", "context", "continue", "copy", "cost",
 	"desktop", "doctor", "effort", "exit", "export", "extra-usage", "fast", "feedback", "help", "hooks", "ide",
 	"install-github-app", "install-slack-app", "keybindings", "login", "logout", "mcp", "memory", "migrate-installer",

@@ -92,6 +92,9 @@ type invocationRecord struct {
 	ToolName          string    `json:"tool_name,omitempty"`
 	ToolCallID        string    `json:"tool_call_id,omitempty"`
 	AgentType         string    `json:"agent_type,omitempty"`
+	// Unconfirmed means that the record alone does not make the name a skill: the
+	// agent has no such skill, or brings it along.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
 // requestRecord is one message of the model. Its tokens are disjoint.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/builtin"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -51,7 +52,7 @@ func (t *turn) begin(e entry, m userMessage) {
 	if skill, ok := cleanSkill(m.command); ok {
 		t.invoke(e, invocationRecord{
 			SkillInvocationID: t.naturalID(e, skill), SkillName: skill,
-			InvocationMode: "explicit", Triggered: true, Confidence: 1,
+			InvocationMode: "explicit", Triggered: true, Confidence: 1, Unconfirmed: builtin.Skill(builtin.ClaudeCode, skill),
 		})
 	}
 }
@@ -124,6 +125,7 @@ func (t *turn) addToolUse(e entry, b block) {
 			t.invoke(e, invocationRecord{
 				SkillInvocationID: t.naturalID(e, b.ID), SkillName: skill,
 				InvocationMode: mode, Triggered: true, Confidence: confidence, ToolName: b.Name, ToolCallID: b.ID,
+				Unconfirmed: builtin.Skill(builtin.ClaudeCode, skill),
 			})
 		}
 	case "Read":
@@ -186,7 +188,11 @@ func (t *turn) addResult(e entry) {
 			continue
 		}
 		t.errors++
-		if r := t.byCall[b.ToolUseID]; r != nil && r.Triggered {
+		r := t.byCall[b.ToolUseID]
+		if r != nil && (b.Content.unknownSkill || r.ToolName == "Read") { // there is no such skill, or no such file
+			r.Unconfirmed = true
+		}
+		if r != nil && r.Triggered {
 			// The new version must be newer than the one before, even if the
 			// lines have the same time.
 			version := r.NormalizedAt.Add(time.Microsecond)

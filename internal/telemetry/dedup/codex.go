@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/builtin"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -116,7 +117,8 @@ func (g *codexUses) logged(p storedPoint) int64 {
 func (p storedPoint) observation(logged int64) skills.Observation {
 	at := time.UnixMicro(p.To).UTC()
 	o := skills.Observation{
-		ID: p.ID, SkillName: p.Skill, At: at, NormalizedAt: at.Add(time.Duration(logged) * time.Microsecond),
+		ID: p.ID, SkillName: p.Skill, Unconfirmed: builtin.Skill(builtin.Codex, p.Skill),
+		At: at, NormalizedAt: at.Add(time.Duration(logged) * time.Microsecond),
 	}
 	explicit, inferred := 1.0, 0.6
 	switch o.Mode = p.Mode; p.Mode {
