@@ -66,6 +66,12 @@ type sessionRecord struct {
 	Model json.RawMessage `json:"model"`
 }
 
+type offerRecord struct {
+	base
+	OccurredAt *string  `json:"occurred_at"`
+	SkillNames []string `json:"skill_names"`
+}
+
 type factRecord struct {
 	base
 	usage.Fact

@@ -37,6 +37,7 @@ func recordKinds() []kind {
 		{"sessions", "session", readAs((*reader).session)},
 		{"prompts", "prompt", readAs((*reader).prompt)},
 		{"skill_invocations", "skill_invocation", readAs((*reader).invocation)},
+		{"skill_offers", "skill_offer", readAs((*reader).offer)},
 		{"execution_facts", "execution_fact", readAs((*reader).executionFact)},
 		{"model_requests", "model_request", readAs((*reader).modelRequest)},
 		{"normalization_runs", "normalization_run", readAs(opaque("normalization_run", "run_id"))},
@@ -239,6 +240,38 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 		o.Claim = r.id("prompt_record", session+"\n"+prompt+"\n"+name)
 	}
 	r.batch.observations = append(r.batch.observations, o)
+	return nil
+}
+
+// maxOffers is how many skills one record may offer.
+const maxOffers = 1000
+
+// offer reads a list of skills that was shown to the model.
+func (r *reader) offer(c offerRecord, _ json.RawMessage) error {
+	at, err := r.parseTime("occurred_at", c.OccurredAt)
+	if err != nil {
+		return err
+	}
+	session, err := r.sessionOf(c.base)
+	if err != nil {
+		return err
+	}
+	if len(c.SkillNames) > maxOffers {
+		return fmt.Errorf("skill_names has more than %d names", maxOffers)
+	}
+	var offers []skills.Observation
+	for _, field := range c.SkillNames {
+		name, hidden, err := skillOf(&field)
+		if err != nil {
+			return err
+		}
+		if !hidden {
+			offers = append(offers, skills.Observation{
+				SkillName: name, Session: session, Offered: true, At: at, NormalizedAt: at,
+			})
+		}
+	}
+	r.batch.observations = append(r.batch.observations, offers...)
 	return nil
 }
 

@@ -29,6 +29,7 @@ type entry struct {
 	AttributionSkill string     `json:"attributionSkill"`
 	ForkedFrom       *forkPoint `json:"forkedFrom"`
 	Message          message    `json:"message"`
+	Attachment       attachment `json:"attachment"`
 
 	at   time.Time
 	line int
@@ -38,6 +39,12 @@ type entry struct {
 // branched. The transcript of that session has it, too.
 type forkPoint struct {
 	SessionID string `json:"sessionId"`
+}
+
+// An attachment is what the agent's program adds to a prompt.
+type attachment struct {
+	Type  string   `json:"type"`
+	Names []string `json:"names"` // of skill_listing: the skills that are shown to the model
 }
 
 type message struct {
@@ -143,7 +150,7 @@ func parseEntry(l line) (e entry, err error) {
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!ok || e.Type == "") {
 		return e, errors.New("the line is not a JSON object")
 	}
-	if e.Type != "user" && e.Type != "assistant" {
+	if e.Type != "user" && e.Type != "assistant" && !e.listsSkills() {
 		return e, errIrrelevant
 	}
 	if err != nil {
@@ -156,6 +163,11 @@ func parseEntry(l line) (e entry, err error) {
 		return e, errors.New("the line has no time")
 	}
 	return e, nil
+}
+
+// listsSkills reports whether a line shows the model which skills there are.
+func (e entry) listsSkills() bool {
+	return e.Type == "attachment" && e.Attachment.Type == "skill_listing"
 }
 
 // text joins the blocks of text, without those that the agent's program injected.

@@ -216,6 +216,8 @@ func naturalKey(r object) string {
 		return key + " " + fmt.Sprint(r["session_id"], " ", r["execution_fact_id"])
 	case "model_request":
 		return key + " " + fmt.Sprint(r["raw_source_ref"].(object)["path"], " ", r["request_id"])
+	case "skill_offer":
+		return key + " " + fmt.Sprint(r["session_id"], " ", r["occurred_at"])
 	}
 	return key + " " + fmt.Sprint(r[key+"_id"])
 }

@@ -65,10 +65,13 @@ type Counts struct {
 	Invocations int `json:"skill_invocations"`
 	Facts       int `json:"execution_facts"`
 	Requests    int `json:"model_requests"`
+	Offers      int `json:"skill_offers"`
 }
 
 // Total is the number of all records.
-func (c Counts) Total() int { return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests }
+func (c Counts) Total() int {
+	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers
+}
 
 func (c *Counts) add(b batch) {
 	c.Sessions += len(b.records[sessionKind])
@@ -76,6 +79,7 @@ func (c *Counts) add(b batch) {
 	c.Invocations += len(b.records[invocationKind])
 	c.Facts += len(b.records[factKind])
 	c.Requests += len(b.records[requestKind])
+	c.Offers += len(b.records[offerKind])
 }
 
 // maxProblems bounds the list for a folder of other files.

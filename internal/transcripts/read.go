@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/builtin"
 )
 
 // maxLine is the longest line that is parsed. Longer ones are results of tools.
@@ -135,6 +138,9 @@ func (r *scanner) line(l line) error {
 		}
 		return nil
 	}
+	if e.listsSkills() && e.ForkedFrom == nil {
+		return r.offer(e)
+	}
 	if e.ForkedFrom != nil || e.at.Before(r.began) || e.IsMeta || e.IsCompactSummary {
 		return nil
 	}
@@ -152,6 +158,32 @@ func (r *scanner) line(l line) error {
 	}
 	r.noteSession(e)
 	return nil
+}
+
+// maxOffers is how many skills of a listing are sent.
+const maxOffers = 1000
+
+// offer emits the skills that a listing offers, without those that come with the
+// agent. A listing that is older than its session was written a moment before the
+// first line, or copied when the session was forked: both show it to the model
+// since the session began.
+func (r *scanner) offer(e entry) error {
+	if e.at.Before(r.began) {
+		e.at = r.began
+	}
+	var names []string
+	for _, listed := range e.Attachment.Names {
+		name, ok := cleanSkill(listed)
+		if ok && len(names) < maxOffers && !builtin.Skill(builtin.ClaudeCode, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return r.emit(offerRecord{
+		base: newBase(offerKind, r.file.sessionOf(e), e.at, r.file.source(e)), OccurredAt: e.at, SkillNames: names,
+	})
 }
 
 // prompt returns the prompt of a line that begins a turn. The prompt of a subagent

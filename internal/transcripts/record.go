@@ -16,6 +16,7 @@ const (
 	invocationKind = "skill_invocation"
 	factKind       = "execution_fact"
 	requestKind    = "model_request"
+	offerKind      = "skill_offer"
 )
 
 // base has the fields of all records.
@@ -111,6 +112,13 @@ type requestRecord struct {
 	CacheReadTokens     int64     `json:"cache_read_tokens"`
 	CacheCreationTokens int64     `json:"cache_creation_tokens"`
 	CacheCreationHour   int64     `json:"cache_creation_1h_tokens"`
+}
+
+// offerRecord has the skills that were shown to the model at one time.
+type offerRecord struct {
+	base
+	OccurredAt time.Time `json:"occurred_at"`
+	SkillNames []string  `json:"skill_names"`
 }
 
 // factRecord has the cost of one turn: tool calls, tokens and time.
