@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"math"
 	"math/big"
@@ -44,6 +45,8 @@ type invocation struct {
 	skill         skillKey
 	user, session string
 	at, said      time.Time
+	offered       bool      // only listed to the model, from at to until
+	until         time.Time // of an offer
 	triggered     bool
 	confidence    *float64
 	hash          string
@@ -87,6 +90,21 @@ func (m *model) invoked(id string, r invocation) {
 	now.version, now.basis = m.shelves[now.skill].attribute(now.hash, now.at)
 	m.invocations[key] = now
 	m.touch(key, session{before.skill, before.user, before.session}, session{now.skill, now.user, now.session})
+}
+
+// offered adds one report that a session was offered a skill. Those of one day are
+// one offer, from the first to the last.
+func (m *model) offered(o invocation) {
+	m.named[o.skill] = true
+	key := recordKey{o.user, fmt.Sprint("offer ", o.session, " ", dayOf(o.at), " ", o.skill.name)}
+	o.offered, o.until = true, o.at
+	if known, ok := m.invocations[key]; ok {
+		o.at = slices.MinFunc([]time.Time{o.at, known.at}, time.Time.Compare)
+		o.until = slices.MaxFunc([]time.Time{o.until, known.until}, time.Time.Compare)
+	}
+	o.version, _ = m.shelves[o.skill].attribute("", o.at)
+	m.invocations[key] = o
+	m.touch(key, session{}, session{o.skill, o.user, o.session})
 }
 
 type session struct {
@@ -266,8 +284,10 @@ func sessions(all []invocation, want func(invocation) bool) int {
 	return len(seen)
 }
 
-func always(invocation) bool      { return true }
-func triggered(i invocation) bool { return i.triggered }
+func always(invocation) bool       { return true }
+func triggered(i invocation) bool  { return i.triggered }
+func offered(i invocation) bool    { return i.offered }
+func considered(i invocation) bool { return !i.offered }
 
 func count(all []invocation, want func(invocation) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(all), func(i invocation) bool { return !want(i) }))
@@ -398,7 +418,7 @@ func (m *model) item(k skillKey, today int) object {
 		"has_evidence":        len(s.grades(-forever, forever)) > 0,
 		"trigger_rate":        ratio(sessions(recent, triggered), sessions(recent, always)),
 		"trigger_rate_basis":  triggerRateBasis(recent),
-		"offered_sessions":    0,
+		"offered_sessions":    sessions(recent, offered),
 		"avg_confidence":      avgConfidence(recent),
 		"confidence_coverage": ratio(len(confidence(recent)), count(recent, triggered)),
 		"pass_rate":           passRate(now),
@@ -410,8 +430,11 @@ func (m *model) item(k skillKey, today int) object {
 }
 
 func triggerRateBasis(recent []invocation) any {
-	if len(recent) == 0 {
+	switch {
+	case len(recent) == 0:
 		return nil
+	case count(recent, offered) > 0:
+		return "offered"
 	}
 	return "considered"
 }
@@ -422,8 +445,14 @@ func (s selection) seen() (first, last any) {
 		return nil, nil
 	}
 	byTime := slices.SortedFunc(slices.Values(s.invocations), func(a, b invocation) int { return a.at.Compare(b.at) })
-	wire := func(i invocation) any { return i.at.UTC().Format("2006-01-02T15:04:05.000Z") }
-	return wire(byTime[0]), wire(byTime[len(byTime)-1])
+	end := byTime[len(byTime)-1].at
+	for _, i := range byTime {
+		if i.until.After(end) {
+			end = i.until
+		}
+	}
+	wire := func(at time.Time) any { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+	return wire(byTime[0].at), wire(end)
 }
 
 // detail is the expected detail of a skill, without its id.
@@ -445,7 +474,7 @@ func (m *model) detail(k skillKey, today, days int) object {
 		stats = append(stats, object{
 			"date":            time.Unix(int64(day)*86_400, 0).UTC().Format("2006-01-02"),
 			"sessions":        sessions(of, always),
-			"checks":          len(of),
+			"checks":          count(of, considered),
 			"triggers":        count(of, triggered),
 			"trigger_rate":    ratio(sessions(of, triggered), sessions(of, always)),
 			"avg_confidence":  avgConfidence(of),

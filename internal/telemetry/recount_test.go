@@ -160,6 +160,9 @@ func (s *stream) newPush() sentPush {
 	for range rapid.IntRange(0, 4).Draw(s.T, "gradings") {
 		add("grading_results", "grading_result", s.grading(p.by))
 	}
+	for range rapid.IntRange(0, 2).Draw(s.T, "offers") {
+		add("skill_offers", "skill_offer", s.offer(p.by))
+	}
 	p.want = object{"status": "accepted", "accepted": accepted, "unattributed": hidden, "rejected": append([]any{}, rejected...)}
 	p.apply = func() {
 		for _, effect := range effects {
@@ -253,6 +256,29 @@ func (s *stream) invocation(by *client) drawn {
 		func() { record["confidence"] = 1.01 },
 		func() { record["skill_invocation_id"] = "" })
 	return drawn{record, broken, name == "", func() { s.m.invoked(id, i) }}
+}
+
+func (s *stream) offer(by *client) drawn {
+	session, at := fmt.Sprint("s", rapid.IntRange(0, 4).Draw(s.T, "session")), s.time("at")
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"pdf", " pdf", "dir/sub skill", "third-party", ""}), 0, 3).Draw(s.T, "names")
+	record := object{"session_id": session, "occurred_at": at.Format(time.RFC3339Nano), "skill_names": names}
+	broken := rapid.IntRange(0, 11).Draw(s.T, "spoil") == 0
+	if broken {
+		pick(s, "way",
+			func() { delete(record, "session_id") },
+			func() { record["occurred_at"] = s.now.Add(25 * time.Hour).Format(time.RFC3339) },
+			func() { record["skill_names"] = "pdf" },
+			func() { record["skill_names"] = append(names, strings.Repeat("x", 201)) },
+			func() { record["skill_names"] = make([]string, 1001) },
+		)()
+	}
+	return drawn{record, broken, false, func() {
+		for _, written := range names {
+			if name := strings.TrimSpace(written); name != "" && name != "third-party" {
+				s.m.offered(invocation{skill: skillKey{by.Org.ID, name}, user: by.User.ID, session: session, at: at})
+			}
+		}
+	}}
 }
 
 func (s *stream) grading(by *client) drawn {
