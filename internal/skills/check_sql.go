@@ -95,7 +95,9 @@ const (
 				OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
 		) AS wrong`
 
+	// A claim names the id of its holder, which may have become an alias.
 	lostAliases = `
 		SELECT COUNT(*), COALESCE(MIN(a.alias), '') FROM skill_aliases a
-		WHERE NOT EXISTS (SELECT 1 FROM skill_observations o WHERE o.id = a.observation_id)`
+		WHERE NOT EXISTS (SELECT 1 FROM skill_observations o WHERE o.id = a.observation_id)
+			AND NOT EXISTS (SELECT 1 FROM skill_aliases b WHERE b.alias = a.observation_id)`
 )
