@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
+	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
@@ -126,6 +129,65 @@ func TestPluginVersions(t *testing.T) {
 						t.Errorf("(-want +got):\n%s", diff)
 					}
 				})
+			}
+		}
+		w.checkNumbers(t)
+	})
+}
+
+// logIn has the person log in on a device, and returns a client with that key.
+func (c *client) logIn(deviceID string) *client {
+	c.T.Helper()
+	ctx, a := c.T.Context(), c.World.Auth
+	started, err := a.StartDevice(ctx, "cli", deviceID)
+	if err == nil {
+		err = a.DecideDevice(ctx, started.UserCode, c.User, true)
+	}
+	result, pollErr := a.PollDevice(ctx, started.DeviceCode)
+	if err := errors.Join(err, pollErr); err != nil {
+		c.T.Fatalf("%v", err)
+	}
+	there := *c.Caller
+	there.Key = result.RawKey
+	return &client{&there}
+}
+
+// TestDeviceVersions: what is pushed or sent by OTLP with the key of a login counts
+// for the version on that device, whichever reports of it come first.
+func TestDeviceVersions(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		for i, order := range [][]int{{0, 1}, {1, 0}} {
+			c := w.org(fmt.Sprint("acme", i))
+			id := w.publish(c, "pdf", "1", "2", "3")
+			for version, device := range []string{"laptop", "desktop"} {
+				_, err := w.installations.Install(t.Context(), access.Caller{OrgID: c.Org.ID, UserID: c.User.ID}, installations.New{
+					EntryID: id, DeviceID: device, ContentHash: contentHash(t, fmt.Sprint("pdf ", version+1)),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := &claude{session: "s", at: time.Now()}
+			call := s.result("p1", "pdf", "t1", true)
+			steps := []func(){
+				func() { c.take(inProtobuf, logsOf(call)) }, // with a key that names no device
+				func() {
+					c.logIn("laptop").push(uuid.NewString(), invocations(check("i", object{
+						"occurred_at": stamp(s.at), "session_id": "s", "tool_call_id": "t1",
+					}))).Want(201)
+				},
+			}
+			for range 2 { // the second time changes nothing
+				for _, i := range order {
+					steps[i]()
+				}
+			}
+			c.logIn("desktop").take(inJSON, logsOf((&claude{session: "t", at: time.Now()}).result("p1", "pdf", "t2", true)))
+			c.take(inJSON, logsOf((&claude{session: "u", at: time.Now()}).result("p1", "pdf", "t3", true)))
+			want := []string{"1 installation 1", "2 installation 1", "3 time 1"}
+			if diff := cmp.Diff(want, c.versionFacts(id)); diff != "" {
+				t.Errorf("order %v (-want +got):\n%s", order, diff)
 			}
 		}
 		w.checkNumbers(t)

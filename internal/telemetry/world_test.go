@@ -28,8 +28,9 @@ type object = apptest.Object
 // world is the service as internal/app wires it.
 type world struct {
 	*apptest.World
-	bucket   *bucket
-	registry *registry.Service
+	bucket        *bucket
+	registry      *registry.Service
+	installations *installations.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
@@ -45,8 +46,8 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	s := &telemetry.Service{
 		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: &costs.Service{DB: db, Skills: counts}, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
-	counts.Plugins = s
-	counts.Installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
+	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
+	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
 	s.Register()
 	counts.Mount(w.API)
 	w.registry.Mount(w.API)
