@@ -157,11 +157,11 @@ func (s *stream) newPush() sentPush {
 	for range rapid.IntRange(1, 6).Draw(s.T, "invocations") {
 		add("skill_invocations", "skill_invocation", s.invocation(p.by))
 	}
-	for range rapid.IntRange(0, 4).Draw(s.T, "gradings") {
-		add("grading_results", "grading_result", s.grading(p.by))
-	}
 	for range rapid.IntRange(0, 2).Draw(s.T, "offers") {
 		add("skill_offers", "skill_offer", s.offer(p.by))
+	}
+	for range rapid.IntRange(0, 4).Draw(s.T, "gradings") {
+		add("grading_results", "grading_result", s.grading(p.by))
 	}
 	p.want = object{"status": "accepted", "accepted": accepted, "unattributed": hidden, "rejected": append([]any{}, rejected...)}
 	p.apply = func() {
