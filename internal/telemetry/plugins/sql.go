@@ -62,10 +62,10 @@ func scanLoad(row store.Row) (l load, err error) {
 	return l, err
 }
 
-func lockPendingLoads(ctx context.Context, tx *store.Tx, orgID string, limit int) ([]load, error) {
-	rows, err := tx.Query(ctx, `
+func lockPendingLoads(ctx context.Context, q store.Querier, orgID string, limit int) ([]load, error) {
+	rows, err := q.Query(ctx, `
 		SELECT `+loadColumns+` FROM plugin_loads WHERE org_id = $1 AND pending
-		ORDER BY id LIMIT $2`+tx.Dialect().ForUpdate(), orgID, limit)
+		ORDER BY id LIMIT $2`+q.Dialect().ForUpdate(), orgID, limit)
 	return store.All(rows, err, scanLoad)
 }
 
@@ -90,10 +90,10 @@ func skillsOf(ctx context.Context, q store.Querier, orgID, plugin string, limit 
 
 // lockPendingSkill returns a skill that not all loads were offered yet, and the
 // last load that was.
-func lockPendingSkill(ctx context.Context, tx *store.Tx, orgID string) (name, after string, err error) {
-	rows, err := tx.Query(ctx, `
+func lockPendingSkill(ctx context.Context, q store.Querier, orgID string) (name, after string, err error) {
+	rows, err := q.Query(ctx, `
 		SELECT name, after_id FROM plugin_skills WHERE org_id = $1 AND after_id IS NOT NULL
-		ORDER BY plugin, name LIMIT 1`+tx.Dialect().ForUpdate(), orgID)
+		ORDER BY plugin, name LIMIT 1`+q.Dialect().ForUpdate(), orgID)
 	found, err := store.One(rows, err, "Skill", func(row store.Row) (k [2]string, err error) {
 		err = row.Scan(&k[0], &k[1])
 		return k, err
