@@ -121,3 +121,21 @@ func column[Row, T any](rows []Row, value func(Row) T) []T {
 	}
 	return values
 }
+
+// marketedLoad is a load, with whether it is from the organisation's marketplace.
+type marketedLoad struct {
+	load
+	own bool
+}
+
+func loadsOfSessions(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]marketedLoad, error) {
+	in, list := q.Dialect().In("$2", sessions)
+	rows, err := q.Query(ctx, `
+		SELECT l.session_hash, l.plugin, l.marketplace, l.version, l.first_at, l.last_at, l.marketplace = $3 || o.name
+		FROM plugin_loads l JOIN organisations o ON o.id = l.org_id
+		WHERE l.org_id = $1 AND l.session_hash`+in, orgID, list, marketplacePrefix)
+	return store.All(rows, err, func(row store.Row) (l marketedLoad, err error) {
+		err = row.Scan(&l.sessionHash, &l.plugin, &l.marketplace, &l.version, store.Time(&l.firstAt), store.Time(&l.lastAt), &l.own)
+		return l, err
+	})
+}
