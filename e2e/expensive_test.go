@@ -46,7 +46,7 @@ func TestExpensive(t *testing.T) {
 			t.Parallel()
 			cage := newCage(t, memoryLimit)
 			p := startProcessIn(t, cage, database, "--plan", "enterprise")
-			e := &expense{mutator: newMutator(t, p), atOnce: 2} // which takes a minute of processor time
+			e := &expense{mutator: newMutator(t, p), atOnce: 4}
 			if *expensive {
 				e.atOnce = 32
 			}
