@@ -426,6 +426,8 @@ func (m *model) item(k skillKey, today int) object {
 		"confirmed":           true,
 		"hidden":              false,
 		"merged_into":         nil,
+		"cost":                nil, // no model requests are sent
+		"cost_per_use":        nil,
 	}
 }
 
@@ -460,6 +462,7 @@ func (m *model) detail(k skillKey, today, days int) object {
 	s := m.ofSkill(k)
 	skill := m.item(k, today)
 	skill["first_seen_at"], _ = s.seen()
+	delete(skill, "cost_per_use") // it is in the cost
 	now := s.grades(today-window+1, forever)
 	skill["graded_sessions"] = len(now)
 	recent := s.between(today-window+1, forever)
