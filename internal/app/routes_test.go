@@ -147,12 +147,15 @@ var contractRoutes = map[string]gate{
 // ownRoutes are those that neither document has and users would miss. The API
 // reference names them.
 var ownRoutes = map[string]gate{
-	"GET /api/v1/audit":                                                      admin,
-	"GET /api/v1/usage":                                                      read,
-	"GET /api/v1/push/{push_id}":                                             read,
-	"PATCH /api/v1/cloud-sources/{id}":                                       write,
-	"DELETE /api/v1/cloud-sources/{id}":                                      write,
-	"GET /api/v1/cloud-sources/{id}/validation.sarif":                        read,
+	"GET /api/v1/audit":                               admin,
+	"GET /api/v1/usage":                               read,
+	"GET /v1/costs":                                   read,
+	"GET /api/v1/settings/prices":                     read,
+	"PUT /api/v1/settings/prices":                     admin,
+	"GET /api/v1/push/{push_id}":                      read,
+	"PATCH /api/v1/cloud-sources/{id}":                write,
+	"DELETE /api/v1/cloud-sources/{id}":               write,
+	"GET /api/v1/cloud-sources/{id}/validation.sarif": read,
 	"GET /api/v1/cloud-sources/{id}/snapshots/{snapshot_id}/files/{path...}": read,
 	"GET /api/v1/cloud-sources/{id}/eval-suggestions":                        read,
 	"GET /api/v1/cloud-sources/{id}/eval-suggestions/reviews":                read,
