@@ -117,7 +117,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent = p.installations
-	p.skills.Costs = p.costs
+	p.skills.Costs, p.costs.Texts = p.costs, p.catalog
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
