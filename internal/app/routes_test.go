@@ -87,8 +87,9 @@ var interfaceRoutes = map[string]gate{
 	"GET /api/v1/creator-signals/skills/{name}": read,
 	"GET /api/v1/creator-signals/proposals":     read,
 
-	"GET /v1/skills":            read,
-	"GET /v1/skills/{skill_id}": read,
+	"GET /v1/skills":              read,
+	"GET /v1/skills/{skill_id}":   read,
+	"PATCH /v1/skills/{skill_id}": admin,
 }
 
 // contractRoutes are those that the contract adds, by its sections.

@@ -22,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -33,6 +34,7 @@ import (
 type parts struct {
 	platform
 	skills        *skills.Service
+	curate        *curate.Service
 	costs         *costs.Service
 	registry      *registry.Service
 	catalog       *catalog.Service
@@ -63,6 +65,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	files := stored.New(on.memory.work)
 	p.skills = &skills.Service{DB: db, Jobs: queue, Window: c.MetricsWindow.Days()}
+	p.curate = &curate.Service{DB: db, Jobs: queue, Skills: p.skills}
 	p.costs = &costs.Service{DB: db, Jobs: queue, Skills: p.skills, Prices: prices}
 	p.registry = &registry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Files: files, Quota: on.quota, Log: log("registry"),
@@ -123,13 +126,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.costs, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs,
+		on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs,
 		p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.costs, p.registry, p.installations, p.catalog, p.telemetry, p.alerts, p.sources, p.suggestions,
+		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.telemetry, p.alerts, p.sources,
+		p.suggestions,
 		p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)

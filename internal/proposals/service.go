@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -29,6 +30,11 @@ type Service struct {
 func (s *Service) Propose(ctx context.Context, tx *store.Tx, d Draft) (id string, err error) {
 	defer fault.Wrap(&err, "propose %s for %q", d.Finding, d.SkillName)
 	skillID, err := skills.Resolve(ctx, tx, d.OrgID, d.SkillName)
+	if fault.Is(err, fault.Conflict) { // it is merged into another skill, which the proposal is about then
+		var ids map[string]string
+		ids, err = skills.ResolveUnconfirmed(ctx, tx, d.OrgID, []string{strings.TrimSpace(d.SkillName)})
+		skillID = ids[strings.TrimSpace(d.SkillName)]
+	}
 	if err != nil {
 		return "", err
 	}

@@ -117,6 +117,15 @@ type getOutput struct {
 	DailyStats []dayOutput `json:"daily_stats" nullable:"false" doc:"Every day, oldest first"`
 }
 
+// Details is the API's answer about one skill.
+type Details = getOutput
+
+// Details returns the performance of a skill by its id or name, with the usual
+// number of days.
+func (s *Service) Details(ctx context.Context, orgID, idOrName string) (Details, error) {
+	return s.handleGet(access.With(ctx, access.Caller{OrgID: orgID}), getInput{SkillID: idOrName, Days: s.Window})
+}
+
 func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {
 	p, err := s.Get(ctx, access.From(ctx).OrgID, in.SkillID)
 	if err != nil {

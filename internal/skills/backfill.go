@@ -104,23 +104,11 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 	for i, g := range all {
 		byUser[users[i]] = append(byUser[users[i]], g.id)
 	}
-	skillIDs := columnsOf(all, func(g grading) string { return g.skillID })
-	slices.Sort(skillIDs)
 	if err := lockUsers(ctx, tx, users); err != nil {
 		return "", err
 	}
 	for userID, ids := range byUser {
-		in := ingestion{tx: tx, report: Report{UserID: userID}, tally: newTally(), moved: map[Session]bool{}}
-		if in.timelines, err = s.Versions.Timelines(ctx, tx, slices.Compact(skillIDs)); err != nil {
-			return "", err
-		}
-		if in.knownGradings, err = gradingsByID(ctx, tx, ids); err != nil {
-			return "", err
-		}
-		if err := in.ingestGradings(ctx); err != nil {
-			return "", err
-		}
-		if err := in.tally.writeCounts(ctx, tx); err != nil {
+		if _, err := s.reingest(ctx, tx, Report{UserID: userID}, nil, ids); err != nil {
 			return "", err
 		}
 	}

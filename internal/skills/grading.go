@@ -13,8 +13,9 @@ import (
 // grading is a row of skill_gradings.
 type grading struct {
 	id          string
-	skillID     string
-	skillName   string // see ingestion.loadNames
+	skillID     string // the skill that it counts for
+	originID    string // the skill that the newest report names
+	skillName   string // of originID, see ingestion.loadSkills
 	versionID   *string
 	sessionHash string
 	passRate    *int64
@@ -33,6 +34,10 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 			s = mergeGradings(earlier, s)
 		}
 		merged[s.id] = s
+	}
+	for id, g := range merged {
+		g.skillID = in.skills[g.originID].countsFor
+		merged[id] = g
 	}
 	touched := in.touchedSessions()
 	for _, all := range []map[string]grading{in.knownGradings, merged} {
@@ -110,7 +115,7 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 }
 
 func equalGradings(a, b grading) bool {
-	return a.skillID == b.skillID && equal(a.versionID, b.versionID) && a.sessionHash == b.sessionHash &&
+	return a.skillID == b.skillID && a.originID == b.originID && equal(a.versionID, b.versionID) && a.sessionHash == b.sessionHash &&
 		equal(a.passRate, b.passRate) && a.at.Equal(b.at) && a.ratedAt.Equal(b.ratedAt)
 }
 
@@ -120,7 +125,7 @@ func (in *ingestion) storedGrading(g Grading) grading {
 		session = g.ID // a grading without a session is a session of its own
 	}
 	return grading{
-		id: g.ID, skillID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
+		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
 		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond), ratedAt: g.At.UTC().Truncate(time.Microsecond),
 	}
 }

@@ -11,8 +11,9 @@ import (
 // observation is a row of skill_observations.
 type observation struct {
 	id           string
-	skillID      string
-	skillName    string // see ingestion.loadNames
+	skillID      string // the skill that it counts for
+	originID     string // the skill that the newest report names, see ingestion.countsFor
+	skillName    string // of originID, see ingestion.loadSkills
 	plugin       *string
 	versionID    *string
 	basis        *string // why versionID; nil: it was current at the time
@@ -77,7 +78,7 @@ const derivedAge = 100 * 365 * 24 * time.Hour
 
 func (in *ingestion) stored(o Observation) observation {
 	s := observation{
-		id: o.ID, skillID: in.skillIDs[o.SkillName], skillName: o.SkillName, plugin: pluginOf(o.SkillName), sessionHash: o.SessionHash,
+		id: o.ID, originID: in.skillIDs[o.SkillName], skillName: o.SkillName, plugin: pluginOf(o.SkillName), sessionHash: o.SessionHash,
 		versionHash: orNull(o.VersionHash), versionName: orNull(o.VersionName), isCheck: !o.Offered,
 		triggered: o.Triggered && !o.Offered, confidence: scaled(o.Confidence), weight: max(1, o.Weight), mode: orNull(o.Mode),
 		at: o.At.UTC().Truncate(time.Microsecond), normalizedAt: o.NormalizedAt.UTC().Truncate(time.Microsecond),
@@ -210,7 +211,7 @@ func newest[T any](a, b *T, ageA, ageB int64, compare func(x, y T) int) (*T, int
 
 // equalObservations compares everything that an update writes.
 func equalObservations(a, b observation) bool {
-	return a.skillID == b.skillID && equal(a.plugin, b.plugin) && equal(a.versionID, b.versionID) && equal(a.basis, b.basis) &&
+	return a.skillID == b.skillID && a.originID == b.originID && equal(a.plugin, b.plugin) && equal(a.versionID, b.versionID) && equal(a.basis, b.basis) &&
 		a.sessionHash == b.sessionHash && equal(a.device, b.device) && equal(a.promptHash, b.promptHash) && equal(a.versionHash, b.versionHash) &&
 		equal(a.versionName, b.versionName) && a.isCheck == b.isCheck && a.triggered == b.triggered &&
 		equal(a.confidence, b.confidence) && a.weight == b.weight && equal(a.mode, b.mode) && a.at.Equal(b.at) &&

@@ -172,10 +172,31 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 		return c, nil
 	}
 	r.identify()
-	in := ingestion{tx: tx, report: r, tally: newTally(), moved: map[Session]bool{}}
+	in := newIngestion(tx, r)
 	if err := in.loadKnown(ctx); err != nil {
 		return c, err
 	}
+	return in.run(ctx, s)
+}
+
+// reingest attributes stored rows of a user anew: to the skill that theirs is
+// merged into, and to the version that was in use. The caller has locked the user.
+func (s *Service) reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (c Changes, err error) {
+	in := newIngestion(tx, of)
+	if in.known, err = observationsByID(ctx, tx, observations); err != nil {
+		return c, err
+	}
+	if in.knownGradings, err = gradingsByID(ctx, tx, gradings); err != nil {
+		return c, err
+	}
+	if err := in.loadSkills(ctx); err != nil {
+		return c, err
+	}
+	return in.run(ctx, s)
+}
+
+// run merges the report with what is known and writes the difference.
+func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error) {
 	in.merge()
 	c.SkillIDs = in.affectedSkills()
 	if err := in.loadVersions(ctx, s); err != nil {
@@ -184,14 +205,14 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 	if err := in.ingestObservations(ctx); err != nil {
 		return c, err
 	}
-	if err := in.tally.writeSessions(ctx, tx); err != nil { // which gradings follow
+	if err := in.tally.writeSessions(ctx, in.tx); err != nil { // which gradings follow
 		return c, err
 	}
 	if err := in.ingestGradings(ctx); err != nil {
 		return c, err
 	}
 	c.Sessions = slices.Collect(maps.Keys(in.moved))
-	return c, in.tally.writeCounts(ctx, tx)
+	return c, in.tally.writeCounts(ctx, in.tx)
 }
 
 // names returns the names of skills, with whether the report confirms them.
@@ -210,7 +231,8 @@ func (r *Report) names() map[string]bool {
 type ingestion struct {
 	tx        *store.Tx
 	report    Report
-	skillIDs  map[string]string // by name
+	skillIDs  map[string]string     // by name, of the report
+	skills    map[string]knownSkill // by id, of the report and of stored rows
 	timelines map[string]Timeline
 	loads     map[string][]Loaded // by session
 	ofPlugins map[string]bool     // the affected skills that are of a plugin
@@ -225,19 +247,24 @@ type ingestion struct {
 	knownGradings map[string]grading
 }
 
+func newIngestion(tx *store.Tx, r Report) *ingestion {
+	return &ingestion{
+		tx: tx, report: r, tally: newTally(), moved: map[Session]bool{}, skillIDs: map[string]string{}, skills: map[string]knownSkill{},
+	}
+}
+
 // loadKnown reads everything stored that the report may change. It first locks
 // the user, which serialises the reports of one user.
 func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if err := LockUser(ctx, in.tx, in.report.UserID); err != nil {
 		return err
 	}
-	skills, err := ensureSkills(ctx, in.tx, in.report.OrgID, in.report.names())
+	named, err := ensureSkills(ctx, in.tx, in.report.OrgID, in.report.names())
 	if err != nil {
 		return err
 	}
-	in.skillIDs = make(map[string]string, len(skills))
-	for name, k := range skills {
-		in.skillIDs[name] = k.id
+	for name, k := range named {
+		in.skillIDs[name], in.skills[k.id] = k.id, k
 	}
 	retired, err := in.resolveAliases(ctx)
 	if err != nil {
@@ -256,7 +283,7 @@ func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return in.loadNames(ctx)
+	return in.loadSkills(ctx)
 }
 
 // loadReloaded adds the observations of sessions whose plugins are news, which are
@@ -272,30 +299,34 @@ func (in *ingestion) loadReloaded(ctx context.Context) error {
 	return err
 }
 
-// loadNames names the skills of the stored rows. Ties between reports are broken
+// loadSkills reads the skills of the stored rows. Ties between reports are broken
 // by the name, since ids depend on which skill was heard of first.
-func (in *ingestion) loadNames(ctx context.Context) error {
-	names := map[string]string{}
-	for name, id := range in.skillIDs {
-		names[id] = name
-	}
-	var others []string
-	for _, id := range in.affectedSkills() {
-		if names[id] == "" {
-			others = append(others, id)
+func (in *ingestion) loadSkills(ctx context.Context) error {
+	others := map[string]bool{}
+	for _, all := range []map[string]observation{in.known, in.retired} {
+		for _, o := range all {
+			others[o.originID] = true
 		}
 	}
-	if err := addNames(ctx, in.tx, names, others); err != nil {
+	for _, g := range in.knownGradings {
+		others[g.originID] = true
+	}
+	maps.DeleteFunc(others, func(id string, _ bool) bool { return in.skills[id].id != "" })
+	found, err := skillsByID(ctx, in.tx, slices.Collect(maps.Keys(others)))
+	if err != nil {
 		return err
+	}
+	for _, k := range found {
+		in.skills[k.id] = k
 	}
 	for _, all := range []map[string]observation{in.known, in.retired} {
 		for id, o := range all {
-			o.skillName = names[o.skillID]
+			o.skillName = in.skills[o.originID].name
 			all[id] = o
 		}
 	}
 	for id, g := range in.knownGradings {
-		g.skillName = names[g.skillID]
+		g.skillName = in.skills[g.originID].name
 		in.knownGradings[id] = g
 	}
 	return nil
@@ -388,10 +419,13 @@ func (in *ingestion) loadPlugins(ctx context.Context, s *Service) error {
 	return err
 }
 
-// affectedSkills returns the skills that the report names, and those that it may
-// remove observations from, sorted.
+// affectedSkills returns the skills that the report counts for, and those that it
+// may remove observations from, sorted.
 func (in *ingestion) affectedSkills() []string {
-	ids := slices.Collect(maps.Values(in.skillIDs))
+	var ids []string
+	for _, k := range in.skills {
+		ids = append(ids, k.countsFor)
+	}
 	for _, all := range []map[string]observation{in.known, in.retired} {
 		for _, o := range all {
 			ids = append(ids, o.skillID)
@@ -458,5 +492,9 @@ func (in *ingestion) merge() {
 	}
 	for _, o := range in.report.Observations {
 		join(in.stored(o), in.canonical[o.ID])
+	}
+	for id, o := range in.merged {
+		o.skillID = in.skills[o.originID].countsFor
+		in.merged[id] = o
 	}
 }

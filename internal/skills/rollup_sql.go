@@ -112,14 +112,14 @@ func recomputeSeen(ctx context.Context, q store.Querier, skillID string) error {
 
 func scanGrading(row store.Row) (g grading, err error) {
 	var rated *time.Time
-	err = row.Scan(&g.id, &g.skillID, &g.versionID, &g.sessionHash, &g.passRate, store.Time(&g.at), store.NullTime(&rated))
+	err = row.Scan(&g.id, &g.skillID, &g.originID, &g.versionID, &g.sessionHash, &g.passRate, store.Time(&g.at), store.NullTime(&rated))
 	if g.ratedAt = g.at; rated != nil {
 		g.ratedAt = *rated
 	}
 	return g, err
 }
 
-const gradingColumns = `id, skill_id, version_id, session_hash, pass_rate, graded_at, rated_at`
+const gradingColumns = `id, skill_id, COALESCE(origin_id, skill_id), version_id, session_hash, pass_rate, graded_at, rated_at`
 
 func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
 	if len(ids) == 0 {
@@ -155,13 +155,14 @@ func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []gradi
 			store.Col("org_id", slices.Repeat([]string{r.OrgID}, len(gradings))),
 			store.Col("user_id", slices.Repeat([]string{r.UserID}, len(gradings))),
 			store.Col("skill_id", columnsOf(gradings, func(g grading) string { return g.skillID })),
+			store.Col("origin_id", columnsOf(gradings, func(g grading) *string { return unless(g.originID, g.skillID) })),
 			store.Col("version_id", columnsOf(gradings, func(g grading) *string { return g.versionID })),
 			store.Col("session_hash", columnsOf(gradings, func(g grading) string { return g.sessionHash })),
 			store.Col("pass_rate", columnsOf(gradings, func(g grading) *int64 { return g.passRate })),
 			store.Col("graded_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.at) })),
 			store.Col("rated_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.ratedAt) })),
 		},
-		OnConflict: `ON CONFLICT (id) DO UPDATE SET skill_id = excluded.skill_id, version_id = excluded.version_id,
+		OnConflict: `ON CONFLICT (id) DO UPDATE SET skill_id = excluded.skill_id, origin_id = excluded.origin_id, version_id = excluded.version_id,
 			session_hash = excluded.session_hash, pass_rate = excluded.pass_rate, graded_at = excluded.graded_at,
 			rated_at = excluded.rated_at`,
 	}.Insert(ctx, tx)

@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -36,6 +37,7 @@ func newRoom(t *testing.T, db *store.DB) *room {
 	r := &room{registry: &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Log: w.Log}}
 	r.s = &skills.Service{DB: db, Window: 30, Versions: r.registry}
 	r.s.Mount(w.API)
+	(&curate.Service{DB: db, Jobs: w.Queue, Skills: r.s}).Mount(w.API)
 	r.Caller = w.Org("acme")
 	return r
 }

@@ -41,7 +41,8 @@ func CleanName(name string) (string, error) {
 
 // Resolve returns the id of the organisation's skill with the name, and creates
 // the skill if it is new. It confirms the name, e.g. since it is in the registry.
-// An invalid name is a validation error.
+// An invalid name is a validation error, one that is merged into another skill a
+// conflict: that skill has what is reported of it.
 func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, err error) {
 	defer fault.Wrap(&err, "skill %q", name)
 	name, err = CleanName(name)
@@ -49,12 +50,15 @@ func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, 
 		return "", err
 	}
 	known, err := ensureSkills(ctx, tx, orgID, map[string]bool{name: true})
+	if k := known[name]; err == nil && k.countsFor != k.id {
+		err = fault.New(fault.Conflict, "The skill %s is merged into another one; unmerge it first", name)
+	}
 	return known[name].id, err
 }
 
-// ResolveUnconfirmed returns the ids of skills by name, and creates those that are
-// new, without confirming them: to name a skill is no use of it. The names must
-// be clean (see CleanName).
+// ResolveUnconfirmed returns the ids of the skills that names count for, and
+// creates those that are new, without confirming them: to name a skill is no use
+// of it. The names must be clean (see CleanName).
 func ResolveUnconfirmed(ctx context.Context, tx *store.Tx, orgID string, names []string) (map[string]string, error) {
 	unconfirmed := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -63,7 +67,7 @@ func ResolveUnconfirmed(ctx context.Context, tx *store.Tx, orgID string, names [
 	known, err := ensureSkills(ctx, tx, orgID, unconfirmed)
 	ids := make(map[string]string, len(known))
 	for name, k := range known {
-		ids[name] = k.id
+		ids[name] = k.countsFor
 	}
 	return ids, err
 }

@@ -12,8 +12,14 @@ import (
 
 // A knownSkill is a skill that a report names.
 type knownSkill struct {
-	id        string
+	id, name  string
+	countsFor string // its own id, or that of the skill that it is merged into
 	confirmed bool
+}
+
+func scanKnownSkill(row store.Row) (k knownSkill, err error) {
+	err = row.Scan(&k.id, &k.name, &k.countsFor, &k.confirmed)
+	return k, err
 }
 
 // ensureSkills returns the skills by name, and creates those that are new. The
@@ -65,33 +71,31 @@ func confirmSkills(ctx context.Context, tx *store.Tx, ids []string) error {
 	return err
 }
 
+// skillsByName and skillsByID lock the skills, so that none is merged before the
+// transaction ends: what it counts would be left behind.
+
 func skillsByName(ctx context.Context, q store.Querier, orgID string, names []string) (map[string]knownSkill, error) {
 	in, list := q.Dialect().In("$2", names)
-	rows, err := q.Query(ctx, `SELECT name, id, confirmed FROM skills WHERE org_id = $1 AND name`+in, orgID, list)
-	known := map[string]knownSkill{}
-	err = store.Each(rows, err, func(row store.Row) error {
-		var name string
-		var k knownSkill
-		err := row.Scan(&name, &k.id, &k.confirmed)
-		known[name] = k
-		return err
-	})
+	rows, err := q.Query(ctx, `
+		SELECT id, name, COALESCE(merged_into, id), confirmed FROM skills
+		WHERE org_id = $1 AND name`+in+` ORDER BY id`+q.Dialect().ForKeyShare(), orgID, list)
+	all, err := store.All(rows, err, scanKnownSkill)
+	known := make(map[string]knownSkill, len(all))
+	for _, k := range all {
+		known[k.name] = k
+	}
 	return known, err
 }
 
-// addNames adds the names of skills by their ids.
-func addNames(ctx context.Context, q store.Querier, names map[string]string, ids []string) error {
+func skillsByID(ctx context.Context, q store.Querier, ids []string) ([]knownSkill, error) {
 	if len(ids) == 0 {
-		return nil
+		return nil, nil
 	}
 	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT id, name FROM skills WHERE id`+in, list)
-	return store.Each(rows, err, func(row store.Row) error {
-		var id, name string
-		err := row.Scan(&id, &name)
-		names[id] = name
-		return err
-	})
+	rows, err := q.Query(ctx, `
+		SELECT id, name, COALESCE(merged_into, id), confirmed FROM skills
+		WHERE id`+in+` ORDER BY id`+q.Dialect().ForKeyShare(), list)
+	return store.All(rows, err, scanKnownSkill)
 }
 
 // LockUser serialises the reports of one user until the transaction ends: the
@@ -105,12 +109,12 @@ func LockUser(ctx context.Context, tx *store.Tx, userID string) error {
 	return err
 }
 
-const observationColumns = `id, skill_id, plugin, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
+const observationColumns = `id, skill_id, COALESCE(origin_id, skill_id), plugin, version_id, version_basis, session_hash, device_hash, prompt_hash, version_hash,
 	version_name, is_check, triggered, confidence, weight, mode, occurred_at, until_at, normalized_at, ages`
 
 func scanObservation(row store.Row) (o observation, err error) {
 	var ages *string
-	err = row.Scan(&o.id, &o.skillID, &o.plugin, &o.versionID, &o.basis, &o.sessionHash, &o.device, &o.promptHash, &o.versionHash,
+	err = row.Scan(&o.id, &o.skillID, &o.originID, &o.plugin, &o.versionID, &o.basis, &o.sessionHash, &o.device, &o.promptHash, &o.versionHash,
 		&o.versionName, &o.isCheck, &o.triggered, &o.confidence, &o.weight, &o.mode, store.Time(&o.at), store.NullTime(&o.until),
 		store.Time(&o.normalizedAt), &ages)
 	if err == nil && ages != nil {
@@ -165,6 +169,7 @@ func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
 func mutable(all []observation) []store.Column {
 	return []store.Column{
 		store.Col("skill_id", columnsOf(all, func(o observation) string { return o.skillID })),
+		store.Col("origin_id", columnsOf(all, func(o observation) *string { return unless(o.originID, o.skillID) })),
 		store.Col("plugin", columnsOf(all, func(o observation) *string { return o.plugin })),
 		store.Col("version_id", columnsOf(all, func(o observation) *string { return o.versionID })),
 		store.Col("version_basis", columnsOf(all, func(o observation) *string { return o.basis })),
@@ -183,6 +188,14 @@ func mutable(all []observation) []store.Column {
 		store.Col("normalized_at", columnsOf(all, func(o observation) int64 { return store.Micros(o.normalizedAt) })),
 		store.Col("ages", columnsOf(all, func(o observation) *string { return o.ages.marshal() })),
 	}
+}
+
+// unless returns an id, or nil if it is the same as the other one.
+func unless(id, other string) *string {
+	if id == other {
+		return nil
+	}
+	return &id
 }
 
 func insertObservations(ctx context.Context, tx *store.Tx, r Report, fresh []observation) error {

@@ -34,6 +34,15 @@ func (d Dialect) ForShare() string {
 	return ""
 }
 
+// ForKeyShare ends a SELECT whose rows a ForUpdate of another transaction must not
+// lock until this one ends. It does not keep them from being changed otherwise.
+func (d Dialect) ForKeyShare() string {
+	if d.postgres {
+		return " FOR KEY SHARE"
+	}
+	return ""
+}
+
 // Greatest is the larger of two values, neither of them null.
 func (d Dialect) Greatest(a, b string) string {
 	if d.postgres {

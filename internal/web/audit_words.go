@@ -55,6 +55,10 @@ var auditAreas = []auditArea{
 	}},
 	{"sources.", "sources and reviews", []auditWords{
 		{"sources.source.create", "created the source"},
+		{"skills.skill.hide", "hid the skill"},
+		{"skills.skill.unhide", "showed the skill again"},
+		{"skills.skill.merge", "merged the skill"},
+		{"skills.skill.unmerge", "took back the merge of the skill"},
 		{"sources.source.change", "changed the source"},
 		{"sources.source.delete", "deleted the source"},
 		{"sources.snapshot.create", "added a snapshot to"},

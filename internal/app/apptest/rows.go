@@ -34,8 +34,9 @@ func Rows() map[string]Row {
 		"POST /api/v1/device-code/poll": {Body: `{"device_code":"<device>"}`, Others: map[string]int{"device": 200}},
 		"GET /api/v1/device-code/poll":  {Query: "device_code=<device>", Others: map[string]int{"device": 200}},
 
-		"GET /v1/skills":    {Query: "q=<text>"},
-		"GET /v1/skills/{}": {Path: "<skill>"},
+		"GET /v1/skills":      {Query: "q=<text>"},
+		"GET /v1/skills/{}":   {Path: "<skill>"},
+		"PATCH /v1/skills/{}": {Path: "<skill>", Body: `{"hidden":false}`},
 
 		"GET /v1/costs":               {},
 		"GET /api/v1/settings/prices": {},
