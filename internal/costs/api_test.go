@@ -337,3 +337,27 @@ func TestPrices(t *testing.T) {
 		r.World.Anonymous().Get(path).Want(http.StatusUnauthorized)
 	})
 }
+
+// TestAdopt: a process with other prices reprices what was counted, once.
+func TestAdopt(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRoom(t, db)
+		r.pay(costs.Request{Skill: "pdf", Model: "secret", Tokens: costs.Tokens{Input: 1000}})
+		r.costs.Prices = r.costs.Prices.Before([]pricing.Model{{Match: "secret", Input: 5}})
+		for range 2 {
+			if err := r.costs.Adopt(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.costs.Reprice(t.Context(), r.Org.ID); err != nil {
+				t.Fatal(err)
+			}
+			r.Get("/v1/costs").Want(http.StatusOK).WantBody(object{
+				"days": 30, "total": 0.005, "unattributed": 0,
+				"skills": []any{object{"skill_id": r.skillID("pdf"), "name": "pdf", "total": 0.005, "uses": 1}},
+			})
+		}
+		if n := r.World.Count(`cost_prices WHERE reprice_after IS NOT NULL`); n != 0 {
+			t.Errorf("%d organisations are being repriced", n)
+		}
+	})
+}
