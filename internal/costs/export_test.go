@@ -15,6 +15,7 @@ var (
 	GroupsByKey        = groupsByKey
 	FirstRequests      = firstRequests
 	PricedAfter        = pricedAfter
+	RequestsOfSkill    = requestsOfSkill
 	PricesByOrg        = pricesByOrg
 	DaySums            = daySums
 	SkillSums          = skillSums

@@ -26,6 +26,7 @@ func TestQueryPlans(t *testing.T) {
 			"groups":                func() error { return second(costs.GroupsByKey(ctx, q, ids)) },
 			"first requests":        func() error { return second(costs.FirstRequests(ctx, q, costs.Groups(ids...))) },
 			"to reprice":            func() error { _, _, err := costs.PricedAfter(ctx, q, "o", "a", 10); return err },
+			"of a skill":            func() error { _, _, err := costs.RequestsOfSkill(ctx, q, "o", "s", "a", 10); return err },
 			"prices":                func() error { return second(costs.PricesByOrg(ctx, q, "o")) },
 			"days":                  func() error { return second(costs.DaySums(ctx, q, ids, 1)) },
 			"days of all skills":    func() error { return second(costs.SkillSums(ctx, q, "o", 1)) },

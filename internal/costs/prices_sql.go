@@ -60,9 +60,19 @@ func orgsWithPrices(ctx context.Context, q store.Querier) ([]string, error) {
 // pricedAfter returns the next requests whose price was not reported, in the order
 // of their ids, and their users, sorted.
 func pricedAfter(ctx context.Context, q store.Querier, orgID, after string, limit int) (ids, users []string, err error) {
-	rows, err := q.Query(ctx, `
+	return requestsWithUsers(q.Query(ctx, `
 		SELECT id, user_id FROM cost_requests WHERE org_id = $1 AND id > $2 AND reported_micros IS NULL ORDER BY id LIMIT $3`,
-		orgID, after, limit)
+		orgID, after, limit))
+}
+
+// requestsOfSkill returns the next requests that count for a skill in the same way.
+func requestsOfSkill(ctx context.Context, q store.Querier, orgID, skillID, after string, limit int) (ids, users []string, err error) {
+	return requestsWithUsers(q.Query(ctx, `
+		SELECT id, user_id FROM cost_requests WHERE org_id = $1 AND skill_id = $2 AND id > $3 ORDER BY id LIMIT $4`,
+		orgID, skillID, after, limit))
+}
+
+func requestsWithUsers(rows store.Rows, err error) (ids, users []string, _ error) {
 	err = store.Each(rows, err, func(row store.Row) error {
 		var id, user string
 		err := row.Scan(&id, &user)

@@ -5,12 +5,18 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // Costs is a hook for what the model requests of skills cost.
 type Costs interface {
 	// CostsOf returns the costs from a day on of those skills that have a request.
 	CostsOf(ctx context.Context, orgID string, skillIDs []string, since int64) (map[string]pricing.Cost, error)
+	// Follow is called in the transaction that moves observations or gradings of
+	// sessions: their costs follow.
+	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, sessions []Session) error
+	// Move attributes the requests that count for a skill anew.
+	Move(ctx context.Context, orgID, skillID string) error
 }
 
 // addCosts sets the costs of the skills of a page.

@@ -13,8 +13,10 @@ const moveChunk = 500
 // Move lets everything that was reported of a skill count for the one that it is
 // merged into, or for itself again. It works in chunks, each of which leaves the
 // rollups exact, and may be interrupted and repeated: a row that counts for the
-// right skill is done.
-func (s *Service) Move(ctx context.Context, orgID, skillID string) (err error) {
+// right skill is done. The skill from is the one that it was merged into before,
+// "" for none: requests that were attributed to that one by a mark do not know by
+// which name.
+func (s *Service) Move(ctx context.Context, orgID, skillID, from string) (err error) {
 	defer fault.Wrap(&err, "move skill %s", skillID)
 	for _, table := range []string{"skill_observations", "skill_gradings"} {
 		for more := true; more; {
@@ -27,7 +29,13 @@ func (s *Service) Move(ctx context.Context, orgID, skillID string) (err error) {
 			}
 		}
 	}
-	return nil
+	if s.Costs == nil {
+		return nil
+	}
+	if err := s.Costs.Move(ctx, orgID, skillID); err != nil || from == "" {
+		return err
+	}
+	return s.Costs.Move(ctx, orgID, from)
 }
 
 // moveRows moves one chunk, and reports whether there was one.
@@ -52,7 +60,11 @@ func (s *Service) moveRows(ctx context.Context, tx *store.Tx, table, orgID, skil
 		if table == "skill_gradings" {
 			observations, gradings = gradings, observations
 		}
-		if _, err := s.reingest(ctx, tx, Report{OrgID: orgID, UserID: userID}, observations, gradings); err != nil {
+		changed, err := s.reingest(ctx, tx, Report{OrgID: orgID, UserID: userID}, observations, gradings)
+		if err == nil && s.Costs != nil {
+			err = s.Costs.Follow(ctx, tx, orgID, userID, changed.Sessions)
+		}
+		if err != nil {
 			return false, err
 		}
 	}

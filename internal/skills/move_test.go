@@ -25,7 +25,7 @@ func (r *room) patch(skill string, body object) {
 // move does what the job of a merge does.
 func (r *room) move(skill string) {
 	r.T.Helper()
-	if err := r.s.Move(r.T.Context(), r.Org.ID, r.idOf(skill)); err != nil {
+	if err := r.s.Move(r.T.Context(), r.Org.ID, r.idOf(skill), ""); err != nil {
 		r.T.Fatalf("%v", err)
 	}
 }

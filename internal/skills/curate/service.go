@@ -63,11 +63,12 @@ func (s *Service) merge(ctx context.Context, tx *store.Tx, k *skill, into string
 	if target == k.mergedInto {
 		return nil
 	}
+	from := k.mergedInto
 	k.mergedInto = target
 	if err := k.record(ctx, tx, verb, detail); err != nil {
 		return err
 	}
-	return s.Jobs.Enqueue(ctx, tx, move{OrgID: k.orgID, SkillID: k.id}, jobs.Unique(k.id))
+	return s.Jobs.Enqueue(ctx, tx, move{OrgID: k.orgID, SkillID: k.id, From: from}, jobs.Unique(k.id+"/"+from))
 }
 
 // mergeTarget returns the skill that k shall be merged into. There are no chains
@@ -110,6 +111,7 @@ func (k skill) record(ctx context.Context, tx *store.Tx, verb string, d audit.De
 type move struct {
 	OrgID   string `json:"org_id"`
 	SkillID string `json:"skill_id"`
+	From    string `json:"from,omitempty"` // what it was merged into before
 }
 
 // Kind names the job.
@@ -117,5 +119,5 @@ func (move) Kind() string { return "skills.move" }
 
 // Register makes the queue run the jobs.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, m move) error { return s.Skills.Move(ctx, m.OrgID, m.SkillID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, m move) error { return s.Skills.Move(ctx, m.OrgID, m.SkillID, m.From) })
 }

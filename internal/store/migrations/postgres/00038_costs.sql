@@ -28,6 +28,7 @@ CREATE TABLE cost_requests (
 );
 CREATE INDEX cost_requests_session ON cost_requests (session_hash, occurred_at) WHERE session_hash <> '';
 CREATE INDEX cost_requests_use ON cost_requests (use_key) WHERE use_key IS NOT NULL;
+CREATE INDEX cost_requests_skill ON cost_requests (skill_id, id) WHERE skill_id IS NOT NULL;
 CREATE INDEX cost_requests_priced ON cost_requests (org_id, id) WHERE reported_micros IS NULL;
 
 -- Owner: internal/costs

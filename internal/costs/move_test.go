@@ -1,0 +1,69 @@
+package costs_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/store/storetest"
+)
+
+// TestMergedSkill: the costs of a skill go where its other numbers go, also those
+// that a mark attributed, and come back.
+func TestMergedSkill(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRoom(t, db)
+		c := &curate.Service{DB: db, Jobs: r.World.Queue, Skills: r.skills}
+		c.Mount(r.World.API)
+		c.Register()
+		defer r.World.Work()()
+		start := time.Now().Add(-time.Hour)
+		at := func(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
+		r.send(skills.Report{
+			Observations: []skills.Observation{
+				{ID: "a", SkillName: "pdf", Session: "s", Triggered: true, At: at(1), NormalizedAt: at(1)},
+				{ID: "b", SkillName: "acme:pdf", Session: "s", Triggered: true, At: at(2), NormalizedAt: at(2)},
+			},
+			Gradings: []skills.Grading{{ID: "g", SkillName: "acme:pdf", Session: "s", PassRate: new(float64(1)), At: at(3)}},
+		}, costs.Report{Marks: []costs.Mark{{Session: "s", Skill: "acme:pdf", At: at(4)}}})
+		r.pay(
+			costs.Request{Session: "s", Turn: "1", Skill: "pdf", Micros: paid(1), At: at(1)},
+			costs.Request{Session: "s", Turn: "2", Skill: "acme:pdf", Micros: paid(10), At: at(2)},
+			costs.Request{Session: "s", Inferred: true, Micros: paid(100), At: at(5)},
+			costs.Request{Skill: "acme:pdf", Micros: paid(1000), At: at(6)},
+		)
+		merge := func(into any) {
+			t.Helper()
+			r.Do(http.MethodPatch, "/v1/skills/acme:pdf", object{"merged_into": into}).Want(http.StatusOK)
+		}
+		want := func(when string, pdf, acme any, perSuccess any) {
+			t.Helper()
+			r.World.Settle()
+			for name, total := range map[string]any{"pdf": pdf, "acme:pdf": acme} {
+				cost, _ := r.cost(name).(object)
+				if cost["total"] != total {
+					t.Errorf("%s: %s costs %v, want %v", when, name, cost["total"], total)
+				}
+			}
+			if cost, _ := r.cost("pdf").(object); cost["per_success"] != perSuccess {
+				t.Errorf("%s: a success of pdf costs %v, want %v", when, cost["per_success"], perSuccess)
+			}
+			found, err := r.costs.Check(t.Context(), db)
+			if err != nil || len(found) != 1 || found[0].Status != exam.Good {
+				t.Errorf("%s: %v, %v", when, found, err)
+			}
+		}
+		want("at first", 1e-6, 1110e-6, nil)
+		merge(r.skillID("pdf"))
+		want("merged", 1111e-6, nil, 111e-6)
+		r.pay(costs.Request{Session: "s", Turn: "3", Skill: "acme:pdf", Micros: paid(10_000), At: at(7)})
+		want("merged, and paid again", 11_111e-6, nil, 10_111e-6)
+		merge(nil)
+		want("unmerged", 1e-6, 11_110e-6, nil)
+	})
+}
