@@ -56,6 +56,11 @@ func Resolve(ctx context.Context, tx *store.Tx, orgID, name string) (id string, 
 	return known[name].id, err
 }
 
+// Confirm lists a skill from now on, e.g. since it has a source.
+func Confirm(ctx context.Context, tx *store.Tx, id string) error {
+	return confirmSkills(ctx, tx, []string{id})
+}
+
 // ResolveUnconfirmed returns the ids of the skills that names count for, and
 // creates those that are new, without confirming them: to name a skill is no use
 // of it. The names must be clean (see CleanName).

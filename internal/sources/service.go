@@ -125,6 +125,9 @@ func (s *Service) suggestLinked(ctx context.Context, tx *store.Tx, src Source) e
 	if src.SkillID == nil {
 		return nil
 	}
+	if err := skills.Confirm(ctx, tx, *src.SkillID); err != nil {
+		return err
+	}
 	return s.suggest(ctx, tx, src)
 }
 
@@ -157,6 +160,8 @@ func (s *Service) Update(ctx context.Context, orgID, id string, c Change) (src S
 		if c.SkillID != nil {
 			if src.SkillID = c.SkillID; *c.SkillID == "" {
 				src.SkillID = nil // the column is a foreign key
+			} else if err := skills.Confirm(ctx, tx, *src.SkillID); err != nil {
+				return err
 			}
 		}
 		if err := updateSource(ctx, tx, src); err != nil {
