@@ -87,13 +87,14 @@ var interfaceRoutes = map[string]gate{
 	"GET /api/v1/creator-signals/skills/{name}": read,
 	"GET /api/v1/creator-signals/proposals":     read,
 
-	"GET /v1/skills":              read,
-	"GET /v1/skills/{skill_id}":   read,
-	"PATCH /v1/skills/{skill_id}": admin,
+	"GET /v1/skills":            read,
+	"GET /v1/skills/{skill_id}": read,
 }
 
 // contractRoutes are those that the contract adds, by its sections.
 var contractRoutes = map[string]gate{
+	"PATCH /v1/skills/{skill_id}": admin,
+
 	"GET /api/v1/me":                none,
 	"GET /api/v1/keys":              admin,
 	"POST /api/v1/keys":             admin,

@@ -29,6 +29,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 				"skill_id": id, "name": "pdf", "status": "unknown", "unique_sessions": 0, "has_evidence": false,
 				"trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil, "pass_rate": nil, "last_seen_at": nil,
 				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
+				"cost": nil, "cost_per_use": nil,
 			}},
 			"pagination": object{"page": 1, "per_page": 20, "total": 1},
 		})
@@ -38,6 +39,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 				"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil,
 				"pass_rate": nil, "pass_rate_interval": nil, "graded_sessions": 0, "has_evidence": false,
 				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
+				"cost":          nil,
 				"seen_sessions": 0, "triggered_sessions": 0,
 			},
 			"daily_stats": []any{object{

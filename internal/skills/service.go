@@ -207,13 +207,14 @@ func (s *Service) WindowStats(ctx context.Context, q store.Querier, orgID string
 	return figures, err
 }
 
-// Exists reports whether the organisation has the skill.
+// Exists reports whether the organisation has the skill, and it is not merged into
+// another one.
 func (s *Service) Exists(ctx context.Context, orgID, id string) (bool, error) {
-	_, err := skillByID(ctx, s.DB, orgID, id)
+	k, err := skillByID(ctx, s.DB, orgID, id)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil && k.MergedInto == nil, err
 }
 
 // A Revert asks to roll a skill back to the version before its current one, if
