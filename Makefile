@@ -67,6 +67,10 @@ mutate: setup ## Send 100,000 broken requests to each database's server; ARGS="-
 expensive: setup ## Send every route the most expensive requests that its limits allow, 32 at once, to a server with 512 MiB
 	@scripts/with-postgres go test -v -count=1 -timeout 2h -parallel 1 -run '^TestExpensive$$' ./e2e -args -expensive $(ARGS)
 
+.PHONY: recount
+recount: setup ## Recount all figures of 500 random streams on each database; ARGS="-rapid.checks=5000"
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs -args -rapid.checks=500 $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s), in turn; ARGS=FuzzPush runs one
 	@scripts/fuzz $(ARGS)

@@ -491,13 +491,15 @@ func (m *model) detail(k skillKey, today, days int) object {
 // quality is the expected quality of a version in the registry.
 func (m *model) quality(versionID string) object {
 	s := m.ofVersion(versionID)
+	based := func(basis string) int {
+		return count(s.invocations, func(i invocation) bool { return i.basis == basis })
+	}
 	return object{
 		"aggregate_sessions":     sessions(s.invocations, always),
 		"aggregate_trigger_rate": ratio(sessions(s.invocations, triggered), sessions(s.invocations, always)),
 		"aggregate_pass_rate":    passRate(s.grades(-forever, forever)),
 		"version_basis_counts": object{
-			"hash": count(s.invocations, func(i invocation) bool { return i.basis == "hash" }), "plugin": 0, "installation": 0,
-			"time": count(s.invocations, func(i invocation) bool { return i.basis == "time" }),
+			"hash": based("hash"), "plugin": based("plugin"), "installation": based("installation"), "time": based("time"),
 		},
 	}
 }

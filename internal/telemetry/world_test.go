@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/installations"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -43,13 +44,17 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts := &skills.Service{DB: db, Window: 30}
 	w.registry = &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	counts.Versions = w.registry
+	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: counts, Prices: pricing.Embedded()}
+	counts.Costs = money
 	s := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: &costs.Service{DB: db, Skills: counts}, Auth: w.Auth, Retention: retention, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
 	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
 	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
 	s.Register()
+	money.Register()
 	counts.Mount(w.API)
+	money.Mount(w.API)
 	w.registry.Mount(w.API)
 	s.Mount(w.API)
 	return w
