@@ -160,7 +160,7 @@ func (s *Service) repriceSome(ctx context.Context, tx *store.Tx, orgID string) (
 	if err != nil || own.repriceAfter == nil {
 		return true, err
 	}
-	after := *own.repriceAfter
+	after, prices := *own.repriceAfter, own.tableHash
 	ids, users, err := pricedAfter(ctx, tx, orgID, after, repriceChunk)
 	if err != nil {
 		return false, err
@@ -174,7 +174,9 @@ func (s *Service) repriceSome(ctx context.Context, tx *store.Tx, orgID string) (
 	if own, err = lockPrices(ctx, tx, orgID); err != nil {
 		return false, err
 	}
-	if own.repriceAfter == nil || *own.repriceAfter != after {
+	// The cursor alone does not tell: a change at the start of the job leaves it at
+	// the start, and requests may have come between those that were read.
+	if own.repriceAfter == nil || *own.repriceAfter != after || own.tableHash != prices {
 		return false, nil // the prices changed meanwhile, or another job is ahead
 	}
 	if own.repriceAfter = nil; len(ids) > 0 {
@@ -186,9 +188,9 @@ func (s *Service) repriceSome(ctx context.Context, tx *store.Tx, orgID string) (
 	}
 	in := newIngestion(tx, orgID, "")
 	in.load(known)
-	prices := newPricer(s.Prices.Before(own.models))
+	pricer := newPricer(s.Prices.Before(own.models))
 	for id, r := range in.after {
-		in.after[id] = prices.priced(r)
+		in.after[id] = pricer.priced(r)
 	}
 	if err := in.write(ctx); err != nil {
 		return false, err
