@@ -43,6 +43,26 @@ func (c *client) unseen(name string) string {
 	return id
 }
 
+// TestUnlistedSkills: no rule fires for a skill that is not confirmed, hidden or
+// merged, whether the rule watches it or all skills.
+func TestUnlistedSkills(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db, setup{})
+		ada := w.org("acme")
+		rule := apptest.With(passRate(hookURL), object{"type": "no_data", "threshold": 7.0})
+		ada.alert(rule)
+		for _, name := range []string{"quiet", "unconfirmed", "hidden", "merged"} {
+			ada.seenAt(name, time.Now().Add(-8*day))
+			ada.alert(apptest.With(rule, object{"skill_id": ada.unseen(name)}))
+		}
+		w.Exec(`UPDATE skills SET confirmed = (name <> 'unconfirmed'), hidden = (name = 'hidden'),
+			merged_into = CASE WHEN name = 'merged' THEN $1 END`, ada.unseen("quiet"))
+		w.evaluate(ada, 3)
+		ada.wantEvents("firing quiet", "firing quiet")
+	})
+}
+
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
