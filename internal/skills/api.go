@@ -120,10 +120,9 @@ type getOutput struct {
 // Details is the API's answer about one skill.
 type Details = getOutput
 
-// Details returns the performance of a skill by its id or name, with the usual
-// number of days.
-func (s *Service) Details(ctx context.Context, orgID, idOrName string) (Details, error) {
-	return s.handleGet(access.With(ctx, access.Caller{OrgID: orgID}), getInput{SkillID: idOrName, Days: s.Window})
+// Details answers a caller about a skill, by its id or name.
+func (s *Service) Details(ctx context.Context, idOrName string) (Details, error) {
+	return s.handleGet(ctx, getInput{SkillID: idOrName, Days: 30})
 }
 
 func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error) {

@@ -39,9 +39,8 @@ func (s *Service) handleUpdate(ctx context.Context, in updateInput) (skills.Deta
 			c.MergedInto = into
 		}
 	}
-	orgID := access.From(ctx).OrgID
-	if err := s.Update(ctx, orgID, in.SkillID, c); err != nil {
+	if err := s.Update(ctx, access.From(ctx).OrgID, in.SkillID, c); err != nil {
 		return skills.Details{}, err
 	}
-	return s.Skills.Details(ctx, orgID, in.SkillID)
+	return s.Skills.Details(ctx, in.SkillID)
 }
