@@ -33,8 +33,10 @@ var breakages = []struct {
 			sessions, session_requests, graded_sessions, graded_micros, pass_rate_sum)
 		VALUES ('subject', 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)`, "costs", "days whose costs are not those of their requests: 1, such as subject"},
 	{`SELECT 1`, "costs", "days whose uses and sessions are counted wrong: 1, such as subject"}, // the same row
-	{`INSERT INTO cost_groups (key, kind, subject_id, session_hash, requests, unpriced, micros) VALUES ('group', 'session', 'skill', 's', 1, 0, 1)`,
-		"costs", "uses and sessions whose costs are not those of their requests: 1, such as skill"},
+	{
+		`INSERT INTO cost_groups (key, kind, subject_id, session_hash, requests, unpriced, micros) VALUES ('group', 'session', 'skill', 's', 1, 0, 1)`,
+		"costs", "uses and sessions whose costs are not those of their requests: 1, such as skill",
+	},
 	{`INSERT INTO cost_buckets (subject_id, day, bucket, uses, micros) VALUES ('subject', 1, 1, 1, 1)`, "costs", "days whose histogram is not that of their uses: 1"},
 	{`INSERT INTO cost_models (org_id, day, model, requests) VALUES ('org', 1, 'model', 1)`, "costs", "days whose models are not those of their requests: 1"},
 	{`UPDATE signal_cells SET signals = signals + 1 WHERE level = 'org'`, "signals", "cells that do not count"},

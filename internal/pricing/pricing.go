@@ -61,7 +61,10 @@ func (m Model) Check(prefix string) error {
 		field string
 		price *float64
 	}{
-		{"input", &m.Input}, {"output", &m.Output}, {"cache_read", m.CacheRead}, {"cache_write", m.CacheWrite},
+		{"input", &m.Input},
+		{"output", &m.Output},
+		{"cache_read", m.CacheRead},
+		{"cache_write", m.CacheWrite},
 		{"cache_write_hour", m.CacheWriteHour},
 	} {
 		if p.price != nil && !(*p.price >= 0 && *p.price <= MaxPrice) {
@@ -203,8 +206,11 @@ type Tokens struct {
 func (p Price) Micros(t Tokens) (int64, bool) {
 	hi, lo := uint64(0), uint64(picos/2)
 	for _, x := range [][2]int64{
-		{t.Input, p.Input}, {t.Output, p.Output}, {t.CacheRead, p.CacheRead},
-		{t.CacheWrite - t.CacheWriteHour, p.CacheWrite}, {t.CacheWriteHour, p.CacheWriteHour},
+		{t.Input, p.Input},
+		{t.Output, p.Output},
+		{t.CacheRead, p.CacheRead},
+		{t.CacheWrite - t.CacheWriteHour, p.CacheWrite},
+		{t.CacheWriteHour, p.CacheWriteHour},
 	} {
 		h, l := bits.Mul64(uint64(x[0]), uint64(x[1])) //nolint:gosec // neither is negative
 		var carry uint64

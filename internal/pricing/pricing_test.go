@@ -69,13 +69,27 @@ func TestLookup(t *testing.T) {
 		at    time.Time
 		want  int64 // -1: unknown
 	}{
-		{"local-", today, 7}, {"local-70b", today, 7}, {"my/local-70b", today, 7}, {"local", today, -1},
-		{"a-tuned-b-x", today, 8}, {"A-TUNED-b-X", today, 8}, {"-tuned-x", today, -1}, {"a-tuned-b-y", today, -1},
-		{"dated", today, 1}, {"dated", today.AddDate(0, 0, 1), 2}, {"dated", today.AddDate(0, 0, -1), -1},
+		{"local-", today, 7},
+		{"local-70b", today, 7},
+		{"my/local-70b", today, 7},
+		{"local", today, -1},
+		{"a-tuned-b-x", today, 8},
+		{"A-TUNED-b-X", today, 8},
+		{"-tuned-x", today, -1},
+		{"a-tuned-b-y", today, -1},
+		{"dated", today, 1},
+		{"dated", today.AddDate(0, 0, 1), 2},
+		{"dated", today.AddDate(0, 0, -1), -1},
 		{"dated", time.Date(2026, 11, 16, 0, 30, 0, 0, time.FixedZone("", 3600)), -1}, // yesterday in UTC
 		{"free", today, 0},
-		{"o3", today, 3}, {"openai/o3", today, 3}, {"o3-2025-04-16", today, 3}, {"azure/openai/o3-2025-04-16", today, 3},
-		{"o3-mini", today, -1}, {"o30", today, -1}, {"", today, -1}, {"*", today, -1},
+		{"o3", today, 3},
+		{"openai/o3", today, 3},
+		{"o3-2025-04-16", today, 3},
+		{"azure/openai/o3-2025-04-16", today, 3},
+		{"o3-mini", today, -1},
+		{"o30", today, -1},
+		{"", today, -1},
+		{"*", today, -1},
 	} {
 		p, ok := table.Lookup(c.model, c.at)
 		if got := p.Input / 1_000_000; ok != (c.want >= 0) || ok && got != c.want {

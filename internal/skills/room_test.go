@@ -54,7 +54,7 @@ func (r *room) member(role access.Role) *room {
 	return &room{r.World.Member(r.Org, role), r.s, r.registry}
 }
 
-func (r *room) in(t *testing.T) *room { return &room{r.Caller.In(t), r.s, r.registry} }
+func (r *room) in(t *testing.T) *room { return &room{r.In(t), r.s, r.registry} }
 
 // observe reports observations and returns the affected skills.
 func (r *room) observe(all ...skills.Observation) []string {

@@ -107,8 +107,11 @@ func (r spending) cost(own []price) *int64 {
 			n     int64
 			price float64
 		}{
-			{r.tokens.input, p.input}, {r.tokens.output, p.output}, {r.tokens.read, p.read},
-			{r.tokens.write - r.tokens.writeHour, p.write}, {r.tokens.writeHour, p.writeHour},
+			{r.tokens.input, p.input},
+			{r.tokens.output, p.output},
+			{r.tokens.read, p.read},
+			{r.tokens.write - r.tokens.writeHour, p.write},
+			{r.tokens.writeHour, p.writeHour},
 		} {
 			sum.Add(sum, new(big.Rat).Mul(big.NewRat(part.n, 1), exact(part.price)))
 		}

@@ -43,10 +43,14 @@ func TestNamesThatAreNoSkills(t *testing.T) {
 			report  func(*client)
 			confirm []func(*client)
 		}{
-			"import, refused": {"wizard", push(object{"skill_name": "wizard", "triggered": false, "unconfirmed": true}),
-				[]func(*client){push(object{"skill_name": "wizard", "skill_invocation_id": "2"})}},
-			"import, built in": {"loop", push(object{"skill_name": "loop", "unconfirmed": true}),
-				[]func(*client){logged(own), push(object{"skill_name": "loop", "skill_invocation_id": "2"})}},
+			"import, refused": {
+				"wizard", push(object{"skill_name": "wizard", "triggered": false, "unconfirmed": true}),
+				[]func(*client){push(object{"skill_name": "wizard", "skill_invocation_id": "2"})},
+			},
+			"import, built in": {
+				"loop", push(object{"skill_name": "loop", "unconfirmed": true}),
+				[]func(*client){logged(own), push(object{"skill_name": "loop", "skill_invocation_id": "2"})},
+			},
 			"Claude Code, bundled": {"loop", logged(bundled), []func(*client){logged(own)}},
 			"Claude Code, by name": {"loop", logged(claude().result("p", "loop", "c1", true)), []func(*client){logged(own)}},
 			"Codex, system":        {"plan", logged(codex("plan", "system")), []func(*client){logged(codex("plan", "repo"))}},
@@ -56,12 +60,18 @@ func TestNamesThatAreNoSkills(t *testing.T) {
 				set(point.Attributes, "skill", "skill-creator")
 				c.take(inJSON, counterOf(delta, point))
 			}, []func(*client){logged(codex("skill-creator", "user"))}},
-			"Gemini, refused": {"wizard", logged(geminiCall(at, "activate_skill", `{"name":"wizard"}`, false)),
-				[]func(*client){logged(geminiCall(at, "activate_skill", `{"name":"wizard"}`, true))}},
-			"Gemini, by name": {"skill-creator", logged(geminiCall(at, "activate_skill", `{"name":"skill-creator"}`, true)),
-				[]func(*client){push(object{"skill_name": "skill-creator"})}},
-			"OpenCode, refused": {"wizard", func(c *client) { c.take(inJSON, spansOf(refused)) },
-				[]func(*client){func(c *client) { c.take(inJSON, spansOf(aiCall(at, "c2", "skill", `{"name":"wizard"}`))) }}},
+			"Gemini, refused": {
+				"wizard", logged(geminiCall(at, "activate_skill", `{"name":"wizard"}`, false)),
+				[]func(*client){logged(geminiCall(at, "activate_skill", `{"name":"wizard"}`, true))},
+			},
+			"Gemini, by name": {
+				"skill-creator", logged(geminiCall(at, "activate_skill", `{"name":"skill-creator"}`, true)),
+				[]func(*client){push(object{"skill_name": "skill-creator"})},
+			},
+			"OpenCode, refused": {
+				"wizard", func(c *client) { c.take(inJSON, spansOf(refused)) },
+				[]func(*client){func(c *client) { c.take(inJSON, spansOf(aiCall(at, "c2", "skill", `{"name":"wizard"}`))) }},
+			},
 		} {
 			for i, confirm := range test.confirm {
 				c := w.org(strings.ReplaceAll(name, ",", "") + fmt.Sprint(i)).in(t)

@@ -12,19 +12,19 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// A CodexUse is a use that Codex' log reported. A CodexPoint is a delta of its
-// counter, which reports the uses from a time to another, without a session.
-type (
-	CodexUse struct {
-		Group string // of uses that both report
-		At    int64  // microseconds
-	}
-	CodexPoint struct {
-		skills.Observation
-		Group string
-		From  int64
-	}
-)
+// A CodexUse is a use that Codex' log reported.
+type CodexUse struct {
+	Group string // of uses that the log and the counter report
+	At    int64  // microseconds
+}
+
+// A CodexPoint is a delta of Codex' counter, which reports the uses from a time to
+// another, without a session.
+type CodexPoint struct {
+	skills.Observation
+	Group string
+	From  int64
+}
 
 // codexUses is the stored state of a group.
 type codexUses struct {
