@@ -33,10 +33,8 @@ func moveSome(ctx context.Context, tx *store.Tx, orgID, skillID, after string) (
 	if err != nil || len(ids) == 0 {
 		return "", err
 	}
-	for _, id := range users {
-		if err := skills.LockUser(ctx, tx, id); err != nil {
-			return "", err
-		}
+	if err := skills.LockUsers(ctx, tx, users); err != nil {
+		return "", err
 	}
 	known, err := requestsByID(ctx, tx, ids)
 	if err != nil {

@@ -166,10 +166,8 @@ func (s *Service) repriceSome(ctx context.Context, tx *store.Tx, orgID string) (
 		return false, err
 	}
 	// Users first, then the prices, as Ingest does.
-	for _, id := range users {
-		if err := skills.LockUser(ctx, tx, id); err != nil {
-			return false, err
-		}
+	if err := skills.LockUsers(ctx, tx, users); err != nil {
+		return false, err
 	}
 	if own, err = lockPrices(ctx, tx, orgID); err != nil {
 		return false, err

@@ -20,6 +20,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -98,12 +99,12 @@ var checks atomic.Int64
 // versions is a registry in which every skill has the versions v1 and v2.
 type versions struct{}
 
-func (versions) Timelines(_ context.Context, _ store.Querier, ids []string) (map[string]skills.Timeline, error) {
-	all := map[string]skills.Timeline{}
+func (versions) Timelines(_ context.Context, _ store.Querier, ids []string) (map[string]inuse.Timeline, error) {
+	all := map[string]inuse.Timeline{}
 	for _, id := range ids {
-		all[id] = skills.Timeline{
+		all[id] = inuse.Timeline{
 			ByHash:   map[string]string{"1": versionOf(id, "1"), "2": versionOf(id, "2")},
-			Currents: []skills.Current{{VersionID: versionOf(id, "1")}},
+			Currents: []inuse.Current{{VersionID: versionOf(id, "1")}},
 		}
 	}
 	return all, nil

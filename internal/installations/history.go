@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -76,9 +77,9 @@ func collapse(userID string, records []Installation) map[place]string {
 	return installed
 }
 
-// Installed implements skills.Installations.
+// Installed implements inuse.Installations.
 func (s *Service) Installed(
 	ctx context.Context, q store.Querier, userID string, devices, skillIDs []string,
-) ([]skills.Installed, error) {
+) ([]inuse.Installed, error) {
 	return installedOfSkills(ctx, q, userID, append([]string{everywhere}, devices...), skillIDs)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -113,14 +114,14 @@ func forgetDevices(ctx context.Context, tx *store.Tx, userID, entryID string, de
 
 func installedOfSkills(
 	ctx context.Context, q store.Querier, userID string, devices, skillIDs []string,
-) ([]skills.Installed, error) {
+) ([]inuse.Installed, error) {
 	ofDevices, deviceList := q.Dialect().In("$2", devices)
 	ofSkills, skillList := q.Dialect().In("$3", skillIDs)
 	rows, err := q.Query(ctx, `
 		SELECT e.skill_id, c.device_hash, c.content_hash, c.since
 		FROM registry_entries e JOIN installation_changes c ON c.user_id = $1 AND c.entry_id = e.id AND c.device_hash`+ofDevices+`
 		WHERE e.skill_id`+ofSkills+` ORDER BY c.since`, userID, deviceList, skillList)
-	return store.All(rows, err, func(row store.Row) (i skills.Installed, err error) {
+	return store.All(rows, err, func(row store.Row) (i inuse.Installed, err error) {
 		err = row.Scan(&i.SkillID, &i.Device, &i.Hash, store.Time(&i.Since))
 		return i, err
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -203,7 +204,7 @@ func (s *Service) list(ctx context.Context, condition, arg string, f Filter) ([]
 // have none.
 func (s *Service) Timelines(
 	ctx context.Context, q store.Querier, skillIDs []string,
-) (map[string]skills.Timeline, error) {
+) (map[string]inuse.Timeline, error) {
 	timelines, err := currentsOfSkills(ctx, q, skillIDs)
 	if err != nil || len(timelines) == 0 {
 		return timelines, err

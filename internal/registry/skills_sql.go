@@ -3,21 +3,21 @@ package registry
 import (
 	"context"
 
-	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // currentsOfSkills reads when which version of the skills' entries was current.
-func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (map[string]skills.Timeline, error) {
+func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (map[string]inuse.Timeline, error) {
 	in, list := q.Dialect().In("$1", skillIDs)
-	timelines := map[string]skills.Timeline{}
+	timelines := map[string]inuse.Timeline{}
 	rows, err := q.Query(ctx, `
 		SELECT e.skill_id, c.version_id, c.since
 		FROM registry_entries e JOIN registry_currents c ON c.entry_id = e.id
 		WHERE e.skill_id`+in+` ORDER BY c.since, c.id`, list)
 	err = store.Each(rows, err, func(row store.Row) error {
 		var skillID string
-		var c skills.Current
+		var c inuse.Current
 		err := row.Scan(&skillID, &c.VersionID, store.Time(&c.Since))
 		t := timelines[skillID]
 		t.Currents = append(t.Currents, c)
@@ -28,7 +28,7 @@ func currentsOfSkills(ctx context.Context, q store.Querier, skillIDs []string) (
 }
 
 // addVersions fills in which version has which content and which name.
-func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timelines map[string]skills.Timeline) error {
+func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timelines map[string]inuse.Timeline) error {
 	in, list := q.Dialect().In("$1", skillIDs)
 	rows, err := q.Query(ctx, `
 		SELECT e.skill_id, v.content_hash, v.version, v.id

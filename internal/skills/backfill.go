@@ -67,7 +67,7 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
-	if err := lockUsers(ctx, tx, users); err != nil {
+	if err := LockUsers(ctx, tx, users); err != nil {
 		return "", err
 	}
 	// They may have changed before the lock.
@@ -104,19 +104,19 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 	for i, g := range all {
 		byUser[users[i]] = append(byUser[users[i]], g.id)
 	}
-	if err := lockUsers(ctx, tx, users); err != nil {
+	if err := LockUsers(ctx, tx, users); err != nil {
 		return "", err
 	}
 	for userID, ids := range byUser {
-		if _, err := s.reingest(ctx, tx, Report{UserID: userID}, nil, ids); err != nil {
+		if _, err := s.Reingest(ctx, tx, Report{UserID: userID}, nil, ids); err != nil {
 			return "", err
 		}
 	}
 	return all[len(all)-1].id, nil
 }
 
-// lockUsers is LockUser for several, in one order.
-func lockUsers(ctx context.Context, tx *store.Tx, userIDs []string) error {
+// LockUsers is LockUser for several, in one order.
+func LockUsers(ctx context.Context, tx *store.Tx, userIDs []string) error {
 	slices.Sort(userIDs)
 	for _, id := range slices.Compact(userIDs) {
 		if err := LockUser(ctx, tx, id); err != nil {

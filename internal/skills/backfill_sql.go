@@ -37,19 +37,6 @@ func gradingsAfter(ctx context.Context, q store.Querier, after string, limit int
 	return withUsers(rows, err, scanGrading)
 }
 
-// misplacedRows returns rows of a skill that do not count for the right one, and
-// their users.
-func misplacedRows(ctx context.Context, q store.Querier, table string, k knownSkill, limit int) (ids, users []string, err error) {
-	// The first part finds the rows of a merge, the second those of one that was
-	// taken back; the limit ends the search early in both.
-	rows, err := q.Query(ctx, `
-		SELECT user_id, id FROM (
-			SELECT user_id, id FROM `+table+` WHERE skill_id = $1 AND origin_id IS NULL AND $1 <> $2
-			UNION ALL SELECT user_id, id FROM `+table+` WHERE origin_id = $1 AND skill_id <> $2) AS misplaced
-		LIMIT $3`, k.id, k.countsFor, limit)
-	return withUsers(rows, err, store.Value[string])
-}
-
 // withUsers scans rows that begin with a user's id.
 func withUsers[T any](rows store.Rows, err error, scan func(store.Row) (T, error)) (all []T, users []string, _ error) {
 	all, err = store.All(rows, err, func(row store.Row) (T, error) {

@@ -91,7 +91,7 @@ func (in *ingestion) touchedSessions() map[Session]bool {
 // mayHaveVersions reports whether the skill has an entry, or is of a plugin that
 // may be one.
 func (in *ingestion) mayHaveVersions(skillID string) bool {
-	return len(in.timelines[skillID].Currents) > 0 || in.ofPlugins[skillID]
+	return in.versions.HasVersions(skillID) || in.ofPlugins[skillID]
 }
 
 // attributeGradings sets the versions of gradings: the one that the session used
@@ -105,7 +105,7 @@ func (in *ingestion) attributeGradings(ctx context.Context, all map[string]gradi
 	}
 	used, err := versionsOfSessions(ctx, in.tx, keys)
 	for id, g := range all {
-		g.versionID = versionAt(in.timelines[g.skillID].Currents, g.at)
+		g.versionID = in.versions.CurrentAt(g.skillID, g.at)
 		if version, ok := used[SessionKey(g.skillID, g.sessionHash)]; ok {
 			g.versionID = &version
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -25,7 +26,8 @@ func (r *room) patch(skill string, body object) {
 // move does what the job of a merge does.
 func (r *room) move(skill string) {
 	r.T.Helper()
-	if err := r.s.Move(r.T.Context(), r.Org.ID, r.idOf(skill), ""); err != nil {
+	c := &curate.Service{DB: r.World.DB, Skills: r.s}
+	if err := c.Move(r.T.Context(), r.Org.ID, r.idOf(skill), ""); err != nil {
 		r.T.Fatalf("%v", err)
 	}
 }

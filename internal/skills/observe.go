@@ -4,158 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
-
-// Versions is a hook for the registry, which is above this package and fulfils
-// it: observations are attributed to the version that was in use.
-type Versions interface {
-	// Timelines returns the version history of each skill that has one.
-	Timelines(ctx context.Context, q store.Querier, skillIDs []string) (map[string]Timeline, error)
-}
-
-// Installations is a hook for what users have installed, likewise.
-type Installations interface {
-	// Installed returns what a user had installed of the skills, oldest first: on
-	// all devices taken together, and on each of some devices.
-	Installed(ctx context.Context, q store.Querier, userID string, devices, skillIDs []string) ([]Installed, error)
-}
-
-// An Installed is the content of a skill that was installed from a time on.
-type Installed struct {
-	SkillID string
-	Device  string // see DeviceHash; "": all of the user's
-	Hash    string // "" when unknown: nothing, or different versions
-	Since   time.Time
-}
-
-// Plugins is a hook for what agents report about the plugins that they loaded.
-type Plugins interface {
-	// Loaded returns the plugins that sessions, by their hashes, loaded, in the order
-	// of time. Those that are not from the organisation's registry are left out.
-	Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]Loaded, error)
-}
-
-// A Loaded is a plugin that a session loaded at a time.
-type Loaded struct {
-	Session string // its hash
-	Plugin  string
-	Version string
-	// Own means that it is from the organisation's own marketplace, whose plugins
-	// are the entries of its registry. Else nothing says where it is from.
-	Own bool
-	At  time.Time
-}
-
-// A Timeline is the registry versions of a skill over time.
-type Timeline struct {
-	ByHash   map[string]string // version id by content hash
-	ByName   map[string]string // version id by version, e.g. "1.2.0"
-	Currents []Current         // oldest first
-	// Installed are the versions that the user had installed, by device as in
-	// Installed, oldest first. Those that are no version of the registry have an
-	// empty VersionID.
-	Installed map[string][]Current
-}
-
-// A Current is a version that became current.
-type Current struct {
-	VersionID string
-	Since     time.Time
-}
-
-// The bases of an attribution to a version, best first. The last one is stored
-// as NULL.
-const (
-	byHash         = "hash"         // the record names the content hash
-	byPlugin       = "plugin"       // the agent named the version that it loaded
-	byInstallation = "installation" // the user had it installed
-	byTime         = "time"         // it was the current one
-)
-
-// attribute finds the version that an observation counts for, and the basis. A
-// skill without an entry may be a plugin that is one.
-func (in *ingestion) attribute(o observation) (versionID, basis *string) {
-	loads := in.loads[o.sessionHash]
-	if t, ok := in.timelines[o.skillID]; ok || o.plugin == nil {
-		return t.attribute(o, loads)
-	}
-	if l := o.loaded(loads); l != nil && l.Own {
-		if id, ok := in.timelines[in.pluginIDs[*o.plugin]].ByName[l.Version]; ok {
-			basis := byPlugin
-			return &id, &basis
-		}
-	}
-	return nil, nil
-}
-
-// attribute finds the version that an observation counts for, and the basis.
-func (t Timeline) attribute(o observation, loads []Loaded) (versionID, basis *string) {
-	named := func(byName map[string]string, name *string, basis string) (*string, *string) {
-		if name != nil {
-			if id, ok := byName[*name]; ok {
-				return &id, &basis
-			}
-		}
-		return nil, nil
-	}
-	if id, basis := named(t.ByHash, o.versionHash, byHash); id != nil {
-		return id, basis
-	}
-	if id, basis := named(t.ByName, o.versionName, byPlugin); id != nil {
-		return id, basis
-	}
-	if l := o.loaded(loads); l != nil {
-		if id, basis := named(t.ByName, &l.Version, byPlugin); id != nil {
-			return id, basis
-		}
-	}
-	if id := t.installedAt(o); id != nil && *id != "" {
-		basis := byInstallation
-		return id, &basis
-	}
-	return versionAt(t.Currents, o.at), nil
-}
-
-// installedAt returns the version that was installed on the observation's device,
-// or on all devices if nothing is on record for that one.
-func (t Timeline) installedAt(o observation) *string {
-	if o.device != nil {
-		if id := versionAt(t.Installed[*o.device], o.at); id != nil {
-			return id
-		}
-	}
-	return versionAt(t.Installed[""], o.at)
-}
-
-// loaded returns the observation's plugin as its session had loaded it by then,
-// nil if that is not known.
-func (o observation) loaded(loads []Loaded) (found *Loaded) {
-	for _, l := range loads {
-		// The first one counts even if clocks say that it came later.
-		if o.plugin != nil && *o.plugin == l.Plugin && (found == nil || !l.At.After(o.at)) {
-			found = &l
-		}
-	}
-	return found
-}
-
-// versionAt returns the version that was current at a time, nil before the first.
-func versionAt(currents []Current, at time.Time) *string {
-	i, _ := slices.BinarySearchFunc(currents, at, func(c Current, at time.Time) int {
-		if c.Since.After(at) {
-			return 1
-		}
-		return -1
-	})
-	if i == 0 {
-		return nil
-	}
-	return &currents[i-1].VersionID
-}
 
 // Changes are what a report may have changed.
 type Changes struct {
@@ -179,9 +32,9 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 	return in.run(ctx, s)
 }
 
-// reingest attributes stored rows of a user anew: to the skill that theirs is
+// Reingest attributes stored rows of a user anew: to the skill that theirs is
 // merged into, and to the version that was in use. The caller has locked the user.
-func (s *Service) reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (c Changes, err error) {
+func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (c Changes, err error) {
 	in := newIngestion(tx, of)
 	if in.known, err = observationsByID(ctx, tx, observations); err != nil {
 		return c, err
@@ -233,10 +86,9 @@ type ingestion struct {
 	report    Report
 	skillIDs  map[string]string     // by name, of the report
 	skills    map[string]knownSkill // by id, of the report and of stored rows
-	timelines map[string]Timeline
-	loads     map[string][]Loaded // by session
-	ofPlugins map[string]bool     // the affected skills that are of a plugin
-	pluginIDs map[string]string   // of the skills that are named like those plugins
+	versions  inuse.History
+	ofPlugins map[string]bool   // the affected skills that are of a plugin
+	pluginIDs map[string]string // of the skills that are named like those plugins
 	tally     *tally
 	moved     map[Session]bool // see Changes.Sessions
 
@@ -332,22 +184,31 @@ func (in *ingestion) loadSkills(ctx context.Context) error {
 	return nil
 }
 
-// loadVersions reads what observations are attributed by: the versions of the
-// affected skills, which of them the user had installed, and which plugins the
-// sessions had loaded.
+// loadVersions reads what observations and gradings are attributed by.
 func (in *ingestion) loadVersions(ctx context.Context, s *Service) (err error) {
 	if err := in.loadPluginIDs(ctx); err != nil {
 		return err
 	}
 	skillIDs := append(in.affectedSkills(), slices.Collect(maps.Values(in.pluginIDs))...)
-	in.timelines, err = s.Versions.Timelines(ctx, in.tx, skillIDs)
-	if err != nil || len(in.timelines) == 0 {
-		return err
+	uses := make([]inuse.Use, 0, len(in.merged))
+	for _, o := range in.merged {
+		uses = append(uses, in.use(o))
 	}
-	if err := in.loadInstalled(ctx, s); err != nil {
-		return err
+	in.versions, err = inuse.Sources{Versions: s.Versions, Installations: s.Installations, Plugins: s.Plugins}.
+		Load(ctx, in.tx, in.report.OrgID, in.report.UserID, skillIDs, uses)
+	return err
+}
+
+// use is what an observation says about the version.
+func (in *ingestion) use(o observation) inuse.Use {
+	u := inuse.Use{
+		SkillID: o.skillID, Session: o.sessionHash, Hash: o.versionHash, Version: o.versionName, Plugin: o.plugin,
+		Device: o.device, At: o.at,
 	}
-	return in.loadPlugins(ctx, s)
+	if o.plugin != nil {
+		u.PluginID = in.pluginIDs[*o.plugin]
+	}
+	return u
 }
 
 func (in *ingestion) loadPluginIDs(ctx context.Context) error {
@@ -378,47 +239,6 @@ func (in *ingestion) loadPluginIDs(ctx context.Context) error {
 	return err
 }
 
-func (in *ingestion) loadInstalled(ctx context.Context, s *Service) error {
-	if s.Installations == nil {
-		return nil
-	}
-	devices := map[string]bool{}
-	for _, o := range in.merged {
-		if o.device != nil {
-			devices[*o.device] = true
-		}
-	}
-	all, err := s.Installations.Installed(ctx, in.tx, in.report.UserID,
-		slices.Collect(maps.Keys(devices)), slices.Collect(maps.Keys(in.timelines)))
-	for _, i := range all {
-		t := in.timelines[i.SkillID]
-		if t.Installed == nil {
-			t.Installed = map[string][]Current{}
-		}
-		t.Installed[i.Device] = append(t.Installed[i.Device], Current{t.ByHash[i.Hash], i.Since})
-		in.timelines[i.SkillID] = t
-	}
-	return err
-}
-
-func (in *ingestion) loadPlugins(ctx context.Context, s *Service) error {
-	sessions := map[string]bool{}
-	for _, o := range in.merged {
-		if o.plugin != nil {
-			sessions[o.sessionHash] = true
-		}
-	}
-	if s.Plugins == nil || len(sessions) == 0 {
-		return nil
-	}
-	all, err := s.Plugins.Loaded(ctx, in.tx, in.report.OrgID, slices.Collect(maps.Keys(sessions)))
-	in.loads = map[string][]Loaded{}
-	for _, l := range all {
-		in.loads[l.Session] = append(in.loads[l.Session], l)
-	}
-	return err
-}
-
 // affectedSkills returns the skills that the report counts for, and those that it
 // may remove observations from, sorted.
 func (in *ingestion) affectedSkills() []string {
@@ -444,7 +264,7 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 	var fresh, changed []observation
 	for _, id := range slices.Sorted(maps.Keys(in.merged)) {
 		o := in.merged[id]
-		o.versionID, o.basis = in.attribute(o)
+		o.versionID, o.basis = in.versions.Attribute(in.use(o))
 		old, isKnown := in.known[id]
 		switch {
 		case !isKnown:

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -316,10 +317,10 @@ func TestObserveAtOnce(t *testing.T) {
 }
 
 // loaded is a hook that answers the same plugins always.
-type loaded []skills.Loaded
+type loaded []inuse.Loaded
 
-func (l *loaded) Loaded(_ context.Context, _ store.Querier, _ string, sessions []string) ([]skills.Loaded, error) {
-	return slices.DeleteFunc(slices.Clone(*l), func(one skills.Loaded) bool { return !slices.Contains(sessions, one.Session) }), nil
+func (l *loaded) Loaded(_ context.Context, _ store.Querier, _ string, sessions []string) ([]inuse.Loaded, error) {
+	return slices.DeleteFunc(slices.Clone(*l), func(one inuse.Loaded) bool { return !slices.Contains(sessions, one.Session) }), nil
 }
 
 // TestLoadedPlugins: a skill of a plugin has the version that the session had
@@ -331,22 +332,22 @@ func TestLoadedPlugins(t *testing.T) {
 		for i, c := range []struct {
 			name  string
 			skill string
-			loads []skills.Loaded // of the session, without its hash
+			loads []inuse.Loaded  // of the session, without its hash
 			hash  bool            // the record names the hash of version 0
 			want  [2]skills.Bases // of versions 0 and 1
 		}{
 			{"nothing loaded", "acme:pdf", nil, false, [2]skills.Bases{{Time: 1}, {}}},
-			{"loaded", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now.Add(-time.Minute)}}, false, [2]skills.Bases{{}, {Plugin: 1}}},
-			{"by a clock that is ahead", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now.Add(time.Minute)}}, false, [2]skills.Bases{{}, {Plugin: 1}}},
-			{"an unknown version", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "2", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
-			{"without a version", "acme:pdf", []skills.Loaded{{Plugin: "acme", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
-			{"another plugin", "acme:pdf", []skills.Loaded{{Plugin: "other", Version: "1", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
-			{"a skill of no plugin", "pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
-			{"the hash is known", "acme:pdf", []skills.Loaded{{Plugin: "acme", Version: "1", At: now}}, true, [2]skills.Bases{{Hash: 1}, {}}},
-			{"updated before", "acme:pdf", []skills.Loaded{
+			{"loaded", "acme:pdf", []inuse.Loaded{{Plugin: "acme", Version: "1", At: now.Add(-time.Minute)}}, false, [2]skills.Bases{{}, {Plugin: 1}}},
+			{"by a clock that is ahead", "acme:pdf", []inuse.Loaded{{Plugin: "acme", Version: "1", At: now.Add(time.Minute)}}, false, [2]skills.Bases{{}, {Plugin: 1}}},
+			{"an unknown version", "acme:pdf", []inuse.Loaded{{Plugin: "acme", Version: "2", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"without a version", "acme:pdf", []inuse.Loaded{{Plugin: "acme", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"another plugin", "acme:pdf", []inuse.Loaded{{Plugin: "other", Version: "1", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"a skill of no plugin", "pdf", []inuse.Loaded{{Plugin: "acme", Version: "1", At: now}}, false, [2]skills.Bases{{Time: 1}, {}}},
+			{"the hash is known", "acme:pdf", []inuse.Loaded{{Plugin: "acme", Version: "1", At: now}}, true, [2]skills.Bases{{Hash: 1}, {}}},
+			{"updated before", "acme:pdf", []inuse.Loaded{
 				{Plugin: "acme", Version: "0", At: now.Add(-time.Hour)}, {Plugin: "acme", Version: "1", At: now},
 			}, false, [2]skills.Bases{{}, {Plugin: 1}}},
-			{"updated after", "acme:pdf", []skills.Loaded{
+			{"updated after", "acme:pdf", []inuse.Loaded{
 				{Plugin: "acme", Version: "0", At: now.Add(-time.Hour)}, {Plugin: "acme", Version: "1", At: now.Add(time.Second)},
 			}, false, [2]skills.Bases{{Plugin: 1}, {}}},
 		} {

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
+	"github.com/whetstone-dev/whetstone/internal/skills/recount"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -16,10 +19,10 @@ import (
 type Service struct {
 	DB            *store.DB
 	Jobs          *jobs.Queue
-	Versions      Versions
-	Installations Installations // may be nil
-	Plugins       Plugins       // may be nil
-	Costs         Costs         // may be nil
+	Versions      inuse.Versions
+	Installations inuse.Installations // may be nil
+	Plugins       inuse.Plugins       // may be nil
+	Costs         Costs               // may be nil
 	// Window is the window of the metrics in days, today included.
 	Window int
 }
@@ -224,4 +227,9 @@ type Revert struct {
 	UserID         string // on whose behalf
 	Threshold      float64
 	Reason         string
+}
+
+// Check compares all rollups with a recount.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return recount.Check(ctx, q)
 }

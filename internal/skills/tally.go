@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -128,9 +129,9 @@ func (c *basisCounts) by(basis *string) *int64 {
 	switch {
 	case basis == nil:
 		return &c.time
-	case *basis == byHash:
+	case *basis == inuse.ByHash:
 		return &c.hash
-	case *basis == byPlugin:
+	case *basis == inuse.ByPlugin:
 		return &c.plugin
 	}
 	return &c.installation

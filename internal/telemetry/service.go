@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
@@ -190,8 +191,8 @@ func (s *Service) count(
 	return s.Watcher.Changed(ctx, tx, r.OrgID)
 }
 
-// Loaded implements skills.Plugins.
-func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]skills.Loaded, error) {
+// Loaded implements inuse.Plugins.
+func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]inuse.Loaded, error) {
 	return s.plugins().Loaded(ctx, q, orgID, sessions)
 }
 

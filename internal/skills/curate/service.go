@@ -107,17 +107,7 @@ func (k skill) record(ctx context.Context, tx *store.Tx, verb string, d audit.De
 	})
 }
 
-// move is the job that moves what was reported of a skill.
-type move struct {
-	OrgID   string `json:"org_id"`
-	SkillID string `json:"skill_id"`
-	From    string `json:"from,omitempty"` // what it was merged into before
-}
-
-// Kind names the job.
-func (move) Kind() string { return "skills.move" }
-
 // Register makes the queue run the jobs.
 func (s *Service) Register() {
-	jobs.Handle(s.Jobs, func(ctx context.Context, m move) error { return s.Skills.Move(ctx, m.OrgID, m.SkillID, m.From) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, m move) error { return s.Move(ctx, m.OrgID, m.SkillID, m.From) })
 }

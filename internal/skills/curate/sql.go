@@ -1,6 +1,7 @@
 package curate
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -54,4 +55,22 @@ func holderOf(ctx context.Context, q store.Querier, orgID, id string) (string, e
 		SELECT CASE WHEN EXISTS (SELECT 1 FROM registry_entries WHERE org_id = $1 AND skill_id = $2) THEN 'registry entry'
 			WHEN EXISTS (SELECT 1 FROM cloud_sources WHERE org_id = $1 AND skill_id = $2) THEN 'source' ELSE '' END`, orgID, id)
 	return store.One(rows, err, "Holder", store.Value[string])
+}
+
+// reported is a row that a user reported.
+type reported struct{ id, userID string }
+
+// misplacedRows returns rows of a skill that do not count for the right one.
+func misplacedRows(ctx context.Context, q store.Querier, table string, k skill, limit int) ([]reported, error) {
+	// The first part finds the rows of a merge, the second those of one that was
+	// taken back; the limit ends the search early in both.
+	rows, err := q.Query(ctx, `
+		SELECT user_id, id FROM (
+			SELECT user_id, id FROM `+table+` WHERE skill_id = $1 AND origin_id IS NULL AND $1 <> $2
+			UNION ALL SELECT user_id, id FROM `+table+` WHERE origin_id = $1 AND skill_id <> $2) AS misplaced
+		LIMIT $3`, k.id, cmp.Or(k.mergedInto, k.id), limit)
+	return store.All(rows, err, func(row store.Row) (r reported, err error) {
+		err = row.Scan(&r.userID, &r.id)
+		return r, err
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -13,10 +14,10 @@ import (
 // marketplace with the skills of its registry.
 const marketplacePrefix = "whetstone-"
 
-// Loaded implements skills.Plugins. A version is that of the registry only if the
+// Loaded implements inuse.Plugins. A version is that of the registry only if the
 // plugin comes from there: one that a session loaded from another marketplace is
 // left out, with all its namesakes in that session.
-func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]skills.Loaded, error) {
+func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, sessions []string) ([]inuse.Loaded, error) {
 	loads, err := loadsOfSessions(ctx, q, orgID, sessions)
 	if err != nil {
 		return nil, err
@@ -28,17 +29,17 @@ func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, ses
 			foreign[name{l.sessionHash, l.plugin}] = true
 		}
 	}
-	var all []skills.Loaded
+	var all []inuse.Loaded
 	for _, l := range loads {
 		if foreign[name{l.sessionHash, l.plugin}] {
 			continue
 		}
-		first := skills.Loaded{Session: l.sessionHash, Plugin: l.plugin, Version: l.version, Own: l.own, At: l.firstAt}
+		first := inuse.Loaded{Session: l.sessionHash, Plugin: l.plugin, Version: l.version, Own: l.own, At: l.firstAt}
 		last := first
 		last.At = l.lastAt
 		all = append(all, first, last)
 	}
-	slices.SortFunc(all, func(a, b skills.Loaded) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Version, b.Version)) })
+	slices.SortFunc(all, func(a, b inuse.Loaded) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Version, b.Version)) })
 	return all, nil
 }
 

@@ -1,11 +1,22 @@
-package skills
+package curate
 
 import (
 	"context"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
+
+// move is the job that moves what was reported of a skill.
+type move struct {
+	OrgID   string `json:"org_id"`
+	SkillID string `json:"skill_id"`
+	From    string `json:"from,omitempty"` // what it was merged into before
+}
+
+// Kind names the job.
+func (move) Kind() string { return "skills.move" }
 
 // moveChunk is how many rows one transaction of Move handles.
 const moveChunk = 500
@@ -29,30 +40,30 @@ func (s *Service) Move(ctx context.Context, orgID, skillID, from string) (err er
 			}
 		}
 	}
-	if s.Costs == nil {
+	if s.Skills.Costs == nil {
 		return nil
 	}
-	if err := s.Costs.Move(ctx, orgID, skillID); err != nil || from == "" {
+	if err := s.Skills.Costs.Move(ctx, orgID, skillID); err != nil || from == "" {
 		return err
 	}
-	return s.Costs.Move(ctx, orgID, from)
+	return s.Skills.Costs.Move(ctx, orgID, from)
 }
 
 // moveRows moves one chunk, and reports whether there was one.
 func (s *Service) moveRows(ctx context.Context, tx *store.Tx, table, orgID, skillID string) (more bool, err error) {
-	found, err := skillsByID(ctx, tx, []string{skillID})
-	if err != nil || len(found) == 0 {
+	k, err := targetSkill(ctx, tx, orgID, skillID)
+	if err != nil {
 		return false, err
 	}
-	ids, users, err := misplacedRows(ctx, tx, table, found[0], moveChunk)
-	if err != nil || len(ids) == 0 {
+	rows, err := misplacedRows(ctx, tx, table, k, moveChunk)
+	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	byUser := map[string][]string{}
-	for i, id := range ids {
-		byUser[users[i]] = append(byUser[users[i]], id)
+	byUser, users := map[string][]string{}, make([]string, len(rows))
+	for i, r := range rows {
+		byUser[r.userID], users[i] = append(byUser[r.userID], r.id), r.userID
 	}
-	if err := lockUsers(ctx, tx, users); err != nil {
+	if err := skills.LockUsers(ctx, tx, users); err != nil {
 		return false, err
 	}
 	for userID, ids := range byUser {
@@ -60,9 +71,9 @@ func (s *Service) moveRows(ctx context.Context, tx *store.Tx, table, orgID, skil
 		if table == "skill_gradings" {
 			observations, gradings = gradings, observations
 		}
-		changed, err := s.reingest(ctx, tx, Report{OrgID: orgID, UserID: userID}, observations, gradings)
-		if err == nil && s.Costs != nil {
-			err = s.Costs.Follow(ctx, tx, orgID, userID, changed.Sessions)
+		changed, err := s.Skills.Reingest(ctx, tx, skills.Report{OrgID: orgID, UserID: userID}, observations, gradings)
+		if err == nil && s.Skills.Costs != nil {
+			err = s.Skills.Costs.Follow(ctx, tx, orgID, userID, changed.Sessions)
 		}
 		if err != nil {
 			return false, err

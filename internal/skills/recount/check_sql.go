@@ -1,4 +1,6 @@
-package skills
+// Package recount computes all rollups of skills anew and compares them with those
+// that are stored.
+package recount
 
 import (
 	"context"
@@ -7,8 +9,8 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Check compares all rollups with a recount.
-func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+// Check returns the rollups that differ from a recount.
+func Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
 	return exam.Check(ctx, q, "skills", []exam.Rule{
 		{Broken: wrongDays, Wrong: "days of skills whose numbers are not those of their observations", Do: exam.Report},
 		{Broken: wrongGrades, Wrong: "days of skills whose grades are not those of their gradings", Do: exam.Report},
@@ -18,7 +20,7 @@ func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, e
 }
 
 // A recount adds the stored counters and subtracts the recounted ones: a group
-// that does not sum to zero is wrong. It does tally.go's arithmetic in SQL.
+// that does not sum to zero is wrong. It does the arithmetic of skills' tally.go in SQL.
 const (
 	seen = `seen AS (
 			SELECT skill_id AS subject, session_hash, occurred_at / 86400000000 AS day, occurred_at, is_check, triggered,
