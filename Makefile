@@ -69,7 +69,7 @@ expensive: setup ## Send every route the most expensive requests that its limits
 
 .PHONY: recount
 recount: setup ## Recount all figures of 500 random streams on each database; ARGS="-rapid.checks=5000"
-	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs -args -rapid.checks=500 $(ARGS)
+	@scripts/with-postgres go test -v -count=1 -timeout 2h -run '^TestRecount' ./internal/telemetry ./internal/costs ./internal/installations -args -rapid.checks=500 $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s), in turn; ARGS=FuzzPush runs one

@@ -3,7 +3,6 @@ package costs_test
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +28,7 @@ import (
 // new prices in between, and compares every rollup with a recount of all that was
 // reported. -rapid.checks=1000 runs longer.
 func TestRecount(t *testing.T) {
-	fewChecks(t, "30")
+	apptest.FewChecks(t, 30)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := apptest.NewWorld(t, db, apptest.Options{})
 		rapid.Check(t, func(rt *rapid.T) {
@@ -40,19 +39,6 @@ func TestRecount(t *testing.T) {
 			s.compare()
 		})
 	})
-}
-
-// fewChecks keeps the usual run short, unless the command line sets a number.
-func fewChecks(t *testing.T, checks string) {
-	t.Helper()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if asked {
-		return
-	}
-	if err := flag.Set("rapid.checks", checks); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // base are the prices of the installation: whole dollars, so that a recount is

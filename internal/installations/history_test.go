@@ -250,10 +250,10 @@ func TestChangesAreBounded(t *testing.T) {
 	})
 }
 
-// TestInstalledHistory compares the attribution of observations, in any order and
+// TestRecountInstalled compares the attribution of observations, in any order and
 // reported repeatedly, with a search in the records as they were at each time.
-func TestInstalledHistory(t *testing.T) {
-	t.Parallel()
+func TestRecountInstalled(t *testing.T) {
+	apptest.FewChecks(t, 20)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := registrytest.New(t, db)
 		round := 0

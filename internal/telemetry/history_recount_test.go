@@ -28,7 +28,7 @@ import (
 // happened, the other in any order, in other bodies and with repetitions. All
 // figures of both must be those of the history. -rapid.checks=1000 runs longer.
 func TestRecountHistory(t *testing.T) {
-	fewChecks(t, "10")
+	apptest.FewChecks(t, 10)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		w.Work()

@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -25,7 +24,7 @@ import (
 // compares every figure with a recount of the accepted records.
 // -rapid.checks=1000 runs longer.
 func TestRecount(t *testing.T) {
-	fewChecks(t, "20")
+	apptest.FewChecks(t, 20)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		w := newWorld(t, db)
 		rapid.Check(t, func(rt *rapid.T) {
@@ -36,19 +35,6 @@ func TestRecount(t *testing.T) {
 			s.compare()
 		})
 	})
-}
-
-// fewChecks keeps the usual run short, unless the command line sets a number.
-func fewChecks(t *testing.T, checks string) {
-	t.Helper()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if asked {
-		return
-	}
-	if err := flag.Set("rapid.checks", checks); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // stream is the input of one check.
