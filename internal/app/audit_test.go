@@ -88,6 +88,8 @@ func changes(hook string) []change {
 			body: object{"device_id": "laptop", "install_path": "/skills"},
 		},
 
+		{route: "PATCH /v1/skills/{id}", path: "/v1/skills/deploy", action: "skills.skill.hide", body: object{"hidden": true}},
+
 		{
 			route: "PUT /api/v1/settings/prices", path: "/api/v1/settings/prices", action: "costs.prices.change",
 			body: object{"models": []object{{"match": "gpt-5", "input": 1, "output": 2}}},

@@ -53,12 +53,14 @@ var auditAreas = []auditArea{
 		{"alerts.rule.disable", "turned off the alert"},
 		{"alerts.rule.delete", "deleted the alert"},
 	}},
-	{"sources.", "sources and reviews", []auditWords{
-		{"sources.source.create", "created the source"},
+	{"skills.", "skills", []auditWords{
 		{"skills.skill.hide", "hid the skill"},
 		{"skills.skill.unhide", "showed the skill again"},
 		{"skills.skill.merge", "merged the skill"},
 		{"skills.skill.unmerge", "took back the merge of the skill"},
+	}},
+	{"sources.", "sources and reviews", []auditWords{
+		{"sources.source.create", "created the source"},
 		{"sources.source.change", "changed the source"},
 		{"sources.source.delete", "deleted the source"},
 		{"sources.snapshot.create", "added a snapshot to"},

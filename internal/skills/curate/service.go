@@ -38,7 +38,8 @@ func (s *Service) Update(ctx context.Context, orgID, idOrName string, c Change) 
 		}
 		if c.Hidden != nil && *c.Hidden != k.hidden {
 			k.hidden = *c.Hidden
-			if err := k.record(ctx, tx, map[bool]string{true: "hide", false: "unhide"}[k.hidden], nil); err != nil {
+			action := map[bool]string{true: "skills.skill.hide", false: "skills.skill.unhide"}[k.hidden]
+			if err := k.record(ctx, tx, action, nil); err != nil {
 				return err
 			}
 		}
@@ -52,20 +53,20 @@ func (s *Service) Update(ctx context.Context, orgID, idOrName string, c Change) 
 }
 
 func (s *Service) merge(ctx context.Context, tx *store.Tx, k *skill, into string) error {
-	verb, detail, target := "unmerge", audit.Detail(nil), ""
+	action, detail, target := "skills.skill.unmerge", audit.Detail(nil), ""
 	if into != "" {
 		t, err := mergeTarget(ctx, tx, *k, into)
 		if err != nil {
 			return err
 		}
-		verb, detail, target = "merge", audit.Detail{"into": t.name}, t.id
+		action, detail, target = "skills.skill.merge", audit.Detail{"into": t.name}, t.id
 	}
 	if target == k.mergedInto {
 		return nil
 	}
 	from := k.mergedInto
 	k.mergedInto = target
-	if err := k.record(ctx, tx, verb, detail); err != nil {
+	if err := k.record(ctx, tx, action, detail); err != nil {
 		return err
 	}
 	return s.Jobs.Enqueue(ctx, tx, move{OrgID: k.orgID, SkillID: k.id, From: from}, jobs.Unique(k.id+"/"+from))
@@ -101,9 +102,9 @@ func mergeTarget(ctx context.Context, tx *store.Tx, k skill, into string) (skill
 	return t, err
 }
 
-func (k skill) record(ctx context.Context, tx *store.Tx, verb string, d audit.Detail) error {
+func (k skill) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
 	return audit.Record(ctx, tx, audit.Entry{
-		OrgID: k.orgID, Action: "skills.skill." + verb, Target: audit.Target{Kind: "skill", ID: k.id, Name: k.name}, Detail: d,
+		OrgID: k.orgID, Action: action, Target: audit.Target{Kind: "skill", ID: k.id, Name: k.name}, Detail: d,
 	})
 }
 
