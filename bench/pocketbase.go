@@ -26,7 +26,7 @@ func benchIngestPeer(ctx context.Context, l *lab) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		took, _, err := l.ingest(ctx, "sqlite:"+filepath.Join(folder, "whetstone.db"))
+		took, _, err := l.ingest(ctx, "sqlite:"+filepath.Join(folder, "whetstone.db"), newPush)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (l *lab) ingestPocketBase(ctx context.Context, binary string) (float64, err
 	if err := s.await(ctx, "/api/health"); err != nil {
 		return 0, err
 	}
-	requests, err := eachPush(l.pushes(), func(p push) ([]byte, error) {
+	requests, err := eachPush(l.pushes(), newPush, func(p push) ([]byte, error) {
 		return s.post(ctx, "/api/batch", key, newPocketBatch(p))
 	})
 	if err != nil {
