@@ -126,15 +126,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions, p.suites, p.runs,
-		p.improve, p.repohost, p.proposals,
+		on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions,
+		p.suites, p.runs, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.telemetry, p.alerts, p.sources,
-		p.suggestions,
-		p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
+		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.telemetry, p.alerts,
+		p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

@@ -66,7 +66,9 @@ func pricedAfter(ctx context.Context, q store.Querier, orgID, after string, limi
 }
 
 // requestsOfSkill returns the next requests that count for a skill in the same way.
-func requestsOfSkill(ctx context.Context, q store.Querier, orgID, skillID, after string, limit int) (ids, users []string, err error) {
+func requestsOfSkill(
+	ctx context.Context, q store.Querier, orgID, skillID, after string, limit int,
+) (ids, users []string, err error) {
 	return requestsWithUsers(q.Query(ctx, `
 		SELECT id, user_id FROM cost_requests WHERE org_id = $1 AND skill_id = $2 AND id > $3 ORDER BY id LIMIT $4`,
 		orgID, skillID, after, limit))

@@ -17,7 +17,9 @@ type Texts interface {
 
 // CostsOf returns the costs of skills or versions of an organisation from a day on
 // (counted from the epoch, UTC), without those that have no request.
-func (s *Service) CostsOf(ctx context.Context, orgID string, subjects []string, since int64) (_ map[string]pricing.Cost, err error) {
+func (s *Service) CostsOf(
+	ctx context.Context, orgID string, subjects []string, since int64,
+) (_ map[string]pricing.Cost, err error) {
 	defer fault.Wrap(&err, "costs")
 	sums, err := daySums(ctx, s.DB, append([]string{orgID}, subjects...), since)
 	if err != nil {
@@ -114,7 +116,9 @@ type contextCosts struct {
 	price         *pricing.Price   // of the model that is used most
 }
 
-func (s *Service) contextCosts(ctx context.Context, orgID string, skillIDs []string, org dayCount, since int64) (c contextCosts, err error) {
+func (s *Service) contextCosts(
+	ctx context.Context, orgID string, skillIDs []string, org dayCount, since int64,
+) (c contextCosts, err error) {
 	if s.Texts == nil || org.requests == 0 {
 		return c, nil
 	}

@@ -80,7 +80,7 @@ func (h *history) inAnyOrder(t *rapid.T, org string) []piece {
 	return all
 }
 
-// organisation is one that is told a history.
+// organisation is one that a history is reported to.
 type organisation struct {
 	*told
 	t       *rapid.T

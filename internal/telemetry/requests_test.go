@@ -364,7 +364,7 @@ func TestGeminiRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsWithoutAnID: providers without an id of the request are told apart
+// TestRequestsWithoutAnID: the requests of providers that send no id are distinguished
 // by their turn and tokens, by which the import knows them, too.
 func TestRequestsWithoutAnID(t *testing.T) {
 	s := &claude{session: "s", at: anHourAgo()}
