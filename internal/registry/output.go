@@ -2,6 +2,7 @@ package registry
 
 import (
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
@@ -85,6 +86,7 @@ type versionOutput struct {
 	AggregateSessions    int64                    `json:"aggregate_sessions" doc:"0 for other organisations"`
 	AggregateTriggerRate *float64                 `json:"aggregate_trigger_rate"`
 	VersionBasisCounts   basisOutput              `json:"version_basis_counts" doc:"Uses by the reason why they count for this version; 0 for other organisations"`
+	Cost                 *pricing.Cost            `json:"cost" doc:"Of its model requests over all time; null without any, and for other organisations"`
 }
 
 // basisOutput is skills.Bases.

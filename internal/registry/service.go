@@ -100,7 +100,7 @@ func (s *Service) Versions(ctx context.Context, orgID, entryID string, limit int
 	if err != nil {
 		return nil, nil, err
 	}
-	quality, err := s.Skills.Quality(ctx, s.DB, ids(versions))
+	quality, err := s.Skills.QualityWithCost(ctx, orgID, ids(versions))
 	return versions, quality, err
 }
 

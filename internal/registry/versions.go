@@ -97,7 +97,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	quality, err := s.Skills.Quality(ctx, s.DB, ids(some))
+	quality, err := s.Skills.QualityWithCost(ctx, r.entry.OrgID, ids(some))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		out := streamedVersion{newVersionOutput(r.entry, v), json.RawMessage(manifest)}
 		if q := quality[v.ID]; r.own {
 			out.AggregatePassRate, out.AggregateSessions, out.AggregateTriggerRate = q.PassRate, q.Sessions, q.TriggerRate
-			out.VersionBasisCounts = basisOutput(q.Bases)
+			out.VersionBasisCounts, out.Cost = basisOutput(q.Bases), q.Cost
 		} else {
 			out.PushedBy = nil
 		}

@@ -10,8 +10,9 @@ import (
 
 // Costs is a hook for what the model requests of skills cost.
 type Costs interface {
-	// CostsOf returns the costs from a day on of those skills that have a request.
-	CostsOf(ctx context.Context, orgID string, skillIDs []string, since int64) (map[string]pricing.Cost, error)
+	// CostsOf returns the costs from a day on of those skills or versions that have
+	// a request.
+	CostsOf(ctx context.Context, orgID string, subjects []string, since int64) (map[string]pricing.Cost, error)
 	// Follow is called in the transaction that moves observations or gradings of
 	// sessions: their costs follow.
 	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, sessions []Session) error
@@ -32,4 +33,20 @@ func (s *Service) addCosts(ctx context.Context, orgID string, page []Performance
 		}
 	}
 	return err
+}
+
+// QualityWithCost is Quality with what the requests of the versions, which are of
+// one organisation, cost over all time.
+func (s *Service) QualityWithCost(ctx context.Context, orgID string, versionIDs []string) (map[string]Quality, error) {
+	all, err := s.Quality(ctx, s.DB, versionIDs)
+	if err != nil || s.Costs == nil || len(versionIDs) == 0 {
+		return all, err
+	}
+	costs, err := s.Costs.CostsOf(ctx, orgID, versionIDs, -endOfTime)
+	for id, c := range costs {
+		q := all[id]
+		q.Cost = &c
+		all[id] = q
+	}
+	return all, err
 }

@@ -202,6 +202,7 @@ type Quality struct {
 	PassRate       *float64
 	GradedSessions int64
 	Bases          Bases
+	Cost           *pricing.Cost // see QualityWithCost; nil without a request
 }
 
 // Bases are the checks of a version by the reason why they count for it.

@@ -193,3 +193,53 @@ func TestDeviceVersions(t *testing.T) {
 		w.checkNumbers(t)
 	})
 }
+
+// TestVersionCosts: the registry shows what each version cost over all time, to its
+// own organisation only.
+func TestVersionCosts(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org("acme")
+		id := w.publish(c, "pdf", "1.0.0", "2.0.0")
+		w.Exec(`UPDATE registry_entries SET visibility = 'public' WHERE id = $1`, id)
+		long := anHourAgo().AddDate(-1, 0, 0).Format(time.RFC3339)
+		versions := c.Get("/api/v1/registry/" + id).Want(200).List("versions")
+		c.push("", object{
+			"skill_invocations": []object{{
+				"skill_invocation_id": "i", "session_id": "s", "occurred_at": long, "skill_name": "pdf", "triggered": true,
+				"skill_version_hash": apptest.Text(versions[1], "content_hash"),
+			}},
+			"model_requests": []object{
+				{
+					"session_id": "s", "occurred_at": long, "request_id": "r1", "source_prompt_id": "p", "skill_name": "pdf",
+					"model": "claude-sonnet-4-5", "input_tokens": 1000, "output_tokens": 100,
+				},
+				{
+					"session_id": "s", "occurred_at": long, "request_id": "r2", "source_prompt_id": "p", "skill_name": "pdf",
+					"model": "secret", "cache_read_tokens": 7,
+				},
+			},
+		}).Want(201)
+		// 1,000 tokens at 3 dollars and 100 at 15, of which the price of the use's other
+		// request is unknown.
+		want := object{
+			"currency": "USD", "per_use_p50": nil, "per_use_p95": nil, "per_success": nil, "total": 0.0045,
+			"tokens":   object{"input": 1000.0, "output": 100.0, "cache_read": 7.0, "cache_write": 0.0},
+			"requests": 2.0, "basis": "priced", "unpriced_requests": 1.0, "standing_per_session": nil, "load_per_use": nil,
+		}
+		for _, path := range []string{"", "/versions"} {
+			versions = c.Get("/api/v1/registry/" + id + path).Want(200).List("versions")
+			if diff := cmp.Diff(want, versions[1]["cost"]); diff != "" {
+				t.Errorf("1.0.0 (-want +got):\n%s", diff)
+			}
+			if cost, ok := versions[0]["cost"]; cost != nil || !ok {
+				t.Errorf("2.0.0, which was not used, costs %v; want null", cost)
+			}
+			for _, v := range w.org("other" + path[min(1, len(path)):]).Get("/api/v1/registry/" + id + path).Want(200).List("versions") {
+				if cost, ok := v["cost"]; cost != nil || !ok {
+					t.Errorf("another organisation is told that %v costs %v; want null", v["version"], cost)
+				}
+			}
+		}
+	})
+}
