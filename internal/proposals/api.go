@@ -63,6 +63,7 @@ type listInput struct {
 	httpapi.Page
 	Status    Status `query:"status" enum:"pending,approved,rejected,applied" doc:"Only those that stand here"`
 	SkillName string `query:"skill_name" maxLength:"200" doc:"Only of this skill"`
+	Hidden    bool   `query:"hidden" doc:"true: also pending ones of hidden skills"`
 }
 
 type listOutput struct {
@@ -80,7 +81,7 @@ func (s *Service) handleListCreator(ctx context.Context, in listInput) (listOutp
 
 func (s *Service) page(ctx context.Context, in listInput, by string) (listOutput, error) {
 	all, total, err := s.List(ctx, access.From(ctx).OrgID, Filter{
-		Status: in.Status, SkillName: in.SkillName, ProposedBy: by, Limit: in.PerPage, Offset: in.Offset(),
+		Status: in.Status, SkillName: in.SkillName, ProposedBy: by, Hidden: in.Hidden, Limit: in.PerPage, Offset: in.Offset(),
 	})
 	out := listOutput{Proposals: make([]proposalOutput, len(all)), Pagination: in.Of(total)}
 	for i, p := range all {

@@ -278,3 +278,45 @@ func TestTransitions(t *testing.T) {
 		viewer.Get(path + "/" + id).Want(http.StatusOK)
 	})
 }
+
+// TestHiddenSkills: the pending proposals of a hidden skill are neither listed nor
+// counted by default, its decided ones are.
+func TestHiddenSkills(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		c := w.org()
+		for _, name := range []string{"old", "pdf"} {
+			c.publish(name, "Reads files")
+			c.miss(name, 10, 3)
+		}
+		c.generate()
+		hide := func(hidden bool) {
+			w.Exec(`UPDATE skills SET hidden = $3 WHERE org_id = $1 AND name = $2`, c.Org.ID, "old", hidden)
+		}
+		wantListed := func(want int, queries ...string) {
+			t.Helper()
+			for _, query := range queries {
+				if got := len(c.list(path + query)); got != want {
+					t.Errorf("%s: %d proposals, want %d", query, got, want)
+				}
+			}
+		}
+		all := c.list(path + "?skill_name=old")
+		hide(true)
+		wantListed(1, "", "?status=pending", "?hidden=false")
+		wantListed(2, "?hidden=true", "?hidden=true&status=pending")
+		wantListed(0, "?skill_name=old")
+		if got := len(c.list("/api/v1/creator-signals/proposals")); got != 1 {
+			t.Errorf("%d proposals from signals, want 1", got)
+		}
+		if n, err := w.proposals.Pending(t.Context(), c.Org.ID); n != 1 || err != nil {
+			t.Errorf("%d are pending (%v), want 1", n, err)
+		}
+		c.Do(http.MethodPatch, path+"/"+apptest.Text(all[0], "id"), object{"status": "rejected"}).Want(http.StatusOK)
+		wantListed(1, "?skill_name=old", "?status=rejected", "?status=pending")
+		hide(false)
+		wantListed(2, "")
+		c.Get(path + "?hidden=perhaps").Want(http.StatusBadRequest)
+	})
+}

@@ -85,11 +85,13 @@ func (s *Service) proposeFinding(ctx context.Context, orgID string, f signals.Fi
 	})
 }
 
-// A Filter selects proposals; empty fields select all.
+// A Filter selects proposals; empty fields select all, without the pending ones of
+// hidden skills.
 type Filter struct {
 	Status     Status
 	SkillName  string
 	ProposedBy string
+	Hidden     bool // include pending ones of hidden skills
 	Limit      int
 	Offset     int
 }
@@ -127,7 +129,8 @@ func (s *Service) Move(ctx context.Context, c access.Caller, id string, to Statu
 	return p, err
 }
 
-// Pending counts the proposals of an organisation that await a decision.
+// Pending counts the proposals of an organisation that await a decision, without
+// those of hidden skills.
 func (s *Service) Pending(ctx context.Context, orgID string) (int, error) {
 	return countPending(ctx, s.DB, orgID)
 }

@@ -55,21 +55,25 @@ func proposalByID(ctx context.Context, q store.Querier, orgID, id, lock string) 
 	return store.One(rows, err, "Proposal", scan)
 }
 
+// awaited leaves out pending proposals of hidden skills, which are not worth a
+// decision.
+const awaited = `(status <> 'pending' OR NOT EXISTS (SELECT 1 FROM skills k WHERE k.id = proposals.skill_id AND k.hidden))`
+
 func proposalsOf(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Proposal, int, error) {
 	const where = ` FROM proposals WHERE org_id = $1 AND ($2 = '' OR status = $2) AND ($3 = '' OR skill_name = $3)
-		AND ($4 = '' OR proposed_by = $4)`
-	rows, err := q.Query(ctx, `SELECT COUNT(*)`+where, orgID, f.Status, f.SkillName, f.ProposedBy)
+		AND ($4 = '' OR proposed_by = $4) AND ($5 OR ` + awaited + `)`
+	rows, err := q.Query(ctx, `SELECT COUNT(*)`+where, orgID, f.Status, f.SkillName, f.ProposedBy, f.Hidden)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = q.Query(ctx, `SELECT `+columns+where+` ORDER BY id DESC LIMIT $5 OFFSET $6`,
-		orgID, f.Status, f.SkillName, f.ProposedBy, f.Limit, f.Offset)
+	rows, err = q.Query(ctx, `SELECT `+columns+where+` ORDER BY id DESC LIMIT $6 OFFSET $7`,
+		orgID, f.Status, f.SkillName, f.ProposedBy, f.Hidden, f.Limit, f.Offset)
 	all, err := store.All(rows, err, scan)
 	return all, total, err
 }
 
 func countPending(ctx context.Context, q store.Querier, orgID string) (int, error) {
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM proposals WHERE org_id = $1 AND status = $2`, orgID, Pending)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM proposals WHERE org_id = $1 AND status = $2 AND `+awaited, orgID, Pending)
 	return store.One(rows, err, "Count", store.Value[int])
 }

@@ -27,14 +27,16 @@ var proposalStatuses = []proposals.Status{proposals.Pending, proposals.Approved,
 
 func (s *Service) handleProposals(v *visit) (answer, error) {
 	q := v.URL.Query()
-	f := proposals.Filter{SkillName: q.Get("skill"), Limit: proposalsShown, Offset: v.offset(proposalsShown)}
+	f := proposals.Filter{
+		SkillName: q.Get("skill"), Hidden: q.Get("hidden") == "true", Limit: proposalsShown, Offset: v.offset(proposalsShown),
+	}
 	if status := proposals.Status(q.Get("status")); slices.Contains(proposalStatuses, status) {
 		f.Status = status
 	}
 	found, total, err := s.Proposals.List(v.Context(), v.Caller.OrgID, f)
 	view := proposalsView{
 		Proposals: found, Statuses: proposalStatuses, Total: total, PerPage: proposalsShown,
-		Filtered: f.Status != "" || f.SkillName != "",
+		Filtered: f.Status != "" || f.SkillName != "" || f.Hidden,
 	}
 	return show("proposals", "Proposals", view), err
 }
