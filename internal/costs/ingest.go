@@ -94,7 +94,8 @@ func (in *ingestion) load(all []request) {
 	}
 }
 
-// addMarks stores marks, and loads the requests whose last mark is one of them.
+// addMarks stores marks, and loads the requests whose last mark is one of them, or
+// the one after it, which may be its prompt.
 func (in *ingestion) addMarks(ctx context.Context, reported []Mark) error {
 	var marks []mark
 	for _, m := range reported {
@@ -103,14 +104,13 @@ func (in *ingestion) addMarks(ctx context.Context, reported []Mark) error {
 			name = ""
 		}
 		if session := skills.SessionHash(in.userID, m.Session); session != "" {
-			marks = append(marks, mark{moment{session, m.At.UnixMicro()}, name})
+			marks = append(marks, mark{moment{session, m.At.UnixMicro()}, name, m.OpensTurn && name != ""})
 		}
 	}
 	if len(marks) == 0 {
 		return nil
 	}
-	slices.SortFunc(marks, compareMarks)
-	marks = slices.Compact(marks)
+	marks = uniqueMarks(marks)
 	if err := insertMarks(ctx, in.tx, marks); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (in *ingestion) attribute(ctx context.Context) error {
 			wanted[r.moment()] = true
 		}
 	}
-	lasts, err := lastMarks(ctx, in.tx, slices.Collect(maps.Keys(wanted)))
+	lasts, err := activeMarks(ctx, in.tx, slices.Collect(maps.Keys(wanted)))
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,8 @@ func (s *stream) report() {
 	}
 	for range rapid.IntRange(0, 2).Draw(s.T, "marks") {
 		paid.Marks = append(paid.Marks, costs.Mark{
-			Session: pick(s, "session", "", "s", "t"), Skill: pick(s, "skill", "", "pdf", "xls", "custom_skill"), At: s.at(),
+			Session: pick(s, "session", "", "s", "t"), Skill: pick(s, "skill", "", "", "pdf", "xls", "custom_skill"),
+			At: s.at().Add(pick(s, "delay", 0, 3*time.Millisecond, time.Second, 2*time.Second)), OpensTurn: rapid.Bool().Draw(s.T, "opens"),
 		})
 	}
 	s.clock++
@@ -176,7 +177,8 @@ func (s *stream) request(user *apptest.Caller) costs.Request {
 		ID:      skills.ID(user.Org.ID, user.User.ID, "r", fmt.Sprint(rapid.IntRange(0, 12).Draw(s.T, "request"))),
 		Session: pick(s, "session", "s", "s", "t", ""), Turn: pick(s, "turn", "", "1", "2"),
 		Skill: pick(s, "skill", "", "", "pdf", "xls", "third-party"), Inferred: pick(s, "inferred", true, false),
-		Model: pick(s, "model", "cheap", "dear", "own", "nobody's", ""), At: s.at(),
+		Model: pick(s, "model", "cheap", "dear", "own", "nobody's", ""),
+		At:    s.at().Add(pick(s, "delay", 0, 5*time.Second)),
 		Tokens: costs.Tokens{
 			Input: rapid.Int64Range(0, 40).Draw(s.T, "input"), Output: rapid.Int64Range(0, 40).Draw(s.T, "output"),
 			CacheRead: rapid.Int64Range(0, 9).Draw(s.T, "read"), CacheWrite: rapid.Int64Range(5, 9).Draw(s.T, "write"),
@@ -490,13 +492,11 @@ func (s *stream) attributed(r sentRequest) counted {
 	c := counted{sentRequest: r, skill: r.Skill}
 	var last *sentMark
 	if c.skill == "" && r.Inferred && r.Session != "" {
-		for _, m := range s.marks {
-			if m.Skill == "custom_skill" {
-				m.Skill = ""
-			}
-			if m.user == r.user && m.Session == r.Session && !m.At.After(r.At) &&
-				(last == nil || cmp.Or(m.At.Compare(last.At), strings.Compare(m.Skill, last.Skill)) > 0) {
-				last = &m
+		last = s.lastMark(r, r.At)
+		if last != nil && last.Skill == "" {
+			before := s.lastMark(r, last.At.Add(-time.Microsecond))
+			if before != nil && before.OpensTurn && last.At.Sub(before.At) <= time.Second {
+				last = before
 			}
 		}
 		if last != nil {
@@ -511,6 +511,36 @@ func (s *stream) attributed(r sentRequest) counted {
 		c.use += "|" + c.ID
 	}
 	return c
+}
+
+// lastMark is the last mark of the request's session up to a time, nil if there is
+// none.
+func (s *stream) lastMark(r sentRequest, until time.Time) (last *sentMark) {
+	for _, m := range s.marks {
+		if m.Skill == "custom_skill" {
+			m.Skill = ""
+		}
+		m.OpensTurn = m.OpensTurn && m.Skill != ""
+		if m.user != r.user || m.Session != r.Session || m.At.After(until) {
+			continue
+		}
+		switch order := lastOrder(m, last); {
+		case order > 0:
+			last = &m
+		case order == 0:
+			last.OpensTurn = last.OpensTurn || m.OpensTurn
+		}
+	}
+	return last
+}
+
+// lastOrder is positive if m comes after last, which may be nil, and 0 if the two
+// are the same mark.
+func lastOrder(m sentMark, last *sentMark) int {
+	if last == nil {
+		return 1
+	}
+	return cmp.Or(m.At.Compare(last.At), strings.Compare(m.Skill, last.Skill))
 }
 
 // cost is in whole dollars per million tokens of every model.

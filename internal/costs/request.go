@@ -45,4 +45,12 @@ type Mark struct {
 	Session string
 	Skill   string // "" for none
 	At      time.Time
+	// OpensTurn means that the producer reports the prompt of the same turn after
+	// the activation: the next mark without a skill does not end it, if it follows
+	// within promptDelay.
+	OpensTurn bool
 }
+
+// promptDelay is how long after an activation its own prompt may be reported:
+// Codex takes 1 to 11 ms.
+const promptDelay = time.Second

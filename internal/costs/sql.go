@@ -39,20 +39,43 @@ func pairsOf(moments []moment) [][2]string {
 }
 
 // requestsAfterMarks returns the requests without a skill of their own that come
-// between one of the marks and the next one of its session.
+// between one of the marks and the next but one of its session.
 func requestsAfterMarks(ctx context.Context, q store.Querier, marks []mark) ([]request, error) {
 	table, list := q.Dialect().Pairs("$1", pairsOf(columnOf(marks, func(m mark) moment { return m.moment })))
 	rows, err := q.Query(ctx, `
 		SELECT `+requestColumns+` FROM `+table+` JOIN cost_requests ON session_hash = pairs.a AND session_hash <> ''
 			AND occurred_at >= CAST(pairs.b AS BIGINT) AND occurred_at < COALESCE((
-				SELECT MIN(marked_at) FROM cost_marks WHERE cost_marks.session_hash = pairs.a
-					AND marked_at > CAST(pairs.b AS BIGINT)), $2)
+				SELECT MIN(marked_at) FROM cost_marks WHERE cost_marks.session_hash = pairs.a AND marked_at > (
+					SELECT MIN(m.marked_at) FROM cost_marks m
+					WHERE m.session_hash = pairs.a AND m.marked_at > CAST(pairs.b AS BIGINT))), $2)
 		WHERE inferred AND skill_name = ''`, list, endOfTime)
 	return store.All(rows, err, scanRequest)
 }
 
 // endOfTime is after every request, in microseconds.
 const endOfTime int64 = 1 << 62
+
+// activeMarks returns the last mark at or before each moment that is not the
+// prompt of the mark before it.
+func activeMarks(ctx context.Context, q store.Querier, moments []moment) (map[moment]mark, error) {
+	lasts, err := lastMarks(ctx, q, moments)
+	if err != nil {
+		return nil, err
+	}
+	var ends []moment // the last microseconds before a mark without a skill
+	for _, m := range lasts {
+		if m.name == "" {
+			ends = append(ends, m.before())
+		}
+	}
+	befores, err := lastMarks(ctx, q, ends)
+	for at, m := range lasts {
+		if before, ok := befores[m.before()]; ok && m.isPromptOf(before) {
+			lasts[at] = before
+		}
+	}
+	return lasts, err
+}
 
 // lastMarks returns the last mark at or before each moment. Of several at one time
 // the one with the greatest name wins, since ids depend on which skill was heard
@@ -64,14 +87,14 @@ func lastMarks(ctx context.Context, q store.Querier, moments []moment) (map[mome
 	}
 	table, list := q.Dialect().Pairs("$1", pairsOf(moments))
 	rows, err := q.Query(ctx, `
-		SELECT pairs.a, CAST(pairs.b AS BIGINT), marked_at, skill_name FROM `+table+`
+		SELECT pairs.a, CAST(pairs.b AS BIGINT), marked_at, skill_name, opens_turn FROM `+table+`
 		JOIN cost_marks ON session_hash = pairs.a AND marked_at = (
 			SELECT MAX(m.marked_at) FROM cost_marks m WHERE m.session_hash = pairs.a AND m.marked_at <= CAST(pairs.b AS BIGINT))`,
 		list)
 	err = store.Each(rows, err, func(row store.Row) error {
 		var at moment
 		var m mark
-		err := row.Scan(&at.session, &at.at, &m.at, &m.name)
+		err := row.Scan(&at.session, &at.at, &m.at, &m.name, &m.opensTurn)
 		m.session = at.session
 		if last, ok := lasts[at]; !ok || m.name > last.name {
 			lasts[at] = m
@@ -88,8 +111,10 @@ func insertMarks(ctx context.Context, tx *store.Tx, marks []mark) error {
 			store.Col("session_hash", columnOf(marks, func(m mark) string { return m.session })),
 			store.Col("marked_at", columnOf(marks, func(m mark) int64 { return m.at })),
 			store.Col("skill_name", columnOf(marks, func(m mark) string { return m.name })),
+			store.Col("opens_turn", columnOf(marks, func(m mark) bool { return m.opensTurn })),
 		},
-		OnConflict: "ON CONFLICT DO NOTHING",
+		OnConflict: `ON CONFLICT (session_hash, marked_at, skill_name) DO UPDATE SET opens_turn = excluded.opens_turn
+			WHERE excluded.opens_turn`,
 	}.Insert(ctx, tx)
 	return err
 }

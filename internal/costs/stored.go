@@ -2,6 +2,7 @@ package costs
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -88,16 +89,40 @@ type moment struct {
 	at      int64 // microseconds
 }
 
+// before is the last moment before this one.
+func (m moment) before() moment { return moment{m.session, m.at - 1} }
+
 func (r request) moment() moment { return moment{r.session, r.at.UnixMicro()} }
 
 // mark is a row of cost_marks.
 type mark struct {
 	moment
-	name string
+	name      string
+	opensTurn bool
 }
 
-func compareMarks(a, b mark) int {
-	return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name))
+// uniqueMarks merges the marks with the same key.
+func uniqueMarks(marks []mark) []mark {
+	opens := map[mark]bool{}
+	for _, m := range marks {
+		key := mark{moment: m.moment, name: m.name}
+		opens[key] = opens[key] || m.opensTurn
+	}
+	unique := make([]mark, 0, len(opens))
+	for m, opensTurn := range opens {
+		m.opensTurn = opensTurn
+		unique = append(unique, m)
+	}
+	slices.SortFunc(unique, func(a, b mark) int {
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name))
+	})
+	return unique
+}
+
+// isPromptOf reports whether a mark without a skill is the prompt of the turn that
+// the mark before it opened.
+func (m mark) isPromptOf(before mark) bool {
+	return m.name == "" && before.opensTurn && m.at-before.at <= promptDelay.Microseconds()
 }
 
 // awaitsMark reports whether the skill of the request is that of the last mark.

@@ -208,9 +208,9 @@ func (t *teller) codex() {
 	}
 	for _, turn := range t.turns {
 		first := true
-		begin := func(at time.Time, before ...*logs.LogRecord) {
+		begin := func(at time.Time) {
 			if first {
-				t.log(append(before, event(at, "codex.user_prompt"))...)
+				t.log(event(at, "codex.user_prompt"))
 			}
 			first = false
 		}
@@ -225,10 +225,10 @@ func (t *teller) codex() {
 			invoked := event(u.at, "codex.skill_invocation", "turn.id", turn, "skill.name", u.skill, "skill.scope", "repo",
 				"skill.invocation_type", kind)
 			if kind == "explicit" { // logged just before the prompt
-				begin(u.at.Add(3*time.Millisecond), invoked)
-				continue
+				begin(u.at.Add(3 * time.Millisecond))
+			} else {
+				begin(t.promptOf(turn))
 			}
-			begin(t.promptOf(turn))
 			t.log(invoked)
 		}
 		for _, r := range t.requests {

@@ -117,6 +117,34 @@ func TestCodexLogWins(t *testing.T) {
 	})
 }
 
+// TestCodexBodies: an explicit invocation is logged just before the prompt of its
+// turn. The turn costs the same however the events are split into bodies.
+func TestCodexBodies(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		at := anHourAgo()
+		event := func(after time.Duration, name string, pairs ...any) *logs.LogRecord {
+			return codexLog(at.Add(after*time.Millisecond), name, pairs...)
+		}
+		response := func(after time.Duration, tokens string) *logs.LogRecord {
+			return event(after, "codex.sse_event", "event.kind", "response.completed", "input_token_count", tokens, "output_token_count", "0")
+		}
+		body := func(records ...*logs.LogRecord) func(*client) {
+			return func(c *client) { c.take(inProtobuf, logsOf(records...)) }
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			body(event(0, "codex.skill_invocation", "turn.id", "1", "skill.name", "pdf-forms", "skill.invocation_type", "explicit")),
+			body(event(11, "codex.user_prompt")),
+			body(response(40, "7")),
+			body(event(50, "codex.user_prompt"), response(90, "1000")),
+		}, func(c *client) {
+			cost := c.Get("/v1/skills/pdf-forms").Want(200).Object()["skill"].(object)["cost"].(object)
+			if got := cost["tokens"].(object)["input"]; got != 7.0 || cost["requests"] != 1.0 {
+				c.T.Errorf("the skill has %v requests with %v tokens, want 1 with 7", cost["requests"], got)
+			}
+		})
+	})
+}
+
 // TestOffersOfSeveralDays: a session that is offered a skill on several days is in
 // each of them, and the skill was first seen on the first.
 func TestOffersOfSeveralDays(t *testing.T) {

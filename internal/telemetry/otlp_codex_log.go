@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/dedup"
 )
@@ -19,10 +20,9 @@ func (n *normalizer) codexInvocation(e event) error {
 	o = triggerOf(kind).fired(o)
 	o.ID = n.id("otlp_event", e.session, e.Text("turn.id"), e.time(), e.name, kind, o.SkillName)
 	n.observe(o)
-	n.mark(o.Session, o.SkillName, o.At)
-	if _, known := n.invoked[o.Session]; kind == "explicit" && !known {
-		n.invoked[o.Session] = o.At
-	}
+	// An explicit invocation is part of the turn whose prompt is logged some
+	// milliseconds later.
+	n.addMark(costs.Mark{Session: o.Session, Skill: o.SkillName, At: o.At, OpensTurn: kind == "explicit"})
 	n.codexUses = append(n.codexUses, dedup.CodexUse{Group: n.codexGroup(kind, o.SkillName), At: store.Micros(o.At)})
 	return nil
 }

@@ -30,9 +30,6 @@ type normalizer struct {
 	redacted int
 	// sessions are those that spans of this body name, by trace.
 	sessions map[string]string
-	// invoked has the times of explicit invocations of Codex whose prompt follows, by
-	// session.
-	invoked map[string]time.Time
 }
 
 // An event is a log record, a span or an event of a span.
@@ -46,7 +43,6 @@ type event struct {
 }
 
 func (n *normalizer) logs(data *logs.LogsData) {
-	n.invoked = map[string]time.Time{}
 	for _, resource := range data.GetResourceLogs() {
 		for _, scope := range resource.GetScopeLogs() {
 			for _, record := range scope.GetLogRecords() {
@@ -107,12 +103,10 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 		return n.apiRequest(e)
 	case skillInvocation:
 		return n.codexInvocation(e)
-	case "codex.user_prompt":
-		return n.codexPrompt(e)
+	case "codex.user_prompt", "gemini_cli.user_prompt":
+		return n.endTurn(e, e.session)
 	case "codex.sse_event":
 		return n.codexResponse(e)
-	case "gemini_cli.user_prompt":
-		return n.endTurn(e, e.session)
 	case "gemini_cli.api_response":
 		return n.geminiResponse(e)
 	case "gemini_cli.tool_call":

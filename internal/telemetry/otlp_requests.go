@@ -45,19 +45,7 @@ func (n *normalizer) codexResponse(e event) error {
 	if err != nil {
 		return ignoreNone(err)
 	}
-	delete(n.invoked, e.session)
 	return n.addInferred(e, e.session, tokens, "codex", e.session, e.time())
-}
-
-// codexPrompt reads the event of a prompt, with which a turn begins. An explicit
-// invocation is part of the turn, but Codex logs it some milliseconds before.
-func (n *normalizer) codexPrompt(e event) error {
-	if at, ok := n.invoked[e.session]; ok {
-		delete(n.invoked, e.session)
-		n.mark(e.session, "", at.Add(-time.Microsecond))
-		return nil
-	}
-	return n.endTurn(e, e.session)
 }
 
 // geminiResponse reads the event of a response of Gemini CLI.
@@ -162,8 +150,12 @@ func requestID(c access.Caller, r costs.Request, api, name string) string {
 // mark adds a moment from which on the requests of a session belong to a skill; to
 // none if it is "".
 func (n *normalizer) mark(session, skill string, at time.Time) {
-	if session != "" {
-		n.marks = append(n.marks, costs.Mark{Session: session, Skill: skill, At: at})
+	n.addMark(costs.Mark{Session: session, Skill: skill, At: at})
+}
+
+func (n *normalizer) addMark(m costs.Mark) {
+	if m.Session != "" {
+		n.marks = append(n.marks, m)
 	}
 }
 

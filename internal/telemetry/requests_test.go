@@ -116,11 +116,15 @@ func skillsOf(all telemetry.Reading) (names []string) {
 	slices.SortFunc(requests, func(a, b costs.Request) int { return a.At.Compare(b.At) })
 	slices.SortStableFunc(marks, func(a, b costs.Mark) int { return a.At.Compare(b.At) })
 	for _, r := range requests {
-		skill := r.Skill
+		skill, opened := r.Skill, false
 		for _, m := range marks {
-			if r.Inferred && m.Session == r.Session && !m.At.After(r.At) {
+			if !r.Inferred || m.Session != r.Session || m.At.After(r.At) {
+				continue
+			}
+			if m.Skill != "" || !opened {
 				skill = m.Skill
 			}
+			opened = m.OpensTurn
 		}
 		if skill == "" {
 			skill = "-"
