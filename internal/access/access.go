@@ -44,6 +44,9 @@ const (
 	RegistryRollback Permission = "registry:rollback"
 	RegistryDelete   Permission = "registry:delete"
 	Admin            Permission = "admin"
+	// EvidenceRead is to read what other people said to their agents, where the
+	// organisation keeps it.
+	EvidenceRead Permission = "evidence:read"
 )
 
 // Allows reports whether the held permissions include p.
@@ -78,9 +81,10 @@ func (r Role) Includes(q Role) bool {
 // has those of the lower ones.
 func (r Role) Permissions() []Permission {
 	all := []Permission{
-		Read, Write, TelemetryWrite, RegistryPush, RegistryInstall, RegistryRollback, Admin, RegistryDelete,
+		Read, Write, TelemetryWrite, RegistryPush, RegistryInstall, RegistryRollback, Admin, EvidenceRead,
+		RegistryDelete,
 	}
-	count := map[Role]int{Viewer: 1, Member: 5, AdminRole: 7, Owner: 8}
+	count := map[Role]int{Viewer: 1, Member: 5, AdminRole: 8, Owner: 9}
 	return all[:count[r]]
 }
 

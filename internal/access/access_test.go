@@ -11,7 +11,7 @@ import (
 
 func TestRolePermissions(t *testing.T) {
 	member := []access.Permission{"read", "write", "telemetry:write", "registry:push", "registry:install"}
-	admin := slices.Concat(member, []access.Permission{"registry:rollback", "admin"})
+	admin := slices.Concat(member, []access.Permission{"registry:rollback", "admin", "evidence:read"})
 	for _, c := range []struct {
 		role access.Role
 		want []access.Permission

@@ -51,8 +51,8 @@ func TestIsolationMatrix(t *testing.T) {
 var rolePermissions = map[access.Role][]access.Permission{
 	access.Viewer:    {access.Read},
 	access.Member:    {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall},
-	access.AdminRole: {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin},
-	access.Owner:     {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin, access.RegistryDelete},
+	access.AdminRole: {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin, access.EvidenceRead},
+	access.Owner:     {access.Read, access.Write, access.TelemetryWrite, access.RegistryPush, access.RegistryInstall, access.RegistryRollback, access.Admin, access.EvidenceRead, access.RegistryDelete},
 }
 
 // narrowKeys are keys of an owner that were narrowed, by name, and what they may do.

@@ -136,7 +136,7 @@ func TestKeyRoutesRefuse(t *testing.T) {
 			{"no time", raw, "POST /api/v1/keys", `{"name":"CI","expires_at":"soon"}`, 400, "expires_at", "expires_at: expected string to be RFC 3339 date-time"},
 			{
 				"unknown permission", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["fly"]}`, 400, "permissions",
-				`unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`,
+				`unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin evidence:read registry:delete`,
 			},
 			{"beyond the role", raw, "POST /api/v1/keys", `{"name":"CI","permissions":["registry:delete"]}`, 400, "permissions", "the role admin does not have the permission registry:delete"},
 			{"beyond the key", narrow, "POST /api/v1/keys", `{"name":"CI","permissions":["write"]}`, 403, "", "Your key does not have the permission write and cannot give it"},

@@ -93,7 +93,7 @@ func TestKeyCreate(t *testing.T) {
 	i := newInstallation(t)
 	i.must(t, "user", "create", "--org", "acme", "--email", "ada@example.org", "--role", "admin")
 	rawKey := regexp.MustCompile(`^st_live_[0-9A-Za-z]{43}$`)
-	all := []any{"read", "write", "telemetry:write", "registry:push", "registry:install", "registry:rollback", "admin", "registry:delete"}
+	all := []any{"read", "write", "telemetry:write", "registry:push", "registry:install", "registry:rollback", "admin", "evidence:read", "registry:delete"}
 	for _, c := range []struct {
 		name        string
 		args        []string
@@ -103,8 +103,8 @@ func TestKeyCreate(t *testing.T) {
 		{"owner by default", nil, "owner", all},
 		{"machine with a role", []string{"--role", "viewer"}, "viewer", all[:1]},
 		{"the same machine again", []string{"--role", "viewer"}, "viewer", all[:1]},
-		{"person", []string{"--user", "ada@example.org"}, "admin", all[:7]},
-		{"person in other letters", []string{"--user", "ADA@example.org", "--role", "admin"}, "admin", all[:7]},
+		{"person", []string{"--user", "ada@example.org"}, "admin", all[:8]},
+		{"person in other letters", []string{"--user", "ADA@example.org", "--role", "admin"}, "admin", all[:8]},
 		{"new person", []string{"--user", "eve@example.org"}, "member", all[:5]},
 		{"new person with a role", []string{"--user", "joe@example.org", "--role", "viewer"}, "viewer", all[:1]},
 		{"that reports sessions", []string{"--permissions", "telemetry:write"}, "owner", []any{"telemetry:write"}},
@@ -241,7 +241,7 @@ func TestAdminRefused(t *testing.T) {
 		{"unknown role", "key create --org acme --role cook", term.ExitUsage, "role must be viewer, member, admin or owner"},
 		{"another role", "key create --org acme --user ada@example.org --role owner", term.ExitFailed, "ada@example.org has the role member, not owner; leave --role out, or name another person"},
 		{"permission beyond the role", "key create --org acme --user ada@example.org --permissions registry:delete", term.ExitUsage, "the role member does not have the permission registry:delete"},
-		{"unknown permission", "key create --org acme --permissions fly", term.ExitUsage, `unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin registry:delete`},
+		{"unknown permission", "key create --org acme --permissions fly", term.ExitUsage, `unknown permission "fly"; known are read write telemetry:write registry:push registry:install registry:rollback admin evidence:read registry:delete`},
 		{"unknown key", "key revoke --org acme " + unknownID, term.ExitFailed, "Key not found"},
 		{"key that is no id", "key revoke --org acme x", term.ExitFailed, "Key not found"},
 		{"unknown login", "device approve --org acme BCDF-GHJK --user ada@example.org", term.ExitFailed, "No login waits for this code; start the login again"},
