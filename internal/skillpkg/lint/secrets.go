@@ -207,7 +207,7 @@ var longToken = regexp.MustCompile(`[A-Za-z0-9+/_=-]{32,}`)
 // redact masks everything in a text that may be secret.
 func redact(s string) string {
 	for _, expression := range maskers() {
-		s = maskAll(expression, s)
+		s = replaceAll(expression, s, mask)
 	}
 	return longToken.ReplaceAllStringFunc(s, func(token string) string {
 		digits := 0
@@ -223,8 +223,23 @@ func redact(s string) string {
 	})
 }
 
-// maskAll masks the first group of an expression, or all of it.
-func maskAll(expression *regexp.Regexp, s string) string {
+// ReplaceSecrets replaces everything in a line that may be secret, given its kind,
+// e.g. "aws_key_id". Like redact it replaces more than the rules report.
+func ReplaceSecrets(line string, replacement func(kind string) string) string {
+	k := compiledPatterns()
+	found := k.keywords.find(line)[0]
+	for i, p := range k.patterns {
+		if p.family != familySecret || found&(1<<i) == 0 {
+			continue
+		}
+		name := replacement(strings.TrimPrefix(p.code, "sec.secret."))
+		line = replaceAll(p.expression, line, func(string) string { return name })
+	}
+	return line
+}
+
+// replaceAll replaces the first group of an expression, or all of it.
+func replaceAll(expression *regexp.Regexp, s string, replacement func(secret string) string) string {
 	var b strings.Builder
 	done := 0
 	for _, at := range expression.FindAllStringSubmatchIndex(s, -1) {
@@ -233,7 +248,7 @@ func maskAll(expression *regexp.Regexp, s string) string {
 			from, to = at[2], at[3]
 		}
 		b.WriteString(s[done:from])
-		b.WriteString(mask(s[from:to]))
+		b.WriteString(replacement(s[from:to]))
 		done = to
 	}
 	b.WriteString(s[done:])
