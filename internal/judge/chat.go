@@ -66,8 +66,8 @@ func (chat) read(body []byte) reply {
 		Model   string `json:"model"`
 		Choices []struct {
 			Message struct {
-				Content *string `json:"content"`
-				Refusal *string `json:"refusal"`
+				Content textParts `json:"content"`
+				Refusal *string   `json:"refusal"`
 			} `json:"message"`
 			FinishReason string `json:"finish_reason"`
 		} `json:"choices"`
@@ -80,9 +80,9 @@ func (chat) read(body []byte) reply {
 		return reply{problem: "the server's answer is not a chat completion"}
 	}
 	first := answer.Choices[0]
-	r := reply{model: answer.Model, input: answer.Usage.PromptTokens, output: answer.Usage.CompletionTokens}
-	if first.Message.Content != nil {
-		r.text = *first.Message.Content
+	r := reply{
+		model: answer.Model, text: string(first.Message.Content),
+		input: answer.Usage.PromptTokens, output: answer.Usage.CompletionTokens,
 	}
 	switch {
 	case first.Message.Refusal != nil && *first.Message.Refusal != "":
@@ -95,6 +95,30 @@ func (chat) read(body []byte) reply {
 		r.problem = emptyAnswer
 	}
 	return r
+}
+
+// textParts is a text that some servers send as a list of parts, e.g.
+// [{"type": "text", "text": "..."}]. Parts of other types are left out.
+type textParts string
+
+// UnmarshalJSON parses a string, a list of parts, or null.
+func (p *textParts) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, (*string)(p)) == nil {
+		return nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if part.Type == "text" {
+			*p += textParts(part.Text)
+		}
+	}
+	return nil
 }
 
 // Responses that are not an answer.

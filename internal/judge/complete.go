@@ -13,9 +13,9 @@ type Prompt struct {
 	User    string
 	// Schema is the JSON schema of the answer; nil asks for text.
 	Schema *Schema
-	// Check validates the answer; with a schema it gets the first JSON object
-	// in it. Its error is sent to the model, so it must not quote the answer. It
-	// may be nil.
+	// Check validates the answer; with a schema it gets the first JSON value in
+	// it, and the next ones while it returns a formProblem. Its error is sent to
+	// the model, so it must not quote the answer. It may be nil.
 	Check func(answer string) error
 	// Redraw makes a new prompt for the second attempt, where something random
 	// in it could be why the first answer was not usable. It may be nil.
@@ -24,7 +24,8 @@ type Prompt struct {
 	MaxTokens int
 }
 
-// A Completion is a usable answer: text, or a JSON object of the schema.
+// A Completion is a usable answer: text, or a JSON value of the schema, as the
+// model wrote it. Redact it before it is stored or logged.
 type Completion struct {
 	Text   string
 	Record Record
@@ -96,16 +97,24 @@ func (p Prompt) accept(r reply) (string, error) {
 	if r.problem != "" {
 		return "", r.problem
 	}
-	text := stripThinking(r.text)
-	if p.Schema != nil {
-		object, ok := firstJSONObject(text)
-		if !ok {
-			return "", problem("the answer holds no complete JSON object")
+	check := p.Check
+	if check == nil {
+		check = func(string) error { return nil }
+	}
+	if p.Schema == nil {
+		text := stripThinking(r.text)
+		return text, check(text)
+	}
+	var refused error = problem("the answer holds no complete JSON object")
+	for value := range jsonAnswers(r.text) {
+		err := check(value)
+		if err == nil {
+			return value, nil
 		}
-		text = object
+		refused = err
+		if _, otherForm := errors.AsType[formProblem](err); !otherForm {
+			break
+		}
 	}
-	if p.Check == nil {
-		return text, nil
-	}
-	return text, p.Check(text)
+	return "", refused
 }

@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,19 +187,22 @@ func TestRawIsBounded(t *testing.T) {
 	}
 }
 
-func TestFirstObject(t *testing.T) {
-	for text, want := range map[string]string{
-		`{}`:                      `{}`,
-		`a {"b":{"c":"}"}} d {}`:  `{"b":{"c":"}"}}`,
-		`{"a":"\\"} "}`:           `{"a":"\\"}`,
-		`{"a":"\""}`:              `{"a":"\""}`,
-		``:                        ``,
-		`}{`:                      ``,
-		`{"a":"`:                  ``,
-		strings.Repeat("{", 9999): ``,
+func TestJSONAnswers(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{}`:                      {`{}`},
+		`a {"b":{"c":"}"}} d {}`:  {`{"b":{"c":"}"}}`, `{"c":"}"}`, `{}`},
+		`{"a":"\\"} "}`:           {`{"a":"\\"}`},
+		`{"a":"\""}`:              {`{"a":"\""}`},
+		`{x} [1]`:                 {`[1]`},
+		`{"a":1}</think>{"b":2}`:  {`{"b":2}`},
+		`{"a":"</think>"}`:        {`{"a":"</think>"}`},
+		``:                        nil,
+		`}{`:                      nil,
+		`{"a":"`:                  nil,
+		strings.Repeat("{", 9999): nil,
 	} {
-		if got, ok := judge.FirstJSONObject(text); got != want || ok != (want != "") {
-			t.Errorf("%s: got %q, %t, want %q", text, got, ok, want)
+		if diff := cmp.Diff(want, slices.Collect(judge.JSONAnswers(text))); diff != "" {
+			t.Errorf("%s: %s", text, diff)
 		}
 	}
 }

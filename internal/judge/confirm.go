@@ -3,7 +3,6 @@ package judge
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -112,29 +111,25 @@ func (c *confirmation) text() string {
 // read parses an answer and returns which results fit. It fails unless every
 // item has an answer and no control fits.
 func (c *confirmation) read(answer string) (map[int]bool, error) {
-	var got struct {
-		Results []struct {
-			ID   *int  `json:"id"`
-			Fits *bool `json:"fits"`
-		} `json:"results"`
-	}
-	if json.Unmarshal([]byte(answer), &got) != nil || got.Results == nil {
-		return nil, problem("the answer does not have the form of the schema")
+	got, _, err := readItems(answer)
+	if err != nil {
+		return nil, err
 	}
 	fits, seen := map[int]bool{}, map[int]bool{}
-	for _, r := range got.Results {
-		if r.ID == nil || r.Fits == nil {
-			return nil, problem("a result lacks its id or its verdict")
+	for _, r := range got {
+		if r.Fits == nil {
+			return nil, formProblem("a result lacks its verdict")
 		}
-		at := slices.IndexFunc(c.items, func(i quotedCriterion) bool { return i.id == *r.ID })
-		if at < 0 || seen[*r.ID] {
+		id := int(*r.ID)
+		at := slices.IndexFunc(c.items, func(i quotedCriterion) bool { return i.id == id })
+		if at < 0 || seen[id] {
 			return nil, problem("a result has an id that no item has, or that another result has")
 		}
-		seen[*r.ID] = true
-		if *r.Fits && c.items[at].result == 0 {
+		seen[id] = true
+		if bool(*r.Fits) && c.items[at].result == 0 {
 			return nil, errControl
 		}
-		fits[c.items[at].result] = *r.Fits
+		fits[c.items[at].result] = bool(*r.Fits)
 	}
 	if len(seen) != len(c.items) {
 		return nil, problem("an item has no result")

@@ -28,13 +28,14 @@ func (l Limiter) Pause(d time.Duration) { l.pause(d) }
 var (
 	TruncateMiddle      = truncateMiddle
 	EscapeSpecialTokens = escapeSpecialTokens
-	FirstJSONObject     = firstJSONObject
+	StripThinking       = stripThinking
+	JSONAnswers         = jsonAnswers
 	Words               = words
 )
 
 // Quotes reports whether a material contains a quotation.
 func Quotes(material, quotation string) bool {
-	return containsQuotation(normalise(material), quotation)
+	return newQuotable(material).contains(quotation)
 }
 
 // A Reply is a parsed response.

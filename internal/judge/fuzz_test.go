@@ -2,25 +2,30 @@ package judge_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/internal/judge"
 )
 
-// FuzzFirstObject: what is found is the beginning of an object, and one that
+// FuzzJSONAnswers: what is found is JSON and part of the answer, and a value that
 // stands alone is found whole.
-func FuzzFirstObject(f *testing.F) {
-	for _, seed := range []string{`{"a":1}`, "```json\n{\"a\":\"}\"}\n```", `x {"a":{"b":"\"}"}} {"c":1}`, `{`, `}{`, `{"\\":"\\"}`, ``} {
+func FuzzJSONAnswers(f *testing.F) {
+	for _, seed := range []string{`{"a":1}`, "```json\n{\"a\":\"}\"}\n```", `x {"a":{"b":"\"}"}} {"c":1}`, `{`, `}{`, `{"\\":"\\"}`, `{"a":"</think>"}`, `{}</think>[{}]`, ``} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := judge.FirstJSONObject(text)
-		if ok && (!strings.HasPrefix(got, "{") || !strings.HasSuffix(got, "}") || !strings.Contains(text, got)) {
-			t.Errorf("%q has no object %q", text, got)
+		all := slices.Collect(judge.JSONAnswers(text))
+		for _, got := range all {
+			if !json.Valid([]byte(got)) || !strings.Contains(text, got) {
+				t.Errorf("%q has no value %q", text, got)
+			}
 		}
-		if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)) && got != trimmed {
-			t.Errorf("%q is an object, and %q was found", trimmed, got)
+		trimmed := strings.TrimSpace(text)
+		alone := strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed))
+		if alone && !strings.Contains(text, "</think>") && all[0] != trimmed {
+			t.Errorf("%q is an object, and %q was found", trimmed, all)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package judge
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
@@ -98,11 +97,18 @@ func (j *Judge) Grade(ctx context.Context, r GradeRequest) (Grading, error) {
 	if err != nil {
 		return Grading{}, err
 	}
+	done.Record.MissingControls = out.Record.MissingControls
 	out.Record = done.Record
-	if out.Score == 0 {
-		return out, nil
+	if out.Score > 0 {
+		if out, err = j.confirm(ctx, r, controls, out); err != nil {
+			return Grading{}, err
+		}
 	}
-	return j.confirm(ctx, r, controls, out)
+	for i := range out.Results {
+		out.Results[i].Evidence = j.Redact(out.Results[i].Evidence)
+	}
+	out.Notes = j.Redact(out.Notes)
+	return out, nil
 }
 
 func (r GradeRequest) check() error {
@@ -129,7 +135,7 @@ func (r GradeRequest) task() string {
 // cannot know: the delimiter, the ids of the criteria and the controls.
 type gradeSheet struct {
 	GradeRequest
-	material  string // normalised, to look up quotations
+	material  quotable
 	delimiter string
 	ids       []int // of the criteria, then of the controls
 	controls  []string
@@ -156,7 +162,7 @@ const minControls = 2
 func newGradeSheet(r GradeRequest, controls *controls) gradeSheet {
 	s := gradeSheet{
 		GradeRequest: r,
-		material:     normalise(r.Material),
+		material:     newQuotable(r.Material),
 		delimiter:    rand.Text(),
 		controls:     controls.draw(max(minControls, 4-len(r.Criteria))),
 	}
@@ -189,37 +195,40 @@ func (s gradeSheet) prompt(maxTokens int) (p Prompt, omitted int, err error) {
 }
 
 // read parses an answer. It fails unless every criterion has exactly one result
-// and no control is passed.
+// and no control is passed. Some models leave out what they think is nonsense, so
+// a control may be missing as long as another one was answered.
 func (s gradeSheet) read(answer string) (Grading, error) {
-	var got struct {
-		Results []struct {
-			ID       *int    `json:"id"`
-			Evidence *string `json:"evidence"`
-			Passed   *bool   `json:"passed"`
-		} `json:"results"`
-		Notes string `json:"notes"`
+	got, notes, err := readItems(answer)
+	if err != nil {
+		return Grading{}, err
 	}
-	if json.Unmarshal([]byte(answer), &got) != nil || got.Results == nil {
-		return Grading{}, problem("the answer does not have the form of the schema")
-	}
-	g := Grading{Results: make([]Result, len(s.ids)), Notes: text.Truncate(text.Clean(got.Notes), maxRaw)}
-	for _, r := range got.Results {
-		if r.ID == nil || r.Evidence == nil || r.Passed == nil {
-			return Grading{}, problem("a result lacks its id, its evidence or its verdict")
+	g := Grading{Results: make([]Result, len(s.ids)), Notes: text.Truncate(text.Clean(notes), maxRaw)}
+	for _, r := range got {
+		if r.Passed == nil || bool(*r.Passed) && r.Evidence == nil {
+			return Grading{}, formProblem("a result lacks its evidence or its verdict")
 		}
-		at := slices.Index(s.ids, *r.ID)
+		at := slices.Index(s.ids, int(*r.ID))
 		if at < 0 || g.Results[at].ID != 0 {
 			return Grading{}, problem("a result has an id that no criterion has, or that another result has")
 		}
-		g.Results[at] = s.result(at, *r.Evidence, *r.Passed)
-	}
-	if len(got.Results) != len(s.ids) {
-		return Grading{}, problem("a criterion has no result")
-	}
-	for _, r := range g.Results[len(s.Criteria):] {
-		if r.Passed || r.Downgraded {
-			return Grading{}, errControl
+		evidence := ""
+		if r.Evidence != nil {
+			evidence = *r.Evidence
 		}
+		g.Results[at] = s.result(at, evidence, bool(*r.Passed))
+	}
+	for i, r := range g.Results {
+		switch isControl := i >= len(s.Criteria); {
+		case isControl && (r.Passed || r.Downgraded):
+			return Grading{}, errControl
+		case isControl && r.ID == 0:
+			g.Record.MissingControls++
+		case r.ID == 0:
+			return Grading{}, problem("a criterion has no result")
+		}
+	}
+	if g.Record.MissingControls == len(s.controls) {
+		return Grading{}, problem("a criterion has no result")
 	}
 	g.Results = g.Results[:len(s.Criteria)]
 	g.Score = score(g.Results)
@@ -244,7 +253,7 @@ func score(all []Result) float64 {
 // that is in the material.
 func (s gradeSheet) result(at int, evidence string, passed bool) Result {
 	r := Result{ID: at + 1, Evidence: text.Truncate(text.Clean(evidence), maxRaw), Passed: passed}
-	if passed && !containsQuotation(s.material, evidence) {
+	if passed && !s.material.contains(evidence) {
 		r.Passed, r.Downgraded = false, true
 	}
 	return r

@@ -61,7 +61,7 @@ func confirming(fits func(judgetest.Quotation) bool) judgetest.Responder {
 func TestGrade(t *testing.T) {
 	each(t, func(t *testing.T, api string) {
 		s := judgetest.New(t, graded(
-			`{"id":ID,"evidence":"Run  \"make deploy\" in","passed":true}`,
+			`{"id":ID,"evidence":"Run  \"make install\" in","passed":true}`,
 			`{"id":ID,"evidence":"`+"`make deploy`"+` in eu-west-1.","passed":true}`,
 			`{"id":ID,"evidence":"","passed":false}`,
 		))
@@ -71,7 +71,7 @@ func TestGrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []judge.Result{
-			{ID: 1, Evidence: `Run  "make deploy" in`, Downgraded: true},
+			{ID: 1, Evidence: `Run  "make install" in`, Downgraded: true},
 			{ID: 2, Evidence: "`make deploy` in eu-west-1.", Passed: true},
 			{ID: 3},
 		}
@@ -220,7 +220,8 @@ func TestLongMaterial(t *testing.T) {
 }
 
 func TestQuotes(t *testing.T) {
-	const material = "Run `make deploy`\n\tin  eu-west-1. It says \"done\". 🎉 <|im_end|> 42"
+	const material = "Run `make deploy`\n\tin  eu-west-1. It says \"done\". 🎉 <|im_end|> 42\n" +
+		"**Never** restart—it’s the last resort, ﬁnally. Wait for the *green* light and then continue."
 	for quotation, want := range map[string]bool{
 		"make deploy":              true,
 		"`make deploy` in":         true,
@@ -232,14 +233,27 @@ func TestQuotes(t *testing.T) {
 		"🎉":                        true,
 		"<|im_end|> 42":            true,
 		"< |im_end|> 42":           true,
-		"MAKE DEPLOY":              false,
+		"MAKE DEPLOY":              true,
+		"Run make deploy":          true,
+		"in eu-west-1":             true,
+		"It says “done”!":          true,
+		"never restart-it's the":   true,
+		"the last resort, finally": true,
+		"wait for the GREEN light": true,
+
+		"It's the last resort ... Wait for the green light": true,
+		"Never restart […] continue":                        false, // one word is no passage
+		"Wait for the green light ... the last resort":      false, // in another order
+		"the last resort ... wait for the red light":        false,
+		"never ... restart ... it ... the":                  false,
+		"Never restart, it is the last resort":              false,
+
 		"make deployment":          false,
 		"":                         false,
 		"   ":                      false,
 		".":                        false,
 		"\"\"":                     false,
 		"...":                      false,
-		"Run make deploy":          false,
 		"the material has it all":  false,
 		"Run `make deploy` ... 42": false,
 	} {

@@ -141,6 +141,14 @@ func (o Options) check() (*url.URL, error) {
 // Describe identifies the judge.
 func (j *Judge) Describe() Description { return j.about }
 
+// Redact removes the judge's key from a text that is to be stored or logged.
+func (j *Judge) Redact(s string) string {
+	if j.model == nil {
+		return s
+	}
+	return j.model.redact(s)
+}
+
 // newRecord begins the record of a call.
 func (j *Judge) newRecord(promptVersion, schemaVersion string) Record {
 	return Record{API: j.about.API, Model: j.about.Model, PromptVersion: promptVersion, SchemaVersion: schemaVersion}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -36,15 +38,87 @@ func escapeSpecialTokens(s string) string {
 	return specialToken.ReplaceAllStringFunc(s, func(mark string) string { return mark[:1] + " " + mark[1:] })
 }
 
-// containsQuotation reports whether a normalised material contains a quotation.
-// A quotation of punctuation only is none.
-func containsQuotation(material, quotation string) bool {
-	quotation = normalise(quotation)
-	if !strings.ContainsFunc(quotation, func(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.S) }) {
+// A quotable is a material in which quotations are looked up.
+type quotable struct {
+	exact  string // normalised
+	folded string
+}
+
+func newQuotable(material string) quotable {
+	return quotable{exact: normalise(material), folded: fold(material)}
+}
+
+// contains reports whether the material contains a quotation, word for word: its
+// case, its typography and its markdown may differ, and it may leave out what is
+// between two passages. A quotation of punctuation only is none.
+func (q quotable) contains(quotation string) bool {
+	exact := normalise(quotation)
+	if !strings.ContainsFunc(exact, func(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.S) }) {
 		return false
 	}
-	return strings.Contains(material, quotation) || strings.Contains(material, trimQuotes(quotation))
+	if strings.Contains(q.exact, exact) || strings.Contains(q.exact, trimQuotes(exact)) {
+		return true
+	}
+	folded := foldQuotation(quotation)
+	if folded != "" && strings.Contains(q.folded, folded) {
+		return true
+	}
+	return q.containsPassages(quotation)
 }
+
+// minPassage is how many letters and digits a part of a quotation must have:
+// single words are in every material, and would prove nothing.
+const minPassage = 12
+
+// containsPassages reports whether the material contains the parts of a quotation
+// like "the first ... the second", in their order.
+func (q quotable) containsPassages(quotation string) bool {
+	parts := ellipsis.Split(quotation, -1)
+	if len(parts) < 2 {
+		return false
+	}
+	rest := q.folded
+	for _, part := range parts {
+		part = foldQuotation(part)
+		at := strings.Index(rest, part)
+		if at < 0 || countLetters(part) < minPassage {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return true
+}
+
+// ellipsis matches what models write for words that they leave out.
+var ellipsis = regexp.MustCompile(`\s*(?:\[\s*(?:\.{3}|…)\s*\]|\.{3,}|…)\s*`)
+
+func countLetters(s string) (n int) {
+	for _, r := range s {
+		if unicode.In(r, unicode.L, unicode.N) {
+			n++
+		}
+	}
+	return n
+}
+
+// fold maps texts that differ in case, compatibility characters (NFKC),
+// quotation marks, dashes, markdown and white space only to one text.
+func fold(s string) string {
+	s = strings.ToLower(norm.NFKC.String(escapeSpecialTokens(s)))
+	return text.OneLine(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.In(r, unicode.Pd), r == '\u2212': // dashes, the minus sign
+			return '-'
+		case unicode.In(r, unicode.Pi, unicode.Pf), strings.ContainsRune("\"'`´„‚*_~#", r):
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// foldQuotation folds a quotation, without the punctuation that models put at its
+// ends.
+func foldQuotation(s string) string { return strings.Trim(fold(s), " .,;:!?") }
 
 // normalise returns a text as the model saw it, with white space collapsed.
 func normalise(s string) string { return text.OneLine(escapeSpecialTokens(s)) }

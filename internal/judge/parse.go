@@ -1,44 +1,76 @@
 package judge
 
-import "strings"
+import (
+	"encoding/json"
+	"iter"
+	"strings"
+)
+
+const endOfThinking = "</think>"
 
 // stripThinking removes the reasoning that some local models write before their
-// answer, between <think> and </think>.
+// answer, up to </think>. Some servers swallow the opening <think>.
 func stripThinking(text string) string {
 	text = strings.TrimSpace(text)
-	if rest, ok := strings.CutPrefix(text, "<think>"); ok {
-		if _, answer, ok := strings.Cut(rest, "</think>"); ok {
-			return strings.TrimSpace(answer)
-		}
+	thoughts, answer, ok := strings.Cut(text, endOfThinking)
+	if ok && !strings.Contains(strings.TrimPrefix(thoughts, "<think>"), "<think>") {
+		return strings.TrimSpace(answer)
 	}
 	return text
 }
 
-// firstJSONObject returns the first balanced {...} of an answer, without the
-// code fence and the text around it. Braces in strings do not count.
-func firstJSONObject(text string) (string, bool) {
-	start := strings.IndexByte(text, '{')
-	if start < 0 {
-		return "", false
+// maxValues bounds how many beginnings of a JSON value are tried in an answer.
+const maxValues = 64
+
+// jsonValues returns the JSON objects and arrays in a text, without the code
+// fence and the prose around them. The values inside a value follow it.
+func jsonValues(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for range maxValues {
+			start := strings.IndexAny(text, "{[")
+			if start < 0 {
+				return
+			}
+			text = text[start:]
+			var value json.RawMessage
+			err := json.NewDecoder(strings.NewReader(text)).Decode(&value)
+			if err == nil && !yield(string(value)) {
+				return
+			}
+			text = text[1:]
+		}
 	}
-	depth, quoted, escaped := 0, false, false
-	for i := start; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped = c == '\\'
-			quoted = c != '"'
-		case c == '"':
-			quoted = true
-		case c == '{':
-			depth++
-		case c == '}':
-			if depth--; depth == 0 {
-				return text[start : i+1], true
+}
+
+// jsonAnswers returns the JSON values that may be the answer. Those before the
+// last </think> are drafts, unless the mark is inside a value, e.g. in a quotation.
+func jsonAnswers(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		answer := text
+		if at := strings.LastIndex(text, endOfThinking); at >= 0 {
+			answer = text[at+len(endOfThinking):]
+		}
+		for value := range jsonValues(answer) {
+			if !yield(value) {
+				return
+			}
+		}
+		if len(answer) == len(text) {
+			return
+		}
+		for value := range jsonValues(text) {
+			if strings.Contains(value, endOfThinking) && !yield(value) {
+				return
 			}
 		}
 	}
-	return "", false
 }
+
+// A formProblem says that a JSON value is not the answer: it is part of the
+// prose, or the model did not follow the schema. A value with the right form that
+// has another problem is final: a model must not get a verdict by giving several.
+type formProblem string
+
+func (p formProblem) Error() string { return string(p) }
+
+const errForm = formProblem("the answer does not have the form of the schema")

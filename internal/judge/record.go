@@ -21,9 +21,12 @@ type Record struct {
 	// Repaired reports that the first answer was not usable.
 	Repaired bool `json:"repaired,omitempty"`
 	// OmittedBytes is how much of the material was truncated.
-	OmittedBytes int    `json:"omitted_bytes,omitempty"`
-	RequestID    string `json:"request_id,omitempty"`
-	Raw          string `json:"raw,omitempty"` // the last answer, truncated
+	OmittedBytes int `json:"omitted_bytes,omitempty"`
+	// MissingControls is how many controls the model did not answer.
+	MissingControls int `json:"missing_controls,omitempty"`
+
+	RequestID string `json:"request_id,omitempty"`
+	Raw       string `json:"raw,omitempty"` // the last answer, truncated
 }
 
 // Usage is the usage of a call. Tokens are 0 where the server does not report

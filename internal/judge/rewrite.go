@@ -94,7 +94,7 @@ func (j *Judge) Rewrite(ctx context.Context, r RewriteRequest) (Rewriting, error
 	if err != nil {
 		return Rewriting{}, err
 	}
-	out.Record = done.Record
+	out.Record, out.Description, out.Reason = done.Record, j.Redact(out.Description), j.Redact(out.Reason)
 	return out, nil
 }
 
@@ -145,12 +145,12 @@ func (r RewriteRequest) read(answer string) (Rewriting, error) {
 		Reason      *string `json:"reason"`
 		Description *string `json:"description"`
 	}
-	if json.Unmarshal([]byte(answer), &got) != nil || got.Reason == nil || got.Description == nil {
-		return Rewriting{}, problem("the answer does not have the form of the schema")
+	if json.Unmarshal([]byte(answer), &got) != nil || got.Description == nil {
+		return Rewriting{}, errForm
 	}
-	out := Rewriting{
-		Description: text.OneLine(text.Clean(*got.Description)),
-		Reason:      text.Truncate(text.Clean(*got.Reason), maxRaw),
+	out := Rewriting{Description: text.OneLine(text.Clean(*got.Description))}
+	if got.Reason != nil {
+		out.Reason = text.Truncate(text.Clean(*got.Reason), maxRaw)
 	}
 	switch n := utf8.RuneCountInString(out.Description); {
 	case n == 0:

@@ -7,6 +7,7 @@ import (
 	"html"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -34,7 +35,8 @@ type RouteRequest struct {
 // Routing is the skill that was chosen.
 type Routing struct {
 	Skill string // "" for none
-	// Confidence is the judge's own, from 0 to 1. It is not a probability.
+	// Confidence is the judge's own, from 0 to 1, and 0 if it gave none. It is not
+	// a probability, and decides nothing.
 	Confidence float64
 	Reason     string
 	Record     Record
@@ -70,7 +72,7 @@ func (j *Judge) Route(ctx context.Context, r RouteRequest) (Routing, error) {
 	if err != nil {
 		return Routing{}, err
 	}
-	out.Record = done.Record
+	out.Record, out.Reason = done.Record, j.Redact(out.Reason)
 	return out, nil
 }
 
@@ -118,28 +120,68 @@ func escaped(text string) string { return html.EscapeString(escapeSpecialTokens(
 
 func readRouting(answer string, catalogue []Skill) (Routing, error) {
 	var got struct {
-		Reason     *string         `json:"reason"`
+		Reason     any             `json:"reason"`
 		Skill      json.RawMessage `json:"skill"`
-		Confidence *float64        `json:"confidence"`
-	}
-	err := json.Unmarshal([]byte(answer), &got)
-	if err != nil || got.Reason == nil || got.Skill == nil || got.Confidence == nil {
-		return Routing{}, problem("the answer does not have the form of the schema")
-	}
-	if *got.Confidence < 0 || *got.Confidence > 1 {
-		return Routing{}, problem("confidence must be from 0 to 1")
+		Confidence json.RawMessage `json:"confidence"`
 	}
 	var name string // stays empty for null
-	if json.Unmarshal(got.Skill, &name) != nil {
-		return Routing{}, problem("skill must be a name or null")
+	if json.Unmarshal([]byte(answer), &got) != nil || got.Skill == nil || json.Unmarshal(got.Skill, &name) != nil {
+		return Routing{}, errForm
 	}
-	if indexOf(catalogue, name) < 0 {
-		// Models without structured output often write null in quotes.
-		if name != "" && !strings.EqualFold(name, "none") && !strings.EqualFold(name, "null") {
-			return Routing{}, problem("the skill is not in the list of available skills")
+	skill, ok := matchSkill(name, catalogue)
+	if !ok {
+		return Routing{}, problem("the skill is not in the list of available skills")
+	}
+	reason, _ := got.Reason.(string)
+	reason = text.Truncate(text.Clean(reason), maxRaw)
+	return Routing{Skill: skill, Confidence: readConfidence(got.Confidence), Reason: reason}, nil
+}
+
+// noSkillNames are what models write for null, in lower case. It is read only.
+var noSkillNames = []string{"", "none", "null", "no skill", "n/a"}
+
+// matchSkill finds the skill that a model named, "" for none. Models without
+// strict schemas change the case, put the name in backticks, or write it as the
+// skill of a plugin, e.g. "acme:pdf-forms". A name that fits several is not found.
+func matchSkill(name string, catalogue []Skill) (skill string, ok bool) {
+	if indexOf(catalogue, name) >= 0 {
+		return name, true
+	}
+	name = strings.ToLower(strings.Trim(name, " \t\n`'\"*"))
+	if skill, ok := onlySkill(catalogue, func(s string) bool { return s == name }); ok {
+		return skill, true
+	}
+	if slices.Contains(noSkillNames, name) {
+		return "", true
+	}
+	return onlySkill(catalogue, func(s string) bool {
+		return strings.HasSuffix(name, ":"+s) || strings.HasSuffix(name, "/"+s) ||
+			strings.HasSuffix(s, ":"+name) || strings.HasSuffix(s, "/"+name)
+	})
+}
+
+// onlySkill returns the skill whose name in lower case matches, if only one does.
+func onlySkill(catalogue []Skill, matches func(name string) bool) (skill string, ok bool) {
+	for _, s := range catalogue {
+		if !matches(strings.ToLower(s.Name)) {
+			continue
 		}
-		name = ""
+		if ok {
+			return "", false
+		}
+		skill, ok = s.Name, true
 	}
-	reason := text.Truncate(text.Clean(*got.Reason), maxRaw)
-	return Routing{Skill: name, Confidence: *got.Confidence, Reason: reason}, nil
+	return skill, ok
+}
+
+// readConfidence reads 0.9, "0.9" and 90. Anything else is no confidence.
+func readConfidence(raw json.RawMessage) float64 {
+	value, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(unquoted(raw)), "%"), 64)
+	if value > 1 {
+		value /= 100
+	}
+	if err != nil || !(value >= 0 && value <= 1) {
+		return 0
+	}
+	return value
 }

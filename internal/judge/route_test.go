@@ -63,12 +63,8 @@ func TestRouteToNone(t *testing.T) {
 func TestRouteUnusable(t *testing.T) {
 	for name, text := range map[string]string{
 		"outside the catalogue": `{"reason":"r","skill":"docx","confidence":1}`,
-		"other case":            `{"reason":"r","skill":"PDF-forms","confidence":1}`,
+		"part of a name":        `{"reason":"r","skill":"forms","confidence":1}`,
 		"no skill":              `{"reason":"r","confidence":1}`,
-		"no reason":             `{"skill":"slides","confidence":1}`,
-		"no confidence":         `{"reason":"r","skill":"slides"}`,
-		"too sure":              `{"reason":"r","skill":"slides","confidence":1.5}`,
-		"less than unsure":      `{"reason":"r","skill":"slides","confidence":-0.1}`,
 		"two skills":            `{"reason":"r","skill":["slides","sheets"],"confidence":1}`,
 		"text":                  `pdf-forms`,
 	} {
@@ -84,6 +80,58 @@ func TestRouteUnusable(t *testing.T) {
 				t.Errorf("the answer is repeated in the system prompt: %s", system)
 			}
 		})
+	}
+}
+
+// TestRouteLenient: confidence and reason decide nothing, and a skill is found by
+// whatever identifies it.
+func TestRouteLenient(t *testing.T) {
+	for _, c := range []struct {
+		text       string
+		skill      string
+		confidence float64
+	}{
+		{`{"skill":"slides","confidence":1}`, "slides", 1},
+		{`{"reason":"r","skill":"slides"}`, "slides", 0},
+		{`{"reason":null,"skill":"slides","confidence":null}`, "slides", 0},
+		{`{"reason":["a"],"skill":"slides","confidence":"0.9"}`, "slides", 0.9},
+		{`{"reason":"r","skill":"slides","confidence":90}`, "slides", 0.9},
+		{`{"reason":"r","skill":"slides","confidence":"85%"}`, "slides", 0.85},
+		{`{"reason":"r","skill":"slides","confidence":"high"}`, "slides", 0},
+		{`{"reason":"r","skill":"slides","confidence":-0.1}`, "slides", 0},
+		{`{"reason":"r","skill":"PDF-forms","confidence":1}`, "pdf-forms", 1},
+		{"{\"reason\":\"r\",\"skill\":\" `slides` \",\"confidence\":1}", "slides", 1},
+		{`{"reason":"r","skill":"acme:pdf-forms","confidence":1}`, "pdf-forms", 1},
+		{`{"reason":"r","skill":"No skill","confidence":1}`, "", 1},
+		{`{"reason":"r","skill":"N/A","confidence":1}`, "", 1},
+		{`A form {x} it is.</think>{"reason":"r","skill":"slides","confidence":1}`, "slides", 1},
+		{`<think>{"skill":"sheets"}</think>` + "```json\n" + `{"reason":"not </think>","skill":"slides","confidence":1}` + "\n```", "slides", 1},
+		{`The set {a, b} and [1] say: {"answer":{"reason":"r","skill":"slides","confidence":1}}`, "slides", 1},
+	} {
+		s := judgetest.New(t, nil)
+		s.Then(judgetest.Text(c.text))
+		j, _ := newJudge(t, s, judge.Options{})
+		got, err := j.Route(t.Context(), routeRequest())
+		if err != nil || got.Skill != c.skill || got.Confidence != c.confidence || got.Record.Repaired {
+			t.Errorf("%s: got %+v, %v", c.text, got, err)
+		}
+	}
+}
+
+// TestRouteAmbiguous: a name that fits two skills is none of them.
+func TestRouteAmbiguous(t *testing.T) {
+	for _, name := range []string{"SLIDES", "greet", "b:Slides"} {
+		s := judgetest.New(t, func(judgetest.Request) judgetest.Reply {
+			return judgetest.JSON(map[string]any{"reason": "r", "skill": name, "confidence": 1})
+		})
+		j, _ := newJudge(t, s, judge.Options{})
+		r := routeRequest()
+		r.Distractors = []judge.Skill{
+			{Name: "slides", Description: "d"}, {Name: "Slides", Description: "d"},
+			{Name: "a:greet", Description: "d"}, {Name: "b:greet", Description: "d"},
+		}
+		_, err := j.Route(t.Context(), r)
+		wantCode(t, err, judge.Unusable)
 	}
 }
 

@@ -43,7 +43,7 @@ func newJudge(t *testing.T, s *judgetest.Server, o judge.Options) (*judge.Judge,
 		t.Fatal(err)
 	}
 	o.API = cmp.Or(o.API, judge.OpenAI)
-	o.URL, o.Model, o.Key, o.HTTP = s.URL(o.API), cmp.Or(o.Model, "test-model"), key, client
+	o.URL, o.Model, o.Key, o.HTTP = s.URL(o.API), cmp.Or(o.Model, "test-model"), cmp.Or(o.Key, key), client
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	j, err := judge.New(o)
 	if err != nil {

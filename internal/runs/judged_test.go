@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -214,6 +215,20 @@ func TestPrompts(t *testing.T) {
 			object{"baseline": "no_skill"})
 		if one := apptest.List(t, run, "cases")[0]; one["baseline_verdict"] != "skipped" || run["baseline_result"] != nil {
 			t.Errorf("a suite without no_skill gives %v", one)
+		}
+		// The judge's key decides nothing, and is not stored.
+		run = c.Finish(c.Create(deterministic(
+			object{"prompt": "sk-secret", "assertion": `json.said == "sk-secret"`, "case_kind": "boolean_assertion"},
+			object{"prompt": "sk-secret", "expected": "other", "case_kind": "exact_match"})))
+		if diff := cmp.Diff([]any{"pass", "fail"}, verdicts(t, run)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
+		for _, one := range apptest.List(t, run, "cases") {
+			trial := apptest.List(t, one, "trials")[0]
+			stored := fmt.Sprint(trial["output_tail"], trial["evidence"])
+			if strings.Contains(stored, "sk-secret") || !strings.Contains(stored, "[secret]") {
+				t.Errorf("stored is %s", stored)
+			}
 		}
 	})
 }

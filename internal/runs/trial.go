@@ -62,8 +62,11 @@ func (x *execution) try(ctx context.Context, key TrialKey) (t Trial, err error) 
 	}
 	if d, ok := errors.AsType[*defect](err); ok {
 		t.decide(false, 0, "%s", d)
-		return t, nil
+		err = nil
 	}
+	// A model may repeat the key. It is removed after the verdict: cases that look
+	// for a word that is also the key must not depend on it.
+	t.OutputTail, t.Evidence.Summary = x.s.Judge.Redact(t.OutputTail), x.s.Judge.Redact(t.Evidence.Summary)
 	return t, err
 }
 
