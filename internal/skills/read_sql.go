@@ -152,28 +152,3 @@ func targets(c *dayCount) []any {
 	}
 	return all
 }
-
-func promptStatsOfSkill(ctx context.Context, q store.Querier, orgID, skillID string, limit int) ([]PromptStats, error) {
-	rows, err := q.Query(ctx, `
-		SELECT o.prompt_hash, COUNT(*), COUNT(*) FILTER (WHERE NOT o.triggered),
-			MAX(o.occurred_at) FILTER (WHERE NOT o.triggered),
-			COUNT(g.pass_rate) FILTER (WHERE o.triggered),
-			COUNT(g.pass_rate) FILTER (WHERE o.triggered AND g.pass_rate < 500000000),
-			MAX(g.graded_at) FILTER (WHERE o.triggered AND g.pass_rate < 500000000),
-			COALESCE(MAX(o.mode), '')
-		FROM (
-			SELECT prompt_hash, session_hash, triggered, occurred_at, mode FROM skill_observations
-			WHERE org_id = $1 AND skill_id = $2 AND is_check AND prompt_hash IS NOT NULL
-			ORDER BY occurred_at DESC LIMIT $3
-		) o
-		LEFT JOIN (
-			SELECT session_hash, AVG(pass_rate) AS pass_rate, MAX(graded_at) AS graded_at FROM skill_gradings
-			WHERE skill_id = $2 AND org_id = $1 AND pass_rate IS NOT NULL GROUP BY session_hash
-		) g ON g.session_hash = o.session_hash
-		GROUP BY o.prompt_hash ORDER BY MAX(o.occurred_at) DESC, o.prompt_hash`, orgID, skillID, limit)
-	return store.All(rows, err, func(row store.Row) (p PromptStats, err error) {
-		err = row.Scan(&p.PromptHash, &p.Checks, &p.Missed, store.NullTime(&p.LastMissedAt),
-			&p.Graded, &p.Failed, store.NullTime(&p.LastFailedAt), &p.Mode)
-		return p, err
-	})
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/prompts"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -26,17 +27,17 @@ const maxConsidered = 20_000
 // Considered returns the prompts of the newest observations of a skill that the
 // organisation may read (see shareable).
 func (s *Service) Considered(ctx context.Context, q store.Querier, orgID, skillID string) ([]Considered, error) {
-	prompts, err := s.Skills.PromptStats(ctx, q, orgID, skillID, maxConsidered)
+	stats, err := prompts.StatsOf(ctx, q, orgID, skillID, maxConsidered)
 	if err != nil {
 		return nil, err
 	}
-	hashes := make([]string, len(prompts))
-	for i, p := range prompts {
+	hashes := make([]string, len(stats))
+	for i, p := range stats {
 		hashes[i] = p.PromptHash
 	}
 	texts, err := s.Texts(ctx, q, orgID, hashes)
 	considered := []Considered{}
-	for _, p := range prompts {
+	for _, p := range stats {
 		if text, ok := texts[p.PromptHash]; ok {
 			considered = append(considered, Considered{
 				p.PromptHash, text, p.Checks, p.Missed, p.Graded, p.Failed, p.LastMissedAt, p.LastFailedAt, p.Mode,

@@ -1,0 +1,49 @@
+// Package prompts counts how the prompts of a skill's sessions went. It reads the
+// tables of skills.
+package prompts
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Stats is the outcomes of one prompt in the sessions of a skill.
+type Stats struct {
+	PromptHash   string // see skills.PromptHash
+	Checks       int    // how often the skill was considered for it
+	Missed       int    // of those, how often it was not activated
+	Graded       int    // how often it was activated in a graded session
+	Failed       int    // of those, how often the session failed
+	LastMissedAt *time.Time
+	LastFailedAt *time.Time
+	Mode         string // how the skill was called, or ""
+}
+
+// StatsOf returns the outcomes of the prompts in a skill's newest observations, the
+// newest prompt first. A graded session failed if its pass rate is below one half.
+func StatsOf(ctx context.Context, q store.Querier, orgID, skillID string, observations int) ([]Stats, error) {
+	rows, err := q.Query(ctx, `
+		SELECT o.prompt_hash, COUNT(*), COUNT(*) FILTER (WHERE NOT o.triggered),
+			MAX(o.occurred_at) FILTER (WHERE NOT o.triggered),
+			COUNT(g.pass_rate) FILTER (WHERE o.triggered),
+			COUNT(g.pass_rate) FILTER (WHERE o.triggered AND g.pass_rate < 500000000),
+			MAX(g.graded_at) FILTER (WHERE o.triggered AND g.pass_rate < 500000000),
+			COALESCE(MAX(o.mode), '')
+		FROM (
+			SELECT prompt_hash, session_hash, triggered, occurred_at, mode FROM skill_observations
+			WHERE org_id = $1 AND skill_id = $2 AND is_check AND prompt_hash IS NOT NULL
+			ORDER BY occurred_at DESC LIMIT $3
+		) o
+		LEFT JOIN (
+			SELECT session_hash, AVG(pass_rate) AS pass_rate, MAX(graded_at) AS graded_at FROM skill_gradings
+			WHERE skill_id = $2 AND org_id = $1 AND pass_rate IS NOT NULL GROUP BY session_hash
+		) g ON g.session_hash = o.session_hash
+		GROUP BY o.prompt_hash ORDER BY MAX(o.occurred_at) DESC, o.prompt_hash`, orgID, skillID, observations)
+	return store.All(rows, err, func(row store.Row) (p Stats, err error) {
+		err = row.Scan(&p.PromptHash, &p.Checks, &p.Missed, store.NullTime(&p.LastMissedAt),
+			&p.Graded, &p.Failed, store.NullTime(&p.LastFailedAt), &p.Mode)
+		return p, err
+	})
+}
