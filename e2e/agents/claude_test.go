@@ -1,16 +1,27 @@
 package agents_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+)
+
+type (
+	reply    = modeltest.Reply
+	toolCall = modeltest.Call
+	tokens   = modeltest.Tokens
+	object   = modeltest.Object
+)
 
 // A claudeCode is Claude Code with a scripted model.
 type claudeCode struct {
 	agent
-	model *messagesModel
+	model *modeltest.Model
 }
 
 func newClaudeCode(t *testing.T, o organisation) claudeCode {
 	t.Helper()
-	return claudeCode{newAgent(t, o), newMessagesModel(t)}
+	return claudeCode{newAgent(t, o), modeltest.Messages(t)}
 }
 
 // start runs Claude Code with telemetry as the documentation sets it up, and
@@ -47,23 +58,25 @@ func (c claudeCode) prompt(t *testing.T, text string, flags ...string) {
 const claudeModel = "claude-sonnet-4-5"
 
 // useOf is a call of the tool that loads a skill.
-func useOf(skill string) toolCall { return toolCall{"Skill", object{"skill": skill}} }
+func useOf(skill string) toolCall { return toolCall{Tool: "Skill", Input: object{"skill": skill}} }
+
+func bash(command string) toolCall { return toolCall{Tool: "Bash", Input: object{"command": command}} }
 
 // subagent is a call of the tool that starts a subagent. Its answer is the
 // result of the call or, from the background, a later message of the user.
 func subagent(background bool) toolCall {
-	return toolCall{"Agent", object{
+	return toolCall{Tool: "Agent", Input: object{
 		"description": "Read the invoice", "subagent_type": "general-purpose", "run_in_background": background,
-		"prompt": subagentTask + " Read the invoice.",
+		"prompt": modeltest.SubagentTask + " Read the invoice.",
 	}}
 }
 
 // answer ends a turn.
-func answer() reply { return reply{text: "Pencils, 12.50. " + replyWord, usage: usualTokens} }
+func answer() reply { return reply{Text: "Pencils, 12.50. " + replyWord, Usage: usualTokens} }
 
-func calls(c ...toolCall) reply { return reply{calls: c, usage: usualTokens} }
+func calls(c ...toolCall) reply { return reply{Calls: c, Usage: usualTokens} }
 
-var usualTokens = tokens{input: 1000, output: 50, cacheRead: 3000, cacheWrite: 200}
+var usualTokens = tokens{Input: 1000, Output: 50, CacheRead: 3000, CacheWrite: 200}
 
 // claudeScenarios are sessions of Claude Code with what must be counted for
 // them, whichever way they are reported.
@@ -83,7 +96,7 @@ var claudeScenarios = []struct {
 		name: "tool", skills: []string{"pdf-tables"},
 		main: []reply{
 			calls(useOf("pdf-tables")),
-			calls(toolCall{"Read", object{"file_path": "invoice.txt"}}, toolCall{"Bash", object{"command": "echo " + commandWord}}),
+			calls(toolCall{Tool: "Read", Input: object{"file_path": "invoice.txt"}}, bash("echo "+commandWord)),
 			answer(),
 		},
 		prompts: [][]string{{"What does the invoice say? " + promptWord}},
@@ -211,11 +224,12 @@ func TestClaudeCode(t *testing.T) {
 			if test.install != nil {
 				test.install(t, c)
 			}
-			c.model.main, c.model.subagent = test.main, test.subagent
+			c.model.Script(test.main...)
+			c.model.Subagent(test.subagent...)
 			for _, p := range test.prompts {
 				c.prompt(t, p[0], p[1:]...)
 			}
-			c.model.wantAllSaid()
+			c.model.WantAllSaid(1)
 			if *capture {
 				c.capture(t, test.name)
 			}

@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
 )
 
 // A codexCLI is Codex with a scripted model.
 type codexCLI struct {
 	agent
-	model *responsesModel
+	model *modeltest.Model
 }
 
 // newCodex configures telemetry as the documentation does, with all signals and
 // the prompts.
 func newCodex(t *testing.T, o organisation) codexCLI {
 	t.Helper()
-	c := codexCLI{newAgent(t, o), newResponsesModel(t)}
+	c := codexCLI{newAgent(t, o), modeltest.Responses(t)}
 	protocol := "binary"
 	if *capture {
 		protocol = "json"
@@ -54,7 +56,9 @@ func (c codexCLI) prompt(t *testing.T, text string) {
 	c.run(t, []string{"MODEL_KEY=scripted"}, codex, "exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", text)
 }
 
-func shell(command string) toolCall { return toolCall{"exec_command", object{"cmd": command}} }
+func shell(command string) toolCall {
+	return toolCall{Tool: "exec_command", Input: object{"cmd": command}}
+}
 
 // TestCodex runs Codex with a skill that the prompt names and with one that the
 // model reads by itself, and reports that by logs, by metrics and by both. The
@@ -80,11 +84,11 @@ func TestCodex(t *testing.T) {
 			t.Parallel()
 			live := s.newOrganisation(t)
 			c := newCodex(t, live)
-			c.model.script = test.script
+			c.model.Script(test.script...)
 			for _, p := range test.prompts {
 				c.prompt(t, p)
 			}
-			c.model.wantAllSaid(len(test.prompts))
+			c.model.WantAllSaid(len(test.prompts))
 			if *capture {
 				c.capture(t, test.name)
 			}

@@ -15,8 +15,8 @@ import (
 
 // microdollars is the price at which Claude Code reports the usage of
 // claudeModel: 3, 15, 0.30 and 3.75 dollars per million tokens.
-func (a tokens) microdollars() int64 {
-	return (300*a.input + 1500*a.output + 30*a.cacheRead + 375*a.cacheWrite) / 100
+func microdollars(a tokens) int64 {
+	return (300*a.Input + 1500*a.Output + 30*a.CacheRead + 375*a.CacheWrite) / 100
 }
 
 // TestClaudeCodeCosts compares the usage that the scripted model reports with
@@ -34,24 +34,24 @@ func TestClaudeCodeCosts(t *testing.T) {
 		c.write(t, "project/.claude/skills/"+skill+"/SKILL.md", skillFile(skill))
 	}
 	usage := []tokens{
-		{input: 1000, output: 50, cacheRead: 3000, cacheWrite: 200},
-		{input: 2000, output: 70, cacheWrite: 500},
-		{input: 300, output: 20, cacheRead: 9000},
-		{input: 700, output: 10},
+		{Input: 1000, Output: 50, CacheRead: 3000, CacheWrite: 200},
+		{Input: 2000, Output: 70, CacheWrite: 500},
+		{Input: 300, Output: 20, CacheRead: 9000},
+		{Input: 700, Output: 10},
 	}
-	c.model.main = []reply{
-		{calls: []toolCall{useOf("pdf-tables")}, usage: usage[0]},
-		{calls: []toolCall{useOf("alpha-notes")}, usage: usage[1]},
-		{text: "Noted.", usage: usage[2]},
-		{text: "You are welcome.", usage: usage[3]},
-	}
+	c.model.Script(
+		reply{Calls: []toolCall{useOf("pdf-tables")}, Usage: usage[0]},
+		reply{Calls: []toolCall{useOf("alpha-notes")}, Usage: usage[1]},
+		reply{Text: "Noted.", Usage: usage[2]},
+		reply{Text: "You are welcome.", Usage: usage[3]},
+	)
 	c.prompt(t, "Note what the invoice says.")
 	c.prompt(t, "Thanks", "--continue")
-	c.model.wantAllSaid()
+	c.model.WantAllSaid(1)
 
 	var total, reported int64
 	for _, u := range usage {
-		total += u.microdollars()
+		total += microdollars(u)
 	}
 	for _, e := range c.telemetry.sent("/v1/logs") {
 		reported += reportedMicrodollars(t, e)
@@ -61,8 +61,8 @@ func TestClaudeCodeCosts(t *testing.T) {
 	}
 
 	want := costs{
-		Total: total, Unattributed: usage[0].microdollars() + usage[3].microdollars(),
-		Skills:   map[string]int64{"pdf-tables": usage[1].microdollars(), "alpha-notes": usage[2].microdollars()},
+		Total: total, Unattributed: microdollars(usage[0]) + microdollars(usage[3]),
+		Skills:   map[string]int64{"pdf-tables": microdollars(usage[1]), "alpha-notes": microdollars(usage[2])},
 		Tokens:   map[string]tokens{"pdf-tables": usage[1], "alpha-notes": usage[2]},
 		Requests: map[string]int64{"pdf-tables": 1, "alpha-notes": 1}, Basis: "reported",
 	}
@@ -105,26 +105,26 @@ func TestCodexCosts(t *testing.T) {
 	live := s.newOrganisation(t)
 	c := newCodex(t, live)
 	usage := []tokens{
-		{input: 1200, output: 50, cacheRead: 400},
-		{input: 800, output: 70, cacheRead: 1600},
-		{input: 600, output: 30},
-		{input: 1000, output: 20, cacheRead: 2000},
+		{Input: 1200, Output: 50, CacheRead: 400},
+		{Input: 800, Output: 70, CacheRead: 1600},
+		{Input: 600, Output: 30},
+		{Input: 1000, Output: 20, CacheRead: 2000},
 	}
-	c.model.script = []reply{
-		{calls: []toolCall{shell("cat invoice.txt")}, usage: usage[0]},
-		{text: "Pencils.", usage: usage[1]},
-	}
+	c.model.Script(
+		reply{Calls: []toolCall{shell("cat invoice.txt")}, Usage: usage[0]},
+		reply{Text: "Pencils.", Usage: usage[1]},
+	)
 	c.prompt(t, "Use $pdf-tables on the invoice.")
-	c.model.script = []reply{
-		{calls: []toolCall{shell("cat .agents/skills/pdf-tables/SKILL.md")}, usage: usage[2]},
-		{text: "Pencils.", usage: usage[3]},
-	}
+	c.model.Script(
+		reply{Calls: []toolCall{shell("cat .agents/skills/pdf-tables/SKILL.md")}, Usage: usage[2]},
+		reply{Text: "Pencils.", Usage: usage[3]},
+	)
 	c.prompt(t, "What does the invoice say?")
-	c.model.wantAllSaid(2)
+	c.model.WantAllSaid(2)
 
 	// 1.25, 10 and 0.125 dollars per million tokens.
-	price := func(u tokens) int64 { return (1250*u.input + 10000*u.output + 125*u.cacheRead) / 1000 }
-	sum := tokens{input: 3000, output: 140, cacheRead: 4000}
+	price := func(u tokens) int64 { return (1250*u.Input + 10000*u.Output + 125*u.CacheRead) / 1000 }
+	sum := tokens{Input: 3000, Output: 140, CacheRead: 4000}
 	want := costs{
 		Total: price(sum) + price(usage[2]), Unattributed: price(usage[2]), Skills: map[string]int64{"pdf-tables": price(sum)},
 		Tokens: map[string]tokens{"pdf-tables": sum}, Requests: map[string]int64{"pdf-tables": 3}, Basis: "priced",
@@ -217,9 +217,11 @@ func (o organisation) wantCosts(t *testing.T, want costs) {
 			t.Errorf("cost of %s: %+v, want %d microdollars, %s", skill.Name, cost, skill.Total, want.Basis)
 		}
 		got.Requests[skill.Name] = cost.Requests
-		got.Tokens[skill.Name] = tokens{cost.Tokens.Input, cost.Tokens.Output, cost.Tokens.CacheRead, cost.Tokens.CacheWrite}
+		got.Tokens[skill.Name] = tokens{
+			Input: cost.Tokens.Input, Output: cost.Tokens.Output, CacheRead: cost.Tokens.CacheRead, CacheWrite: cost.Tokens.CacheWrite,
+		}
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(tokens{})); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("costs (-want +got):\n%s", diff)
 	}
 }

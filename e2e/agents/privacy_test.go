@@ -26,20 +26,20 @@ func TestContentIsNotStored(t *testing.T) {
 
 	c := newClaudeCode(t, o)
 	c.write(t, "project/.claude/skills/pdf-tables/SKILL.md", skillFile("pdf-tables"))
-	c.model.main = []reply{
+	c.model.Script(
 		calls(useOf("pdf-tables")),
-		calls(toolCall{"Read", object{"file_path": "invoice.txt"}}, toolCall{"Bash", object{"command": "echo " + commandWord}}),
+		calls(toolCall{Tool: "Read", Input: object{"file_path": "invoice.txt"}}, bash("echo "+commandWord)),
 		calls(subagent(false)),
 		calls(subagent(true)),
 		answer(), answer(), // the second, if the subagent ends after the first
-	}
-	c.model.subagent = []reply{calls(toolCall{"Bash", object{"command": "cat invoice.txt # " + commandWord}}), answer()}
+	)
+	c.model.Subagent(calls(bash("cat invoice.txt # "+commandWord)), answer())
 	c.prompt(t, "What does the invoice say? "+promptWord)
 
 	x := newCodex(t, o)
-	x.model.script = []reply{calls(shell("cat invoice.txt # " + commandWord)), answer()}
+	x.model.Script(calls(shell("cat invoice.txt # "+commandWord)), answer())
 	x.prompt(t, "Use $pdf-tables on the invoice. "+promptWord)
-	x.model.wantAllSaid(1)
+	x.model.WantAllSaid(1)
 
 	for _, agent := range []struct {
 		name  string
