@@ -58,6 +58,17 @@ type Version struct {
 	AggregatePassRate    *float64  `json:"aggregate_pass_rate"`
 	AggregateSessions    int       `json:"aggregate_sessions"`
 	AggregateTriggerRate *float64  `json:"aggregate_trigger_rate"`
+	// BasisCounts are the uses that count for the version, by the reason why.
+	BasisCounts BasisCounts `json:"version_basis_counts"`
+	Cost        *Cost       `json:"cost"` // over all time; nil without a model request
+}
+
+// BasisCounts are uses of a version by how it is known that they are of it.
+type BasisCounts struct {
+	Hash         int64 `json:"hash"`         // the record names its content hash
+	Plugin       int64 `json:"plugin"`       // the agent names the version that it loaded
+	Installation int64 `json:"installation"` // it was installed
+	Time         int64 `json:"time"`         // it was current
 }
 
 // A File is one regular file of an archive.

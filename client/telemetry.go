@@ -39,10 +39,16 @@ type ListedSkill struct {
 	UniqueSessions     int64      `json:"unique_sessions"`
 	HasEvidence        bool       `json:"has_evidence"`
 	TriggerRate        *float64   `json:"trigger_rate"`
+	TriggerRateBasis   *string    `json:"trigger_rate_basis"` // offered or considered
+	OfferedSessions    int64      `json:"offered_sessions"`
 	AvgConfidence      *float64   `json:"avg_confidence"`
 	ConfidenceCoverage *float64   `json:"confidence_coverage"`
 	PassRate           *float64   `json:"pass_rate"`
 	LastSeenAt         *time.Time `json:"last_seen_at"`
+	Cost               *Cost      `json:"cost"`        // nil without a model request
+	Confirmed          bool       `json:"confirmed"`   // a real use of the name was reported
+	Hidden             bool       `json:"hidden"`      // by a person
+	MergedInto         *string    `json:"merged_into"` // the id of the skill that has what is reported of this one
 	// PassRateInterval is the 95 % confidence interval. A server may omit it from
 	// lists.
 	PassRateInterval *[2]float64 `json:"pass_rate_interval,omitempty"`
@@ -51,8 +57,10 @@ type ListedSkill struct {
 // A Skill is the health of a skill in detail.
 type Skill struct {
 	ListedSkill
-	FirstSeenAt    *time.Time `json:"first_seen_at"`
-	GradedSessions int64      `json:"graded_sessions"`
+	FirstSeenAt       *time.Time `json:"first_seen_at"`
+	SeenSessions      int64      `json:"seen_sessions"`      // the denominator of TriggerRate
+	TriggeredSessions int64      `json:"triggered_sessions"` // its numerator
+	GradedSessions    int64      `json:"graded_sessions"`
 }
 
 // A SkillDay has the figures of one day, in UTC.
@@ -73,16 +81,29 @@ type SkillDetail struct {
 	Days  []SkillDay `json:"daily_stats"`
 }
 
-// A SkillFilter selects and orders skills; its zero value is all, by name.
+// A SkillFilter selects and orders skills; its zero value is all that are confirmed,
+// not hidden and not merged, by name.
 type SkillFilter struct {
-	Query  string // text in the name
-	Status string
-	Sort   string // a field; a leading - reverses the order, e.g. "-pass_rate"
+	Query       string // text in the name
+	Status      string
+	Sort        string // a field; a leading - reverses the order, e.g. "-pass_rate"
+	Unconfirmed bool   // names without a real use instead
+	Hidden      bool   // hidden ones instead
+	Merged      bool   // those merged into others instead
 }
 
 // Skills lists the skills of the caller's organisation.
 func (c *Client) Skills(ctx context.Context, f SkillFilter) ([]ListedSkill, error) {
 	query := newQuery(map[string]string{"per_page": "100", "q": f.Query, "status": f.Status, "sort": f.Sort})
+	if f.Unconfirmed {
+		query.Set("confirmed", "false")
+	}
+	if f.Hidden {
+		query.Set("hidden", "true")
+	}
+	if f.Merged {
+		query.Set("merged", "true")
+	}
 	return listAll[ListedSkill](ctx, c, "/v1/skills", "skills", query)
 }
 
@@ -93,7 +114,30 @@ func (c *Client) Skill(ctx context.Context, idOrName string, days int) (out Skil
 	if days > 0 {
 		query.Set("days", strconv.Itoa(days))
 	}
-	path := "/v1/skills/" + url.PathEscape(idOrName)
-	err = c.get(ctx, path, query, &out)
+	err = c.get(ctx, skillPath(idOrName), query, &out)
+	return out, err
+}
+
+func skillPath(idOrName string) string { return "/v1/skills/" + url.PathEscape(idOrName) }
+
+// HideSkill leaves a skill, by its id or name, out of lists and alerts, or shows it
+// again. It needs the permission admin.
+func (c *Client) HideSkill(ctx context.Context, idOrName string, hidden bool) (SkillDetail, error) {
+	return c.changeSkill(ctx, idOrName, map[string]any{"hidden": hidden})
+}
+
+// MergeSkill lets another skill, by its id or name, have all that is and was reported
+// of this one. It needs the permission admin.
+func (c *Client) MergeSkill(ctx context.Context, idOrName, into string) (SkillDetail, error) {
+	return c.changeSkill(ctx, idOrName, map[string]any{"merged_into": into})
+}
+
+// UnmergeSkill takes a merge back. It needs the permission admin.
+func (c *Client) UnmergeSkill(ctx context.Context, idOrName string) (SkillDetail, error) {
+	return c.changeSkill(ctx, idOrName, map[string]any{"merged_into": nil})
+}
+
+func (c *Client) changeSkill(ctx context.Context, idOrName string, change map[string]any) (out SkillDetail, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPatch, path: skillPath(idOrName), body: encode(change), idempotent: true}, &out)
 	return out, err
 }

@@ -251,7 +251,7 @@ func TestImportGoesOn(t *testing.T) {
 func TestSkills(t *testing.T) {
 	s := startService(t)
 	m := s.importing(t, 6)
-	if got, want := m.must(t, "skills"), "No skills.\n"; got != want {
+	if got, want := m.must(t, "skills"), "No skills yet; `whetstone import` reports the sessions that Claude Code keeps on this machine.\n"; got != want {
 		t.Errorf("output %q, want %q", got, want)
 	}
 	m.must(t, "import")
@@ -261,13 +261,13 @@ func TestSkills(t *testing.T) {
 	date := noon().Format(time.DateOnly)
 	got := m.must(t, "skills")
 	row := strings.Join(strings.Fields(got), " ")
-	if !strings.HasPrefix(row, "SKILL STATUS PASS RATE TRIGGER RATE SESSIONS LAST SEEN pdf healthy 100% ") || !strings.HasSuffix(row, " 100% 6 "+date) {
+	if !strings.HasPrefix(row, "SKILL STATUS PASS RATE TRIGGER RATE COST PER USE SESSIONS LAST SEEN pdf healthy 100% ") || !strings.HasSuffix(row, " 100% - 6 "+date) {
 		t.Errorf("output %q", got)
 	}
 	want := "Skill         pdf\n" +
 		"Status        healthy\n" +
 		"Pass rate     100% (61% to 100%)  of 6 graded sessions\n" +
-		"Trigger rate  100%\n" +
+		"Trigger rate  100%  of 6 sessions that considered it; how many were offered it is unknown\n" +
 		"Confidence    85%  known of 100% of the triggers\n" +
 		"Sessions      6\n" +
 		"Seen          DATE to DATE\n" +
@@ -286,7 +286,7 @@ func TestSkills(t *testing.T) {
 			t.Errorf("%s: %v, want %d", filter, list, want)
 		}
 	}
-	m.run(t, "skills", "xlsx").want(t, term.ExitFailed, "whetstone: Skill not found\n")
+	m.run(t, "skills", "xlsx").want(t, term.ExitFailed, "whetstone: Skill not found: xlsx; `whetstone skills --find TEXT` searches names")
 	m.run(t, "skills", "--status", "ill").want(t, term.ExitUsage, "ill")
 	m.run(t, "skills", "--sort", "smell").want(t, term.ExitUsage, "sort")
 }

@@ -1,6 +1,9 @@
 package pricing
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // A Cost is what the requests of a subject cost in a window, in dollars rounded to
 // millionths. A figure is null where it is unknown, which is not the same as 0.
@@ -28,6 +31,17 @@ type CostTokens struct {
 
 // Dollars converts millionths of a dollar.
 func Dollars(micros int64) float64 { return float64(micros) / 1_000_000 }
+
+// Format formats an amount for people: to the cent from a dollar on, and with two
+// significant digits below, of at most the six places that amounts have. It is
+// e.g. "$12.43", "$0.045" or "$0.00012".
+func Format(dollars float64) string {
+	digits := 2
+	if dollars > 0 && dollars < 1 {
+		digits = min(1-int(math.Floor(math.Log10(dollars))), 6)
+	}
+	return "$" + strconv.FormatFloat(dollars, 'f', digits, 64)
+}
 
 // Standing returns what it costs a session of so many requests to have tokens in
 // its cached context from the first one on, in dollars.

@@ -201,3 +201,14 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestFormat(t *testing.T) {
+	for dollars, want := range map[float64]string{
+		0: "$0.00", 0.000004: "$0.000004", 0.00012: "$0.00012", 0.0045: "$0.0045", 0.0996: "$0.100", 0.996: "$1.00",
+		0.5: "$0.50", 1: "$1.00", 12.4312: "$12.43", 10_000: "$10000.00",
+	} {
+		if got := pricing.Format(dollars); got != want {
+			t.Errorf("%v: %s, want %s", dollars, got, want)
+		}
+	}
+}

@@ -14,7 +14,9 @@ type Commands struct {
 	Status   statusCommand   `cmd:"" group:"Client" help:"Show which installed skills are up to date, behind or edited."`
 	History  historyCommand  `cmd:"" group:"Client" help:"List the versions and rollbacks of a skill."`
 	Rollback rollbackCommand `cmd:"" group:"Client" help:"Make an earlier version of a skill current again."`
-	Skills   skillsCommand   `cmd:"" group:"Client" help:"Show the health of skills."`
+	Skills   skillsCommands  `cmd:"" group:"Client" help:"Show the health and cost of skills; hide and merge them."`
+	Costs    costsCommand    `cmd:"" group:"Client" help:"Show what model requests cost, by skill."`
+	Prices   pricesCommands  `cmd:"" group:"Client" help:"Show and set the organisation's own prices of models."`
 	Import   importCommand   `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
 	Source   sourceCommands  `cmd:"" group:"Client" help:"Upload and validate skills, and review suggested test cases."`
 	Eval     evalCommands    `cmd:"" group:"Client" help:"Manage eval suites and run them."`

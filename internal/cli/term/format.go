@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -67,6 +68,14 @@ func Percent(share *float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%%", math.Round(100**share))
+}
+
+// Dollars formats an amount of money; one that is not known is a dash.
+func Dollars(amount *float64) string {
+	if amount == nil {
+		return "-"
+	}
+	return pricing.Format(*amount)
 }
 
 // Rate is Percent with the share's confidence interval, which shows how little
