@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/exam"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -66,6 +67,43 @@ func TestMergedSkill(t *testing.T) {
 		want("merged, and paid again", 11_111e-6, nil, 10_111e-6)
 		merge(nil)
 		want("unmerged", 1e-6, 11_110e-6, nil)
+	})
+}
+
+// TestBackfilledSession: requests that came before the backfill of their session's
+// version and grade follow it.
+func TestBackfilledSession(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRoom(t, db)
+		r.skills.Jobs = r.World.Queue
+		at := time.Now().Add(-time.Hour)
+		r.send(skills.Report{
+			Observations: []skills.Observation{
+				{ID: "a", SkillName: "pdf", Session: "s", VersionHash: "2", Triggered: true, At: at, NormalizedAt: at},
+			},
+			Gradings: []skills.Grading{{ID: "g", SkillName: "pdf", Session: "s", PassRate: new(float64(1)), At: at}},
+		}, costs.Report{})
+		// As versions before 35 left it.
+		r.World.Exec(`UPDATE skill_session_days SET skill_key = NULL, version_id = NULL`)
+		r.World.Exec(`UPDATE skill_gradings SET version_id = NULL, rated_at = NULL`)
+		r.World.Exec(`DELETE FROM skill_session_grades`)
+		r.World.Exec(`INSERT INTO skill_backfill (step, after_id) VALUES ('observations', ''), ('gradings', '')`)
+		r.pay(costs.Request{Session: "s", Turn: "1", Skill: "pdf", Micros: paid(7), At: at})
+		want := func(when string, days int) {
+			t.Helper()
+			version := versionOf(r.skillID("pdf"), "2")
+			if n := r.World.Count(`cost_days WHERE subject_id = '` + version + `' AND micros = 7 AND graded_micros = 7`); n != days {
+				t.Errorf("%s: %d days of the version, want %d", when, n, days)
+			}
+		}
+		want("at first", 0)
+		r.skills.Register()
+		defer r.World.Work()()
+		apptest.Eventually(t, "the backfill", func() bool { return r.World.Count("skill_backfill") == 0 })
+		want("after the backfill", 1)
+		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != exam.Good {
+			t.Errorf("%v, %v", found, err)
+		}
 	})
 }
 

@@ -63,11 +63,11 @@ func (s *Service) backfill(ctx context.Context) (err error) {
 // in, which writes what older versions did not. It returns the last id, "" at the
 // end.
 func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after string) (last string, err error) {
-	all, users, err := observationsAfter(ctx, tx, after, backfillChunk)
+	all, owners, err := observationsAfter(ctx, tx, after, backfillChunk)
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
-	if err := LockUsers(ctx, tx, users); err != nil {
+	if err := lockOwners(ctx, tx, owners); err != nil {
 		return "", err
 	}
 	// They may have changed before the lock.
@@ -77,13 +77,19 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 	}
 	t := newTally()
 	var offers []observation
-	for _, o := range known {
+	sessions := map[owner][]Session{}
+	for i := range all {
+		o, ok := known[all[i].id]
+		if !ok {
+			continue
+		}
 		t.observed(o, -1)
 		if !o.isCheck && o.until == nil {
 			o.until = &o.at
 			offers = append(offers, o)
 		}
 		t.observed(o, +1)
+		sessions[owners[i]] = append(sessions[owners[i]], Session{o.skillID, o.sessionHash})
 	}
 	if err := updateObservations(ctx, tx, offers); err != nil {
 		return "", err
@@ -91,28 +97,37 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 	if err := t.writeSessions(ctx, tx); err != nil {
 		return "", err
 	}
+	for o, changed := range sessions {
+		if err := s.followCosts(ctx, tx, o, changed); err != nil {
+			return "", err
+		}
+	}
 	return all[len(all)-1].id, t.writeCounts(ctx, tx)
 }
 
 // backfillGradings attributes gradings anew.
 func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after string) (last string, err error) {
-	all, users, err := gradingsAfter(ctx, tx, after, backfillChunk)
+	all, owners, err := gradingsAfter(ctx, tx, after, backfillChunk)
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
-	byUser := map[string][]string{}
+	ids := map[owner][]string{}
 	for i, g := range all {
-		byUser[users[i]] = append(byUser[users[i]], g.id)
+		ids[owners[i]] = append(ids[owners[i]], g.id)
 	}
-	if err := LockUsers(ctx, tx, users); err != nil {
+	if err := lockOwners(ctx, tx, owners); err != nil {
 		return "", err
 	}
-	for userID, ids := range byUser {
-		if _, err := s.Reingest(ctx, tx, Report{UserID: userID}, nil, ids); err != nil {
+	for o, ids := range ids {
+		if err := s.Reingest(ctx, tx, Report{OrgID: o.orgID, UserID: o.userID}, nil, ids); err != nil {
 			return "", err
 		}
 	}
 	return all[len(all)-1].id, nil
+}
+
+func lockOwners(ctx context.Context, tx *store.Tx, owners []owner) error {
+	return LockUsers(ctx, tx, columnsOf(owners, func(o owner) string { return o.userID }))
 }
 
 // LockUsers is LockUser for several, in one order.

@@ -23,37 +23,40 @@ func moveBackfill(ctx context.Context, tx *store.Tx, step, last string) error {
 }
 
 // observationsAfter returns the next observations that are offers or have a
-// version, in the order of their ids, and their users.
-func observationsAfter(ctx context.Context, q store.Querier, after string, limit int) ([]observation, []string, error) {
+// version, in the order of their ids, and their owners.
+func observationsAfter(ctx context.Context, q store.Querier, after string, limit int) ([]observation, []owner, error) {
 	rows, err := q.Query(ctx, `
-		SELECT user_id, `+observationColumns+` FROM skill_observations
+		SELECT org_id, user_id, `+observationColumns+` FROM skill_observations
 		WHERE id > $1 AND (version_id IS NOT NULL OR NOT is_check) ORDER BY id LIMIT $2`, after, limit)
-	return withUsers(rows, err, scanObservation)
+	return withOwners(rows, err, scanObservation)
 }
 
-func gradingsAfter(ctx context.Context, q store.Querier, after string, limit int) ([]grading, []string, error) {
+func gradingsAfter(ctx context.Context, q store.Querier, after string, limit int) ([]grading, []owner, error) {
 	rows, err := q.Query(ctx, `
-		SELECT user_id, `+gradingColumns+` FROM skill_gradings WHERE id > $1 ORDER BY id LIMIT $2`, after, limit)
-	return withUsers(rows, err, scanGrading)
+		SELECT org_id, user_id, `+gradingColumns+` FROM skill_gradings WHERE id > $1 ORDER BY id LIMIT $2`, after, limit)
+	return withOwners(rows, err, scanGrading)
 }
 
-// withUsers scans rows that begin with a user's id.
-func withUsers[T any](rows store.Rows, err error, scan func(store.Row) (T, error)) (all []T, users []string, _ error) {
+// owner is whom a row belongs to.
+type owner struct{ orgID, userID string }
+
+// withOwners scans rows that begin with the ids of the organisation and the user.
+func withOwners[T any](rows store.Rows, err error, scan func(store.Row) (T, error)) (all []T, owners []owner, _ error) {
 	all, err = store.All(rows, err, func(row store.Row) (T, error) {
-		return scan(rowWithUser{row, &users})
+		return scan(rowWithOwner{row, &owners})
 	})
-	return all, users, err
+	return all, owners, err
 }
 
-// rowWithUser scans its first column into users.
-type rowWithUser struct {
+// rowWithOwner scans its first columns into owners.
+type rowWithOwner struct {
 	store.Row
-	users *[]string
+	owners *[]owner
 }
 
-func (r rowWithUser) Scan(targets ...any) error {
-	var user string
-	err := r.Row.Scan(append([]any{&user}, targets...)...)
-	*r.users = append(*r.users, user)
+func (r rowWithOwner) Scan(targets ...any) error {
+	var o owner
+	err := r.Row.Scan(append([]any{&o.orgID, &o.userID}, targets...)...)
+	*r.owners = append(*r.owners, o)
 	return err
 }

@@ -20,6 +20,14 @@ type Costs interface {
 	Move(ctx context.Context, orgID, skillID string) error
 }
 
+// followCosts lets the costs of sessions follow their versions and grades.
+func (s *Service) followCosts(ctx context.Context, tx *store.Tx, o owner, sessions []Session) error {
+	if s.Costs == nil {
+		return nil
+	}
+	return s.Costs.Follow(ctx, tx, o.orgID, o.userID, sessions)
+}
+
 // addCosts sets the costs of the skills of a page.
 func (s *Service) addCosts(ctx context.Context, orgID string, page []Performance) error {
 	if s.Costs == nil || len(page) == 0 {

@@ -33,19 +33,24 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 }
 
 // Reingest attributes stored rows of a user anew: to the skill that theirs is
-// merged into, and to the version that was in use. The caller has locked the user.
-func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (c Changes, err error) {
+// merged into, and to the version that was in use. The costs of their sessions
+// follow. The caller has locked the user.
+func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (err error) {
 	in := newIngestion(tx, of)
 	if in.known, err = observationsByID(ctx, tx, observations); err != nil {
-		return c, err
+		return err
 	}
 	if in.knownGradings, err = gradingsByID(ctx, tx, gradings); err != nil {
-		return c, err
+		return err
 	}
 	if err := in.loadSkills(ctx); err != nil {
-		return c, err
+		return err
 	}
-	return in.run(ctx, s)
+	changed, err := in.run(ctx, s)
+	if err != nil {
+		return err
+	}
+	return s.followCosts(ctx, tx, owner{of.OrgID, of.UserID}, changed.Sessions)
 }
 
 // run merges the report with what is known and writes the difference.

@@ -71,11 +71,8 @@ func (s *Service) moveRows(ctx context.Context, tx *store.Tx, table, orgID, skil
 		if table == "skill_gradings" {
 			observations, gradings = gradings, observations
 		}
-		changed, err := s.Skills.Reingest(ctx, tx, skills.Report{OrgID: orgID, UserID: userID}, observations, gradings)
-		if err == nil && s.Skills.Costs != nil {
-			err = s.Skills.Costs.Follow(ctx, tx, orgID, userID, changed.Sessions)
-		}
-		if err != nil {
+		of := skills.Report{OrgID: orgID, UserID: userID}
+		if err := s.Skills.Reingest(ctx, tx, of, observations, gradings); err != nil {
 			return false, err
 		}
 	}
