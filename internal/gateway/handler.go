@@ -1,0 +1,376 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// discard is the log of a server whose clients are hostile.
+func discard() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// modelsPath is answered by the gateway itself.
+const modelsPath = "/v1/models"
+
+// ServeHTTP passes a request of the program on.
+func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, ok := s.route(r)
+	switch {
+	case !ok:
+		s.refuse(w, failure{http.StatusNotFound, "not_found_error", "only the model can be reached from here"})
+		return
+	case path == modelsPath:
+		writeJSON(w, http.StatusOK, s.upstream.wire.models(s.upstream.id))
+		return
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-r.Context().Done():
+		return
+	}
+	release, ok := s.reserve(r)
+	if !ok {
+		return
+	}
+	defer release()
+	body, f := s.readBody(w, r)
+	if f != nil {
+		s.refuse(w, *f)
+		return
+	}
+	h := s.meter.begin(r.Context(), s.estimate(len(body)))
+	if h == nil {
+		w.Header().Set("X-Should-Retry", "false")
+		s.refuse(w, failure{http.StatusTooManyRequests, "rate_limit_error", "the budget of this trial or of its run is spent"})
+		return
+	}
+	e := exchange{
+		s: s, path: path, body: body, size: len(body), sent: release, started: time.Now(), answer: head{limit: maxRecordedAnswer},
+	}
+	complete := false
+	func() {
+		defer func() { h.end(e.end()) }()
+		complete = e.forward(w, r)
+	}()
+	if !complete {
+		panic(http.ErrAbortHandler) // the program must not take a part of an answer for all of it
+	}
+}
+
+// route returns the path of a request that may be passed on: exactly as the wire
+// format writes it, without a host, escapes or a query of the program's own.
+func (s *Session) route(r *http.Request) (path string, ok bool) {
+	path, query, _ := strings.Cut(r.RequestURI, "?")
+	if r.Header.Get("Upgrade") != "" {
+		return "", false
+	}
+	if path == modelsPath {
+		return path, r.Method == http.MethodGet
+	}
+	allowed := r.Method == http.MethodPost && slices.Contains(s.upstream.wire.paths(), path) &&
+		(query == "" || query == "beta=true") // as Claude Code asks
+	return path, allowed
+}
+
+// reserve waits for the memory of a request, which is in it twice for a moment.
+func (s *Session) reserve(r *http.Request) (release func(), ok bool) {
+	size := r.ContentLength
+	if size < 0 || size > maxRequest {
+		size = maxRequest
+	}
+	for i, of := range []*semaphore.Weighted{s.memory, s.shared} {
+		if of.Acquire(r.Context(), 2*size) != nil {
+			if i > 0 {
+				s.memory.Release(2 * size)
+			}
+			return nil, false
+		}
+	}
+	return sync.OnceFunc(func() {
+		s.memory.Release(2 * size)
+		s.shared.Release(2 * size)
+	}), true
+}
+
+// readBody reads a request and changes it to one that may be passed on.
+func (s *Session) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *failure) {
+	invalid := func(status int, message string) ([]byte, *failure) {
+		return nil, &failure{status, "invalid_request_error", message}
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return invalid(http.StatusUnsupportedMediaType, "the body must not be compressed")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a Unix socket has deadlines
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", maxRequest))
+	}
+	if err != nil {
+		return invalid(http.StatusBadRequest, "the body cannot be read")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	// Decoding also removes duplicate fields, of which the server might read
+	// another one than the gateway.
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+		return invalid(http.StatusBadRequest, "the body must be a JSON object")
+	}
+	if err := s.upstream.wire.adjust(fields); err != nil {
+		return invalid(http.StatusBadRequest, "the tools cannot be read")
+	}
+	fields["model"], _ = json.Marshal(s.upstream.id) // a string always marshals
+	return joinFields(fields, len(raw)), nil
+}
+
+// joinFields encodes an object without reading its values again: a conversation
+// may have megabytes.
+func joinFields(fields map[string]json.RawMessage, size int) []byte {
+	b := bytes.NewBuffer(make([]byte, 0, size+64))
+	separator := byte('{')
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteByte(separator)
+		quoted, _ := json.Marshal(name) // a string always marshals
+		b.Write(quoted)
+		b.WriteByte(':')
+		b.Write(fields[name])
+		separator = ','
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// estimate is the least that a request uses.
+func (s *Session) estimate(size int) amount {
+	tokens := estimatedTokens(int64(size))
+	return amount{tokens, tokens * s.price.Input / 1_000_000}
+}
+
+// refuse answers with an error of the wire format.
+func (s *Session) refuse(w http.ResponseWriter, f failure) {
+	writeJSON(w, f.status, s.upstream.wire.failure(f))
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the program may have gone
+}
+
+// An exchange is a request that is passed on.
+type exchange struct {
+	s       *Session
+	path    string
+	body    []byte // its end, once it is sent
+	size    int    // of the whole body
+	sent    func() // releases its memory
+	started time.Time
+
+	status int
+	usage  *usageReader // nil if there is no answer that costs
+	answer head
+	used   Usage
+}
+
+// forward sends the request upstream and the answer back. It reports whether the
+// answer is complete.
+func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete bool) {
+	resp, err := e.send(r)
+	e.body = bytes.Clone(e.body[max(0, e.size-maxRecordedRequest):])
+	e.sent()
+	if err != nil {
+		e.unreachable(w, r.Context(), err)
+		return true
+	}
+	defer resp.Body.Close()
+	e.status = resp.StatusCode
+	if e.status/100 != 2 {
+		e.refused(w, resp)
+		return true
+	}
+	e.s.noteSuccess()
+	copyHeader(w.Header(), resp.Header, "Content-Type", "Request-Id", "X-Request-Id")
+	if resp.ContentLength >= 0 {
+		w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
+	}
+	w.WriteHeader(e.status)
+	if e.path == e.s.upstream.wire.paths()[0] {
+		e.usage = newUsageReader(e.s.upstream.wire, resp.Header.Get("Content-Type"))
+	}
+	return e.copy(w, resp.Body)
+}
+
+// send makes the upstream request. Nothing of the program's request is passed on
+// but the body and a few headers of the wire format.
+func (e *exchange) send(r *http.Request) (*http.Response, error) {
+	u := e.s.upstream
+	to := u.base.JoinPath(strings.TrimPrefix(e.path, u.wire.prefix()))
+	to.RawQuery = r.URL.RawQuery
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, to.String(), bytes.NewReader(e.body))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range u.wire.headers() {
+		if value := r.Header.Get(name); value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Whetstone")
+	// A compressed stream arrives in blocks.
+	req.Header.Set("Accept-Encoding", "identity")
+	u.wire.authorize(req.Header, u.key)
+	return e.s.http.Do(req)
+}
+
+// copy passes the answer on as it arrives.
+func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
+	to := http.NewResponseController(w)
+	sinks := []io.Writer{&e.answer, w}
+	if e.usage != nil {
+		sinks = append([]io.Writer{e.usage}, sinks...)
+	}
+	out := io.MultiWriter(sinks...)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			_ = to.SetWriteDeadline(time.Now().Add(writeTimeout)) // a Unix socket has deadlines
+			if _, err := out.Write(buf[:n]); err != nil {
+				return false
+			}
+			if err := to.Flush(); err != nil {
+				return false
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err != nil {
+			e.s.note(Problem{Status: e.status, Message: "the answer of the model's server broke off: " + publicMessage(err)})
+			return false
+		}
+	}
+}
+
+// end returns what the exchange used, and records it.
+func (e *exchange) end() Usage {
+	s, used := e.s, Usage{}
+	if e.usage != nil {
+		var reported bool
+		used.Tokens, reported = e.usage.end(int64(e.size))
+		if !reported {
+			used.Estimated = 1
+		}
+		var ok bool
+		if used.Micros, ok = s.price.Micros(used.Tokens); !s.priced || !ok {
+			used.Micros, used.Unpriced = 0, 1
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.add(Exchange{
+		At: e.started, Duration: time.Since(e.started), Path: e.path, Status: e.status, Tokens: used.Tokens,
+		Request: string(e.body), Answer: string(e.answer.kept),
+	})
+	return used
+}
+
+// retries is how many requests in a row may fail before the program is told not
+// to retry: agents wait for minutes otherwise.
+const retries = 3
+
+// unreachable answers a request that has no answer.
+func (e *exchange) unreachable(w http.ResponseWriter, ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return // the program has gone
+	}
+	message := "the model cannot be reached: " + publicMessage(err)
+	e.s.noteFailure(w.Header(), Problem{Message: message})
+	e.s.refuse(w, failure{http.StatusBadGateway, "api_error", message})
+}
+
+// publicMessage returns the part of an error that may be shown.
+func publicMessage(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Message
+	}
+	return "the connection failed"
+}
+
+// maxError is how much of an error's body is passed on.
+const maxError = 64 << 10
+
+// refused passes on an error of the server, without the key: servers echo what
+// they got.
+func (e *exchange) refused(w http.ResponseWriter, resp *http.Response) {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // as much as there is
+	if key := e.s.upstream.key; key != "" {
+		body = bytes.ReplaceAll(body, []byte(key), []byte("[secret]"))
+	}
+	_, _ = e.answer.Write(body)
+	p := Problem{Status: e.status, Message: fmt.Sprintf("the model's server answered HTTP %d", e.status)}
+	switch {
+	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
+		p.Message += "; check the model's key"
+	default:
+		p.Message += ": " + text.Ellipsis(text.PlainLine(string(body)), 300)
+	}
+	if e.status/100 == 3 {
+		// A redirect would lead the program nowhere.
+		e.s.noteFailure(w.Header(), p)
+		e.s.refuse(w, failure{http.StatusBadGateway, "api_error", p.Message})
+		return
+	}
+	e.s.noteFailure(w.Header(), p)
+	copyHeader(w.Header(), resp.Header, "Content-Type", "Request-Id", "X-Request-Id", "Retry-After")
+	w.WriteHeader(e.status)
+	_, _ = w.Write(body) // the program may have gone
+}
+
+func copyHeader(to, from http.Header, names ...string) {
+	for _, name := range names {
+		if value := from.Get(name); value != "" {
+			to.Set(name, value)
+		}
+	}
+}
+
+// noteFailure keeps the problem, and tells the program not to retry if there were
+// too many in a row.
+func (s *Session) noteFailure(h http.Header, p Problem) {
+	s.note(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures++; s.failures >= retries {
+		h.Set("X-Should-Retry", "false")
+	}
+}
+
+func (s *Session) note(p Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem = &p
+}
+
+func (s *Session) noteSuccess() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem, s.failures = nil, 0
+}

@@ -1,0 +1,326 @@
+package gateway_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gateway"
+	"github.com/whetstone-dev/whetstone/internal/gateway/modeltest"
+)
+
+// TestOnlyTheModelIsReached tries other paths, hosts and protocols. None of it may
+// reach the model's server, which would be asked with the key.
+func TestOnlyTheModelIsReached(t *testing.T) {
+	model := modeltest.Messages(t)
+	p := open(t, options{api: gateway.Anthropic, url: model.URL})
+	const post = "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}"
+	for _, target := range []string{
+		"/", "/v1", "/v1/", "/v1/messages/", "//v1/messages", "/v1//messages", "/v1/./messages", "/v1/x/../messages",
+		"/v1/%6dessages", "/v1%2Fmessages", "/v1/messages%00", "/v1/messages;x", "/V1/messages", "/v1/messages?x=1",
+		"/v1/messages?beta=true&x=1", "/v1/messages/batches", "/v1/files", "/v1/complete", "/v1/organizations/usage",
+		"/v1/chat/completions", "/v1/responses", "/v1/models", "http://169.254.169.254/latest/meta-data",
+		"http://evil.example/v1/messages", "https://evil.example/v1/messages", "evil.example:443", "*",
+		"/v1/messages#fragment", "/../v1/messages", "/v1/messages\t", "http://user@127.0.0.1/v1/messages",
+	} {
+		if got := p.raw(fmt.Sprintf(post, target)); strings.HasPrefix(got, "HTTP/1.1 200") {
+			t.Errorf("POST %q: %s", target, got)
+		}
+	}
+	const messages = " /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+	for name, request := range map[string]string{
+		"get":               "GET" + messages + "\r\n",
+		"put":               "PUT" + messages + "Content-Length: 2\r\n\r\n{}",
+		"connect":           "CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"upgrade":           "POST" + messages + "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\n{}",
+		"HTTP/2":            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"no HTTP":           "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+		"two lengths":       "POST" + messages + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+		"negative length":   "POST" + messages + "Content-Length: -1\r\n\r\n{}",
+		"unknown encoding":  "POST" + messages + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		"compressed":        "POST" + messages + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+		"huge header":       "POST" + messages + "X-Large: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"huge length":       "POST" + messages + "Content-Length: 99999999999\r\n\r\n" + strings.Repeat("x", 33<<20),
+		"no JSON":           "POST" + messages + "Content-Length: 2\r\n\r\n[]",
+		"null":              "POST" + messages + "Content-Length: 4\r\n\r\nnull",
+		"tools are no list": "POST" + messages + "Content-Length: 11\r\n\r\n{\"tools\":1}",
+	} {
+		if got := p.raw(request); strings.HasPrefix(got, "HTTP/1.1 200") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if n := len(model.Requests()); n != 0 {
+		t.Errorf("the model got %d requests", n)
+	}
+}
+
+// TestSmuggling: a request hidden in the body of another one, by two lengths that
+// contradict each other, is not one of its own for the model's server.
+func TestSmuggling(t *testing.T) {
+	model := modeltest.Messages(t, modeltest.Reply{Text: "Hello"})
+	p := open(t, options{api: gateway.Anthropic, url: model.URL})
+	body := `{"messages":[{"role":"user","content":"Hi"}]}`
+	p.raw("POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body) + "GET /v1/files HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+	for _, r := range model.Requests() {
+		wantClean(t, r, "/v1/messages", "X-Api-Key: "+key)
+		if r.Host == "evil.example" {
+			t.Errorf("the model was asked for %s", r.Host)
+		}
+	}
+}
+
+// TestErrorsAreOfTheWireFormat: agents read the errors of the gateway, too.
+func TestErrorsAreOfTheWireFormat(t *testing.T) {
+	for _, f := range formats {
+		model := f.start(t)
+		spent := gateway.NewMeter(gateway.Budget{Requests: 1}, gateway.Usage{Requests: 1}, nil)
+		p := open(t, options{api: f.api, url: model.URL + f.base, meter: spent})
+		resp := p.send(f.path, fmt.Sprintf(f.ask, true))
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		want := `"type":"insufficient_quota"`
+		if f.api == gateway.Anthropic {
+			want = `"type":"rate_limit_error"`
+		}
+		if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), want) ||
+			resp.Header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: status %d, %s", f.api, resp.StatusCode, body)
+		}
+		if !spent.IsSpent() || len(model.Requests()) != 0 {
+			t.Errorf("%s: spent %v, %d requests", f.api, spent.IsSpent(), len(model.Requests()))
+		}
+	}
+}
+
+// TestBudgets: a request is refused once requests, tokens or money are used up, of
+// the trial or of its run.
+func TestBudgets(t *testing.T) {
+	reply := modeltest.Reply{Text: "Hello", Usage: modeltest.Tokens{Input: 1000, Output: 100}} // 4,500 millionths of a dollar
+	for _, test := range []struct {
+		name       string
+		trial, run gateway.Budget
+		want       int64 // requests that are answered
+	}{
+		{"requests", gateway.Budget{Requests: 3}, gateway.Budget{}, 3},
+		{"tokens", gateway.Budget{Tokens: 2200}, gateway.Budget{}, 2},
+		{"tokens, one more", gateway.Budget{Tokens: 2201}, gateway.Budget{}, 3},
+		{"money", gateway.Budget{Micros: 9000}, gateway.Budget{}, 2},
+		{"money of the run", gateway.Budget{Requests: 9}, gateway.Budget{Micros: 4501}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			model := modeltest.Messages(t, reply)
+			run := gateway.NewMeter(test.run, gateway.Usage{}, nil)
+			trial := gateway.NewMeter(test.trial, gateway.Usage{}, run)
+			p := open(t, options{api: gateway.Anthropic, url: model.URL, meter: trial})
+			for n := range int64(5) {
+				status, answer := p.post("/v1/messages", `{"stream":true,"messages":[{"role":"user","content":"Hi"}]}`)
+				if want := http.StatusOK; n < test.want && status != want {
+					t.Fatalf("request %d: status %d: %s", n, status, answer)
+				}
+				if want := http.StatusTooManyRequests; n >= test.want && status != want {
+					t.Fatalf("request %d: status %d: %s", n, status, answer)
+				}
+			}
+			if got := trial.Used().Requests; got != test.want || int64(len(model.Requests())) != test.want {
+				t.Errorf("counted %d requests, the model got %d, want %d", got, len(model.Requests()), test.want)
+			}
+			if !trial.IsSpent() && !run.IsSpent() {
+				t.Error("no budget is spent")
+			}
+		})
+	}
+}
+
+// TestBudgetRace makes many requests at the same time, from several trials of one
+// run: they must not all begin while something is left.
+func TestBudgetRace(t *testing.T) {
+	model := modeltest.Messages(t, modeltest.Reply{Text: "Hello", Usage: modeltest.Tokens{Input: 1000, Output: 100}})
+	run := gateway.NewMeter(gateway.Budget{Micros: 3 * 4500}, gateway.Usage{}, nil)
+	var all sync.WaitGroup
+	for range 4 {
+		p := open(t, options{
+			api: gateway.Anthropic, url: model.URL, meter: gateway.NewMeter(gateway.Budget{Requests: 20}, gateway.Usage{}, run),
+		})
+		for range 8 {
+			all.Go(func() {
+				resp, err := p.http.Post("http://127.0.0.1/v1/messages", "application/json", //nolint:noctx // a test
+					strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"`+strings.Repeat("Hi ", 1000)+`"}]}`))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			})
+		}
+	}
+	all.Wait()
+	// Before the first answer, only the size of a request tells what it costs.
+	if got := run.Used(); got.Micros < 3*4500 || got.Requests > 3+5 {
+		t.Errorf("used %+v of %d", got, 3*4500)
+	}
+}
+
+// TestUnknownPrice: a budget of money cannot be kept without a price, and the cost
+// is unknown, not 0.
+func TestUnknownPrice(t *testing.T) {
+	model := modeltest.Chat(t, modeltest.Reply{Text: "Hello", Usage: modeltest.Tokens{Input: 10, Output: 1}})
+	g := newGateway(t, gateway.Model{Name: "local", API: gateway.OpenAI, URL: model.URL})
+	run := gateway.NewMeter(gateway.Budget{Micros: 1}, gateway.Usage{}, nil)
+	_, err := g.Open(socketDir(t), gateway.Conversation{Model: "local", Meter: gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, run)})
+	if !fault.Is(err, fault.Unsupported) {
+		t.Errorf("error %v, want Unsupported", err)
+	}
+	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
+	p := open(t, options{api: gateway.OpenAI, url: model.URL + "/v1", id: "local", meter: meter})
+	p.post("/v1/chat/completions", `{"messages":[]}`)
+	if got := meter.Used(); got.USD() != nil || got.Unpriced != 1 || got.Tokens.Input != 10 {
+		t.Errorf("usage %+v", got)
+	}
+}
+
+// TestAnswerIsNotRead: a program does not get tokens for nothing by closing the
+// connection before the usage arrives.
+func TestAnswerIsNotRead(t *testing.T) {
+	gone := make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"type":"message_start","message":{"usage":{"input_tokens":700,"output_tokens":1}}}`+"\n\n")
+		_, _ = io.WriteString(w, "data: "+strings.Repeat("x", 32_000)+"\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer model.Close()
+	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
+	p := open(t, options{api: gateway.Anthropic, url: model.URL, meter: meter})
+	resp := p.send("/v1/messages", `{"stream":true}`)
+	if _, err := io.ReadFull(resp.Body, make([]byte, 32_000)); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	<-gone // the model's server is not kept busy, either
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := meter.Used()
+	if got.Estimated != 1 || got.Tokens.Input != 700 || got.Tokens.Output < 1000 {
+		t.Errorf("usage %+v", got)
+	}
+}
+
+// TestHugeAnswer ends an answer that is larger than any model's: the program must
+// not take a part of it for all of it, and the record stays small.
+func TestHugeAnswer(t *testing.T) {
+	chunk := []byte(strings.Repeat("x", 1<<20))
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 1 << 10 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+	defer model.Close()
+	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
+	p := open(t, options{api: gateway.Anthropic, url: model.URL, meter: meter})
+	resp := p.send("/v1/messages", `{"stream":true}`)
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err == nil || n > 65<<20 {
+		t.Errorf("read %d bytes, error %v", n, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Record(); len(got) != 1 || len(got[0].Answer) > 64<<10 {
+		t.Errorf("%d exchanges", len(got))
+	}
+	if got := p.Problem(); got == nil || !strings.Contains(got.Message, "larger than") {
+		t.Errorf("problem %+v", got)
+	}
+}
+
+// TestServerErrors are passed on without the key.
+func TestServerErrors(t *testing.T) {
+	for _, test := range []struct {
+		status, want int
+		message      string
+	}{
+		{http.StatusUnauthorized, http.StatusUnauthorized, "HTTP 401; check the model's key"},
+		{http.StatusTooManyRequests, http.StatusTooManyRequests, "HTTP 429"},
+		{http.StatusInternalServerError, http.StatusInternalServerError, "HTTP 500"},
+		{http.StatusTemporaryRedirect, http.StatusBadGateway, "HTTP 307"},
+	} {
+		model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://169.254.169.254/")
+			w.Header().Set("Set-Cookie", "secret=1")
+			w.WriteHeader(test.status)
+			_, _ = fmt.Fprintf(w, `{"error":"bad key %s"}`, r.Header.Get("X-Api-Key"))
+		}))
+		meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil)
+		p := open(t, options{api: gateway.Anthropic, url: model.URL, meter: meter})
+		for attempt := range 3 {
+			resp := p.send("/v1/messages", `{"stream":true}`)
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode != test.want || strings.Contains(string(body), key) || len(resp.Cookies()) > 0 ||
+				resp.Header.Get("Location") != "" {
+				t.Errorf("%d: status %d, %v, %s", test.status, resp.StatusCode, resp.Header, body)
+			}
+			if last := resp.Header.Get("X-Should-Retry") == "false"; last != (attempt == 2) {
+				t.Errorf("%d: attempt %d must not be retried: %v", test.status, attempt, last)
+			}
+		}
+		if got := p.Problem(); got == nil || !strings.Contains(got.Message, test.message) || strings.Contains(got.Message, key) {
+			t.Errorf("%d: problem %+v", test.status, got)
+		}
+		if got := meter.Used(); got.Requests != 3 || got.Micros != 0 || got.USD() == nil {
+			t.Errorf("%d: usage %+v", test.status, got)
+		}
+		model.Close()
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	model := httptest.NewServer(http.NotFoundHandler())
+	model.Close()
+	p := open(t, options{api: gateway.OpenAI, url: model.URL + "/v1"})
+	status, answer := p.post("/v1/chat/completions", `{}`)
+	if status != http.StatusBadGateway || !strings.Contains(answer, `{"error":{`) {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if got := p.Problem(); got == nil || got.Status != 0 || !strings.Contains(got.Message, "cannot be reached") {
+		t.Errorf("problem %+v", got)
+	}
+}
+
+// TestManyConnections: a program that opens connections and says nothing does not
+// use up the service's file descriptors, and other sessions do not notice.
+func TestManyConnections(t *testing.T) {
+	model := modeltest.Messages(t, modeltest.Reply{Text: "Hello"})
+	hostile := open(t, options{api: gateway.Anthropic, url: model.URL})
+	for range 200 {
+		conn, err := net.Dial("unix", hostile.socket) //nolint:noctx // it does not block
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n{")
+	}
+	p := open(t, options{api: gateway.Anthropic, url: model.URL})
+	if status, answer := p.post("/v1/messages", `{"messages":[{"role":"user","content":"Hi"}]}`); status != http.StatusOK {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if err := hostile.Close(); err != nil {
+		t.Error(err)
+	}
+}

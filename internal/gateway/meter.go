@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// A Usage is what requests have used.
+type Usage struct {
+	Requests int64
+	Tokens   pricing.Tokens
+	Micros   int64 // millionths of a dollar, of the requests whose price is known
+	// Unpriced is the number of requests whose price is unknown.
+	Unpriced int64
+	// Estimated is the number of requests whose tokens the server did not report,
+	// e.g. since the program did not read the answer to its end.
+	Estimated int64
+}
+
+// Plus returns the sum of two usages.
+func (u Usage) Plus(v Usage) Usage {
+	u.Requests += v.Requests
+	u.Tokens = addTokens(u.Tokens, v.Tokens)
+	u.Micros += v.Micros
+	u.Unpriced += v.Unpriced
+	u.Estimated += v.Estimated
+	return u
+}
+
+// USD returns the money in dollars, or nil if a price is unknown.
+func (u Usage) USD() *float64 {
+	if u.Unpriced > 0 {
+		return nil
+	}
+	return new(pricing.Dollars(u.Micros))
+}
+
+func (u Usage) tokens() int64 {
+	t := u.Tokens
+	return t.Input + t.Output + t.CacheRead + t.CacheWrite
+}
+
+func addTokens(a, b pricing.Tokens) pricing.Tokens {
+	return pricing.Tokens{
+		Input: a.Input + b.Input, Output: a.Output + b.Output, CacheRead: a.CacheRead + b.CacheRead,
+		CacheWrite: a.CacheWrite + b.CacheWrite, CacheWriteHour: a.CacheWriteHour + b.CacheWriteHour,
+	}
+}
+
+// A Budget is the most that requests may use. A zero field is no limit.
+type Budget struct {
+	Requests int64
+	Tokens   int64 // of all kinds
+	Micros   int64
+}
+
+// spent reports whether nothing is left of the budget once the amount held is
+// used, too.
+func (b Budget) spent(u Usage, held amount) bool {
+	return b.Requests > 0 && u.Requests >= b.Requests ||
+		b.Tokens > 0 && u.tokens()+held.tokens >= b.Tokens ||
+		b.Micros > 0 && u.Micros+held.micros >= b.Micros
+}
+
+// An amount is what one request uses, or several hold.
+type amount struct{ tokens, micros int64 }
+
+// A Meter counts what requests use, against a budget. The meter of a trial has
+// that of its run as parent: a request counts in both and needs something left
+// of both budgets. It is safe for concurrent use.
+//
+// What a request will cost is not known before it is answered. Each one in flight
+// holds as much as the most expensive one so far; one that would have to share
+// what is left waits for them. So a budget is exceeded by about one request,
+// however many are made at the same time.
+type Meter struct {
+	parent *Meter
+	budget Budget
+	ledger *ledger
+	spent  chan struct{}
+
+	used    Usage
+	held    amount // by the requests in flight
+	largest amount // of one request
+}
+
+// A ledger is what a meter and all its children share.
+type ledger struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when a request has ended
+}
+
+// NewMeter returns a meter with what was used before. The parent may be nil.
+func NewMeter(b Budget, used Usage, parent *Meter) *Meter {
+	m := &Meter{parent: parent, budget: b, used: used, spent: make(chan struct{})}
+	if parent != nil {
+		m.ledger = parent.ledger
+	} else {
+		m.ledger = &ledger{changed: make(chan struct{})}
+	}
+	return m
+}
+
+// Used returns what was used so far. Requests in flight count, but not yet what
+// they use.
+func (m *Meter) Used() Usage {
+	m.ledger.mu.Lock()
+	defer m.ledger.mu.Unlock()
+	return m.used
+}
+
+// Spent is closed when a request is refused because nothing is left of the
+// budget.
+func (m *Meter) Spent() <-chan struct{} { return m.spent }
+
+// IsSpent reports whether Spent is closed.
+func (m *Meter) IsSpent() bool {
+	select {
+	case <-m.spent:
+		return true
+	default:
+		return false
+	}
+}
+
+// A hold is what a request in flight may use, by estimate.
+type hold struct {
+	meter *Meter
+	amount
+}
+
+// begin counts a request that uses at least an amount. It waits while the
+// requests in flight may use up what is left. It returns nil if a budget is spent,
+// or the context has ended.
+func (m *Meter) begin(ctx context.Context, least amount) *hold {
+	for {
+		h, changed := m.tryBegin(least)
+		if changed == nil {
+			return h
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tryBegin returns a channel if the request has to wait until it is closed.
+func (m *Meter) tryBegin(least amount) (_ *hold, changed <-chan struct{}) {
+	m.ledger.mu.Lock()
+	defer m.ledger.mu.Unlock()
+	for at := m; at != nil; at = at.parent {
+		if at.budget.spent(at.used, amount{}) {
+			if !at.IsSpent() {
+				close(at.spent)
+			}
+			return nil, nil
+		}
+		if at.budget.spent(at.used, at.held) {
+			return nil, m.ledger.changed
+		}
+		least.tokens, least.micros = max(least.tokens, at.largest.tokens), max(least.micros, at.largest.micros)
+	}
+	for at := m; at != nil; at = at.parent {
+		at.used.Requests++
+		at.held.tokens += least.tokens
+		at.held.micros += least.micros
+	}
+	return &hold{m, least}, nil
+}
+
+// end replaces the hold by what the request used.
+func (h *hold) end(u Usage) {
+	l := h.meter.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := h.meter; at != nil; at = at.parent {
+		at.held.tokens -= h.tokens
+		at.held.micros -= h.micros
+		at.largest.tokens, at.largest.micros = max(at.largest.tokens, u.tokens()), max(at.largest.micros, u.Micros)
+		at.used = at.used.Plus(u)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}

@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// Limits of a session, against a hostile program.
+const (
+	maxConnections = 64
+	maxConcurrent  = 8 // requests; the others wait
+	headerTimeout  = 10 * time.Second
+	bodyTimeout    = 30 * time.Second
+	writeTimeout   = time.Minute // of one write
+	maxHeader      = 64 << 10
+	sessionMemory  = 2 * maxRequest
+	maxSocketPath  = 107 // bytes, of sockaddr_un
+)
+
+// socketName is the file of the socket in the folder of a session.
+const socketName = "model.sock"
+
+// A Conversation is what a session is opened for.
+type Conversation struct {
+	Model string // by its name
+	Meter *Meter
+	// Record is how many bytes of the requests and answers are kept; 0 for none.
+	Record int
+}
+
+// A Session is the way from one sandbox to one model, until it is closed.
+type Session struct {
+	upstream *upstream
+	http     outboundClient
+	price    pricing.Price
+	priced   bool
+	meter    *Meter
+	slots    chan struct{}
+	memory   *semaphore.Weighted // of this session
+	shared   *semaphore.Weighted // of all
+	server   http.Server
+	served   chan struct{}
+	close    func() error
+
+	mu       sync.Mutex
+	problem  *Problem
+	failures int // in a row
+	record   record
+}
+
+// outboundClient sends requests; *outbound.Client does.
+type outboundClient interface {
+	Do(req *http.Request) (*http.Response, error)
+}
+
+// A Problem is why the model did not answer. It is safe to show.
+type Problem struct {
+	// Status is the last status that is not a success, 0 if there was no answer.
+	Status  int
+	Message string
+}
+
+// Open starts a session whose socket is in a folder of its own, which is mounted
+// into the sandbox. The error is a NotFound for an unknown model, and an
+// Unsupported for a budget of money with a model whose price is unknown.
+func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
+	defer fault.Wrap(&err, "model gateway")
+	u := g.find(c.Model)
+	if u == nil {
+		return nil, fault.New(fault.NotFound, "Model %q is not configured; set --model", c.Model)
+	}
+	s := &Session{
+		upstream: u, http: g.http, meter: c.Meter, slots: make(chan struct{}, maxConcurrent),
+		memory: semaphore.NewWeighted(sessionMemory), shared: g.memory,
+		served: make(chan struct{}), record: record{left: c.Record},
+	}
+	s.close = sync.OnceValue(s.shutDown)
+	s.price, s.priced = g.prices.Lookup(u.id, time.Now())
+	if !s.priced && c.Meter.hasMoney() {
+		return nil, fault.New(fault.Unsupported,
+			"the price of %s is unknown, so that a budget of money cannot be kept; set --price-file", u.id)
+	}
+	path := filepath.Join(dir, socketName)
+	if len(path) > maxSocketPath {
+		return nil, fault.New(fault.Unavailable, "the path of the socket is too long; set --sandbox-scratch to a shorter one")
+	}
+	listener, err := net.Listen("unix", path) //nolint:noctx // it does not block
+	if err != nil {
+		return nil, err
+	}
+	s.server = http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader, ErrorLog: discard(),
+	}
+	go func() {
+		defer close(s.served)
+		err := s.server.Serve(netutil.LimitListener(listener, maxConnections))
+		if !errors.Is(err, http.ErrServerClosed) {
+			g.log.Error("model gateway", "err", err)
+		}
+	}()
+	return s, nil
+}
+
+// hasMoney reports whether a budget of the meter or its parents limits money.
+func (m *Meter) hasMoney() bool {
+	for at := m; at != nil; at = at.parent {
+		if at.budget.Micros > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends all connections. Requests in flight are counted when it returns.
+// Closing a closed session is not an error.
+func (s *Session) Close() error { return s.close() }
+
+func (s *Session) shutDown() error {
+	err := s.server.Close()
+	<-s.served
+	// Handlers end soon, since their connections are closed.
+	ctx, cancel := context.WithTimeout(context.Background(), headerTimeout)
+	defer cancel()
+	for range maxConcurrent {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return errors.Join(err, fmt.Errorf("model gateway: requests are left: %w", ctx.Err()))
+		}
+	}
+	return err
+}
+
+// Problem returns why the last request failed, or nil if it succeeded, or there
+// was none.
+func (s *Session) Problem() *Problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.problem
+}
+
+// Record returns the exchanges, oldest first.
+func (s *Session) Record() []Exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.exchanges
+}

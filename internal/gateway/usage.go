@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// maxReported is the most tokens that one request can have, and maxEvent the
+// longest event that is read: the last one of a response repeats all of it.
+const (
+	maxReported = 100_000_000
+	maxEvent    = 16 << 20
+)
+
+// A usageReader reads the tokens of an answer while it passes.
+type usageReader struct {
+	wire     wire
+	streamed bool
+
+	line  []byte // of an unfinished event; the whole answer if it is not streamed
+	skip  bool   // the rest of a line that is too long
+	bytes int64
+	sum   pricing.Tokens
+	final bool
+}
+
+func newUsageReader(w wire, contentType string) *usageReader {
+	return &usageReader{wire: w, streamed: strings.HasPrefix(contentType, "text/event-stream")}
+}
+
+// Write implements io.Writer. It never fails.
+func (r *usageReader) Write(p []byte) (int, error) {
+	n := len(p)
+	r.bytes += int64(n)
+	if !r.streamed {
+		r.keep(p)
+		return n, nil
+	}
+	for len(p) > 0 {
+		line, rest, ended := bytes.Cut(p, []byte("\n"))
+		r.keep(line)
+		if ended {
+			r.endLine()
+		}
+		p = rest
+	}
+	return n, nil
+}
+
+func (r *usageReader) keep(part []byte) {
+	if r.skip = r.skip || len(r.line)+len(part) > maxEvent; r.skip {
+		r.line = nil
+		return
+	}
+	r.line = append(r.line, part...)
+}
+
+func (r *usageReader) endLine() {
+	data, ok := bytes.CutPrefix(r.line, []byte("data:"))
+	if ok && bytes.Contains(data, []byte(`"usage"`)) { // the others are not worth decoding
+		r.add(data)
+	}
+	r.line, r.skip = r.line[:0], false
+}
+
+// add takes over what a part of the answer reports. Later parts repeat earlier
+// counts, or have only some of them.
+func (r *usageReader) add(data []byte) {
+	t, final := r.wire.usage(data)
+	for _, f := range []struct {
+		to   *int64
+		from int64
+	}{
+		{&r.sum.Input, t.Input},
+		{&r.sum.Output, t.Output},
+		{&r.sum.CacheRead, t.CacheRead},
+		{&r.sum.CacheWrite, t.CacheWrite},
+		{&r.sum.CacheWriteHour, t.CacheWriteHour},
+	} {
+		*f.to = max(*f.to, min(f.from, maxReported))
+	}
+	r.sum.CacheWriteHour = min(r.sum.CacheWriteHour, r.sum.CacheWrite)
+	r.final = r.final || final
+}
+
+// end returns the tokens of the answer, and whether the server reported them. What
+// it did not report is estimated by the sizes of request and answer: a program
+// does not get tokens for nothing by not reading the end of an answer.
+func (r *usageReader) end(requestBytes int64) (_ pricing.Tokens, reported bool) {
+	if !r.streamed && !r.skip {
+		r.add(r.line)
+	}
+	if r.final {
+		return r.sum, true
+	}
+	t := r.sum
+	if t.Input+t.CacheRead+t.CacheWrite == 0 {
+		t.Input = estimatedTokens(requestBytes)
+	}
+	const bytesPerToken = 32 // of a stream of events, most of which is JSON around the text
+	t.Output = max(t.Output, r.bytes/bytesPerToken)
+	return t, false
+}
+
+// estimatedTokens of a text.
+func estimatedTokens(bytes int64) int64 { return bytes / 4 }

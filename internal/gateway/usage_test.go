@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+)
+
+// FuzzUsage: an answer reports the same usage however it is cut into parts, and
+// never a negative one.
+func FuzzUsage(f *testing.F) {
+	f.Add([]byte("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5}}}\n\n"+
+		"data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":7}}\n\n"), 10, true)
+	f.Add([]byte(`{"usage":{"prompt_tokens":10,"completion_tokens":-2,"prompt_tokens_details":{"cached_tokens":99}}}`), 3, false)
+	f.Add([]byte(`data: {"response":{"usage":{"input_tokens":1e3,"input_tokens_details":{"cached_tokens":-5}}}}`+"\n"), 1, true)
+	f.Fuzz(func(t *testing.T, answer []byte, at int, streamed bool) {
+		at = max(0, min(at, len(answer)))
+		contentType := "application/json"
+		if streamed {
+			contentType = "text/event-stream"
+		}
+		for _, w := range []wire{messages{}, chat{}, responses{}} {
+			read := func(parts ...[]byte) (pricing.Tokens, bool) {
+				r := newUsageReader(w, contentType)
+				for _, part := range parts {
+					if n, err := r.Write(part); n != len(part) || err != nil {
+						t.Fatal(n, err)
+					}
+				}
+				return r.end(100)
+			}
+			whole, reported := read(answer)
+			if cut, also := read(bytes.Clone(answer[:at]), answer[at:]); cut != whole || also != reported {
+				t.Errorf("%T: %+v %v in two parts, %+v %v in one", w, cut, also, whole, reported)
+			}
+			if min(whole.Input, whole.Output, whole.CacheRead, whole.CacheWrite, whole.CacheWriteHour) < 0 {
+				t.Errorf("%T: %+v", w, whole)
+			}
+		}
+	})
+}
