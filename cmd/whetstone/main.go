@@ -12,12 +12,16 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/cli"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == relay.Command {
+		os.Exit(relay.Main(os.Args[2:]))
+	}
 	if os.Getenv("GOGC") == "" {
 		// Half the collections, for a heap that is small anyway: ingest gains 9 % on
 		// SQLite and 6 % on PostgreSQL (bench ingest, 8 alternating runs).
