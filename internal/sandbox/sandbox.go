@@ -279,6 +279,33 @@ func (m Mount) check(binds bool) error {
 	return nil
 }
 
+// systemDirs have the machine's own programs and devices.
+var systemDirs = []string{
+	"/bin", "/boot", "/dev", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr",
+}
+
+// sharedDirs have files of the sandbox and may have mounts below them.
+var sharedDirs = []string{"/etc", "/home", "/run", "/tmp", "/var"}
+
+// CanMount reports whether a path can be the target of a mount that does not hide
+// what programs need. Below "/etc" and the other sharedDirs it may be an entry
+// whose name the sandbox does not use itself.
+func CanMount(target string) bool {
+	if !path.IsAbs(target) || path.Clean(target) != target || target == "/" || slices.Contains(sharedDirs, target) {
+		return false
+	}
+	inSystem := func(dir string) bool { return within(target, dir) }
+	if slices.ContainsFunc(systemDirs, inSystem) || within(target, "/var/run") || within(target, "/var/tmp") {
+		return false
+	}
+	for _, name := range etcPaths {
+		if own := "/etc/" + name; within(target, own) || within(own, target) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(etcFiles, func(f etcFile) bool { return within(f.path, target) })
+}
+
 // within reports whether p is dir or lies below it.
 func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 

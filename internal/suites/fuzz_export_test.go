@@ -45,16 +45,15 @@ func ReadTasks(ctx context.Context, archive []byte) (said []string, err error) {
 		if err != nil {
 			return said, err
 		}
-		_, _ = settings.TimeoutMS(), t.env(settings.Verifier.Env)
-		working, err := t.layOut()
-		if err != nil {
+		_, _ = settings.TimeoutMS(), t.env(settings)
+		if _, err := t.layOut(); err != nil {
 			return said, err
 		}
 		said = slices.Concat(said, t.reasons, t.warnings)
 		if len(t.reasons) > 0 {
 			continue
 		}
-		packed, err := t.pack(ctx, working)
+		packed, err := t.pack(ctx)
 		if err != nil {
 			return said, err
 		}

@@ -110,6 +110,7 @@ func FuzzTask(f *testing.F) {
 	f.Add("[verifier]\ntimeout_sec = 1e300\nenv = {A = \"${B:-c}\"}\n",
 		"FROM scratch\nCOPY --from=x . ../../etc\nADD [\"a\", \"/b\"]\n", "services:\n  main:\n    image: x\n    volumes: [a]\n")
 	f.Add("name = 5", "FROM a\nFROM b", "services: [")
+	f.Add("", "FROM debian\nCOPY a.txt /data\nRUN mkdir -p /data/x && true\n", "services: {main: {build: ., environment: [A=b, C]}}")
 	f.Add("[[steps]]\n[environment]\ngpus = 1\n", "", "a: &a [*a]")
 	f.Fuzz(func(t *testing.T, manifest, docker, compose string) {
 		archive := tarball(map[string]string{

@@ -11,22 +11,24 @@ import (
 )
 
 // layOut decides the path of each file of the task in the environment's archive:
-// tests, solution and the files beside them stay where they are, and the files
-// of the environment go where its Dockerfile copies them. No image is built. It
-// returns the folder in which the verifier starts.
+// tests, solution, the Dockerfile and the files at the top stay where they are, and
+// the files of the environment go where its Dockerfile copies them. No image is
+// built. It returns the folder in which the verifier starts.
 func (t *task) layOut() (workingDir string, err error) {
 	t.layout = map[string]skillpkg.File{}
 	for _, f := range t.files {
 		name := strings.TrimPrefix(f.Path, t.root)
-		if top, _, nested := strings.Cut(name, "/"); !nested || top == "tests" || top == "solution" {
+		top, _, nested := strings.Cut(name, "/")
+		if !nested || top == "tests" || top == "solution" || name == taskfile.Dockerfile {
 			t.put(name, f)
 		}
 	}
-	if err := t.checkCompose(); err != nil {
+	text, ok, err := t.read(taskfile.Dockerfile)
+	if err != nil {
 		return "", err
 	}
-	text, ok, err := t.read(taskfile.Dockerfile)
-	if err != nil || !ok {
+	service, err := t.readCompose(ok)
+	if err != nil {
 		return "", err
 	}
 	d := dockerfile{task: t, workdir: "/"}
@@ -38,15 +40,19 @@ func (t *task) layOut() (workingDir string, err error) {
 	if d.hasRun {
 		t.warn("the RUN lines of its Dockerfile are not carried out: what they install must be on the service's machine")
 	}
+	if service.WorkingDir != "" {
+		d.execute("WORKDIR " + service.WorkingDir)
+	}
 	return strings.Trim(d.workdir, "/"), nil
 }
 
-// checkCompose refuses an environment of several services.
-func (t *task) checkCompose() error {
+// readCompose returns the only service of the task's docker-compose.yaml, if it has
+// one. It refuses an environment of several services.
+func (t *task) readCompose(hasDockerfile bool) (service taskfile.Service, err error) {
 	for _, file := range taskfile.ComposeFiles {
 		text, ok, err := t.read(file)
 		if err != nil {
-			return err
+			return service, err
 		}
 		if !ok {
 			continue
@@ -60,23 +66,29 @@ func (t *task) checkCompose() error {
 		if len(compose.Services) > 1 {
 			t.refuse("its " + name + " has more than one service")
 		}
-		for _, service := range compose.Services {
-			if service.Image != "" {
+		for _, service = range compose.Services {
+			switch {
+			case !service.Builds():
 				t.checkImage(service.Image)
+			case !service.Build.IsDefault():
+				t.refuse("its " + name + " does not build environment/Dockerfile")
+			case !hasDockerfile:
+				t.refuse("its " + name + " builds environment/Dockerfile, which is not there")
 			}
 		}
+		t.variables = service.Environment
+		break // Compose reads the first
 	}
-	return nil
+	return service, nil
 }
 
 // replaceableImages are those for which the service's own machine can stand in:
 // what tasks use of them is a shell and an interpreter.
 var replaceableImages = []string{"scratch", "debian", "ubuntu", "buildpack-deps", "bash", "python"}
 
-// checkImage takes an image reference, e.g. "docker.io/library/python:3.12@sha256:...".
+// checkImage refuses an image that nothing can stand in for.
 func (t *task) checkImage(image string) {
-	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "library/"), "@")
-	name, _, _ = strings.Cut(name, ":")
+	name := taskfile.ImageName(image)
 	if !slices.Contains(replaceableImages, name) {
 		t.refuse("its image " + image + " cannot be built here; tasks on " +
 			strings.Join(replaceableImages[1:], ", ") + " can be imported")
@@ -110,10 +122,27 @@ func (d *dockerfile) execute(line string) {
 		}
 	case "WORKDIR":
 		d.workdir = d.resolve(strings.Trim(rest, `"`))
+		d.task.addFolder(d.workdir)
 	case "RUN":
-		d.hasRun = true
+		d.run(rest)
 	case "COPY", "ADD":
 		d.copy(instruction, rest)
+	}
+}
+
+// run takes the folders that a RUN line makes. The rest of it is not carried out.
+func (d *dockerfile) run(line string) {
+	for command := range strings.SplitSeq(line, "&&") {
+		words := strings.Fields(command)
+		if len(words) < 2 || words[0] != "mkdir" {
+			d.hasRun = true
+			continue
+		}
+		for _, folder := range words[1:] {
+			if !strings.HasPrefix(folder, "-") && !strings.ContainsAny(folder, "$*?[{;|<>\"'`\\") {
+				d.task.addFolder(d.resolve(folder))
+			}
+		}
 	}
 }
 

@@ -85,10 +85,13 @@ type task struct {
 	pkg      *skillpkg.Package
 	reasons  []string // why it cannot be a case
 	warnings []string
-	// layout maps paths of the environment's archive to files of the package.
-	layout map[string]skillpkg.File
-	bytes  int64 // of the files in layout
-	space  *environmentSpace
+	// layout maps paths of the environment's archive to files of the package, and
+	// folders are those that must exist even if they are empty.
+	layout    map[string]skillpkg.File
+	folders   []string
+	variables map[string]string // of its docker-compose.yaml
+	bytes     int64             // of the files in layout
+	space     *environmentSpace
 }
 
 // maxTaskText bounds the text files of a task: the instruction must fit into an
@@ -126,6 +129,11 @@ func (t *task) refuse(reason string) {
 	}
 }
 
+// has reports whether the task has a file.
+func (t *task) has(name string) bool {
+	return slices.ContainsFunc(t.files, func(f skillpkg.File) bool { return f.Path == t.root+name })
+}
+
 func (t *task) warn(warning string) { t.warnings = append(t.warnings, warning) }
 
 // read returns a file of the task, and whether there is one. A file that is too
@@ -159,6 +167,16 @@ func (t *task) put(name string, f skillpkg.File) {
 	t.layout[name] = f
 }
 
+// maxFolders bounds the folders that a Dockerfile makes.
+const maxFolders = 100
+
+// addFolder adds a folder, by its path in the image, to the archive.
+func (t *task) addFolder(name string) {
+	if name = strings.TrimPrefix(name, "/"); name != "" && len(t.folders) < maxFolders {
+		t.folders = append(t.folders, name)
+	}
+}
+
 // importTask makes a case of a task, and stores its environment unless the task
 // is refused.
 func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle bool) (Fields, error) {
@@ -181,7 +199,7 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	if err != nil || len(t.reasons) > 0 {
 		return nil, err
 	}
-	archive, err := t.pack(ctx, workingDir)
+	archive, err := t.pack(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +216,7 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 	c := harborCase{
 		Kind: TaskPackage, Name: cmp.Or(settings.Title(), t.name), TaskID: t.name, Source: "harbor", Tags: settings.Tags(), Weight: 1,
 		EnvironmentRef: ref, Instruction: instruction, VerifierRef: taskfile.DefaultVerifier, SkillBundleRef: t.skillBundle(),
-		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings.Verifier.Env)},
+		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings)},
 	}
 	if use := taskfile.NetworkUse(verifier); use != "" {
 		c.Tags = append(c.Tags, "needs_network")
@@ -238,15 +256,20 @@ func (t *task) settings() (s taskfile.Settings, err error) {
 	if len(s.Environment.MCPServers) > 0 {
 		t.refuse("it needs MCP servers, and there are none")
 	}
-	if s.Environment.DockerImage != "" {
+	// An image that others have built of the Dockerfile is not needed.
+	if s.Environment.DockerImage != "" && !t.has(taskfile.Dockerfile) {
 		t.checkImage(s.Environment.DockerImage)
 	}
 	return s, nil
 }
 
-// env returns the environment variables that a case may set.
-func (t *task) env(given map[string]string) map[string]string {
-	all := map[string]string{}
+// env returns the environment variables that a case may set: those of the image's
+// service, of the environment and of the verifier.
+func (t *task) env(s taskfile.Settings) map[string]string {
+	given, all := map[string]string{}, map[string]string{}
+	for _, more := range []map[string]string{t.variables, s.Environment.Env, s.Verifier.Env} {
+		maps.Copy(given, more)
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value, ok := taskfile.ExpandDefaults(given[name])
 		reason := taskfile.RefusedVariable(name)
@@ -285,9 +308,8 @@ type harborHints struct {
 }
 
 // pack makes the environment's archive, a tar.gz. It is reproducible: the same
-// files give the same bytes, and so the same blob. The working folder is in it
-// even if nothing was copied there.
-func (t *task) pack(ctx context.Context, workingDir string) ([]byte, error) {
+// files give the same bytes, and so the same blob.
+func (t *task) pack(ctx context.Context) ([]byte, error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)
 	tw := tar.NewWriter(zw)
@@ -304,8 +326,12 @@ func (t *task) pack(ctx context.Context, workingDir string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if workingDir != "" && !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, workingDir+"/") }) {
-		if err := writeMember(tw, workingDir+"/.gitkeep", 0o644, nil); err != nil {
+	slices.Sort(t.folders)
+	for _, name := range slices.Compact(t.folders) {
+		if slices.ContainsFunc(names, func(file string) bool { return name == file || strings.HasPrefix(name, file+"/") }) {
+			continue // a file is in its place
+		}
+		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}); err != nil {
 			return nil, err
 		}
 	}

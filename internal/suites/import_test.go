@@ -262,7 +262,8 @@ func TestImportTask(t *testing.T) {
 	})
 }
 
-func wantEnvironment(t *testing.T, w *runstest.World, c *client, ref string, modes bool) {
+// openEnvironment opens the archive of an imported task.
+func openEnvironment(t *testing.T, w *runstest.World, c *client, ref string) *skillpkg.Package {
 	t.Helper()
 	key, ok := w.Suites.EnvironmentKey(c.Org.ID, ref)
 	if !ok {
@@ -277,7 +278,13 @@ func wantEnvironment(t *testing.T, w *runstest.World, c *client, ref string, mod
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func wantEnvironment(t *testing.T, w *runstest.World, c *client, ref string, modes bool) {
+	t.Helper()
+	p := openEnvironment(t, w, c, ref)
 	var names []string
 	for _, f := range p.Files {
 		names = append(names, f.Path)
@@ -286,8 +293,8 @@ func wantEnvironment(t *testing.T, w *runstest.World, c *client, ref string, mod
 		}
 	}
 	want := []string{
-		"app/a/b.csv", "app/input.pdf", "etc/tool/x.ini", "instruction.md", "solution/solve.sh", "task.toml",
-		"tests/data/x.txt", "tests/test.sh",
+		"app/a/b.csv", "app/input.pdf", "environment/Dockerfile", "etc/tool/x.ini", "instruction.md", "solution/solve.sh",
+		"task.toml", "tests/data/x.txt", "tests/test.sh",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
@@ -306,7 +313,7 @@ func TestImportTasks(t *testing.T) {
 		{"gpus", "task.toml", "[environment]\ngpus = 2", "2 GPUs"},
 		{"steps", "task.toml", "[[steps]]\nname = \"a\"", "several steps"},
 		{"mcp", "task.toml", "[[environment.mcp_servers]]\nname = \"a\"", "MCP"},
-		{"docker-image", "task.toml", "[environment]\ndocker_image = \"ghcr.io/acme/tool@sha256:1\"", "ghcr.io/acme/tool"},
+		{"compose-build", "environment/docker-compose.yaml", "services: {main: {build: {context: ./other}}}", "does not build"},
 		{"toml-broken", "task.toml", "[", "cannot be read"},
 		{"base", docker, "FROM nvidia/cuda:12", "nvidia/cuda:12"},
 		{"stages", docker, "FROM debian AS a\nFROM debian", "several stages"},
@@ -358,6 +365,46 @@ func TestImportTasks(t *testing.T) {
 		c.Import("tasks.tgz", tarball(many)).WantErrorWith(http.StatusRequestEntityTooLarge, "4 MiB")
 		c.Import("tasks.tgz", tarball(harbor("only",
 			map[string]string{docker: "FROM x"}))).WantIssueWith("file.only", "only: its image x")
+		c.Import("tasks.tgz", tarball(harbor("only", map[string]string{
+			docker: "", "task.toml": "[environment]\ndocker_image = \"ghcr.io/acme/tool@sha256:1\"",
+		}))).WantIssueWith("file.only", "ghcr.io/acme/tool")
+		c.Import("tasks.tgz", tarball(harbor("only", map[string]string{
+			docker: "", "environment/docker-compose.yaml": "services: {main: {image: '${MAIN_IMAGE_NAME}'}}",
+		}))).WantIssueWith("file.only", "which is not there")
+	})
+}
+
+// TestImportPrefersDockerfile: most public tasks name an image that was built of
+// their Dockerfile, in task.toml or as a variable of their only service.
+func TestImportPrefersDockerfile(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := runstest.New(t, db)
+		c := w.Org("acme")
+		const compose = "environment/docker-compose.yaml"
+		for name, files := range map[string]map[string]string{
+			"docker_image":     {"task.toml": "[environment]\ndocker_image = \"alexgshaw/tables:1\"\nenv = {MODE = \"slow\"}"},
+			"image a variable": {compose: "services: {main: {image: '${MAIN_IMAGE_NAME}', environment: [MODE=slow, HOST_USER]}}"},
+			"builds":           {compose: "services: {main: {build: {context: '${CONTEXT_DIR}'}, environment: {MODE: slow}}}"},
+			"builds here":      {compose: "services: {main: {build: ., image: acme/tables, environment: {MODE: slow}}}"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				files["environment/Dockerfile"] = "FROM python:3.12\nWORKDIR /workspace\nRUN mkdir -p /data out && pip install x\nCOPY input.pdf .\n"
+				if files["task.toml"] == "" {
+					files["task.toml"] = "[task]\nname = \"a\""
+				}
+				a := c.In(t).Import("tasks.tgz", tarball(harbor("tables", files))).Want(http.StatusCreated)
+				got := apptest.List(t, a.Field("suite"), "cases_json")[0]
+				hints := got["resource_hints"].(object)
+				if hints["working_dir"] != "workspace" || !cmp.Equal(hints["env"], any(object{"MODE": "slow"})) {
+					t.Errorf("hints %v", hints)
+				}
+				p := openEnvironment(t, w, c, got["environment_ref"].(string))
+				if diff := cmp.Diff([]string{"data", "workspace", "workspace/out"}, p.Folders); diff != "" {
+					t.Errorf("folders (-want +got):\n%s", diff)
+				}
+			})
+		}
 	})
 }
 

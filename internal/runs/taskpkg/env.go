@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
@@ -34,6 +35,9 @@ func (t *trial) environment() (map[string]string, error) {
 		"BENCHFLOW_CTRF_JSON":          path.Join(verifier, reportJSON),
 		"BENCHFLOW_WORKSPACE":          t.inside,
 		"BENCHFLOW_SKIP_VERIFIER_DEPS": "1",
+	}
+	if t.programs != nil {
+		env["PATH"] = sandbox.Environment()["PATH"] + ":" + t.programs.Target
 	}
 	if t.skill != nil {
 		bundle := path.Join(t.inside, t.task.SkillBundleRef)

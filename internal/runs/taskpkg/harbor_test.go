@@ -1,6 +1,7 @@
 package taskpkg_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -193,4 +194,73 @@ func TestEmptyFolder(t *testing.T) {
 	task := taskpkg.Task{WorkingDir: "app"}
 	check(t, w.run(t, verifier(script).with(files{"app/": ""}), task), taskpkg.Pass, "")
 	check(t, w.run(t, files{"task/tests/test.sh": script, "task/app/": ""}, task), taskpkg.Pass, "")
+}
+
+// TestImagePaths: what the image of a task has is found at its path there.
+func TestImagePaths(t *testing.T) {
+	w := newWorld(t)
+	f := files{
+		"workspace/scenario.json": "{}", "data/in/a.csv": "1", "etc/tool/x.ini": "x", "etc/tool.conf": "y", "home/user/.rc": "z",
+		"opt/tool/bin": "b", "config.json": "{}", "var/lib/tool/db": "d", "srv/": "",
+		"solution/solve.sh": "echo done > /workspace/out.txt; echo more >> /config.json; touch /srv/x /home/user/y\n",
+		"tests/test.sh": `#!/bin/bash
+set -e
+cat /workspace/scenario.json /data/in/a.csv /etc/tool/x.ini /etc/tool.conf /home/user/.rc /opt/tool/bin /var/lib/tool/db
+grep -q done /workspace/out.txt && grep -q more /config.json && test -e /srv/x -a -e /home/user/y
+test "$PWD/scenario.json" -ef /workspace/scenario.json
+test -e /etc/passwd -a -d /usr/bin -a ! -e /tests/../environment
+`,
+		"environment/Dockerfile": "FROM debian:12\n",
+	}
+	check(t, w.run(t, f, taskpkg.Task{WorkingDir: "workspace", OracleRef: "solution/solve.sh"}), taskpkg.Pass, "")
+}
+
+// TestUnmountedPaths: a task that needs what cannot be mounted is unsupported, not
+// failed. A path below the task's root works.
+func TestUnmountedPaths(t *testing.T) {
+	w := newWorld(t)
+	f := files{"usr/src/app/data.csv": "1", "tmp/in": "2", "task/x": "3"}
+	for name, test := range map[string]struct {
+		files files
+		want  taskpkg.Verdict
+	}{
+		"a file":         {files{"tests/test.sh": "cat /usr/src/app/data.csv"}, taskpkg.Unsupported},
+		"the folder":     {files{"tests/test.sh": "cd /usr/src/app; cat data.csv"}, taskpkg.Unsupported},
+		"in the tests":   {files{"tests/test.sh": "python3 /tests/a.py", "tests/a.py": "open('/usr/src/app/data.csv')"}, taskpkg.Unsupported},
+		"tmp":            {files{"tests/test.sh": "cat </tmp/in"}, taskpkg.Unsupported},
+		"the root":       {files{"tests/test.sh": "cat /task/x"}, taskpkg.Unsupported},
+		"relative":       {files{"tests/test.sh": "cat data.csv && ls /usr/src /usr/bin/env"}, taskpkg.Pass},
+		"below the root": {files{"tests/test.sh": `cat "$TASK_ROOT/usr/src/app/data.csv"`}, taskpkg.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code := taskpkg.Code("")
+			if test.want == taskpkg.Unsupported {
+				code = taskpkg.NeedsAbsolutePaths
+			}
+			check(t, w.run(t, f.with(test.files), taskpkg.Task{WorkingDir: "usr/src/app"}), test.want, code)
+		})
+	}
+}
+
+// TestManyImagePaths: an archive cannot make thousands of mounts.
+func TestManyImagePaths(t *testing.T) {
+	w := newWorld(t)
+	f := verifier("true")
+	for i := range 500 {
+		f[fmt.Sprintf("f%d.txt", i)] = "x"
+	}
+	check(t, w.run(t, f, taskpkg.Task{}), taskpkg.Pass, "")
+}
+
+// TestPython: images of python have a program python, machines often only python3.
+func TestPython(t *testing.T) {
+	w := newWorld(t)
+	f := verifier(`test "$(python -c 'print(6*7)')" = 42 && env python --version`)
+	for base, want := range map[string]taskpkg.Verdict{
+		"FROM --platform=linux/amd64 docker.io/library/python:3.12-slim\n": taskpkg.Pass,
+		"FROM debian AS build\nFROM python@sha256:0\n":                     taskpkg.Pass,
+	} {
+		check(t, w.run(t, f.with(files{"environment/Dockerfile": base}), taskpkg.Task{}), want, "")
+	}
+	check(t, w.run(t, f.with(files{"task.toml": "[environment]\ndocker_image = \"python:3\""}), taskpkg.Task{}), taskpkg.Pass, "")
 }

@@ -11,6 +11,9 @@ import (
 // for each program, since the one before may have changed the folders.
 func (t *trial) mounts() []sandbox.Mount {
 	all := append([]sandbox.Mount{writable(t.host, t.inside)}, t.scratch...)
+	if t.programs != nil {
+		all = append(all, *t.programs)
+	}
 	if !t.runner.Sandbox.Binds() {
 		return all
 	}
@@ -28,7 +31,7 @@ func writable(source, target string) sandbox.Mount {
 type bind struct{ source, target string }
 
 // fixedPaths returns the mounts at the absolute paths that scripts of Harbor
-// expect.
+// expect, and those of the task's image.
 func (t *trial) fixedPaths() []bind {
 	all := []bind{{t.hostDir(logs), "/logs"}}
 	if source := t.hostDir(t.tests); source != "" {
@@ -44,10 +47,16 @@ func (t *trial) fixedPaths() []bind {
 	if source := t.hostDir(skills); source != "" && t.skill != nil {
 		all = append(all, bind{source, "/skills"})
 	}
-	return append(all,
+	all = append(all,
 		bind{t.hostDir("app", t.task.WorkingDir), "/app"},
 		bind{t.hostDirOr(filepath.Join(t.dir, homeDir), "root"), "/root"},
 	)
+	for _, name := range t.imagePaths {
+		if t.isDir(name) || t.isDir(path.Dir(name)) && isFile(t.hostPath(name)) {
+			all = append(all, bind{t.hostPath(name), "/" + name})
+		}
+	}
+	return all
 }
 
 // hostDir returns the path on the host of the first name that is a folder, or "".

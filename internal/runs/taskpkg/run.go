@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // A trial is one attempt at a task.
@@ -36,6 +37,12 @@ type trial struct {
 	tests, solution string
 	// stashed are the paths in the root that the oracle must not change.
 	stashed []string
+
+	settings taskfile.Settings // of its task.toml
+	// imagePaths are mounted below "/" as they are below the root, unmounted are
+	// the others of the image. They are looked up once, like tests.
+	imagePaths, unmounted []string
+	programs              *sandbox.Mount // at insideBin, or nil
 
 	env     map[string]string
 	outcome Outcome

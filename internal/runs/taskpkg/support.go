@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
@@ -12,10 +13,7 @@ import (
 // lacks. It looks before anything runs, so that such a task never counts: it
 // would count only when it happens to pass.
 func (t *trial) checkSupport() error {
-	var s taskfile.Settings
-	if text, err := t.readText(taskfile.Manifest); err == nil {
-		s, _ = taskfile.ParseManifest(text) // what cannot be parsed needs nothing
-	}
+	s := t.settings
 	if s.Environment.GPUs > 0 {
 		return unsupportedf(NeedsGPU, "the task needs %d GPUs", s.Environment.GPUs)
 	}
@@ -36,11 +34,28 @@ func (t *trial) checkSupport() error {
 		if tool := taskfile.NetworkUse(text); tool != "" {
 			return unsupportedf(NeedsNetwork, "%s needs the network (%s), which is off", ref, tool)
 		}
-		if found := absolutePath.FindStringSubmatch(text); found != nil && !t.runner.Sandbox.Binds() {
-			return unsupportedf(NeedsAbsolutePaths, "%s uses %s, which this sandbox cannot provide", ref, found[1])
+		if used := t.missingPath(ref, text); used != "" {
+			return unsupportedf(NeedsAbsolutePaths, "%s uses %s, which this sandbox cannot provide", ref, used)
 		}
 	}
 	return nil
+}
+
+// missingPath returns an absolute path of the task's image that a script uses and
+// that is not mounted there, or "".
+func (t *trial) missingPath(ref, text string) string {
+	if t.runner.Sandbox.Binds() {
+		return t.unmountedPath(ref)
+	}
+	if found := absolutePath.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	for _, name := range slices.Concat(t.imagePaths, t.unmounted) {
+		if p := "/" + name; usesPath(text, p) {
+			return p
+		}
+	}
+	return ""
 }
 
 // readText reads up to 1 MiB of a file of the archive: more than a script or

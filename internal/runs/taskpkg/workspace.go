@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // The parts of a trial's folder.
@@ -250,7 +251,8 @@ func (t *trial) clearPlaceholder(bundle string) error {
 	return nil
 }
 
-// prepare checks the working folder and creates those of the logs.
+// prepare checks the working folder, creates those of the logs, and looks up what
+// the task's image would have.
 func (t *trial) prepare() error {
 	if !t.isDir(t.task.WorkingDir) {
 		return errorf(WorkdirMissing, "resource_hints.working_dir %q is not a folder of the archive", t.task.WorkingDir)
@@ -261,6 +263,15 @@ func (t *trial) prepare() error {
 		}
 	}
 	t.tests, t.solution = t.firstDir(testsDirs...), t.firstDir("solution", "oracle")
+	if text, err := t.readText(taskfile.Manifest); err == nil {
+		t.settings, _ = taskfile.ParseManifest(text) // what cannot be parsed needs nothing
+	}
+	if err := t.findImagePaths(); err != nil {
+		return err
+	}
+	if err := t.addPrograms(); err != nil {
+		return err
+	}
 	return t.resetLogs()
 }
 

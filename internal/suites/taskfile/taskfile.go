@@ -47,9 +47,10 @@ type Settings struct {
 		Env        map[string]string `toml:"env"`
 	}
 	Environment struct {
-		DockerImage string           `toml:"docker_image"`
-		GPUs        int64            `toml:"gpus"`
-		MCPServers  []map[string]any `toml:"mcp_servers"`
+		DockerImage string            `toml:"docker_image"`
+		Env         map[string]string `toml:"env"`
+		GPUs        int64             `toml:"gpus"`
+		MCPServers  []map[string]any  `toml:"mcp_servers"`
 	}
 	Steps []map[string]any
 }
@@ -119,14 +120,104 @@ func (s Settings) TimeoutMS() int64 {
 
 // Compose is a docker-compose.yaml.
 type Compose struct {
-	Services map[string]struct {
-		Image string `yaml:"image"`
-	} `yaml:"services"`
+	Services map[string]Service `yaml:"services"`
+}
+
+// A Service of a docker-compose.yaml is a container.
+type Service struct {
+	Image       string           `yaml:"image"`
+	Build       *Build           `yaml:"build"`
+	WorkingDir  string           `yaml:"working_dir"`
+	Environment ServiceVariables `yaml:"environment"`
+}
+
+// Builds reports whether the image is made by a Dockerfile: the service says so, or
+// has a variable for an image, which is how Harbor names the one that it builds.
+func (s Service) Builds() bool {
+	return s.Build != nil || s.Image == "" || strings.Contains(s.Image, "$")
+}
+
+// Build says how the image of a service is built.
+type Build struct {
+	Context    string `yaml:"context"`
+	Dockerfile string `yaml:"dockerfile"`
+}
+
+// UnmarshalYAML parses a path of the context, too.
+func (b *Build) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Decode(&b.Context)
+	}
+	type plain Build
+	return node.Decode((*plain)(b))
+}
+
+// IsDefault reports whether the image is made by environment/Dockerfile in its
+// folder. Harbor has that folder in the variable CONTEXT_DIR.
+func (b *Build) IsDefault() bool {
+	if b == nil {
+		return true
+	}
+	folder, file := strings.TrimSuffix(b.Context, "/"), strings.TrimPrefix(b.Dockerfile, "./")
+	return (folder == "" || folder == "." || strings.HasPrefix(folder, "${CONTEXT_DIR")) && (file == "" || file == "Dockerfile")
+}
+
+// ServiceVariables are the environment variables of a service.
+type ServiceVariables map[string]string
+
+// UnmarshalYAML parses a map, or a list of NAME=VALUE. A variable without a value
+// comes from the machine that starts the task.
+func (v *ServiceVariables) UnmarshalYAML(node *yaml.Node) error {
+	all := map[string]string{}
+	if node.Kind != yaml.SequenceNode {
+		if err := node.Decode(&all); err != nil {
+			return err
+		}
+		*v = all
+		return nil
+	}
+	var list []string
+	if err := node.Decode(&list); err != nil {
+		return err
+	}
+	for _, variable := range list {
+		name, value, given := strings.Cut(variable, "=")
+		if !given {
+			value = "${" + name + "}"
+		}
+		all[name] = value
+	}
+	*v = all
+	return nil
 }
 
 // ParseCompose parses a docker-compose.yaml.
 func ParseCompose(text string) (c Compose, err error) {
 	return c, yaml.Unmarshal([]byte(text), &c)
+}
+
+// BaseImages returns the images that a Dockerfile begins its stages with.
+func BaseImages(dockerfile string) (images []string) {
+	for _, line := range DockerInstructions(dockerfile) {
+		words := strings.Fields(line)
+		if !strings.EqualFold(words[0], "FROM") {
+			continue
+		}
+		words = slices.DeleteFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "--") })
+		if len(words) > 0 {
+			images = append(images, words[0])
+		}
+	}
+	return images
+}
+
+// ImageName returns the name of an image reference without the registry's default,
+// the tag and the digest, e.g. "python" for "docker.io/library/python:3.12@sha256:...".
+func ImageName(image string) string {
+	image = strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "library/")
+	image, _, _ = strings.Cut(image, "@")
+	image, _, _ = strings.Cut(image, ":")
+	return image
 }
 
 // DockerInstructions returns the instructions of a Dockerfile, each on one
