@@ -6,6 +6,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
 // Mount adds the routes of the performance API.
@@ -42,6 +43,8 @@ type listItem struct {
 	AvgConfidence      *float64      `json:"avg_confidence"`
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
+	PassRateBasis      *basis.Basis  `json:"pass_rate_basis" enum:"judge,person,outcome,pushed,mixed" doc:"What the grades rest on; null without any"`
+	PassRatesByBasis   passRates     `json:"pass_rates_by_basis" nullable:"false" doc:"Pass rate of the sessions whose grade has that basis: judge, person, outcome or pushed"`
 	LastSeenAt         *httpapi.Time `json:"last_seen_at"`
 	CostPerUse         *float64      `json:"cost_per_use" doc:"The median, in dollars: per_use_p50 of cost"`
 	Cost               *pricing.Cost `json:"cost" doc:"Of the model requests in the window; null without any"`
@@ -49,6 +52,11 @@ type listItem struct {
 	Hidden             bool          `json:"hidden"`
 	MergedInto         *string       `json:"merged_into" format:"uuid" doc:"The skill that has all that is reported of this one"`
 }
+
+type (
+	passRates    = map[basis.Basis]float64
+	gradedCounts = map[basis.Basis]int64
+)
 
 type listOutput struct {
 	Skills     []listItem         `json:"skills" nullable:"false"`
@@ -65,7 +73,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
 			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
-			PassRate: p.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt), CostPerUse: p.CostPerUse, Cost: p.Cost,
+			PassRate: p.PassRate, PassRateBasis: p.Bases.Basis, PassRatesByBasis: p.Bases.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt), CostPerUse: p.CostPerUse, Cost: p.Cost,
 			Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		}
 	})
@@ -92,8 +100,11 @@ type detail struct {
 	AvgConfidence      *float64      `json:"avg_confidence"`
 	ConfidenceCoverage *float64      `json:"confidence_coverage"`
 	PassRate           *float64      `json:"pass_rate"`
+	PassRateBasis      *basis.Basis  `json:"pass_rate_basis" enum:"judge,person,outcome,pushed,mixed" doc:"What the grades rest on; null without any"`
+	PassRatesByBasis   passRates     `json:"pass_rates_by_basis" nullable:"false" doc:"Pass rate of the sessions whose grade has that basis: judge, person, outcome or pushed"`
 	PassRateInterval   *[2]float64   `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 	GradedSessions     int64         `json:"graded_sessions"`
+	GradedByBasis      gradedCounts  `json:"graded_sessions_by_basis" nullable:"false" doc:"graded_sessions by the basis of their grade"`
 	HasEvidence        bool          `json:"has_evidence"`
 	Cost               *pricing.Cost `json:"cost" doc:"Of the model requests in the window; null without any"`
 	Confirmed          bool          `json:"confirmed" doc:"Whether a real use of the name was reported"`
@@ -139,6 +150,7 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 			SeenSessions: p.SeenSessions, TriggeredSessions: p.TriggeredSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
 			PassRate: p.PassRate, PassRateInterval: p.PassRateInterval, GradedSessions: p.GradedSessions,
+			PassRateBasis: p.Bases.Basis, PassRatesByBasis: p.Bases.PassRate, GradedByBasis: p.Bases.Sessions,
 			HasEvidence: p.HasEvidence, Cost: p.Cost, Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		},
 		DailyStats: columnsOf(days, func(d Day) dayOutput { return dayOutput(d) }),

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
 // grading is a row of skill_gradings.
@@ -18,6 +20,7 @@ type grading struct {
 	skillName   string // of originID, see ingestion.loadSkills
 	versionID   *string
 	sessionHash string
+	basis       basis.Basis
 	passRate    *int64
 	at          time.Time
 	ratedAt     time.Time // of the report that passRate comes from
@@ -28,6 +31,9 @@ type grading struct {
 // the version that the session used, so it follows its session's activations.
 func (in *ingestion) ingestGradings(ctx context.Context) error {
 	merged := maps.Clone(in.knownGradings)
+	for _, id := range in.report.Withdrawn {
+		delete(merged, id)
+	}
 	for _, g := range in.report.Gradings {
 		s := in.storedGrading(g)
 		if earlier, ok := merged[s.id]; ok {
@@ -55,7 +61,7 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 	before := maps.Clone(in.knownGradings)
 	for _, g := range stored {
 		before[g.id] = g
-		if _, ok := merged[g.id]; !ok {
+		if _, ok := merged[g.id]; !ok && !slices.Contains(in.report.Withdrawn, g.id) {
 			merged[g.id] = g
 		}
 	}
@@ -69,6 +75,9 @@ func (in *ingestion) ingestGradings(ctx context.Context) error {
 		}
 	}
 	if err := writeGradings(ctx, in.tx, in.report, changed); err != nil {
+		return err
+	}
+	if err := deleteGradings(ctx, in.tx, in.report.Withdrawn); err != nil {
 		return err
 	}
 	return in.regrade(ctx, before, merged)
@@ -120,12 +129,10 @@ func equalGradings(a, b grading) bool {
 }
 
 func (in *ingestion) storedGrading(g Grading) grading {
-	session := SessionHash(in.report.UserID, g.Session)
-	if session == "" {
-		session = g.ID // a grading without a session is a session of its own
-	}
+	// A grading without a session is a session of its own.
+	session := cmp.Or(g.SessionHash, SessionHash(in.report.UserID, g.Session), g.ID)
 	return grading{
-		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
+		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session, basis: cmp.Or(g.Basis, basis.Pushed),
 		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond), ratedAt: g.At.UTC().Truncate(time.Microsecond),
 	}
 }
@@ -185,11 +192,13 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 }
 
 // meanGrade returns the grade of a session with these gradings, nil if none has a
-// verdict.
+// verdict: the mean of those with the highest basis.
 func meanGrade(gradings []grading) *SessionGrade {
+	gradings = slices.DeleteFunc(gradings, func(g grading) bool { return g.passRate == nil })
+	highest := basis.Highest(columnsOf(gradings, func(g grading) basis.Basis { return g.basis })...)
 	var sum, count, day int64
 	for _, g := range gradings {
-		if g.passRate == nil {
+		if g.basis != highest {
 			continue
 		}
 		sum += *g.passRate
@@ -201,5 +210,5 @@ func meanGrade(gradings []grading) *SessionGrade {
 	if count == 0 {
 		return nil
 	}
-	return &SessionGrade{Day: day, PassRate: int64(math.Round(float64(sum) / float64(count)))}
+	return &SessionGrade{Day: day, PassRate: int64(math.Round(float64(sum) / float64(count))), Basis: highest}
 }

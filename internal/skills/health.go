@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 )
 
@@ -68,6 +69,7 @@ type Performance struct {
 	PassRate           *float64
 	PassRateInterval   *[2]float64 // Wilson, 95 %
 	GradedSessions     int64
+	Bases              basis.Rates // of PassRate
 	Standing
 	Cost       *pricing.Cost // in the window; nil without a request
 	CostPerUse *float64      // the median
@@ -86,6 +88,7 @@ func newPerformance(k skill, now, before dayCount) Performance {
 		ConfidenceCoverage: ratio(now.confidenceCount, now.triggers),
 		PassRate:           share(now.passRateSum, now.gradedSessions),
 		GradedSessions:     now.gradedSessions,
+		Bases:              now.byBasis.Rates(now.gradedSessions, now.passRateSum, billion),
 		Status:             statusOf(now, before),
 		Standing:           k.Standing,
 	}

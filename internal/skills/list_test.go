@@ -29,7 +29,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 				"skill_id": id, "name": "pdf", "status": "unknown", "unique_sessions": 0, "has_evidence": false,
 				"trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil, "pass_rate": nil, "last_seen_at": nil,
 				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
-				"cost": nil, "cost_per_use": nil,
+				"cost": nil, "cost_per_use": nil, "pass_rate_basis": nil, "pass_rates_by_basis": object{},
 			}},
 			"pagination": object{"page": 1, "per_page": 20, "total": 1},
 		})
@@ -39,7 +39,7 @@ func TestNullsWhileNothingIsKnown(t *testing.T) {
 				"unique_sessions": 0, "trigger_rate": nil, "avg_confidence": nil, "confidence_coverage": nil,
 				"pass_rate": nil, "pass_rate_interval": nil, "graded_sessions": 0, "has_evidence": false,
 				"trigger_rate_basis": nil, "offered_sessions": 0, "confirmed": true, "hidden": false, "merged_into": nil,
-				"cost":          nil,
+				"cost": nil, "pass_rate_basis": nil, "pass_rates_by_basis": object{}, "graded_sessions_by_basis": object{},
 				"seen_sessions": 0, "triggered_sessions": 0,
 			},
 			"daily_stats": []any{object{

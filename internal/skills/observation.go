@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"math"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
 // An Observation is one report of a producer about a skill in a session: it was
@@ -53,13 +55,16 @@ type Observation struct {
 	NormalizedAt time.Time
 }
 
-// A Grading is the verdict on one session of a skill.
+// A Grading is a verdict on one session of a skill.
 type Grading struct {
 	ID        string
+	Basis     basis.Basis // "" means pushed
 	SkillName string
 	Session   string
-	PassRate  *float64 // 0 to 1; nil without a verdict
-	At        time.Time
+	// SessionHash is that of Session, for who knows only that.
+	SessionHash string
+	PassRate    *float64 // 0 to 1; nil without a verdict
+	At          time.Time
 }
 
 // A Report is the observations and gradings of one request of a user's producer.
@@ -68,6 +73,7 @@ type Report struct {
 	DeviceID      string // of the machine that reports, "" when unknown
 	Observations  []Observation
 	Gradings      []Grading
+	Withdrawn     []string // the ids of gradings that are no more
 	// Reloaded are sessions, by their hashes, whose plugins Plugins.Loaded answers
 	// otherwise than before.
 	Reloaded []string

@@ -21,7 +21,7 @@ type Changes struct {
 // must run in the transaction that stores the report.
 func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Changes, err error) {
 	defer fault.Wrap(&err, "observe")
-	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded) == 0 {
+	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded)+len(r.Withdrawn) == 0 {
 		return c, nil
 	}
 	r.identify()
@@ -136,7 +136,8 @@ func (in *ingestion) loadKnown(ctx context.Context) (err error) {
 	if err := in.loadReloaded(ctx); err != nil {
 		return err
 	}
-	in.knownGradings, err = gradingsByID(ctx, in.tx, columnsOf(in.report.Gradings, func(g Grading) string { return g.ID }))
+	ids := columnsOf(in.report.Gradings, func(g Grading) string { return g.ID })
+	in.knownGradings, err = gradingsByID(ctx, in.tx, append(ids, in.report.Withdrawn...))
 	if err != nil {
 		return err
 	}

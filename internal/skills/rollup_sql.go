@@ -7,20 +7,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // dayColumns are the counters of skill_days in the order of dayCount.counts.
-var dayColumns = []string{
+var dayColumns = append([]string{
 	"sessions", "trigger_sessions", "last_sessions", "last_trigger_sessions", "last_offered_sessions", "checks", "triggers",
 	"confidence_sum", "confidence_count", "graded_sessions", "pass_rate_sum",
-}
+}, basis.Columns...)
 
 func (d *dayCount) counts() []*int64 {
-	return []*int64{
+	return append([]*int64{
 		&d.sessions, &d.triggerSessions, &d.lastSessions, &d.lastTriggerSessions, &d.lastOfferedSessions, &d.checks, &d.triggers,
 		&d.confidenceSum, &d.confidenceCount, &d.gradedSessions, &d.passRateSum,
-	}
+	}, d.byBasis.Counters()...)
 }
 
 // incrementDays adds the increments to skill_days (an upsert). The keys are
@@ -112,14 +113,16 @@ func recomputeSeen(ctx context.Context, q store.Querier, skillID string) error {
 
 func scanGrading(row store.Row) (g grading, err error) {
 	var rated *time.Time
-	err = row.Scan(&g.id, &g.skillID, &g.originID, &g.versionID, &g.sessionHash, &g.passRate, store.Time(&g.at), store.NullTime(&rated))
+	var of *string
+	err = row.Scan(&g.id, &g.skillID, &g.originID, &g.versionID, &g.sessionHash, &of, &g.passRate, store.Time(&g.at), store.NullTime(&rated))
+	g.basis = basis.Parse(of)
 	if g.ratedAt = g.at; rated != nil {
 		g.ratedAt = *rated
 	}
 	return g, err
 }
 
-const gradingColumns = `id, skill_id, COALESCE(origin_id, skill_id), version_id, session_hash, pass_rate, graded_at, rated_at`
+const gradingColumns = `id, skill_id, COALESCE(origin_id, skill_id), version_id, session_hash, basis, pass_rate, graded_at, rated_at`
 
 func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
 	if len(ids) == 0 {
@@ -158,6 +161,7 @@ func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []gradi
 			store.Col("origin_id", columnsOf(gradings, func(g grading) *string { return unless(g.originID, g.skillID) })),
 			store.Col("version_id", columnsOf(gradings, func(g grading) *string { return g.versionID })),
 			store.Col("session_hash", columnsOf(gradings, func(g grading) string { return g.sessionHash })),
+			store.Col("basis", columnsOf(gradings, func(g grading) *string { return g.basis.Column() })),
 			store.Col("pass_rate", columnsOf(gradings, func(g grading) *int64 { return g.passRate })),
 			store.Col("graded_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.at) })),
 			store.Col("rated_at", columnsOf(gradings, func(g grading) int64 { return store.Micros(g.ratedAt) })),
@@ -166,6 +170,15 @@ func writeGradings(ctx context.Context, tx *store.Tx, r Report, gradings []gradi
 			session_hash = excluded.session_hash, pass_rate = excluded.pass_rate, graded_at = excluded.graded_at,
 			rated_at = excluded.rated_at`,
 	}.Insert(ctx, tx)
+	return err
+}
+
+func deleteGradings(ctx context.Context, tx *store.Tx, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	in, list := tx.Dialect().In("$1", ids)
+	_, err := tx.Exec(ctx, `DELETE FROM skill_gradings WHERE id`+in, list)
 	return err
 }
 
@@ -192,11 +205,13 @@ func versionsOfSessions(ctx context.Context, q store.Querier, keys []string) (ma
 
 func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*SessionGrade, error) {
 	in, list := q.Dialect().In("$1", keys)
-	rows, err := q.Query(ctx, `SELECT session_key, day, pass_rate FROM skill_session_grades WHERE session_key`+in, list)
+	rows, err := q.Query(ctx, `SELECT session_key, day, pass_rate, basis FROM skill_session_grades WHERE session_key`+in, list)
 	found := map[string]*SessionGrade{}
 	_, err = store.All(rows, err, func(row store.Row) (g SessionGrade, err error) {
 		var key string
-		err = row.Scan(&key, &g.Day, &g.PassRate)
+		var of *string
+		err = row.Scan(&key, &g.Day, &g.PassRate, &of)
+		g.Basis = basis.Parse(of)
 		found[key] = &g
 		return g, err
 	})
@@ -227,8 +242,9 @@ func writeSessionGrades(ctx context.Context, tx *store.Tx, grades map[string]*Se
 			store.Col("session_key", keys),
 			store.Col("day", columnsOf(keys, func(k string) int64 { return grades[k].Day })),
 			store.Col("pass_rate", columnsOf(keys, func(k string) int64 { return grades[k].PassRate })),
+			store.Col("basis", columnsOf(keys, func(k string) *string { return grades[k].Basis.Column() })),
 		},
-		OnConflict: "ON CONFLICT (session_key) DO UPDATE SET day = excluded.day, pass_rate = excluded.pass_rate",
+		OnConflict: "ON CONFLICT (session_key) DO UPDATE SET day = excluded.day, pass_rate = excluded.pass_rate, basis = excluded.basis",
 	}.Insert(ctx, tx)
 	return err
 }

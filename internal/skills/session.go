@@ -3,6 +3,7 @@ package skills
 import (
 	"context"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -18,11 +19,12 @@ type SessionState struct {
 	Grade     *SessionGrade // nil without a verdict
 }
 
-// A SessionGrade is the grade of a session: the mean of its gradings, on the day of
-// the newest.
+// A SessionGrade is the grade of a session: the mean of its gradings with the
+// highest basis, on the day of the newest.
 type SessionGrade struct {
 	Day      int64 // since the epoch, UTC
 	PassRate int64 // in billionths
+	Basis    basis.Basis
 }
 
 // SessionHash returns the pseudonym of a user's session, "" for none.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -31,6 +32,7 @@ type dayCount struct {
 	checks, triggers                  int64
 	confidenceSum, confidenceCount    int64
 	gradedSessions, passRateSum       int64
+	byBasis                           basis.Counts // of the graded sessions
 }
 
 // totalCount is an increment of a row of skill_totals.
@@ -177,6 +179,7 @@ func (t *tally) graded(subject string, before, after *SessionGrade) {
 		d := t.day(subject, change.grade.Day)
 		d.gradedSessions += change.sign
 		d.passRateSum += change.sign * change.grade.PassRate
+		d.byBasis.Add(change.grade.Basis, change.grade.PassRate, change.sign)
 		t.total(subject).gradedSessions += change.sign
 	}
 }

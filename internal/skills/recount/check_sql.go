@@ -58,22 +58,32 @@ const (
 				OR SUM(i) <> 0
 		) AS wrong`
 
+	// The gradings of a session with the highest basis, as in basis.Highest.
 	graded = `graded AS (
-			SELECT subject, session_hash, MAX(day) AS day,
+			SELECT subject, session_hash, basis, MAX(day) AS day,
 				(2 * CAST(SUM(pass_rate) AS BIGINT) + COUNT(*)) / (2 * COUNT(*)) AS pass_rate FROM (
-				SELECT skill_id AS subject, session_hash, graded_at / 86400000000 AS day, pass_rate FROM skill_gradings
-				WHERE pass_rate IS NOT NULL
-				UNION ALL SELECT version_id, session_hash, graded_at / 86400000000, pass_rate FROM skill_gradings
-				WHERE pass_rate IS NOT NULL AND version_id IS NOT NULL
-			) AS gradings GROUP BY subject, session_hash)`
+				SELECT subject, session_hash, basis, day, pass_rate, RANK() OVER (PARTITION BY subject, session_hash
+					ORDER BY CASE basis WHEN 'person' THEN 1 WHEN 'pushed' THEN 2 WHEN 'judge' THEN 3 ELSE 4 END) AS place FROM (
+					SELECT skill_id AS subject, session_hash, COALESCE(basis, 'pushed') AS basis, graded_at / 86400000000 AS day, pass_rate
+					FROM skill_gradings WHERE pass_rate IS NOT NULL
+					UNION ALL SELECT version_id, session_hash, COALESCE(basis, 'pushed'), graded_at / 86400000000, pass_rate
+					FROM skill_gradings WHERE pass_rate IS NOT NULL AND version_id IS NOT NULL
+				) AS gradings
+			) AS ranked WHERE place = 1 GROUP BY subject, session_hash, basis)`
 
 	wrongGrades = `
 		WITH ` + graded + `
 		SELECT COUNT(*), COALESCE(MIN(subject), '') FROM (
 			SELECT subject FROM (
-				SELECT subject_id AS subject, day, graded_sessions AS a, pass_rate_sum AS b FROM skill_days
-				UNION ALL SELECT subject, day, -COUNT(*), -SUM(pass_rate) FROM graded GROUP BY subject, day
-			) AS recount GROUP BY subject, day HAVING SUM(a) <> 0 OR SUM(b) <> 0
+				SELECT subject_id AS subject, day, graded_sessions AS a, pass_rate_sum AS b, person_sessions AS c, person_sum AS d,
+					judge_sessions AS e, judge_sum AS f, outcome_sessions AS g, outcome_sum AS h FROM skill_days
+				UNION ALL SELECT subject, day, -COUNT(*), -SUM(pass_rate),
+					-COUNT(CASE WHEN basis = 'person' THEN 1 END), -SUM(CASE WHEN basis = 'person' THEN pass_rate ELSE 0 END),
+					-COUNT(CASE WHEN basis = 'judge' THEN 1 END), -SUM(CASE WHEN basis = 'judge' THEN pass_rate ELSE 0 END),
+					-COUNT(CASE WHEN basis = 'outcome' THEN 1 END), -SUM(CASE WHEN basis = 'outcome' THEN pass_rate ELSE 0 END)
+				FROM graded GROUP BY subject, day
+			) AS recount GROUP BY subject, day
+			HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0 OR SUM(e) <> 0 OR SUM(f) <> 0 OR SUM(g) <> 0 OR SUM(h) <> 0
 		) AS wrong`
 
 	wrongTotals = `
