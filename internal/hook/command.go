@@ -1,0 +1,43 @@
+package hook
+
+import (
+	"slices"
+	"strings"
+)
+
+// commandLine returns the shell command that an agent calls: it notes the session,
+// which takes some milliseconds, and sends it in the background. It prints nothing
+// and always succeeds: a failing hook may stop the agent. The payload is what
+// follows the name of the agent, e.g. `"$1"`.
+func commandLine(program, agent, payload string, flags []string) string {
+	words := slices.Concat([]string{shellWord(program), "hook", "queue", agent}, quoted(flags))
+	if payload != "" {
+		words = append(words, payload)
+	}
+	send := shellWord(program) + " hook send </dev/null >/dev/null 2>&1 &"
+	return strings.Join(words, " ") + " >/dev/null 2>&1 && { " + send + " } ; true"
+}
+
+// isCommandLine reports whether Install wrote a command.
+func isCommandLine(command string) bool {
+	return strings.Contains(command, "whetstone") && strings.Contains(command, " hook queue ")
+}
+
+func quoted(words []string) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = shellWord(w)
+	}
+	return all
+}
+
+// shellWord quotes a word for a POSIX shell, if it needs that.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
