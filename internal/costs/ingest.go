@@ -22,7 +22,8 @@ type Report struct {
 }
 
 // Ingest adds a report to the costs, each request and mark once. It must run in
-// the transaction that stores the report, after skills.Observe.
+// the transaction that stores the report, when skills.Observe calls for what
+// follows: all lock the counters of costs before those of skills.
 func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error) {
 	defer fault.Wrap(&err, "ingest costs")
 	for len(r.Requests) > ingestChunk {
@@ -73,16 +74,16 @@ type ingestion struct {
 	tx            *store.Tx
 	orgID, userID string
 
-	before map[string]request // as stored, by id
-	after  map[string]request // as they will be stored, by id
-	// sessions are the stored groups of sessions with a skill that the change may
-	// affect, and states what they become.
-	sessions map[string]group
-	states   map[string]skills.SessionState // by session key
+	before map[string]request             // as stored, by id
+	after  map[string]request             // as they will be stored, by id
+	groups storedGroups                   // that the change may affect
+	states map[string]skills.SessionState // by session key: what sessions with a skill become
 }
 
 func newIngestion(tx *store.Tx, orgID, userID string) *ingestion {
-	return &ingestion{tx: tx, orgID: orgID, userID: userID, before: map[string]request{}, after: map[string]request{}}
+	return &ingestion{
+		tx: tx, orgID: orgID, userID: userID, before: map[string]request{}, after: map[string]request{}, groups: storedGroups{},
+	}
 }
 
 // load adds stored requests that are not loaded yet.
@@ -181,27 +182,26 @@ func (s *Service) price(ctx context.Context, in *ingestion, reported []Request) 
 // follow gives requests the version of their session. Where that changed, or that
 // of one of the given sessions, all requests of the session move.
 func (in *ingestion) follow(ctx context.Context, changed []skills.Session) error {
-	wanted := map[skills.Session]bool{}
-	for _, s := range changed {
-		wanted[s] = true
-	}
+	paid := map[skills.Session]bool{} // sessions of requests at hand
+	var keys []string
 	for _, all := range []map[string]request{in.before, in.after} {
 		for _, r := range all {
 			if s := r.skillSession(); s.Hash != "" {
-				wanted[s] = true
+				paid[s] = true
 			}
+			keys = append(keys, columnOf(groupsOf(in.orgID, r), func(g group) string { return g.key })...)
 		}
 	}
-	sessions := slices.Collect(maps.Keys(wanted))
-	known, err := groupsByKey(ctx, in.tx, columnOf(sessions, keyOf))
-	if err != nil {
+	keys = append(keys, columnOf(changed, keyOf)...)
+	if err := in.groups.load(ctx, in.tx, keys); err != nil {
 		return err
 	}
-	in.sessions = known
-	if len(in.after) == 0 { // nothing is paid for in the other sessions
-		sessions = slices.DeleteFunc(sessions, func(s skills.Session) bool { return known[keyOf(s)].requests == 0 })
+	for _, s := range changed {
+		if in.groups[keyOf(s)].requests > 0 { // else nothing is paid for in it
+			paid[s] = true
+		}
 	}
-	states, err := skills.SessionStates(ctx, in.tx, sessions)
+	states, err := skills.SessionStates(ctx, in.tx, slices.Collect(maps.Keys(paid)))
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (in *ingestion) follow(ctx context.Context, changed []skills.Session) error
 	for s, state := range states {
 		key := keyOf(s)
 		in.states[key] = state
-		if g, ok := known[key]; ok && g.versionID != orEmpty(state.VersionID) {
+		if g := in.groups[key]; g.requests > 0 && g.versionID != orEmpty(state.VersionID) {
 			moved = append(moved, key)
 		}
 	}
@@ -261,7 +261,7 @@ func (in *ingestion) write(ctx context.Context) error {
 	if err := updateRequests(ctx, in.tx, changed); err != nil {
 		return err
 	}
-	if err := t.regroup(ctx, in.tx, in.sessions, in.states); err != nil {
+	if err := t.regroup(ctx, in.tx, in.groups, in.states); err != nil {
 		return err
 	}
 	return t.write(ctx, in.tx)

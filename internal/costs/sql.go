@@ -28,8 +28,8 @@ func requestsByID(ctx context.Context, q store.Querier, ids []string) ([]request
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT `+requestColumns+` FROM cost_requests WHERE id`+in, list)
+	from, list := q.Dialect().ByKey("cost_requests", "id", "$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+requestColumns+` FROM `+from, list)
 	return store.All(rows, err, scanRequest)
 }
 
@@ -195,21 +195,16 @@ func scanGroup(row store.Row) (g group, err error) {
 	return g, err
 }
 
-func groupsByKey(ctx context.Context, q store.Querier, keys []string) (map[string]group, error) {
-	byKey := map[string]group{}
+func groupsByKey(ctx context.Context, q store.Querier, keys []string) ([]group, error) {
 	if len(keys) == 0 {
-		return byKey, nil
+		return nil, nil
 	}
-	in, list := q.Dialect().In("$1", keys)
+	from, list := q.Dialect().ByKey("cost_groups", "key", "$1", keys)
 	rows, err := q.Query(ctx, `
 		SELECT key, kind, subject_id, version_id, session_key, session_hash, first_at, requests, unpriced, micros, grade_day,
 			pass_rate
-		FROM cost_groups WHERE key`+in, list)
-	all, err := store.All(rows, err, scanGroup)
-	for _, g := range all {
-		byKey[g.key] = g
-	}
-	return byKey, err
+		FROM `+from, list)
+	return store.All(rows, err, scanGroup)
 }
 
 // firstRequests returns the times of the first requests of groups: uses, and

@@ -103,22 +103,51 @@ func (t *tally) counted(r request, sign int64) {
 	if r.model != "" {
 		t.models[modelKey{day, r.model}] += sign
 	}
+	for _, g := range groupsOf(t.orgID, r) {
+		t.move(r, sign, g)
+	}
+}
+
+// groupsOf returns the groups of a request, without numbers: its session, its
+// session with the skill, and its use of the skill.
+func groupsOf(orgID string, r request) []group {
+	var all []group
 	if r.session != "" {
-		t.move(r, sign, group{
-			key: skills.SessionKey(t.orgID, r.session), kind: sessionGroup, subjectID: t.orgID, session: r.session,
+		all = append(all, group{
+			key: skills.SessionKey(orgID, r.session), kind: sessionGroup, subjectID: orgID, session: r.session,
 		})
 	}
 	if r.skillID == "" {
-		return
+		return all
 	}
 	use := group{key: r.useKey, kind: useGroup, subjectID: r.skillID, versionID: r.versionID, session: r.session}
 	if r.session != "" {
 		use.sessionKey = keyOf(r.skillSession())
-		t.move(r, sign, group{
+		all = append(all, group{
 			key: use.sessionKey, kind: sessionGroup, subjectID: r.skillID, versionID: r.versionID, session: r.session,
 		})
 	}
-	t.move(r, sign, use)
+	return append(all, use)
+}
+
+// storedGroups are groups as they are stored, by key. One that is not stored has
+// no requests.
+type storedGroups map[string]group
+
+// load adds groups that are not loaded yet.
+func (s storedGroups) load(ctx context.Context, q store.Querier, keys []string) error {
+	var wanted []string
+	for _, key := range keys {
+		if _, ok := s[key]; !ok {
+			s[key] = group{}
+			wanted = append(wanted, key)
+		}
+	}
+	found, err := groupsByKey(ctx, q, wanted)
+	for _, g := range found {
+		s[g.key] = g
+	}
+	return err
 }
 
 func (d *dayCount) count(r request, sign int64) {
@@ -164,21 +193,18 @@ func (t *tally) move(r request, sign int64, to group) {
 // regroup applies the moves to the stored groups, and the states to those of
 // sessions with a skill, and counts the difference.
 func (t *tally) regroup(
-	ctx context.Context, tx *store.Tx, sessions map[string]group, states map[string]skills.SessionState,
+	ctx context.Context, tx *store.Tx, before storedGroups, states map[string]skills.SessionState,
 ) error {
-	keys := slices.DeleteFunc(slices.Collect(maps.Keys(t.moves)), func(key string) bool { _, ok := sessions[key]; return ok })
-	before, err := groupsByKey(ctx, tx, keys)
-	if err != nil {
+	if err := before.load(ctx, tx, slices.Collect(maps.Keys(t.moves))); err != nil {
 		return err
 	}
-	maps.Copy(before, sessions)
 	after := maps.Clone(before)
 	var stale []group // whose first request was removed
 	for key, m := range t.moves {
-		g, known := before[key]
+		g := before[key]
 		firstAt := g.firstAt
 		switch {
-		case !known:
+		case g.requests == 0:
 			g = m.to
 		case m.added != nil:
 			g.versionID = m.to.versionID
@@ -202,7 +228,7 @@ func (t *tally) regroup(
 		after[key] = g
 	}
 	for key, state := range states {
-		if g, ok := after[key]; ok {
+		if g := after[key]; g.requests > 0 {
 			g.versionID, g.grade = orEmpty(state.VersionID), state.Grade
 			after[key] = g
 		}
@@ -210,9 +236,8 @@ func (t *tally) regroup(
 	var changed []group
 	var gone []string
 	for _, key := range slices.Sorted(maps.Keys(after)) {
-		old, known := before[key]
-		g := after[key]
-		if known && old.equal(g) {
+		old, g := before[key], after[key]
+		if old.equal(g) {
 			continue
 		}
 		t.grouped(old, -1)
@@ -220,7 +245,7 @@ func (t *tally) regroup(
 		switch {
 		case g.requests > 0:
 			changed = append(changed, g)
-		case known:
+		default:
 			gone = append(gone, key)
 		}
 	}

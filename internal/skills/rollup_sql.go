@@ -128,8 +128,8 @@ func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[strin
 	if len(ids) == 0 {
 		return map[string]grading{}, nil
 	}
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT `+gradingColumns+` FROM skill_gradings WHERE id`+in, list)
+	from, list := q.Dialect().ByKey("skill_gradings", "id", "$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+gradingColumns+` FROM `+from, list)
 	all, err := store.All(rows, err, scanGrading)
 	byID := make(map[string]grading, len(all))
 	for _, g := range all {
@@ -143,9 +143,8 @@ func gradingsOfSessions(ctx context.Context, q store.Querier, wanted map[Session
 	for w := range wanted {
 		pairs = append(pairs, [2]string{w.SkillID, w.Hash})
 	}
-	table, list := q.Dialect().Pairs("$1", pairs)
-	rows, err := q.Query(ctx, `
-		SELECT `+gradingColumns+` FROM `+table+` JOIN skill_gradings ON skill_id = pairs.a AND session_hash = pairs.b`, list)
+	from, list := q.Dialect().ByPair("skill_gradings", "skill_id", "session_hash", "$1", pairs)
+	rows, err := q.Query(ctx, `SELECT `+gradingColumns+` FROM `+from, list)
 	return store.All(rows, err, scanGrading)
 }
 
@@ -190,10 +189,8 @@ func versionsOfSessions(ctx context.Context, q store.Querier, keys []string) (ma
 	if len(keys) == 0 {
 		return versions, nil
 	}
-	in, list := q.Dialect().In("$1", keys)
-	rows, err := q.Query(ctx, `
-		SELECT skill_key, version_id FROM skill_session_days WHERE skill_key`+in+` AND triggers > 0
-		ORDER BY day, version_id`, list)
+	from, list := q.Dialect().ByKey("skill_session_days", "skill_key", "$1", keys)
+	rows, err := q.Query(ctx, `SELECT skill_key, version_id FROM `+from+` AND triggers > 0 ORDER BY day, version_id`, list)
 	err = store.Each(rows, err, func(row store.Row) error {
 		var key, version string
 		err := row.Scan(&key, &version)
@@ -204,8 +201,8 @@ func versionsOfSessions(ctx context.Context, q store.Querier, keys []string) (ma
 }
 
 func sessionGrades(ctx context.Context, q store.Querier, keys []string) (map[string]*SessionGrade, error) {
-	in, list := q.Dialect().In("$1", keys)
-	rows, err := q.Query(ctx, `SELECT session_key, day, pass_rate, basis FROM skill_session_grades WHERE session_key`+in, list)
+	from, list := q.Dialect().ByKey("skill_session_grades", "session_key", "$1", keys)
+	rows, err := q.Query(ctx, `SELECT session_key, day, pass_rate, basis FROM `+from, list)
 	found := map[string]*SessionGrade{}
 	_, err = store.All(rows, err, func(row store.Row) (g SessionGrade, err error) {
 		var key string

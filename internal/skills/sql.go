@@ -127,8 +127,8 @@ func observationsByID(ctx context.Context, q store.Querier, ids []string) (map[s
 	if len(ids) == 0 {
 		return map[string]observation{}, nil
 	}
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT `+observationColumns+` FROM skill_observations WHERE id`+in, list)
+	from, list := q.Dialect().ByKey("skill_observations", "id", "$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+observationColumns+` FROM `+from, list)
 	all, err := store.All(rows, err, scanObservation)
 	byID := make(map[string]observation, len(all))
 	for _, o := range all {
@@ -235,8 +235,8 @@ func sessionDays(ctx context.Context, q store.Querier, keys []string) (map[strin
 	if len(keys) == 0 {
 		return found, nil
 	}
-	in, list := q.Dialect().In("$1", keys)
-	rows, err := q.Query(ctx, `SELECT session_key, day, seen, triggers, offers FROM skill_session_days WHERE session_key`+in, list)
+	from, list := q.Dialect().ByKey("skill_session_days", "session_key", "$1", keys)
+	rows, err := q.Query(ctx, `SELECT session_key, day, seen, triggers, offers FROM `+from, list)
 	_, err = store.All(rows, err, func(row store.Row) (s sessionDay, err error) {
 		if err := row.Scan(&s.key, &s.day, &s.seen, &s.triggers, &s.offers); err != nil {
 			return s, err
@@ -291,9 +291,8 @@ func aliasesOf(ctx context.Context, q store.Querier, names []string) (map[string
 	if len(names) == 0 {
 		return known, nil
 	}
-	slices.Sort(names)
-	in, list := q.Dialect().In("$1", slices.Compact(names))
-	rows, err := q.Query(ctx, `SELECT alias, observation_id FROM skill_aliases WHERE alias`+in, list)
+	from, list := q.Dialect().ByKey("skill_aliases", "alias", "$1", names)
+	rows, err := q.Query(ctx, `SELECT alias, observation_id FROM `+from, list)
 	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
 		var alias, id string
 		err := row.Scan(&alias, &id)

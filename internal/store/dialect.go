@@ -1,6 +1,9 @@
 package store
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A Dialect names every difference between the databases that SQL text cannot
 // avoid.
@@ -83,6 +86,26 @@ func (d Dialect) In(parameter string, values []string) (condition string, arg an
 	return " IN (SELECT value FROM json_each(" + parameter + "))", string(list)
 }
 
+// ByKey is what follows FROM in a query for the rows of a table whose text column
+// is one of many values, up to a WHERE clause that may be continued with AND, and
+// the argument to bind to its parameter. Unlike with In, PostgreSQL looks each value
+// up in an index: it takes the lookups for reads of a slow disk, and would rather
+// read tens of thousands of rows than look a few hundred up.
+func (d Dialect) ByKey(table, key, parameter string, values []string) (from string, arg any) {
+	if !d.postgres {
+		condition, arg := d.In(parameter, values)
+		return table + " WHERE " + key + condition, arg
+	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(values)))
+	return "unnest(" + parameter + "::text[]) AS wanted" + lookup(table, key+" = wanted"), distinct
+}
+
+// lookup joins PostgreSQL's rows of a table for each of the rows before. OFFSET 0
+// keeps the subquery apart, which leaves nothing but a lookup for each.
+func lookup(table, condition string) string {
+	return " CROSS JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) AS found WHERE TRUE"
+}
+
 // Pairs is a table "pairs" of two text columns, a and b, and the argument to
 // bind to its parameter. It is for lookups by a pair of columns; two conditions
 // with In would match all combinations. The first of a pair must not contain a
@@ -101,4 +124,14 @@ func (d Dialect) Pairs(parameter string, values [][2]string) (table string, arg 
 		panic(err) // strings always marshal
 	}
 	return "(SELECT value->>0 AS a, value->>1 AS b FROM json_each(" + parameter + ")) AS pairs", string(list)
+}
+
+// ByPair is ByKey for two text columns, with the values of Pairs, each once.
+func (d Dialect) ByPair(table, a, b, parameter string, values [][2]string) (from string, arg any) {
+	pairs, arg := d.Pairs(parameter, values)
+	condition := a + " = pairs.a AND " + b + " = pairs.b"
+	if !d.postgres {
+		return pairs + " JOIN " + table + " ON " + condition + " WHERE TRUE", arg
+	}
+	return pairs + lookup(table, condition), arg
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -242,6 +243,46 @@ func TestIn(t *testing.T) {
 		rows, err := db.Query(ctx, `SELECT id FROM organisations WHERE id`+in+` ORDER BY id`, ids)
 		got, err := store.All(rows, err, store.Value[string])
 		if diff := cmp.Diff([]string{"b", `c"'`}, got); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+	})
+}
+
+// TestByKey: each row is found once, however often it is asked for, and by index,
+// also where PostgreSQL would rather read the whole table.
+func TestByKey(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, d := t.Context(), db.Dialect()
+		ids := []string{"none", "none"}
+		err := db.InTx(ctx, func(tx *store.Tx) error {
+			for n := range 300 {
+				id := fmt.Sprintf(`%d"'`, n)
+				ids = append(ids, id, id)
+				if _, err := tx.Exec(ctx, insertOrg, id, "free", n%2); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, list := d.ByKey("organisations", "id", "$1", ids)
+		rows, err := db.Query(ctx, `SELECT id FROM `+from+` AND created_at = 1`, list)
+		if got, err := store.All(rows, err, store.Value[string]); len(got) != 150 || err != nil {
+			t.Error(len(got), err)
+		}
+		if d.Name() == "postgres" {
+			rows, err := db.Query(ctx, `EXPLAIN SELECT id FROM `+from, list)
+			plan, err := store.All(rows, err, store.Value[string])
+			if err != nil || !slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, "organisations_pkey") }) {
+				t.Error(plan, err)
+			}
+		}
+		from, list = d.ByPair("organisations", "id", "plan", "$1", [][2]string{{ids[2], "free"}, {ids[4], "none"}})
+		rows, err = db.Query(ctx, `SELECT id FROM `+from, list)
+		got, err := store.All(rows, err, store.Value[string])
+		if diff := cmp.Diff(ids[2:3], got); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
 	})
