@@ -193,6 +193,8 @@ var formGates = map[string]gate{
 	"POST /alerts/{id}/rotate-secret": write,
 	"POST /alerts/{id}/delete":        write,
 
+	"POST /skills/{skill}":           admin,
+	"POST /settings/prices":          admin,
 	"POST /proposals/{id}":           write,
 	"POST /review":                   write,
 	"POST /review/undo":              write,

@@ -108,7 +108,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Suites: p.suites, Runs: p.runs, Judge: on.judge, Proposals: p.proposals, Log: log("improve"),
 	}
 	p.web, err = web.New(web.Parts{
-		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills, Curate: p.curate, Costs: p.costs,
 		Registry: p.registry, Installations: p.installations, Telemetry: p.telemetry, Alerts: p.alerts,
 		Sources: p.sources, Suggestions: p.suggestions,
 		Suites: p.suites, Runs: p.runs, Improve: p.improve, Repohost: p.repohost, Community: p.community,

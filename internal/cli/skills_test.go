@@ -92,7 +92,7 @@ func TestSkillStanding(t *testing.T) {
 	for _, command := range []string{"show", "hide", "unhide", "unmerge"} {
 		m.run(t, "skills", command, "none").want(t, term.ExitFailed, "Skill not found: none; `whetstone skills --find TEXT`")
 	}
-	m.run(t, "skills", "merge", "pdf", "none").want(t, term.ExitUsage, "merged_into names no skill")
+	m.run(t, "skills", "merge", "pdf", "none").want(t, term.ExitUsage, "there is no skill none to merge into")
 	m.run(t, "skills", "merge", "pdf", "made-up").want(t, term.ExitUsage, "made-up is not confirmed")
 	m.run(t, "skills", "merge", "pdf").want(t, term.ExitUsage, "<into>")
 	member := s.run(t, "key", "create", "--org", "default", "--role", "member", "--json")

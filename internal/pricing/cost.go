@@ -32,15 +32,19 @@ type CostTokens struct {
 // Dollars converts millionths of a dollar.
 func Dollars(micros int64) float64 { return float64(micros) / 1_000_000 }
 
-// Format formats an amount for people: to the cent from a dollar on, and with two
-// significant digits below, of at most the six places that amounts have. It is
-// e.g. "$12.43", "$0.045" or "$0.00012".
+// Format formats an amount for people: to the cent from a dollar on, and with up to
+// three significant digits below, of the six places that amounts have. It is e.g.
+// "$12.43", "$0.50" or "$0.000123".
 func Format(dollars float64) string {
-	digits := 2
-	if dollars > 0 && dollars < 1 {
-		digits = min(1-int(math.Floor(math.Log10(dollars))), 6)
+	if dollars == 0 || dollars >= 1 {
+		return "$" + strconv.FormatFloat(dollars, 'f', 2, 64)
 	}
-	return "$" + strconv.FormatFloat(dollars, 'f', digits, 64)
+	digits := min(2-int(math.Floor(math.Log10(dollars))), 6)
+	text := strconv.FormatFloat(dollars, 'f', digits, 64)
+	for len(text) > len("0.00") && text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+	}
+	return "$" + text
 }
 
 // Standing returns what it costs a session of so many requests to have tokens in

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/text"
 )
 
@@ -90,6 +91,24 @@ func decimal(value any) string {
 		return none
 	}
 	return strconv.FormatFloat(f, 'f', 2, 64)
+}
+
+// money formats an amount in dollars, a float64 or *float64.
+func money(value any) string {
+	f, ok := floatOf(value)
+	if !ok {
+		return none
+	}
+	return pricing.Format(f)
+}
+
+// price formats a price with all of its digits, a float64 or *float64.
+func price(value any) string {
+	f, ok := floatOf(value)
+	if !ok {
+		return none
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 func floatOf(value any) (float64, bool) {
@@ -233,6 +252,7 @@ var icons = map[string]string{
 	"suites":    "M6 2.5h4M7 2.5v4l-4 7h10l-4-7v-4",
 	"registry":  "M8 2 13.5 5v6L8 14l-5.5-3V5zM2.5 5 8 8l5.5-3M8 8v6",
 	"repohost":  "M5 5v6M5 5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM5 14a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM11 6.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3zM11 6.5c0 2.5-6 2-6 4.5",
+	"costs":     "M8 2v12M11 4.5C10.5 3.8 9.5 3.5 8 3.5c-2 0-3 .9-3 2.1 0 3 6.2 1.6 6.2 4.7 0 1.3-1.2 2.2-3.2 2.2-1.7 0-2.8-.5-3.2-1.4",
 	"alerts":    "M4 11.5V7a4 4 0 0 1 8 0v4.5M2.5 11.5h11M6.5 14h3",
 	"community": "M6 7.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM1.5 13.5c0-2.5 2-4 4.5-4s4.5 1.5 4.5 4M11 7.5a2 2 0 0 0 0-4M12 9.5c1.5.5 2.5 2 2.5 4",
 	"proposals": "M8 2a4 4 0 0 0-2.5 7.2V11h5V9.2A4 4 0 0 0 8 2zM6 13.5h4",

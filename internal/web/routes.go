@@ -50,6 +50,8 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/{$}", do: (*Service).handleHome},
 		{permission: access.Read, method: "GET", path: "/skills", do: (*Service).handleSkills},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}", do: (*Service).handleSkill},
+		{permission: access.Admin, method: "POST", path: "/skills/{skill}", do: (*Service).handleChangeSkill},
+		{permission: access.Read, method: "GET", path: "/costs", do: (*Service).handleCosts},
 
 		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},
 		{permission: access.Read, method: "GET", path: "/registry/{id}", do: (*Service).handleRegistryEntry},
@@ -256,6 +258,8 @@ func routes() []route {
 			permission: access.Admin, method: "POST", path: "/settings/keys/{id}/revoke",
 			do: (*Service).handleRevokeKey,
 		},
+		{permission: access.Read, method: "GET", path: "/settings/prices", do: (*Service).handlePrices},
+		{permission: access.Admin, method: "POST", path: "/settings/prices", do: (*Service).handleSetPrices},
 		{permission: access.Admin, method: "GET", path: "/settings/audit", do: (*Service).handleAudit},
 		{permission: access.Read, method: "GET", path: "/settings/connect", do: (*Service).handleConnect},
 		{

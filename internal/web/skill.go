@@ -3,11 +3,13 @@ package web
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
 )
@@ -22,6 +24,42 @@ type skillView struct {
 	Entry    *overview.Entry // nil if the skill is not in the registry
 	Versions []versionRow
 	Misses   []telemetry.Considered
+	Target   string // name of the skill that this one is merged into; "" if it is not
+	Into     string // what was typed to merge it into
+}
+
+// Tokens is how many tokens all requests of the skill took.
+func (v skillView) Tokens() int64 {
+	t := v.Cost.Tokens
+	return t.Input + t.Output + t.CacheRead + t.CacheWrite
+}
+
+// CostBasis says how the money is known.
+func (v skillView) CostBasis() string {
+	switch {
+	case v.Cost.Basis == nil:
+		return "price unknown"
+	case *v.Cost.Basis == "reported":
+		return "reported by agents"
+	case *v.Cost.Basis == "priced":
+		return "computed from tokens"
+	}
+	return "partly reported by agents, partly computed from tokens"
+}
+
+// TriggerBasis says of which sessions the trigger rate is a share.
+func (v skillView) TriggerBasis() string {
+	sessions, _ := plural(v.SeenSessions, "session", "sessions") // it is a number
+	switch {
+	case v.TriggerRateBasis == nil:
+		return "no session in the window"
+	case *v.TriggerRateBasis != "offered":
+		return "of " + sessions + " that considered it; offers are unknown"
+	case v.OfferedSessions == v.SeenSessions:
+		return "of " + sessions + " that offered it"
+	}
+	offered, _ := number(v.OfferedSessions)
+	return "of " + sessions + "; " + offered + " offered it"
 }
 
 // A versionRow compares a version with the one before.
@@ -34,6 +72,38 @@ type versionRow struct {
 	Change   *float64 // of the pass rate
 }
 
+// CostPerUse is the median of the version; nil if it is unknown.
+func (r versionRow) CostPerUse() *float64 {
+	if r.Quality.Cost == nil {
+		return nil
+	}
+	return r.Quality.Cost.PerUseP50
+}
+
+// KnownBy counts the checks by how it is known that they are of the version, e.g.
+// "hash 12, time 3".
+func (r versionRow) KnownBy() string {
+	var all []string
+	for _, b := range []struct {
+		name  string
+		count int64
+	}{
+		{"hash", r.Quality.Bases.Hash},
+		{"plugin", r.Quality.Bases.Plugin},
+		{"installation", r.Quality.Bases.Installation},
+		{"time", r.Quality.Bases.Time},
+	} {
+		if b.count > 0 {
+			text, _ := number(b.count) // it is one
+			all = append(all, b.name+" "+text)
+		}
+	}
+	if len(all) == 0 {
+		return none
+	}
+	return strings.Join(all, ", ")
+}
+
 const (
 	chartDays   = 90
 	missesShown = 10
@@ -42,25 +112,75 @@ const (
 var chartRanges = []int{30, 90, 365}
 
 func (s *Service) handleSkill(v *visit) (answer, error) {
+	view, err := s.skillView(v)
+	return show("skill", view.Name, view), err
+}
+
+func (s *Service) skillView(v *visit) (skillView, error) {
 	p, err := s.Skills.Get(v.Context(), v.Caller.OrgID, v.PathValue("skill"))
 	if err != nil {
-		return answer{}, err
+		return skillView{}, err
 	}
 	view := skillView{Performance: p, Window: s.Skills.Window, Days: chartDays, Ranges: chartRanges}
+	if p.MergedInto != nil {
+		names, err := s.Overview.SkillNames(v.Context(), v.Caller.OrgID, []string{*p.MergedInto})
+		if err != nil {
+			return view, err
+		}
+		view.Target = names[*p.MergedInto]
+	}
 	if days, err := strconv.Atoi(v.URL.Query().Get("days")); err == nil && slices.Contains(chartRanges, days) {
 		view.Days = days
 	}
 	marks, err := s.versions(v, &view)
 	if err != nil {
-		return answer{}, err
+		return view, err
 	}
 	days, err := s.Overview.Days(v.Context(), []string{p.ID}, view.Days)
 	if err != nil {
-		return answer{}, err
+		return view, err
 	}
 	view.Chart = newChart(days[p.ID], marks)
 	view.Misses, err = s.Telemetry.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown)
-	return show("skill", p.Name, view), err
+	return view, err
+}
+
+// handleChangeSkill hides a skill or merges it into another one, or undoes that.
+func (s *Service) handleChangeSkill(v *visit) (answer, error) {
+	skill, into := v.PathValue("skill"), strings.TrimSpace(v.FormValue("into"))
+	change, done, problem := skillChange(v.FormValue("change"), into)
+	if problem == nil {
+		problem = s.Curate.Update(v.Context(), v.Caller.OrgID, skill, change)
+	}
+	if problem == nil {
+		return redirect(pathTo("skills", skill), done), nil
+	}
+	view, err := s.skillView(v)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Into = into
+	return show("skill", view.Name, view).refused(problem)
+}
+
+// skillChange returns what a button of the page changes, and what to say then.
+func skillChange(button, into string) (c curate.Change, done string, err error) {
+	switch button {
+	case "hide", "unhide":
+		hidden := button == "hide"
+		c.Hidden = &hidden
+		return c, map[bool]string{true: "The skill is hidden.", false: "The skill is listed again."}[hidden], nil
+	case "merge":
+		if into == "" {
+			return c, "", fault.Invalid("merged_into", "Enter the name of the other skill")
+		}
+		c.MergedInto = &into
+		return c, "The skill is merged. What was reported before is moved in the background.", nil
+	case "unmerge":
+		c.MergedInto = new(string)
+		return c, "The merge is undone. What was reported before is moved back in the background.", nil
+	}
+	return c, "", fault.Invalid("change", "The change must be hide, unhide, merge or unmerge")
 }
 
 // versions compares the versions of the skill's entry, if it has one, and returns

@@ -15,6 +15,38 @@ type skillsView struct {
 	PerPage  int
 	Statuses []skills.Status
 	Any      bool // there are skills, or a filter is set
+	Shown    []skillsShown
+	Note     string // what the names are that are shown
+	None     string // why there are none
+}
+
+// skillsShown is a choice of which names the list shows.
+type skillsShown struct {
+	Value, Label string
+	note, none   string
+	set          func(*skills.Filter)
+}
+
+// allShown are the choices; the first is the default.
+var allShown = []skillsShown{
+	{Label: "skills", none: "Try a shorter search text or another status.", set: func(*skills.Filter) {}},
+	{
+		Value: "unconfirmed", Label: "unconfirmed names",
+		note: "Names without a real use: an agent called a skill that it does not have, or the skill is built into an agent. " +
+			"They are listed as skills once they are used.",
+		none: "Every name that was reported has a real use.",
+		set:  func(f *skills.Filter) { f.Unconfirmed = true },
+	},
+	{
+		Value: "hidden", Label: "hidden skills", note: "Lists and alerts leave these out.",
+		none: "No skill is hidden. An admin can hide one on its page.",
+		set:  func(f *skills.Filter) { f.Hidden = true },
+	},
+	{
+		Value: "merged", Label: "merged skills", note: "What is reported of these counts for other skills.",
+		none: "No skill is merged into another one. An admin can merge one on its page.",
+		set:  func(f *skills.Filter) { f.Merged = true },
+	},
 }
 
 // A skillRow is a skill in the list.
@@ -62,12 +94,20 @@ func (s *Service) handleSkills(v *visit) (answer, error) {
 	if !slices.Contains(skillSorts, strings.TrimPrefix(f.Sort, "-")) {
 		f.Sort = ""
 	}
+	shown := allShown[0]
+	for _, choice := range allShown[1:] {
+		if choice.Value == v.URL.Query().Get("show") {
+			shown = choice
+		}
+	}
+	shown.set(&f)
 	found, total, err := s.Skills.List(v.Context(), v.Caller.OrgID, f)
 	if err != nil {
 		return answer{}, err
 	}
 	view := skillsView{
-		Total: total, PerPage: skillsPerPage, Any: total > 0 || f.Search != "" || f.Status != "",
+		Total: total, PerPage: skillsPerPage, Any: total > 0 || f.Search != "" || f.Status != "" || shown.Value != "",
+		Shown: allShown, Note: shown.note, None: shown.none,
 		Statuses: []skills.Status{skills.Critical, skills.Warning, skills.Healthy, skills.Unknown},
 	}
 	ids := make([]string, len(found))

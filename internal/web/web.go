@@ -48,7 +48,7 @@
 //
 // Scripts share the functions of app.js: localTimes(element) converts the times of new content.
 //
-// Functions (format.go): time, day, days, percent, points, number, interval, decimal, plural, short, score (an
+// Functions (format.go): time, day, days, percent, points, number, interval, decimal, money, price, plural, short, score (an
 // improve.Score as 3 of 4), channel (its name), badge (a status as shape and word), icon, asset,
 // dict (for partials with several arguments), pager, url (path with escaped parts), markdown
 // (sanitised).
@@ -84,6 +84,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
+	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
@@ -96,6 +97,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/suggestions"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -109,6 +111,8 @@ type Parts struct {
 	Quota         *quota.Service
 	Overview      *overview.Service
 	Skills        *skills.Service
+	Curate        *curate.Service
+	Costs         *costs.Service
 	Registry      *registry.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service

@@ -27,9 +27,11 @@ func Pages() map[string]Row {
 		"POST /logout":              form("", "x=", nil),
 		"POST /theme":               form("", "theme=dark", nil),
 
-		"GET /{}":        {},
-		"GET /skills":    {Query: "q=<text>"},
-		"GET /skills/{}": {Path: "<skill>"},
+		"GET /{}":         {},
+		"GET /skills":     {Query: "q=<text>&show=unconfirmed"},
+		"GET /skills/{}":  {Path: "<skill>"},
+		"POST /skills/{}": form("<skill>", "change=unhide", nil),
+		"GET /costs":      {Query: "days=90"},
 
 		"GET /registry":                         {Query: "q=<text>"},
 		"GET /registry/{}":                      {Path: "<entry>"},
@@ -117,6 +119,8 @@ func Pages() map[string]Row {
 		"POST /settings/keys":            form("", "name=<new>", nil),
 		"POST /settings/keys/{}/revoke":  spending("key", "<key>", "x="),
 		"GET /settings/audit":            {Query: "actor=user&action=evals.&target=<text>&since=2020-01-02&until=2120-01-02"},
+		"GET /settings/prices":           {},
+		"POST /settings/prices":          form("", `prices={"models":[{"match":"<text>*","input":3,"output":15}]}`, nil),
 		"GET /settings/connect":          {},
 		"POST /settings/connect":         form("", "for=agents", nil),
 	}

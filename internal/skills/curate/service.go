@@ -78,7 +78,7 @@ func mergeTarget(ctx context.Context, tx *store.Tx, k skill, into string) (skill
 	t, err := targetSkill(ctx, tx, k.orgID, into)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return t, fault.Invalid("merged_into", "merged_into names no skill of this organisation")
+		return t, fault.Invalid("merged_into", "there is no skill %s to merge into", into)
 	case err != nil:
 		return t, err
 	case t.id == k.id:
