@@ -1,7 +1,7 @@
 // Package cli is the command line: it reads flags, calls one operation, and
 // prints the result for a person, or as JSON for a script. The commands in this
 // package run on the server's machine and open its database; those of
-// internal/cli/remote talk to a server.
+// internal/cli/remote and internal/cli/sessions talk to a server.
 package cli
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/whetstone-dev/whetstone/internal/cli/remote"
+	"github.com/whetstone-dev/whetstone/internal/cli/sessions"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -37,7 +38,8 @@ type commands struct {
 
 	Repohost repohostCommands `cmd:"" help:"Assign accounts of the code host to organisations, and create bare repositories."`
 
-	remote.Commands `embed:""`
+	Remote   remote.Commands   `embed:""`
+	Sessions sessions.Commands `embed:""`
 }
 
 // Run runs the command line and returns the exit code.

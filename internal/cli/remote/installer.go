@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/install"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
@@ -46,7 +47,7 @@ func newInstaller(ctx context.Context, p *term.Program, s *session, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	device, _ := deviceID()
+	device, _ := server.DeviceID()
 	return &installer{session: s, program: p, dir: dir, device: device, folder: folder}, nil
 }
 
@@ -75,7 +76,7 @@ func (i *installer) unpack(ctx context.Context, t target, archive []byte, force 
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
 	r := install.Record{
-		Server: i.server, EntryID: t.entryID, Version: t.version, ContentHash: t.hash, Pinned: t.pinned,
+		Server: i.Server, EntryID: t.entryID, Version: t.version, ContentHash: t.hash, Pinned: t.pinned,
 		InstalledAt: time.Now().UTC().Truncate(time.Second),
 	}
 	i.mu.Lock() // downloads run in parallel, but the lock file has one writer
@@ -102,7 +103,7 @@ func (i *installer) record(ctx context.Context, t target) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.refused {
-		i.program.Note("%s is installed, but the server has no record of it: %s", t.name, term.Message(asFault(err, i.server)))
+		i.program.Note("%s is installed, but the server has no record of it: %s", t.name, term.Message(server.AsFault(err, i.Server)))
 	}
 	i.refused = client.Status(err) == http.StatusForbidden
 	return false

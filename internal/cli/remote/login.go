@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 )
@@ -28,46 +29,46 @@ type loginOutput struct {
 // Run stores a key after trying it: the given one, or one from a device login
 // that a person approves in a browser.
 func (c *loginCommand) Run(ctx context.Context, p *term.Program) error {
-	stored, err := loadCredentials()
+	stored, err := server.LoadCredentials()
 	if err != nil {
 		return err
 	}
-	server, err := c.address(stored)
+	address, err := c.Address(stored)
 	if err != nil {
 		return err
 	}
 	key := string(c.APIKey)
 	if key == "" {
-		if key, err = deviceLogin(ctx, p, server); err != nil {
-			return asFault(err, server)
+		if key, err = deviceLogin(ctx, p, address); err != nil {
+			return server.AsFault(err, address)
 		}
 		// deviceLogin may have stored a device id.
-		if stored, err = loadCredentials(); err != nil {
+		if stored, err = server.LoadCredentials(); err != nil {
 			return err
 		}
 	}
 	// A key is stored only after it has worked: a typo must not replace a good one.
-	me, err := newSession(p, server, key).Me(ctx)
+	me, err := server.New(p, address, key).Me(ctx)
 	if err != nil {
-		return asFault(err, server)
+		return server.AsFault(err, address)
 	}
-	stored.Default = server
-	stored.Servers[server] = login{APIKey: key, Email: me.User.Email, Organisation: me.Organisation.Name}
-	if err := stored.save(); err != nil {
+	stored.Default = address
+	stored.Servers[address] = server.Login{APIKey: key, Email: me.User.Email, Organisation: me.Organisation.Name}
+	if err := stored.Save(); err != nil {
 		return err
 	}
-	out := loginOutput{server, me.User.Email, me.Organisation.Name, me.Plan, me.Role, me.Permissions}
+	out := loginOutput{address, me.User.Email, me.Organisation.Name, me.Plan, me.Role, me.Permissions}
 	return p.Print(out, func(w io.Writer) {
-		fmt.Fprintf(w, "Logged in to %s as %s (%s of %s, plan %s).\n", server, term.Plain(out.Email), out.Role,
+		fmt.Fprintf(w, "Logged in to %s as %s (%s of %s, plan %s).\n", address, term.Plain(out.Email), out.Role,
 			term.Plain(out.Organisation), out.Plan)
 	})
 }
 
 // deviceLogin prints a code, and polls until a person has approved it in a
 // browser (the flow of RFC 8628).
-func deviceLogin(ctx context.Context, p *term.Program, server string) (key string, err error) {
-	s := newSession(p, server, "")
-	device, unique := deviceID()
+func deviceLogin(ctx context.Context, p *term.Program, address string) (key string, err error) {
+	s := server.New(p, address, "")
+	device, unique := server.DeviceID()
 	clientID := "whetstone on " + device
 	if !unique {
 		device = "" // another machine's key must not be revoked
@@ -113,30 +114,30 @@ type logoutCommand struct {
 
 // Run deletes a stored login. The key itself is valid until it is revoked.
 func (c *logoutCommand) Run(p *term.Program) error {
-	stored, err := loadCredentials()
+	stored, err := server.LoadCredentials()
 	if err != nil {
 		return err
 	}
-	server, err := (&serverFlags{Server: c.Server}).address(stored)
+	address, err := (&server.Flags{Server: c.Server}).Address(stored)
 	if err != nil {
 		return err
 	}
-	_, known := stored.Servers[server]
+	_, known := stored.Servers[address]
 	if known {
-		delete(stored.Servers, server)
-		if stored.Default == server {
+		delete(stored.Servers, address)
+		if stored.Default == address {
 			stored.Default = ""
 		}
-		if err := stored.save(); err != nil {
+		if err := stored.Save(); err != nil {
 			return err
 		}
 	}
-	out := map[string]any{"server": server, "was_logged_in": known}
+	out := map[string]any{"server": address, "was_logged_in": known}
 	return p.Print(out, func(w io.Writer) {
 		if known {
-			fmt.Fprintf(w, "Logged out of %s; the key remains valid until it is revoked.\n", server)
+			fmt.Fprintf(w, "Logged out of %s; the key remains valid until it is revoked.\n", address)
 		} else {
-			fmt.Fprintf(w, "There was no login at %s.\n", server)
+			fmt.Fprintf(w, "There was no login at %s.\n", address)
 		}
 	})
 }

@@ -17,7 +17,6 @@ type Commands struct {
 	Skills   skillsCommands  `cmd:"" group:"Client" help:"Show the health and cost of skills; hide and merge them."`
 	Costs    costsCommand    `cmd:"" group:"Client" help:"Show what model requests cost, by skill."`
 	Prices   pricesCommands  `cmd:"" group:"Client" help:"Show and set the organisation's own prices of models."`
-	Import   importCommand   `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
 	Source   sourceCommands  `cmd:"" group:"Client" help:"Upload and validate skills, and review suggested test cases."`
 	Eval     evalCommands    `cmd:"" group:"Client" help:"Manage eval suites and run them."`
 	Audit    auditCommand    `cmd:"" group:"Client" help:"List who changed what in the organisation."`

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/install"
@@ -84,7 +85,7 @@ func (s *session) compare(
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(skills))
 	}
-	device, _ := deviceID()
+	device, _ := server.DeviceID()
 	var all []installedSkill
 	var items []client.SyncItem
 	for _, name := range names {
@@ -98,7 +99,7 @@ func (s *session) compare(
 		}
 		skill := installedSkill{name: name, record: record, state: state}
 		all = append(all, skill)
-		if record.Server == s.server {
+		if record.Server == s.Server {
 			items = append(items, client.SyncItem{
 				EntryID: record.EntryID, CurrentVersionHash: skill.hash(),
 				DeviceID: device, InstallPath: filepath.Join(dir, name),
@@ -117,7 +118,7 @@ func (s *session) compare(
 		latest[e.EntryID] = &e
 	}
 	for n := range all {
-		if all[n].record.Server == s.server {
+		if all[n].record.Server == s.Server {
 			all[n].latest = latest[all[n].record.EntryID]
 		}
 	}
@@ -158,7 +159,7 @@ func (c *statusCommand) Run(ctx context.Context, p *term.Program) error {
 			all, err := s.compare(ctx, dir, skills, c.Names)
 			for _, skill := range all {
 				out = append(out, statusOutput{
-					Name: skill.name, Status: skill.drift(s.server),
+					Name: skill.name, Status: skill.drift(s.Server),
 					Version: skill.record.Version, LatestVersion: skill.latestVersion(), Pinned: skill.record.Pinned,
 					Server: skill.record.Server, EntryID: skill.record.EntryID, Path: filepath.Join(dir, skill.name),
 					Edits: append([]install.Edit{}, skill.state.Edits...),

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/install"
 )
@@ -62,8 +63,8 @@ func (c *syncCommand) Run(ctx context.Context, p *term.Program) error {
 			}
 			out := make([]syncOutput, len(all))
 			for n, skill := range all {
-				out[n] = newSyncOutput(skill, s.server)
-				if t, ok := c.updateFor(skill, s.server); ok {
+				out[n] = newSyncOutput(skill, s.Server)
+				if t, ok := c.updateFor(skill, s.Server); ok {
 					out[n].Status, out[n].PreviousVersion, out[n].Version = wouldUpdate, skill.record.Version, t.version
 				}
 			}
@@ -124,8 +125,8 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 	out := make([]syncOutput, len(all))
 	targets := map[int]target{}
 	for n, skill := range all {
-		out[n] = newSyncOutput(skill, i.server)
-		if t, ok := c.updateFor(skill, i.server); ok {
+		out[n] = newSyncOutput(skill, i.Server)
+		if t, ok := c.updateFor(skill, i.Server); ok {
 			targets[n] = t
 		}
 	}
@@ -143,7 +144,7 @@ func (c *syncCommand) update(ctx context.Context, i *installer, all []installedS
 			if err == nil {
 				i.record(ctx, t)
 			}
-			o, err := &out[n], asFault(err, i.server)
+			o, err := &out[n], server.AsFault(err, i.Server)
 			edited, ok := errors.AsType[*install.EditedError](err)
 			switch {
 			case err == nil:

@@ -1,4 +1,4 @@
-package remote
+package sessions
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -17,11 +18,11 @@ import (
 )
 
 type importCommand struct {
-	serverFlags `embed:""`
-	Dir         string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
-	Since       config.Duration `env:"-" placeholder:"30d" help:"Only transcripts that changed in this time."`
-	Prompts     bool            `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
-	DryRun      bool            `env:"-" help:"Read everything, but send and store nothing; needs no server."`
+	server.Flags `embed:""`
+	Dir          string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
+	Since        config.Duration `env:"-" placeholder:"30d" help:"Only transcripts that changed in this time."`
+	Prompts      bool            `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
+	DryRun       bool            `env:"-" help:"Read everything, but send and store nothing; needs no server."`
 }
 
 type importOutput struct {
@@ -47,8 +48,8 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 	if c.DryRun {
 		return runImport(ctx, p, i, "")
 	}
-	return c.withSession(p, func(s *session) error {
-		state, err := s.prepareImport(ctx, i)
+	return c.WithSession(p, func(s *server.Session) error {
+		state, err := prepareImport(ctx, s, i)
 		if err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 // prepareImport sets where the import sends to, and opens its state file: what
 // was sent before. The file belongs to the server's user, not to its address,
 // since one server may have several.
-func (s *session) prepareImport(ctx context.Context, i *transcripts.Import) (statePath string, err error) {
+func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import) (statePath string, err error) {
 	me, err := s.Me(ctx)
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package remote
+package server
 
 import (
 	"crypto/rand"
@@ -14,17 +14,17 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/install"
 )
 
-// credentials are stored on this machine, in a file that only its user can read.
-type credentials struct {
+// Credentials are stored on this machine, in a file that only its user can read.
+type Credentials struct {
 	// DeviceID distinguishes this machine from others of the same user.
 	DeviceID string `json:"device_id,omitempty"`
 	// Default is the server of the last login.
 	Default string           `json:"default,omitempty"`
-	Servers map[string]login `json:"servers,omitempty"`
+	Servers map[string]Login `json:"servers,omitempty"`
 }
 
-// A login is the stored key of one server.
-type login struct {
+// A Login is the stored key of one server.
+type Login struct {
 	APIKey       string `json:"api_key"`
 	Email        string `json:"email"`
 	Organisation string `json:"organisation"`
@@ -38,11 +38,11 @@ func credentialsPath() (string, error) {
 	return filepath.Join(dir, "whetstone", "credentials.json"), nil
 }
 
-// loadCredentials returns empty credentials if none were stored, or if there is
+// LoadCredentials returns empty credentials if none were stored, or if there is
 // no folder for them: a process without a home, e.g. in a container, gets its
 // key from the environment.
-func loadCredentials() (credentials, error) {
-	none := credentials{Servers: map[string]login{}}
+func LoadCredentials() (Credentials, error) {
+	none := Credentials{Servers: map[string]Login{}}
 	path, err := credentialsPath()
 	if err != nil {
 		return none, nil //nolint:nilerr // see the comment above
@@ -61,7 +61,8 @@ func loadCredentials() (credentials, error) {
 	return found, nil
 }
 
-func (c credentials) save() error {
+// Save stores the credentials.
+func (c Credentials) Save() error {
 	path, err := credentialsPath()
 	if err != nil {
 		return err
@@ -76,23 +77,23 @@ func (c credentials) save() error {
 	return install.ReplaceFile(path, append(content, '\n'), 0o600)
 }
 
-// deviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for
+// DeviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for
 // people, with a random suffix. It is stored, so that it survives a change of
 // the host name; where it cannot be stored it is the host name alone, which is
 // not unique: containers of one image often share it.
-func deviceID() (id string, unique bool) {
+func DeviceID() (id string, unique bool) {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "unknown"
 	}
 	host = term.Cell(host)
-	stored, err := loadCredentials()
+	stored, err := LoadCredentials()
 	if err != nil {
 		return host, false
 	}
 	if stored.DeviceID == "" {
 		stored.DeviceID = host + "-" + strings.ToLower(rand.Text()[:8])
-		if stored.save() != nil {
+		if stored.Save() != nil {
 			return host, false
 		}
 	}

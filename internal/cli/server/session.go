@@ -1,0 +1,123 @@
+// Package server connects the client's commands to a server: its address, the
+// stored login, and its errors as faults.
+package server
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/client"
+	"github.com/whetstone-dev/whetstone/internal/cli/term"
+	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+)
+
+// defaultServer is where `whetstone serve` listens by default.
+const defaultServer = "http://127.0.0.1:8080"
+
+// Flags are the flags of every command that talks to a server.
+type Flags struct {
+	Server string        `placeholder:"URL" help:"Address of the server; by default that of the last login, else http://127.0.0.1:8080."`
+	APIKey config.Secret `name:"api-key" placeholder:"KEY" help:"API key; by default that of the stored login."`
+}
+
+// Help is shown below the help of each command that has these flags.
+func (Flags) Help() string {
+	return `Exit codes: 0 done; 1 failed; 2 a flag or the skill is not valid; ` +
+		`3 local edits are in the way (install, sync); 4 not everything is up to date (status); ` +
+		`5 no key or an invalid one, or the plan or a permission forbids it.`
+}
+
+// A Session is a client with the address of its server.
+type Session struct {
+	*client.Client
+	Server string
+}
+
+// Address returns the server's address in canonical form, which is also its key
+// in the stored credentials: "HTTPS://Example.com/" is "https://example.com".
+// An address with a user or a query is refused: it would end up in messages and
+// in the lock file, with its password.
+func (f *Flags) Address(stored Credentials) (string, error) {
+	u, err := url.Parse(cmp.Or(f.Server, stored.Default, defaultServer))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fault.Invalid("server", "server must be an address like https://whetstone.example")
+	}
+	return strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.EscapedPath(), "/"), nil
+}
+
+// WithSession calls do with a session that has a key, and converts the server's
+// errors to faults.
+func (f *Flags) WithSession(p *term.Program, do func(s *Session) error) error {
+	stored, err := LoadCredentials()
+	if err != nil {
+		return err
+	}
+	server, err := f.Address(stored)
+	if err != nil {
+		return err
+	}
+	key := cmp.Or(string(f.APIKey), stored.Servers[server].APIKey)
+	if key == "" {
+		return fault.New(fault.Unauthorized,
+			"No API key for %s; run `whetstone login --server %s`, or set WHETSTONE_API_KEY", server, server)
+	}
+	return AsFault(do(New(p, server, key)), server)
+}
+
+// New returns a session with a key, which may be "".
+func New(p *term.Program, server, key string) *Session {
+	return &Session{client.New(client.Options{Server: server, APIKey: key, UserAgent: "whetstone/" + p.Version}), server}
+}
+
+// AsFault converts an error of the client to a fault, whose kind decides the
+// exit code.
+func AsFault(err error, server string) error {
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		return statusFault(e, server)
+	}
+	if errors.Is(err, client.ErrHash) {
+		return fault.New(fault.BadGateway, "The download was changed or truncated on the way: "+
+			"its SHA-256 is not that of the version; nothing was installed").Because(err)
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		cause := err
+		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+			cause = inner // the innermost says it best: "connection refused"
+		}
+		return fault.New(fault.Unavailable, "Cannot reach %s: %s", server, cause).Because(err)
+	}
+	return err
+}
+
+// statusFault keeps the server's words, stripped of control characters: the server
+// may be anyone's, and the terminal would obey them (escape sequence injection).
+func statusFault(e *client.Error, server string) error {
+	message := term.Plain(e.Message)
+	switch e.Status {
+	case http.StatusBadRequest:
+		issues := make([]fault.Issue, len(e.Issues))
+		for i, issue := range e.Issues {
+			issues[i] = fault.Issue{Path: issue.Path, Message: term.Plain(issue.Message)}
+		}
+		if len(issues) > 0 {
+			return fault.Issues(issues...).Because(e)
+		}
+		return fault.New(fault.Malformed, "%s", message).Because(e)
+	case http.StatusUnauthorized:
+		return fault.New(fault.Unauthorized, "%s rejected the key: %s; run `whetstone login --server %s`",
+			server, message, server).Because(e)
+	case http.StatusForbidden:
+		return fault.New(fault.Denied, "%s", message).Because(e)
+	case http.StatusNotFound:
+		return fault.New(fault.NotFound, "%s", message).Because(e)
+	case http.StatusConflict:
+		return fault.New(fault.Conflict, "%s", message).Because(e)
+	}
+	return fault.New(fault.BadGateway, "%s", message).Because(e)
+}

@@ -1,0 +1,8 @@
+// Package sessions has the client's commands about the sessions of agents: they
+// report them, show them and grade them.
+package sessions
+
+// Commands are the commands of this package.
+type Commands struct {
+	Import importCommand `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
+}
