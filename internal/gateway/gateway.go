@@ -29,6 +29,7 @@ const (
 	Anthropic API = "anthropic" // Anthropic's messages
 	OpenAI    API = "openai"    // OpenAI's chat completions
 	Responses API = "responses" // OpenAI's responses
+	Google    API = "gemini"    // Google's generateContent
 )
 
 // Limits of a request and its answer.
@@ -43,7 +44,7 @@ const (
 type Model struct {
 	Name string // by which runs choose it
 	API  API
-	URL  string // base URL: ".../v1", which may be left out for Anthropic
+	URL  string // base URL: ".../v1", or "/v1beta", which may be left out for Anthropic and Google
 	Key  string // "" for servers that need none
 	// ID is the model in requests; Name if empty.
 	ID string
@@ -106,8 +107,10 @@ func (m Model) upstream() (*upstream, error) {
 		u.wire = chat{}
 	case Responses:
 		u.wire = responses{}
+	case Google:
+		u.wire = google{}
 	default:
-		return nil, fault.Invalid("model-api", "model-api of %s must be %s, %s or %s", m.Name, Anthropic, OpenAI, Responses)
+		return nil, fault.Invalid("model-api", "model-api of %s must be %s, %s, %s or %s", m.Name, Anthropic, OpenAI, Responses, Google)
 	}
 	base, err := outbound.ParseURL(m.URL)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,6 +34,10 @@ var formats = []struct {
 	{
 		gateway.OpenAI, modeltest.Chat, "/v1", "/v1/chat/completions",
 		`{"model":"inside","stream":%v,"messages":[{"role":"user","content":"Hello"}]}`, "Authorization: Bearer " + key, 0,
+	},
+	{
+		gateway.Google, modeltest.Google, "", "/v1beta/models/" + pricedModel + ":generateContent",
+		`{"stream":%v,"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`, "X-Goog-Api-Key: " + key, 0,
 	},
 	{
 		gateway.Responses, modeltest.Responses, "/v1", "/v1/responses",
@@ -101,7 +106,8 @@ func wantClean(t *testing.T, r modeltest.Request, path, authorized string) {
 		t.Errorf("the headers are\n%s", &header)
 	}
 	var body struct{ Model string }
-	if err := json.Unmarshal(r.Body, &body); err != nil || body.Model != pricedModel {
+	inPath := strings.Contains(path, pricedModel)
+	if err := json.Unmarshal(r.Body, &body); err != nil || body.Model != pricedModel && !inPath {
 		t.Errorf("the body is %s (%v)", r.Body, err)
 	}
 }
@@ -157,6 +163,11 @@ func TestRequestIsAdjusted(t *testing.T) {
 			`{"model":"claude-sonnet-4-5","stream":true,"stream_options":{"include_usage":true}}`,
 		},
 		{
+			"tools of Google", "gemini", "/v1beta/models/other:generateContent",
+			`{"model":"other","tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"run"}],"urlContext":{}}],"cachedContent":"x"}`,
+			`{"tools":[{"functionDeclarations":[{"name":"run"}]}]}`,
+		},
+		{
 			"work in the background", "responses", "/v1/responses",
 			`{"background":true,"store":true,"previous_response_id":"resp_other","tools":[{"type":"web_search"},` +
 				`{"type":"mcp","server_url":"https://evil.example"},{"type":"function","name":"exec_command"}]}`,
@@ -190,13 +201,10 @@ func TestModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var list struct{ Data []struct{ ID string } }
-		if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-			t.Fatal(err)
-		}
+		list, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if len(list.Data) != 1 || list.Data[0].ID != pricedModel || len(model.Requests()) != 0 {
-			t.Errorf("%s: models %+v, %d requests", f.api, list, len(model.Requests()))
+		if !json.Valid(list) || !strings.Contains(string(list), pricedModel) || len(model.Requests()) != 0 {
+			t.Errorf("%s: models %s, %d requests", f.api, list, len(model.Requests()))
 		}
 	}
 }
@@ -214,6 +222,13 @@ func TestURLs(t *testing.T) {
 		{gateway.OpenAI, "/v1/chat/completions", "/v1/chat/completions", "/v1/chat/completions"},
 		{gateway.Responses, "/v1", "/v1/responses", "/v1/responses"},
 		{gateway.Anthropic, "/v1", "/v1/messages?beta=true", "/v1/messages?beta=true"},
+		{
+			gateway.Google, "/v1beta", "/v1beta/models/other:streamGenerateContent?alt=sse",
+			"/v1beta/models/claude-sonnet-4-5:streamGenerateContent?alt=sse",
+		},
+		{gateway.Google, "", "/v1beta/models/other:countTokens", "/v1beta/models/claude-sonnet-4-5:countTokens"},
+		{gateway.Google, "", "/v1beta/models/other:batchEmbedContents", ""},
+		{gateway.Google, "", "/v1beta/models/a/../b:generateContent", ""},
 	} {
 		var got string
 		model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RequestURI }))

@@ -25,18 +25,17 @@ import (
 // discard is the log of a server whose clients are hostile.
 func discard() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// modelsPath is answered by the gateway itself.
-const modelsPath = "/v1/models"
-
 // ServeHTTP passes a request of the program on.
 func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path, ok := s.route(r)
-	switch {
-	case !ok:
-		s.refuse(w, failure{http.StatusNotFound, "not_found_error", "only the model can be reached from here"})
+	u := s.upstream
+	if path, _, _ := strings.Cut(r.RequestURI, "?"); path == "/v1/models" && r.Method == http.MethodGet {
+		writeJSON(w, http.StatusOK, u.wire.models(u.id)) // agents ask for it; there is one model
 		return
-	case path == modelsPath:
-		writeJSON(w, http.StatusOK, s.upstream.wire.models(s.upstream.id))
+	}
+	// RequestURI is as the program wrote it: no host, no escapes, no dots pass.
+	to, ok := u.wire.route(r.RequestURI, u.id)
+	if !ok || r.Method != http.MethodPost || r.Header.Get("Upgrade") != "" {
+		s.refuse(w, failure{http.StatusNotFound, "not_found_error", "only the model can be reached from here"})
 		return
 	}
 	select {
@@ -62,7 +61,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := exchange{
-		s: s, path: path, body: body, size: len(body), sent: release, started: time.Now(), answer: head{limit: maxRecordedAnswer},
+		s: s, to: to, body: body, size: len(body), sent: release, started: time.Now(), answer: head{limit: maxRecordedAnswer},
 	}
 	complete := false
 	func() {
@@ -72,21 +71,6 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !complete {
 		panic(http.ErrAbortHandler) // the program must not take a part of an answer for all of it
 	}
-}
-
-// route returns the path of a request that may be passed on: exactly as the wire
-// format writes it, without a host, escapes or a query of the program's own.
-func (s *Session) route(r *http.Request) (path string, ok bool) {
-	path, query, _ := strings.Cut(r.RequestURI, "?")
-	if r.Header.Get("Upgrade") != "" {
-		return "", false
-	}
-	if path == modelsPath {
-		return path, r.Method == http.MethodGet
-	}
-	allowed := r.Method == http.MethodPost && slices.Contains(s.upstream.wire.paths(), path) &&
-		(query == "" || query == "beta=true") // as Claude Code asks
-	return path, allowed
 }
 
 // reserve waits for the memory of a request, which is in it twice for a moment.
@@ -132,10 +116,9 @@ func (s *Session) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *fai
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
 		return invalid(http.StatusBadRequest, "the body must be a JSON object")
 	}
-	if err := s.upstream.wire.adjust(fields); err != nil {
+	if err := s.upstream.wire.adjust(fields, s.upstream.id); err != nil {
 		return invalid(http.StatusBadRequest, "the tools cannot be read")
 	}
-	fields["model"], _ = json.Marshal(s.upstream.id) // a string always marshals
 	return joinFields(fields, len(raw)), nil
 }
 
@@ -146,8 +129,7 @@ func joinFields(fields map[string]json.RawMessage, size int) []byte {
 	separator := byte('{')
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		b.WriteByte(separator)
-		quoted, _ := json.Marshal(name) // a string always marshals
-		b.Write(quoted)
+		b.Write(quote(name))
 		b.WriteByte(':')
 		b.Write(fields[name])
 		separator = ','
@@ -176,7 +158,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 // An exchange is a request that is passed on.
 type exchange struct {
 	s       *Session
-	path    string
+	to      route
 	body    []byte // its end, once it is sent
 	size    int    // of the whole body
 	sent    func() // releases its memory
@@ -210,7 +192,7 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 		w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 	}
 	w.WriteHeader(e.status)
-	if e.path == e.s.upstream.wire.paths()[0] {
+	if e.to.metered {
 		e.usage = newUsageReader(e.s.upstream.wire, resp.Header.Get("Content-Type"))
 	}
 	return e.copy(w, resp.Body)
@@ -220,8 +202,8 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 // but the body and a few headers of the wire format.
 func (e *exchange) send(r *http.Request) (*http.Response, error) {
 	u := e.s.upstream
-	to := u.base.JoinPath(strings.TrimPrefix(e.path, u.wire.prefix()))
-	to.RawQuery = r.URL.RawQuery
+	to := u.base.JoinPath(e.to.path)
+	to.RawQuery = e.to.query
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, to.String(), bytes.NewReader(e.body))
 	if err != nil {
 		return nil, err
@@ -286,7 +268,7 @@ func (e *exchange) end() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.record.add(Exchange{
-		At: e.started, Duration: time.Since(e.started), Path: e.path, Status: e.status, Tokens: used.Tokens,
+		At: e.started, Duration: time.Since(e.started), Path: e.to.path, Status: e.status, Tokens: used.Tokens,
 		Request: string(e.body), Answer: string(e.answer.kept),
 	})
 	return used

@@ -85,10 +85,10 @@ func TestErrorsAreOfTheWireFormat(t *testing.T) {
 		resp := p.send(f.path, fmt.Sprintf(f.ask, true))
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		want := `"type":"insufficient_quota"`
-		if f.api == gateway.Anthropic {
-			want = `"type":"rate_limit_error"`
-		}
+		want := map[gateway.API]string{
+			gateway.Anthropic: `"type":"rate_limit_error"`, gateway.OpenAI: `"type":"insufficient_quota"`,
+			gateway.Responses: `"type":"insufficient_quota"`, gateway.Google: `"status":"RESOURCE_EXHAUSTED"`,
+		}[f.api]
 		if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), want) ||
 			resp.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: status %d, %s", f.api, resp.StatusCode, body)
@@ -175,7 +175,8 @@ func TestUnknownPrice(t *testing.T) {
 	model := modeltest.Chat(t, modeltest.Reply{Text: "Hello", Usage: modeltest.Tokens{Input: 10, Output: 1}})
 	g := newGateway(t, gateway.Model{Name: "local", API: gateway.OpenAI, URL: model.URL})
 	run := gateway.NewMeter(gateway.Budget{Micros: 1}, gateway.Usage{}, nil)
-	_, err := g.Open(socketDir(t), gateway.Conversation{Model: "local", Meter: gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, run)})
+	trial := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, run)
+	_, err := g.Open(socketDir(t), gateway.Conversation{Model: "local", Meter: trial})
 	if !fault.Is(err, fault.Unsupported) {
 		t.Errorf("error %v, want Unsupported", err)
 	}

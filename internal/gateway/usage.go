@@ -59,7 +59,7 @@ func (r *usageReader) keep(part []byte) {
 
 func (r *usageReader) endLine() {
 	data, ok := bytes.CutPrefix(r.line, []byte("data:"))
-	if ok && bytes.Contains(data, []byte(`"usage"`)) { // the others are not worth decoding
+	if ok && bytes.Contains(data, []byte(`"usage`)) { // the others are not worth decoding
 		r.add(data)
 	}
 	r.line, r.skip = r.line[:0], false

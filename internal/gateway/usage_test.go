@@ -20,7 +20,7 @@ func FuzzUsage(f *testing.F) {
 		if streamed {
 			contentType = "text/event-stream"
 		}
-		for _, w := range []wire{messages{}, chat{}, responses{}} {
+		for _, w := range []wire{messages{}, chat{}, responses{}, google{}} {
 			read := func(parts ...[]byte) (pricing.Tokens, bool) {
 				r := newUsageReader(w, contentType)
 				for _, part := range parts {

@@ -13,16 +13,15 @@ import (
 type wire interface {
 	// trim removes from a base URL what paths begin with, or end with.
 	trim(base *url.URL) *url.URL
-	// paths are those that a program may post to; the first one costs. A path in
-	// the upstream has no prefix, if the base URL has it.
-	paths() []string
-	prefix() string
+	// route returns the path below the base URL for one that a program posts to,
+	// with the model's name where the path has one. ok is false for all others.
+	route(uri, id string) (r route, ok bool)
 	// headers are those of a program that are passed on.
 	headers() []string
 	authorize(h http.Header, key string)
-	// adjust changes the fields of a request: the answer must report its usage,
-	// and the server must not act for the program.
-	adjust(fields map[string]json.RawMessage) error
+	// adjust changes the fields of a request: it is for the one model, the answer
+	// must report its usage, and the server must not act for the program.
+	adjust(fields map[string]json.RawMessage, id string) error
 	// usage reads the tokens that a part of an answer reports: the whole one, or
 	// the data of an event. final reports whether they are the last ones.
 	usage(data []byte) (t pricing.Tokens, final bool)
@@ -30,6 +29,12 @@ type wire interface {
 	failure(f failure) any
 	// models is the list of the one model that there is.
 	models(id string) any
+}
+
+// A route is where a request goes.
+type route struct {
+	path, query string
+	metered     bool // the answer has usage, and costs
 }
 
 // A failure is an error of the gateway itself.
@@ -40,6 +45,11 @@ type failure struct {
 }
 
 type object = map[string]any
+
+func quote(s string) json.RawMessage {
+	quoted, _ := json.Marshal(s) // a string always marshals
+	return quoted
+}
 
 // trimSuffix returns the URL without a suffix of its path.
 func trimSuffix(u *url.URL, suffixes ...string) *url.URL {
@@ -82,9 +92,12 @@ type messages struct{}
 
 func (messages) trim(base *url.URL) *url.URL { return trimSuffix(base, "/messages", "/v1") }
 
-func (messages) paths() []string { return []string{"/v1/messages", "/v1/messages/count_tokens"} }
-
-func (messages) prefix() string { return "" }
+func (messages) route(uri, _ string) (route, bool) {
+	path, query, _ := strings.Cut(uri, "?")
+	metered := path == "/v1/messages"
+	return route{path, query, metered}, (metered || path == "/v1/messages/count_tokens") &&
+		(query == "" || query == "beta=true") // as Claude Code asks
+}
 
 func (messages) headers() []string { return []string{"Anthropic-Version", "Anthropic-Beta"} }
 
@@ -97,7 +110,8 @@ func (messages) authorize(h http.Header, key string) {
 	}
 }
 
-func (messages) adjust(fields map[string]json.RawMessage) (err error) {
+func (messages) adjust(fields map[string]json.RawMessage, id string) (err error) {
+	fields["model"] = quote(id)
 	delete(fields, "mcp_servers")
 	delete(fields, "container")
 	if raw, ok := fields["tools"]; ok {
@@ -154,9 +168,9 @@ type chat struct{}
 
 func (chat) trim(base *url.URL) *url.URL { return trimSuffix(base, "/chat/completions") }
 
-func (chat) paths() []string { return []string{"/v1/chat/completions"} }
-
-func (chat) prefix() string { return "/v1" }
+func (chat) route(uri, _ string) (route, bool) {
+	return route{path: "/chat/completions", metered: true}, uri == "/v1/chat/completions"
+}
 
 func (chat) headers() []string { return nil }
 
@@ -166,7 +180,8 @@ func (chat) authorize(h http.Header, key string) {
 	}
 }
 
-func (chat) adjust(fields map[string]json.RawMessage) (err error) {
+func (chat) adjust(fields map[string]json.RawMessage, id string) (err error) {
+	fields["model"] = quote(id)
 	delete(fields, "web_search_options")
 	var stream bool
 	if json.Unmarshal(fields["stream"], &stream) == nil && stream {
@@ -212,9 +227,12 @@ type responses struct{ chat }
 
 func (responses) trim(base *url.URL) *url.URL { return trimSuffix(base, "/responses") }
 
-func (responses) paths() []string { return []string{"/v1/responses"} }
+func (responses) route(uri, _ string) (route, bool) {
+	return route{path: "/responses", metered: true}, uri == "/v1/responses"
+}
 
-func (responses) adjust(fields map[string]json.RawMessage) (err error) {
+func (responses) adjust(fields map[string]json.RawMessage, id string) (err error) {
+	fields["model"] = quote(id)
 	delete(fields, "background") // it would go on without being metered
 	delete(fields, "prompt")     // a template that the server keeps
 	delete(fields, "previous_response_id")

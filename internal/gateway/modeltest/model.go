@@ -86,6 +86,9 @@ func Responses(t *testing.T, script ...Reply) *Model {
 // Chat starts a model that speaks OpenAI's chat completions.
 func Chat(t *testing.T, script ...Reply) *Model { t.Helper(); return start(t, chat{}, script) }
 
+// Google starts a model that speaks Google's generateContent.
+func Google(t *testing.T, script ...Reply) *Model { t.Helper(); return start(t, google{}, script) }
+
 func start(t *testing.T, w wire, script []Reply) *Model {
 	t.Helper()
 	m := &Model{t: t, wire: w, script: script}
@@ -133,7 +136,8 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.requests = append(m.requests, Request{r.Method, r.Host, r.RequestURI, r.Header, body})
 	m.mu.Unlock()
-	if r.Method != http.MethodPost || r.URL.Path != m.wire.path() {
+	generates := m.wire == google{} && strings.HasPrefix(r.URL.Path, "/v1beta/models/") // the path has the model's name
+	if r.Method != http.MethodPost || r.URL.Path != m.wire.path() && !generates {
 		http.NotFound(w, r)
 		return
 	}
@@ -147,6 +151,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
+	in.Stream = in.Stream || strings.HasSuffix(r.URL.Path, ":streamGenerateContent")
 	reply, id := m.next(said, first)
 	w.Header().Set("Request-Id", "req_"+id)
 	switch {
