@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -25,31 +26,10 @@ type Filter struct {
 	Limit        int
 }
 
-// Between parses Since and Until: RFC 3339 or a day, e.g. "2026-01-02". An empty
-// one is no bound.
-func (f *Filter) Between(since, until string) error {
-	var issues []fault.Issue
-	for _, given := range []struct {
-		name, text string
-		field      **time.Time
-	}{{"since", since, &f.Since}, {"until", until, &f.Until}} {
-		if given.text == "" {
-			continue
-		}
-		t, err := time.Parse(time.RFC3339Nano, given.text)
-		if err != nil {
-			t, err = time.Parse(time.DateOnly, given.text)
-		}
-		if err != nil {
-			issues = append(issues, fault.At(given.name, "%s must be an RFC 3339 time or a day like 2026-01-02", given.name))
-			continue
-		}
-		*given.field = &t
-	}
-	if len(issues) > 0 {
-		return fault.Issues(issues...)
-	}
-	return nil
+// Between parses Since and Until: see httpapi.Between.
+func (f *Filter) Between(since, until string) (err error) {
+	f.Since, f.Until, err = httpapi.Between(since, until)
+	return err
 }
 
 // List returns at most Limit entries of an organisation, newest first, and whether

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
 )
 
 // Time is a time in JSON: RFC 3339 in UTC with milliseconds. Any offset is
@@ -44,6 +46,33 @@ func (t *Time) UnmarshalJSON(raw []byte) error {
 // Schema describes the time in the OpenAPI document.
 func (Time) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: "string", Format: "date-time", Examples: []any{"2026-01-02T03:04:05.678Z"}}
+}
+
+// Between parses the bounds of a list by time: RFC 3339 or a day, e.g.
+// "2026-01-02". An empty one is no bound.
+func Between(since, until string) (from, to *time.Time, err error) {
+	var issues []fault.Issue
+	for _, given := range []struct {
+		name, text string
+		bound      **time.Time
+	}{{"since", since, &from}, {"until", until, &to}} {
+		if given.text == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339Nano, given.text)
+		if err != nil {
+			t, err = time.Parse(time.DateOnly, given.text)
+		}
+		if err != nil {
+			issues = append(issues, fault.At(given.name, "%s must be an RFC 3339 time or a day like 2026-01-02", given.name))
+			continue
+		}
+		*given.bound = &t
+	}
+	if len(issues) > 0 {
+		return nil, nil, fault.Issues(issues...)
+	}
+	return from, to, nil
 }
 
 // Page is the input of a paginated list.
