@@ -30,7 +30,7 @@ type Column struct {
 }
 
 // Col makes a column of a Bulk.
-func Col[T string | *string | int64 | *int64 | float64 | *float64 | bool | []byte](name string, values []T) Column {
+func Col[T string | *string | int64 | *int64 | float64 | *float64 | bool | *bool | []byte](name string, values []T) Column {
 	return Column{
 		name: name, array: elementType(*new(T)), values: values, rows: len(values),
 		at: func(row int) any { return values[row] },
@@ -43,7 +43,7 @@ func elementType(zero any) string {
 		return "bigint"
 	case float64, *float64:
 		return "double precision"
-	case bool:
+	case bool, *bool:
 		return "boolean"
 	case []byte:
 		return "bytea"
