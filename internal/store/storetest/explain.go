@@ -56,8 +56,10 @@ func (e Explainer) sqlitePlan(ctx context.Context, sql string, args []any) ([]st
 
 func (e Explainer) postgresPlan(ctx context.Context, sql string, args []any) (steps []string, err error) {
 	err = e.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL enable_seqscan = off`); err != nil { // the tables are small
-			return err
+		for _, setting := range []string{"enable_seqscan", "enable_sort", "enable_bitmapscan"} { // the tables are small
+			if _, err := tx.Exec(ctx, `SET LOCAL `+setting+` = off`); err != nil {
+				return err
+			}
 		}
 		rows, err := tx.Query(ctx, `EXPLAIN `+sql, args...)
 		steps, err = store.All(rows, err, store.Value[string])
