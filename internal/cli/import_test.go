@@ -84,13 +84,13 @@ func (m machine) wantNumbers(t *testing.T, sessions int) {
 func TestImport(t *testing.T) {
 	m := startService(t).importing(t, 3)
 	want := "Read 3 of 3 transcripts.\n" +
-		"Sent 24 records: 3 sessions, 6 prompts, 6 skill invocations, 6 execution facts, 3 model requests, 0 skill offers.\n"
+		"Sent 30 records: 3 sessions, 6 prompts, 6 skill invocations, 6 execution facts, 3 model requests, 0 skill offers, 6 tool calls.\n"
 	if diff := cmp.Diff(want, m.must(t, "import")); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	m.wantNumbers(t, 3)
 	want = "Read 0 of 3 transcripts, 3 imported before.\n" +
-		"Sent 0 records: 0 sessions, 0 prompts, 0 skill invocations, 0 execution facts, 0 model requests, 0 skill offers.\n"
+		"Sent 0 records: 0 sessions, 0 prompts, 0 skill invocations, 0 execution facts, 0 model requests, 0 skill offers, 0 tool calls.\n"
 	if diff := cmp.Diff(want, m.must(t, "import")); diff != "" {
 		t.Errorf("output of the second time (-want +got):\n%s", diff)
 	}
@@ -115,7 +115,7 @@ func TestImportOfTwoPeople(t *testing.T) {
 	ada.must(t, "import")
 	s.key = s.must(t, "key", "create", "--user", "grace@example.org")["api_key"].(string)
 	grace := s.importing(t, 2)
-	if got := grace.must(t, "import", ada.projects()); !strings.Contains(got, "Sent 16 records") {
+	if got := grace.must(t, "import", ada.projects()); !strings.Contains(got, "Sent 20 records") {
 		t.Errorf("output %q, want everything to be sent", got)
 	}
 	ada.wantNumbers(t, 4)
@@ -127,7 +127,7 @@ func TestImportDryRun(t *testing.T) {
 	r := m.run(t, "import", "--dry-run", "--server", "http://127.0.0.1:1")
 	want := result{
 		0, "Read 1 of 1 transcript; skipped 1 malformed line.\n" +
-			"Would send 8 records: 1 session, 2 prompts, 2 skill invocations, 2 execution facts, 1 model request, 0 skill offers.\n",
+			"Would send 10 records: 1 session, 2 prompts, 2 skill invocations, 2 execution facts, 1 model request, 0 skill offers, 2 tool calls.\n",
 		"whetstone: " + filepath.Join(m.projects(), "-shop", "a.jsonl") + ":6: the line is not a JSON object\n",
 	}
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(result{})); diff != "" {
@@ -226,7 +226,7 @@ func TestImportGoesOn(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 				fmt.Fprint(w, `{"error":{"message":"out of order","status":500}}`)
 			})
-			m := s.importing(t, 100) // 800 records
+			m := s.importing(t, 80) // 800 records
 			var stdout, stderr bytes.Buffer
 			program := &term.Program{Version: "1.2.3", Stdout: &stdout, Stderr: &stderr, Stdin: m.stdin, Interactive: true}
 			code := cli.Run(ctx, program, []string{"import"})
@@ -235,15 +235,15 @@ func TestImportGoesOn(t *testing.T) {
 				!strings.Contains(text, "whetstone: 500 records sent; the next import continues from there\n") {
 				t.Errorf("exit code %d and %q", code, text)
 			}
-			if !strings.Contains(text, "\r[====") || !strings.Contains(text, "of 100 files, 500 records") {
+			if !strings.Contains(text, "\r[====") || !strings.Contains(text, "of 80 files, 500 records") {
 				t.Errorf("standard error %q, want a bar", text)
 			}
 			var out map[string]any
 			m.answers(t, &out, "import")
-			if out["files_unchanged"] != 62.0 || out["files_read"] != 38.0 {
+			if out["files_unchanged"] != 49.0 || out["files_read"] != 31.0 {
 				t.Errorf("the second time %v, want the rest", out)
 			}
-			m.wantNumbers(t, 100)
+			m.wantNumbers(t, 80)
 		})
 	}
 }

@@ -212,8 +212,8 @@ func naturalKey(r object) string {
 	switch key {
 	case "session":
 		return key + " " + fmt.Sprint(r["session_id"])
-	case "execution_fact":
-		return key + " " + fmt.Sprint(r["session_id"], " ", r["execution_fact_id"])
+	case "execution_fact", "tool_call":
+		return key + " " + fmt.Sprint(r["session_id"], " ", r[key+"_id"])
 	case "model_request":
 		return key + " " + fmt.Sprint(r["raw_source_ref"].(object)["path"], " ", r["request_id"])
 	case "skill_offer":

@@ -66,11 +66,12 @@ type Counts struct {
 	Facts       int `json:"execution_facts"`
 	Requests    int `json:"model_requests"`
 	Offers      int `json:"skill_offers"`
+	ToolCalls   int `json:"tool_calls"`
 }
 
 // Total is the number of all records.
 func (c Counts) Total() int {
-	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers
+	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers + c.ToolCalls
 }
 
 func (c *Counts) add(b batch) {
@@ -80,6 +81,7 @@ func (c *Counts) add(b batch) {
 	c.Facts += len(b.records[factKind])
 	c.Requests += len(b.records[requestKind])
 	c.Offers += len(b.records[offerKind])
+	c.ToolCalls += len(b.records[toolCallKind])
 }
 
 // maxProblems bounds the list for a folder of other files.

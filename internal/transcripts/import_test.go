@@ -33,7 +33,7 @@ func TestImportAgain(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	m.write(main, talk(3).String())
 	want := transcripts.Summary{
-		Files: 1, Read: 1, Records: transcripts.Counts{Sessions: 1, Prompts: 3, Invocations: 3, Facts: 3, Requests: 3},
+		Files: 1, Read: 1, Records: transcripts.Counts{Sessions: 1, Prompts: 3, Invocations: 3, Facts: 3, Requests: 3, ToolCalls: 3},
 		Pushes: 1, Problems: []transcripts.Problem{},
 	}
 	if diff := cmp.Diff(want, m.run(srv)); diff != "" {
@@ -55,7 +55,7 @@ func TestGrowth(t *testing.T) {
 	m.write(main, (&script{lines: whole.lines[:29]}).String())
 	m.run(srv)
 	m.write(main, whole.String())
-	want := transcripts.Counts{Sessions: 1, Prompts: 1, Invocations: 1, Facts: 1, Requests: 1}
+	want := transcripts.Counts{Sessions: 1, Prompts: 1, Invocations: 1, Facts: 1, Requests: 1, ToolCalls: 1}
 	if diff := cmp.Diff(want, m.run(srv).Records); diff != "" {
 		t.Errorf("records of the second time (-want +got):\n%s", diff)
 	}
@@ -130,7 +130,7 @@ func TestStateThatIsBroken(t *testing.T) {
 func TestServerGoesAway(t *testing.T) {
 	m, srv := newMachine(t), newServer()
 	for n := range 4 {
-		m.write(fmt.Sprintf("s%d.jsonl", n), strings.ReplaceAll(talk(75).String(), sessionID, fmt.Sprintf("s%d", n)))
+		m.write(fmt.Sprintf("s%d.jsonl", n), strings.ReplaceAll(talk(60).String(), sessionID, fmt.Sprintf("s%d", n)))
 	}
 	srv.failAt = 3
 	summary, err := m.newImport(srv).Run(t.Context())
@@ -142,19 +142,19 @@ func TestServerGoesAway(t *testing.T) {
 		t.Errorf("the second time %+v, want the last file only", got)
 	}
 	for n := range 4 {
-		if srv.of("prompt")[fmt.Sprintf("s%d:p74", n)] == nil {
+		if srv.of("prompt")[fmt.Sprintf("s%d:p59", n)] == nil {
 			t.Errorf("the last prompt of session %d is missing", n)
 		}
 	}
-	if got := len(srv.of("skill_invocation")); got != 75 { // the scripts have the same ids
-		t.Errorf("%d invocations, want 75", got)
+	if got := len(srv.of("skill_invocation")); got != 60 { // the scripts have the same ids
+		t.Errorf("%d invocations, want 60", got)
 	}
 }
 
 func TestInterrupted(t *testing.T) {
 	m, srv := newMachine(t), newServer()
-	m.write("a.jsonl", strings.ReplaceAll(talk(200).String(), sessionID, "a"))
-	m.write("b.jsonl", strings.ReplaceAll(talk(200).String(), sessionID, "b"))
+	m.write("a.jsonl", strings.ReplaceAll(talk(190).String(), sessionID, "a"))
+	m.write("b.jsonl", strings.ReplaceAll(talk(190).String(), sessionID, "b"))
 	ctx, cancel := context.WithCancel(t.Context())
 	i := m.newImport(srv)
 	i.Progress = func(s transcripts.Summary) {
@@ -172,9 +172,9 @@ func TestInterrupted(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	m, srv := newMachine(t), newServer()
-	m.write(main, talk(300).String()) // 1201 records
+	m.write(main, talk(300).String()) // 1501 records
 	m.run(srv)
-	if diff := cmp.Diff([]int{500, 500, 201}, srv.sizes); diff != "" {
+	if diff := cmp.Diff([]int{500, 500, 500, 1}, srv.sizes); diff != "" {
 		t.Errorf("records of the pushes (-want +got):\n%s", diff)
 	}
 	m, srv = newMachine(t), newServer()
@@ -259,8 +259,8 @@ func TestRehearsal(t *testing.T) {
 	m.write(main, talk(225).String())
 	i := &transcripts.Import{Dir: m.projects(), Prompts: true}
 	got, err := i.Run(t.Context())
-	if err != nil || got.Records.Total() != 901 || got.Pushes != 0 {
-		t.Errorf("got %+v, %v; want 901 records and no push", got, err)
+	if err != nil || got.Records.Total() != 1126 || got.Pushes != 0 {
+		t.Errorf("got %+v, %v; want 1126 records and no push", got, err)
 	}
 	if _, err := os.Stat(m.state()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a state: %v", err)

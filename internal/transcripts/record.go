@@ -17,6 +17,7 @@ const (
 	factKind       = "execution_fact"
 	requestKind    = "model_request"
 	offerKind      = "skill_offer"
+	toolCallKind   = "tool_call"
 )
 
 // base has the fields of all records.
@@ -77,6 +78,7 @@ type promptRecord struct {
 	IsActionable    bool      `json:"is_actionable"`
 	PromptIndex     int       `json:"prompt_index"`
 	SourceMessageID string    `json:"source_message_id,omitempty"`
+	SourcePromptID  string    `json:"source_prompt_id,omitempty"` // the agent's own id of the prompt
 }
 
 type invocationRecord struct {

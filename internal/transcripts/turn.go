@@ -22,7 +22,8 @@ type turn struct {
 
 	first, last entry // the first line, and the one with the latest time
 	lines       int   // number of the last line
-	calls       map[string]bool
+	calls       map[string]*toolCallRecord
+	callOrder   []*toolCallRecord
 	tools       map[string]int
 	errors      int
 	messages    map[string]*requestRecord
@@ -37,7 +38,7 @@ type turn struct {
 func newTurn(f *file, number int) *turn {
 	return &turn{
 		file: f, number: number,
-		calls: map[string]bool{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
+		calls: map[string]*toolCallRecord{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
 		byCall: map[string]*invocationRecord{}, invoked: map[string]bool{},
 	}
 }
@@ -77,10 +78,9 @@ func (t *turn) addAnswer(e entry) {
 		t.active[e.AttributionSkill] = true
 	}
 	for _, b := range e.Message.Content {
-		if b.Type != "tool_use" || b.ID == "" || t.calls[b.ID] {
+		if b.Type != "tool_use" || b.ID == "" || !t.addCall(e, b) {
 			continue
 		}
-		t.calls[b.ID] = true
 		t.tools[b.Name]++
 		t.addToolUse(e, b)
 	}
@@ -184,7 +184,11 @@ func (t *turn) addResult(e entry) {
 	}
 	t.extend(e)
 	for _, b := range e.Message.Content {
-		if b.Type != "tool_result" || !b.IsError {
+		if b.Type != "tool_result" {
+			continue
+		}
+		t.endCall(e, b)
+		if !b.IsError {
 			continue
 		}
 		t.errors++
@@ -220,6 +224,9 @@ func (t *turn) records(withText bool) []record {
 	for _, r := range t.invocations {
 		all = append(all, *r)
 	}
+	for _, r := range t.callOrder {
+		all = append(all, *r)
+	}
 	for _, id := range t.order {
 		if r := t.messages[id]; r.isRequest() {
 			all = append(all, *r)
@@ -240,7 +247,7 @@ func (t *turn) promptRecord(withText bool) promptRecord {
 	r := promptRecord{
 		base:     newBase(promptKind, t.file.sessionOf(e), e.at, t.file.source(e)),
 		PromptID: t.promptID(), OccurredAt: e.at, PromptKind: t.prompt.kind, IsActionable: t.prompt.kind == kindUser,
-		PromptIndex: t.number - 1, SourceMessageID: e.UUID,
+		PromptIndex: t.number - 1, SourceMessageID: e.UUID, SourcePromptID: e.PromptID,
 	}
 	if withText && t.prompt.kind == kindUser { // the others quote answers of agents
 		r.PromptText = text.Truncate(t.prompt.text, maxPrompt)
