@@ -39,7 +39,7 @@ var layers = []layer{
 		"internal/alerts", "internal/catalog", "internal/community", "internal/costs", "internal/evidence", "internal/grades", "internal/improve",
 		"internal/installations",
 		"internal/proposals", "internal/registry",
-		"internal/repohost", "internal/runs", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
+		"internal/repohost", "internal/runs", "internal/sessions", "internal/signals", "internal/skills", "internal/sources", "internal/suggestions",
 		"internal/suites", "internal/telemetry",
 	}},
 	{"the client", []string{"client"}},
@@ -84,6 +84,9 @@ var edges = []edge{
 	{"runs", "registry", "a run may be about a version"},
 	{"runs", "sources", "a run may be about a snapshot"},
 	{"runs", "suites", "a run tries the cases of a suite"},
+	{"sessions", "costs", "a session shows what its model requests cost"},
+	{"sessions", "registry", "a session names the versions of skills that it used"},
+	{"sessions", "skills", "a session shows the skills that it used, and their grades"},
 	{"signals", "skills", "signals name skills"},
 	{"sources", "repohost", "a source may follow a repository"},
 	{"sources", "skills", "a source belongs to a skill"},
@@ -93,6 +96,7 @@ var edges = []edge{
 	{"suggestions", "telemetry", "missed prompts become suggestions"},
 	{"suites", "sources", "a suite may belong to a source"},
 	{"telemetry", "costs", "sessions report what their model requests cost"},
+	{"telemetry", "sessions", "reports of agents become sessions that people can open"},
 	{"telemetry", "skills", "sessions become observations of skills"},
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/outbound"
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
@@ -85,8 +86,10 @@ func newWorld(t *testing.T, db *store.DB, s setup) *world {
 	}
 	w.alerts.SetBackoff(s.backoff)
 	w.alerts.Register()
+	paid := &costs.Service{DB: db, Skills: known}
 	pushes := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: &costs.Service{DB: db, Skills: known}, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: known, Costs: paid,
+		Sessions: &sessions.Service{DB: db, Skills: known, Costs: paid, Registry: entries}, Auth: w.Auth, Watcher: w.alerts, Retention: 90 * day, Log: w.Log,
 	}
 	known.Mount(w.API)
 	entries.Mount(w.API)

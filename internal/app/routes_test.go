@@ -124,6 +124,9 @@ var contractRoutes = map[string]gate{
 	"GET /api/v1/improve-runs/{id}":         read,
 	"POST /api/v1/improve-runs/{id}/cancel": write,
 
+	"GET /v1/sessions":              read,
+	"GET /v1/sessions/{session_id}": read,
+
 	"POST /api/v1/repohost/webhook":                   none,
 	"GET /api/v1/repohost/deliveries":                 repohost,
 	"POST /api/v1/repohost/deliveries/{id}/redeliver": repohost,

@@ -23,6 +23,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "push", Description: "Session records of clients, in the canonical schema."},
 	{Name: "registry", Description: "Skills and agents, their versions and their installations."},
 	{Name: "repohost", Description: "The code host: repositories that publish versions."},
+	{Name: "sessions", Description: "Sessions of agents: what happened when, and how it went."},
 	{Name: "settings", Description: "Settings of the organisation."},
 	{Name: "signals", Description: "Signals of contributors about skills."},
 	{Name: "skills", Description: "How often skills trigger and how well they do."},

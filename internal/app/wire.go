@@ -18,6 +18,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/repohost/claims"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
@@ -36,6 +37,7 @@ type parts struct {
 	skills        *skills.Service
 	curate        *curate.Service
 	costs         *costs.Service
+	sessions      *sessions.Service
 	registry      *registry.Service
 	catalog       *catalog.Service
 	installations *installations.Service
@@ -72,8 +74,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
+	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
 	p.telemetry = &telemetry.Service{
-		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Auth: on.auth, Quota: on.quota,
+		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions, Auth: on.auth, Quota: on.quota,
 		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
 	}
 	p.alerts = &alerts.Service{
@@ -120,7 +123,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent = p.installations
-	p.skills.Costs, p.costs.Texts = p.costs, p.catalog
+	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
@@ -132,7 +135,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.telemetry, p.alerts,
+		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions, p.telemetry, p.alerts,
 		p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)

@@ -38,7 +38,13 @@ func (s *Service) KnownVersions(ctx context.Context, contents []Content) (map[Co
 // ArchiveKeys returns the keys in the bucket of versions' archives, by version
 // id. Versions that were deleted have none.
 func (s *Service) ArchiveKeys(ctx context.Context, versionIDs []string) (map[string]string, error) {
-	return archiveKeys(ctx, s.DB, versionIDs)
+	return textsOfVersions(ctx, s.DB, "archive_key", versionIDs)
+}
+
+// VersionNames returns what versions are called, e.g. "1.2.0", by version id.
+// Versions that were deleted have none.
+func (s *Service) VersionNames(ctx context.Context, versionIDs []string) (map[string]string, error) {
+	return textsOfVersions(ctx, s.DB, "version", versionIDs)
 }
 
 // Changes returns a count that grows with every change of an organisation's

@@ -60,17 +60,18 @@ func knownVersions(ctx context.Context, q store.Querier, contents []Content) (ma
 	return known, err
 }
 
-func archiveKeys(ctx context.Context, q store.Querier, versionIDs []string) (map[string]string, error) {
-	keys := map[string]string{}
+// textsOfVersions returns a text column of versions, by version id.
+func textsOfVersions(ctx context.Context, q store.Querier, column string, versionIDs []string) (map[string]string, error) {
+	texts := map[string]string{}
 	in, list := q.Dialect().In("$1", versionIDs)
-	rows, err := q.Query(ctx, `SELECT id, archive_key FROM registry_versions WHERE id`+in, list)
+	rows, err := q.Query(ctx, `SELECT id, `+column+` FROM registry_versions WHERE id`+in, list)
 	err = store.Each(rows, err, func(row store.Row) error {
-		var id, key string
-		err := row.Scan(&id, &key)
-		keys[id] = key
+		var id, text string
+		err := row.Scan(&id, &text)
+		texts[id] = text
 		return err
 	})
-	return keys, err
+	return texts, err
 }
 
 func addInstallation(ctx context.Context, tx *store.Tx, e Entry) error {

@@ -183,9 +183,8 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 	}
 	for _, all := range []map[string]grading{before, after} {
 		for _, g := range all {
-			if key := SessionKey(g.skillID, g.sessionHash); !equal(was[key], is[key]) {
-				in.moved[Session{g.skillID, g.sessionHash}] = true
-			}
+			key, of := SessionKey(g.skillID, g.sessionHash), Session{g.skillID, g.sessionHash}
+			in.touched[of] = in.touched[of] || !equal(was[key], is[key])
 		}
 	}
 	return writeSessionGrades(ctx, in.tx, is)

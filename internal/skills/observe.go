@@ -15,6 +15,12 @@ type Changes struct {
 	SkillIDs []string // whose metrics
 	// Sessions are those of skills whose grade or version may be another one.
 	Sessions []Session
+	// Touched are all sessions of skills that the report is about, and Checks all
+	// checks of sessions, changed or not: who follows them may not know them yet.
+	Touched []Session
+	Checks  []Check
+	// Removed are checks that are no more, or were different before.
+	Removed []Check
 }
 
 // Observe adds a report to the metrics, each observation and grading once. It
@@ -33,8 +39,8 @@ func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Change
 }
 
 // Reingest attributes stored rows of a user anew: to the skill that theirs is
-// merged into, and to the version that was in use. The costs of their sessions
-// follow. The caller has locked the user.
+// merged into, and to the version that was in use. Their sessions and the costs
+// of these follow. The caller has locked the user.
 func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (err error) {
 	in := newIngestion(tx, of)
 	if in.known, err = observationsByID(ctx, tx, observations); err != nil {
@@ -49,6 +55,11 @@ func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observa
 	changed, err := in.run(ctx, s)
 	if err != nil {
 		return err
+	}
+	if s.Sessions != nil {
+		if err := s.Sessions.Follow(ctx, tx, of.OrgID, of.UserID, changed); err != nil {
+			return err
+		}
 	}
 	return s.followCosts(ctx, tx, owner{of.OrgID, of.UserID}, changed.Sessions)
 }
@@ -69,7 +80,13 @@ func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error)
 	if err := in.ingestGradings(ctx); err != nil {
 		return c, err
 	}
-	c.Sessions = slices.Collect(maps.Keys(in.moved))
+	for session, moved := range in.touched {
+		c.Touched = append(c.Touched, session)
+		if moved {
+			c.Sessions = append(c.Sessions, session)
+		}
+	}
+	c.Checks, c.Removed = in.checks, in.removed
 	return c, in.tally.writeCounts(ctx, in.tx)
 }
 
@@ -95,7 +112,9 @@ type ingestion struct {
 	ofPlugins map[string]bool   // the affected skills that are of a plugin
 	pluginIDs map[string]string // of the skills that are named like those plugins
 	tally     *tally
-	moved     map[Session]bool // see Changes.Sessions
+	touched   map[Session]bool // to whether the grade or version may be another one
+	checks    []Check
+	removed   []Check
 
 	canonical     map[string]string      // canonical id by reported id
 	known         map[string]observation // as stored, by id
@@ -106,7 +125,7 @@ type ingestion struct {
 
 func newIngestion(tx *store.Tx, r Report) *ingestion {
 	return &ingestion{
-		tx: tx, report: r, tally: newTally(), moved: map[Session]bool{}, skillIDs: map[string]string{}, skills: map[string]knownSkill{},
+		tx: tx, report: r, tally: newTally(), touched: map[Session]bool{}, skillIDs: map[string]string{}, skills: map[string]knownSkill{},
 	}
 }
 
@@ -278,16 +297,17 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 		case !equalObservations(old, o):
 			changed = append(changed, o)
 			in.tally.observed(old, -1)
-			in.noteVersion(old)
+			in.noteSession(old, true, &in.removed)
 		default:
+			in.noteSession(o, false, &in.checks)
 			continue
 		}
 		in.tally.observed(o, +1)
-		in.noteVersion(o)
+		in.noteSession(o, true, &in.checks)
 	}
 	for _, o := range in.retired {
 		in.tally.observed(o, -1)
-		in.noteVersion(o)
+		in.noteSession(o, true, &in.removed)
 	}
 	if err := insertObservations(ctx, in.tx, in.report, fresh); err != nil {
 		return err
@@ -295,10 +315,16 @@ func (in *ingestion) ingestObservations(ctx context.Context) error {
 	return updateObservations(ctx, in.tx, changed)
 }
 
-// noteVersion notes that the version of an observation's session may change.
-func (in *ingestion) noteVersion(o observation) {
-	if o.versionID != nil && o.triggered && o.sessionHash != "" {
-		in.moved[Session{o.skillID, o.sessionHash}] = true
+// noteSession notes what a session has to do with a skill, for those who follow
+// sessions: its checks, and that its version may be another one.
+func (in *ingestion) noteSession(o observation, changed bool, checks *[]Check) {
+	if o.sessionHash == "" {
+		return
+	}
+	of := Session{o.skillID, o.sessionHash}
+	in.touched[of] = in.touched[of] || changed && o.versionID != nil && o.triggered
+	if o.isCheck && o.weight > 0 {
+		*checks = append(*checks, Check{ID: o.id, Session: o.sessionHash, Skill: o.skillName, Triggered: o.triggered, At: o.at})
 	}
 }
 

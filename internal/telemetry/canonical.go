@@ -34,16 +34,18 @@ func decodeEnvelope(raw []byte, e *envelope) error {
 
 // base has the fields of all records.
 type base struct {
-	SessionID    *string `json:"session_id"`
-	NormalizedAt *string `json:"normalized_at"`
+	SessionID    *string         `json:"session_id"`
+	NormalizedAt *string         `json:"normalized_at"`
+	Platform     json.RawMessage `json:"platform"` // the agent, e.g. claude_code
 }
 
 type promptRecord struct {
 	base
-	ID         *string `json:"prompt_id"`
-	OccurredAt *string `json:"occurred_at"`
-	Text       *string `json:"prompt_text"`
-	Kind       *string `json:"prompt_kind"`
+	ID             *string `json:"prompt_id"`
+	OccurredAt     *string `json:"occurred_at"`
+	Text           *string `json:"prompt_text"`
+	Kind           *string `json:"prompt_kind"`
+	SourcePromptID *string `json:"source_prompt_id"` // prompt.id of the agent's OTLP events
 }
 
 type invocationRecord struct {
@@ -63,7 +65,9 @@ type invocationRecord struct {
 
 type sessionRecord struct {
 	base
-	Model json.RawMessage `json:"model"`
+	Model     json.RawMessage `json:"model"`
+	StartedAt json.RawMessage `json:"started_at"`
+	EndedAt   json.RawMessage `json:"ended_at"`
 }
 
 type offerRecord struct {

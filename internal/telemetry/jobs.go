@@ -74,6 +74,9 @@ func (s *Service) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Sessions.Expire(ctx, before); err != nil {
+		return err
+	}
 	// Blobs are deleted outside the transaction, which cannot roll that back.
 	return s.removeRaw(ctx, "received_at < $1", cutoff)
 }

@@ -273,8 +273,8 @@ func dayOf(t time.Time) int {
 
 const forever = 1 << 30
 
-// sessions counts distinct sessions; a session belongs to a user.
-func sessions(all []invocation, want func(invocation) bool) int {
+// countSessions counts distinct sessions; a session belongs to a user.
+func countSessions(all []invocation, want func(invocation) bool) int {
 	seen := map[recordKey]bool{}
 	for _, i := range all {
 		if want(i) {
@@ -414,11 +414,11 @@ func (m *model) item(k skillKey, today int) object {
 	return object{
 		"name":                k.name,
 		"status":              status(now, s.grades(start-window, start-1)),
-		"unique_sessions":     sessions(s.invocations, always),
+		"unique_sessions":     countSessions(s.invocations, always),
 		"has_evidence":        len(s.grades(-forever, forever)) > 0,
-		"trigger_rate":        ratio(sessions(recent, triggered), sessions(recent, always)),
+		"trigger_rate":        ratio(countSessions(recent, triggered), countSessions(recent, always)),
 		"trigger_rate_basis":  triggerRateBasis(recent),
-		"offered_sessions":    sessions(recent, offered),
+		"offered_sessions":    countSessions(recent, offered),
 		"avg_confidence":      avgConfidence(recent),
 		"confidence_coverage": ratio(len(confidence(recent)), count(recent, triggered)),
 		"pass_rate":           passRate(now),
@@ -466,7 +466,7 @@ func (m *model) detail(k skillKey, today, days int) object {
 	now := s.grades(today-window+1, forever)
 	skill["graded_sessions"] = len(now)
 	recent := s.between(today-window+1, forever)
-	skill["seen_sessions"], skill["triggered_sessions"] = sessions(recent, always), sessions(recent, triggered)
+	skill["seen_sessions"], skill["triggered_sessions"] = countSessions(recent, always), countSessions(recent, triggered)
 	skill["pass_rate_interval"] = nil
 	if len(now) > 0 {
 		skill["pass_rate_interval"] = wilson(now)
@@ -476,10 +476,10 @@ func (m *model) detail(k skillKey, today, days int) object {
 		of, graded := s.between(day, day), s.grades(day, day)
 		stats = append(stats, object{
 			"date":            time.Unix(int64(day)*86_400, 0).UTC().Format("2006-01-02"),
-			"sessions":        sessions(of, always),
+			"sessions":        countSessions(of, always),
 			"checks":          count(of, considered),
 			"triggers":        count(of, triggered),
-			"trigger_rate":    ratio(sessions(of, triggered), sessions(of, always)),
+			"trigger_rate":    ratio(countSessions(of, triggered), countSessions(of, always)),
 			"avg_confidence":  avgConfidence(of),
 			"graded_sessions": len(graded),
 			"pass_rate":       passRate(graded),
@@ -495,8 +495,8 @@ func (m *model) quality(versionID string) object {
 		return count(s.invocations, func(i invocation) bool { return i.basis == basis })
 	}
 	return object{
-		"aggregate_sessions":     sessions(s.invocations, always),
-		"aggregate_trigger_rate": ratio(sessions(s.invocations, triggered), sessions(s.invocations, always)),
+		"aggregate_sessions":     countSessions(s.invocations, always),
+		"aggregate_trigger_rate": ratio(countSessions(s.invocations, triggered), countSessions(s.invocations, always)),
 		"aggregate_pass_rate":    passRate(s.grades(-forever, forever)),
 		"version_basis_counts": object{
 			"hash": based("hash"), "plugin": based("plugin"), "installation": based("installation"), "time": based("time"),

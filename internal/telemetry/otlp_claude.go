@@ -47,6 +47,7 @@ func (n *normalizer) pluginLoaded(e event) error {
 	n.loads = append(n.loads, plugins.Load{
 		Plugin: plugin, Marketplace: e.Text("marketplace.name"), Version: e.Text("plugin.version"), Session: e.session, At: at,
 	})
+	n.sight(e, false)
 	return nil
 }
 

@@ -58,5 +58,5 @@ func ReadOTLP(signal, contentType string, raw []byte, now time.Time) (Reading, [
 		all = append(all, c.Observation)
 	}
 	report := skills.Report{Observations: all, Gradings: n.gradings}
-	return Reading{report, n.requests, n.marks, n.accepted, n.rejected}, kept, nil
+	return Reading{report, n.requests, n.marks, n.events, n.accepted, n.rejected}, kept, nil
 }

@@ -87,6 +87,7 @@ func (n *normalizer) log(record *logs.LogRecord, a otlp.Attributes) error {
 	if d, ok := e.Float("duration_ms"); ok && !(d >= 0) {
 		return errNegative
 	}
+	n.sessionLog(e)
 	switch e.name {
 	case "skill_activated":
 		if name := strings.TrimSpace(e.Text("skill.name")); name != "" && skills.Placeholder(name) {
@@ -130,6 +131,7 @@ func (n *normalizer) span(span *trace.Span, a otlp.Attributes) error {
 	e.name, e.nanos = span.GetName(), span.GetStartTimeUnixNano()
 	failed := span.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR
 	problems := []error{n.offered(e)}
+	n.sessionSpan(e, hex.EncodeToString(span.GetSpanId()), span.GetEndTimeUnixNano(), failed)
 	switch {
 	case isModelCall(e):
 		problems = append(problems, n.modelCall(e, span))
@@ -211,6 +213,7 @@ func (n *normalizer) observation(e event, name string) (o skills.Observation, hi
 		return o, hidden, err
 	}
 	at, err := n.timeOf(e.nanos)
+	n.sight(e, false)
 	o = skills.Observation{
 		SkillName: name, Session: e.session, VersionName: e.Text("skill.version", "gen_ai.skill.version"),
 		At: at, NormalizedAt: at, Unconfirmed: e.isBuiltIn(name),

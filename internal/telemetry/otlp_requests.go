@@ -128,6 +128,7 @@ func (n *normalizer) addRequest(e event, r costs.Request) (err error) {
 		return err
 	}
 	n.requests = append(n.requests, r)
+	n.sight(e, false)
 	return nil
 }
 

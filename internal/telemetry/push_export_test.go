@@ -5,6 +5,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
@@ -13,6 +14,7 @@ type Reading struct {
 	skills.Report
 	Requests []costs.Request
 	Marks    []costs.Mark
+	Events   []sessions.Event
 	Accepted int
 	Rejected []rejection
 }
@@ -25,7 +27,7 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 	}
 	b := newReader(access.Caller{OrgID: "org", UserID: "user"}, now).read(e)
 	report := skills.Report{Observations: b.observations, Gradings: b.gradings}
-	return Reading{report, b.requests, b.marks, b.accepted, b.rejected}, nil
+	return Reading{report, b.requests, b.marks, b.events, b.accepted, b.rejected}, nil
 }
 
 // CanonicalPushID parses a push_id.

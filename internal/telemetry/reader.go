@@ -40,6 +40,7 @@ func recordKinds() []kind {
 		{"skill_offers", "skill_offer", readAs((*reader).offer)},
 		{"execution_facts", "execution_fact", readAs((*reader).executionFact)},
 		{"model_requests", "model_request", readAs((*reader).modelRequest)},
+		{"tool_calls", "tool_call", readAs((*reader).toolCall)},
 		{"normalization_runs", "normalization_run", readAs(opaque("normalization_run", "run_id"))},
 		{"evolution_evidence", "evolution_evidence", readAs(opaque("evolution_evidence", "evidence_id"))},
 		{"orchestrate_runs", "orchestrate_run", readAs(opaque("orchestrate_run", "run_id"))},
@@ -164,6 +165,7 @@ func (r *reader) session(c sessionRecord, item json.RawMessage) error {
 		return err
 	}
 	r.sessions[id], r.models[id] = true, textIn(c.Model)
+	r.sightSession(c)
 	return r.addRecord("session", id, c.base, item)
 }
 
@@ -196,6 +198,7 @@ func (r *reader) prompt(c promptRecord, _ json.RawMessage) error {
 	r.batch.prompts = append(r.batch.prompts, prompt{
 		id: id, kind: optional(c.Kind), text: optional(c.Text), at: at, normalizedAt: r.normalizedAt(c.base, at),
 	})
+	r.promptEvent(c, id, at)
 	return nil
 }
 
@@ -222,6 +225,7 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	r.sight(c.base, at, false)
 	if hidden {
 		r.batch.unattributed++
 		return nil
@@ -271,6 +275,7 @@ func (r *reader) offer(c offerRecord, _ json.RawMessage) error {
 			})
 		}
 	}
+	r.sight(c.base, at, false)
 	r.batch.observations = append(r.batch.observations, offers...)
 	return nil
 }
@@ -337,6 +342,7 @@ func (r *reader) grading(c gradingRecord, item json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	r.sight(c.base, at, true)
 	if hidden {
 		r.batch.unattributed++
 		return nil

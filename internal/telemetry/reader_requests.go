@@ -32,7 +32,7 @@ func (r *reader) modelRequest(c requestRecord, _ json.RawMessage) error {
 		}
 	}
 	q.ID = requestID(r.caller, q, api, message)
-	return r.addRequest(q, c.OccurredAt)
+	return r.addRequest(c.base, q, c.OccurredAt)
 }
 
 // factRequest adds what an execution fact reports: the requests of a turn or a
@@ -58,7 +58,7 @@ func (r *reader) factRequest(c factRecord, session, id string) error {
 			return err
 		}
 	}
-	return r.addRequest(q, c.OccurredAt)
+	return r.addRequest(c.base, q, c.OccurredAt)
 }
 
 // ofTranscript reports whether our own import sent a fact, which has the model
@@ -83,7 +83,7 @@ func (r *reader) skillOfRequest(name string) (string, error) {
 }
 
 // addRequest adds a request, unless its time or its numbers are absurd.
-func (r *reader) addRequest(q costs.Request, at *string) (err error) {
+func (r *reader) addRequest(b base, q costs.Request, at *string) (err error) {
 	if q.At, err = r.parseTime("occurred_at", at); err != nil {
 		return err
 	}
@@ -91,5 +91,6 @@ func (r *reader) addRequest(q costs.Request, at *string) (err error) {
 		return err
 	}
 	r.batch.requests = append(r.batch.requests, q)
+	r.sight(b, q.At, false)
 	return nil
 }

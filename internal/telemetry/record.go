@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
@@ -25,6 +26,8 @@ type batch struct {
 	requests     []costs.Request
 	marks        []costs.Mark
 	loads        []plugins.Load
+	sightings    []sessions.Sighting
+	events       []sessions.Event
 	prompts      []prompt
 	records      []record
 	accepted     int

@@ -37,6 +37,7 @@ func captured(t *testing.T, scenario, signal string) (all telemetry.Reading) {
 		}
 		all.Requests = append(all.Requests, got.Requests...)
 		all.Marks = append(all.Marks, got.Marks...)
+		all.Events = append(all.Events, got.Events...)
 	}
 	return all
 }
@@ -58,6 +59,7 @@ func imported(t *testing.T, scenario string) (all telemetry.Reading) {
 		}
 		all.Requests = append(all.Requests, got.Requests...)
 		all.Marks = append(all.Marks, got.Marks...)
+		all.Events = append(all.Events, got.Events...)
 		return transcripts.Receipt{}, nil
 	}
 	i := &transcripts.Import{Dir: "../transcripts/testdata/agents/" + scenario, State: state, Push: push}

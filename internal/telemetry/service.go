@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -31,13 +32,14 @@ type Watcher interface {
 
 // Service ingests telemetry.
 type Service struct {
-	DB      *store.DB
-	Blobs   blob.Bucket
-	Jobs    *jobs.Queue
-	Skills  *skills.Service
-	Costs   *costs.Service
-	Auth    *auth.Service
-	Watcher Watcher // may be nil
+	DB       *store.DB
+	Blobs    blob.Bucket
+	Jobs     *jobs.Queue
+	Skills   *skills.Service
+	Costs    *costs.Service
+	Sessions *sessions.Service
+	Auth     *auth.Service
+	Watcher  Watcher // may be nil
 	// Retention is how long prompts, records and raw bodies are kept.
 	Retention time.Duration
 	Quota     *quota.Service
@@ -156,8 +158,9 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 	return duplicate, err
 }
 
-// observe hands the observations to skills, the model requests to costs, and the
-// loads of plugins to plugins, which derives more observations from them.
+// observe hands the observations to skills, the model requests to costs, what
+// happened when to sessions, and the loads of plugins to plugins, which derives
+// more observations from them.
 func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b batch) error {
 	pending, err := s.plugins().Record(ctx, tx, c, b.loads, b.observations)
 	if err != nil {
@@ -166,24 +169,29 @@ func (s *Service) observe(ctx context.Context, tx *store.Tx, c access.Caller, b 
 	err = s.count(ctx, tx, skills.Report{
 		OrgID: c.OrgID, UserID: c.UserID, DeviceID: c.DeviceID, Observations: b.observations, Gradings: b.gradings,
 		Reloaded: plugins.Sessions(c.UserID, b.loads),
-	}, b.requests, b.marks)
+	}, b)
 	if err != nil || !pending {
 		return err
 	}
 	return s.plugins().Derive(ctx, tx, c.OrgID)
 }
 
-// count adds a report to the numbers of skills, and model requests to their
-// costs, which deduplicate them, and calls the hook if they changed any number.
-func (s *Service) count(
-	ctx context.Context, tx *store.Tx, r skills.Report, requests []costs.Request, marks []costs.Mark,
-) error {
+// count adds a report to the numbers of skills, and the rest of a batch to costs
+// and sessions, which deduplicate it, and calls the hook if they changed any
+// number.
+func (s *Service) count(ctx context.Context, tx *store.Tx, r skills.Report, b batch) error {
 	changed, err := s.Skills.Observe(ctx, tx, r)
 	if err != nil {
 		return err
 	}
 	err = s.Costs.Ingest(ctx, tx, costs.Report{
-		OrgID: r.OrgID, UserID: r.UserID, Requests: requests, Marks: marks, Sessions: changed.Sessions,
+		OrgID: r.OrgID, UserID: r.UserID, Requests: b.requests, Marks: b.marks, Sessions: changed.Sessions,
+	})
+	if err != nil {
+		return err
+	}
+	err = s.Sessions.Ingest(ctx, tx, sessions.Report{
+		OrgID: r.OrgID, UserID: r.UserID, Sightings: b.sightings, Events: b.events, Skills: changed,
 	})
 	if err != nil || len(changed.SkillIDs) == 0 || s.Watcher == nil {
 		return err
@@ -198,15 +206,18 @@ func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, ses
 
 func (s *Service) plugins() *plugins.Service {
 	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Observe: func(ctx context.Context, tx *store.Tx, r skills.Report) error {
-		return s.count(ctx, tx, r, nil, nil)
+		return s.count(ctx, tx, r, batch{})
 	}}
 }
 
-// Erase deletes the caller's raw telemetry: prompts and records now, raw bodies
-// by a job. The numbers derived from it stay.
+// Erase deletes the caller's raw telemetry: prompts, records and sessions now, raw
+// bodies by a job. The numbers derived from it stay.
 func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		if err := deleteRaw(ctx, tx, "user_id = $1", c.UserID); err != nil {
+			return err
+		}
+		if err := s.Sessions.Erase(ctx, tx, c.UserID); err != nil {
 			return err
 		}
 		err := audit.Record(ctx, tx, audit.Entry{

@@ -16,6 +16,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/telemetry"
@@ -46,8 +47,10 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts.Versions = w.registry
 	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: counts, Prices: pricing.Embedded()}
 	counts.Costs = money
+	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: w.registry}
 	s := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Auth: w.Auth, Retention: retention, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Sessions: opened, Auth: w.Auth, Retention: retention,
+		Log: w.Log,
 	}
 	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
 	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
@@ -56,6 +59,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	counts.Mount(w.API)
 	money.Mount(w.API)
 	w.registry.Mount(w.API)
+	opened.Mount(w.API)
 	s.Mount(w.API)
 	return w
 }

@@ -41,6 +41,8 @@ func Rows() map[string]Row {
 		"GET /v1/costs":               {},
 		"GET /api/v1/settings/prices": {},
 		"PUT /api/v1/settings/prices": {Body: `{"models":[{"match":"<text>*","valid_from":"2026-01-01","input":3,"output":15,"cache_read":0.3,"cache_write":3.75}]}`},
+		"GET /v1/sessions":            {Query: "skill=<skill>&user=me"},
+		"GET /v1/sessions/{}":         {Path: "<session>"},
 
 		"POST /api/v1/alerts":                  {Body: alert, Others: unknownSkill},
 		"GET /api/v1/alerts":                   {},

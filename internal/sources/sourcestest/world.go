@@ -19,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
@@ -51,8 +52,10 @@ func New(t *testing.T, db *store.DB) *World {
 	counts := &skills.Service{DB: db, Window: 30}
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	counts.Versions = entries
+	paid := &costs.Service{DB: db, Skills: counts}
 	pushes := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: &costs.Service{DB: db, Skills: counts}, Auth: w.Auth, Retention: retention, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: paid,
+		Sessions: &sessions.Service{DB: db, Skills: counts, Costs: paid, Registry: entries}, Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
 	host, err := git.New(git.Options{Dir: w.Repos.Dir})
 	if err != nil {

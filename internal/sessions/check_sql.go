@@ -1,0 +1,44 @@
+package sessions
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Check compares the figures of sessions with a recount.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "sessions", []exam.Rule{
+		{Broken: wrongCounts, Wrong: "sessions whose figures are not those of their events", Do: exam.Report},
+		{Broken: wrongGrades, Wrong: "sessions whose grade or start is not that of their skills", Do: exam.Report},
+		{Broken: lostRows, Wrong: "events and skills of sessions that are not there", Do: exam.Report},
+	})
+}
+
+const (
+	wrongCounts = `
+		SELECT COUNT(*), COALESCE(MIN(id), '') FROM (
+			SELECT id FROM (
+				SELECT id, turns AS a, tool_calls AS b, tool_errors AS c, events AS d FROM agent_sessions
+				UNION ALL SELECT session_id, -COUNT(CASE WHEN kind = 'prompt' THEN 1 END), -COUNT(CASE WHEN kind = 'tool' THEN 1 END),
+					-COUNT(CASE WHEN kind = 'tool' AND NOT ok THEN 1 END), -COUNT(*)
+				FROM agent_session_events GROUP BY session_id
+			) AS recount GROUP BY id HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0
+		) AS wrong`
+
+	wrongGrades = `
+		SELECT COUNT(*), COALESCE(MIN(id), '') FROM (
+			SELECT s.id FROM agent_sessions s LEFT JOIN agent_session_skills k ON k.session_id = s.id
+			GROUP BY s.id, s.pass_rate, s.started_at
+			HAVING COALESCE(s.pass_rate, -1) <> COALESCE(
+					(2 * CAST(SUM(k.pass_rate) AS BIGINT) + COUNT(k.pass_rate)) / NULLIF(2 * COUNT(k.pass_rate), 0), -1)
+				OR COALESCE(MIN(k.started_at), s.started_at) <> s.started_at
+				OR COALESCE(MAX(k.started_at), s.started_at) <> s.started_at
+		) AS wrong`
+
+	lostRows = `
+		SELECT COUNT(*), COALESCE(MIN(session_id), '') FROM (
+			SELECT session_id FROM agent_session_events UNION SELECT session_id FROM agent_session_skills
+		) AS named WHERE NOT EXISTS (SELECT 1 FROM agent_sessions s WHERE s.id = named.session_id)`
+)

@@ -1,0 +1,46 @@
+package sessions
+
+import (
+	"context"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+)
+
+// Grades is a hook for the grades of sessions with their evidence. Without it a
+// session has those that skills knows, without evidence.
+type Grades interface {
+	// Grades returns all grades of a session, given by its pseudonym (see
+	// skills.SessionHash).
+	Grades(ctx context.Context, orgID, session string) ([]Grade, error)
+}
+
+// A Grade is a verdict on a session of a skill.
+type Grade struct {
+	ID       string
+	SkillID  string
+	PassRate int64 // in billionths
+	Basis    basis.Basis
+	Judge    string // the model; "" if it is not of a judge
+	Evidence []Evidence
+	Reason   string
+	GradedBy string // the id of the person; "" if it is not of one
+	At       time.Time
+}
+
+// Evidence is whether a session met one expectation.
+type Evidence struct {
+	Expectation string
+	Passed      bool
+	Quotation   string // "" without one
+}
+
+// Content is a hook for what was said in sessions. Without it nothing is kept.
+type Content interface {
+	// Has returns which of the sessions have content, by their pseudonyms.
+	Has(ctx context.Context, orgID string, sessions []string) (map[string]bool, error)
+	// Texts returns what was said in events of a session, by their ids (see
+	// EventID), as far as the caller may read it.
+	Texts(ctx context.Context, c access.Caller, s Session, events []string) (map[string]string, error)
+}

@@ -1,0 +1,388 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Ingest adds a report, each event once. It must run in the transaction that
+// stores the report, after skills.Observe: the skills of a session are what that
+// made of the same reports.
+func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error) {
+	defer fault.Wrap(&err, "sessions")
+	in := newIngestion(tx, r)
+	if len(in.sessions)+len(r.Skills.Touched)+len(r.Skills.Removed) == 0 {
+		return nil
+	}
+	// Reports of one user are serialised, so nothing changes between reading and
+	// writing. Rows of different users never meet.
+	if err := skills.LockUser(ctx, tx, r.UserID); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{
+		in.loadSessions, in.ingestEvents, in.ingestChecks, in.ingestSkills, in.writeSessions,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Follow brings the skills and activations of a user's sessions up to date with what
+// skills has changed.
+func (s *Service) Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c skills.Changes) error {
+	return s.Ingest(ctx, tx, Report{OrgID: orgID, UserID: userID, Skills: c})
+}
+
+// ingestion is the processing of one report.
+type ingestion struct {
+	tx       *store.Tx
+	report   Report
+	known    map[string]Session  // as stored, by id
+	sessions map[string]*Session // as they will be stored, by id
+	events   map[eventKey]event  // the reported ones
+}
+
+type eventKey struct{ session, id string }
+
+func (e event) key() eventKey { return eventKey{e.session, e.id} }
+
+// newIngestion collects the sessions and the events of a report.
+func newIngestion(tx *store.Tx, r Report) *ingestion {
+	in := &ingestion{tx: tx, report: r, sessions: map[string]*Session{}, events: map[eventKey]event{}}
+	for _, g := range r.Sightings {
+		if g.Session == "" {
+			continue
+		}
+		s := in.session(g.Session, g.At, g.Outside)
+		s.Agent = max(s.Agent, cleanName(g.Agent))
+		if g.EndedAt != nil {
+			ended := micros(*g.EndedAt)
+			s.EndedAt = latest(s.EndedAt, &ended)
+			s.extend(ended, ended, false)
+		}
+	}
+	for _, reported := range r.Events {
+		if reported.Session == "" {
+			continue
+		}
+		in.session(reported.Session, reported.At, false)
+		e := reported.stored(r.UserID)
+		if earlier, ok := in.events[e.key()]; ok {
+			e = merge(earlier, e)
+		}
+		in.events[e.key()] = e
+	}
+	return in
+}
+
+// session returns the session with the agent's own id, at a time of it.
+func (in *ingestion) session(sessionID string, at time.Time, provisional bool) *Session {
+	id := skills.SessionHash(in.report.UserID, sessionID)
+	at = micros(at)
+	s := in.sessions[id]
+	if s == nil {
+		s = &Session{
+			ID: id, OrgID: in.report.OrgID, UserID: in.report.UserID, SessionID: sessionID, StartedAt: at, LastAt: at,
+			Provisional: true, ReportedAt: store.Now().Truncate(time.Hour),
+		}
+		if !idShape.MatchString(sessionID) {
+			s.SessionID = id
+		}
+		in.sessions[id] = s
+	}
+	s.extend(at, at, provisional)
+	return s
+}
+
+// extend makes a session last from a time at the latest, and to a time at least.
+// Provisional times count only while there are no others.
+func (s *Session) extend(from, to time.Time, provisional bool) {
+	if provisional && !s.Provisional {
+		return
+	}
+	if s.Provisional && !provisional {
+		s.Provisional, s.StartedAt, s.LastAt = false, from, to
+	}
+	if from.Before(s.StartedAt) {
+		s.StartedAt = from
+	}
+	if to.After(s.LastAt) {
+		s.LastAt = to
+	}
+}
+
+func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// latest returns the later of two times, of which any may be missing.
+func latest(a, b *time.Time) *time.Time {
+	if a == nil || b != nil && b.After(*a) {
+		return b
+	}
+	return a
+}
+
+// loadSessions merges the reported sessions with the stored ones, and adds those
+// whose skills changed.
+func (in *ingestion) loadSessions(ctx context.Context) (err error) {
+	ids := slices.Collect(maps.Keys(in.sessions))
+	for _, s := range in.report.Skills.Touched {
+		ids = append(ids, s.Hash)
+	}
+	for _, c := range in.report.Skills.Removed {
+		ids = append(ids, c.Session)
+	}
+	if in.known, err = sessionsByID(ctx, in.tx, ids); err != nil {
+		return err
+	}
+	for id, old := range in.known {
+		merged := old
+		if s := in.sessions[id]; s != nil {
+			merged.Agent = max(old.Agent, s.Agent)
+			merged.EndedAt = latest(old.EndedAt, s.EndedAt)
+			merged.extend(s.StartedAt, s.LastAt, s.Provisional)
+			merged.ReportedAt = s.ReportedAt
+		}
+		in.sessions[id] = &merged
+	}
+	return nil
+}
+
+// ingestEvents stores the reported events, merged with what is known of them, and
+// adds the difference to the counters of their sessions.
+func (in *ingestion) ingestEvents(ctx context.Context) error {
+	known, err := eventsByKey(ctx, in.tx, slices.Collect(maps.Keys(in.events)))
+	if err != nil {
+		return err
+	}
+	var changed []event
+	for _, key := range in.sortedKeys() {
+		e, s := in.events[key], in.sessions[key.session]
+		old, isKnown := known[key]
+		if isKnown {
+			e = merge(old, e)
+		}
+		if isKnown && e.equal(old) || !isKnown && !s.room() {
+			continue
+		}
+		if isKnown {
+			s.count(old, -1)
+		}
+		s.count(e, +1)
+		s.extend(e.at, e.end(), false)
+		changed = append(changed, e)
+	}
+	return writeEvents(ctx, in.tx, changed)
+}
+
+// sortedKeys returns the keys of the reported events by time, so that the first
+// ones are stored if there are too many, and in the same order as elsewhere.
+func (in *ingestion) sortedKeys() []eventKey {
+	return slices.SortedFunc(maps.Keys(in.events), func(a, b eventKey) int {
+		return cmp.Or(in.events[a].at.Compare(in.events[b].at), cmp.Compare(a.session, b.session), cmp.Compare(a.id, b.id))
+	})
+}
+
+// room reports whether one more event can be stored.
+func (s *Session) room() bool {
+	if s.Events < maxEvents {
+		return true
+	}
+	s.Truncated = true
+	return false
+}
+
+// count adds an event to the counters, or with sign -1 takes it out.
+func (s *Session) count(e event, sign int64) {
+	s.Events += sign
+	switch e.kind {
+	case Prompt:
+		s.Turns += sign
+	case Tool:
+		s.ToolCalls += sign
+		if e.ok != nil && !*e.ok {
+			s.ToolErrors += sign
+		}
+	}
+}
+
+// ingestChecks brings the activations up to date: skills has merged and
+// deduplicated them.
+func (in *ingestion) ingestChecks(ctx context.Context) error {
+	var keys []eventKey
+	is := map[eventKey]event{}
+	for _, c := range in.report.Skills.Removed {
+		keys = append(keys, eventKey{c.Session, c.ID})
+	}
+	for _, c := range in.report.Skills.Checks {
+		e := event{session: c.Session, id: c.ID, kind: Activation, at: c.At, name: c.Skill, ok: &c.Triggered}
+		if in.sessions[e.session] == nil { // e.g. a trace, which is no session
+			continue
+		}
+		keys = append(keys, e.key())
+		is[e.key()] = e
+	}
+	was, err := eventsByKey(ctx, in.tx, keys)
+	if err != nil {
+		return err
+	}
+	var gone []eventKey
+	for key, old := range was {
+		if _, ok := is[key]; !ok {
+			in.sessions[key.session].count(old, -1)
+			gone = append(gone, key)
+		}
+	}
+	if err := deleteEvents(ctx, in.tx, gone); err != nil {
+		return err
+	}
+	var changed []event
+	for key, e := range is {
+		s := in.sessions[key.session]
+		old, isKnown := was[key]
+		if isKnown && e.equal(old) || !isKnown && !s.room() {
+			continue
+		}
+		if isKnown {
+			s.count(old, -1)
+		}
+		s.count(e, +1)
+		s.extend(e.at, e.at, false)
+		changed = append(changed, e)
+	}
+	return writeEvents(ctx, in.tx, changed)
+}
+
+// ingestSkills brings the skills of sessions up to date with what skills knows of
+// them now. These are absolute values, not differences, so a session whose data
+// was erased starts anew.
+func (in *ingestion) ingestSkills(ctx context.Context) error {
+	var touched []skills.Session
+	ids := map[string]bool{}
+	for _, s := range in.report.Skills.Touched {
+		if in.sessions[s.Hash] != nil {
+			touched = append(touched, s)
+			ids[s.Hash] = true
+		}
+	}
+	if len(touched) == 0 {
+		return nil
+	}
+	uses, err := skills.SessionUses(ctx, in.tx, touched)
+	if err != nil {
+		return err
+	}
+	stored, err := skillsOfSessions(ctx, in.tx, slices.Collect(maps.Keys(ids)))
+	if err != nil {
+		return err
+	}
+	bySession := map[string]map[string]Skill{}
+	for id := range ids {
+		bySession[id] = map[string]Skill{}
+	}
+	for _, k := range stored {
+		bySession[k.SessionID][k.SkillID] = k
+	}
+	var changed []Skill
+	var gone [][2]string
+	for _, t := range touched {
+		use, all := uses[t], bySession[t.Hash]
+		if !use.Seen && use.Grade == nil {
+			if _, ok := all[t.SkillID]; ok {
+				delete(all, t.SkillID)
+				gone = append(gone, [2]string{t.Hash, t.SkillID})
+			}
+			continue
+		}
+		old, isKnown := all[t.SkillID]
+		if !isKnown && len(all) == maxSkills {
+			continue
+		}
+		k := Skill{
+			SessionID: t.Hash, SkillID: t.SkillID, Activated: use.Activated, Offered: use.Offered, VersionID: use.VersionID,
+		}
+		if use.Grade != nil {
+			k.PassRate, k.Basis = &use.Grade.PassRate, use.Grade.Basis
+		}
+		k.Outcome = outcomeOf(k.PassRate)
+		if all[t.SkillID] = k; !isKnown || !k.equal(old) {
+			changed = append(changed, k)
+		}
+	}
+	for id, all := range bySession {
+		in.sessions[id].grade(slices.Collect(maps.Values(all)))
+	}
+	if err := deleteSkills(ctx, in.tx, gone); err != nil {
+		return err
+	}
+	return writeSkills(ctx, in.tx, changed, in.sessions)
+}
+
+func (k Skill) equal(o Skill) bool {
+	return k.Activated == o.Activated && k.Offered == o.Offered && same(k.VersionID, o.VersionID) && same(k.PassRate, o.PassRate) &&
+		k.Basis == o.Basis
+}
+
+// grade sets the grade of a session: the mean over its graded skills.
+func (s *Session) grade(all []Skill) {
+	var sum, count int64
+	s.PassRate, s.Basis = nil, ""
+	for _, k := range all {
+		if k.PassRate == nil {
+			continue
+		}
+		sum += *k.PassRate
+		if count++; count > 1 && k.Basis != s.Basis {
+			k.Basis = basis.Mixed
+		}
+		s.Basis = k.Basis
+	}
+	if count > 0 {
+		mean := (2*sum + count) / (2 * count) // rounded
+		s.PassRate = &mean
+	}
+	s.Outcome = outcomeOf(s.PassRate)
+}
+
+// writeSessions stores the sessions that are new or changed.
+func (in *ingestion) writeSessions(ctx context.Context) error {
+	var fresh, changed, moved []Session
+	for _, id := range slices.Sorted(maps.Keys(in.sessions)) {
+		s := *in.sessions[id]
+		old, isKnown := in.known[id]
+		switch {
+		case !isKnown:
+			fresh = append(fresh, s)
+		case !s.equal(old):
+			changed = append(changed, s)
+		}
+		if isKnown && !s.StartedAt.Equal(old.StartedAt) {
+			moved = append(moved, s)
+		}
+	}
+	if err := insertSessions(ctx, in.tx, fresh); err != nil {
+		return err
+	}
+	if err := updateSessions(ctx, in.tx, changed); err != nil {
+		return err
+	}
+	return moveSkills(ctx, in.tx, moved)
+}
+
+// equal compares everything that an update writes.
+func (s Session) equal(o Session) bool {
+	return s.Agent == o.Agent && s.StartedAt.Equal(o.StartedAt) && s.LastAt.Equal(o.LastAt) && s.Provisional == o.Provisional && sameTime(s.EndedAt, o.EndedAt) &&
+		s.Turns == o.Turns && s.ToolCalls == o.ToolCalls && s.ToolErrors == o.ToolErrors && s.Events == o.Events &&
+		s.Truncated == o.Truncated && same(s.PassRate, o.PassRate) && s.Basis == o.Basis && s.ReportedAt.Equal(o.ReportedAt)
+}
+
+func sameTime(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }

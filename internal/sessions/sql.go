@@ -1,0 +1,315 @@
+package sessions
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+const sessionColumns = `s.id, s.org_id, s.user_id, s.session_id, s.agent, s.started_at, s.last_at, s.provisional, s.ended_at, s.turns,
+	s.tool_calls, s.tool_errors, s.events, s.truncated, s.pass_rate, s.basis, s.outcome, s.reported_at`
+
+func scanSession(row store.Row) (s Session, err error) {
+	err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.SessionID, &s.Agent, store.Time(&s.StartedAt), store.Time(&s.LastAt),
+		&s.Provisional, store.NullTime(&s.EndedAt), &s.Turns, &s.ToolCalls, &s.ToolErrors, &s.Events, &s.Truncated, &s.PassRate,
+		&s.Basis, &s.Outcome, store.Time(&s.ReportedAt))
+	return s, err
+}
+
+func sessionsByID(ctx context.Context, q store.Querier, ids []string) (map[string]Session, error) {
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+sessionColumns+` FROM agent_sessions s WHERE s.id`+in, list)
+	all, err := store.All(rows, err, scanSession)
+	byID := make(map[string]Session, len(all))
+	for _, s := range all {
+		byID[s.ID] = s
+	}
+	return byID, err
+}
+
+// sessionOf returns the session with the agent's own id. Ids of two people may be
+// equal: then the caller's own comes first, then the newest.
+func sessionOf(ctx context.Context, q store.Querier, orgID, userID, sessionID string) (Session, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+sessionColumns+` FROM agent_sessions s WHERE s.org_id = $1 AND s.session_id = $2
+		ORDER BY s.user_id = $3 DESC, s.started_at DESC, s.id LIMIT 1`, orgID, sessionID, userID)
+	return store.One(rows, err, "Session", scanSession)
+}
+
+// columnsOf maps a function over a slice, to get a column of rows.
+func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
+	column := make([]T, len(rows))
+	for i, row := range rows {
+		column[i] = value(row)
+	}
+	return column
+}
+
+// mutable returns the columns of sessions that a later report may change.
+func mutable(all []Session) []store.Column {
+	return []store.Column{
+		store.Col("agent", columnsOf(all, func(s Session) string { return s.Agent })),
+		store.Col("started_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.StartedAt) })),
+		store.Col("last_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.LastAt) })),
+		store.Col("provisional", columnsOf(all, func(s Session) bool { return s.Provisional })),
+		store.Col("ended_at", columnsOf(all, func(s Session) *int64 { return store.NullMicros(s.EndedAt) })),
+		store.Col("turns", columnsOf(all, func(s Session) int64 { return s.Turns })),
+		store.Col("tool_calls", columnsOf(all, func(s Session) int64 { return s.ToolCalls })),
+		store.Col("tool_errors", columnsOf(all, func(s Session) int64 { return s.ToolErrors })),
+		store.Col("events", columnsOf(all, func(s Session) int64 { return s.Events })),
+		store.Col("truncated", columnsOf(all, func(s Session) bool { return s.Truncated })),
+		store.Col("pass_rate", columnsOf(all, func(s Session) *int64 { return s.PassRate })),
+		store.Col("basis", columnsOf(all, func(s Session) string { return string(s.Basis) })),
+		store.Col("outcome", columnsOf(all, func(s Session) string { return string(s.Outcome) })),
+		store.Col("reported_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.ReportedAt) })),
+	}
+}
+
+func insertSessions(ctx context.Context, tx *store.Tx, fresh []Session) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	_, err := store.Bulk{Table: "agent_sessions", Columns: append([]store.Column{
+		store.Col("id", columnsOf(fresh, func(s Session) string { return s.ID })),
+		store.Col("org_id", columnsOf(fresh, func(s Session) string { return s.OrgID })),
+		store.Col("user_id", columnsOf(fresh, func(s Session) string { return s.UserID })),
+		store.Col("session_id", columnsOf(fresh, func(s Session) string { return s.SessionID })),
+	}, mutable(fresh)...)}.Insert(ctx, tx)
+	return err
+}
+
+func updateSessions(ctx context.Context, tx *store.Tx, changed []Session) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	return store.BulkUpdate{
+		Table: "agent_sessions",
+		Key:   store.Col("id", columnsOf(changed, func(s Session) string { return s.ID })),
+		Set:   mutable(changed),
+	}.Run(ctx, tx)
+}
+
+const eventColumns = `e.session_id, e.id, e.kind, e.at, e.name, e.duration, e.ok`
+
+func scanEvent(row store.Row) (e event, err error) {
+	var duration *int64
+	err = row.Scan(&e.session, &e.id, &e.kind, store.Time(&e.at), &e.name, &duration, &e.ok)
+	if duration != nil {
+		d := time.Duration(*duration) * time.Microsecond
+		e.duration = &d
+	}
+	return e, err
+}
+
+func eventsByKey(ctx context.Context, q store.Querier, keys []eventKey) (map[eventKey]event, error) {
+	found := map[eventKey]event{}
+	if len(keys) == 0 {
+		return found, nil
+	}
+	table, list := q.Dialect().Pairs("$1", pairs(keys))
+	rows, err := q.Query(ctx, `
+		SELECT `+eventColumns+` FROM `+table+` JOIN agent_session_events e ON e.session_id = pairs.a AND e.id = pairs.b`, list)
+	err = store.Each(rows, err, func(row store.Row) error {
+		e, err := scanEvent(row)
+		found[e.key()] = e
+		return err
+	})
+	return found, err
+}
+
+func pairs(keys []eventKey) [][2]string {
+	return columnsOf(keys, func(k eventKey) [2]string { return [2]string{k.session, k.id} })
+}
+
+// eventsAfter returns the next events of a session by time.
+func eventsAfter(ctx context.Context, q store.Querier, sessionID string, after position, limit int) ([]event, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+eventColumns+` FROM agent_session_events e WHERE e.session_id = $1 AND (e.at, e.id) > ($2, $3)
+		ORDER BY e.at, e.id LIMIT $4`, sessionID, after.micros, after.id, limit)
+	return store.All(rows, err, scanEvent)
+}
+
+// writeEvents inserts events, or replaces those that are there.
+func writeEvents(ctx context.Context, tx *store.Tx, all []event) error {
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := store.Bulk{
+		Table: "agent_session_events",
+		Columns: []store.Column{
+			store.Col("session_id", columnsOf(all, func(e event) string { return e.session })),
+			store.Col("id", columnsOf(all, func(e event) string { return e.id })),
+			store.Col("kind", columnsOf(all, func(e event) string { return string(e.kind) })),
+			store.Col("at", columnsOf(all, func(e event) int64 { return store.Micros(e.at) })),
+			store.Col("name", columnsOf(all, func(e event) string { return e.name })),
+			store.Col("duration", columnsOf(all, func(e event) *int64 {
+				if e.duration == nil {
+					return nil
+				}
+				n := e.duration.Microseconds()
+				return &n
+			})),
+			store.Col("ok", columnsOf(all, func(e event) *bool { return e.ok })),
+		},
+		OnConflict: `ON CONFLICT (session_id, id) DO UPDATE SET at = excluded.at, name = excluded.name,
+			duration = excluded.duration, ok = excluded.ok`,
+	}.Insert(ctx, tx)
+	return err
+}
+
+func deleteEvents(ctx context.Context, tx *store.Tx, keys []eventKey) error {
+	for _, key := range keys { // rarely any: an activation that another report replaced
+		_, err := tx.Exec(ctx, `DELETE FROM agent_session_events WHERE session_id = $1 AND id = $2`, key.session, key.id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skillsOfSessions returns the skills of sessions.
+func skillsOfSessions(ctx context.Context, q store.Querier, ids []string) ([]Skill, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	in, list := q.Dialect().In("$1", ids)
+	rows, err := q.Query(ctx, `
+		SELECT k.session_id, k.skill_id, s.name, k.activated, k.offered, k.version_id, k.pass_rate, k.basis, k.outcome
+		FROM agent_session_skills k JOIN skills s ON s.id = k.skill_id WHERE k.session_id`+in, list)
+	return store.All(rows, err, func(row store.Row) (k Skill, err error) {
+		err = row.Scan(&k.SessionID, &k.SkillID, &k.Name, &k.Activated, &k.Offered, &k.VersionID, &k.PassRate, &k.Basis, &k.Outcome)
+		return k, err
+	})
+}
+
+// writeSkills upserts skills of the sessions.
+func writeSkills(ctx context.Context, tx *store.Tx, all []Skill, of map[string]*Session) error {
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := store.Bulk{
+		Table: "agent_session_skills",
+		Columns: []store.Column{
+			store.Col("session_id", columnsOf(all, func(k Skill) string { return k.SessionID })),
+			store.Col("skill_id", columnsOf(all, func(k Skill) string { return k.SkillID })),
+			store.Col("started_at", columnsOf(all, func(k Skill) int64 { return store.Micros(of[k.SessionID].StartedAt) })),
+			store.Col("activated", columnsOf(all, func(k Skill) bool { return k.Activated })),
+			store.Col("offered", columnsOf(all, func(k Skill) bool { return k.Offered })),
+			store.Col("version_id", columnsOf(all, func(k Skill) *string { return k.VersionID })),
+			store.Col("pass_rate", columnsOf(all, func(k Skill) *int64 { return k.PassRate })),
+			store.Col("basis", columnsOf(all, func(k Skill) string { return string(k.Basis) })),
+			store.Col("outcome", columnsOf(all, func(k Skill) string { return string(k.Outcome) })),
+		},
+		OnConflict: `ON CONFLICT (session_id, skill_id) DO UPDATE SET started_at = excluded.started_at,
+			activated = excluded.activated, offered = excluded.offered, version_id = excluded.version_id,
+			pass_rate = excluded.pass_rate, basis = excluded.basis, outcome = excluded.outcome`,
+	}.Insert(ctx, tx)
+	return err
+}
+
+// moveSkills gives the skills of sessions that began earlier than was known the
+// new time, by which they are listed.
+func moveSkills(ctx context.Context, tx *store.Tx, moved []Session) error {
+	if len(moved) == 0 {
+		return nil
+	}
+	return store.BulkUpdate{
+		Table: "agent_session_skills",
+		Key:   store.Col("session_id", columnsOf(moved, func(s Session) string { return s.ID })),
+		Set:   []store.Column{store.Col("started_at", columnsOf(moved, func(s Session) int64 { return store.Micros(s.StartedAt) }))},
+	}.Run(ctx, tx)
+}
+
+func deleteSkills(ctx context.Context, tx *store.Tx, keys [][2]string) error {
+	for _, key := range keys { // rarely any, as with events
+		_, err := tx.Exec(ctx, `DELETE FROM agent_session_skills WHERE session_id = $1 AND skill_id = $2`, key[0], key[1])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listSessions returns the sessions that a filter selects, newest first. Each
+// filter adds a condition that one of the indexes has; an unused one adds none,
+// since a condition like ($1 = ” OR agent = $1) would use no index.
+func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) ([]Session, error) {
+	var where []string
+	var args []any
+	add := func(condition string, values ...any) {
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", "$"+strconv.Itoa(len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	// r has the row that is filtered and sorted: the session's, or that of its skill.
+	from, r, id := `agent_sessions s`, "s", "s.id"
+	if f.SkillID != "" || f.VersionID != "" {
+		from, r, id = `agent_session_skills k JOIN agent_sessions s ON s.id = k.session_id`, "k", "k.session_id"
+	}
+	add(`s.org_id = ?`, orgID)
+	if f.SkillID != "" {
+		add(`k.skill_id = ?`, f.SkillID)
+	}
+	if f.VersionID != "" {
+		add(`k.version_id = ?`, f.VersionID)
+	}
+	if f.Activated != nil {
+		add(map[bool]string{true: `k.activated`, false: `NOT k.activated`}[*f.Activated])
+	}
+	switch {
+	case f.Outcome == ToolErrors:
+		add(`s.tool_errors > 0`)
+	case f.Outcome != Ungraded:
+		add(r + `.outcome <> ''`) // which selects the partial index
+		add(r+`.outcome = ?`, string(f.Outcome))
+	}
+	if f.Graded != nil {
+		add(map[bool]string{true: r + `.outcome <> ''`, false: r + `.outcome = ''`}[*f.Graded])
+	}
+	if f.Agent != "" {
+		add(`s.agent = ?`, f.Agent)
+	}
+	if f.UserID != "" {
+		add(`s.user_id = ?`, f.UserID)
+	}
+	if f.Since != nil {
+		add(r+`.started_at >= ?`, store.Micros(*f.Since))
+	}
+	if f.Until != nil {
+		add(r+`.started_at < ?`, store.Micros(*f.Until))
+	}
+	if f.after != nil {
+		add(`(`+r+`.started_at, `+id+`) < (?, ?)`, f.after.micros, f.after.id)
+	}
+	args = append(args, f.Limit)
+	rows, err := q.Query(ctx, `
+		SELECT `+sessionColumns+` FROM `+from+` WHERE `+strings.Join(where, " AND ")+`
+		ORDER BY `+r+`.started_at DESC, `+id+` DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+	return store.All(rows, err, scanSession)
+}
+
+// deleteSessions deletes the sessions that match a condition on $1, with their
+// events and skills.
+func deleteSessions(ctx context.Context, tx *store.Tx, condition string, arg any) error {
+	for _, table := range []string{"agent_session_events", "agent_session_skills"} {
+		_, err := tx.Exec(ctx, `
+			DELETE FROM `+table+` WHERE session_id IN (SELECT id FROM agent_sessions WHERE `+condition+`)`, arg)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM agent_sessions WHERE `+condition, arg)
+	return err
+}
+
+// expiredSessions returns the next sessions without a report since a time.
+func expiredSessions(ctx context.Context, q store.Querier, before time.Time, limit int) ([]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id FROM agent_sessions WHERE reported_at < $1 ORDER BY reported_at LIMIT $2`, store.Micros(before), limit)
+	return store.All(rows, err, store.Value[string])
+}
