@@ -101,8 +101,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Packages: on.packages, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch, Closing: a.closing, Log: log("runs"),
 	}
 	p.suggestions = &suggestions.Service{
-		DB: db, Jobs: queue, Sources: p.sources, Telemetry: p.telemetry,
-		Suites: p.suites, Runs: p.runs,
+		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs,
 	}
 	p.community = &community.Service{DB: db, Quota: on.quota, Secret: on.contributors}
 	p.signals = &signals.Service{DB: db, Secret: on.contributors, MinContributors: c.SignalsMinContributors}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
 )
 
 // secondsPerDay converts between times and the days of skill_days, which are
@@ -101,4 +103,10 @@ func (s *Service) Entry(ctx context.Context, orgID, skillID string) (Entry, erro
 // Publishes lists when the versions of an entry became current, oldest first.
 func (s *Service) Publishes(ctx context.Context, orgID, entryID string) ([]Publish, error) {
 	return publishesOfEntry(ctx, s.DB, orgID, entryID)
+}
+
+// Missed returns the prompts that a skill missed or failed at, newest first, at
+// most limit.
+func (s *Service) Missed(ctx context.Context, orgID, skillID string, limit int) ([]considered.Prompt, error) {
+	return considered.Missed(ctx, s.DB, orgID, skillID, limit)
 }

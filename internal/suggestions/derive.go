@@ -12,7 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/store"
-	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
 )
 
 // maxSuggestions is how many suggestions a source keeps: the best.
@@ -56,7 +56,7 @@ func (s *Service) Derive(ctx context.Context, orgID, sourceID string) (err error
 func (s *Service) collect(ctx context.Context, src sources.Source) ([]Suggestion, error) {
 	e := evidence{}
 	if src.SkillID != nil {
-		prompts, err := s.Telemetry.Considered(ctx, s.DB, src.OrgID, *src.SkillID)
+		prompts, err := considered.Prompts(ctx, s.DB, src.OrgID, *src.SkillID)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (c *caseEvidence) add(p Provenance, wrong, observed int, last *time.Time) {
 
 // addPrompt counts a prompt that went well, too: it lowers the share of those
 // that went wrong.
-func (e evidence) addPrompt(p telemetry.Considered) {
+func (e evidence) addPrompt(p considered.Prompt) {
 	c := e.of(p.Text, true)
 	c.add(MissedQuery, p.Missed, p.Checks, p.LastMissedAt)
 	c.add(FailedEvaluation, p.Failed, p.Graded, p.LastFailedAt)

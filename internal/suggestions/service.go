@@ -12,17 +12,16 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
-	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
 )
 
 // Service derives suggestions and records the reviews of them.
 type Service struct {
-	DB        *store.DB
-	Jobs      *jobs.Queue
-	Sources   *sources.Service
-	Telemetry *telemetry.Service
-	Suites    *suites.Service
-	Runs      *runs.Service
+	DB      *store.DB
+	Jobs    *jobs.Queue
+	Sources *sources.Service
+	Suites  *suites.Service
+	Runs    *runs.Service
 }
 
 // Detail is a source with its suggestions, reviews and suites.
@@ -82,7 +81,7 @@ func (s *Service) pending(ctx context.Context, src sources.Source, limit, offset
 	if len(refs) == 0 {
 		return found, total, nil
 	}
-	texts, err := s.Telemetry.Texts(ctx, s.DB, src.OrgID, refs)
+	texts, err := considered.Texts(ctx, s.DB, src.OrgID, refs)
 	if err != nil {
 		return nil, 0, err
 	}

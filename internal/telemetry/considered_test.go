@@ -10,7 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
-	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	prompts "github.com/whetstone-dev/whetstone/internal/telemetry/considered"
 )
 
 func TestConsidered(t *testing.T) {
@@ -51,14 +51,13 @@ func TestConsidered(t *testing.T) {
 		ada.push("", records).Want(http.StatusCreated)
 		eve.push("", records).Want(http.StatusCreated)
 
-		s := &telemetry.Service{DB: db}
 		skillID, _ := ada.Get("/v1/skills/pdf").Object()["skill"].(map[string]any)["skill_id"].(string)
-		got, err := s.Considered(t.Context(), db, ada.Org.ID, skillID)
+		got, err := prompts.Prompts(t.Context(), db, ada.Org.ID, skillID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		missed, graded := now.Add(-time.Minute).UTC(), now.UTC()
-		want := []telemetry.Considered{
+		want := []prompts.Prompt{
 			{Text: "missed twice of three", Checks: 3, Missed: 2, LastMissedAt: &missed, Mode: "explicit"},
 			{Text: "failed", Checks: 1, Graded: 1, Failed: 1, LastFailedAt: &graded, Mode: "explicit"},
 			{Text: "half", Checks: 1, Graded: 1, Mode: "explicit"},
@@ -73,15 +72,15 @@ func TestConsidered(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("considered (-want +got):\n%s", diff)
 		}
-		texts, err := s.Texts(t.Context(), db, ada.Org.ID, refs)
+		texts, err := prompts.Texts(t.Context(), db, ada.Org.ID, refs)
 		if err != nil || len(texts) != 3 || texts[got[0].Ref] != "missed twice of three" {
 			t.Errorf("texts %v, %v", texts, err)
 		}
-		if texts, err := s.Texts(t.Context(), db, eve.Org.ID, refs); err != nil || len(texts) != 0 {
+		if texts, err := prompts.Texts(t.Context(), db, eve.Org.ID, refs); err != nil || len(texts) != 0 {
 			t.Errorf("others read %v, %v", texts, err)
 		}
 		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
-		if texts, err := s.Texts(t.Context(), db, ada.Org.ID, refs); err != nil || len(texts) != 0 {
+		if texts, err := prompts.Texts(t.Context(), db, ada.Org.ID, refs); err != nil || len(texts) != 0 {
 			t.Errorf("erased, but %v, %v", texts, err)
 		}
 	})

@@ -180,26 +180,6 @@ func recordsByID(ctx context.Context, tx *store.Tx, ids []string) ([]record, err
 	})
 }
 
-// shareable selects the prompts whose text the organisation may read: those that
-// a user typed and did not mark as private.
-const shareable = `p.kind IN ('', 'user', 'unknown') AND p.prompt_text <> ''`
-
-// sharedTexts returns the texts of shareable prompts by their hashes.
-func sharedTexts(ctx context.Context, q store.Querier, orgID string, hashes []string) (map[string]string, error) {
-	in, list := q.Dialect().In("$2", hashes)
-	rows, err := q.Query(ctx, `
-		SELECT p.hash, p.prompt_text FROM telemetry_prompts p
-		WHERE p.org_id = $1 AND p.hash`+in+` AND `+shareable, orgID, list)
-	texts := map[string]string{}
-	err = store.Each(rows, err, func(row store.Row) error {
-		var hash, text string
-		err := row.Scan(&hash, &text)
-		texts[hash] = text
-		return err
-	})
-	return texts, err
-}
-
 // deleteRaw deletes the prompts and records that match a condition on $1.
 func deleteRaw(ctx context.Context, tx *store.Tx, condition string, arg any) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM telemetry_prompts WHERE `+condition, arg); err != nil {

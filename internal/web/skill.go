@@ -11,7 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/stats"
-	"github.com/whetstone-dev/whetstone/internal/telemetry"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
 )
 
 // skillView is the page of one skill.
@@ -23,7 +23,7 @@ type skillView struct {
 	Chart    chart
 	Entry    *overview.Entry // nil if the skill is not in the registry
 	Versions []versionRow
-	Misses   []telemetry.Considered
+	Misses   []considered.Prompt
 	Target   string // name of the skill that this one is merged into; "" if it is not
 	Into     string // what was typed to merge it into
 }
@@ -141,7 +141,7 @@ func (s *Service) skillView(v *visit) (skillView, error) {
 		return view, err
 	}
 	view.Chart = newChart(days[p.ID], marks)
-	view.Misses, err = s.Telemetry.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown)
+	view.Misses, err = s.Overview.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown)
 	return view, err
 }
 
