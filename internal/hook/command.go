@@ -20,7 +20,7 @@ func commandLine(program, agent, payload string, flags []string) string {
 
 // isCommandLine reports whether Install wrote a command.
 func isCommandLine(command string) bool {
-	return strings.Contains(command, "whetstone") && strings.Contains(command, " hook queue ")
+	return strings.Contains(command, " hook queue ") && strings.Contains(command, " hook send ")
 }
 
 func quoted(words []string) []string {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/install"
@@ -75,6 +76,20 @@ func (c Credentials) Save() error {
 		return err
 	}
 	return install.ReplaceFile(path, append(content, '\n'), 0o600)
+}
+
+// Remember stores a key as the login at a server, unless there is one already or
+// the key is "".
+func Remember(address, key string, me client.Me) error {
+	stored, err := LoadCredentials()
+	if err != nil || key == "" || stored.Servers[address].APIKey != "" {
+		return err
+	}
+	stored.Servers[address] = Login{APIKey: key, Email: me.User.Email, Organisation: me.Organisation.Name}
+	if stored.Default == "" {
+		stored.Default = address
+	}
+	return stored.Save()
 }
 
 // DeviceID identifies this machine, e.g. "laptop-k3v9x2ab": its host name, for
