@@ -30,6 +30,7 @@ type EvalRun struct {
 	PassRateInterval *[2]float64   `json:"pass_rate_interval"`
 	PassK            *float64      `json:"pass_k"`
 	BaselineResult   *EvalBaseline `json:"baseline_result"`
+	Cost             *EvalCost     `json:"cost"` // nil from servers and of runs that did not count it
 	Error            *string       `json:"error"`
 	CreatedAt        time.Time     `json:"created_at"`
 	StartedAt        *time.Time    `json:"started_at"`
@@ -82,6 +83,18 @@ type EvalBaseline struct {
 	NormalizedGain float64 `json:"normalized_gain"`
 }
 
+// EvalCost is what the models that took part cost.
+type EvalCost struct {
+	USD      *float64 `json:"usd"` // nil if the price of a request is unknown
+	Requests int64    `json:"requests"`
+	Tokens   struct {
+		Input      int64 `json:"input"`
+		Output     int64 `json:"output"`
+		CacheRead  int64 `json:"cache_read"`
+		CacheWrite int64 `json:"cache_write"`
+	} `json:"tokens"`
+}
+
 // An EvalCase is a case of a run.
 type EvalCase struct {
 	ID              string      `json:"id"`
@@ -102,6 +115,7 @@ type EvalTrial struct {
 	Evidence   json.RawMessage `json:"evidence"`
 	OutputTail string          `json:"output_tail"`
 	DurationMS int64           `json:"duration_ms"`
+	CostUSD    *float64        `json:"cost_usd"`
 	Error      *string         `json:"error"`
 }
 

@@ -119,6 +119,7 @@ var moved = map[string]map[string]string{
 	"internal/evals": {
 		"eval_environments":  "internal/suites",
 		"eval_run_cases":     "internal/runs",
+		"eval_run_costs":     "internal/runs",
 		"eval_run_counts":    "internal/runs",
 		"eval_run_events":    "internal/runs",
 		"eval_run_trials":    "internal/runs",

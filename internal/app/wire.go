@@ -98,7 +98,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,
-		Packages: on.packages, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch, Closing: a.closing, Log: log("runs"),
+		Packages: on.packages, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch, Closing: a.closing, Log: log("runs"),
 	}
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs,

@@ -76,6 +76,12 @@ func (s *Service) OwnPrices(ctx context.Context, orgID string) ([]pricing.Model,
 	return own.models, err
 }
 
+// Table returns the prices of an organisation: its own before the installation's.
+func (s *Service) Table(ctx context.Context, orgID string) (pricing.Table, error) {
+	own, err := s.OwnPrices(ctx, orgID)
+	return s.Prices.Before(own), err
+}
+
 // SetPrices replaces the caller's organisation's own prices, and reprices its
 // requests in the background. No models mean those of the installation.
 func (s *Service) SetPrices(ctx context.Context, c access.Caller, models []pricing.Model) error {

@@ -129,8 +129,7 @@ func (s *Service) contextCosts(
 	if err != nil {
 		return c, err
 	}
-	own, err := s.OwnPrices(ctx, orgID)
-	table := s.Prices.Before(own)
+	table, err := s.Table(ctx, orgID)
 	for _, model := range models {
 		if price, ok := table.Lookup(model, time.Now()); ok {
 			c.price = &price

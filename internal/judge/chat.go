@@ -74,6 +74,9 @@ func (chat) read(body []byte) reply {
 		Usage struct {
 			PromptTokens     int64 `json:"prompt_tokens"`
 			CompletionTokens int64 `json:"completion_tokens"`
+			Details          struct {
+				CachedTokens int64 `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
 		} `json:"usage"`
 	}
 	if json.Unmarshal(body, &answer) != nil || len(answer.Choices) == 0 {
@@ -82,7 +85,10 @@ func (chat) read(body []byte) reply {
 	first := answer.Choices[0]
 	r := reply{
 		model: answer.Model, text: string(first.Message.Content),
-		input: answer.Usage.PromptTokens, output: answer.Usage.CompletionTokens,
+		usage: Usage{
+			InputTokens: answer.Usage.PromptTokens, OutputTokens: answer.Usage.CompletionTokens,
+			CacheReadTokens: answer.Usage.Details.CachedTokens,
+		}.valid(),
 	}
 	switch {
 	case first.Message.Refusal != nil && *first.Message.Refusal != "":

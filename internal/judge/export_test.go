@@ -39,14 +39,17 @@ func Quotes(material, quotation string) bool {
 }
 
 // A Reply is a parsed response.
-type Reply struct{ Text, Problem string }
+type Reply struct {
+	Text, Problem string
+	Usage         Usage
+}
 
 // ReadReplies parses a body in each of the wire formats.
 func ReadReplies(body []byte) map[string]Reply {
 	all := map[string]Reply{}
 	for name, read := range map[string]func([]byte) reply{"chat": chat{}.read, "messages": messages{}.read} {
 		r := read(body)
-		all[name] = Reply{r.text, string(r.problem)}
+		all[name] = Reply{r.text, string(r.problem), r.usage}
 	}
 	return all
 }

@@ -176,3 +176,23 @@ func TestKeyDoesNotDecide(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
+
+// TestUsage: tokens of a cache are told apart, and nonsense does not count.
+func TestUsage(t *testing.T) {
+	for body, want := range map[string]judge.Usage{
+		`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}`: {InputTokens: 9, OutputTokens: 2, CacheReadTokens: 4},
+		`{"type":"message","content":[{"type":"text","text":"a"}],
+			"usage":{"input_tokens":1,"cache_creation_input_tokens":2,"cache_read_input_tokens":4,"output_tokens":3}}`: {InputTokens: 7, OutputTokens: 3, CacheReadTokens: 4, CacheWriteTokens: 2},
+		`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":-9,"completion_tokens":2}}`:                      {},
+		`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":2}}`:     {},
+		`{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}}`: {InputTokens: 1},
+	} {
+		api := "chat"
+		if strings.Contains(body, `"message",`) {
+			api = "messages"
+		}
+		if got := judge.ReadReplies([]byte(body))[api]; got.Usage != want || got.Text != "a" {
+			t.Errorf("%s: got %+v, want %+v", body, got, want)
+		}
+	}
+}

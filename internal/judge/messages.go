@@ -81,7 +81,10 @@ func (messages) read(body []byte) reply {
 		return reply{problem: "the server's answer is not a message"}
 	}
 	used := answer.Usage
-	r := reply{model: answer.Model, input: used.Input + used.CacheWritten + used.CacheRead, output: used.Output}
+	r := reply{model: answer.Model, usage: Usage{
+		InputTokens: used.Input + used.CacheWritten + used.CacheRead, OutputTokens: used.Output,
+		CacheReadTokens: used.CacheRead, CacheWriteTokens: used.CacheWritten,
+	}.valid()}
 	for _, block := range answer.Content {
 		// Text beside a tool's input is not part of the answer.
 		if block.Type == "tool_use" && len(block.Input) > 0 {

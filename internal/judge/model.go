@@ -121,7 +121,7 @@ func (m *model) attempt(ctx context.Context, c call, rec *Record) (reply, *failu
 	}
 	r := m.wire.read(body)
 	r.text = strings.ReplaceAll(r.text, "\x00", "")
-	rec.add(Usage{InputTokens: r.input, OutputTokens: r.output})
+	rec.add(r.usage)
 	if r.model != "" {
 		rec.Model = excerpt(r.model, 200)
 	}

@@ -35,13 +35,32 @@ type Usage struct {
 	Attempts     int   `json:"attempts"` // requests, failed ones included
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	LatencyMS    int64 `json:"latency_ms"` // time in requests, without waits
+	// CacheReadTokens and CacheWriteTokens are parts of InputTokens.
+	CacheReadTokens  int64 `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+
+	LatencyMS int64 `json:"latency_ms"` // time in requests, without waits
+}
+
+// valid returns the usage without counts that cannot be right.
+func (u Usage) valid() Usage {
+	const most = 1 << 40 // tokens; sums of it do not overflow
+	for _, n := range []int64{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens} {
+		if n < 0 || n > most {
+			return Usage{}
+		}
+	}
+	if u.CacheReadTokens+u.CacheWriteTokens > u.InputTokens {
+		u.CacheReadTokens, u.CacheWriteTokens = 0, 0
+	}
+	return u
 }
 
 func (u *Usage) add(more Usage) {
 	u.Attempts += more.Attempts
 	u.InputTokens += more.InputTokens
 	u.OutputTokens += more.OutputTokens
-
+	u.CacheReadTokens += more.CacheReadTokens
+	u.CacheWriteTokens += more.CacheWriteTokens
 	u.LatencyMS += more.LatencyMS
 }

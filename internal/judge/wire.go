@@ -33,8 +33,7 @@ type reply struct {
 	text      string
 	problem   problem // why there is no usable text, or ""
 	truncated bool    // at the token limit
-	input     int64   // tokens
-	output    int64   // tokens
+	usage     Usage   // its tokens
 }
 
 // A wire is one of the wire formats that model servers speak.

@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 )
 
@@ -72,6 +73,7 @@ type RunOutput struct {
 	Interval  *[2]float64        `json:"pass_rate_interval" doc:"Wilson interval of 95 %"`
 	PassK     *float64           `json:"pass_k" doc:"Share of cases whose every trial passed"`
 	Compared  *ComparisonOutput  `json:"baseline_result"`
+	Cost      *CostOutput        `json:"cost" doc:"Of the models that took part, so far; null for runs from before costs were counted"`
 	Error     *string            `json:"error" doc:"Why the run failed"`
 	CreatedAt httpapi.Time       `json:"created_at"`
 	StartedAt *httpapi.Time      `json:"started_at"`
@@ -101,6 +103,13 @@ type TotalsOutput struct {
 	Skipped int `json:"skipped"`
 }
 
+// CostOutput is what models cost in an answer.
+type CostOutput struct {
+	USD      *float64           `json:"usd" doc:"Null if the price of a request is unknown"`
+	Requests int64              `json:"requests" doc:"Failed ones included"`
+	Tokens   pricing.CostTokens `json:"tokens"`
+}
+
 // ComparisonOutput is the result of the baseline, on the cases that both decided.
 type ComparisonOutput struct {
 	PassRate float64 `json:"pass_rate"`
@@ -118,6 +127,9 @@ func newRunOutput(r Run) RunOutput {
 		Errors:   m.TrialErrors, Reliable: m.Reliable(),
 		PassRate: m.PassRate, Interval: m.Interval, PassK: m.PassK, Error: r.Error,
 		CreatedAt: httpapi.Time(r.CreatedAt), StartedAt: httpapi.NullTime(r.StartedAt), EndedAt: httpapi.NullTime(r.FinishedAt),
+	}
+	if r.Cost != nil {
+		out.Cost = &CostOutput{r.Cost.USD(), r.Cost.Requests, r.Cost.Tokens}
 	}
 	if m.Baseline != nil {
 		compared := ComparisonOutput(*m.Baseline)
@@ -146,6 +158,7 @@ type TrialOutput struct {
 	Evidence   Evidence `json:"evidence" doc:"Why; summary says it in a sentence"`
 	OutputTail string   `json:"output_tail"`
 	DurationMS int64    `json:"duration_ms"`
+	CostUSD    *float64 `json:"cost_usd" doc:"Of the models that took part; null without one, or if its price is unknown"`
 	Error      *string  `json:"error" doc:"Why there is no verdict"`
 }
 
@@ -182,6 +195,9 @@ func newReportOutput(r Report) ReportOutput {
 			out.Cases[i].Trials[k] = TrialOutput{
 				N: t.N, Variant: t.Arm, Verdict: t.Verdict, Score: t.Score, Evidence: t.Evidence,
 				OutputTail: tail(t.OutputTail, limit), DurationMS: t.Duration.Milliseconds(), Error: t.Error,
+			}
+			if t.Evidence.Cost != nil {
+				out.Cases[i].Trials[k].CostUSD = t.Evidence.Cost.USD()
 			}
 		}
 	}

@@ -203,13 +203,16 @@ func (x *execution) runTrial(ctx context.Context, key TrialKey, trials chan<- Tr
 	t, err := x.try(ctx, key)
 	switch {
 	case err == nil:
-		trials <- t
 	case ctx.Err() != nil:
+		return
 	case judge.MustStop(err):
 		stop(err)
+		return
 	default:
-		trials <- x.errorTrial(ctx, t, err)
+		t = x.errorTrial(ctx, t, err)
 	}
+	t.Evidence.Cost = x.costOf(t)
+	trials <- t
 }
 
 // record stores trials in batches.
@@ -260,10 +263,36 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 		if err != nil {
 			return err
 		}
+		if err := x.addCosts(ctx, tx, batch, n); err != nil {
+			return err
+		}
 		done, err := addDone(ctx, tx, x.run.ID, n)
 		if err != nil {
 			return err
 		}
 		return insertEvents(ctx, tx, x.run.ID, x.events.of(finished, Progress{done, x.run.Total}, progressDue))
 	})
+}
+
+// addCosts adds the cost of a batch, of which n trials are new, to that of the run,
+// whose row is locked. If another worker has made some of them, which is rare, the
+// cost is counted again: a trial counts once.
+func (x *execution) addCosts(ctx context.Context, tx *store.Tx, batch []Trial, n int64) error {
+	if int(n) < len(batch) {
+		all, err := trialsOfRun(ctx, tx, x.run.ID, nil)
+		if err != nil {
+			return err
+		}
+		return updateCost(ctx, tx, x.run.ID, sumCosts(all))
+	}
+	more := sumCosts(batch)
+	if more.Requests == 0 {
+		return nil
+	}
+	total, err := costOfRun(ctx, tx, x.run.ID)
+	if err != nil {
+		return err
+	}
+	total.add(more)
+	return updateCost(ctx, tx, x.run.ID, total)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -29,6 +30,7 @@ type execution struct {
 	made      map[TrialKey]bool // by this worker or an earlier one
 	events    *eventLog
 	tailLimit int
+	prices    pricing.Table
 	dir       string // for skills and what commands write; "" if no command is run
 	sliceEnds time.Time
 	yield     atomic.Bool // end the turn: another organisation's run waits for the worker
@@ -52,6 +54,12 @@ func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) 
 	x.checks = make([]func() (verify.Check, error), len(x.cases))
 	for i, c := range x.cases {
 		x.checks[i] = sync.OnceValues(func() (verify.Check, error) { return compileCheck(c) })
+	}
+	x.prices = pricing.Embedded()
+	if s.Prices != nil {
+		if x.prices, err = s.Prices.Table(ctx, r.OrgID); err != nil {
+			return nil, err
+		}
 	}
 	made, err := verdictsOfRun(ctx, s.DB, r.ID)
 	if err != nil {

@@ -2,7 +2,8 @@
 // a team can defend: judged by a model, decided by deterministic checks, or by
 // the verifier of a task package. Trials are stored as they are made, so a run
 // survives the crash of its worker. It owns the tables eval_runs,
-// eval_run_trials, eval_run_cases, eval_run_counts and eval_run_events.
+// eval_run_trials, eval_run_cases, eval_run_counts, eval_run_costs and
+// eval_run_events.
 package runs
 
 import (
@@ -33,6 +34,7 @@ type Run struct {
 	Done        int                // trials, of both arms
 	Total       int
 	Summary     Summary
+	Cost        *Cost   // so far; nil for runs from before costs were counted
 	Error       *string // why the run failed; safe to show
 	CreatedBy   string
 	CreatedAt   time.Time
@@ -142,6 +144,8 @@ type Evidence struct {
 	Judge *judge.Record `json:"judge,omitempty"`
 	// Producer is the record of the model's output.
 	Producer *judge.Record `json:"producer,omitempty"`
+	// Cost is that of the models; nil if none took part.
+	Cost *Cost `json:"cost,omitempty"`
 	// Package is what the verifier of a task package reported.
 	Package *PackageEvidence `json:"package,omitempty"`
 	// ExitCode is that of a command or verifier.

@@ -29,6 +29,8 @@ type Service struct {
 	Judge    *judge.Judge
 	Sandbox  sandbox.Sandbox
 	Packages *taskpkg.Runner
+	// Prices of models; nil means those that the program comes with.
+	Prices Prices
 	// Suggester, if not nil, is called with every run of a source that
 	// succeeded.
 	Suggester Suggester

@@ -15,7 +15,8 @@ const runColumns = `id, org_id, suite_id, source_id, status, subject, previous, 
 	total, done, passed, failed, errors, skipped, pass_rate, interval_low, interval_high, pass_k,
 	base_rate, base_delta, base_gain, error, created_by, created_at, started_at, finished_at, verifier_kind, no_skill, case_count,
 	COALESCE((SELECT c.tried FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
-	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0)`
+	COALESCE((SELECT c.errors FROM eval_run_counts c WHERE c.run_id = eval_runs.id), 0),
+	(SELECT c.cost FROM eval_run_costs c WHERE c.run_id = eval_runs.id)`
 
 // scanRunHead scans a run without its cases, which lists do not show and which may
 // be megabytes.
@@ -31,7 +32,7 @@ func scanRunCases(row store.Row) (Run, error) {
 
 func scanRun(row store.Row, further ...any) (r Run, err error) {
 	var subject string
-	var previous, distractors, judge *string
+	var previous, distractors, judge, cost *string
 	var low, high, rate, delta, gain *float64
 	s := &r.Summary
 	err = row.Scan(append([]any{
@@ -39,7 +40,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 		&judge, &r.Total, &r.Done, &s.Passed, &s.Failed, &s.Errors, &s.Skipped, &s.PassRate, &low, &high, &s.PassK,
 		&rate, &delta, &gain, &r.Error, &r.CreatedBy, store.Time(&r.CreatedAt), store.NullTime(&r.StartedAt),
 		store.NullTime(&r.FinishedAt), &r.verifier, &r.noSkill, &r.caseCount,
-		&s.Tried, &s.TrialErrors,
+		&s.Tried, &s.TrialErrors, &cost,
 	}, further...)...)
 	if err != nil {
 		return r, err
@@ -53,7 +54,7 @@ func scanRun(row store.Row, further ...any) (r Run, err error) {
 	for _, field := range []struct {
 		text *string
 		into any
-	}{{&subject, &r.Subject}, {previous, &r.Previous}, {distractors, &r.Distractors}, {judge, &r.Judge}} {
+	}{{&subject, &r.Subject}, {previous, &r.Previous}, {distractors, &r.Distractors}, {judge, &r.Judge}, {cost, &r.Cost}} {
 		if field.text == nil {
 			continue
 		}
@@ -99,7 +100,40 @@ func insertRun(ctx context.Context, tx *store.Tx, r Run) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0, 0, 0, 0, 0, $14, $15, $16, $17, $18, $19)`,
 		r.ID, r.OrgID, r.SuiteID, r.SourceID, r.Status, *subject, previous, distractors, r.Trials, r.Baseline, r.Seed, judge,
 		r.Total, r.CreatedBy, store.Micros(r.CreatedAt), r.verifier, r.noSkill, r.caseCount, string(r.document))
+	if err != nil {
+		return err
+	}
+	return insertCost(ctx, tx, r.ID, Cost{})
+}
+
+func insertCost(ctx context.Context, tx *store.Tx, runID string, c Cost) error {
+	cost, err := nullJSON(&c)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO eval_run_costs (run_id, cost) VALUES ($1, $2)`, runID, *cost)
 	return err
+}
+
+// updateCost does nothing for a run that was started by a version that did not
+// count costs.
+func updateCost(ctx context.Context, tx *store.Tx, runID string, c Cost) error {
+	cost, err := nullJSON(&c)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE eval_run_costs SET cost = $2 WHERE run_id = $1`, runID, *cost)
+	return err
+}
+
+// costOfRun returns the cost of a run so far; it is zero for a run without a row.
+func costOfRun(ctx context.Context, q store.Querier, runID string) (c Cost, err error) {
+	rows, err := q.Query(ctx, `SELECT cost FROM eval_run_costs WHERE run_id = $1`, runID)
+	stored, err := store.All(rows, err, store.Value[string])
+	if err != nil || len(stored) == 0 {
+		return c, err
+	}
+	return c, json.Unmarshal([]byte(stored[0]), &c)
 }
 
 func runByID(ctx context.Context, q store.Querier, orgID, id, lock string) (Run, error) {

@@ -163,6 +163,14 @@ func printRun(w io.Writer, run client.EvalRun) {
 	if run.Judge != nil {
 		fmt.Fprintf(w, "Judge\t%s\n", term.Plain(run.Judge.API+" "+run.Judge.Model))
 	}
+	if c := run.Cost; c != nil && c.Requests > 0 {
+		price := "price unknown"
+		if c.USD != nil {
+			price = fmt.Sprintf("%.4f USD", *c.USD)
+		}
+		input := c.Tokens.Input + c.Tokens.CacheRead + c.Tokens.CacheWrite
+		fmt.Fprintf(w, "Cost\t%s: %d requests, %d tokens in, %d out\n", price, c.Requests, input, c.Tokens.Output)
+	}
 }
 
 // runPassRate formats the pass rate with the number of trials that ended with an
