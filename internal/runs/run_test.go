@@ -34,6 +34,9 @@ func TestRun(t *testing.T) {
 			"totals":       object{"cases": 2, "passed": 0, "failed": 0, "errors": 0, "skipped": 0},
 			"trial_errors": 0, "reliable": true,
 			"pass_rate": nil, "pass_rate_interval": nil, "pass_k": nil, "baseline_result": nil, "error": nil,
+			"cost": object{
+				"usd": 0, "requests": 0, "tokens": object{"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
+			},
 			"created_at": run["created_at"], "started_at": nil, "finished_at": nil,
 			"cases": []object{
 				{"id": "one", "name": "First", "case_kind": "exact_match", "verdict": nil, "score": nil, "baseline_verdict": nil, "trials": []any{}},
@@ -51,7 +54,7 @@ func TestRun(t *testing.T) {
 		trial := func(verdict string, score float64, summary, output string) []object {
 			return []object{{
 				"n": 1, "variant": "skill", "verdict": verdict, "score": score, "evidence": object{"summary": summary},
-				"output_tail": output, "duration_ms": 0, "error": nil,
+				"output_tail": output, "duration_ms": 0, "cost_usd": nil, "error": nil,
 			}}
 		}
 		want := with(queued, object{
