@@ -71,6 +71,7 @@ var edges = []edge{
 	{"catalog", "registry", "an index lists entries, and serves their archives"},
 	{"community", "skills", "bundles name skills"},
 	{"costs", "skills", "requests are attributed to skills, and follow their sessions' versions and grades"},
+	{"evidence", "skills", "what is kept belongs to a session, by the pseudonym that skills give it"},
 	{"improve", "proposals", "a better description is proposed, not applied"},
 	{"improve", "runs", "a rewrite is scored by the router of runs"},
 	{"improve", "suites", "the cases that a rewrite is scored on"},
@@ -116,7 +117,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/evidence", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

@@ -95,6 +95,9 @@ func changes(hook string) []change {
 			body: object{"models": []object{{"match": "gpt-5", "input": 1, "output": 2}}},
 		},
 
+		{route: "PUT /api/v1/settings/content", path: "/api/v1/settings/content", action: "evidence.setting.change", body: object{"enabled": true}},
+		{route: "DELETE /api/v1/content", path: "/api/v1/content", action: "evidence.content.delete"},
+
 		{route: "POST /api/v1/repohost/settings", path: "/api/v1/repohost/settings", action: "repohost.settings.change", body: object{"write_back_mode": "off"}},
 		{
 			route: "POST /api/v1/repohost/installations", path: "/api/v1/repohost/installations", action: "repohost.installation.bind",

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/seal"
@@ -58,7 +59,8 @@ func createKeyFile(ctx context.Context, db *store.DB, data string) (*seal.Keyrin
 }
 
 // reseal seals with the first key all secrets in the database that are in clear
-// text or sealed with another key, in one transaction, and returns their number.
+// text or sealed with another key, in one transaction, and then the content of
+// sessions, in many. It returns their number.
 func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int, err error) {
 	err = db.InTx(ctx, func(tx *store.Tx) error {
 		secrets, err := (&auth.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
@@ -73,7 +75,11 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 		count = secrets + targets + tokens
 		return err
 	})
-	return count, explainKeyError(err)
+	if err != nil {
+		return count, explainKeyError(err)
+	}
+	texts, err := (&evidence.Service{DB: db, Seal: keyring}).Reseal(ctx)
+	return count + texts, explainKeyError(err)
 }
 
 // explainKeyError says what to do if the secrets were sealed with another key.

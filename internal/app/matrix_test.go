@@ -72,6 +72,7 @@ type caller struct {
 	good   bool // whether the key is good and in its place
 	plan   access.Plan
 	may    []access.Permission
+	role   access.Role
 }
 
 // refusal is the status with which a caller is turned away at the door, and
@@ -86,6 +87,8 @@ func (c caller) refusal(r httpapi.Route) (status int, names string) {
 		return http.StatusForbidden, string(r.Plan) + " plan"
 	case r.Permission != "" && !slices.Contains(c.may, r.Permission):
 		return http.StatusForbidden, "permission " + string(r.Permission)
+	case r.Role != "" && r.Role != c.role:
+		return http.StatusForbidden, "role " + string(r.Role)
 	}
 	return 0, ""
 }
@@ -93,7 +96,7 @@ func (c caller) refusal(r httpapi.Route) (status int, names string) {
 // callers are the own organisation's people, on a plan, and strangers.
 func (m *matrix) callers(plan access.Plan) []caller {
 	member := func(role access.Role) caller {
-		return caller{string(role) + " on " + string(plan), apptest.Bearer(m.keys[string(role)]), true, plan, rolePermissions[role]}
+		return caller{string(role) + " on " + string(plan), apptest.Bearer(m.keys[string(role)]), true, plan, rolePermissions[role], role}
 	}
 	var all []caller
 	for _, role := range access.Roles() {
@@ -102,7 +105,7 @@ func (m *matrix) callers(plan access.Plan) []caller {
 	if plan == access.Enterprise {
 		all = append(all, m.strangers()...)
 		for name, may := range narrowKeys {
-			all = append(all, caller{name + " key", apptest.Bearer(m.keys[name]), true, plan, may})
+			all = append(all, caller{name + " key", apptest.Bearer(m.keys[name]), true, plan, may, access.Owner})
 		}
 	}
 	for _, c := range all {
@@ -189,7 +192,7 @@ func (m *matrix) admitAll(r httpapi.Route, callers []caller) {
 // with one of ours among them. What is unknown must look the same.
 func (m *matrix) askOthers(routes []httpapi.Route) {
 	for _, role := range []access.Role{access.Viewer, access.Owner} {
-		c := caller{"another organisation's " + string(role), apptest.Bearer(m.keys["other "+string(role)]), true, access.Enterprise, rolePermissions[role]}
+		c := caller{"another organisation's " + string(role), apptest.Bearer(m.keys["other "+string(role)]), true, access.Enterprise, rolePermissions[role], role}
 		m.names[c.name] = true
 		before := m.dump("")
 		for _, r := range routes {

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/host/gitea"
@@ -113,7 +114,7 @@ func (a *App) logFor(part string) *slog.Logger { return a.log.With("in", part) }
 
 // storedCounts are the recounts of everything that quotas limit.
 func storedCounts() []quota.Count {
-	return []quota.Count{registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored()}
+	return []quota.Count{registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored(), evidence.Stored()}
 }
 
 func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {

@@ -141,12 +141,14 @@ var contractRoutes = map[string]gate{
 	"GET /api/v1/proposals/{id}":           read,
 	"PATCH /api/v1/proposals/{id}":         write, // a word on it; publishing is another route
 
-	"POST /api/v1/push":        report,
-	"POST /v1/logs":            report,
-	"POST /v1/traces":          report,
-	"POST /v1/metrics":         report,
-	"DELETE /api/v1/me/data":   write, // a machine that reports must not erase
-	"GET /api/v1/alpha/verify": none,
+	"POST /api/v1/push":            report,
+	"POST /v1/logs":                report,
+	"POST /v1/traces":              report,
+	"POST /v1/metrics":             report,
+	"GET /api/v1/settings/content": read,
+	"PUT /api/v1/settings/content": admin, // owners only, see ownerRoutes
+	"DELETE /api/v1/me/data":       write, // a machine that reports must not erase
+	"GET /api/v1/alpha/verify":     none,
 }
 
 // ownRoutes are those that neither document has and users would miss. The API
@@ -156,6 +158,7 @@ var ownRoutes = map[string]gate{
 	"GET /api/v1/usage":                               read,
 	"GET /v1/costs":                                   read,
 	"GET /api/v1/settings/prices":                     read,
+	"DELETE /api/v1/content":                          admin, // owners only, see ownerRoutes
 	"PUT /api/v1/settings/prices":                     admin,
 	"GET /api/v1/push/{push_id}":                      read,
 	"PATCH /api/v1/cloud-sources/{id}":                write,
@@ -247,6 +250,8 @@ var (
 		"POST /api/v1/repohost/webhook",
 	}
 	anyKey = []string{"GET /api/v1/me", "GET /api/v1/alpha/verify"}
+	// Only the organisation's owners decide whether what people said is kept.
+	ownerRoutes = []string{"PUT /api/v1/settings/content", "DELETE /api/v1/content"}
 )
 
 // named is the tables in one, by routeName.
@@ -279,6 +284,9 @@ func TestRoutes(t *testing.T) {
 		}
 		if got := (gate{r.Plan, r.Permission}); listed && got != want {
 			t.Errorf("%s asks for plan %q and permission %q, want %q and %q", name, got.plan, got.permission, want.plan, want.permission)
+		}
+		if owners := slices.Contains(ownerRoutes, name); owners != (r.Role == access.Owner) {
+			t.Errorf("%s is for the role %q; for owners only: want %t", name, r.Role, owners)
 		}
 		if open := slices.Contains(withoutKey, name); r.Public != open {
 			t.Errorf("%s is public: %t, want %t", name, r.Public, open)

@@ -9,6 +9,7 @@ var apiTags = []httpapi.Tag{
 	{Name: "audit", Description: "Who changed what in the organisation."},
 	{Name: "cloud-sources", Description: "Skills under observation: their snapshots, validation and suggested test cases."},
 	{Name: "community", Description: "Bundles of results that contributors sent to a skill's creator."},
+	{Name: "content", Description: "What was said in sessions, where the organisation keeps it."},
 	{Name: "costs", Description: "What model requests cost, by skill."},
 	{Name: "creator-signals", Description: "What contributors' signals say to a skill's creator."},
 	{Name: "device-code", Description: "Login of programs without a browser."},

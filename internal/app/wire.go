@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -38,6 +39,7 @@ type parts struct {
 	curate        *curate.Service
 	costs         *costs.Service
 	sessions      *sessions.Service
+	evidence      *evidence.Service
 	registry      *registry.Service
 	catalog       *catalog.Service
 	installations *installations.Service
@@ -75,6 +77,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.installations = &installations.Service{DB: db, Blobs: on.blobs, Jobs: queue, Registry: p.registry}
 	p.catalog = &catalog.Service{Registry: p.registry, Keys: on.auth, Memory: on.memory.work, Log: log("catalog")}
 	p.sessions = &sessions.Service{DB: db, Skills: p.skills, Costs: p.costs, Registry: p.registry}
+	p.evidence = &evidence.Service{
+		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
+	}
 	p.telemetry = &telemetry.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions, Auth: on.auth, Quota: on.quota,
 		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
@@ -128,13 +133,14 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
-		on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions,
+		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions,
 		p.suites, p.runs, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions, p.telemetry, p.alerts,
+		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions, p.evidence,
+		p.telemetry, p.alerts,
 		p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)

@@ -97,6 +97,9 @@ type Route struct {
 	Plan access.Plan
 	// Permission is what the caller needs; when empty, any valid key will do.
 	Permission access.Permission
+	// Role is the lowest role of people who may call it; any when empty. It is for
+	// decisions about the whole organisation.
+	Role access.Role
 	// Public routes need no key.
 	Public bool
 	// Precheck, if not nil, validates the headers before any of the body is read,

@@ -38,8 +38,8 @@ func (a *API) guard(r Route) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-// authorize returns the caller if the route's Precheck, plan and permission allow
-// the request.
+// authorize returns the caller if the route's Precheck, plan, permission and role
+// allow the request.
 func (a *API) authorize(req *http.Request, r Route) (access.Caller, error) {
 	if r.Precheck != nil {
 		if err := r.Precheck(req.Header); err != nil {
@@ -64,6 +64,9 @@ func (a *API) authorize(req *http.Request, r Route) (access.Caller, error) {
 	}
 	if r.Permission != "" && !caller.May(r.Permission) {
 		return access.Caller{}, fault.New(fault.Denied, "This needs the permission %s", r.Permission)
+	}
+	if r.Role != "" && !caller.Role.Includes(r.Role) {
+		return access.Caller{}, fault.New(fault.Denied, "This needs the role %s", r.Role)
 	}
 	return caller, nil
 }

@@ -128,6 +128,9 @@ func describe(r Route) string {
 	if r.Permission != "" {
 		needs = append(needs, fmt.Sprintf("the permission `%s`", r.Permission))
 	}
+	if r.Role != "" {
+		needs = append(needs, fmt.Sprintf("the role %s", r.Role))
+	}
 	var text string
 	if len(needs) > 0 {
 		text = "Needs " + strings.Join(needs, " and ") + "."

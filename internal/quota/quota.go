@@ -1,8 +1,8 @@
 // Package quota keeps one organisation from filling the disk of all: it counts the
 // bytes that each stores, and refuses more than its plan allows. It counts what
 // clients send: the archives of all versions in the registry, the files of sources'
-// snapshots, environments of suites, the decompressed bodies of telemetry, and
-// contribution bundles. It owns the table stored_bytes.
+// snapshots, environments of suites, the decompressed bodies of telemetry,
+// contribution bundles, and the sealed content of sessions. It owns the table stored_bytes.
 package quota
 
 import (
@@ -26,6 +26,7 @@ const (
 	Evals     Kind = "evals"
 	Telemetry Kind = "telemetry"
 	Community Kind = "community"
+	Evidence  Kind = "evidence"
 )
 
 // Limits are how many bytes an organisation may store, by plan. A plan without an

@@ -330,7 +330,7 @@ func TestOTLPPrivacy(t *testing.T) {
 func (w *world) everything() string {
 	w.T.Helper()
 	var all strings.Builder
-	for table, columns := range w.tables() {
+	for table, columns := range w.Columns() {
 		rows, err := w.DB.Query(w.T.Context(), `SELECT `+columns+` FROM `+table)
 		texts, err := store.All(rows, err, store.Value[string])
 		if err != nil {

@@ -38,43 +38,6 @@ func asked(text string) object {
 	}
 }
 
-// tablesWith returns the tables that have a text in any column.
-func (w *world) tablesWith(text string) []string {
-	w.T.Helper()
-	found := []string{}
-	for table, row := range w.tables() {
-		if w.Count(table+` WHERE `+row+` LIKE $1`, "%"+text+"%") > 0 {
-			found = append(found, table)
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
-// tables maps every table to an SQL expression for all columns of a row.
-func (w *world) tables() map[string]string {
-	w.T.Helper()
-	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'`
-	if w.DB.Dialect().Name() == "sqlite" {
-		query = `SELECT m.name, 'CAST("' || c.name || '" AS TEXT)' FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`
-	}
-	rows, err := w.DB.Query(w.T.Context(), query)
-	all := map[string]string{}
-	_, err = store.All(rows, err, func(row store.Row) (struct{}, error) {
-		var table, column string
-		err := row.Scan(&table, &column)
-		if all[table] != "" {
-			all[table] += ` || ' ' || `
-		}
-		all[table] += `COALESCE(` + column + `, '')`
-		return struct{}{}, err
-	})
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return all
-}
-
 // TestPromptsStayPrivate: no other user and no log gets to see a prompt.
 func TestPromptsStayPrivate(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -83,7 +46,7 @@ func TestPromptsStayPrivate(t *testing.T) {
 		bob := w.member(ada.Org, access.Owner)
 		id := uuid.NewString()
 		answers := []apptest.Response{ada.push(id, asked(secret)).Want(http.StatusCreated), ada.push(id, asked(secret))}
-		if diff := cmp.Diff([]string{"telemetry_prompts"}, w.tablesWith(secret)); diff != "" {
+		if diff := cmp.Diff([]string{"telemetry_prompts"}, w.TablesWith(secret)); diff != "" {
 			t.Errorf("tables with the text (-want +got):\n%s", diff)
 		}
 		if n := w.Count("telemetry_prompts WHERE user_id = $1", ada.User.ID); n != 1 {
@@ -124,7 +87,7 @@ func TestErase(t *testing.T) {
 		before := ada.Get("/v1/skills/pdf").Object()
 
 		ada.Do(http.MethodDelete, "/api/v1/me/data", nil).Want(http.StatusNoContent)
-		if found := w.tablesWith(secret); len(found) > 0 {
+		if found := w.TablesWith(secret); len(found) > 0 {
 			t.Errorf("%v tell at once", found)
 		}
 		w.Settle()

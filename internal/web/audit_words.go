@@ -38,6 +38,12 @@ var auditAreas = []auditArea{
 	{"costs.", "costs", []auditWords{
 		{"costs.prices.change", "changed the prices of models of"},
 	}},
+	{"evidence.", "content of sessions", []auditWords{
+		{"evidence.setting.change", "changed whether content is kept by"},
+		{"evidence.content.read", "read the content of the session"},
+		{"evidence.content.delete", "deleted all content of"},
+		{"evidence.content.expire", "deleted expired content of"},
+	}},
 	{"registry.", "the registry", []auditWords{
 		{"registry.entry.create", "created the entry"},
 		{"registry.version.publish", "published a version of"},

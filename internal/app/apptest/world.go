@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"log/slog"
 	"net/http/httptest"
 	"slices"
@@ -216,6 +217,44 @@ func (w *World) Exec(sql string, args ...any) {
 	if _, err := w.DB.Exec(w.T.Context(), sql, args...); err != nil {
 		w.T.Fatal(err)
 	}
+}
+
+// TablesWith returns the tables that have a text in any column, sorted.
+func (w *World) TablesWith(text string) []string {
+	w.T.Helper()
+	found := []string{}
+	for table, row := range w.Columns() {
+		// PostgreSQL shows bytes in hexadecimal.
+		if w.Count(table+` WHERE `+row+` LIKE $1 OR `+row+` LIKE $2`, "%"+text+"%", "%"+hex.EncodeToString([]byte(text))+"%") > 0 {
+			found = append(found, table)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Columns maps every table to an SQL expression for all columns of a row.
+func (w *World) Columns() map[string]string {
+	w.T.Helper()
+	query := `SELECT table_name, 'CAST(' || column_name || ' AS TEXT)' FROM information_schema.columns WHERE table_schema = 'public'`
+	if w.DB.Dialect().Name() == "sqlite" {
+		query = `SELECT m.name, 'CAST("' || c.name || '" AS TEXT)' FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'`
+	}
+	rows, err := w.DB.Query(w.T.Context(), query)
+	all := map[string]string{}
+	err = store.Each(rows, err, func(row store.Row) error {
+		var table, column string
+		err := row.Scan(&table, &column)
+		if all[table] != "" {
+			all[table] += ` || ' ' || `
+		}
+		all[table] += `COALESCE(` + column + `, '')`
+		return err
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return all
 }
 
 // BlobKeys lists the keys of all objects in the bucket.
