@@ -77,12 +77,11 @@ func (r *room) send(seen skills.Report, spent costs.Report) {
 	r.T.Helper()
 	seen.OrgID, seen.UserID, spent.OrgID, spent.UserID = r.Org.ID, r.User.ID, r.Org.ID, r.User.ID
 	err := r.World.DB.InTx(r.T.Context(), func(tx *store.Tx) error {
-		changed, err := r.skills.Observe(r.T.Context(), tx, seen)
-		if err != nil {
-			return err
-		}
-		spent.Sessions = changed.Sessions
-		return r.costs.Ingest(r.T.Context(), tx, spent)
+		_, err := r.skills.Observe(r.T.Context(), tx, seen, func(c skills.Changes) error {
+			spent.Sessions = c.Sessions
+			return r.costs.Ingest(r.T.Context(), tx, spent)
+		})
+		return err
 	})
 	if err != nil {
 		r.T.Fatalf("%v", err)

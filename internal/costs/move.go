@@ -52,6 +52,6 @@ func moveSome(ctx context.Context, tx *store.Tx, orgID, skillID, after string) (
 }
 
 // Follow lets the costs of sessions follow their versions and grades.
-func (s *Service) Follow(ctx context.Context, tx *store.Tx, orgID, userID string, sessions []skills.Session) error {
-	return s.Ingest(ctx, tx, Report{OrgID: orgID, UserID: userID, Sessions: sessions})
+func (s *Service) Follow(ctx context.Context, tx *store.Tx, orgID string, sessions []skills.Session) error {
+	return s.Ingest(ctx, tx, Report{OrgID: orgID, Sessions: sessions})
 }

@@ -197,12 +197,11 @@ func (s *stream) send(user *apptest.Caller, seen skills.Report, paid costs.Repor
 	ctx := s.w.T.Context()
 	seen.OrgID, seen.UserID, paid.OrgID, paid.UserID = user.Org.ID, user.User.ID, user.Org.ID, user.User.ID
 	err := s.w.DB.InTx(ctx, func(tx *store.Tx) error {
-		changed, err := s.skills.Observe(ctx, tx, seen)
-		if err != nil {
-			return err
-		}
-		paid.Sessions = changed.Sessions
-		return s.costs.Ingest(ctx, tx, paid)
+		_, err := s.skills.Observe(ctx, tx, seen, func(c skills.Changes) error {
+			paid.Sessions = c.Sessions
+			return s.costs.Ingest(ctx, tx, paid)
+		})
+		return err
 	})
 	if err != nil {
 		s.Fatalf("%v", err)

@@ -38,7 +38,7 @@ func report(w *registrytest.World, c *registrytest.Client, uses ...use) {
 					ID: skills.ID(c.Org.ID, c.User.ID, "test", u.id), SkillName: "pdf", Session: u.id, VersionHash: u.hash,
 					Triggered: true, At: u.at, NormalizedAt: u.at,
 				}},
-			})
+			}, nil)
 			return err
 		})
 		if err != nil {

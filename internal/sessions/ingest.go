@@ -14,8 +14,8 @@ import (
 )
 
 // Ingest adds a report, each event once. It must run in the transaction that
-// stores the report, after skills.Observe: the skills of a session are what that
-// made of the same reports.
+// stores the report, when skills.Observe calls for what follows: the skills of a
+// session are what that made of the same reports.
 func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error) {
 	defer fault.Wrap(&err, "sessions")
 	in := newIngestion(tx, r)

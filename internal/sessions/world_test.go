@@ -50,19 +50,18 @@ func (w *world) ingest(c *apptest.Caller, reports ...report) {
 	w.T.Helper()
 	for _, r := range reports {
 		err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) error {
-			changes, err := w.s.Skills.Observe(w.T.Context(), tx, skills.Report{
+			_, err := w.s.Skills.Observe(w.T.Context(), tx, skills.Report{
 				OrgID: c.Org.ID, UserID: c.User.ID, Observations: r.observations, Gradings: r.gradings,
+			}, func(changes skills.Changes) error {
+				err := w.s.Ingest(w.T.Context(), tx, sessions.Report{
+					OrgID: c.Org.ID, UserID: c.User.ID, Sightings: r.sightings, Events: r.events, Skills: changes,
+				})
+				if err != nil {
+					return err
+				}
+				return w.s.Costs.Ingest(w.T.Context(), tx, costs.Report{OrgID: c.Org.ID, UserID: c.User.ID, Requests: r.requests})
 			})
-			if err != nil {
-				return err
-			}
-			err = w.s.Costs.Ingest(w.T.Context(), tx, costs.Report{OrgID: c.Org.ID, UserID: c.User.ID, Requests: r.requests})
-			if err != nil {
-				return err
-			}
-			return w.s.Ingest(w.T.Context(), tx, sessions.Report{
-				OrgID: c.Org.ID, UserID: c.User.ID, Sightings: r.sightings, Events: r.events, Skills: changes,
-			})
+			return err
 		})
 		if err != nil {
 			w.T.Fatal(err)

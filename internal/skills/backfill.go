@@ -77,7 +77,7 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 	}
 	t := newTally()
 	var offers []observation
-	sessions := map[owner][]Session{}
+	changed := map[string][]Session{}
 	for i := range all {
 		o, ok := known[all[i].id]
 		if !ok {
@@ -89,7 +89,7 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 			offers = append(offers, o)
 		}
 		t.observed(o, +1)
-		sessions[owners[i]] = append(sessions[owners[i]], Session{o.skillID, o.sessionHash})
+		changed[owners[i].orgID] = append(changed[owners[i].orgID], Session{o.skillID, o.sessionHash})
 	}
 	if err := updateObservations(ctx, tx, offers); err != nil {
 		return "", err
@@ -97,12 +97,7 @@ func (s *Service) backfillObservations(ctx context.Context, tx *store.Tx, after 
 	if err := t.writeSessions(ctx, tx); err != nil {
 		return "", err
 	}
-	for o, changed := range sessions {
-		if err := s.followCosts(ctx, tx, o, changed); err != nil {
-			return "", err
-		}
-	}
-	return all[len(all)-1].id, t.writeCounts(ctx, tx)
+	return all[len(all)-1].id, s.finish(ctx, tx, t, changed)
 }
 
 // backfillGradings attributes gradings anew.
@@ -118,12 +113,18 @@ func (s *Service) backfillGradings(ctx context.Context, tx *store.Tx, after stri
 	if err := lockOwners(ctx, tx, owners); err != nil {
 		return "", err
 	}
+	// The counters of all users at once, so that they are locked in one order.
+	t, changed := newTally(), map[string][]Session{}
 	for o, ids := range ids {
-		if err := s.Reingest(ctx, tx, Report{OrgID: o.orgID, UserID: o.userID}, nil, ids); err != nil {
+		in := newIngestion(tx, Report{OrgID: o.orgID, UserID: o.userID})
+		in.tally = t
+		c, err := in.rerun(ctx, s, nil, ids)
+		if err != nil {
 			return "", err
 		}
+		changed[o.orgID] = append(changed[o.orgID], c.Sessions...)
 	}
-	return all[len(all)-1].id, nil
+	return all[len(all)-1].id, s.finish(ctx, tx, t, changed)
 }
 
 func lockOwners(ctx context.Context, tx *store.Tx, owners []owner) error {

@@ -15,17 +15,9 @@ type Costs interface {
 	CostsOf(ctx context.Context, orgID string, subjects []string, since int64) (map[string]pricing.Cost, error)
 	// Follow is called in the transaction that moves observations or gradings of
 	// sessions: their costs follow.
-	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, sessions []Session) error
+	Follow(ctx context.Context, tx *store.Tx, orgID string, sessions []Session) error
 	// Move attributes the requests that count for a skill anew.
 	Move(ctx context.Context, orgID, skillID string) error
-}
-
-// followCosts lets the costs of sessions follow their versions and grades.
-func (s *Service) followCosts(ctx context.Context, tx *store.Tx, o owner, sessions []Session) error {
-	if s.Costs == nil {
-		return nil
-	}
-	return s.Costs.Follow(ctx, tx, o.orgID, o.userID, sessions)
 }
 
 // addCosts sets the costs of the skills of a page.

@@ -24,47 +24,74 @@ type Changes struct {
 }
 
 // Observe adds a report to the metrics, each observation and grading once. It
-// must run in the transaction that stores the report.
-func (s *Service) Observe(ctx context.Context, tx *store.Tx, r Report) (c Changes, err error) {
+// must run in the transaction that stores the report. It calls follow, which may
+// be nil, for what follows the changes in that transaction, and only then counts
+// them: users share the counters, and wait for each other from there on.
+func (s *Service) Observe(
+	ctx context.Context, tx *store.Tx, r Report, follow func(Changes) error,
+) (c Changes, err error) {
 	defer fault.Wrap(&err, "observe")
-	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded)+len(r.Withdrawn) == 0 {
-		return c, nil
-	}
-	r.identify()
 	in := newIngestion(tx, r)
-	if err := in.loadKnown(ctx); err != nil {
-		return c, err
+	if len(r.Observations)+len(r.Gradings)+len(r.Reloaded)+len(r.Withdrawn) > 0 {
+		in.report.identify()
+		if err := in.loadKnown(ctx); err != nil {
+			return c, err
+		}
+		if c, err = in.run(ctx, s); err != nil {
+			return c, err
+		}
 	}
-	return in.run(ctx, s)
+	if follow != nil {
+		if err := follow(c); err != nil {
+			return c, err
+		}
+	}
+	return c, in.tally.writeCounts(ctx, tx)
 }
 
 // Reingest attributes stored rows of a user anew: to the skill that theirs is
 // merged into, and to the version that was in use. Their sessions and the costs
 // of these follow. The caller has locked the user.
-func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) (err error) {
+func (s *Service) Reingest(ctx context.Context, tx *store.Tx, of Report, observations, gradings []string) error {
 	in := newIngestion(tx, of)
-	if in.known, err = observationsByID(ctx, tx, observations); err != nil {
-		return err
-	}
-	if in.knownGradings, err = gradingsByID(ctx, tx, gradings); err != nil {
-		return err
-	}
-	if err := in.loadSkills(ctx); err != nil {
-		return err
-	}
-	changed, err := in.run(ctx, s)
+	c, err := in.rerun(ctx, s, observations, gradings)
 	if err != nil {
 		return err
 	}
-	if s.Sessions != nil {
-		if err := s.Sessions.Follow(ctx, tx, of.OrgID, of.UserID, changed); err != nil {
-			return err
-		}
-	}
-	return s.followCosts(ctx, tx, owner{of.OrgID, of.UserID}, changed.Sessions)
+	return s.finish(ctx, tx, in.tally, map[string][]Session{of.OrgID: c.Sessions})
 }
 
-// run merges the report with what is known and writes the difference.
+func (in *ingestion) rerun(ctx context.Context, s *Service, observations, gradings []string) (c Changes, err error) {
+	if in.known, err = observationsByID(ctx, in.tx, observations); err != nil {
+		return c, err
+	}
+	if in.knownGradings, err = gradingsByID(ctx, in.tx, gradings); err != nil {
+		return c, err
+	}
+	if err := in.loadSkills(ctx); err != nil {
+		return c, err
+	}
+	if c, err = in.run(ctx, s); err != nil || s.Sessions == nil {
+		return c, err
+	}
+	return c, s.Sessions.Follow(ctx, in.tx, in.report.OrgID, in.report.UserID, c)
+}
+
+// finish lets the costs of sessions, by organisation, follow what was tallied, and
+// writes the counters.
+func (s *Service) finish(ctx context.Context, tx *store.Tx, t *tally, changed map[string][]Session) error {
+	if s.Costs != nil {
+		for _, orgID := range slices.Sorted(maps.Keys(changed)) {
+			if err := s.Costs.Follow(ctx, tx, orgID, changed[orgID]); err != nil {
+				return err
+			}
+		}
+	}
+	return t.writeCounts(ctx, tx)
+}
+
+// run merges the report with what is known and writes the difference, except to
+// the counters.
 func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error) {
 	in.merge()
 	c.SkillIDs = in.affectedSkills()
@@ -87,7 +114,7 @@ func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error)
 		}
 	}
 	c.Checks, c.Removed = in.checks, in.removed
-	return c, in.tally.writeCounts(ctx, in.tx)
+	return c, nil
 }
 
 // names returns the names of skills, with whether the report confirms them.

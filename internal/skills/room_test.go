@@ -77,7 +77,7 @@ func (r *room) report(report skills.Report) (touched []string) {
 	r.T.Helper()
 	report.OrgID, report.UserID = r.Org.ID, r.User.ID
 	err := r.World.DB.InTx(r.T.Context(), func(tx *store.Tx) (err error) {
-		changes, err := r.s.Observe(r.T.Context(), tx, report)
+		changes, err := r.s.Observe(r.T.Context(), tx, report, nil)
 		touched = changes.SkillIDs
 		return err
 	})

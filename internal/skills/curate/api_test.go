@@ -134,7 +134,7 @@ func TestMergeMoves(t *testing.T) {
 			_, err := s.Observe(t.Context(), tx, skills.Report{OrgID: ada.Org.ID, UserID: ada.User.ID, Observations: []skills.Observation{{
 				ID: skills.ID(ada.Org.ID, ada.User.ID, "test", "1"), SkillName: "acme:pdf", Session: "s", Triggered: true,
 				At: time.Now(), NormalizedAt: time.Now(),
-			}}})
+			}}}, nil)
 			return err
 		})
 		if err != nil {

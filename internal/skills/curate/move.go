@@ -31,11 +31,7 @@ func (s *Service) Move(ctx context.Context, orgID, skillID, from string) (err er
 	defer fault.Wrap(&err, "move skill %s", skillID)
 	for _, table := range []string{"skill_observations", "skill_gradings"} {
 		for more := true; more; {
-			err := s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
-				more, err = s.moveRows(ctx, tx, table, orgID, skillID)
-				return err
-			})
-			if err != nil {
+			if more, err = s.moveRows(ctx, table, orgID, skillID); err != nil {
 				return err
 			}
 		}
@@ -49,32 +45,35 @@ func (s *Service) Move(ctx context.Context, orgID, skillID, from string) (err er
 	return s.Skills.Costs.Move(ctx, orgID, from)
 }
 
-// moveRows moves one chunk, and reports whether there was one.
-func (s *Service) moveRows(ctx context.Context, tx *store.Tx, table, orgID, skillID string) (more bool, err error) {
-	k, err := targetSkill(ctx, tx, orgID, skillID)
+// moveRows moves one chunk, and reports whether there was one. Each user's rows
+// have a transaction: one that waits for a user must not hold counters.
+func (s *Service) moveRows(ctx context.Context, table, orgID, skillID string) (more bool, err error) {
+	k, err := skillByIDOrName(ctx, s.DB, orgID, skillID)
 	if err != nil {
 		return false, err
 	}
-	rows, err := misplacedRows(ctx, tx, table, k, moveChunk)
-	if err != nil || len(rows) == 0 {
-		return false, err
-	}
-	byUser, users := map[string][]string{}, make([]string, len(rows))
-	for i, r := range rows {
-		byUser[r.userID], users[i] = append(byUser[r.userID], r.id), r.userID
-	}
-	if err := skills.LockUsers(ctx, tx, users); err != nil {
-		return false, err
+	rows, err := misplacedRows(ctx, s.DB, table, k, moveChunk)
+	byUser := map[string][]string{}
+	for _, r := range rows {
+		byUser[r.userID] = append(byUser[r.userID], r.id)
 	}
 	for userID, ids := range byUser {
-		observations, gradings := ids, []string(nil)
-		if table == "skill_gradings" {
-			observations, gradings = gradings, observations
-		}
-		of := skills.Report{OrgID: orgID, UserID: userID}
-		if err := s.Skills.Reingest(ctx, tx, of, observations, gradings); err != nil {
+		err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.moveRowsOf(ctx, tx, userID, table, orgID, ids) })
+		if err != nil {
 			return false, err
 		}
 	}
-	return true, nil
+	return len(rows) > 0, err
+}
+
+func (s *Service) moveRowsOf(ctx context.Context, tx *store.Tx, userID, table, orgID string, ids []string) error {
+	if err := skills.LockUser(ctx, tx, userID); err != nil {
+		return err
+	}
+	observations, gradings := ids, []string(nil)
+	if table == "skill_gradings" {
+		observations, gradings = gradings, observations
+	}
+	of := skills.Report{OrgID: orgID, UserID: userID}
+	return s.Skills.Reingest(ctx, tx, of, observations, gradings)
 }

@@ -23,6 +23,11 @@ const selectSkill = `
 	SELECT id, org_id, name, confirmed, hidden, COALESCE(merged_into, '') FROM skills
 	WHERE org_id = $1 AND (id = $2 OR name = $2) ORDER BY id = $2 DESC LIMIT 1`
 
+func skillByIDOrName(ctx context.Context, q store.Querier, orgID, idOrName string) (skill, error) {
+	rows, err := q.Query(ctx, selectSkill, orgID, idOrName)
+	return store.One(rows, err, "Skill", scanSkill)
+}
+
 // lockSkill waits for the reports that name the skill: they count for the skill
 // that it was merged into when they began.
 func lockSkill(ctx context.Context, tx *store.Tx, orgID, idOrName string) (skill, error) {
