@@ -30,6 +30,7 @@ func TestDemo(t *testing.T) {
 		s := run(t, a, log)
 		s.wantDemoSkills(t)
 		s.wantDemoRegistry(t)
+		s.wantDemoCosts(t)
 		s.wantDemoAlerts(t)
 		s.wantDemoSources(t)
 		s.wantDemoRuns(t)
@@ -100,6 +101,44 @@ func (s *service) wantDemoSkills(t *testing.T) {
 	}
 }
 
+// wantDemoCosts: the demo shows what skills cost, and of which sessions their trigger
+// rate is a share; some requests belong to no skill, some have no known price, and
+// some names are no skills.
+func (s *service) wantDemoCosts(t *testing.T) {
+	t.Helper()
+	var bill struct {
+		Total, Unattributed *float64
+		Skills              []struct{ Total *float64 }
+	}
+	s.into(t, "/v1/costs", &bill)
+	if len(bill.Skills) != 12 || *bill.Unattributed <= 0 || *bill.Total <= *bill.Unattributed {
+		t.Errorf("the bill is %+v", bill)
+	}
+	var skill struct {
+		Skill struct {
+			Basis *string  `json:"trigger_rate_basis"`
+			Rate  *float64 `json:"trigger_rate"`
+			Cost  struct {
+				PerUse     *float64 `json:"per_use_p50"`
+				PerSuccess *float64 `json:"per_success"`
+				Standing   *float64 `json:"standing_per_session"`
+				Load       *float64 `json:"load_per_use"`
+				Unpriced   int      `json:"unpriced_requests"`
+			}
+		}
+	}
+	s.into(t, "/v1/skills/test-writer", &skill)
+	if k := skill.Skill; *k.Basis != "offered" || *k.Rate < .3 || *k.Rate > .95 || *k.Cost.PerUse <= 0 || *k.Cost.PerSuccess <= *k.Cost.PerUse/2 ||
+		*k.Cost.Standing <= 0 || *k.Cost.Load <= 0 || k.Cost.Unpriced == 0 {
+		t.Errorf("test-writer is %+v", k)
+	}
+	var names struct{ Skills []struct{ Name string } }
+	s.into(t, "/v1/skills?confirmed=false", &names)
+	if len(names.Skills) == 0 {
+		t.Error("no name is unconfirmed")
+	}
+}
+
 // demoEntry is an entry of the registry as the demo's tests look at it.
 type demoEntry struct {
 	Versions []struct {
@@ -107,6 +146,9 @@ type demoEntry struct {
 		RolledBack bool     `json:"rolled_back"`
 		Sessions   int      `json:"aggregate_sessions"`
 		PassRate   *float64 `json:"aggregate_pass_rate"`
+		Cost       struct {
+			PerUse *float64 `json:"per_use_p50"`
+		}
 	}
 	Rollbacks []struct{ Reason string }
 }
@@ -137,6 +179,9 @@ func (s *service) wantDemoRegistry(t *testing.T) {
 	now, before := entries["invoice-reader"].Versions[0], entries["invoice-reader"].Versions[1]
 	if now.Version != "1.4.0" || now.Sessions < 20 || *now.PassRate > .6 || before.Sessions < 20 || *before.PassRate < .85 {
 		t.Errorf("invoice-reader passes %.2f of %d sessions after %.2f of %d; want a fall", *now.PassRate, now.Sessions, *before.PassRate, before.Sessions)
+	}
+	if *now.Cost.PerUse > .7**before.Cost.PerUse {
+		t.Errorf("a use of invoice-reader costs %v after %v; want it to have saved tokens", *now.Cost.PerUse, *before.Cost.PerUse)
 	}
 }
 

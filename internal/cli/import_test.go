@@ -267,7 +267,7 @@ func TestSkills(t *testing.T) {
 	want := "Skill         pdf\n" +
 		"Status        healthy\n" +
 		"Pass rate     100% (61% to 100%)  of 6 graded sessions\n" +
-		"Trigger rate  100%  of 6 sessions that considered it; how many were offered it is unknown\n" +
+		"Trigger rate  100%  of 6 sessions that considered it; offers are unknown\n" +
 		"Confidence    85%  known of 100% of the triggers\n" +
 		"Sessions      6\n" +
 		"Seen          DATE to DATE\n" +

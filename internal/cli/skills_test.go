@@ -64,7 +64,7 @@ func TestSkillStanding(t *testing.T) {
 	wantListed([]string{"acme:pdf", "pdf"})
 	wantListed([]string{"made-up"}, "list", "--unconfirmed")
 	wantText("Unconfirmed no real use was reported", "skills", "made-up")
-	wantText("Trigger rate 0% of 2 sessions; 2 were offered it", "skills", "show", "pdf")
+	wantText("Trigger rate 0% of 2 sessions that offered it", "skills", "show", "pdf")
 	wantText("Cost $0.0045 of 1 request, computed from tokens per use $0.0045 median; 95% cost at most $0.0045 per success - "+
 		"tokens 1000 in, 100 out, 0 read from the cache, 0 written to it", "skills", "acme:pdf")
 	wantText("acme:pdf unknown - 100% $0.0045 1 ", "skills")
@@ -76,6 +76,7 @@ func TestSkillStanding(t *testing.T) {
 
 	wantText("Merged acme:pdf into pdf. What was reported before is moved in the background.", "skills", "merge", "acme:pdf", "pdf")
 	wantListed([]string{"acme:pdf"}, "list", "--merged")
+	wantText("SKILL MERGED INTO acme:pdf pdf", "skills", "--merged")
 	wantText("Merged into pdf; `whetstone skills unmerge` undoes it", "skills", "show", "acme:pdf")
 	var detail struct {
 		Skill struct {

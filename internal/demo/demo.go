@@ -55,9 +55,11 @@ type filling struct {
 	*Filler
 	now    time.Time
 	random *rand.Rand
-	owner  access.Caller
-	people []access.Caller
-	skills []*published
+	// spending generates offers and model requests.
+	spending *rand.Rand
+	owner    access.Caller
+	people   []access.Caller
+	skills   []*published
 }
 
 // Fill adds the example data to the organisation of the first start. A database that
@@ -72,7 +74,7 @@ func (f *Filler) Fill(ctx context.Context) (err error) {
 	if err := f.checkEmpty(ctx, owner); err != nil {
 		return err
 	}
-	one := &filling{Filler: f, now: time.Now().UTC(), random: newRandom(), owner: owner}
+	one := &filling{Filler: f, now: time.Now().UTC(), random: newRandom(), spending: newSpending(), owner: owner}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error

@@ -17,8 +17,8 @@ func TestStories(t *testing.T) {
 		now := sunday.Add(time.Duration(hours) * time.Hour)
 		for _, thin := range []int{0, 2} { // 2 is what the test of the whole fills
 			all, records := demo.Verdicts(now, thin)
-			if thin == 0 && (records < 20_000 || records > 30_000) {
-				t.Errorf("%s: %d records, want 20,000 to 30,000", now, records)
+			if thin == 0 && (records < 40_000 || records > 50_000) {
+				t.Errorf("%s: %d records, want 40,000 to 50,000", now, records)
 			}
 			for name, verdicts := range all {
 				if got, want := status(verdicts), stories[name]; got != want {

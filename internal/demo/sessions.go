@@ -121,8 +121,9 @@ func (f *filling) times(s *published, ago int) []time.Time {
 	return all
 }
 
-// session adds the records of one session: one or two prompts, whether the skill
-// triggered, execution facts, and often a grading.
+// session adds the records of one session: which skills were on offer, one or two
+// prompts, whether the skill triggered, model requests, execution facts, and often a
+// grading.
 func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 	number := s.inUse(ago)
 	id := idOf("session\n%s\n%s", s.name, at)
@@ -130,10 +131,13 @@ func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 		"session_id": id, "platform": "claude_code", "started_at": at.Format(time.RFC3339),
 		"normalized_at": at.Format(time.RFC3339),
 	})
+	f.offer(p, s, id, ago, at)
 	triggered := false
 	for n := range 1 + f.random.IntN(4)/3 {
 		later := at.Add(time.Duration(n) * 6 * time.Minute)
-		if f.ask(p, s, turn{session: id, number: n, at: later, version: s.hashes[number]}) {
+		if f.ask(p, s, turn{
+			session: id, number: n, at: later, version: s.hashes[number], tokenShare: s.releases[number].tokenShare,
+		}) {
 			triggered = true
 		}
 	}
@@ -153,6 +157,8 @@ type turn struct {
 	number  int
 	at      time.Time
 	version string // content hash of the version in use
+	// tokenShare is how many tokens that version takes, relative to the others; 0 means as many.
+	tokenShare float64
 }
 
 // ask adds a prompt, and reports whether the skill triggered.
@@ -174,6 +180,7 @@ func (f *filling) ask(p *batch, s *published, t turn) bool {
 		invocation["confidence"] = min(.99, max(.3, .84+.09*f.random.NormFloat64()))
 	}
 	p.add("skill_invocations", invocation)
+	f.spend(p, s, t, id, triggered)
 	return triggered
 }
 

@@ -21,6 +21,7 @@ type skill struct {
 	perDay       float64 // sessions on a working day
 	quietSince   int     // days since its last session
 	onlySessions int     // limits its sessions, if not 0
+	context      int     // tokens that a request of it reads from the cache; 0 means defaultContext
 	releases     []release
 }
 
@@ -30,6 +31,8 @@ type release struct {
 	daysAgo  int
 	passRate float64
 	summary  string
+	// tokenShare is how many tokens it takes, relative to the other releases; 0 means as many.
+	tokenShare float64
 	// undone is how many days ago it was rolled back, for which reason; 0 means never.
 	undone int
 	reason string

@@ -39,7 +39,7 @@ func officeSkills() []skill {
 				{version: "1.1.0", daysAgo: 120, passRate: .89, summary: "Reads scanned invoices."},
 				{version: "1.2.0", daysAgo: 70, passRate: .93, summary: "Checks that net and tax make the total."},
 				{version: "1.3.0", daysAgo: 38, passRate: .94, summary: "Several tax rates on one invoice."},
-				{version: "1.4.0", daysAgo: 12, passRate: .41, summary: "One pass over all pages instead of page by page, to save tokens."},
+				{version: "1.4.0", daysAgo: 12, passRate: .41, tokenShare: .4, summary: "One pass over all pages instead of page by page, to save tokens."},
 			},
 		},
 		{
@@ -58,7 +58,7 @@ func officeSkills() []skill {
 			},
 		},
 		{
-			name: "csv-cleaner", title: "Clean CSV files", perDay: 8,
+			name: "csv-cleaner", title: "Clean CSV files", perDay: 8, context: 8000,
 			description: "Repairs CSV files: encodings, separators, dates, duplicates and empty columns. Use when the user has a CSV or spreadsheet export that does not load or looks wrong.",
 			steps:       []string{"Find out encoding, separator and quoting.", "Bring dates and numbers to one form.", "Report duplicates before removing them.", "Write the clean file beside the old one."},
 			asks: []string{
@@ -72,7 +72,7 @@ func officeSkills() []skill {
 			},
 		},
 		{
-			name: "slide-deck", title: "Build slide decks", perDay: 5,
+			name: "slide-deck", title: "Build slide decks", perDay: 5, context: 28000,
 			description: "Builds slide decks in the house style from an outline or a document. Use when the user asks for slides, a presentation or a deck.",
 			steps:       []string{"Agree on the one thing that the audience should take away.", "Write one statement a slide, and then its evidence.", "Build the deck from the template.", "Check that no text runs out of its box."},
 			asks: []string{
@@ -122,7 +122,7 @@ func codeSkills() []skill {
 			},
 		},
 		{
-			name: "dependency-upgrade", title: "Upgrade dependencies", perDay: 7,
+			name: "dependency-upgrade", title: "Upgrade dependencies", perDay: 7, context: 64000,
 			description: "Upgrades dependencies one by one, reads their changelogs and mends what breaks. Use when the user wants packages, libraries or a framework updated.",
 			steps:       []string{"List what is outdated, and by how much.", "Read the changelog between the two versions.", "Upgrade one package, run the tests, mend what broke.", "Commit each by itself."},
 			asks: []string{
@@ -137,7 +137,7 @@ func codeSkills() []skill {
 			},
 		},
 		{
-			name: "test-writer", title: "Write tests", perDay: 10,
+			name: "test-writer", title: "Write tests", perDay: 10, context: 36000,
 			description: "Writes unit and integration tests in the style of the project, cases of errors included. Use when the user asks for tests, coverage or a test for a bug.",
 			steps:       []string{"Read two existing tests for their style.", "List the cases before writing any.", "Write them, run them, and break the code once to see them fail."},
 			asks: []string{
@@ -154,7 +154,7 @@ func codeSkills() []skill {
 			},
 		},
 		{
-			name: "log-triage", title: "Triage logs", perDay: 6,
+			name: "log-triage", title: "Triage logs", perDay: 6, context: 48000,
 			description: "Finds the first error in logs and what led to it. Use when the user has logs, a stack trace or a failed build and asks what went wrong.",
 			steps:       []string{"Sort by time over all files.", "Find the first error, not the loudest.", "Show the lines before it, and say what is known and what is guessed."},
 			asks: []string{

@@ -26,8 +26,8 @@ type listInput struct {
 	Q         string `query:"q" maxLength:"200" doc:"Text to find in the name"`
 	Status    Status `query:"status" enum:"healthy,warning,critical,unknown" doc:"Only skills of this status"`
 	Confirmed bool   `query:"confirmed" default:"true" doc:"false: names that were only called in vain or are built into agents"`
-	Hidden    bool   `query:"hidden" doc:"true: skills that a person has hidden"`
-	Merged    bool   `query:"merged" doc:"true: skills that are merged into others"`
+	Hidden    bool   `query:"hidden" doc:"true: skills that a person has hidden, confirmed or not"`
+	Merged    bool   `query:"merged" doc:"true: skills that are merged into others, whatever else they are"`
 	Sort      string `query:"sort" default:"name" enum:"name,-name,last_seen_at,-last_seen_at,unique_sessions,-unique_sessions,pass_rate,-pass_rate,trigger_rate,-trigger_rate,status,-status" doc:"Field to sort by; - turns the order round"`
 }
 

@@ -31,7 +31,7 @@ func skillByID(ctx context.Context, q store.Querier, orgID, id string) (skill, e
 
 // matches is the condition of a Filter; $2 is a LIKE pattern or empty.
 const matches = `s.org_id = $1 AND ($2 = '' OR lower(s.name) LIKE lower($2) ESCAPE '\')
-	AND s.confirmed = $3 AND s.hidden = $4 AND (s.merged_into IS NOT NULL) = $5`
+	AND (s.confirmed = $3 OR $4 OR $5) AND (s.hidden = $4 OR $5) AND (s.merged_into IS NOT NULL) = $5`
 
 func (f Filter) args(orgID string) []any {
 	return []any{orgID, store.Like(f.Search), !f.Unconfirmed, f.Hidden, f.Merged}

@@ -33,8 +33,8 @@ type Service struct {
 type Filter struct {
 	Search        string // text in the name, "" for all
 	Unconfirmed   bool   // those that are not confirmed instead
-	Hidden        bool   // those that are hidden instead
-	Merged        bool   // those that are merged into others instead
+	Hidden        bool   // those that are hidden instead, confirmed or not
+	Merged        bool   // those that are merged into others instead, whatever else they are
 	Status        Status // "" for all
 	Sort          string // a field of the API, with a leading - for descending
 	Limit, Offset int

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -44,6 +45,9 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 		if err != nil {
 			return err
 		}
+		if c.Merged && !p.JSON && len(skills) > 0 {
+			return c.printMerged(ctx, p, s, skills)
+		}
 		return p.Print(skills, func(w io.Writer) {
 			if len(skills) == 0 {
 				fmt.Fprintln(w, c.none())
@@ -59,6 +63,24 @@ func (c *skillsList) Run(ctx context.Context, p *term.Program) error {
 					term.Percent(s.TriggerRate), term.Dollars(perUse), s.UniqueSessions, term.Day(s.LastSeenAt))
 			}
 		})
+	})
+}
+
+// printMerged prints into which skills others are merged: these have their figures.
+func (c *skillsList) printMerged(ctx context.Context, p *term.Program, s *session, merged []client.ListedSkill) error {
+	all, err := s.Skills(ctx, client.SkillFilter{})
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, k := range all {
+		names[k.ID] = k.Name
+	}
+	return p.Print(merged, func(w io.Writer) {
+		fmt.Fprintln(w, "SKILL\tMERGED INTO")
+		for _, k := range merged {
+			fmt.Fprintf(w, "%s\t%s\n", term.Plain(k.Name), term.Plain(cmp.Or(names[*k.MergedInto], *k.MergedInto)))
+		}
 	})
 }
 
@@ -152,9 +174,12 @@ func triggerBasis(s client.Skill) string {
 	case s.TriggerRateBasis == nil:
 		return ""
 	case *s.TriggerRateBasis == "offered":
-		return fmt.Sprintf("\tof %s; %d were offered it", term.Count(int(s.SeenSessions), "session"), s.OfferedSessions)
+		if s.SeenSessions == s.OfferedSessions {
+			return fmt.Sprintf("\tof %s that offered it", term.Count(int(s.SeenSessions), "session"))
+		}
+		return fmt.Sprintf("\tof %s; %d offered it", term.Count(int(s.SeenSessions), "session"), s.OfferedSessions)
 	}
-	return fmt.Sprintf("\tof %s that considered it; how many were offered it is unknown", term.Count(int(s.SeenSessions), "session"))
+	return fmt.Sprintf("\tof %s that considered it; offers are unknown", term.Count(int(s.SeenSessions), "session"))
 }
 
 type skillsHide struct {

@@ -1,9 +1,13 @@
 package curate_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
@@ -65,6 +69,48 @@ func TestHide(t *testing.T) {
 		// What changes nothing is not in the audit log.
 		if n := w.Count("audit_entries WHERE action IN ('skills.skill.hide', 'skills.skill.unhide')"); n != 2 {
 			t.Errorf("%d entries of the audit log, want 2", n)
+		}
+	})
+}
+
+// TestListings: whatever was done with a name, it is in exactly one of the lists, so
+// that it can be found and brought back.
+func TestListings(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := newWorld(t, db)
+		ada := w.Org("acme")
+		add(ada, "pdf")
+		for _, confirmed := range []bool{false, true} {
+			for _, hidden := range []bool{false, true} {
+				for _, merged := range []bool{false, true} {
+					name := fmt.Sprint("c-", confirmed, "-h-", hidden, "-m-", merged)
+					id := add(ada, name)
+					w.Exec(`UPDATE skills SET confirmed = $2 WHERE id = $1`, id, confirmed)
+					change := object{"hidden": hidden}
+					if merged {
+						change["merged_into"] = "pdf"
+					}
+					patch(ada, name, change).Want(http.StatusOK)
+				}
+			}
+		}
+		for query, want := range map[string][]string{
+			"":                 {"c-true-h-false-m-false", "pdf"},
+			"?confirmed=false": {"c-false-h-false-m-false"},
+			"?hidden=true":     {"c-false-h-true-m-false", "c-true-h-true-m-false"},
+			"?merged=true":     {"c-false-h-false-m-true", "c-false-h-true-m-true", "c-true-h-false-m-true", "c-true-h-true-m-true"},
+		} {
+			for _, sort := range []string{"name", "-last_seen_at"} { // two ways to read a page
+				var got []string
+				for _, k := range ada.Get("/v1/skills" + query + map[bool]string{true: "?", false: "&"}[query == ""] + "sort=" + sort).
+					Want(http.StatusOK).List("skills") {
+					got = append(got, apptest.Text(k, "name"))
+				}
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("GET /v1/skills%s by %s (-want +got):\n%s", query, sort, diff)
+				}
+			}
 		}
 	})
 }
