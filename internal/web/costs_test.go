@@ -94,7 +94,7 @@ func TestVersionCosts(t *testing.T) {
 	b := w.as(access.Owner)
 	entry := b.push("pdf", "1.0.0", map[string]string{"SKILL.md": skillText("pdf", "Reads", "x")})
 	b.spend("pdf")
-	b.get("/skills/pdf").want(http.StatusOK).wantText("Cost per use Version known by", "$0.0045 time 1", "estimate: name and description")
+	b.get("/skills/pdf").want(http.StatusOK).wantText("Cost per use Known by", "$0.0045 time 1", "estimate: name and description")
 	b.get("/registry/"+entry).want(http.StatusOK).wantText("Cost per use", "$0.0045")
 }
 
