@@ -72,6 +72,11 @@ var edges = []edge{
 	{"community", "skills", "bundles name skills"},
 	{"costs", "skills", "requests are attributed to skills, and follow their sessions' versions and grades"},
 	{"evidence", "skills", "what is kept belongs to a session, by the pseudonym that skills give it"},
+	{"grades", "costs", "the judge of a session has a budget in money"},
+	{"grades", "registry", "what a skill promises becomes the draft of its expectations"},
+	{"grades", "sessions", "a grade is of a session, and shown with it"},
+	{"grades", "skills", "a grade counts in the pass rate of a skill"},
+	{"grades", "sources", "a skill may be known by its source only"},
 	{"improve", "proposals", "a better description is proposed, not applied"},
 	{"improve", "runs", "a rewrite is scored by the router of runs"},
 	{"improve", "suites", "the cases that a rewrite is scored on"},
@@ -117,7 +122,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{module + "internal/config", nil, []string{"cmd/whetstone", "internal/cli", "internal/app", "internal/doctor"}, "take the values you need as fields, and let internal/app hand them in"},
-	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/evidence", "internal/repohost"}, "let the table's owner seal and open its own values"},
+	{module + "internal/seal", nil, []string{"internal/app", "internal/doctor", "internal/backup", "internal/config", "internal/auth", "internal/alerts", "internal/evidence", "internal/grades", "internal/repohost"}, "let the table's owner seal and open its own values"},
 	{module + "client", nil, []string{"internal/cli"}, "call the capability's own operation: the client is for other processes"},
 	{"modernc.org/sqlite", nil, []string{"internal/store"}, "take a store.Querier"},
 	{"database/sql", nil, []string{"internal/store"}, "take a store.Querier"},

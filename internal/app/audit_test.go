@@ -91,6 +91,13 @@ func changes(hook string) []change {
 		{route: "PATCH /v1/skills/{id}", path: "/v1/skills/deploy", action: "skills.skill.hide", body: object{"hidden": true}},
 
 		{
+			route: "POST /v1/sessions/{session_id}/grades", path: "/v1/sessions/s1/grades", action: "grades.session.grade",
+			before: (*house).useSkill, body: object{"skill": "deploy", "verdict": "fail", "reason": "slow"},
+		},
+		{route: "PUT /v1/skills/{skill_id}/grader", path: "/v1/skills/deploy/grader", action: "grades.grader.change", body: object{"enabled": true}},
+		{route: "PUT /api/v1/settings/grader", path: "/api/v1/settings/grader", action: "grades.grader.change", body: object{"enabled": true}},
+
+		{
 			route: "PUT /api/v1/settings/prices", path: "/api/v1/settings/prices", action: "costs.prices.change",
 			body: object{"models": []object{{"match": "gpt-5", "input": 1, "output": 2}}},
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -125,6 +126,15 @@ func (h *house) deliver() {
 		h.t.Fatalf("deliveries: %s", listed.Body)
 	}
 	h.ids["delivery"] = out.Deliveries[0].ID
+}
+
+// useSkill reports a session to grade.
+func (h *house) useSkill() {
+	h.t.Helper()
+	at := time.Now().UTC().Format(time.RFC3339)
+	h.as(h.FirstKey).Post("/api/v1/push", object{"schema_version": "2.0", "canonical": object{"skill_invocations": []object{{
+		"skill_invocation_id": "i", "session_id": "s1", "occurred_at": at, "skill_name": "deploy", "triggered": true,
+	}}}}).Want(http.StatusCreated)
 }
 
 // propose makes a proposal to decide on.

@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -72,7 +73,11 @@ func reseal(ctx context.Context, db *store.DB, keyring *seal.Keyring) (count int
 			return err
 		}
 		tokens, err := (&repohost.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
-		count = secrets + targets + tokens
+		if err != nil {
+			return err
+		}
+		quotations, err := (&grades.Service{DB: db, Seal: keyring}).Reseal(ctx, tx)
+		count = secrets + targets + tokens + quotations
 		return err
 	})
 	if err != nil {

@@ -127,6 +127,12 @@ var contractRoutes = map[string]gate{
 	"GET /v1/sessions":              read,
 	"GET /v1/sessions/{session_id}": read,
 
+	"POST /v1/sessions/{session_id}/grades": write,
+	"GET /v1/skills/{skill_id}/grader":      read,
+	"PUT /v1/skills/{skill_id}/grader":      admin,
+	"GET /v1/skills/{skill_id}/calibration": read,
+	"GET /v1/skills/{skill_id}/failures":    read,
+
 	"POST /api/v1/repohost/webhook":                   none,
 	"GET /api/v1/repohost/deliveries":                 repohost,
 	"POST /api/v1/repohost/deliveries/{id}/redeliver": repohost,
@@ -160,6 +166,8 @@ var ownRoutes = map[string]gate{
 	"GET /api/v1/settings/prices":                     read,
 	"DELETE /api/v1/content":                          admin, // owners only, see ownerRoutes
 	"PUT /api/v1/settings/prices":                     admin,
+	"GET /api/v1/settings/grader":                     read,
+	"PUT /api/v1/settings/grader":                     admin,
 	"GET /api/v1/push/{push_id}":                      read,
 	"PATCH /api/v1/cloud-sources/{id}":                write,
 	"DELETE /api/v1/cloud-sources/{id}":               write,

@@ -10,6 +10,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
+	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -47,6 +48,7 @@ type parts struct {
 	alerts        *alerts.Service
 	repohost      *repohost.Service
 	sources       *sources.Service
+	grades        *grades.Service
 	suites        *suites.Service
 	runs          *runs.Service
 	suggestions   *suggestions.Service
@@ -97,6 +99,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Repohost: p.repohost, Files: files,
 		Limits: skillpkg.DefaultLimits(), Quota: on.quota, Log: log("sources"),
 	}
+	p.grades = &grades.Service{
+		DB: db, Jobs: queue, Skills: p.skills, Sessions: p.sessions, Costs: p.costs, Registry: p.registry, Sources: p.sources,
+		Judge: on.judge, Seal: a.keyring, Counter: p.telemetry, Log: log("grades"),
+	}
 	p.suites = &suites.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Sources: p.sources, Bucket: c.Bucket(), Quota: on.quota,
 		Memory: on.memory.work, Log: log("suites"),
@@ -128,20 +134,21 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent = p.installations
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
+	p.sessions.Grades = p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals
 
 	for _, s := range []interface{ Register() }{
 		on.quota, p.skills, p.curate, p.costs, p.evidence, p.registry, p.installations, p.alerts, p.telemetry, p.sources, p.suggestions,
-		p.suites, p.runs, p.improve, p.repohost, p.proposals,
+		p.grades, p.suites, p.runs, p.improve, p.repohost, p.proposals,
 	} {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
 		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions, p.evidence,
-		p.telemetry, p.alerts,
-		p.sources, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community, p.signals, p.proposals, p.web,
+		p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community, p.signals,
+		p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

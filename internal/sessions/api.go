@@ -142,30 +142,43 @@ type eventOutput struct {
 	Text       *string      `json:"text" doc:"What was said; null unless the organisation keeps content"`
 }
 
-type gradeOutput struct {
+// GradeOutput is a grade as the API shows it.
+type GradeOutput struct {
 	ID        string           `json:"id"`
 	SessionID string           `json:"session_id"`
 	Skill     string           `json:"skill" example:"pdf-tables"`
 	PassRate  float64          `json:"pass_rate"`
 	Basis     basis.Basis      `json:"basis" enum:"judge,person,outcome,pushed"`
-	Judge     *string          `json:"judge"`
+	Judge     *string          `json:"judge" doc:"The model, of a judge's grade"`
 	Evidence  []evidenceOutput `json:"evidence" nullable:"false"`
 	Reason    *string          `json:"reason"`
-	GradedBy  *string          `json:"graded_by"`
+	GradedBy  *string          `json:"graded_by" doc:"The id of the person, of a person's grade"`
 	GradedAt  httpapi.Time     `json:"graded_at"`
 }
 
 type evidenceOutput struct {
-	Expectation string  `json:"expectation"`
+	Expectation string  `json:"expectation" doc:"Or the name of an outcome, e.g. tool_errors"`
 	Passed      bool    `json:"passed"`
-	Quotation   *string `json:"quotation"`
+	Quotation   *string `json:"quotation" doc:"From the session; null for those who may not read what was said"`
+}
+
+// NewGradeOutput returns a grade of a session, which is called as the agent does,
+// and of a skill with its name.
+func NewGradeOutput(sessionID, skill string, g Grade) GradeOutput {
+	return GradeOutput{
+		ID: g.ID, SessionID: sessionID, Skill: skill, PassRate: float64(g.PassRate) / billion, Basis: g.Basis,
+		Judge: orNull(g.Judge), Reason: orNull(g.Reason), GradedBy: orNull(g.GradedBy), GradedAt: httpapi.Time(g.At),
+		Evidence: columnsOf(g.Evidence, func(e Evidence) evidenceOutput {
+			return evidenceOutput{e.Expectation, e.Passed, orNull(e.Quotation)}
+		}),
+	}
 }
 
 type detailOutput struct {
 	SessionOutput
 	Events    []eventOutput `json:"events" nullable:"false" doc:"Oldest first; the first page, or the one after cursor"`
 	Truncated bool          `json:"truncated" doc:"There were more events than are kept, and the figures are of those that are"`
-	Grades    []gradeOutput `json:"grades" nullable:"false"`
+	Grades    []GradeOutput `json:"grades" nullable:"false"`
 }
 
 type getOutput struct {
@@ -192,15 +205,7 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 				}
 				return out
 			}),
-			Grades: columnsOf(d.Grades, func(g Grade) gradeOutput {
-				return gradeOutput{
-					ID: g.ID, SessionID: d.SessionID, Skill: d.skillName(g.SkillID), PassRate: float64(g.PassRate) / billion,
-					Basis: g.Basis, Judge: orNull(g.Judge), Reason: orNull(g.Reason), GradedBy: orNull(g.GradedBy), GradedAt: httpapi.Time(g.At),
-					Evidence: columnsOf(g.Evidence, func(e Evidence) evidenceOutput {
-						return evidenceOutput{e.Expectation, e.Passed, orNull(e.Quotation)}
-					}),
-				}
-			}),
+			Grades: columnsOf(d.Grades, func(g Grade) GradeOutput { return NewGradeOutput(d.SessionID, d.skillName(g.SkillID), g) }),
 		},
 		NextCursor: orNull(d.Next),
 	}, nil

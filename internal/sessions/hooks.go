@@ -6,14 +6,21 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
-// Grades is a hook for the grades of sessions with their evidence. Without it a
-// session has those that skills knows, without evidence.
+// Grades is a hook for who grades sessions. It may be nil.
 type Grades interface {
-	// Grades returns all grades of a session, given by its pseudonym (see
-	// skills.SessionHash).
-	Grades(ctx context.Context, orgID, session string) ([]Grade, error)
+	// Reported is called in the transaction that stores a report of sessions, which
+	// are given by their pseudonyms (see skills.SessionHash).
+	Reported(ctx context.Context, tx *store.Tx, orgID string, sessions []string) error
+	// Explain fills in what grades of a session rest on, as far as the caller may
+	// read it.
+	Explain(ctx context.Context, c access.Caller, s Session, grades []Grade) error
+	// Forget is called in the transaction that deletes sessions, and Erase in that
+	// which deletes all of a user's.
+	Forget(ctx context.Context, tx *store.Tx, sessions []string) error
+	Erase(ctx context.Context, tx *store.Tx, userID string) error
 }
 
 // A Grade is a verdict on a session of a skill.

@@ -34,7 +34,10 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 			return err
 		}
 	}
-	return nil
+	if s.Grades == nil || len(in.events)+len(r.Skills.Checks) == 0 {
+		return nil
+	}
+	return s.Grades.Reported(ctx, tx, r.OrgID, slices.Sorted(maps.Keys(in.sessions)))
 }
 
 // Follow brings the skills and activations of a user's sessions up to date with what

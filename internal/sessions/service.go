@@ -207,7 +207,7 @@ func (s *Service) Get(ctx context.Context, c access.Caller, sessionID, cursor st
 		return d, err
 	}
 	d.Session = all[0]
-	if d.Grades, err = s.gradesOf(ctx, d.Session); err != nil {
+	if d.Grades, err = s.gradesOf(ctx, c, d.Session); err != nil {
 		return d, err
 	}
 	if d.Page, err = eventsAfter(ctx, s.DB, one.ID, after, limit+1); err != nil {
@@ -254,17 +254,7 @@ func (s *Service) addTexts(ctx context.Context, c access.Caller, d *Detail) erro
 }
 
 // gradesOf returns the grades of a session, oldest first.
-func (s *Service) gradesOf(ctx context.Context, one Session) (grades []Grade, err error) {
-	if s.Grades != nil {
-		grades, err = s.Grades.Grades(ctx, one.OrgID, one.ID)
-	} else {
-		grades, err = s.knownGrades(ctx, one)
-	}
-	slices.SortFunc(grades, func(a, b Grade) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
-	return grades, err
-}
-
-func (s *Service) knownGrades(ctx context.Context, one Session) ([]Grade, error) {
+func (s *Service) gradesOf(ctx context.Context, c access.Caller, one Session) ([]Grade, error) {
 	var of []skills.Session
 	for _, k := range one.Skills {
 		if k.PassRate != nil {
@@ -272,9 +262,14 @@ func (s *Service) knownGrades(ctx context.Context, one Session) ([]Grade, error)
 		}
 	}
 	found, err := skills.GradingsOf(ctx, s.DB, of)
-	return columnsOf(found, func(g skills.SessionGrading) Grade {
+	grades := columnsOf(found, func(g skills.SessionGrading) Grade {
 		return Grade{ID: g.ID, SkillID: g.SkillID, PassRate: g.PassRate, Basis: g.Basis, At: g.At}
-	}), err
+	})
+	slices.SortFunc(grades, func(a, b Grade) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	if err != nil || s.Grades == nil || len(grades) == 0 {
+		return grades, err
+	}
+	return grades, s.Grades.Explain(ctx, c, one, grades)
 }
 
 // skillName returns the name of a skill of the session.
@@ -316,6 +311,11 @@ func parsePosition(cursor string) (*position, error) {
 
 // Erase deletes all sessions of a user. What skills and costs have counted stays.
 func (s *Service) Erase(ctx context.Context, tx *store.Tx, userID string) error {
+	if s.Grades != nil {
+		if err := s.Grades.Erase(ctx, tx, userID); err != nil {
+			return err
+		}
+	}
 	return deleteSessions(ctx, tx, `user_id = $1`, userID)
 }
 
@@ -331,6 +331,11 @@ func (s *Service) Expire(ctx context.Context, before time.Time) (err error) {
 			ids, err := expiredSessions(ctx, tx, before, expireChunk)
 			if more = len(ids) == expireChunk; err != nil || len(ids) == 0 {
 				return err
+			}
+			if s.Grades != nil {
+				if err := s.Grades.Forget(ctx, tx, ids); err != nil {
+					return err
+				}
 			}
 			in, list := tx.Dialect().In("$1", ids)
 			return deleteSessions(ctx, tx, `id`+in, list)

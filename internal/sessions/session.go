@@ -129,14 +129,14 @@ func outcomeOf(passRate *int64) Outcome {
 	return Failed
 }
 
-// quiet is how long a session is silent before it is taken for ended. Most agents
+// Quiet is how long a session is silent before it is taken for ended. Most agents
 // do not report the end.
-const quiet = time.Hour
+const Quiet = time.Hour
 
 // End returns when a session ended: as reported, else at its last event if it has
 // been silent since, else nil.
 func (s Session) End(now time.Time) *time.Time {
-	if s.EndedAt == nil && now.Sub(s.LastAt) < quiet {
+	if s.EndedAt == nil && now.Sub(s.LastAt) < Quiet {
 		return nil
 	}
 	return &s.LastAt

@@ -465,15 +465,18 @@ func (k kept) Texts(_ context.Context, c access.Caller, s sessions.Session, even
 	return texts, nil
 }
 
-func (k kept) Grades(_ context.Context, _, session string) ([]sessions.Grade, error) {
-	if session != k.session {
-		return nil, nil
+func (k kept) Explain(_ context.Context, _ access.Caller, s sessions.Session, grades []sessions.Grade) error {
+	for i := range grades {
+		g := &grades[i]
+		g.Judge, g.Reason, g.GradedBy = "claude-x", "half of it", "somebody"
+		g.Evidence = []sessions.Evidence{{Expectation: "a", Passed: true, Quotation: "Done."}, {Expectation: "b"}}
 	}
-	return []sessions.Grade{{
-		ID: "g", Basis: "judge", Judge: "claude-x", PassRate: 500_000_000, Reason: "half of it", GradedBy: "somebody", At: start,
-		Evidence: []sessions.Evidence{{Expectation: "a", Passed: true, Quotation: "Done."}, {Expectation: "b"}},
-	}}, nil
+	return nil
 }
+
+func (kept) Reported(context.Context, *store.Tx, string, []string) error { return nil }
+func (kept) Forget(context.Context, *store.Tx, []string) error           { return nil }
+func (kept) Erase(context.Context, *store.Tx, string) error              { return nil }
 
 // TestHooks: a session shows the words and the grades that others keep.
 func TestHooks(t *testing.T) {
@@ -486,7 +489,7 @@ func TestHooks(t *testing.T) {
 		w.ingest(ada, report{events: []sessions.Event{
 			{Session: "a", Kind: sessions.Prompt, ID: "p1", At: after(time.Second)},
 			{Session: "a", Kind: sessions.Prompt, ID: "p2", At: after(time.Minute)},
-		}}, seen("b", time.Hour))
+		}}, seen("b", time.Hour), report{gradings: []skills.Grading{graded(ada, "a", "pdf", 0.5)}})
 		for _, c := range []*apptest.Caller{ada, bob} {
 			var said any
 			if c == ada {
@@ -498,12 +501,12 @@ func TestHooks(t *testing.T) {
 			}
 			session := c.Get("/v1/sessions/a").Want(http.StatusOK).Object()["session"].(map[string]any)
 			events := session["events"].([]any)
-			if len(events) != 3 || events[1].(map[string]any)["text"] != said || events[2].(map[string]any)["text"] != nil {
+			if len(events) != 3 || events[0].(map[string]any)["text"] != said || events[1].(map[string]any)["text"] != nil {
 				t.Errorf("events: %v", events)
 			}
 			if diff := cmp.Diff(apptest.Plain(t, []any{object{
-				"id": "g", "session_id": "a", "skill": "", "pass_rate": 0.5, "basis": "judge", "judge": "claude-x", "reason": "half of it",
-				"graded_by": "somebody", "graded_at": "2026-03-04T05:06:07.000Z", "evidence": []any{
+				"id": graded(ada, "a", "pdf", 0).ID, "session_id": "a", "skill": "pdf", "pass_rate": 0.5, "basis": "pushed",
+				"judge": "claude-x", "reason": "half of it", "graded_by": "somebody", "graded_at": "2026-03-04T05:07:07.000Z", "evidence": []any{
 					object{"expectation": "a", "passed": true, "quotation": "Done."},
 					object{"expectation": "b", "passed": false, "quotation": nil},
 				},

@@ -202,10 +202,13 @@ func (s *Service) Loaded(ctx context.Context, q store.Querier, orgID string, ses
 	return s.plugins().Loaded(ctx, q, orgID, sessions)
 }
 
+// Count implements grades.Counter: it adds gradings to the numbers of skills.
+func (s *Service) Count(ctx context.Context, tx *store.Tx, r skills.Report) error {
+	return s.count(ctx, tx, r, batch{})
+}
+
 func (s *Service) plugins() *plugins.Service {
-	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Observe: func(ctx context.Context, tx *store.Tx, r skills.Report) error {
-		return s.count(ctx, tx, r, batch{})
-	}}
+	return &plugins.Service{DB: s.DB, Jobs: s.Jobs, Observe: s.Count}
 }
 
 // Erase deletes the caller's raw telemetry: prompts, records and sessions now, raw

@@ -44,6 +44,10 @@ var auditAreas = []auditArea{
 		{"evidence.content.delete", "deleted all content of"},
 		{"evidence.content.expire", "deleted expired content of"},
 	}},
+	{"grades.", "grades", []auditWords{
+		{"grades.session.grade", "graded the session"},
+		{"grades.grader.change", "changed the grader of"},
+	}},
 	{"registry.", "the registry", []auditWords{
 		{"registry.entry.create", "created the entry"},
 		{"registry.version.publish", "published a version of"},

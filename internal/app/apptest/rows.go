@@ -47,6 +47,16 @@ func Rows() map[string]Row {
 		"PUT /api/v1/settings/content": {Body: `{"enabled":true}`},
 		"DELETE /api/v1/content":       {},
 
+		"POST /v1/sessions/{}/grades": {
+			Path: "<session>", Body: `{"skill":"<skill>","verdict":"fail","reason":"<text>"}`, Others: map[string]int{"session": 404, "skill": 400},
+		},
+		"GET /v1/skills/{}/grader":      {Path: "<skill>"},
+		"PUT /v1/skills/{}/grader":      {Path: "<skill>", Body: `{"enabled":false,"expectations":["<text>"]}`},
+		"GET /v1/skills/{}/calibration": {Path: "<skill>"},
+		"GET /v1/skills/{}/failures":    {Path: "<skill>"},
+		"GET /api/v1/settings/grader":   {},
+		"PUT /api/v1/settings/grader":   {Body: `{"enabled":false,"expectations":["<text>"]}`},
+
 		"POST /api/v1/alerts":                  {Body: alert, Others: unknownSkill},
 		"GET /api/v1/alerts":                   {},
 		"GET /api/v1/alerts/{}":                {Path: "<alert>"},

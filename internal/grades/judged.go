@@ -1,0 +1,190 @@
+package grades
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// maxAttempts is how often a session is judged whose verdict is not usable.
+const maxAttempts = 3
+
+// maxQuotation is how many bytes of a quotation are stored.
+const maxQuotation = 600
+
+// judgeSession lets the judge grade a session. It reports whether that is done: the
+// session is graded, or cannot be. Without a verdict the session stays ungraded,
+// whatever the reason; it is never a fail.
+func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grader) (done bool, err error) {
+	if b.Transcripts == nil || b.Judge.Describe().RouteOnly || len(g.Expectations) == 0 {
+		return true, nil
+	}
+	if b.down {
+		return false, b.postpone(ctx, []waiting{w}, store.Now().Add(outage))
+	}
+	material, kept, err := b.Transcripts.Transcript(ctx, b.orgID, w.sessionHash)
+	if err != nil || !kept {
+		return err == nil, err
+	}
+	ask := judge.GradeRequest{
+		Task:     fmt.Sprintf("A session of an agent that used the skill %s. The material is the transcript of the session.", name),
+		Criteria: g.Expectations, Material: material,
+	}
+	prices, err := b.prices(ctx)
+	if err != nil {
+		return false, err
+	}
+	claimed, err := b.reserve(ctx, w, g, estimate(prices, b.Judge.Describe().Model, ask))
+	switch {
+	case errors.Is(err, errSpent):
+		tomorrow := store.Now().Truncate(24*time.Hour).AddDate(0, 0, 1)
+		return false, b.postpone(ctx, []waiting{w}, tomorrow)
+	case err != nil || claimed == nil:
+		return false, err // another process has it
+	}
+	got, err := b.Judge.Grade(ctx, ask)
+	used := got.Record
+	if failed, ok := errors.AsType[*judge.Error](err); ok {
+		used = failed.Record
+	}
+	if settled := b.settle(ctx, *claimed, prices, used); settled != nil {
+		return false, settled
+	}
+	if err != nil {
+		return b.noVerdict(ctx, w, err)
+	}
+	return true, b.recordVerdict(ctx, w, name, g, got)
+}
+
+// noVerdict decides when a session without a verdict is judged again, if ever.
+func (b *bench) noVerdict(ctx context.Context, w waiting, cause error) (done bool, err error) {
+	switch code := judge.CodeOf(cause); {
+	case code == "":
+		return false, cause // e.g. the process ends
+	case code == judge.Unavailable, code == judge.Timeout, judge.MustStop(cause):
+		b.Log.WarnContext(ctx, "the judge cannot grade sessions", "err", cause)
+		b.down = true
+		return false, b.postpone(ctx, []waiting{w}, store.Now().Add(outage))
+	case w.attempts+1 >= maxAttempts:
+		return true, nil
+	}
+	w.attempts++
+	return false, b.postpone(ctx, []waiting{w}, store.Now().Add(retry))
+}
+
+func (b *bench) recordVerdict(ctx context.Context, w waiting, name string, g Grader, got judge.Grading) error {
+	rec := got.Record
+	rec.Raw = "" // it quotes the session
+	made := grade{
+		id:    gradeID(w.orgID, "", basis.Judge, w.sessionHash, w.skillID),
+		orgID: w.orgID, userID: w.userID, sessionHash: w.sessionHash, skillID: w.skillID, skillName: name,
+		basis: basis.Judge, passRate: int64(math.Round(got.Score * billion)), judge: &rec,
+	}
+	made.passed = reaches(made.passRate, g.Threshold)
+	for i, r := range got.Results {
+		made.evidence = append(made.evidence, evidence{g.Expectations[i], r.Passed, text.Truncate(r.Evidence, maxQuotation)})
+	}
+	made.failures = made.reasons()
+	return b.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		if made.at, err = lockedNow(ctx, tx, made.userID, made.id); err != nil {
+			return err
+		}
+		// The session may have been deleted meanwhile, and nothing may outlive it.
+		if exists, err := b.Sessions.Exists(ctx, tx, w.sessionHash); err != nil || !exists {
+			return err
+		}
+		return b.record(ctx, tx, made)
+	})
+}
+
+// errSpent means that the grader's budget of today is used up.
+var errSpent = errors.New("the budget of the grader is spent")
+
+// A claim is what a session takes from its grader's budget.
+type claim struct {
+	grader, skillID string
+	day             int64
+	calls, micros   int64
+}
+
+// callsPerGrading is how many requests the judge makes for a session at most,
+// without retries.
+const callsPerGrading = 2
+
+// reserve takes a session off the queue for a while, and what judging it may cost
+// out of the budget, so that neither a crash nor another process exceeds it. It
+// returns nil if another process has the session.
+func (b *bench) reserve(ctx context.Context, w waiting, g Grader, expected int64) (*claim, error) {
+	c := claim{skillID: w.skillID, day: store.Now().Unix() / (24 * 60 * 60), calls: callsPerGrading, micros: expected}
+	if !g.Inherited {
+		c.grader = w.skillID
+	}
+	taken := false
+	err := b.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		if taken, err = claimQueued(ctx, tx, w, store.Now(), store.Now().Add(runTime)); err != nil || !taken {
+			return err
+		}
+		judged, spent, err := addUsage(ctx, tx, b.orgID, c, 1)
+		if err != nil {
+			return err
+		}
+		if g.SamplePerDay != nil && judged > int64(*g.SamplePerDay) || g.MaxCostUSD != nil && spent > *micros(g.MaxCostUSD) {
+			return errSpent
+		}
+		return nil
+	})
+	if err != nil || !taken {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// settle corrects the budget by what the judge has used.
+func (b *bench) settle(ctx context.Context, c claim, prices pricing.Table, used judge.Record) error {
+	c.calls = int64(used.Attempts) - c.calls
+	c.micros = cost(prices, used.Model, used.InputTokens, used.OutputTokens) - c.micros
+	return b.DB.InTx(ctx, func(tx *store.Tx) error {
+		_, _, err := addUsage(ctx, tx, b.orgID, c, 0)
+		return err
+	})
+}
+
+// prices returns what models cost for the organisation.
+func (b *bench) prices(ctx context.Context) (pricing.Table, error) {
+	own, err := b.Costs.OwnPrices(ctx, b.orgID)
+	return b.Costs.Prices.Before(own), err
+}
+
+// cost returns what tokens cost in millionths of a dollar; 0 if no price is known,
+// so that only the sample limits a model of one's own.
+func cost(prices pricing.Table, model string, input, output int64) int64 {
+	price, ok := prices.Lookup(model, store.Now())
+	if !ok {
+		return 0
+	}
+	micros, ok := price.Micros(pricing.Tokens{Input: input, Output: output})
+	if !ok {
+		return math.MaxInt32
+	}
+	return micros
+}
+
+// estimate returns what a grading costs at most, without retries: the material once,
+// the criteria twice.
+func estimate(prices pricing.Table, model string, ask judge.GradeRequest) int64 {
+	const bytesPerToken, prompts, perCriterion = 3, 1200, 200
+	size := min(len(ask.Material), 32_000*bytesPerToken)
+	for _, c := range ask.Criteria {
+		size += 2 * len(c)
+	}
+	n := int64(len(ask.Criteria))
+	return cost(prices, model, int64(size/bytesPerToken)+prompts+n*perCriterion, n*perCriterion)
+}

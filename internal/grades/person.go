@@ -1,0 +1,78 @@
+package grades
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/audit"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// A Verdict is what a person says about a session.
+type Verdict struct {
+	SessionID string // as the agent calls it
+	Skill     string // id or name of one that the session used
+	Passed    bool
+	Reason    string // may be empty
+}
+
+// maxReason is how many bytes of a reason are stored.
+const maxReason = 2000
+
+// Grade stores a person's grade of a session, in place of an earlier one of the same
+// person and skill. It returns the grade and the name of the skill.
+func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sessions.Grade, skill string, err error) {
+	defer fault.Wrap(&err, "grade session")
+	if !text.Valid(v.Reason) || len(v.Reason) > maxReason {
+		return sessions.Grade{}, "", fault.Invalid("reason", "reason must be text of at most %d bytes", maxReason)
+	}
+	of, err := s.Sessions.Find(ctx, c, v.SessionID)
+	if err != nil {
+		return sessions.Grade{}, "", err
+	}
+	used, err := usedSkill(of, v.Skill)
+	if err != nil {
+		return sessions.Grade{}, "", err
+	}
+	g := grade{
+		id:    gradeID(c.OrgID, c.UserID, basis.Person, of.ID, used.SkillID),
+		orgID: c.OrgID, userID: of.UserID, sessionHash: of.ID, skillID: used.SkillID, skillName: used.Name,
+		basis: basis.Person, passed: v.Passed, gradedBy: &c.UserID, evidence: []evidence{},
+	}
+	if g.passed {
+		g.passRate = billion
+	}
+	if reason := text.Clean(v.Reason); reason != "" {
+		g.reason = &reason
+	}
+	g.failures = g.reasons()
+	err = s.DB.InTx(ctx, func(tx *store.Tx) (err error) {
+		if g.at, err = lockedNow(ctx, tx, g.userID, g.id); err != nil {
+			return err
+		}
+		if err := s.record(ctx, tx, g); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, audit.Entry{
+			OrgID: c.OrgID, Action: "grades.session.grade", Target: audit.Target{Kind: "session", ID: of.SessionID, Name: of.SessionID},
+			Detail: audit.Detail{"skill": used.Name, "passed": v.Passed},
+		})
+	})
+	out := sessions.Grade{ID: g.id, SkillID: g.skillID, PassRate: g.passRate, Basis: g.basis, At: g.at}
+	g.explain(&out)
+	return out, used.Name, err
+}
+
+// usedSkill returns a skill that a session activated, or that it was graded for.
+func usedSkill(of sessions.Session, idOrName string) (sessions.Skill, error) {
+	for _, k := range of.Skills {
+		if (k.SkillID == idOrName || k.Name == idOrName) && (k.Activated || k.PassRate != nil) {
+			return k, nil
+		}
+	}
+	return sessions.Skill{}, fault.Invalid("skill", "skill must be one that the session used")
+}

@@ -1,0 +1,264 @@
+package grades
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/jobs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// run is the job that grades the sessions of an organisation that wait for it.
+type run struct {
+	OrgID string `json:"org_id"`
+}
+
+// Kind names the job.
+func (run) Kind() string { return "grades.run" }
+
+// Org makes the job a run: it waits for a model.
+func (r run) Org() string { return r.OrgID }
+
+// backlog is the job that queues the sessions of the last days, after a grader was
+// enabled.
+type backlog struct {
+	OrgID string `json:"org_id"`
+}
+
+// Kind names the job.
+func (backlog) Kind() string { return "grades.backlog" }
+
+// due is the job that starts runs for sessions that have waited long enough.
+type due struct{}
+
+// Kind names the job.
+func (due) Kind() string { return "grades.due" }
+
+// The times of the queue.
+const (
+	// settle is how long a session waits for more reports of it: an import sends a
+	// long one in several.
+	settle = 20 * time.Second
+	// outage is how long the judge is left alone after it could not be reached.
+	outage = 10 * time.Minute
+	// retry is how long a session waits after an answer that was no verdict.
+	retry = time.Hour
+	// keep is how long a session waits for its turn in the sample.
+	keep = 48 * time.Hour
+	// lookback is which sessions are queued after a grader was enabled.
+	lookback = 30 * 24 * time.Hour
+	runTime  = 20 * time.Minute
+)
+
+// Register makes the queue run the jobs.
+func (s *Service) Register() {
+	jobs.Handle(s.Jobs, func(ctx context.Context, r run) error { return s.run(ctx, r.OrgID) }, jobs.Timeout(runTime))
+	jobs.Handle(s.Jobs, func(ctx context.Context, b backlog) error { return s.queueBacklog(ctx, b.OrgID) })
+	jobs.Handle(s.Jobs, func(ctx context.Context, _ due) error { return s.startDue(ctx) })
+	s.Jobs.Every(time.Minute, due{})
+}
+
+// startDue starts a run for each organisation with sessions that are due.
+func (s *Service) startDue(ctx context.Context) error {
+	orgs, err := orgsWithDue(ctx, s.DB, store.Now())
+	if err != nil || len(orgs) == 0 {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *store.Tx) error {
+		for _, orgID := range orgs {
+			if err := s.Jobs.Enqueue(ctx, tx, run{OrgID: orgID}, jobs.Unique(orgID)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A waiting is a row of grade_queue: a session that activated a skill, and waits
+// for the skill's grader.
+type waiting struct {
+	sessionHash, skillID string
+	orgID                string
+	userID               string // whose session it is
+	attempts             int
+	queuedAt             time.Time
+}
+
+// Reported implements sessions.Grader: sessions of which something was reported are
+// graded, if the organisation has a grader.
+func (s *Service) Reported(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
+	enabled, err := hasGrader(ctx, tx, orgID)
+	if err != nil || !enabled {
+		return err
+	}
+	return s.enqueue(ctx, tx, orgID, ids)
+}
+
+// enqueue queues the activated skills of sessions that have no better grade.
+func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
+	used, err := s.Sessions.Ungraded(ctx, tx, ids)
+	if err != nil || len(used) == 0 {
+		return err
+	}
+	now := store.Now()
+	return insertQueued(ctx, tx, orgID, used, now, now.Add(settle))
+}
+
+func (s *Service) enqueueBacklog(ctx context.Context, tx *store.Tx, orgID string) error {
+	return s.Jobs.Enqueue(ctx, tx, backlog{OrgID: orgID}, jobs.Unique(orgID))
+}
+
+// queueBacklog queues the sessions of the last days, page by page. It may run twice.
+func (s *Service) queueBacklog(ctx context.Context, orgID string) (err error) {
+	defer fault.Wrap(&err, "queue the backlog of organisation %s", orgID)
+	since, ungraded := store.Now().Add(-lookback), false
+	f := sessions.Filter{Graded: &ungraded, Since: &since, Limit: 200}
+	for {
+		page, next, err := s.Sessions.List(ctx, access.Caller{OrgID: orgID}, f)
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, one := range page {
+			ids = append(ids, one.ID)
+		}
+		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueue(ctx, tx, orgID, ids) }); err != nil {
+			return err
+		}
+		if f.Cursor = next; next == "" {
+			return s.startDue(ctx)
+		}
+	}
+}
+
+// chunk is how many sessions of a skill are graded at a time.
+const chunk = 200
+
+// run grades all sessions of an organisation that are due, skill by skill.
+func (s *Service) run(ctx context.Context, orgID string) (err error) {
+	defer fault.Wrap(&err, "grade sessions of organisation %s", orgID)
+	names, err := skillsWithDue(ctx, s.DB, orgID, store.Now())
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	skillIDs := slices.Sorted(maps.Keys(names))
+	graders, err := gradersOf(ctx, s.DB, orgID, skillIDs)
+	if err != nil {
+		return err
+	}
+	bench := &bench{Service: s, orgID: orgID}
+	for _, id := range skillIDs {
+		if err := bench.gradeSkill(ctx, id, names[id], graders); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bench grades the sessions of one organisation.
+type bench struct {
+	*Service
+	orgID string
+	down  bool // the judge cannot be reached
+}
+
+// gradeSkill grades the sessions of a skill that are due, in the order of the
+// sample. Each is taken off the queue or put back for later, so this ends.
+func (b *bench) gradeSkill(ctx context.Context, skillID, name string, graders map[string]Grader) error {
+	g := effective(graders, skillID)
+	for {
+		all, err := dueSessions(ctx, b.DB, b.orgID, skillID, store.Now(), chunk)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		if !g.Enabled {
+			if err := b.done(ctx, all); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(g.Expectations) == 0 {
+			if g.Expectations, err = b.draft(ctx, b.orgID, skillID, name); err != nil {
+				return err
+			}
+		}
+		if err := b.gradeChunk(ctx, all, name, g); err != nil {
+			return err
+		}
+	}
+}
+
+// gradeChunk grades sessions by their outcomes, and then by the judge those whose
+// text is kept.
+func (b *bench) gradeChunk(ctx context.Context, all []waiting, name string, g Grader) error {
+	ids, keys := make([]string, len(all)), make([]skills.Session, len(all))
+	for i, w := range all {
+		ids[i], keys[i] = w.sessionHash, skills.Session{SkillID: w.skillID, Hash: w.sessionHash}
+	}
+	known, err := b.Sessions.ByID(ctx, ids)
+	if err != nil {
+		return err
+	}
+	signals, err := b.Sessions.Signals(ctx, ids)
+	if err != nil {
+		return err
+	}
+	states, err := skills.SessionStates(ctx, b.DB, keys)
+	if err != nil {
+		return err
+	}
+	var finished []waiting
+	for i, w := range all {
+		of, ok := known[w.sessionHash]
+		grade := states[keys[i]].Grade
+		switch {
+		case !ok, grade != nil && grade.Basis != basis.Outcome:
+			finished = append(finished, w)
+			continue
+		case of.End(store.Now()) == nil:
+			if err := b.postpone(ctx, []waiting{w}, of.LastAt.Add(sessions.Quiet)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := b.gradeByOutcome(ctx, w, name, g, of, signals[w.sessionHash]); err != nil {
+			return err
+		}
+		judged, err := b.judgeSession(ctx, w, name, g)
+		if err != nil {
+			return err
+		}
+		if judged {
+			finished = append(finished, w)
+		}
+	}
+	return b.done(ctx, finished)
+}
+
+func (b *bench) done(ctx context.Context, all []waiting) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return b.DB.InTx(ctx, func(tx *store.Tx) error { return dequeue(ctx, tx, all) })
+}
+
+// postpone puts sessions back into the queue until a time, or drops those that have
+// waited too long.
+func (b *bench) postpone(ctx context.Context, all []waiting, until time.Time) error {
+	late := func(w waiting) bool { return until.Sub(w.queuedAt) > keep }
+	if err := b.done(ctx, slices.DeleteFunc(slices.Clone(all), func(w waiting) bool { return !late(w) })); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(all), late)
+	if len(left) == 0 {
+		return nil
+	}
+	return b.DB.InTx(ctx, func(tx *store.Tx) error { return requeue(ctx, tx, left, until) })
+}
