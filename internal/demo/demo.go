@@ -55,7 +55,7 @@ type filling struct {
 	*Filler
 	now    time.Time
 	random *rand.Rand
-	// spending generates offers and model requests.
+	// spending generates what does not change the sessions, see newSpending.
 	spending *rand.Rand
 	owner    access.Caller
 	people   []access.Caller

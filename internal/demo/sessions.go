@@ -174,7 +174,10 @@ func (f *filling) ask(p *batch, s *published, t turn) bool {
 	})
 	invocation := object{
 		"skill_invocation_id": id, "session_id": t.session, "occurred_at": at, "normalized_at": at, "matched_prompt_id": id,
-		"skill_name": s.name, "skill_version_hash": t.version, "invocation_mode": "implicit", "triggered": triggered,
+		"skill_name": s.name, "invocation_mode": "implicit", "triggered": triggered,
+	}
+	if f.spending.IntN(6) > 0 { // not every agent reports which version it has
+		invocation["skill_version_hash"] = t.version
 	}
 	if triggered && f.random.IntN(10) > 0 { // not every agent reports its confidence
 		invocation["confidence"] = min(.99, max(.3, .84+.09*f.random.NormFloat64()))

@@ -20,8 +20,8 @@ const (
 // namesInVain are what agents called although there is no such skill.
 var namesInVain = []string{"pdf-form", "csv-cleanup", "write-tests"}
 
-// newSpending returns the generator of offers and model requests. It is not that of
-// the sessions, so that these stay the same whatever is added here.
+// newSpending returns the generator of offers, model requests and what else agents
+// report. It is not that of the sessions, so that these stay the same whatever is added.
 func newSpending() *rand.Rand { return rand.New(rand.NewPCG(7, 90)) }
 
 // offer adds which skills the session could choose from.
