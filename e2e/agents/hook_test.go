@@ -3,6 +3,7 @@ package agents_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,4 +89,44 @@ func TestClaudeCodeHookOffline(t *testing.T) {
 	c.write(t, ".config/whetstone/credentials.json", login)
 	c.prompt(t, "Use pdf-tables on the next one. "+promptWord)
 	live.eventuallySkills(t, map[string]figures{"pdf-tables": {2, 2, 2, 1.0, 0.85}})
+}
+
+// TestCodexHook: Codex reports its sessions by the hook, once though OTLP reports
+// them, too.
+func TestCodexHook(t *testing.T) {
+	requireAgents(t)
+	s := startService(t)
+	readSkill := calls(shell("cat .agents/skills/pdf-tables/SKILL.md"))
+	for _, test := range []struct {
+		name string
+		otlp bool
+	}{{"alone", false}, {"beside OTLP", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			live := s.newOrganisation(t)
+			c := newCodex(t, live)
+			if !test.otlp {
+				settings, _, _ := strings.Cut(c.read(t, ".codex/config.toml"), "[otel]")
+				c.write(t, ".codex/config.toml", settings)
+			}
+			settings := c.read(t, ".codex/config.toml")
+			c.whetstone(t, "hook", "install", "codex", "--server", s.URL, "--api-key", live.key)
+			c.model.Script(readSkill, answer())
+			for range 2 {
+				c.prompt(t, "Use $pdf-tables on the invoice. "+promptWord)
+			}
+			want := map[string]figures{"pdf-tables": {2, 4, 4, 1.0, 0.8}}
+			live.eventuallySkills(t, want)
+			apptest.Eventually(t, "everything to be sent", func() bool {
+				left, _ := filepath.Glob(filepath.Join(c.home, ".cache/whetstone/hook/*.json"))
+				sending, _ := filepath.Glob(filepath.Join(c.home, ".cache/whetstone/hook/*.sending"))
+				return len(left)+len(sending) == 0
+			})
+			live.wantSkills(t, want)
+			c.whetstone(t, "hook", "uninstall", "codex")
+			if got := c.read(t, ".codex/config.toml"); got != settings {
+				t.Errorf("the settings are now %q, want %q", got, settings)
+			}
+		})
+	}
 }

@@ -145,6 +145,36 @@ func TestCodexBodies(t *testing.T) {
 	})
 }
 
+// TestCodexImport: a use that Codex logs and that its transcript has is one, by its
+// turn.
+func TestCodexImport(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		at := anHourAgo()
+		used := func(kind string, after time.Duration) *logs.LogRecord {
+			return codexLog(at.Add(after), "codex.skill_invocation", "turn.id", "turn-1", "skill.name", "pdf-forms", "skill.invocation_type", kind)
+		}
+		inEveryOrder(t, newWorld(t, db), []func(*client){
+			func(c *client) { c.take(inProtobuf, logsOf(used("explicit", 0))) },
+			func(c *client) { c.take(inProtobuf, logsOf(used("implicit", time.Second))) },
+			func(c *client) {
+				var all []any
+				for mode, confidence := range map[string]float64{"explicit": 1, "inferred": 0.6} {
+					all = append(all, object{
+						"skill_invocation_id": "turn-1:" + mode, "session_id": "c", "occurred_at": stamp(at.Add(5 * time.Millisecond)),
+						"skill_name": "pdf-forms", "invocation_mode": mode, "triggered": true, "confidence": confidence,
+						"source_prompt_id": "turn-1",
+					})
+				}
+				c.push(uuid.NewString(), object{"skill_invocations": all}).Want(201)
+			},
+		}, func(c *client) {
+			c.wantFigures("pdf-forms", figures{
+				Sessions: 1, Checks: 2, Triggers: 2, TriggerRate: share(1), Confidence: share(0.8), Covered: share(1),
+			})
+		})
+	})
+}
+
 // TestOffersOfSeveralDays: a session that is offered a skill on several days is in
 // each of them, and the skill was first seen on the first.
 func TestOffersOfSeveralDays(t *testing.T) {

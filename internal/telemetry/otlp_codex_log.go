@@ -19,6 +19,14 @@ func (n *normalizer) codexInvocation(e event) error {
 	kind := e.Text("skill.invocation_type")
 	o = triggerOf(kind).fired(o)
 	o.ID = n.id("otlp_event", e.session, e.Text("turn.id"), e.time(), e.name, kind, o.SkillName)
+	if turn := e.Text("turn.id"); turn != "" { // an import reports it by the same turn
+		alias := turnAlias
+		if o.Mode == "explicit" {
+			alias = promptAlias
+		}
+		o.Aliases = []string{alias(n.caller, e.session, turn, o.SkillName)}
+		o.Claim = n.id("turn_event", e.session, turn, o.SkillName, kind)
+	}
 	n.observe(o)
 	// An explicit invocation is part of the turn whose prompt is logged some
 	// milliseconds later.

@@ -242,6 +242,9 @@ func (r *reader) invocation(c invocationRecord, _ json.RawMessage) error {
 	} else if prompt != "" && o.Mode == "explicit" {
 		o.Aliases = []string{promptAlias(r.caller, session, prompt, name)}
 		o.Claim = r.id("prompt_record", session+"\n"+prompt+"\n"+name)
+	} else if prompt != "" {
+		o.Aliases = []string{turnAlias(r.caller, session, prompt, name)}
+		o.Claim = r.id("turn_record", session+"\n"+prompt+"\n"+name)
 	}
 	r.batch.observations = append(r.batch.observations, o)
 	return nil
@@ -302,6 +305,12 @@ func callAlias(c access.Caller, session, call string) string {
 // "/name", which is no tool call.
 func promptAlias(c access.Caller, session, prompt, skill string) string {
 	return skills.ID(c.OrgID, c.UserID, "prompt_call", session+"\n"+prompt+"\n"+skill)
+}
+
+// turnAlias is the key of a skill that the agent used in a turn by itself without
+// a tool call, of which Codex reports one for each skill.
+func turnAlias(c access.Caller, session, turn, skill string) string {
+	return skills.ID(c.OrgID, c.UserID, "turn_call", session+"\n"+turn+"\n"+skill)
 }
 
 // executionFact makes the session part of the natural key: clients number their

@@ -33,6 +33,10 @@ type entry struct {
 
 	at   time.Time
 	line int
+
+	// Of Codex: the skill whose text was shown to the model, and the one whose file
+	// was read.
+	loaded, read string
 }
 
 // A forkPoint marks a line that was copied from another session when it was
@@ -157,12 +161,17 @@ func parseEntry(l line) (e entry, err error) {
 		return e, fmt.Errorf("the line is not as transcripts are: %w", err)
 	}
 	e.line = l.number
-	e.at, err = time.Parse(time.RFC3339Nano, e.Timestamp)
-	e.at = e.at.UTC()
-	if year := e.at.Year(); err != nil || year < 1970 || year > 9000 {
-		return e, errors.New("the line has no time")
+	e.at, err = parseTime(e.Timestamp)
+	return e, err
+}
+
+// parseTime parses the time of a line.
+func parseTime(stamp string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	if year := at.UTC().Year(); err != nil || year < 1970 || year > 9000 {
+		return at, errors.New("the line has no time")
 	}
-	return e, nil
+	return at.UTC(), nil
 }
 
 // listsSkills reports whether a line shows the model which skills there are.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/builtin"
@@ -128,7 +129,7 @@ func prefixHash(content io.ReaderAt, n, size int64) (string, error) {
 }
 
 func (r *scanner) line(l line) error {
-	e, err := parseEntry(l)
+	e, err := r.file.parse(l)
 	if errors.Is(err, errIrrelevant) {
 		return nil
 	}
@@ -151,10 +152,8 @@ func (r *scanner) line(l line) error {
 		r.last.Offset, r.last.Lines, r.last.Turns = l.offset, l.number-1, r.turn.number
 		r.turn = newTurn(r.file, r.turn.number+1)
 		r.turn.begin(e, s)
-	} else if e.Type == "assistant" {
-		r.turn.addAnswer(e)
 	} else {
-		r.turn.addResult(e)
+		r.turn.add(e)
 	}
 	r.noteSession(e)
 	return nil
@@ -174,7 +173,7 @@ func (r *scanner) offer(e entry) error {
 	var names []string
 	for _, listed := range e.Attachment.Names {
 		name, ok := cleanSkill(listed)
-		if ok && len(names) < maxOffers && !builtin.Skill(builtin.ClaudeCode, name) && !slices.Contains(names, name) {
+		if ok && len(names) < maxOffers && !builtin.Skill(r.file.program(), name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -217,7 +216,7 @@ func (r *scanner) noteSession(e entry) {
 	}
 	s.NormalizedAt = versionAt(s.EndedAt, e.line)
 	if e.Version != "" {
-		s.AgentCLI = "claude-code/" + e.Version
+		s.AgentCLI = strings.ReplaceAll(string(r.file.program()), "_", "-") + "/" + e.Version
 	}
 	if e.CWD != "" {
 		s.WorkspacePath = e.CWD

@@ -47,7 +47,7 @@ type source struct {
 func newBase(kind, session string, at time.Time, from source) base {
 	return base{
 		RecordKind: kind, SchemaVersion: schemaVersion, NormalizerVersion: normalizerVersion, NormalizedAt: at,
-		Platform: "claude_code", CaptureMode: "replay", SourceSessionKind: "replayed", SessionID: session, RawSourceRef: from,
+		Platform: string(newFile(from.Path).program()), CaptureMode: "replay", SourceSessionKind: "replayed", SessionID: session, RawSourceRef: from,
 	}
 }
 

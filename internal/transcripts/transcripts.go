@@ -1,4 +1,4 @@
-// Package transcripts parses the transcripts of Claude Code's sessions and pushes
+// Package transcripts parses the transcripts of Claude Code and Codex and pushes
 // what skills did in them: records of the canonical schema, in batches. It is
 // incremental, since a State remembers how far each file was read, and
 // idempotent, since ids depend on the transcripts only: the server deduplicates
@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/builtin"
 )
 
 // A file is a transcript on disk.
@@ -18,18 +20,41 @@ type file struct {
 	path  string
 	stem  string // name without its extension
 	agent bool   // the transcript of a subagent, beside that of its session
+	codex string // the session of Codex, "" for a transcript of Claude Code
 }
 
 func newFile(path string) *file {
 	stem := strings.TrimSuffix(filepath.Base(path), ".jsonl")
 	inFolder := filepath.Base(filepath.Dir(path)) == "subagents"
-	return &file{path: path, stem: stem, agent: inFolder || strings.HasPrefix(stem, "agent-")}
+	f := &file{path: path, stem: stem, agent: inFolder || strings.HasPrefix(stem, "agent-")}
+	if name := rolloutName.FindStringSubmatch(stem); name != nil {
+		f.codex = name[1]
+	}
+	return f
+}
+
+// program is the agent that wrote the file.
+func (f *file) program() builtin.Agent {
+	if f.codex != "" {
+		return builtin.Codex
+	}
+	return builtin.ClaudeCode
+}
+
+// parse parses a line.
+func (f *file) parse(l line) (entry, error) {
+	if f.codex != "" {
+		return parseRollout(l)
+	}
+	return parseEntry(l)
 }
 
 // sessionOf returns the session of a line. Lines of a subagent name the session
 // that started it, and so does the folder, e.g. <session>/subagents/agent-1.jsonl.
 func (f *file) sessionOf(e entry) string {
 	switch {
+	case f.codex != "":
+		return f.codex
 	case e.SessionID != "":
 		return e.SessionID
 	case f.agent && filepath.Base(filepath.Dir(f.path)) == "subagents":

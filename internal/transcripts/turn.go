@@ -70,6 +70,21 @@ func (t *turn) extend(e entry) {
 	t.source = cmp.Or(e.PromptID, t.source)
 }
 
+// add adds a line that begins no turn.
+func (t *turn) add(e entry) {
+	switch e.Type {
+	case "assistant":
+		t.addAnswer(e)
+	case "user":
+		t.addResult(e)
+	case "skill":
+		t.addLoaded(e)
+	}
+	if e.read != "" {
+		t.addRead(e)
+	}
+}
+
 // addAnswer adds a line of the agent.
 func (t *turn) addAnswer(e entry) {
 	t.extend(e)

@@ -4,6 +4,6 @@ package sessions
 
 // Commands are the commands of this package.
 type Commands struct {
-	Import importCommand `cmd:"" group:"Client" help:"Report the sessions that Claude Code keeps on this machine."`
+	Import importCommand `cmd:"" group:"Client" help:"Report the sessions that agents keep on this machine."`
 	Hook   hookCommands  `cmd:"" group:"Client" help:"Make agents report their sessions by themselves."`
 }
