@@ -37,7 +37,7 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Resul
 	defer disk.Stop()
 	var exceeded Limit
 	var grace <-chan time.Time
-	done := ctx.Done()
+	done, stop := ctx.Done(), spec.Stop
 	for {
 		select {
 		case err := <-waited:
@@ -59,6 +59,10 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, spec Spec, s stopper) (Resul
 			s.kill()
 		case <-wall.C:
 			exceeded, grace = cmp.Or(exceeded, WallLimit), time.After(spec.Limits.Grace)
+			s.terminate()
+		case <-stop:
+			stop = nil
+			exceeded, grace = cmp.Or(exceeded, Stopped), time.After(spec.Limits.Grace)
 			s.terminate()
 		case <-disk.C:
 			checked := time.Now()

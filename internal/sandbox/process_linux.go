@@ -40,6 +40,7 @@ var handshake = fmt.Sprintf("echo >&%[2]d; read -r go <&%[1]d || exit 1; exec %[
 type process struct {
 	cmd            *exec.Cmd
 	limits         Limits
+	stopped        <-chan struct{}
 	stdout, stderr tail
 	started        time.Time
 
@@ -69,7 +70,7 @@ type statusLine struct {
 // start runs bwrap. Its arguments are in a file, so that the program's
 // environment does not show in the machine's process list.
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
-	p = &process{limits: spec.Limits, exitCode: -1, monitor: &monitor{
+	p = &process{limits: spec.Limits, stopped: spec.Stop, exitCode: -1, monitor: &monitor{
 		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.Mounts,
 		others: func() bool { return b.running.Load() > 1 }, before: readMemInfo(),
 	}}
@@ -271,6 +272,9 @@ func (p *process) supervise(ctx context.Context) (cancelled bool) {
 			p.kill()
 		case <-wall.C:
 			p.stop(WallLimit)
+		case <-p.stopped:
+			p.stopped = nil
+			p.stop(Stopped)
 		case <-p.grace:
 			p.kill()
 		case <-check.C:
@@ -313,14 +317,14 @@ func (p *process) startProgram() {
 }
 
 // stop ends the program for exceeding a limit: with SIGTERM and a grace period
-// if only its time is over, and with SIGKILL if it endangers the machine, also
+// if only its time is over or it was stopped, and with SIGKILL if it endangers the machine, also
 // during the grace period.
 func (p *process) stop(over Limit) {
 	first := p.exceeded == ""
 	if first {
 		p.exceeded = over
 	}
-	if over != WallLimit && over != CPULimit {
+	if over != WallLimit && over != CPULimit && over != Stopped {
 		p.kill()
 		return
 	}

@@ -212,6 +212,17 @@ func TestRunTime(t *testing.T) {
 	})
 }
 
+func TestRunStopped(t *testing.T) {
+	each(t, func(t *testing.T, s sandbox.Sandbox) {
+		stop := make(chan struct{})
+		time.AfterFunc(100*time.Millisecond, func() { close(stop) })
+		result, err := s.Run(t.Context(), sandbox.Spec{Argv: []string{"sleep", "60"}, Stop: stop})
+		if err != nil || result.Exceeded != sandbox.Stopped || result.ExitCode == 0 {
+			t.Errorf("%+v, %v", result, err)
+		}
+	})
+}
+
 func TestRunCancelled(t *testing.T) {
 	each(t, func(t *testing.T, s sandbox.Sandbox) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

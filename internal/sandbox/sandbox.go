@@ -101,6 +101,8 @@ type Spec struct {
 	// Mounts are folders of the machine that the program can see.
 	Mounts []Mount
 	Limits Limits
+	// Stop, if not nil, ends the program when it is closed, as its timeout does.
+	Stop <-chan struct{}
 }
 
 // A Mount is a bind mount of a folder of the machine. No element of the source
@@ -161,6 +163,9 @@ const (
 	MemoryLimit    Limit = "memory"
 	ProcessesLimit Limit = "processes"
 	DiskLimit      Limit = "disk"
+
+	// Stopped is not a limit: Spec.Stop was closed.
+	Stopped Limit = "stopped"
 )
 
 // A Result is the result of a program.
