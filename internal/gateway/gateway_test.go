@@ -164,7 +164,8 @@ func TestRequestIsAdjusted(t *testing.T) {
 		},
 		{
 			"tools of Google", "gemini", "/v1beta/models/other:generateContent",
-			`{"model":"other","tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"run"}],"urlContext":{}}],"cachedContent":"x"}`,
+			`{"model":"other","cachedContent":"x","tools":[{"googleSearch":{}},` +
+				`{"functionDeclarations":[{"name":"run"}],"urlContext":{}}]}`,
 			`{"tools":[{"functionDeclarations":[{"name":"run"}]}]}`,
 		},
 		{

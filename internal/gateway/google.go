@@ -15,7 +15,8 @@ type google struct{}
 func (google) trim(base *url.URL) *url.URL { return trimSuffix(base, "/v1beta") }
 
 // googlePath has the model in it, which is replaced.
-var googlePath = regexp.MustCompile(`^/v1beta/models/[A-Za-z0-9._-]+:(generateContent|streamGenerateContent|countTokens)(?:\?(alt=sse))?$`)
+var googlePath = regexp.MustCompile(
+	`^/v1beta/models/[A-Za-z0-9._-]+:(generateContent|streamGenerateContent|countTokens)(?:\?(alt=sse))?$`)
 
 func (google) route(uri, id string) (route, bool) {
 	parts := googlePath.FindStringSubmatch(uri)

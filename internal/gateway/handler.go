@@ -56,6 +56,10 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := s.meter.begin(r.Context(), s.estimate(len(body)))
 	if h == nil {
+		if r.Context().Err() != nil {
+			return
+		}
+		s.noteRefusal()
 		w.Header().Set("X-Should-Retry", "false")
 		s.refuse(w, failure{http.StatusTooManyRequests, "rate_limit_error", "the budget of this trial or of its run is spent"})
 		return
@@ -268,7 +272,7 @@ func (e *exchange) end() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.record.add(Exchange{
-		At: e.started, Duration: time.Since(e.started), Path: e.to.path, Status: e.status, Tokens: used.Tokens,
+		At: e.started, Duration: time.Since(e.started), Path: e.to.path, Status: e.status, Metered: e.to.metered, Tokens: used.Tokens,
 		Request: string(e.body), Answer: string(e.answer.kept),
 	})
 	return used
@@ -342,7 +346,15 @@ func (s *Session) noteFailure(h http.Header, p Problem) {
 	defer s.mu.Unlock()
 	if s.failures++; s.failures >= retries {
 		h.Set("X-Should-Retry", "false")
+		s.giveUp()
 	}
+}
+
+func (s *Session) noteRefusal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = true
+	s.giveUp()
 }
 
 func (s *Session) note(p Problem) {

@@ -11,7 +11,8 @@ type Exchange struct {
 	At       time.Time
 	Duration time.Duration
 	Path     string
-	Status   int // 0 if there was no answer
+	Status   int  // 0 if there was no answer
+	Metered  bool // it is one that costs, unlike counting tokens
 	Tokens   pricing.Tokens
 	// Request is the end of the request: each one repeats the conversation before
 	// it. Answer is the beginning of the answer.

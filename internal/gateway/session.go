@@ -29,8 +29,8 @@ const (
 	maxSocketPath  = 107 // bytes, of sockaddr_un
 )
 
-// socketName is the file of the socket in the folder of a session.
-const socketName = "model.sock"
+// SocketName is the file of the socket in the folder of a session.
+const SocketName = "model.sock"
 
 // A Conversation is what a session is opened for.
 type Conversation struct {
@@ -56,7 +56,9 @@ type Session struct {
 
 	mu       sync.Mutex
 	problem  *Problem
-	failures int // in a row
+	failures int  // in a row
+	refused  bool // for a budget
+	gaveUp   chan struct{}
 	record   record
 }
 
@@ -84,7 +86,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 	s := &Session{
 		upstream: u, http: g.http, meter: c.Meter, slots: make(chan struct{}, maxConcurrent),
 		memory: semaphore.NewWeighted(sessionMemory), shared: g.memory,
-		served: make(chan struct{}), record: record{left: c.Record},
+		served: make(chan struct{}), gaveUp: make(chan struct{}), record: record{left: c.Record},
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	s.price, s.priced = g.prices.Lookup(u.id, time.Now())
@@ -92,7 +94,7 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 		return nil, fault.New(fault.Unsupported,
 			"the price of %s is unknown, so that a budget of money cannot be kept; set --price-file", u.id)
 	}
-	path := filepath.Join(dir, socketName)
+	path := filepath.Join(dir, SocketName)
 	if len(path) > maxSocketPath {
 		return nil, fault.New(fault.Unavailable, "the path of the socket is too long; set --sandbox-scratch to a shorter one")
 	}
@@ -149,6 +151,26 @@ func (s *Session) Problem() *Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.problem
+}
+
+// Refused reports whether a request was refused because a budget was spent.
+func (s *Session) Refused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// GaveUp is closed when the program cannot go on: a budget is spent, or too many
+// requests in a row have failed. Agents may retry for a long time, all the same.
+func (s *Session) GaveUp() <-chan struct{} { return s.gaveUp }
+
+// giveUp closes gaveUp. The caller holds the mutex.
+func (s *Session) giveUp() {
+	select {
+	case <-s.gaveUp:
+	default:
+		close(s.gaveUp)
+	}
 }
 
 // Record returns the exchanges, oldest first.
