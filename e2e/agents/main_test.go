@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/whetstone-dev/whetstone/e2e/servertest"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
 )
 
 var capture = flag.Bool("capture", false, "have the agents report in JSON, and write their reports and transcripts "+
@@ -26,6 +27,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == relay.Command { // as the service's own binary
+		os.Exit(relay.Main(os.Args[2:]))
+	}
 	flag.Parse()
 	os.Exit(runWithPrograms(m))
 }

@@ -1,0 +1,90 @@
+package agents
+
+import (
+	"encoding/json"
+
+	"github.com/whetstone-dev/whetstone/internal/gateway"
+)
+
+// openCode is the adapter of OpenCode.
+type openCode struct{}
+
+func (openCode) program() string     { return "opencode" }
+func (openCode) apis() []gateway.API { return []gateway.API{gateway.Anthropic, gateway.OpenAI} }
+func (openCode) skillsDir() string   { return "~/.config/opencode/skills" }
+
+func (openCode) start(t task) invocation {
+	npm := "@ai-sdk/anthropic"
+	if t.api == gateway.OpenAI {
+		npm = "@ai-sdk/openai-compatible"
+	}
+	type object = map[string]any
+	config, _ := json.Marshal(object{ // maps and texts always marshal
+		"autoupdate": false, "share": "disabled", "model": "relay/" + t.model, "small_model": "relay/" + t.model,
+		"provider": object{"relay": object{
+			"npm": npm, "name": "relay", "options": object{"baseURL": t.url + "/v1", "apiKey": placeholderKey},
+			"models": object{t.model: object{"name": t.model}},
+		}},
+	})
+	return invocation{
+		args:  []string{"run", "--format", "json", "--auto", "--", t.instruction},
+		env:   map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "DO_NOT_TRACK": "1"},
+		files: map[string]string{".config/opencode/opencode.json": string(config)},
+	}
+}
+
+// openCodeLine is a line of run --format json.
+type openCodeLine struct {
+	Type      string `json:"type"`
+	SessionID string `json:"sessionID"`
+	Part      struct {
+		Text   string `json:"text"`
+		Tool   string `json:"tool"`
+		Reason string `json:"reason"`
+		State  struct {
+			Status string          `json:"status"`
+			Input  json.RawMessage `json:"input"`
+		} `json:"state"`
+	} `json:"part"`
+	Error struct {
+		Name string `json:"name"`
+		Data struct {
+			Message string `json:"message"`
+		} `json:"data"`
+	} `json:"error"`
+}
+
+func (openCode) read(lines [][]byte) *transcript {
+	var t transcript
+	known, ended := false, false
+	for _, raw := range lines {
+		var line openCodeLine
+		if !decode(raw, &line) {
+			continue
+		}
+		if line.SessionID != "" {
+			known, t.sessionID = true, line.SessionID
+		}
+		switch line.Type {
+		case "tool_use":
+			call := callOf(line.Part.Tool, "skill", line.Part.State.Input)
+			call.Failed = line.Part.State.Status == "error"
+			t.add(call)
+		case "text":
+			t.say(line.Part.Text)
+		case "step_finish":
+			t.turns++
+			ended = line.Part.Reason != "tool-calls"
+		case "error":
+			ended = true
+			t.fail(ModelError, line.Error.Name+": "+line.Error.Data.Message)
+		}
+	}
+	if !known {
+		return nil
+	}
+	if !ended {
+		t.fail(Crashed, "OpenCode ended without a result")
+	}
+	return &t
+}

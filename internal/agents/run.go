@@ -1,0 +1,344 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/gateway"
+	"github.com/whetstone-dev/whetstone/internal/sandbox"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
+	"github.com/whetstone-dev/whetstone/internal/text"
+)
+
+// A Service finds agents and runs them. Set its fields before the first call.
+type Service struct {
+	Sandbox sandbox.Sandbox
+	Gateway *gateway.Gateway
+	// Dir is searched for the agents' programs before PATH; may be empty.
+	Dir string
+	// Commands are agents of the operator's own, by name.
+	Commands map[string]Command
+	// Scratch is where the folders of trials are; the system's temporary one if
+	// empty. The sandbox's user must be able to enter it.
+	Scratch string
+	Log     *slog.Logger
+
+	mu    sync.Mutex
+	found map[string]found
+
+	relayOnce sync.Once
+	relay     string // the path of this program, or of a copy
+	relayDir  string // of the copy; "" if there is none
+	relayErr  error
+}
+
+// Paths inside the sandbox.
+const (
+	homeTarget   = "/home/agent"
+	workTarget   = "/work"
+	modelTarget  = "/run/model"       // the folder of the socket
+	binaryTarget = "/run/model-relay" // this program
+)
+
+// Limits of an agent, where they differ from those of other programs.
+const (
+	agentMemory    = 4 << 30
+	agentProcesses = 512
+	defaultTimeout = 15 * time.Minute
+)
+
+// A Request is a task for an agent.
+type Request struct {
+	Choice
+	Instruction string
+	MaxTurns    int           // 0 for no limit
+	Timeout     time.Duration // 15 minutes if 0
+	// Meter is the trial's.
+	Meter *gateway.Meter
+	// Work is the folder of the machine in which the agent works. It keeps what
+	// the agent leaves there.
+	Work string
+	// Skills are the folders of skills to install, by name.
+	Skills map[string]string
+	// Record is how many bytes of the conversation are kept.
+	Record int
+}
+
+// Run runs an agent until it ends. Whatever it does is an outcome. An error means
+// that it was not run: it is a NotFound or an Unavailable if it cannot be, an
+// Unsupported for a budget that cannot be kept, and the context's own.
+func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
+	defer fault.Wrap(&err, "agent %s", r.Agent)
+	f, err := s.agent(ctx, r.Agent)
+	if err != nil {
+		return Outcome{}, err
+	}
+	offer, err := s.Gateway.Offer(r.Model)
+	if err != nil {
+		return Outcome{}, err
+	}
+	dir, err := newFolder(s.Scratch)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() {
+		if err := sandbox.Remove(dir); err != nil {
+			s.Log.Warn("the folder of an agent is left over", "err", err)
+		}
+	}()
+	start := f.adapter.start(task{
+		instruction: r.Instruction, model: offer.ID, api: offer.API, url: "http://" + relay.Address,
+		maxTurns: r.MaxTurns, home: homeTarget, dir: workTarget,
+	})
+	home, socket := filepath.Join(dir, "home"), filepath.Join(dir, "model")
+	if err := install(f.adapter, home, r, start.files); err != nil {
+		return Outcome{}, err
+	}
+	if err := os.Mkdir(socket, 0o700); err != nil {
+		return Outcome{}, err
+	}
+	meter := gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, r.Meter)
+	if !start.limitsTurns {
+		meter = gateway.NewMeter(gateway.Budget{Requests: int64(r.MaxTurns)}, gateway.Usage{}, r.Meter)
+	}
+	session, err := s.Gateway.Open(socket, gateway.Conversation{Model: r.Model, Meter: meter, Record: r.Record})
+	if err != nil {
+		return Outcome{}, err
+	}
+	spec, err := s.spec(f, r, start)
+	if err != nil {
+		return Outcome{}, errors.Join(err, session.Close())
+	}
+	spec.Mounts = append(spec.Mounts,
+		sandbox.Mount{Source: r.Work, Target: workTarget, Writable: true},
+		sandbox.Mount{Source: home, Target: homeTarget, Writable: true},
+		// It is the program's own, as nobody else may connect to the socket.
+		sandbox.Mount{Source: socket, Target: modelTarget, Writable: true})
+	stop, ended := make(chan struct{}), make(chan struct{})
+	spec.Stop = stop
+	go stopAfter(session.GaveUp(), ended, stop)
+	result, err := s.Sandbox.Run(ctx, spec)
+	close(ended)
+	if err := errors.Join(err, session.Close()); err != nil {
+		return Outcome{}, err
+	}
+	o := outcome(f.adapter, result)
+	o.Usage, o.Exchanges = meter.Used(), session.Record()
+	if o.Turns == 0 {
+		o.Turns = answers(o.Exchanges)
+	}
+	o.Failure = failureOf(o, result.Exceeded, session)
+	if meter.IsSpent() && o.Failure != nil && o.Failure.Kind == OutOfBudget {
+		o.Failure = errOutOfTurns()
+	}
+	return o, nil
+}
+
+// lastWords is how long an agent may go on that cannot ask the model any more.
+const lastWords = 5 * time.Second
+
+// stopAfter closes stop a while after the gateway has given up, unless the agent
+// has ended.
+func stopAfter(gaveUp, ended <-chan struct{}, stop chan<- struct{}) {
+	select {
+	case <-gaveUp:
+	case <-ended:
+		return
+	}
+	select {
+	case <-time.After(lastWords):
+		close(stop)
+	case <-ended:
+	}
+}
+
+// newFolder creates a folder for one trial. The sandbox refuses paths with
+// symbolic links, and its user, who is another one, must be able to enter.
+func newFolder(scratch string) (dir string, err error) {
+	if dir, err = os.MkdirTemp(scratch, "agent-*"); err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711) //nolint:gosec // see above; the folders in it are the program's own
+}
+
+func (s *Service) spec(f found, r Request, start invocation) (sandbox.Spec, error) {
+	binary, err := s.relayBinary()
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	env := map[string]string{"HOME": homeTarget}
+	maps.Copy(env, start.env)
+	timeout := r.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	argv := append([]string{f.program.path}, start.args...)
+	return sandbox.Spec{
+		Argv: relay.Argv(binaryTarget, modelTarget+"/"+gateway.SocketName, argv),
+		Env:  env, Dir: workTarget, Stdin: []byte(start.stdin),
+		Mounts: append(f.program.mounts(), sandbox.Mount{Source: binary, Target: binaryTarget}),
+		Limits: sandbox.Limits{Wall: timeout, CPU: 4 * timeout, Memory: agentMemory, Processes: agentProcesses, Output: maxOutput},
+	}, nil
+}
+
+// install fills the home folder of an agent: its settings and the skills.
+func install(a adapter, home string, r Request, files map[string]string) error {
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(files[name]), 0o600); err != nil {
+			return err
+		}
+	}
+	to, ok := strings.CutPrefix(a.skillsDir(), "~/")
+	root := home
+	if !ok {
+		root = r.Work
+	}
+	for name, from := range r.Skills {
+		if a.skillsDir() == "" {
+			return fault.New(fault.Unsupported, "agent %s has no folder for skills; set its skills_dir", r.Agent)
+		}
+		target := filepath.Join(root, to, name)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		if err := os.CopyFS(target, os.DirFS(from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relayBinary returns the path of this program, or of a copy that is made once if
+// the sandbox's user, who is another one if the service runs as root, cannot reach
+// it.
+func (s *Service) relayBinary() (string, error) {
+	s.relayOnce.Do(func() {
+		if s.relay, s.relayErr = ownPath(); s.relayErr != nil || isReachable(s.relay) {
+			return
+		}
+		s.relayDir, s.relayErr = newFolder(s.Scratch)
+		if s.relayErr == nil {
+			s.relay, s.relayErr = filepath.Join(s.relayDir, "relay"), copyFile(filepath.Join(s.relayDir, "relay"), s.relay)
+		}
+	})
+	return s.relay, s.relayErr
+}
+
+func ownPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(self)
+}
+
+// isReachable reports whether the sandbox's user can execute a program.
+func isReachable(p string) bool {
+	if os.Geteuid() != 0 {
+		return true
+	}
+	needs := fs.FileMode(0o005) // read and execute
+	for {
+		info, err := os.Stat(p)
+		if err != nil || info.Mode().Perm()&needs != needs {
+			return false
+		}
+		if p == "/" {
+			return true
+		}
+		p, needs = filepath.Dir(p), 0o001
+	}
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // the sandbox's user executes it
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// Close removes the copy of this program.
+func (s *Service) Close() error {
+	if s.relayDir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.relayDir)
+}
+
+// outcome reads the output of an agent.
+func outcome(a adapter, result sandbox.Result) Outcome {
+	lines := splitLines(result.Stdout)
+	o := Outcome{
+		ExitCode: result.ExitCode, Duration: result.Duration,
+		Stdout: text.Clean(text.Tail(string(result.Stdout.Tail), maxShown)),
+		Stderr: text.Clean(text.Tail(string(result.Stderr.Tail), maxShown)),
+	}
+	t := a.read(lines)
+	if t == nil {
+		o.Final = text.Clean(text.Truncate(finalOutput(lines), maxFinal))
+		return o
+	}
+	o.Known, o.SessionID, o.Turns, o.Calls, o.Final, o.Failure = true, t.sessionID, t.turns, t.calls, t.final, t.failure
+	return o
+}
+
+// answers counts the answers of the model.
+func answers(exchanges []gateway.Exchange) (n int) {
+	for _, e := range exchanges {
+		if e.Metered && e.Status/100 == 2 {
+			n++
+		}
+	}
+	return n
+}
+
+// failureOf decides how an agent failed. What the sandbox and the gateway have
+// seen counts more than what the agent tells.
+func failureOf(o Outcome, exceeded sandbox.Limit, session *gateway.Session) *Failure {
+	problem, failed := session.Problem(), o.Failure != nil || o.ExitCode != 0
+	switch {
+	case exceeded == sandbox.WallLimit || exceeded == sandbox.CPULimit:
+		return &Failure{TimedOut, "the agent did not end in time"}
+	case exceeded != "" && exceeded != sandbox.Stopped:
+		return &Failure{Crashed, fmt.Sprintf("the agent exceeded its limit of %s", exceeded)}
+	case session.Refused():
+		return &Failure{OutOfBudget, "the budget was spent before the agent ended"}
+	case failed && problem != nil:
+		return &Failure{ModelError, problem.Message}
+	case o.Failure != nil:
+		return o.Failure
+	case failed:
+		said := text.Ellipsis(text.PlainLine(o.Stderr), 300)
+		return &Failure{Crashed, fmt.Sprintf("the agent ended with status %d: %s", o.ExitCode, said)}
+	}
+	return nil
+}
