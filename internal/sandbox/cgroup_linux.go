@@ -24,9 +24,12 @@ type cgroups struct {
 	// cgroups; then missing says why and what to do.
 	version int
 	missing string
-	// folders are the parents of new cgroups. cgroup v1 has one for each
-	// controller: memory, and pids where the service may use it.
+	// folders are the parents of new cgroups. cgroup v2 has one, cgroup v1 one for
+	// each of the controllers.
 	folders []string
+	// controllers are those in use: memory, and where the service may use them pids
+	// and cpu.
+	controllers []string
 
 	owner string // prefix of the names of this process's cgroups
 	write func(file, text string) error
@@ -66,7 +69,7 @@ func (g *cgroups) String() string {
 func writeFile(file, text string) error { return os.WriteFile(file, []byte(text), 0o600) }
 
 const (
-	delegate  = "start the service from a systemd unit with Delegate=memory pids (see deploy/systemd)"
+	delegate  = "start the service from a systemd unit with Delegate=cpu memory pids (see deploy/systemd)"
 	container = "in a container, cgroups must be mounted writable"
 )
 
@@ -86,13 +89,30 @@ func (g *cgroups) detectV2(proc string) (ok bool, missing string) {
 	if err := g.enable(own); err != nil {
 		return false, whyNotEnabled(err)
 	}
-	g.version, g.folders = 2, []string{own}
+	g.version, g.folders, g.controllers = 2, []string{own}, []string{"memory", "pids"}
+	if g.enableCPU(own, controllers) {
+		g.controllers = append(g.controllers, "cpu")
+	}
 	g.sweep(proc)
 	if err := g.probe(); err != nil {
-		g.version, g.folders = 0, nil
+		g.version, g.folders, g.controllers = 0, nil, nil
 		return false, whyNotEnabled(err)
 	}
 	return true, ""
+}
+
+// enableCPU delegates the controller of processor time, which units from before it
+// was used do not have. It reports whether programs' cgroups have it.
+func (g *cgroups) enableCPU(own string, available []byte) bool {
+	if !slices.Contains(strings.Fields(string(available)), "cpu") {
+		return false
+	}
+	control := filepath.Join(own, "cgroup.subtree_control")
+	enabled, err := os.ReadFile(control)
+	if err == nil && slices.Contains(strings.Fields(string(enabled)), "cpu") {
+		return true
+	}
+	return g.write(control, "+cpu") == nil
 }
 
 func whyNotEnabled(err error) string {
@@ -144,8 +164,12 @@ func (g *cgroups) detectV1(proc string) bool {
 		return false
 	}
 	g.version = 1
-	for _, folders := range [][]string{{memory, cgroupDirV1(proc, "pids")}, {memory}} {
-		if g.folders = folders; slices.Contains(folders, "") {
+	for _, controllers := range [][]string{{"memory", "pids", "cpu"}, {"memory", "pids"}, {"memory", "cpu"}, {"memory"}} {
+		g.controllers, g.folders = controllers, nil
+		for _, controller := range controllers {
+			g.folders = append(g.folders, cgroupDirV1(proc, controller))
+		}
+		if slices.Contains(g.folders, "") {
 			continue
 		}
 		g.sweep(proc)
@@ -153,9 +177,12 @@ func (g *cgroups) detectV1(proc string) bool {
 			return true
 		}
 	}
-	g.version, g.folders = 0, nil
+	g.version, g.folders, g.controllers = 0, nil, nil
 	return false
 }
+
+// controls reports whether programs' cgroups have a controller.
+func (g *cgroups) controls(controller string) bool { return slices.Contains(g.controllers, controller) }
 
 // probe creates a cgroup and removes it.
 func (g *cgroups) probe() error {
@@ -216,27 +243,45 @@ const bwrapProcesses = 2
 // would not count against the memory limit.
 func (c *cgroup) settings(l Limits) []setting {
 	memory, processes := strconv.FormatInt(l.Memory, 10), strconv.Itoa(l.Processes+bwrapProcesses)
-	in := func(i int, name string) string { return filepath.Join(c.folders[i], name) }
-	if c.of.version == 2 {
-		return []setting{
-			{in(0, "memory.max"), memory, false},
-			{in(0, "memory.swap.max"), "0", true},
-			{in(0, "memory.oom.group"), "1", true},
-			{in(0, "pids.max"), processes, false},
+	quota := strconv.FormatInt(max(cpuPeriod/100, int64(l.CPUs*cpuPeriod)), 10) // the kernel refuses less
+	in := func(controller, name string) string {
+		if c.of.version == 2 {
+			return filepath.Join(c.folders[0], name)
 		}
+		return filepath.Join(c.folders[slices.Index(c.of.controllers, controller)], name)
 	}
 	all := []setting{
-		{in(0, "memory.limit_in_bytes"), memory, false},
+		{in("memory", "memory.limit_in_bytes"), memory, false},
 		// Memory and swap together; must be set after, and not be below, the former.
-		{in(0, "memory.memsw.limit_in_bytes"), memory, true},
+		{in("memory", "memory.memsw.limit_in_bytes"), memory, true},
 		// TCP and UDP buffers are accounted separately, and only if limited.
-		{in(0, "memory.kmem.tcp.limit_in_bytes"), strconv.FormatInt(l.Memory/8, 10), true},
+		{in("memory", "memory.kmem.tcp.limit_in_bytes"), strconv.FormatInt(l.Memory/8, 10), true},
 	}
-	if len(c.folders) > 1 {
-		all = append(all, setting{in(1, "pids.max"), processes, false})
+	if c.of.version == 2 {
+		all = []setting{
+			{in("memory", "memory.max"), memory, false},
+			{in("memory", "memory.swap.max"), "0", true},
+			{in("memory", "memory.oom.group"), "1", true},
+		}
+	}
+	if c.of.controls("pids") {
+		all = append(all, setting{in("pids", "pids.max"), processes, false})
+	}
+	switch {
+	case l.CPUs <= 0 || !c.of.controls("cpu"):
+	case c.of.version == 2:
+		all = append(all, setting{in("cpu", "cpu.max"), quota + " " + strconv.Itoa(cpuPeriod), false})
+	default:
+		all = append(all,
+			setting{in("cpu", "cpu.cfs_period_us"), strconv.Itoa(cpuPeriod), true},
+			setting{in("cpu", "cpu.cfs_quota_us"), quota, true})
 	}
 	return all
 }
+
+// cpuPeriod is the time in which a program gets its share of processor time, in
+// microseconds. It is the kernel's default.
+const cpuPeriod = 100_000
 
 // add moves a process into the cgroup. Its children will be in it, too.
 func (c *cgroup) add(pid int) error {

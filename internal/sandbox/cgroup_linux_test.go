@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -134,8 +135,15 @@ func TestDelegated(t *testing.T) {
 	if err := g.enable(filepath.Join(f.root, unit)); err != nil {
 		t.Fatal(err)
 	}
+	available := []byte("cpu memory pids\n")
+	if !g.enableCPU(filepath.Join(f.root, unit), available) || g.enableCPU(filepath.Join(f.root, unit), []byte("memory pids")) {
+		t.Error("the controller cpu is not enabled, or where it is missing")
+	}
 	self := strconv.Itoa(os.Getpid())
-	want := []string{unit[1:] + "/" + serviceCgroup + "/cgroup.procs " + self, unit[1:] + "/cgroup.subtree_control +memory +pids"}
+	want := []string{
+		unit[1:] + "/" + serviceCgroup + "/cgroup.procs " + self, unit[1:] + "/cgroup.subtree_control +memory +pids",
+		unit[1:] + "/cgroup.subtree_control +cpu",
+	}
 	if diff := cmp.Diff(want, f.wrote); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
@@ -147,8 +155,8 @@ func TestDelegated(t *testing.T) {
 		t.Errorf("again: %v, wrote %q", err, f.wrote)
 	}
 
-	g.version, g.folders = 2, []string{filepath.Join(f.root, unit)}
-	c, err := g.create(Limits{Memory: 1 << 30, Processes: 10})
+	g.version, g.folders, g.controllers = 2, []string{filepath.Join(f.root, unit)}, []string{"memory", "pids", "cpu"}
+	c, err := g.create(Limits{Memory: 1 << 30, Processes: 10, CPUs: 1.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +169,7 @@ func TestDelegated(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"memory.max": "1073741824", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "12", "cgroup.procs": "4712",
+		"cpu.max": "150000 100000",
 	} {
 		if got := f.read(name + "/" + file); got != want {
 			t.Errorf("%s is %q, want %q", file, got, want)
@@ -336,10 +345,36 @@ func TestCgroup(t *testing.T) {
 	}
 }
 
+// TestCPUs: the kernel gives a program its share of the processors and no more.
+func TestCPUs(t *testing.T) {
+	g := realCgroups(t)
+	if !g.controls("cpu") {
+		t.Skip("no cgroup for processors")
+	}
+	b := newBubblewrap(Options{})
+	b.cgroups = g
+	// Two busy loops take two processors for a second, or a tenth of one.
+	result, err := b.Run(t.Context(), Spec{
+		Argv:   []string{"sh", "-c", "timeout 1 sh -c 'while :; do :; done' & timeout 1 sh -c 'while :; do :; done' & wait; times"},
+		Limits: Limits{CPUs: 0.1, CPU: time.Minute},
+	})
+	if err != nil || result.Exceeded != "" {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(result.Stdout.Tail)), "\n")
+	var minutes int
+	var user float64
+	if _, err := fmt.Sscanf(lines[len(lines)-1], "%dm%fs", &minutes, &user); err != nil || minutes > 0 || user > 0.5 {
+		t.Errorf("the children took %q, %v", lines, err)
+	}
+}
+
 // TestSweepReal is TestSweep with the kernel.
 func TestSweepReal(t *testing.T) {
 	g := realCgroups(t)
-	left := &cgroups{version: g.version, folders: g.folders, owner: cgroupPrefix + "999999999-1", write: writeFile}
+	left := &cgroups{
+		version: g.version, folders: g.folders, controllers: g.controllers, owner: cgroupPrefix + "999999999-1", write: writeFile,
+	}
 	c, err := left.create(Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)

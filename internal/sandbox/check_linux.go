@@ -53,9 +53,16 @@ func (r *Report) addCgroups(g *cgroups) {
 	}
 	r.InForce = append(r.InForce, fmt.Sprintf(
 		"limit on the memory of a whole program, including what the kernel holds for it, enforced by cgroup v%d", g.version))
-	if g.version == 2 || len(g.folders) > 1 {
+	if g.controls("pids") {
 		r.InForce = append(r.InForce, fmt.Sprintf("limit on processes, enforced by cgroup v%d", g.version))
 	}
+	if g.controls("cpu") {
+		r.InForce = append(r.InForce, fmt.Sprintf("limit on processors, enforced by cgroup v%d", g.version))
+		return
+	}
+	r.Missing = append(r.Missing,
+		"no cgroup for processors: a program can use all of them, up to its limit on processor time. "+
+			"To let the kernel share them: Delegate=cpu memory pids in the systemd unit")
 }
 
 // addProbe reports what the probe's output shows.

@@ -112,6 +112,9 @@ func (d *docker) arguments(spec Spec, name string, user int) []string {
 		"--ulimit", fmt.Sprintf("fsize=%d", l.FileSize), "--ulimit", fmt.Sprintf("cpu=%d", int(l.CPU.Seconds())+1),
 		"--ulimit", "core=0", "--ulimit", "nofile=1024",
 	}
+	if l.CPUs > 0 {
+		args = append(args, "--cpus", fmt.Sprintf("%.2f", max(l.CPUs, 0.01)))
+	}
 	for _, dir := range []string{temporary, home} {
 		if !slices.ContainsFunc(spec.Mounts, func(m Mount) bool { return within(dir, m.Target) }) {
 			args = append(args, "--tmpfs", fmt.Sprintf(

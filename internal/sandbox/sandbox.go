@@ -119,7 +119,8 @@ type Mount struct {
 type Limits struct {
 	Wall      time.Duration // wall clock timeout; then SIGTERM. Default 2 minutes
 	Grace     time.Duration // from SIGTERM to SIGKILL. Default 5 seconds
-	CPU       time.Duration // CPU time of all processes. Default twice Wall
+	CPU       time.Duration // CPU time of all processes. Default twice Wall, or CPUs times Wall
+	CPUs      float64       // processors that it may use at a time, e.g. 0.5. Default all
 	Memory    int64         // bytes, including what the kernel holds for it. Default 2 GiB
 	Processes int           // concurrent, including threads. Default 256
 	FileSize  int64         // bytes of one file. Default 256 MiB
@@ -132,6 +133,9 @@ type Limits struct {
 func (l Limits) WithDefaults() Limits {
 	setDefault(&l.Wall, 2*time.Minute)
 	setDefault(&l.Grace, 5*time.Second)
+	if l.CPUs > 0 {
+		setDefault(&l.CPU, time.Duration(l.CPUs*float64(l.Wall)))
+	}
 	setDefault(&l.CPU, 2*l.Wall)
 	setDefault(&l.Memory, 2<<30)
 	setDefault(&l.Processes, 256)
