@@ -80,7 +80,8 @@ func (f *fakeTree) write(file, text string) error {
 		if content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs")); len(content) > 0 {
 			return syscall.EBUSY
 		}
-		text = strings.ReplaceAll(text, "+", "")
+		enabled, _ := os.ReadFile(file) // missing is none
+		text = strings.TrimSpace(string(enabled) + " " + strings.ReplaceAll(text, "+", ""))
 	case "cgroup.procs":
 		f.move(text)
 	case "cgroup.kill":
