@@ -71,6 +71,7 @@ var edges = []edge{
 	{"catalog", "registry", "an index lists entries, and serves their archives"},
 	{"community", "skills", "bundles name skills"},
 	{"costs", "skills", "requests are attributed to skills, and follow their sessions' versions and grades"},
+	{"evidence", "sessions", "what was said belongs to the events of a session"},
 	{"evidence", "skills", "what is kept belongs to a session, by the pseudonym that skills give it"},
 	{"grades", "costs", "the judge of a session has a budget in money"},
 	{"grades", "registry", "what a skill promises becomes the draft of its expectations"},
@@ -102,6 +103,7 @@ var edges = []edge{
 	{"suggestions", "telemetry", "missed prompts become suggestions"},
 	{"suites", "sources", "a suite may belong to a source"},
 	{"telemetry", "costs", "sessions report what their model requests cost"},
+	{"telemetry", "evidence", "a push may have what was said in sessions"},
 	{"telemetry", "sessions", "reports of agents become sessions that people can open"},
 	{"telemetry", "skills", "sessions become observations of skills"},
 }

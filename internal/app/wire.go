@@ -83,8 +83,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Seal: a.keyring, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts),
 	}
 	p.telemetry = &telemetry.Service{
-		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions, Auth: on.auth, Quota: on.quota,
-		Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
+		DB: db, Blobs: on.blobs, Jobs: queue, Skills: p.skills, Costs: p.costs, Sessions: p.sessions,
+		Evidence: p.evidence, Auth: on.auth, Quota: on.quota, Retention: time.Duration(c.RetentionPrompts), Log: log("telemetry"),
 	}
 	p.alerts = &alerts.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Registry: p.registry, Sender: on.sender, PublicURL: a.URL(), Seal: a.keyring,
@@ -132,7 +132,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
-	p.registry.Dependent = p.installations
+	p.registry.Dependent, p.sessions.Content = p.installations, p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
 	p.sessions.Grades = p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}

@@ -223,7 +223,7 @@ func TestQuota(t *testing.T) {
 		w.enable(ada, true)
 		w.quota.Limits[ada.Org.Plan] = 1000
 		err := db.InTx(t.Context(), func(tx *store.Tx) error {
-			_, err := w.evidence.Keep(t.Context(), tx, callerOf(ada), []evidence.Text{said("s", "e", strings.Repeat("x ", 1000))})
+			_, _, err := w.evidence.Keep(t.Context(), tx, callerOf(ada), []evidence.Text{said("s", "e", strings.Repeat("x ", 1000))})
 			return err
 		})
 		if !fault.Is(err, fault.TooLarge) || w.Count("evidence_texts") != 0 {

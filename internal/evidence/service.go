@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/seal"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -28,20 +29,17 @@ type Service struct {
 	Retention time.Duration
 }
 
-// Keep stores texts of sessions of a user, each once, and returns how many of the
-// sessions' texts are now there. If the organisation keeps no content, it stores
-// nothing and returns 0. It must run in the transaction that stores the sessions,
-// as its last statement: see quota.Service.Add.
-func (s *Service) Keep(ctx context.Context, tx *store.Tx, c access.Caller, texts []Text) (kept int, err error) {
+// Keep stores texts of sessions of a user, each once, and returns how many of them
+// are there now, and how many are not: all if the organisation keeps no content,
+// else those beyond the limits. It must run in the transaction that stores the
+// sessions, as its last statement: see quota.Service.Add.
+func (s *Service) Keep(ctx context.Context, tx *store.Tx, c access.Caller, texts []Text) (kept, dropped int, err error) {
 	defer fault.Wrap(&err, "content")
-	if len(texts) == 0 {
-		return 0, nil
-	}
 	// The setting cannot change until the transaction ends: once an owner has
 	// switched it off, no text comes in.
 	on, err := shareEnabled(ctx, tx, c.OrgID)
 	if err != nil || !on {
-		return 0, err
+		return 0, len(texts), err
 	}
 	bySession, names := map[string]map[string]Text{}, map[string]string{} // texts by session and event
 	for _, t := range texts {
@@ -54,24 +52,24 @@ func (s *Service) Keep(ctx context.Context, tx *store.Tx, c access.Caller, texts
 		}
 	}
 	ids := slices.Sorted(maps.Keys(bySession))
-	sessions, err := lockSessions(ctx, tx, ids)
+	known, err := lockSessions(ctx, tx, ids)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var added int64
 	for _, id := range ids {
-		before, ok := sessions[id]
+		before, ok := known[id]
 		if !ok {
 			before = session{id: id, orgID: c.OrgID, userID: c.UserID, name: names[id]}
 		}
 		after, n, err := s.keepSession(ctx, tx, before, slices.Collect(maps.Values(bySession[id])))
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		kept += n
+		kept, dropped = kept+n, dropped+len(bySession[id])-n
 		added += after.stored - before.stored
 	}
-	return kept, s.Quota.Add(ctx, tx, c.OrgID, quota.Evidence, added)
+	return kept, dropped, s.Quota.Add(ctx, tx, c.OrgID, quota.Evidence, added)
 }
 
 // keepSession stores texts of one session, and returns how many of them are there.
@@ -123,27 +121,19 @@ func (s *Service) sealed(sessionID string, t Text) row {
 }
 
 // Has returns of which of an organisation's sessions something is kept.
-func (s *Service) Has(ctx context.Context, orgID string, sessions []string) (map[string]bool, error) {
-	return sessionsWithTexts(ctx, s.DB, orgID, sessions)
-}
-
-// A Session is one whose content is to be read.
-type Session struct {
-	ID     string // its pseudonym, see skills.SessionHash
-	OrgID  string
-	UserID string // its owner
-	Name   string // what the agent calls it
+func (s *Service) Has(ctx context.Context, orgID string, ids []string) (map[string]bool, error) {
+	return sessionsWithTexts(ctx, s.DB, orgID, ids)
 }
 
 // MayRead reports whether a caller may read the content of a session.
-func MayRead(c access.Caller, one Session) bool {
+func MayRead(c access.Caller, one sessions.Session) bool {
 	return c.OrgID == one.OrgID && (c.UserID == one.UserID || c.May(access.EvidenceRead))
 }
 
 // Texts returns what was said in events of a session, by event. There is none for
 // a caller who may not read it. If there is any, the reading is recorded in the
 // audit log first.
-func (s *Service) Texts(ctx context.Context, c access.Caller, one Session, events []string) (_ map[string]string, err error) {
+func (s *Service) Texts(ctx context.Context, c access.Caller, one sessions.Session, events []string) (_ map[string]string, err error) {
 	defer fault.Wrap(&err, "content of a session")
 	texts := map[string]string{}
 	if !MayRead(c, one) {
@@ -163,10 +153,10 @@ func (s *Service) Texts(ctx context.Context, c access.Caller, one Session, event
 	return texts, s.recordReading(ctx, one, len(texts))
 }
 
-func (s *Service) recordReading(ctx context.Context, one Session, texts int) error {
+func (s *Service) recordReading(ctx context.Context, one sessions.Session, texts int) error {
 	return s.DB.InTx(ctx, func(tx *store.Tx) error {
 		return audit.Record(ctx, tx, audit.Entry{
-			OrgID: one.OrgID, Action: "evidence.content.read", Target: audit.Target{Kind: "session", ID: one.ID, Name: one.Name},
+			OrgID: one.OrgID, Action: "evidence.content.read", Target: audit.Target{Kind: "session", ID: one.ID, Name: one.SessionID},
 			Detail: audit.Detail{"owner_id": one.UserID, "texts": texts},
 		})
 	})

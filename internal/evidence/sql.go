@@ -8,6 +8,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/seal"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -65,10 +66,10 @@ func lockSessions(ctx context.Context, tx *store.Tx, ids []string) (map[string]s
 	return found, err
 }
 
-func sessionByID(ctx context.Context, q store.Querier, orgID, id string) (Session, error) {
+func sessionByID(ctx context.Context, q store.Querier, orgID, id string) (sessions.Session, error) {
 	rows, err := q.Query(ctx, `SELECT id, org_id, user_id, name FROM evidence_sessions WHERE org_id = $1 AND id = $2`, orgID, id)
-	return store.One(rows, err, "Content", func(row store.Row) (s Session, err error) {
-		err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.Name)
+	return store.One(rows, err, "Content", func(row store.Row) (s sessions.Session, err error) {
+		err = row.Scan(&s.ID, &s.OrgID, &s.UserID, &s.SessionID)
 		return s, err
 	})
 }
@@ -156,7 +157,7 @@ func scanSealed(scan store.Row) (r row, err error) {
 }
 
 // textsOfEvents returns the sealed texts of events of a session.
-func textsOfEvents(ctx context.Context, q store.Querier, one Session, events []string) ([]row, error) {
+func textsOfEvents(ctx context.Context, q store.Querier, one sessions.Session, events []string) ([]row, error) {
 	in, list := q.Dialect().In("$3", events)
 	rows, err := q.Query(ctx, `
 		SELECT `+sealedColumns+` FROM evidence_sessions s JOIN evidence_texts t ON t.session_id = s.id
@@ -165,7 +166,7 @@ func textsOfEvents(ctx context.Context, q store.Querier, one Session, events []s
 }
 
 // textsOfSession returns the sealed texts of a session, oldest first.
-func textsOfSession(ctx context.Context, q store.Querier, one Session) ([]row, error) {
+func textsOfSession(ctx context.Context, q store.Querier, one sessions.Session) ([]row, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+sealedColumns+` FROM evidence_sessions s JOIN evidence_texts t ON t.session_id = s.id
 		WHERE s.org_id = $1 AND s.id = $2 ORDER BY t.at, t.event_id`, one.OrgID, one.ID)
@@ -215,7 +216,7 @@ func textsBefore(ctx context.Context, q store.Querier, before time.Time, limit i
 // deleteTexts deletes texts, and sessions of which nothing is left, and returns the
 // bytes that this frees by organisation.
 func deleteTexts(ctx context.Context, tx *store.Tx, texts []row) (map[string]int64, error) {
-	sessions, err := lockSessions(ctx, tx, columnsOf(texts, func(r row) string { return r.session }))
+	held, err := lockSessions(ctx, tx, columnsOf(texts, func(r row) string { return r.session }))
 	if err != nil {
 		return nil, err
 	}
@@ -227,21 +228,21 @@ func deleteTexts(ctx context.Context, tx *store.Tx, texts []row) (map[string]int
 	err = store.Each(rows, err, func(scan store.Row) error {
 		var t row
 		err := scan.Scan(&t.session, &t.bytes, &t.stored)
-		s := sessions[t.session]
+		s := held[t.session]
 		s.texts, s.bytes, s.stored = s.texts-1, s.bytes-t.bytes, s.stored-t.stored
-		sessions[t.session] = s
+		held[t.session] = s
 		freed[s.orgID] += t.stored
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range sortedKeys(sessions) {
-		if err := writeSession(ctx, tx, sessions[id]); err != nil {
+	for _, id := range sortedKeys(held) {
+		if err := writeSession(ctx, tx, held[id]); err != nil {
 			return nil, err
 		}
 	}
-	in, ids := tx.Dialect().In("$1", sortedKeys(sessions))
+	in, ids := tx.Dialect().In("$1", sortedKeys(held))
 	_, err = tx.Exec(ctx, `DELETE FROM evidence_sessions WHERE texts = 0 AND id`+in, ids)
 	return freed, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/seal"
 	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -60,7 +61,7 @@ func callerOf(c *apptest.Caller) access.Caller {
 func (w *world) keep(c *apptest.Caller, texts ...evidence.Text) (kept int) {
 	w.T.Helper()
 	err := w.DB.InTx(w.T.Context(), func(tx *store.Tx) (err error) {
-		kept, err = w.evidence.Keep(w.T.Context(), tx, callerOf(c), texts)
+		kept, _, err = w.evidence.Keep(w.T.Context(), tx, callerOf(c), texts)
 		return err
 	})
 	if err != nil {
@@ -95,12 +96,12 @@ func said(session, event, words string) evidence.Text {
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // sessionOf is a user's session.
-func sessionOf(c *apptest.Caller, name string) evidence.Session {
-	return evidence.Session{ID: skills.SessionHash(c.User.ID, name), OrgID: c.Org.ID, UserID: c.User.ID, Name: name}
+func sessionOf(c *apptest.Caller, name string) sessions.Session {
+	return sessions.Session{ID: skills.SessionHash(c.User.ID, name), OrgID: c.Org.ID, UserID: c.User.ID, SessionID: name}
 }
 
 // texts reads events of a session as a caller.
-func (w *world) texts(as *apptest.Caller, one evidence.Session, events ...string) map[string]string {
+func (w *world) texts(as *apptest.Caller, one sessions.Session, events ...string) map[string]string {
 	w.T.Helper()
 	got, err := w.evidence.Texts(w.T.Context(), callerOf(as), one, events)
 	if err != nil {

@@ -50,4 +50,6 @@ type Content interface {
 	// Texts returns what was said in events of a session, by their ids (see
 	// EventID), as far as the caller may read it.
 	Texts(ctx context.Context, c access.Caller, s Session, events []string) (map[string]string, error)
+	// Forget deletes the content of sessions, with which it goes.
+	Forget(ctx context.Context, tx *store.Tx, sessions []string) error
 }

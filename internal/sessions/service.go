@@ -337,6 +337,11 @@ func (s *Service) Expire(ctx context.Context, before time.Time) (err error) {
 					return err
 				}
 			}
+			if s.Content != nil {
+				if err := s.Content.Forget(ctx, tx, ids); err != nil {
+					return err
+				}
+			}
 			in, list := tx.Dialect().In("$1", ids)
 			return deleteSessions(ctx, tx, `id`+in, list)
 		})

@@ -71,12 +71,19 @@ type pushInput struct {
 }
 
 type pushOutput struct {
-	Status       string      `json:"status" enum:"accepted"`
-	PushID       string      `json:"push_id" format:"uuid"`
-	Duplicate    bool        `json:"duplicate,omitempty" doc:"The push was there already"`
-	Accepted     int         `json:"accepted" doc:"Records taken"`
-	Unattributed int         `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
-	Rejected     []rejection `json:"rejected" nullable:"false" doc:"Records that could not be taken; the first 1000 of them"`
+	Status       string         `json:"status" enum:"accepted"`
+	PushID       string         `json:"push_id" format:"uuid"`
+	Duplicate    bool           `json:"duplicate,omitempty" doc:"The push was there already"`
+	Accepted     int            `json:"accepted" doc:"Records taken"`
+	Unattributed int            `json:"unattributed" doc:"Records taken whose skill is hidden by its producer"`
+	Rejected     []rejection    `json:"rejected" nullable:"false" doc:"Records that could not be taken; the first 1000 of them"`
+	Content      *contentOutput `json:"content,omitempty" doc:"What became of the transcripts; missing without any"`
+}
+
+type contentOutput struct {
+	Kept    int    `json:"kept" doc:"Texts that are kept now"`
+	Dropped int    `json:"dropped" doc:"Texts that were not stored"`
+	Message string `json:"message" doc:"Why texts were dropped, and what to do; empty if none were"`
 }
 
 // HTTPStatus is 200 for a duplicate.
@@ -92,6 +99,7 @@ func (s *Service) handlePush(ctx context.Context, in pushInput) (pushOutput, err
 	return pushOutput{
 		Status: "accepted", PushID: r.PushID, Duplicate: r.Duplicate, Accepted: r.Accepted,
 		Unattributed: r.Unattributed, Rejected: append([]rejection{}, r.Rejected[:min(len(r.Rejected), maxRejections)]...),
+		Content: (*contentOutput)(r.Content),
 	}, err
 }
 

@@ -17,22 +17,31 @@ func (r *reader) modelRequest(c requestRecord, _ json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := c.Read()
-	if err != nil && !errors.Is(err, usage.ErrNone) {
+	q, err := r.requestOf(c, session)
+	if err != nil {
 		return err
 	}
-	api, message := optional(c.RequestID), optional(c.MessageID)
-	if api == "" && message == "" {
-		return errors.New("request_id or message_id is required")
-	}
-	q := costs.Request{Session: session, Turn: optional(c.SourcePromptID), Model: optional(c.Model), Tokens: tokens}
 	if name := optional(c.SkillName); name != "" {
 		if q.Skill, err = r.skillOfRequest(name); err != nil {
 			return err
 		}
 	}
-	q.ID = requestID(r.caller, q, api, message)
 	return r.addRequest(c.base, q, c.OccurredAt)
+}
+
+// requestOf returns the request of a record, with its id.
+func (r *reader) requestOf(c requestRecord, session string) (q costs.Request, err error) {
+	tokens, err := c.Read()
+	if err != nil && !errors.Is(err, usage.ErrNone) {
+		return q, err
+	}
+	api, message := optional(c.RequestID), optional(c.MessageID)
+	if api == "" && message == "" {
+		return q, errors.New("request_id or message_id is required")
+	}
+	q = costs.Request{Session: session, Turn: optional(c.SourcePromptID), Model: optional(c.Model), Tokens: tokens}
+	q.ID = requestID(r.caller, q, api, message)
+	return q, nil
 }
 
 // factRequest adds what an execution fact reports: the requests of a turn or a

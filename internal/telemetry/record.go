@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
@@ -34,6 +35,7 @@ type batch struct {
 	// unattributed counts records of skills whose names their producer hides.
 	unattributed int
 	rejected     []rejection
+	texts        []evidence.Text // what was said
 }
 
 // A prompt is what a user asked an agent. Only its uploader may read it; see

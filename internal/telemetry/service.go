@@ -14,6 +14,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
@@ -21,6 +22,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
 	"github.com/whetstone-dev/whetstone/internal/store"
+	"github.com/whetstone-dev/whetstone/internal/telemetry/content"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/plugins"
 )
 
@@ -38,6 +40,7 @@ type Service struct {
 	Skills   *skills.Service
 	Costs    *costs.Service
 	Sessions *sessions.Service
+	Evidence *evidence.Service
 	Auth     *auth.Service
 	Watcher  Watcher // may be nil
 	// Retention is how long prompts, records and raw bodies are kept.
@@ -61,6 +64,7 @@ type Result struct {
 	Accepted     int
 	Unattributed int
 	Rejected     []rejection
+	Content      *Content // nil without transcripts
 }
 
 // pushNamespace is the UUIDv5 namespace of the idempotency keys of pushes without
@@ -86,15 +90,28 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 	if _, err := pushByID(ctx, s.DB, c.OrgID, e.PushID); !fault.Is(err, fault.NotFound) {
 		return duplicate, err
 	}
+	// What was said is taken out before anything is stored.
+	raw, said, err := content.Split(raw, e.Canonical)
+	if err != nil {
+		return result, err
+	}
 	p, err := s.storeRaw(ctx, c, e.PushID, e.PushID, raw)
 	if err != nil {
 		return result, err
 	}
-	b := newReader(c, time.Now()).read(e)
-	if known, err := s.ingest(ctx, c, b, p); err != nil || known {
+	r := newReader(c, time.Now())
+	became, err := s.readTranscripts(ctx, c, r, said)
+	if err != nil {
+		return result, err
+	}
+	b := r.read(e)
+	known, err := s.ingest(ctx, c, b, p, became)
+	if err != nil || known {
 		return duplicate, err
 	}
-	return Result{PushID: e.PushID, Accepted: b.accepted, Unattributed: b.unattributed, Rejected: b.rejected}, nil
+	return Result{
+		PushID: e.PushID, Accepted: b.accepted, Unattributed: b.unattributed, Rejected: b.rejected, Content: became,
+	}, nil
 }
 
 // canonicalPushID is a client's UUID as it is stored, in lower case, or "" for any
@@ -138,7 +155,9 @@ func (s *Service) storeRaw(
 
 // ingest stores a batch and its observations in one transaction. It reports a
 // duplicate if another request stored the same push meanwhile.
-func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushRow) (duplicate bool, err error) {
+func (s *Service) ingest(
+	ctx context.Context, c access.Caller, b batch, p *pushRow, became *Content,
+) (duplicate bool, err error) {
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		fresh, err := insertPush(ctx, tx, c, b, p)
 		if duplicate = !fresh; err != nil || duplicate {
@@ -153,7 +172,10 @@ func (s *Service) ingest(ctx context.Context, c access.Caller, b batch, p *pushR
 		if err := s.observe(ctx, tx, c, b); err != nil {
 			return err
 		}
-		return s.Quota.Add(ctx, tx, c.OrgID, quota.Telemetry, p.bytes)
+		if err := s.Quota.Add(ctx, tx, c.OrgID, quota.Telemetry, p.bytes); err != nil || len(b.texts) == 0 {
+			return err
+		}
+		return s.keep(ctx, tx, c, b.texts, became)
 	})
 	return duplicate, err
 }
@@ -219,6 +241,9 @@ func (s *Service) Erase(ctx context.Context, c access.Caller) error {
 			return err
 		}
 		if err := s.Sessions.Erase(ctx, tx, c.UserID); err != nil {
+			return err
+		}
+		if err := s.Evidence.Erase(ctx, tx, c.UserID); err != nil {
 			return err
 		}
 		err := audit.Record(ctx, tx, audit.Entry{

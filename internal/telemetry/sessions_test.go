@@ -186,7 +186,7 @@ func TestSessions(t *testing.T) {
 				t.Errorf("%s: events (-want +got):\n%s", name, diff)
 			}
 		}
-		if found := w.tablesWith(secret); !slices.Equal(found, []string{"telemetry_prompts"}) {
+		if found := w.TablesWith(secret); !slices.Equal(found, []string{"telemetry_prompts"}) {
 			t.Errorf("%v tell", found)
 		}
 	})
@@ -234,8 +234,8 @@ func TestToolCallRecords(t *testing.T) {
 			t.Errorf("%d rejected, want 7: %s", got, answer.Body)
 		}
 		session := c.Get("/v1/sessions/s").Want(http.StatusOK).Field("session")
-		if session["tool_calls"] != float64(1) || len(w.tablesWith(secret)) > 0 {
-			t.Errorf("session %v, tables %v", session, w.tablesWith(secret))
+		if session["tool_calls"] != float64(1) || len(w.TablesWith(secret)) > 0 {
+			t.Errorf("session %v, tables %v", session, w.TablesWith(secret))
 		}
 	})
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/seal/sealtest"
 	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/store"
@@ -33,6 +35,7 @@ type world struct {
 	bucket        *bucket
 	registry      *registry.Service
 	installations *installations.Service
+	evidence      *evidence.Service
 }
 
 func newWorld(t *testing.T, db *store.DB) *world {
@@ -48,10 +51,12 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	money := &costs.Service{DB: db, Jobs: w.Queue, Skills: counts, Prices: pricing.Embedded()}
 	counts.Costs = money
 	opened := &sessions.Service{DB: db, Skills: counts, Costs: money, Registry: w.registry}
+	w.evidence = &evidence.Service{DB: db, Jobs: w.Queue, Seal: sealtest.Keyring(), Retention: retention}
 	s := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Sessions: opened, Auth: w.Auth, Retention: retention,
-		Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: money, Sessions: opened, Evidence: w.evidence,
+		Auth: w.Auth, Retention: retention, Log: w.Log,
 	}
+	opened.Content = w.evidence
 	w.installations = &installations.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Registry: w.registry}
 	counts.Plugins, counts.Installations, w.registry.Dependent = s, w.installations, w.installations
 	s.Register()
@@ -60,6 +65,7 @@ func newWorld(t *testing.T, db *store.DB) *world {
 	money.Mount(w.API)
 	w.registry.Mount(w.API)
 	opened.Mount(w.API)
+	w.evidence.Mount(w.API)
 	s.Mount(w.API)
 	return w
 }
