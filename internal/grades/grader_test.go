@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -128,12 +129,25 @@ func TestOutcomes(t *testing.T) {
 		w.use(ada, "good", 8, 1)
 		w.use(ada, "bad", 4, 2)
 		w.use(ada, "silent", 0, 0)
+		at := yesterday().UTC().Format(time.RFC3339)
+		w.use(ada, "stopped", 4, 0, object{"sessions": []object{{"session_id": "stopped", "started_at": at, "completion_status": "interrupted"}}})
+		w.use(ada, "corrected", 0, 0, object{"improvement_signals": []object{
+			{"signal_id": "1", "session_id": "corrected", "timestamp": at, "signal_type": "correction", "query": "no, the other table"},
+			{"signal_id": "2", "session_id": "good", "timestamp": at, "signal_type": "explicit_request"},
+			{"signal_id": "3", "session_id": "good", "timestamp": "soon", "signal_type": "correction"},
+			{"signal_id": "4", "timestamp": at, "signal_type": "correction"},
+		}})
 		w.run(ada)
 		for session, evidence := range map[string][]any{
 			"before": {object{"expectation": "tool_errors", "passed": true, "quotation": nil}},
 			"good":   {object{"expectation": "tool_errors", "passed": true, "quotation": nil}},
 			"bad":    {object{"expectation": "tool_errors", "passed": false, "quotation": nil}},
 			"silent": nil,
+			"stopped": {
+				object{"expectation": "tool_errors", "passed": true, "quotation": nil},
+				object{"expectation": "interrupted", "passed": false, "quotation": nil},
+			},
+			"corrected": {object{"expectation": "user_correction", "passed": false, "quotation": nil}},
 		} {
 			all := w.grades(ada, session)
 			if evidence == nil {
@@ -149,16 +163,16 @@ func TestOutcomes(t *testing.T) {
 			want(t, all[0], object{"basis": "outcome", "evidence": evidence, "graded_by": nil, "judge": nil, "reason": nil})
 		}
 		want(t, w.skill(ada), object{
-			"graded_sessions": 3.0, "pass_rate_basis": "outcome", "graded_sessions_by_basis": object{"outcome": 3.0},
+			"graded_sessions": 5.0, "pass_rate_basis": "outcome", "graded_sessions_by_basis": object{"outcome": 5.0},
 		})
 		// The same again, and more of a session.
 		w.use(ada, "good", 8, 1)
 		w.use(ada, "bad", 12, 2)
 		w.run(ada)
-		want(t, w.skill(ada), object{"graded_sessions": 3.0, "pass_rate": 1.0})
+		want(t, w.skill(ada), object{"graded_sessions": 5.0, "pass_rate": 0.6666666666})
 		// Any other grade outranks it.
 		ada.Post("/v1/sessions/good/grades", object{"skill": "pdf", "verdict": "fail"}).Want(http.StatusCreated)
-		want(t, w.skill(ada), object{"graded_sessions": 3.0, "pass_rate_basis": "mixed"})
+		want(t, w.skill(ada), object{"graded_sessions": 5.0, "pass_rate_basis": "mixed"})
 		if n := w.Count("grade_queue"); n != 0 {
 			t.Errorf("%d sessions wait for ever", n)
 		}

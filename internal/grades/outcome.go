@@ -13,9 +13,9 @@ import (
 // The named outcomes of a session. An outcome that is not known does not count: no
 // report of an interruption is no proof that there was none.
 const (
-	toolErrors     = "tool_errors"     // whether many tool calls failed
-	interrupted    = "interrupted"     // somebody stopped the agent
-	userCorrection = "user_correction" // somebody corrected the agent
+	toolErrors     = "tool_errors" // whether many tool calls failed
+	interrupted    = sessions.Interrupted
+	userCorrection = sessions.UserCorrection
 )
 
 // weights are how much the outcomes count. What a person did weighs more than what

@@ -24,7 +24,14 @@ const (
 	Tool       Kind = "tool"       // a tool was called
 	Response   Kind = "response"   // a model answered a request
 	Graded     Kind = "grade"      // the session was graded
-	Error      Kind = "error"      // a request to a model failed
+	Error      Kind = "error"      // a request to a model failed, or people intervened
+)
+
+// The names of errors that are no failed requests: what people did because a session
+// went wrong.
+const (
+	Interrupted    = "interrupted"     // somebody stopped the agent
+	UserCorrection = "user_correction" // somebody corrected the agent
 )
 
 // An Event is one report of something that happened in a session: a prompt, a tool

@@ -68,6 +68,7 @@ type sessionRecord struct {
 	Model     json.RawMessage `json:"model"`
 	StartedAt json.RawMessage `json:"started_at"`
 	EndedAt   json.RawMessage `json:"ended_at"`
+	Status    json.RawMessage `json:"completion_status"`
 }
 
 type offerRecord struct {

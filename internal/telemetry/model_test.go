@@ -411,6 +411,11 @@ func (m *model) item(k skillKey, today int) object {
 	recent := s.between(start, forever)
 	now := s.grades(start, forever)
 	_, last := s.seen()
+	var basis any
+	rates := object{}
+	if len(now) > 0 {
+		basis, rates["pushed"] = "pushed", passRate(now)
+	}
 	return object{
 		"name":                k.name,
 		"status":              status(now, s.grades(start-window, start-1)),
@@ -422,6 +427,8 @@ func (m *model) item(k skillKey, today int) object {
 		"avg_confidence":      avgConfidence(recent),
 		"confidence_coverage": ratio(len(confidence(recent)), count(recent, triggered)),
 		"pass_rate":           passRate(now),
+		"pass_rate_basis":     basis,
+		"pass_rates_by_basis": rates,
 		"last_seen_at":        last,
 		"confirmed":           true,
 		"hidden":              false,
@@ -467,9 +474,9 @@ func (m *model) detail(k skillKey, today, days int) object {
 	skill["graded_sessions"] = len(now)
 	recent := s.between(today-window+1, forever)
 	skill["seen_sessions"], skill["triggered_sessions"] = countSessions(recent, always), countSessions(recent, triggered)
-	skill["pass_rate_interval"] = nil
+	skill["pass_rate_interval"], skill["graded_sessions_by_basis"] = nil, object{}
 	if len(now) > 0 {
-		skill["pass_rate_interval"] = wilson(now)
+		skill["pass_rate_interval"], skill["graded_sessions_by_basis"] = wilson(now), object{"pushed": len(now)}
 	}
 	stats := []any{}
 	for day := today - days + 1; day <= today; day++ {

@@ -45,7 +45,7 @@ func recordKinds() []kind {
 		{"evolution_evidence", "evolution_evidence", readAs(opaque("evolution_evidence", "evidence_id"))},
 		{"orchestrate_runs", "orchestrate_run", readAs(opaque("orchestrate_run", "run_id"))},
 		{"grading_results", "grading_result", readAs((*reader).grading)},
-		{"improvement_signals", "improvement_signal", readAs(opaque("improvement_signal", "signal_id"))},
+		{"improvement_signals", "improvement_signal", readAs((*reader).improvementSignal)},
 	}
 }
 

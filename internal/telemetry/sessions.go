@@ -69,9 +69,45 @@ func (r *reader) sightSession(c sessionRecord) {
 		started = ended
 	}
 	r.sight(c.base, started, false)
+	last := started
 	if endErr == nil {
-		r.batch.sightings[len(r.batch.sightings)-1].EndedAt = &ended
+		r.batch.sightings[len(r.batch.sightings)-1].EndedAt, last = &ended, ended
 	}
+	switch textIn(c.Status) {
+	case "interrupted", "cancelled":
+		r.setback(c.base, sessions.Interrupted, "", last)
+	}
+}
+
+// setback adds the event of something that people did because a session went wrong.
+func (r *reader) setback(b base, name, id string, at time.Time) {
+	failed := false
+	r.batch.events = append(r.batch.events, sessions.Event{
+		Session: optional(b.SessionID), Kind: sessions.Error, ID: name + "\n" + id, At: at, Name: name, OK: &failed,
+	})
+}
+
+// signalRecord is what a person said about a session while it ran.
+type signalRecord struct {
+	base
+	ID        json.RawMessage `json:"signal_id"`
+	Type      json.RawMessage `json:"signal_type"`
+	Timestamp json.RawMessage `json:"timestamp"`
+}
+
+// improvementSignal stores a signal unchanged, and notes a correction with its
+// session.
+func (r *reader) improvementSignal(c signalRecord, item json.RawMessage) error {
+	if err := opaque("improvement_signal", "signal_id")(r, c.base, item); err != nil {
+		return err
+	}
+	at, err := r.timeIn("timestamp", c.Timestamp)
+	if err != nil || textIn(c.Type) != "correction" || optional(c.SessionID) == "" {
+		return nil // nothing to note
+	}
+	r.sight(c.base, at, false)
+	r.setback(c.base, sessions.UserCorrection, textIn(c.ID), at)
+	return nil
 }
 
 func (r *reader) timeIn(field string, raw json.RawMessage) (time.Time, error) {
