@@ -19,7 +19,9 @@ import (
 // prices are the same for every organisation.
 type prices []pricing.Model
 
-func (p prices) Table(context.Context, string) (pricing.Table, error) { return pricing.Table{}.Before(p), nil }
+func (p prices) Table(context.Context, string) (pricing.Table, error) {
+	return pricing.Table{}.Before(p), nil
+}
 
 // metered is a scripted model whose every answer has 1000 tokens in and 100 out.
 func metered(m judgetest.Model) judgetest.Responder {
