@@ -101,7 +101,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.grades = &grades.Service{
 		DB: db, Jobs: queue, Skills: p.skills, Sessions: p.sessions, Costs: p.costs, Registry: p.registry, Sources: p.sources,
-		Judge: on.judge, Seal: a.keyring, Counter: p.telemetry, Log: log("grades"),
+		Judge: on.judge, Seal: a.keyring, Counter: p.telemetry, Transcripts: p.evidence, Log: log("grades"),
 	}
 	p.suites = &suites.Service{
 		DB: db, Blobs: on.blobs, Jobs: queue, Sources: p.sources, Bucket: c.Bucket(), Quota: on.quota,
@@ -134,7 +134,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	p.skills.Versions, p.skills.Installations, p.skills.Plugins = p.registry, p.installations, p.telemetry
 	p.registry.Dependent, p.sessions.Content = p.installations, p.evidence
 	p.skills.Costs, p.skills.Sessions, p.costs.Texts = p.costs, p.sessions, p.catalog
-	p.sessions.Grades = p.grades
+	p.sessions.Grades, p.evidence.Quotations = p.grades, p.grades
 	p.telemetry.Watcher = watchers{p.alerts, p.suggestions}
 	p.sources.Suggester, p.sources.Dependent, p.runs.Suggester = p.suggestions, p.suggestions, p.suggestions
 	p.signals.Watcher, p.signals.Proposals = p.proposals, p.proposals

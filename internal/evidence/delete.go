@@ -91,7 +91,10 @@ func (s *Service) expire(ctx context.Context, before time.Time) (err error) {
 			recorded[orgID] = true
 		}
 	}
-	return nil
+	if s.Quotations == nil {
+		return nil
+	}
+	return s.Quotations.DropQuotations(ctx, s.DB, "", before)
 }
 
 // resealChunk is how many texts one transaction encrypts anew.

@@ -26,7 +26,15 @@ type Service struct {
 	Seal  *seal.Keyring
 	Quota *quota.Service
 	// Retention is how long a text is kept after it was received.
-	Retention time.Duration
+	Retention  time.Duration
+	Quotations Quotations // may be nil
+}
+
+// Quotations is a hook for who has quoted content, and must not keep it longer.
+type Quotations interface {
+	// DropQuotations deletes the quotations of an organisation, or with "" of all,
+	// that were made before a time.
+	DropQuotations(ctx context.Context, q store.Querier, orgID string, before time.Time) error
 }
 
 // Keep stores texts of sessions of a user, each once, and returns how many of them

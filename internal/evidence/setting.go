@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/audit"
@@ -44,7 +45,10 @@ func (s *Service) DeleteAll(ctx context.Context, c access.Caller) (err error) {
 		if err != nil {
 			return err
 		}
-		return s.delete(ctx, tx, `org_id = $1`, c.OrgID)
+		if err := s.delete(ctx, tx, `org_id = $1`, c.OrgID); err != nil || s.Quotations == nil {
+			return err
+		}
+		return s.Quotations.DropQuotations(ctx, tx, c.OrgID, store.Now().Add(time.Hour)) // all: no clock is that wrong
 	})
 }
 

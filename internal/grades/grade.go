@@ -229,6 +229,11 @@ func (s *Service) Forget(ctx context.Context, tx *store.Tx, sessions []string) e
 	return deleteQueued(ctx, tx, `session_hash`+in, list)
 }
 
+// DropQuotations implements evidence.Quotations.
+func (s *Service) DropQuotations(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
+	return dropSealed(ctx, q, orgID, before)
+}
+
 // lockedNow returns a time for a grade that is later than that of the one that it
 // replaces, of which the newer counts.
 func lockedNow(ctx context.Context, tx *store.Tx, userID, id string) (time.Time, error) {

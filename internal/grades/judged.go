@@ -31,7 +31,11 @@ func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grad
 		return false, b.postpone(ctx, []waiting{w}, store.Now().Add(outage))
 	}
 	material, kept, err := b.Transcripts.Transcript(ctx, b.orgID, w.sessionHash)
-	if err != nil || !kept {
+	switch {
+	case err != nil && ctx.Err() == nil: // the others shall not wait for this one
+		b.Log.WarnContext(ctx, "a session cannot be read", "session", w.sessionHash, "err", err)
+		return b.tryAgain(ctx, w)
+	case err != nil || !kept:
 		return err == nil, err
 	}
 	ask := judge.GradeRequest{
@@ -73,10 +77,15 @@ func (b *bench) noVerdict(ctx context.Context, w waiting, cause error) (done boo
 		b.Log.WarnContext(ctx, "the judge cannot grade sessions", "err", cause)
 		b.down = true
 		return false, b.postpone(ctx, []waiting{w}, store.Now().Add(outage))
-	case w.attempts+1 >= maxAttempts:
+	}
+	return b.tryAgain(ctx, w)
+}
+
+// tryAgain puts a session back into the queue, unless it was tried often enough.
+func (b *bench) tryAgain(ctx context.Context, w waiting) (done bool, err error) {
+	if w.attempts++; w.attempts >= maxAttempts {
 		return true, nil
 	}
-	w.attempts++
 	return false, b.postpone(ctx, []waiting{w}, store.Now().Add(retry))
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
@@ -88,6 +89,11 @@ func TestJudged(t *testing.T) {
 		want(t, ada.Get("/v1/skills/pdf/calibration").Object(), object{"pairs": 1.0, "agreement": 0.0})
 		want(t, w.skill(ada), object{"pass_rate": 0.25, "pass_rate_basis": "person", "graded_sessions": 2.0})
 		w.Org("other").Get("/v1/skills/pdf/calibration").Want(http.StatusNotFound)
+		// A quotation goes with the content that it is from.
+		if err := w.s.DropQuotations(t.Context(), db, ada.Org.ID, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		want(t, judged(w.grades(ada, "s1")), object{"pass_rate": 0.5, "evidence": quotation(nil)})
 		w.wantSound()
 	})
 }

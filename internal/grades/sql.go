@@ -199,3 +199,10 @@ func updateSealed(ctx context.Context, tx *store.Tx, id, sealed string) error {
 	_, err := tx.Exec(ctx, `UPDATE grades SET sealed = $2 WHERE id = $1`, id, sealed)
 	return err
 }
+
+func dropSealed(ctx context.Context, q store.Querier, orgID string, before time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE grades SET sealed = NULL WHERE sealed IS NOT NULL AND ($1 = '' OR org_id = $1) AND graded_at < $2`,
+		orgID, store.Micros(before))
+	return err
+}
