@@ -20,8 +20,8 @@ func scanSession(row store.Row) (s Session, err error) {
 }
 
 func sessionsByID(ctx context.Context, q store.Querier, ids []string) (map[string]Session, error) {
-	in, list := q.Dialect().In("$1", ids)
-	rows, err := q.Query(ctx, `SELECT `+sessionColumns+` FROM agent_sessions s WHERE s.id`+in, list)
+	from, list := q.Dialect().ByKey("agent_sessions", "id", "$1", ids)
+	rows, err := q.Query(ctx, `SELECT `+sessionColumns+` FROM (SELECT * FROM `+from+`) AS s`, list)
 	all, err := store.All(rows, err, scanSession)
 	byID := make(map[string]Session, len(all))
 	for _, s := range all {
@@ -109,9 +109,8 @@ func eventsByKey(ctx context.Context, q store.Querier, keys []eventKey) (map[eve
 	if len(keys) == 0 {
 		return found, nil
 	}
-	table, list := q.Dialect().Pairs("$1", pairs(keys))
-	rows, err := q.Query(ctx, `
-		SELECT `+eventColumns+` FROM `+table+` JOIN agent_session_events e ON e.session_id = pairs.a AND e.id = pairs.b`, list)
+	from, list := q.Dialect().ByPair("agent_session_events", "session_id", "id", "$1", pairs(keys))
+	rows, err := q.Query(ctx, `SELECT `+eventColumns+` FROM (SELECT * FROM `+from+`) AS e`, list)
 	err = store.Each(rows, err, func(row store.Row) error {
 		e, err := scanEvent(row)
 		found[e.key()] = e
@@ -175,10 +174,10 @@ func skillsOfSessions(ctx context.Context, q store.Querier, ids []string) ([]Ski
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	in, list := q.Dialect().In("$1", ids)
+	from, list := q.Dialect().ByKey("agent_session_skills", "session_id", "$1", ids)
 	rows, err := q.Query(ctx, `
 		SELECT k.session_id, k.skill_id, s.name, k.activated, k.offered, k.version_id, k.pass_rate, k.basis, k.outcome
-		FROM agent_session_skills k JOIN skills s ON s.id = k.skill_id WHERE k.session_id`+in, list)
+		FROM (SELECT * FROM `+from+`) AS k JOIN skills s ON s.id = k.skill_id`, list)
 	return store.All(rows, err, func(row store.Row) (k Skill, err error) {
 		err = row.Scan(&k.SessionID, &k.SkillID, &k.Name, &k.Activated, &k.Offered, &k.VersionID, &k.PassRate, &k.Basis, &k.Outcome)
 		return k, err
