@@ -52,6 +52,3 @@ func (s *Service) Reprice(ctx context.Context, orgID string) error {
 
 // Adopt runs the job.
 func (s *Service) Adopt(ctx context.Context) error { return s.adopt(ctx) }
-
-// IngestChunk is how many requests are ingested at once.
-const IngestChunk = ingestChunk

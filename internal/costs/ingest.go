@@ -26,22 +26,6 @@ type Report struct {
 // follows: all lock the counters of costs before those of skills.
 func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error) {
 	defer fault.Wrap(&err, "ingest costs")
-	for len(r.Requests) > ingestChunk {
-		some := r
-		some.Requests = r.Requests[:ingestChunk]
-		if err := s.ingest(ctx, tx, some); err != nil {
-			return err
-		}
-		r.Requests, r.Marks, r.Sessions = r.Requests[ingestChunk:], nil, nil
-	}
-	return s.ingest(ctx, tx, r)
-}
-
-// ingestChunk is how many requests are held in memory at once with all that is
-// derived from them: a push of 64 MiB has hundreds of thousands.
-const ingestChunk = 5000
-
-func (s *Service) ingest(ctx context.Context, tx *store.Tx, r Report) error {
 	if len(r.Requests)+len(r.Marks)+len(r.Sessions) == 0 {
 		return nil
 	}

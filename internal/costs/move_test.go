@@ -2,7 +2,6 @@ package costs_test
 
 import (
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -103,26 +102,6 @@ func TestBackfilledSession(t *testing.T) {
 		want("after the backfill", 1)
 		if found, err := r.costs.Check(t.Context(), db); err != nil || found[0].Status != exam.Good {
 			t.Errorf("%v, %v", found, err)
-		}
-	})
-}
-
-// TestLargeReport: a report is counted in chunks, and marks of the first chunk hold
-// for the requests of all.
-func TestLargeReport(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		r := newRoom(t, db)
-		start := time.Now().Add(-time.Hour)
-		all := make([]costs.Request, 2*costs.IngestChunk+1)
-		for i := range all {
-			all[i] = costs.Request{
-				ID: skills.ID(r.Org.ID, r.User.ID, "request", strconv.Itoa(i)), Session: "s", Inferred: true, Micros: paid(1), At: start,
-			}
-		}
-		r.send(skills.Report{}, costs.Report{Requests: all, Marks: []costs.Mark{{Session: "s", Skill: "pdf", At: start}}})
-		cost, _ := r.cost("pdf").(object)
-		if want := float64(len(all)); cost["requests"] != want || cost["total"] != 0.010001 || cost["per_use_p50"] != 0.010001 {
-			t.Errorf("cost %v, want one use of %v requests", cost, want)
 		}
 	})
 }

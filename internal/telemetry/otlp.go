@@ -120,12 +120,15 @@ type otlpBatch struct {
 	codexPoints []dedup.CodexPoint
 }
 
-// ingestOTLP stores a batch and its observations in one transaction, and returns
-// the rejected records. It needs no push_id to be idempotent: every record has
+// ingestOTLP stores a batch and its observations, in one transaction unless it is
+// large, and returns the rejected records. It needs no push_id to be idempotent: every record has
 // an id that is derived from its content, so a retry adds nothing.
 func (r *receiver) ingestOTLP(
 	ctx context.Context, c access.Caller, n otlpBatch, p *pushRow,
 ) (rejected []rejection, err error) {
+	if n.batch, err = r.ingestParts(ctx, c, n.batch); err != nil {
+		return nil, err
+	}
 	err = r.DB.InGroup(ctx, func(tx *store.Tx) error {
 		if err := upsertRecords(ctx, tx, c, n.records); err != nil {
 			return err

@@ -30,5 +30,8 @@ func ReadPush(raw []byte, now time.Time) (Reading, error) {
 	return Reading{report, b.requests, b.marks, b.events, b.accepted, b.rejected}, nil
 }
 
+// MaxPart is how many items one transaction ingests.
+const MaxPart = maxPart
+
 // CanonicalPushID parses a push_id.
 var CanonicalPushID = canonicalPushID

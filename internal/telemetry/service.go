@@ -153,23 +153,20 @@ func (s *Service) storeRaw(
 	return p, s.Blobs.Put(ctx, p.blobKey, bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 }
 
-// ingest stores a batch and its observations in one transaction. It reports a
-// duplicate if another request stored the same push meanwhile.
+// ingest stores a batch and its observations, in one transaction unless it is
+// large. It reports a duplicate if another request stored the same push meanwhile.
 func (s *Service) ingest(
 	ctx context.Context, c access.Caller, b batch, p *pushRow, became *Content,
 ) (duplicate bool, err error) {
+	if b, err = s.ingestParts(ctx, c, b); err != nil {
+		return false, err
+	}
 	err = s.DB.InGroup(ctx, func(tx *store.Tx) error {
 		fresh, err := insertPush(ctx, tx, c, b, p)
 		if duplicate = !fresh; err != nil || duplicate {
 			return err
 		}
-		if err := upsertPrompts(ctx, tx, c, b.prompts); err != nil {
-			return err
-		}
-		if err := upsertRecords(ctx, tx, c, b.records); err != nil {
-			return err
-		}
-		if err := s.observe(ctx, tx, c, b); err != nil {
+		if err := s.ingestPart(ctx, tx, c, b); err != nil {
 			return err
 		}
 		if err := s.Quota.Add(ctx, tx, c.OrgID, quota.Telemetry, p.bytes); err != nil || len(b.texts) == 0 {
