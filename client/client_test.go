@@ -194,7 +194,7 @@ func TestMe(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
 	me, err := s.client().Me(t.Context())
-	if err != nil || me.User.Email != "owner@localhost" || me.Organisation.Name != "default" || me.Plan != "team" || me.Role != "owner" || len(me.Permissions) != 8 {
+	if err != nil || me.User.Email != "owner@localhost" || me.Organisation.Name != "default" || me.Plan != "team" || me.Role != "owner" || len(me.Permissions) != 9 {
 		t.Errorf("me %+v, %v", me, err)
 	}
 	s.key = "st_live_wrong"
