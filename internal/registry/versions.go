@@ -7,6 +7,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/skills"
 )
 
 const (
@@ -97,9 +98,11 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	quality, err := s.Skills.QualityWithCost(ctx, r.entry.OrgID, ids(some))
-	if err != nil {
-		return nil, err
+	var quality map[string]skills.Quality
+	if r.own {
+		if quality, err = s.Skills.QualityWithCost(ctx, r.entry.OrgID, ids(some)); err != nil {
+			return nil, err
+		}
 	}
 	for _, v := range some {
 		manifest, ok := manifests[v.ID]
