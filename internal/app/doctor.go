@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/doctor"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
+	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/installations"
 	"github.com/whetstone-dev/whetstone/internal/quota"
 	"github.com/whetstone-dev/whetstone/internal/registry"
@@ -27,7 +28,7 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 	return &doctor.Doctor{
 		Config: c,
 		Checkers: []doctor.Checker{
-			&registry.Service{}, &installations.Service{}, &skills.Service{}, &costs.Service{}, &sessions.Service{}, &evidence.Service{}, &signals.Service{},
+			&registry.Service{}, &installations.Service{}, &skills.Service{}, &costs.Service{}, &sessions.Service{}, &grades.Service{}, &evidence.Service{}, &signals.Service{},
 			&sources.Service{}, &suggestions.Service{}, &runs.Service{},
 			&repohost.Service{}, &alerts.Service{}, &quota.Service{Counts: storedCounts()},
 		},

@@ -42,6 +42,10 @@ var breakages = []struct {
 	{`UPDATE agent_sessions SET turns = turns + 1 WHERE id = (SELECT MIN(id) FROM agent_sessions)`, "sessions", "sessions whose figures are not those of their events: 1"},
 	{`UPDATE agent_sessions SET pass_rate = 1 WHERE id = (SELECT MIN(id) FROM agent_sessions)`, "sessions", "sessions whose grade or start is not that of their skills: 1"},
 	{`INSERT INTO agent_session_events (session_id, id, kind, at, name) VALUES ('nowhere', 'e', 'prompt', 1, '')`, "sessions", "events and skills of sessions that are not there: 1, such as nowhere"},
+	{`INSERT INTO grades (id, org_id, user_id, session_hash, skill_id, basis, pass_rate, passed, evidence, graded_at)
+		VALUES ('grade', 'org', 'user', 's', 'skill', 'judge', 1, FALSE, '[]', 1)`, "grades", "grades that are not those that count: 1, such as grade"},
+	{`INSERT INTO grade_failures (grade_id, key, label, skill_id, basis, session_key, session_hash, failed_at)
+		VALUES ('nowhere', 'k', 'l', 'skill', 'judge', 's', 's', 1)`, "grades", "failures of grades that are not there: 1, such as nowhere"},
 	{`UPDATE signal_cells SET signals = signals + 1 WHERE level = 'org'`, "signals", "cells that do not count"},
 	{`UPDATE registry_entries SET current_version_id = 'nowhere' WHERE name = 'api-docs'`, "registry", "current version is missing or another: 1, such as api-docs"},
 	{`UPDATE registry_entries SET installation_count = installation_count + 1 WHERE name = 'pdf-forms'`, "installations", "count of installations is wrong: 1, such as pdf-forms"},

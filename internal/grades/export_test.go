@@ -2,8 +2,23 @@ package grades
 
 import "context"
 
-// Run grades all sessions of an organisation that wait, whenever they are due.
+// Run grades all sessions of an organisation that are due.
 func (s *Service) Run(ctx context.Context, orgID string) error { return s.run(ctx, orgID) }
 
-// Normalised is what reasons are compared by.
-var Normalised = normalised
+// StartDue does what the schedule does.
+func (s *Service) StartDue(ctx context.Context) error { return s.startDue(ctx) }
+
+// The queries, for the test of their query plans.
+var (
+	GradersOf       = gradersOf
+	HasGrader       = hasGrader
+	OrgsWithDue     = orgsWithDue
+	SkillsWithDue   = skillsWithDue
+	DueSessions     = dueSessions
+	GradedAt        = gradedAt
+	EvidenceOf      = evidenceOf
+	GradesOfSession = gradesOfSession
+	FailureGroups   = failureGroups
+	FailureExamples = failureExamples
+	Agreement       = agreement
+)

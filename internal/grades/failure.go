@@ -56,8 +56,10 @@ func newFailure(kind, said string) failure {
 }
 
 var (
-	variable = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|'[^' ]*'|(?:[\\w.~-]*/)+[\\w.-]*|\\b[\\w-]+\\.[a-z]{1,5}\\b|\\b0x[0-9a-f]+\\b|\\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\\b|\\d+")
-	notWord  = regexp.MustCompile(`[^\p{L}\p{N}#]+`)
+	variable = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|'[^' ]*'" + // quoted
+		`|(?:[\w.~-]*/)+[\w.-]*|\b[\w-]+\.[a-z]{1,5}\b` + // paths, names of files
+		`|\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\d+`) // ids, numbers
+	notWord = regexp.MustCompile(`[^\p{L}\p{N}#]+`)
 )
 
 // normalised returns a text without what differs between two occurrences of one

@@ -137,7 +137,11 @@ func TestOutcomes(t *testing.T) {
 			{"signal_id": "3", "session_id": "good", "timestamp": "soon", "signal_type": "correction"},
 			{"signal_id": "4", "timestamp": at, "signal_type": "correction"},
 		}})
-		w.run(ada)
+		w.Exec(`UPDATE grade_queue SET due_at = 1`)
+		if err := w.s.StartDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
 		for session, evidence := range map[string][]any{
 			"before": {object{"expectation": "tool_errors", "passed": true, "quotation": nil}},
 			"good":   {object{"expectation": "tool_errors", "passed": true, "quotation": nil}},

@@ -111,38 +111,36 @@ func TestNoVerdict(t *testing.T) {
 			return judgetest.JSON(object{"results": results, "notes": ""})
 		}
 	}
-	for name, test := range map[string]struct {
-		respond judgetest.Responder
-		waits   int // sessions that are judged again later
-	}{
-		"rejected":                   {func(judgetest.Request) judgetest.Reply { return judgetest.Fail(http.StatusBadRequest, "no") }, 1},
-		"key not accepted":           {func(judgetest.Request) judgetest.Reply { return judgetest.Fail(http.StatusUnauthorized, "no") }, 1},
-		"nonsense":                   {func(judgetest.Request) judgetest.Reply { return judgetest.Text("I think it is fine.") }, 1},
-		"passes all":                 {passing(""), 1},
-		"passes all with quotations": {passing("canary"), 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, db *store.DB) {
-				w := newWorld(t, db, test.respond)
-				ada := w.Org("acme")
-				w.use(ada, "s0", 0, 0)
-				// The skill's own text tries it, too.
-				w.enable(ada, object{"expectations": append([]string{canary}, expected...)})
-				w.keep(ada, transcript+canary, "s1")
-				w.use(ada, "s1", 0, 0)
-				w.run(ada)
-				want(t, w.skill(ada), object{"graded_sessions": 0.0, "pass_rate": nil})
-				if n := w.Count("grade_queue"); n != test.waits {
-					t.Errorf("%d sessions wait, want %d", n, test.waits)
-				}
-				for range 5 {
-					w.run(ada)
-				}
-				want(t, w.skill(ada), object{"graded_sessions": 0.0, "pass_rate": nil})
-				w.wantSound()
-			})
-		})
+	judges := map[string]judgetest.Responder{
+		"rejected":                   func(judgetest.Request) judgetest.Reply { return judgetest.Fail(http.StatusBadRequest, "no") },
+		"key not accepted":           func(judgetest.Request) judgetest.Reply { return judgetest.Fail(http.StatusUnauthorized, "no") },
+		"nonsense":                   func(judgetest.Request) judgetest.Reply { return judgetest.Text("I think it is fine.") },
+		"passes all":                 passing(""),
+		"passes all with quotations": passing("canary"),
 	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var respond judgetest.Responder
+		w := newWorld(t, db, func(r judgetest.Request) judgetest.Reply { return respond(r) })
+		for name, answer := range judges {
+			respond = answer
+			ada := w.Org(name)
+			w.use(ada, "s0", 0, 0)
+			// The skill's own text tries it, too.
+			w.enable(ada, object{"expectations": append([]string{canary}, expected...)})
+			w.keep(ada, transcript+canary, "s1")
+			w.use(ada, "s1", 0, 0)
+			w.run(ada)
+			if n := w.Count("grade_queue WHERE org_id = $1", ada.Org.ID); n != 1 {
+				t.Errorf("%s: %d sessions wait, want 1", name, n)
+			}
+			for range 4 {
+				w.run(ada)
+			}
+			want(t, w.skill(ada), object{"graded_sessions": 0.0, "pass_rate": nil})
+			w.Exec(`DELETE FROM grade_queue`)
+		}
+		w.wantSound()
+	})
 }
 
 // TestUnusableEnds: a session without a usable verdict is given up.
@@ -168,7 +166,7 @@ func TestUnusableEnds(t *testing.T) {
 // TestBudget: a grader judges no more sessions and spends no more money in a day
 // than it may.
 func TestBudget(t *testing.T) {
-	for name, test := range map[string]struct {
+	graders := map[string]struct {
 		grader object
 		judged int
 	}{
@@ -176,42 +174,42 @@ func TestBudget(t *testing.T) {
 		"nothing": {object{"sample_per_day": 0}, 0},
 		"money":   {object{"sample_per_day": nil, "max_cost_usd_per_day": 0.02}, 4},
 		"all":     {object{"sample_per_day": nil, "max_cost_usd_per_day": nil}, 6},
-	} {
-		t.Run(name, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, db *store.DB) {
-				// What is reported is what it costs: here 4,000 tokens at 1.25 dollars per
-				// million, twice for a session that passes anything.
-				w := newWorld(t, db, func(r judgetest.Request) judgetest.Reply {
-					reply := honest(r)
-					reply.Input, reply.Output = 2000, 0
-					return reply
-				})
-				ada := w.Org("acme")
-				w.Exec(`INSERT INTO cost_prices (org_id, models, table_hash) VALUES ($1, '[{"match":"gpt-5","input":1.25,"output":0}]', '')`, ada.Org.ID)
-				w.use(ada, "first", 0, 0)
-				test.grader["expectations"] = expected
-				w.enable(ada, test.grader)
-				for i := range 6 {
-					w.keep(ada, transcript, fmt.Sprint("s", i))
-					w.use(ada, fmt.Sprint("s", i), 0, 0)
-				}
-				w.run(ada)
-				if n := w.Count("grades WHERE basis = 'judge'"); n != test.judged {
-					t.Errorf("%d sessions were judged, want %d", n, test.judged)
-				}
-				if n := w.Count("grade_queue"); n != 6-test.judged {
-					t.Errorf("%d sessions wait for tomorrow", n)
-				}
-				w.run(ada)
-				if n := w.Count("grades WHERE basis = 'judge'"); n != test.judged {
-					t.Errorf("%d sessions were judged in two runs", n)
-				}
-				w.Exec(`UPDATE grade_queue SET queued_at = 1`)
-				w.run(ada)
-				if n := w.Count("grade_queue"); n != 0 {
-					t.Errorf("%d sessions wait for ever", n)
-				}
-			})
-		})
 	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		// What is reported is what it costs: here 4,000 tokens at 1.25 dollars per
+		// million, in two requests.
+		w := newWorld(t, db, func(r judgetest.Request) judgetest.Reply {
+			reply := honest(r)
+			reply.Input, reply.Output = 2000, 0
+			return reply
+		})
+		for name, test := range graders {
+			ada := w.Org(name)
+			w.Exec(`INSERT INTO cost_prices (org_id, models, table_hash) VALUES ($1, '[{"match":"gpt-5","input":1.25,"output":0}]', '')`, ada.Org.ID)
+			w.use(ada, "first", 0, 0)
+			fields := object{"expectations": expected}
+			for k, v := range test.grader {
+				fields[k] = v
+			}
+			w.enable(ada, fields)
+			for i := range 6 {
+				w.keep(ada, transcript, fmt.Sprint("s", i))
+				w.use(ada, fmt.Sprint("s", i), 0, 0)
+			}
+			for _, run := range []string{"one run", "two runs"} {
+				w.run(ada)
+				if n := w.Count("grades WHERE org_id = $1 AND basis = 'judge'", ada.Org.ID); n != test.judged {
+					t.Errorf("%s: %d sessions were judged in %s, want %d", name, n, run, test.judged)
+				}
+			}
+			if n := w.Count("grade_queue WHERE org_id = $1", ada.Org.ID); n != 6-test.judged {
+				t.Errorf("%s: %d sessions wait for tomorrow", name, n)
+			}
+			w.Exec(`UPDATE grade_queue SET queued_at = 1`)
+			w.run(ada)
+			if n := w.Count("grade_queue WHERE org_id = $1", ada.Org.ID); n != 0 {
+				t.Errorf("%s: %d sessions wait for ever", name, n)
+			}
+		}
+	})
 }

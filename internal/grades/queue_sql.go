@@ -85,7 +85,10 @@ func deleteQueued(ctx context.Context, tx *store.Tx, condition string, arg any) 
 }
 
 func orgsWithDue(ctx context.Context, q store.Querier, now time.Time) ([]string, error) {
-	rows, err := q.Query(ctx, `SELECT DISTINCT org_id FROM grade_queue WHERE due_at <= $1`, store.Micros(now))
+	rows, err := q.Query(ctx, `
+		SELECT DISTINCT org_id FROM (
+			SELECT org_id FROM grade_queue WHERE due_at <= $1 ORDER BY due_at LIMIT 10000
+		) AS due`, store.Micros(now))
 	return store.All(rows, err, store.Value[string])
 }
 

@@ -159,7 +159,9 @@ func (w *world) grades(c *apptest.Caller, session string) (all []object) {
 // wantSound compares all rollups with a recount.
 func (w *world) wantSound() {
 	w.T.Helper()
-	for _, check := range []func(context.Context, store.Querier) ([]exam.Finding, error){w.s.Skills.Check, w.s.Sessions.Check, w.s.Costs.Check} {
+	for _, check := range []func(context.Context, store.Querier) ([]exam.Finding, error){
+		w.s.Skills.Check, w.s.Sessions.Check, w.s.Costs.Check, w.s.Check,
+	} {
 		findings, err := check(w.T.Context(), w.DB)
 		if err != nil {
 			w.T.Fatal(err)

@@ -1,0 +1,26 @@
+package grades
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/exam"
+	"github.com/whetstone-dev/whetstone/internal/store"
+)
+
+// Check compares the grades with the gradings that count.
+func (s *Service) Check(ctx context.Context, q store.Querier) ([]exam.Finding, error) {
+	return exam.Check(ctx, q, "grades", []exam.Rule{
+		{Broken: uncounted, Wrong: "grades that are not those that count", Do: exam.Report},
+		{Broken: lostFailures, Wrong: "failures of grades that are not there", Do: exam.Report},
+	})
+}
+
+const (
+	uncounted = `
+		SELECT COUNT(*), COALESCE(MIN(g.id), '') FROM grades g LEFT JOIN skill_gradings c ON c.id = g.id
+		WHERE c.id IS NULL OR c.pass_rate <> g.pass_rate OR COALESCE(c.basis, 'pushed') <> g.basis OR c.session_hash <> g.session_hash`
+
+	lostFailures = `
+		SELECT COUNT(*), COALESCE(MIN(f.grade_id), '') FROM grade_failures f
+		WHERE NOT EXISTS (SELECT 1 FROM grades g WHERE g.id = f.grade_id)`
+)
