@@ -44,6 +44,7 @@ type ListedSkill struct {
 	AvgConfidence      *float64   `json:"avg_confidence"`
 	ConfidenceCoverage *float64   `json:"confidence_coverage"`
 	PassRate           *float64   `json:"pass_rate"`
+	PassRateBasis      *string    `json:"pass_rate_basis"` // person, pushed, judge, outcome or mixed
 	LastSeenAt         *time.Time `json:"last_seen_at"`
 	Cost               *Cost      `json:"cost"`        // nil without a model request
 	Confirmed          bool       `json:"confirmed"`   // a real use of the name was reported
@@ -61,6 +62,9 @@ type Skill struct {
 	SeenSessions      int64      `json:"seen_sessions"`      // the denominator of TriggerRate
 	TriggeredSessions int64      `json:"triggered_sessions"` // its numerator
 	GradedSessions    int64      `json:"graded_sessions"`
+	// GradedByBasis and PassRatesByBasis tell the grades apart, by basis.
+	GradedByBasis    map[string]int64   `json:"graded_sessions_by_basis"`
+	PassRatesByBasis map[string]float64 `json:"pass_rates_by_basis"`
 }
 
 // A SkillDay has the figures of one day, in UTC.

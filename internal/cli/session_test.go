@@ -58,3 +58,49 @@ func TestSessions(t *testing.T) {
 		t.Errorf("another skill: %+v", got)
 	}
 }
+
+// TestImportGrade: an import ends with pass rates, which name their basis. Without a
+// judge they are those of what happened.
+func TestImportGrade(t *testing.T) {
+	s := startService(t)
+	m := s.importing(t, 3)
+	var out struct {
+		Grading struct {
+			Enabled  bool `json:"enabled"`
+			Ungraded int  `json:"ungraded_sessions"`
+			Skills   []struct {
+				Name     string           `json:"name"`
+				PassRate float64          `json:"pass_rate"`
+				Basis    string           `json:"pass_rate_basis"`
+				Graded   map[string]int64 `json:"graded_by_basis"`
+			} `json:"skills"`
+		} `json:"grading"`
+	}
+	m.answers(t, &out, "import", "--grade")
+	g := out.Grading
+	if !g.Enabled || g.Ungraded != 0 || len(g.Skills) != 1 || g.Skills[0].Name != "pdf" || g.Skills[0].PassRate != 1 ||
+		g.Skills[0].Basis != "outcome" || g.Skills[0].Graded["outcome"] != 3 {
+		t.Errorf("grading %+v, want 3 sessions by their outcome", g)
+	}
+	m.must(t, "grade", "session-000", "fail", "--skill", "pdf")
+	text := m.must(t, "import", "--grade")
+	for _, want := range []string{"Read 0 of 3 transcripts, 3 imported before.", "67% (21% to 94%)", "person 0% of 1, outcome 100% of 2", "No session was judged"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if got := m.run(t, "import", "--grade", "--dry-run"); got.code != term.ExitUsage {
+		t.Errorf("a dry run cannot be graded: %+v", got)
+	}
+}
+
+// TestImportGradeByMember: only an admin can switch the grader on.
+func TestImportGradeByMember(t *testing.T) {
+	s := startService(t)
+	m := s.importing(t, 1)
+	key := s.must(t, "key", "create", "--org", "default", "--user", "eve@example.org", "--role", "member")["api_key"].(string)
+	text := m.must(t, "import", "--grade", "--api-key", key)
+	if !strings.Contains(text, "only an admin can switch it on") || !strings.Contains(text, "No skill has a graded session.") {
+		t.Errorf("prints\n%s", text)
+	}
+}

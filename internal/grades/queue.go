@@ -98,24 +98,26 @@ func (s *Service) Reported(ctx context.Context, tx *store.Tx, orgID string, ids 
 	if err != nil || !enabled {
 		return err
 	}
-	return s.enqueue(ctx, tx, orgID, ids)
+	return s.enqueue(ctx, tx, orgID, ids, settle)
 }
 
-// enqueue queues the activated skills of sessions that have no better grade.
-func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID string, ids []string) error {
+// enqueue queues the activated skills of sessions that have no better grade, to be
+// graded after a time.
+func (s *Service) enqueue(ctx context.Context, tx *store.Tx, orgID string, ids []string, after time.Duration) error {
 	used, err := s.Sessions.Ungraded(ctx, tx, ids)
 	if err != nil || len(used) == 0 {
 		return err
 	}
 	now := store.Now()
-	return insertQueued(ctx, tx, orgID, used, now, now.Add(settle))
+	return insertQueued(ctx, tx, orgID, used, now, now.Add(after))
 }
 
 func (s *Service) enqueueBacklog(ctx context.Context, tx *store.Tx, orgID string) error {
 	return s.Jobs.Enqueue(ctx, tx, backlog{OrgID: orgID}, jobs.Unique(orgID))
 }
 
-// queueBacklog queues the sessions of the last days, page by page. It may run twice.
+// queueBacklog queues the sessions of the last days, page by page, to be graded at
+// once: whoever enabled a grader waits for it. It may run twice.
 func (s *Service) queueBacklog(ctx context.Context, orgID string) (err error) {
 	defer fault.Wrap(&err, "queue the backlog of organisation %s", orgID)
 	since, ungraded := store.Now().Add(-lookback), false
@@ -129,7 +131,7 @@ func (s *Service) queueBacklog(ctx context.Context, orgID string) (err error) {
 		for _, one := range page {
 			ids = append(ids, one.ID)
 		}
-		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueue(ctx, tx, orgID, ids) }); err != nil {
+		if err := s.DB.InTx(ctx, func(tx *store.Tx) error { return s.enqueue(ctx, tx, orgID, ids, 0) }); err != nil {
 			return err
 		}
 		if f.Cursor = next; next == "" {

@@ -22,13 +22,16 @@ type importCommand struct {
 	Dir          string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
 	Since        config.Duration `env:"-" placeholder:"30d" help:"Only transcripts that changed in this time."`
 	Prompts      bool            `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
-	DryRun       bool            `env:"-" help:"Read everything, but send and store nothing; needs no server."`
+	DryRun       bool            `env:"-" xor:"grade" help:"Read everything, but send and store nothing; needs no server."`
+	Grade        bool            `env:"-" xor:"grade" help:"Have the sessions graded, and print the pass rates of the skills."`
+	Wait         config.Duration `env:"-" default:"5m" placeholder:"TIME" help:"With --grade: how long to wait for the grades."`
 }
 
 type importOutput struct {
 	DryRun bool `json:"dry_run"`
 	transcripts.Summary
-	StateFile string `json:"state_file,omitempty"`
+	StateFile string         `json:"state_file,omitempty"`
+	Grading   *gradingOutput `json:"grading,omitempty"`
 }
 
 // Run reads the transcripts and sends what was not sent before.
@@ -46,14 +49,28 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 		i.Since = time.Now().Add(-time.Duration(c.Since))
 	}
 	if c.DryRun {
-		return runImport(ctx, p, i, "")
+		out, err := runImport(ctx, p, i)
+		if err != nil {
+			return err
+		}
+		return p.Print(out, out.print)
 	}
 	return c.WithSession(p, func(s *server.Session) error {
 		state, err := prepareImport(ctx, s, i)
 		if err != nil {
 			return err
 		}
-		return runImport(ctx, p, i, state)
+		out, err := runImport(ctx, p, i)
+		if err != nil {
+			return err
+		}
+		out.StateFile = state
+		if c.Grade {
+			if out.Grading, err = gradeSessions(ctx, p, s, time.Duration(c.Wait)); err != nil {
+				return err
+			}
+		}
+		return p.Print(out, out.print)
 	})
 }
 
@@ -87,7 +104,7 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 
 // runImport prints what could not be read as notes and not as errors: a transcript is
 // written by other programs, and one bad line must not stop the rest.
-func runImport(ctx context.Context, p *term.Program, i *transcripts.Import, state string) error {
+func runImport(ctx context.Context, p *term.Program, i *transcripts.Import) (importOutput, error) {
 	progress := p.Progress()
 	i.Progress = func(s transcripts.Summary) {
 		if s.Files == 0 {
@@ -106,13 +123,9 @@ func runImport(ctx context.Context, p *term.Program, i *transcripts.Import, stat
 		p.Note("%s sent; the next import continues from there", term.Count(summary.Records.Total(), "record"))
 	}
 	if ctx.Err() != nil { // Ctrl-C; the state file has what was acknowledged
-		return fault.New(fault.Unavailable, "The import was interrupted").Because(err)
+		return importOutput{}, fault.New(fault.Unavailable, "The import was interrupted").Because(err)
 	}
-	if err != nil {
-		return err
-	}
-	out := importOutput{DryRun: i.Push == nil, Summary: summary, StateFile: state}
-	return p.Print(out, func(w io.Writer) { out.print(w) })
+	return importOutput{DryRun: i.Push == nil, Summary: summary}, err
 }
 
 func describeProblem(p transcripts.Problem) string {
@@ -147,5 +160,8 @@ func (o importOutput) print(w io.Writer) {
 		term.Count(r.Requests, "model request"), term.Count(r.Offers, "skill offer"), term.Count(r.ToolCalls, "tool call"))
 	if o.Rejected > 0 {
 		fmt.Fprintf(w, "The server rejected %s.\n", term.Count(o.Rejected, "record"))
+	}
+	if o.Grading != nil {
+		o.Grading.print(w)
 	}
 }
