@@ -208,6 +208,7 @@ var formGates = map[string]gate{
 	"POST /alerts/{id}/delete":        write,
 
 	"POST /skills/{skill}":           admin,
+	"POST /sessions/{session}/cases": write,
 	"POST /settings/prices":          admin,
 	"POST /proposals/{id}":           write,
 	"POST /review":                   write,

@@ -194,18 +194,18 @@ func (s *Service) handleGet(ctx context.Context, in getInput) (getOutput, error)
 	return getOutput{
 		Session: detailOutput{
 			SessionOutput: newSessionOutput(d.Session), Truncated: d.Truncated,
-			Events: columnsOf(d.Page, func(e event) eventOutput {
+			Events: columnsOf(d.Steps, func(e Step) eventOutput {
 				out := eventOutput{
-					At: httpapi.Time(e.at), Kind: e.kind, Name: e.name, OK: e.ok, Tokens: e.tokens, CostUSD: dollars(e.micros),
-					Text: e.text,
+					At: httpapi.Time(e.At), Kind: e.Kind, Name: e.Name, OK: e.OK, Tokens: e.Tokens, CostUSD: dollars(e.Micros),
+					Text: e.Text,
 				}
-				if e.duration != nil {
-					ms := e.duration.Milliseconds()
+				if e.Duration != nil {
+					ms := e.Duration.Milliseconds()
 					out.DurationMS = &ms
 				}
 				return out
 			}),
-			Grades: columnsOf(d.Grades, func(g Grade) GradeOutput { return NewGradeOutput(d.SessionID, d.skillName(g.SkillID), g) }),
+			Grades: columnsOf(d.Grades, func(g Grade) GradeOutput { return NewGradeOutput(d.SessionID, d.SkillName(g.SkillID), g) }),
 		},
 		NextCursor: orNull(d.Next),
 	}, nil

@@ -180,7 +180,7 @@ func (s *Service) addSkills(ctx context.Context, all []Session) error {
 // A Detail is a session with a page of its events and all of its grades.
 type Detail struct {
 	Session
-	Page   []event
+	Steps  []Step  // a page, oldest first
 	Next   string  // cursor of the next page of events, "" at the end
 	Grades []Grade // oldest first
 }
@@ -210,31 +210,33 @@ func (s *Service) Get(ctx context.Context, c access.Caller, sessionID, cursor st
 	if d.Grades, err = s.gradesOf(ctx, c, d.Session); err != nil {
 		return d, err
 	}
-	if d.Page, err = eventsAfter(ctx, s.DB, one.ID, after, limit+1); err != nil {
+	events, err := eventsAfter(ctx, s.DB, one.ID, after, limit+1)
+	if err != nil {
 		return d, err
 	}
+	d.Steps = columnsOf(events, event.step)
 	responses, err := s.Costs.RequestsAfter(ctx, one.ID, time.UnixMicro(after.micros), after.id, limit+1)
 	if err != nil {
 		return d, err
 	}
 	for _, r := range responses {
 		tokens := r.Tokens.Input + r.Tokens.Output + r.Tokens.CacheRead + r.Tokens.CacheWrite
-		d.Page = append(d.Page, event{
-			session: one.ID, id: r.ID, kind: Response, at: r.At, name: cleanName(r.Model), tokens: &tokens, micros: r.Micros,
+		d.Steps = append(d.Steps, Step{
+			ID: r.ID, Kind: Response, At: r.At, Name: cleanName(r.Model), Tokens: &tokens, Micros: r.Micros,
 		})
 	}
 	for _, g := range d.Grades { // which are stored by skills
 		ok := outcomeOf(&g.PassRate) == Passed
-		e := event{session: one.ID, id: g.ID, kind: Graded, at: g.At, name: d.skillName(g.SkillID), ok: &ok}
-		if e.after(after) {
-			d.Page = append(d.Page, e)
+		step := Step{ID: g.ID, Kind: Graded, At: g.At, Name: d.SkillName(g.SkillID), OK: &ok}
+		if step.after(after) {
+			d.Steps = append(d.Steps, step)
 		}
 	}
-	slices.SortFunc(d.Page, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.id, b.id)) })
-	if len(d.Page) > limit {
-		d.Page = d.Page[:limit]
-		last := d.Page[limit-1]
-		d.Next = position{store.Micros(last.at), last.id}.String()
+	slices.SortFunc(d.Steps, func(a, b Step) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	if len(d.Steps) > limit {
+		d.Steps = d.Steps[:limit]
+		last := d.Steps[limit-1]
+		d.Next = position{store.Micros(last.At), last.ID}.String()
 	}
 	return d, s.addTexts(ctx, c, &d)
 }
@@ -244,10 +246,10 @@ func (s *Service) addTexts(ctx context.Context, c access.Caller, d *Detail) erro
 	if !d.HasContent {
 		return nil
 	}
-	texts, err := s.Content.Texts(ctx, c, d.Session, columnsOf(d.Page, func(e event) string { return e.id }))
-	for i, e := range d.Page {
-		if text, ok := texts[e.id]; ok {
-			d.Page[i].text = &text
+	texts, err := s.Content.Texts(ctx, c, d.Session, columnsOf(d.Steps, func(e Step) string { return e.ID }))
+	for i, e := range d.Steps {
+		if text, ok := texts[e.ID]; ok {
+			d.Steps[i].Text = &text
 		}
 	}
 	return err
@@ -272,8 +274,8 @@ func (s *Service) gradesOf(ctx context.Context, c access.Caller, one Session) ([
 	return grades, s.Grades.Explain(ctx, c, one, grades)
 }
 
-// skillName returns the name of a skill of the session.
-func (s Session) skillName(skillID string) string {
+// SkillName returns the name of a skill of the session.
+func (s Session) SkillName(skillID string) string {
 	for _, k := range s.Skills {
 		if k.SkillID == skillID {
 			return k.Name
@@ -282,9 +284,9 @@ func (s Session) skillName(skillID string) string {
 	return ""
 }
 
-func (e event) after(p position) bool {
-	at := store.Micros(e.at)
-	return at > p.micros || at == p.micros && e.id > p.id
+func (e Step) after(p position) bool {
+	at := store.Micros(e.At)
+	return at > p.micros || at == p.micros && e.ID > p.id
 }
 
 // A position is where a page of a list that is sorted by time and id begins: the

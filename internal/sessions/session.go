@@ -186,12 +186,23 @@ type event struct {
 	name     string
 	duration *time.Duration
 	ok       *bool
+}
 
-	// Of responses, which costs stores.
-	tokens *int64
-	micros *int64
+// A Step is an event as it is read.
+type Step struct {
+	ID       string
+	Kind     Kind
+	At       time.Time
+	Name     string // of the tool, skill or model; "" if there is none
+	Duration *time.Duration
+	OK       *bool
+	Tokens   *int64  // of a response
+	Micros   *int64  // what it cost, in millionths of a dollar
+	Text     *string // what was said; nil unless it is kept and may be read
+}
 
-	text *string // what was said; nil unless it is kept and may be read
+func (e event) step() Step {
+	return Step{ID: e.id, Kind: e.kind, At: e.at, Name: e.name, Duration: e.duration, OK: e.ok}
 }
 
 // EventID returns the id of an event by its natural key within the session and the

@@ -55,6 +55,16 @@ const (
 	SavedSuite Target = "saved_suite"
 )
 
+// FromSession is the decision to make a case of a session that went wrong.
+func FromSession(sourceID, sessionID, query string, shouldTrigger bool, at time.Time) Decision {
+	rationale, count := "Made of session "+sessionID, 1.0
+	return Decision{
+		SuggestionID: suggestionID(sourceID, caseKey{normalize(query), shouldTrigger}), Status: Accepted, Query: query,
+		ShouldTrigger: shouldTrigger, Evidence: LinkedTelemetry, Provenance: FailedEvaluation, Rationale: &rationale,
+		ObservedCount: &count, LastObservedAt: &at,
+	}
+}
+
 // validate checks what the API's schema cannot express.
 func (d Decision) validate() error {
 	if strings.TrimSpace(d.Query) == "" {

@@ -142,6 +142,9 @@ func (a auditor) workshop() {
 		t.Fatal(err)
 	}
 	a.send("/review", "/review", "sources.review.set", url.Values{"decision": {"accept"}, "source": {id(path)}, "case": {string(suggestion)}})
+	a.traced("traced", "pdf", time.Now())
+	a.send("/sources/{id}", path, "sources.source.change", url.Values{"label": {"tables"}, "skill": {a.skillID("pdf")}})
+	a.send("/sessions/{session}/cases", "/sessions/traced/cases", "sources.review.set", url.Values{"query": {"q"}, "target": {id(path)}})
 	a.send("/review/undo", "/review/undo", "sources.review.clear", nil)
 	a.send("/sources/{id}/delete", path+"/delete", "sources.source.delete", nil)
 

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/overview"
@@ -110,6 +111,8 @@ type chartDay struct {
 	Graded   int64
 	Sessions int64
 	Mark     string
+	Link     string  // to its sessions
+	X, Width float64 // of its column
 }
 
 const (
@@ -124,8 +127,8 @@ const (
 	smoothDays  = alerts.WindowDays // so that the line is what alerts evaluate
 )
 
-// newChart draws days, oldest first.
-func newChart(days []overview.Day, marks []mark) chart {
+// newChart draws the days of a skill, oldest first.
+func newChart(skillID string, days []overview.Day, marks []mark) chart {
 	c := chart{
 		Width: chartWidth, Height: chartHeight, Top: chartTop, Bottom: chartBottom, Left: chartLeft, Right: chartRight,
 		BarTop: barTop, BarBase: barBase,
@@ -140,6 +143,7 @@ func newChart(days []overview.Day, marks []mark) chart {
 	c.drawRates(days)
 	c.drawBars(days)
 	c.drawMarks(days, marks)
+	c.linkDays(skillID)
 	c.Label = c.describe(days)
 	return c
 }
@@ -235,6 +239,18 @@ func (c *chart) drawMarks(days []overview.Day, marks []mark) {
 			lastLabel = m.X
 		}
 		c.Marks = append(c.Marks, m)
+	}
+}
+
+// linkDays lets a click on a day show its sessions.
+func (c *chart) linkDays(skillID string) {
+	width := (chartRight - chartLeft) / float64(len(c.Days))
+	for i := range c.Days {
+		d := &c.Days[i]
+		d.X, d.Width = dayX(i, len(c.Days))-width/2, width
+		if at, err := time.Parse(time.DateOnly, d.Date); err == nil && d.Sessions > 0 {
+			d.Link = sessionsOfDay(skillID, "", at)
+		}
 	}
 }
 

@@ -247,6 +247,7 @@ func newBadge(status any) template.HTML {
 var icons = map[string]string{
 	"home":      "M2.5 7 8 2.5 13.5 7v6.5h-4v-4h-3v4h-4z",
 	"skills":    "M2.5 12.5 6 8l2.5 2.5 5-6.5M10.5 4h3v3",
+	"sessions":  "M2.5 4h7M4.5 8h7M6.5 12h7",
 	"review":    "M3 3.5h10v9H3zM5.5 8l2 2 3.5-4",
 	"sources":   "M2.5 4.5h4l1.5 1.5h5.5v7h-11z",
 	"suites":    "M6 2.5h4M7 2.5v4l-4 7h10l-4-7v-4",

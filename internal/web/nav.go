@@ -20,6 +20,7 @@ type navItem struct {
 var menu = []navItem{
 	{Path: "/", Label: "Home", Icon: "home"},
 	{Path: "/skills", Label: "Skills", Icon: "skills"},
+	{Path: "/sessions", Label: "Sessions", Icon: "sessions"},
 	{Path: "/costs", Label: "Costs", Icon: "costs"},
 	{Path: "/review", Label: "Review", Icon: "review"},
 	{Path: "/sources", Label: "Sources", Icon: "sources"},

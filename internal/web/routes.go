@@ -51,6 +51,9 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/skills", do: (*Service).handleSkills},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}", do: (*Service).handleSkill},
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}", do: (*Service).handleChangeSkill},
+		{permission: access.Read, method: "GET", path: "/sessions", do: (*Service).handleSessions},
+		{permission: access.Read, method: "GET", path: "/sessions/{session}", do: (*Service).handleSession},
+		{permission: access.Write, method: "POST", path: "/sessions/{session}/cases", do: (*Service).handleCreateCase},
 		{permission: access.Read, method: "GET", path: "/costs", do: (*Service).handleCosts},
 
 		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},

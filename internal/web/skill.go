@@ -28,6 +28,14 @@ type skillView struct {
 	Into     string // what was typed to merge it into
 }
 
+// MissedOn is the URL of the sessions around a prompt that the skill missed.
+func (v skillView) MissedOn(p considered.Prompt) string {
+	if p.LastMissedAt == nil {
+		return ""
+	}
+	return sessionsOfDay(v.ID, outcomeMissed, *p.LastMissedAt)
+}
+
 // Tokens is how many tokens all requests of the skill took.
 func (v skillView) Tokens() int64 {
 	t := v.Cost.Tokens
@@ -140,7 +148,7 @@ func (s *Service) skillView(v *visit) (skillView, error) {
 	if err != nil {
 		return view, err
 	}
-	view.Chart = newChart(days[p.ID], marks)
+	view.Chart = newChart(p.ID, days[p.ID], marks)
 	view.Misses, err = s.Overview.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown)
 	return view, err
 }

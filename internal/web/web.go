@@ -95,6 +95,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/registry"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/signals"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/curate"
@@ -113,6 +114,7 @@ type Parts struct {
 	Skills        *skills.Service
 	Curate        *curate.Service
 	Costs         *costs.Service
+	Sessions      *sessions.Service
 	Registry      *registry.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service

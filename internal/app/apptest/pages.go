@@ -33,6 +33,10 @@ func Pages() map[string]Row {
 		"POST /skills/{}": form("<skill>", "change=unhide", nil),
 		"GET /costs":      {Query: "days=90"},
 
+		"GET /sessions":           {Query: "skill=<skill>&user=me"},
+		"GET /sessions/{}":        {Path: "<session>"},
+		"POST /sessions/{}/cases": form("<session>", "query=<new>&target=<source>", nil),
+
 		"GET /registry":                         {Query: "q=<text>"},
 		"GET /registry/{}":                      {Path: "<entry>"},
 		"GET /registry/{}/versions/{}":          {Path: "<entry> 1.1.0", Query: "from=1.0.0&file=SKILL.md"},

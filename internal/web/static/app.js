@@ -53,3 +53,9 @@ phone.addEventListener("change", fold);
 
 // A chart that is wider than the window shows its newest days first.
 for (const box of document.querySelectorAll(".chart .scroll")) box.scrollLeft = box.scrollWidth;
+
+// A day of a chart leads to its sessions. Its table has the same links.
+document.addEventListener("click", (event) => {
+  const day = event.target.closest("[data-href]");
+  if (day) location.assign(day.dataset.href);
+});

@@ -1,0 +1,291 @@
+package web
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
+	"github.com/whetstone-dev/whetstone/internal/sources"
+	"github.com/whetstone-dev/whetstone/internal/suggestions"
+	"github.com/whetstone-dev/whetstone/internal/suites"
+)
+
+// traceView is the page of one session.
+type traceView struct {
+	sessionRow
+	Turns     []sessionTurn // a page of them
+	Verdicts  []verdict
+	Truncated bool
+	First     bool   // it is the first page
+	More      string // URL of the next page of the timeline; "" on the last
+	Case      *caseForm
+}
+
+// A verdict is a grade for display.
+type verdict struct {
+	sessions.Grade
+	Skill string
+}
+
+// Pass is the pass rate.
+func (g verdict) Pass() *float64 { return passRate(&g.PassRate) }
+
+// A sessionTurn is a prompt with what followed. Its bars have one scale.
+type sessionTurn struct {
+	Number int // from 1; 0 for what precedes the first prompt
+	Later  bool
+	Steps  []stepRow
+}
+
+// A stepRow is an event for display.
+type stepRow struct {
+	sessions.Step
+	Offset string // since the session began
+	Bar    *span  // within its turn; nil if the turn has no length
+}
+
+// A span is a part of a whole, both in percent.
+type span struct{ From, Length float64 }
+
+// Cost is what the event cost, in dollars.
+func (r stepRow) Cost() *float64 { return dollars(r.Micros) }
+
+// TokenCount is Tokens, which are known.
+func (r stepRow) TokenCount() int64 { return *r.Tokens }
+
+// Took is how long it took, "" if that is unknown.
+func (r stepRow) Took() string {
+	if r.Duration == nil {
+		return ""
+	}
+	return durationText(*r.Duration)
+}
+
+// Failed reports that it did not work. A skill that was not activated did not fail.
+func (r stepRow) Failed() bool { return r.OK != nil && !*r.OK && r.Kind != sessions.Activation }
+
+// Did says what happened.
+func (r stepRow) Did() string {
+	switch {
+	case r.Kind == sessions.Activation && r.OK != nil && !*r.OK:
+		return "not activated"
+	case r.Kind == sessions.Activation:
+		return "activated"
+	case r.Kind == sessions.Graded && r.Failed():
+		return "graded: failed"
+	case r.Kind == sessions.Graded:
+		return "graded: passed"
+	case r.Failed():
+		return "failed"
+	}
+	return ""
+}
+
+const (
+	// stepsShown is how many events one page of the timeline has: they are read on
+	// while a person scrolls.
+	stepsShown = 200
+	// minBar is the length of the bar of an event without a duration, in percent.
+	minBar = .6
+)
+
+func (s *Service) handleSession(v *visit) (answer, error) {
+	view, err := s.traceView(v)
+	return show("session", "Session", view), err
+}
+
+func (s *Service) traceView(v *visit) (view traceView, err error) {
+	q := v.URL.Query()
+	d, err := s.Sessions.Get(v.Context(), v.Caller, v.PathValue("session"), q.Get("cursor"), stepsShown)
+	if err != nil {
+		return view, err
+	}
+	turn, _ := strconv.Atoi(q.Get("turn")) // 0 on the first page
+	view = traceView{sessionRow: sessionRow{Session: d.Session}, Truncated: d.Truncated, First: q.Get("cursor") == ""}
+	view.Turns = newTurns(d, max(turn, 0))
+	for _, g := range d.Grades {
+		view.Verdicts = append(view.Verdicts, verdict{g, d.SkillName(g.SkillID)})
+	}
+	if d.Next != "" {
+		last := view.Turns[len(view.Turns)-1].Number
+		view.More = pathTo("sessions", d.SessionID) + "?" + url.Values{"cursor": {d.Next}, "turn": {strconv.Itoa(last)}}.Encode()
+	}
+	if view.First && v.Caller.May(access.Write) {
+		view.Case, err = s.newCaseForm(v, d)
+	}
+	return view, err
+}
+
+// newTurns groups a page of events by the prompts that they follow. The page begins
+// in the turn with a number.
+func newTurns(d sessions.Detail, number int) (turns []sessionTurn) {
+	texts := textBudget
+	for i, step := range d.Steps {
+		if step.Kind == sessions.Prompt {
+			number++
+		}
+		if i == 0 || step.Kind == sessions.Prompt {
+			turns = append(turns, sessionTurn{Number: number, Later: step.Kind != sessions.Prompt && number > 0})
+		}
+		step.Text = texts.shorten(step.Text)
+		t := &turns[len(turns)-1]
+		t.Steps = append(t.Steps, stepRow{Step: step, Offset: offsetText(step.At.Sub(d.StartedAt))})
+	}
+	for _, t := range turns {
+		t.draw()
+	}
+	return turns
+}
+
+// draw gives the events of a turn their bars.
+func (t sessionTurn) draw() {
+	from, to := t.Steps[0].At, t.Steps[0].At
+	for _, r := range t.Steps {
+		if r.Kind == sessions.Graded { // which happens long after
+			continue
+		}
+		if end := r.end(); end.After(to) {
+			to = end
+		}
+	}
+	whole := to.Sub(from).Seconds()
+	if whole <= 0 {
+		return
+	}
+	for i, r := range t.Steps {
+		if r.Kind == sessions.Graded {
+			continue
+		}
+		bar := span{From: 100 * r.At.Sub(from).Seconds() / whole, Length: minBar}
+		bar.Length = max(minBar, 100*r.end().Sub(r.At).Seconds()/whole)
+		bar.From = min(bar.From, 100-bar.Length)
+		t.Steps[i].Bar = &bar
+	}
+}
+
+func (r stepRow) end() time.Time {
+	if r.Duration == nil {
+		return r.At
+	}
+	return r.At.Add(*r.Duration)
+}
+
+// offsetText formats the time since a session began, e.g. "+2:05" and "+1:02:05".
+func offsetText(d time.Duration) string {
+	seconds := int64(max(d, 0) / time.Second)
+	text := strconv.FormatInt(seconds/60%60, 10)
+	if hours := seconds / 3600; hours > 0 {
+		text = strconv.FormatInt(hours, 10) + ":" + twoDigits(seconds/60%60)
+	}
+	return "+" + text + ":" + twoDigits(seconds%60)
+}
+
+func twoDigits(n int64) string {
+	if n < 10 {
+		return "0" + strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// budget is how many bytes of texts a page may have, which keeps it below 200 kB.
+type budget int
+
+const (
+	textBudget budget = 50_000
+	longText          = 2000 // characters of a text while the budget lasts
+	shortText         = 80
+)
+
+// shorten truncates a text. The API has all of it.
+func (b *budget) shorten(text *string) *string {
+	if text == nil {
+		return nil
+	}
+	cut := short(longText, *text)
+	if len(cut) > int(*b) {
+		cut = short(shortText, *text)
+	}
+	*b -= budget(len(cut))
+	return &cut
+}
+
+// caseForm makes a test case of a session.
+type caseForm struct {
+	Query   string // the first prompt, if it is kept
+	Targets []caseTarget
+	Chosen  string // the value of a target
+	Expect  string // should_trigger or should_not_trigger
+}
+
+// A caseTarget is where a case can go: to a suite of a source, or to its drafts.
+type caseTarget struct {
+	Value, Label string // Value is the ids of the source and of the suite, if any
+}
+
+// maxCaseSuites limits the suites that a session's form offers.
+const maxCaseSuites = 100
+
+// newCaseForm offers the sources and suites of the session's skills.
+func (s *Service) newCaseForm(v *visit, d sessions.Detail) (*caseForm, error) {
+	form := &caseForm{Expect: "should_trigger"}
+	for _, step := range d.Steps {
+		if step.Kind == sessions.Prompt && step.Text != nil && utf8.RuneCountInString(*step.Text) <= suggestions.MaxQuery {
+			form.Query = *step.Text
+			break
+		}
+	}
+	all, err := s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := s.Suites.List(v.Context(), v.Caller.OrgID, suites.Filter{VerifierKind: suites.LLMJudge, Limit: maxCaseSuites})
+	for _, k := range d.Skills { // activated ones first
+		for _, src := range all {
+			if src.SkillID == nil || *src.SkillID != k.SkillID {
+				continue
+			}
+			for _, suite := range found {
+				if suite.SourceID != nil && *suite.SourceID == src.ID {
+					form.Targets = append(form.Targets, caseTarget{src.ID + " " + suite.ID, "suite " + suite.Name + " of " + k.Name})
+				}
+			}
+			form.Targets = append(form.Targets, caseTarget{src.ID, "drafts of " + src.Label + " (" + k.Name + ")"})
+		}
+	}
+	return form, err
+}
+
+// handleCreateCase makes a case of a session: a suggestion that the person has
+// accepted.
+func (s *Service) handleCreateCase(v *visit) (answer, error) {
+	view, err := s.traceView(v)
+	if err != nil {
+		return answer{}, err
+	}
+	view.Case.Query, view.Case.Chosen = v.FormValue("query"), v.FormValue("target")
+	view.Case.Expect = cmp.Or(v.FormValue("expectation"), view.Case.Expect)
+	if err := s.createCase(v, view); err != nil {
+		return show("session", "Session", view).refused(err)
+	}
+	return redirect(pathTo("sessions", view.SessionID), "The case was added."), nil
+}
+
+func (s *Service) createCase(v *visit, view traceView) error {
+	if !slices.ContainsFunc(view.Case.Targets, func(t caseTarget) bool { return t.Value == view.Case.Chosen }) {
+		return fault.Invalid("target", "Choose where the case goes")
+	}
+	if utf8.RuneCountInString(view.Case.Query) > suggestions.MaxQuery {
+		return fault.Invalid("query", "The prompt has more than %d characters", suggestions.MaxQuery)
+	}
+	sourceID, suiteID, _ := strings.Cut(view.Case.Chosen, " ")
+	d := suggestions.FromSession(sourceID, view.SessionID, view.Case.Query, view.Case.Expect == "should_trigger", view.StartedAt)
+	_, err := s.Suggestions.Review(v.Context(), v.Caller, sourceID, d, suiteID)
+	return err
+}
