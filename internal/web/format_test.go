@@ -152,7 +152,7 @@ func TestSpark(t *testing.T) {
 
 func TestChart(t *testing.T) {
 	days := []overview.Day{{Date: "2026-01-01", Sessions: 4, Graded: 4, PassRate: share(1)}, {Date: "2026-01-02"}, {Date: "2026-01-03", Sessions: 2, Graded: 4, PassRate: share(0)}}
-	c := web.NewChart(days, []web.Mark{{Date: "2026-01-02", Label: "1.0.0"}, {Date: "2025-01-01", Label: "too old"}})
+	c := web.NewChart("pdf", days, []web.Mark{{Date: "2026-01-02", Label: "1.0.0"}, {Date: "2025-01-01", Label: "too old"}})
 	label := strings.ReplaceAll(c.Label, "\u202f", " ")
 	if want := "7-day pass rate from 2026-01-01 to 2026-01-03: it went from 100 % to 50 %. 1.0.0 became current on 2026-01-02."; label != want {
 		t.Errorf("the chart says %q, want %q", label, want)
@@ -163,9 +163,9 @@ func TestChart(t *testing.T) {
 	if c.Bars[0].Height != 2*c.Bars[1].Height {
 		t.Errorf("4 sessions are %v high, 2 are %v", c.Bars[0].Height, c.Bars[1].Height)
 	}
-	if none := web.NewChart(days[1:2], nil); none.Known || none.Line != "" ||
+	if none := web.NewChart("pdf", days[1:2], nil); none.Known || none.Line != "" ||
 		none.Label != "No graded sessions from 2026-01-02 to 2026-01-02." {
 		t.Errorf("nothing known is drawn as %+v", none)
 	}
-	web.NewChart(nil, nil) // no days at all
+	web.NewChart("pdf", nil, nil) // no days at all
 }
