@@ -15,6 +15,15 @@ type PushResult struct {
 	Accepted     int         `json:"accepted"`
 	Unattributed int         `json:"unattributed"` // accepted, of a skill whose name is redacted
 	Rejected     []Rejection `json:"rejected"`
+	// Content is what became of the transcripts, nil without any.
+	Content *PushedContent `json:"content,omitempty"`
+}
+
+// PushedContent is how much of what was said the server keeps.
+type PushedContent struct {
+	Kept    int    `json:"kept"`
+	Dropped int    `json:"dropped"`
+	Message string `json:"message"` // why some was dropped
 }
 
 // A Rejection is a rejected record of a push.

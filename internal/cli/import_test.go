@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -165,6 +166,81 @@ func TestImportWithoutPrompts(t *testing.T) {
 	if !strings.Contains(bodies.String(), "Use pdf on the secret report") {
 		t.Error("the texts were not sent when they were wanted")
 	}
+}
+
+// TestImportWithContent sends what was said only where it is kept.
+func TestImportWithContent(t *testing.T) {
+	var bodies bytes.Buffer
+	s := startService(t).behind(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		r.Body = io.NopCloser(io.TeeReader(r.Body, &bodies))
+		next.ServeHTTP(w, r)
+	})
+	m := s.importing(t, 1)
+	m.run(t, "import", "--with-content").want(t, term.ExitFailed,
+		"whetstone: The organisation keeps no content of sessions, so nothing was sent. An owner can switch it on: `whetstone settings content on`")
+	if strings.Contains(bodies.String(), "secret report") {
+		t.Error("it was sent all the same")
+	}
+	m.must(t, "import", "--no-prompts")
+	m.must(t, "settings", "content", "on")
+	if got := m.must(t, "import", "--with-content", "--no-prompts"); !strings.Contains(got, "4 records of these have what was said.\n") {
+		t.Errorf("output %q, want what was said to be sent after the rest", got)
+	}
+	for _, words := range []string{`"text":"Use pdf on the secret report"`, `"output":"ok"`, `"input":"{\"skill\":\"pdf\"}"`} {
+		if !strings.Contains(bodies.String(), words) {
+			t.Errorf("%s was not sent", words)
+		}
+	}
+	if got := m.must(t, "import", "--with-content", "--no-prompts"); !strings.Contains(got, "1 imported before") {
+		t.Errorf("output of the second time %q", got)
+	}
+	if diff := cmp.Diff([]string{
+		"Use pdf on the secret report", `{"skill":"pdf"}` + "\n\nok", "And the other one", `{"file_path":"/s/pdf/SKILL.md"}`,
+	}, s.texts(t, "session-000")); diff != "" {
+		t.Errorf("texts of the session (-want +got):\n%s", diff)
+	}
+	var setting map[string]any
+	m.answers(t, &setting, "settings", "content")
+	if setting["enabled"] != true {
+		t.Errorf("setting %v", setting)
+	}
+	m.must(t, "settings", "content", "off")
+	m.must(t, "settings", "content", "delete")
+	key := s.must(t, "key", "create", "--role", "admin")["api_key"].(string)
+	m.run(t, "settings", "content", "on", "--api-key", key).want(t, term.ExitDenied, "This needs the role owner")
+	key = s.must(t, "key", "create", "--permissions", "telemetry:write")["api_key"].(string)
+	m.run(t, "import", "--with-content", "--api-key", key).want(t, term.ExitFailed, "The organisation keeps no content")
+}
+
+// texts returns what the server shows of a session's content.
+func (s service) texts(t *testing.T, session string) (all []string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/sessions/"+session, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var out struct {
+		Session struct {
+			Events []struct {
+				Text *string `json:"text"`
+			} `json:"events"`
+		} `json:"session"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range out.Session.Events {
+		if e.Text != nil {
+			all = append(all, *e.Text)
+		}
+	}
+	return all
 }
 
 // TestImportThroughTrouble has a server that is busy, and one whose answer is

@@ -2,6 +2,7 @@ package transcripts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,15 +87,17 @@ type block struct {
 	Content   result `json:"content"`     // of tool_result
 }
 
-// result is what a tool answered, of which only one thing matters.
+// result is what a tool answered.
 type result struct {
-	unknownSkill bool // the agent has no skill of the name
+	unknownSkill bool   // the agent has no skill of the name
+	raw          string // JSON: a string, or a list of blocks
 }
 
 // input has the parameters of the tools Skill and Read.
 type input struct {
 	Skill    string
 	FilePath string
+	raw      string // JSON of all parameters
 }
 
 // UnmarshalJSON accepts a string or a list of blocks; anything else is empty.
@@ -128,12 +131,13 @@ func (i *input) UnmarshalJSON(raw []byte) error {
 	if !ok {
 		name, _ = fields.Command.(string)
 	}
-	i.Skill = name
+	i.Skill, i.raw = name, string(raw)
 	return nil
 }
 
 // UnmarshalJSON looks at the beginning only: results are long, and of any type.
 func (r *result) UnmarshalJSON(raw []byte) error {
+	r.raw = string(raw)
 	r.unknownSkill = bytes.HasPrefix(raw, []byte(`"<tool_use_error>Unknown skill: `))
 	return nil
 }
@@ -173,6 +177,9 @@ func parseTime(stamp string) (time.Time, error) {
 	}
 	return at.UTC(), nil
 }
+
+// messageID identifies the message of a line within a transcript.
+func (e entry) messageID() string { return cmp.Or(e.Message.ID, fmt.Sprintf("line %d", e.line)) }
 
 // listsSkills reports whether a line shows the model which skills there are.
 func (e entry) listsSkills() bool {

@@ -20,6 +20,9 @@ type Import struct {
 	Since time.Time
 	// Prompts reports whether the texts of prompts are sent.
 	Prompts bool
+	// Content reports whether what was said is sent: prompts, answers, and what goes
+	// into tools and comes out of them.
+	Content bool
 	// Owner identifies the user at the server. It is part of the idempotency
 	// keys of pushes.
 	Owner string
@@ -38,6 +41,8 @@ type Import struct {
 type Receipt struct {
 	Duplicate bool
 	Rejected  []string // the messages of rejected records
+	// Dropped is why the server did not keep what was said; "" if it did.
+	Dropped string
 }
 
 // A Summary is the outcome of an import.
@@ -67,11 +72,12 @@ type Counts struct {
 	Requests    int `json:"model_requests"`
 	Offers      int `json:"skill_offers"`
 	ToolCalls   int `json:"tool_calls"`
+	Transcripts int `json:"transcripts,omitempty"` // what was said in the others
 }
 
 // Total is the number of all records.
 func (c Counts) Total() int {
-	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers + c.ToolCalls
+	return c.Sessions + c.Prompts + c.Invocations + c.Facts + c.Requests + c.Offers + c.ToolCalls + c.Transcripts
 }
 
 func (c *Counts) add(b batch) {
@@ -82,6 +88,7 @@ func (c *Counts) add(b batch) {
 	c.Requests += len(b.records[requestKind])
 	c.Offers += len(b.records[offerKind])
 	c.ToolCalls += len(b.records[toolCallKind])
+	c.Transcripts += len(b.records[transcriptKind])
 }
 
 // maxProblems bounds the list for a folder of other files.
@@ -167,11 +174,11 @@ func (r *run) importFile(ctx context.Context, f candidate) error {
 		r.summary.Old++
 		return nil
 	case r.Push == nil:
-	case r.State.upToDate(f, r.Prompts):
+	case r.State.upToDate(f, r.Prompts, r.Content):
 		r.summary.Unchanged++
 		return nil
 	default:
-		from = r.State.checkpoint(f.path, r.Prompts)
+		from = r.State.checkpoint(f.path, r.Prompts, r.Content)
 	}
 	content, err := os.Open(f.path)
 	if err != nil {
@@ -198,8 +205,10 @@ func (r *run) scan(ctx context.Context, path string, content *os.File, from chec
 	if err != nil {
 		return progress{}, err
 	}
+	f := newFile(path)
+	f.content = r.Content
 	s := scanner{
-		file: newFile(path), withText: r.Prompts,
+		file: f, withText: r.Prompts,
 		emit: func(record record) error { return r.add(ctx, record) },
 		problem: func(p Problem) {
 			r.summary.Malformed++
@@ -207,7 +216,7 @@ func (r *run) scan(ctx context.Context, path string, content *os.File, from chec
 		},
 	}
 	next, err := s.scan(ctx, content, info.Size(), from)
-	return progress{Size: info.Size(), ModTime: info.ModTime(), Checkpoint: next, Prompts: r.Prompts}, err
+	return progress{Size: info.Size(), ModTime: info.ModTime(), Checkpoint: next, Prompts: r.Prompts, Content: r.Content}, err
 }
 
 // add adds a record to the batch, and pushes the batch when it is full.
@@ -260,6 +269,9 @@ func (r *run) send(ctx context.Context) error {
 	receipt, err := r.Push(ctx, body)
 	if err != nil {
 		return err
+	}
+	if receipt.Dropped != "" { // nothing of the push counts as sent
+		return fault.New(fault.Conflict, "%s", receipt.Dropped)
 	}
 	r.summary.Pushes++
 	if receipt.Duplicate {

@@ -18,6 +18,7 @@ const (
 	requestKind    = "model_request"
 	offerKind      = "skill_offer"
 	toolCallKind   = "tool_call"
+	transcriptKind = "transcript"
 )
 
 // base has the fields of all records.

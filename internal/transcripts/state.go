@@ -34,6 +34,7 @@ type progress struct {
 	ModTime    time.Time  `json:"modified_at"`
 	Checkpoint checkpoint `json:"point"`
 	Prompts    bool       `json:"prompts"` // with the texts of the prompts
+	Content    bool       `json:"content"` // with what was said
 }
 
 // OpenState reads the state from a file. A state that is missing, corrupt or of
@@ -56,15 +57,15 @@ func OpenState(path string) (*State, error) {
 
 // upToDate reports whether the server has all of a file: its size and
 // modification time are unchanged.
-func (s *State) upToDate(f candidate, prompts bool) bool {
+func (s *State) upToDate(f candidate, prompts, content bool) bool {
 	p, ok := s.content.Files[f.path]
-	return ok && p.Size == f.info.Size() && p.ModTime.Equal(f.info.ModTime()) && (p.Prompts || !prompts)
+	return ok && p.Size == f.info.Size() && p.ModTime.Equal(f.info.ModTime()) && (p.Prompts || !prompts) && (p.Content || !content)
 }
 
 // checkpoint returns where to resume reading a file.
-func (s *State) checkpoint(path string, prompts bool) checkpoint {
+func (s *State) checkpoint(path string, prompts, content bool) checkpoint {
 	p := s.content.Files[path]
-	if prompts && !p.Prompts {
+	if prompts && !p.Prompts || content && !p.Content {
 		return checkpoint{}
 	}
 	return p.Checkpoint

@@ -21,6 +21,8 @@ type file struct {
 	stem  string // name without its extension
 	agent bool   // the transcript of a subagent, beside that of its session
 	codex string // the session of Codex, "" for a transcript of Claude Code
+	// content is whether what was said is sent.
+	content bool
 }
 
 func newFile(path string) *file {

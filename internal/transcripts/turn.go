@@ -33,14 +33,19 @@ type turn struct {
 	invocations []*invocationRecord
 	byCall      map[string]*invocationRecord
 	invoked     map[string]bool // skills that have an invocation in this turn
+	said        *said           // nil unless it is sent
 }
 
 func newTurn(f *file, number int) *turn {
-	return &turn{
+	t := &turn{
 		file: f, number: number,
 		calls: map[string]*toolCallRecord{}, tools: map[string]int{}, messages: map[string]*requestRecord{}, active: map[string]bool{},
 		byCall: map[string]*invocationRecord{}, invoked: map[string]bool{},
 	}
+	if f.content {
+		t.said = newSaid()
+	}
+	return t
 }
 
 // begin sets the prompt of the turn.
@@ -67,6 +72,9 @@ func (t *turn) extend(e entry) {
 		t.last = e
 	}
 	t.lines = e.line
+	if t.said != nil {
+		t.said.add(e)
+	}
 	t.source = cmp.Or(e.PromptID, t.source)
 }
 
@@ -104,7 +112,7 @@ func (t *turn) addAnswer(e entry) {
 // addUsage adds the tokens of a line. They count once per message, however many
 // lines it has; the last of them has the final numbers.
 func (t *turn) addUsage(e entry) {
-	id := cmp.Or(e.Message.ID, fmt.Sprintf("line %d", e.line))
+	id := e.messageID()
 	r := t.messages[id]
 	if r == nil {
 		r = &requestRecord{base: newBase(requestKind, t.file.sessionOf(e), e.at, t.file.source(e)), MessageID: e.Message.ID}
@@ -249,6 +257,9 @@ func (t *turn) records(withText bool) []record {
 	}
 	if len(t.messages) > 0 || t.errors > 0 {
 		all = append(all, t.factRecord())
+	}
+	if t.said != nil {
+		all = append(all, t.transcript()...)
 	}
 	return all
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/client"
 	"github.com/whetstone-dev/whetstone/internal/cli/server"
 	"github.com/whetstone-dev/whetstone/internal/cli/term"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -22,6 +24,7 @@ type importCommand struct {
 	Dir          string          `arg:"" optional:"" help:"Folder of the transcripts; ~/.claude/projects when empty."`
 	Since        config.Duration `env:"-" placeholder:"30d" help:"Only transcripts that changed in this time."`
 	Prompts      bool            `default:"true" negatable:"" help:"Send the texts of the prompts, which only you can read on the server."`
+	WithContent  bool            `env:"-" help:"Send what was said as well: prompts, answers, and what tools read and print. Kept only if an owner switched that on."`
 	DryRun       bool            `env:"-" xor:"grade" help:"Read everything, but send and store nothing; needs no server."`
 	Grade        bool            `env:"-" xor:"grade" help:"Have the sessions graded, and print the pass rates of the skills."`
 	Wait         config.Duration `env:"-" default:"5m" placeholder:"TIME" help:"With --grade: how long to wait for the grades."`
@@ -44,7 +47,7 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		dir = filepath.Join(home, ".claude", "projects")
 	}
-	i := &transcripts.Import{Dir: dir, Prompts: c.Prompts, Version: p.Version}
+	i := &transcripts.Import{Dir: dir, Prompts: c.Prompts, Content: c.WithContent, Version: p.Version}
 	if c.Since > 0 {
 		i.Since = time.Now().Add(-time.Duration(c.Since))
 	}
@@ -56,6 +59,11 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 		return p.Print(out, out.print)
 	}
 	return c.WithSession(p, func(s *server.Session) error {
+		if c.WithContent {
+			if err := checkContent(ctx, s, p); err != nil {
+				return err
+			}
+		}
 		state, err := prepareImport(ctx, s, i)
 		if err != nil {
 			return err
@@ -74,6 +82,25 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 	})
 }
 
+// checkContent refuses to send what was said to a server that would drop it, and
+// says what happens to it otherwise.
+func checkContent(ctx context.Context, s *server.Session, p *term.Program) error {
+	setting, err := s.ContentSetting(ctx)
+	if client.Status(err) == http.StatusForbidden { // a key that can only report: the push tells
+		setting.Enabled, err = true, nil
+	}
+	if err != nil {
+		return err
+	}
+	if !setting.Enabled {
+		return fault.New(fault.Conflict, "The organisation keeps no content of sessions, so nothing was sent. "+
+			"An owner can switch it on: `whetstone settings content on`, or Settings, Content on the dashboard")
+	}
+	p.Note("sending what was said in these sessions: prompts, answers, and what tools read and printed. The server removes secrets, " +
+		"e-mail addresses and home folders that it recognises, and stores the rest encrypted, for you and for people with evidence:read")
+	return nil
+}
+
 // prepareImport sets where the import sends to, and opens its state file: what
 // was sent before. The file belongs to the server's user, not to its address,
 // since one server may have several.
@@ -86,6 +113,9 @@ func prepareImport(ctx context.Context, s *server.Session, i *transcripts.Import
 	i.Push = func(ctx context.Context, body []byte) (transcripts.Receipt, error) {
 		out, err := s.Push(ctx, body)
 		receipt := transcripts.Receipt{Duplicate: out.Duplicate}
+		if out.Content != nil {
+			receipt.Dropped = out.Content.Message
+		}
 		for _, r := range out.Rejected {
 			receipt.Rejected = append(receipt.Rejected, r.Kind+": "+r.Message)
 		}
@@ -158,6 +188,9 @@ func (o importOutput) print(w io.Writer) {
 	fmt.Fprintf(w, ".\n%s %s: %s, %s, %s, %s, %s, %s, %s.\n", verb, term.Count(r.Total(), "record"), term.Count(r.Sessions, "session"),
 		term.Count(r.Prompts, "prompt"), term.Count(r.Invocations, "skill invocation"), term.Count(r.Facts, "execution fact"),
 		term.Count(r.Requests, "model request"), term.Count(r.Offers, "skill offer"), term.Count(r.ToolCalls, "tool call"))
+	if r.Transcripts > 0 {
+		fmt.Fprintf(w, "%s of these have what was said.\n", term.Count(r.Transcripts, "record"))
+	}
 	if o.Rejected > 0 {
 		fmt.Fprintf(w, "The server rejected %s.\n", term.Count(o.Rejected, "record"))
 	}
