@@ -19,8 +19,7 @@ const (
 	aggregatesPath = "/api/v1/signals/aggregates"
 )
 
-// today is the current day in responses. A test that runs across midnight may
-// fail.
+// today is the current day in responses.
 func today() string { return time.Now().UTC().Format(time.DateOnly) }
 
 func thisWeek() string {
