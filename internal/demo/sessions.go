@@ -13,6 +13,8 @@ import (
 
 const (
 	days = 90
+	// traceDays is of how many days the sessions have tool calls.
+	traceDays = 14
 	// perPush is the number of records in a push.
 	perPush = 500
 	// weekend is the number of sessions on a weekend day relative to a working day.
@@ -141,6 +143,9 @@ func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 			triggered = true
 		}
 	}
+	if ago < traceDays {
+		f.callTools(p, id, at)
+	}
 	p.add("execution_facts", object{
 		"execution_fact_id": id, "session_id": id, "occurred_at": at.Format(time.RFC3339),
 		"total_tool_calls": 3 + f.random.IntN(20), "errors_encountered": f.random.IntN(3),
@@ -148,6 +153,22 @@ func (f *filling) session(p *batch, s *published, ago int, at time.Time) {
 	})
 	if triggered && (s.onlySessions > 0 || f.random.Float64() < gradedShare) {
 		f.grade(p, s, id, s.releases[number].passRate, at.Add(20*time.Minute))
+	}
+}
+
+// callTools adds the tool calls of a session's first turn. Every ninth session has
+// one that fails.
+func (f *filling) callTools(p *batch, session string, at time.Time) {
+	tools := []string{"Read", "Grep", "Bash", "Edit", "Write", "Bash"}
+	began, seed := at.Add(8*time.Second), int(at.Unix())
+	for i := range 3 + seed%4 {
+		took := time.Duration(120+(seed/7+i*977)%9000) * time.Millisecond
+		p.add("tool_calls", object{
+			"tool_call_id": fmt.Sprintf("%s-%d", session, i), "session_id": session, "platform": "claude_code",
+			"occurred_at": began.Format(time.RFC3339Nano), "tool_name": tools[i%len(tools)], "duration_ms": took.Milliseconds(),
+			"success": seed%9 > 0 || i != 2,
+		})
+		began = began.Add(took + 2*time.Second)
 	}
 }
 
