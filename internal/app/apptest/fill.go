@@ -212,7 +212,7 @@ func (o *Org) pushSessions() {
 			records[kind] = append(records[kind], record)
 		}
 	}
-	o.Things["push"], o.Things["session"] = uuid.NewString(), o.Mark+"-session-0"
+	o.Things["push"], o.Things["agent_session"] = uuid.NewString(), o.Mark+"-session-0"
 	body, err := json.Marshal(object{"schema_version": "2.0", "push_id": o.Things["push"], "canonical": records})
 	if err != nil {
 		o.tb.Fatal(err)

@@ -34,8 +34,8 @@ func Pages() map[string]Row {
 		"GET /costs":      {Query: "days=90"},
 
 		"GET /sessions":           {Query: "skill=<skill>&user=me"},
-		"GET /sessions/{}":        {Path: "<session>"},
-		"POST /sessions/{}/cases": form("<session>", "query=<new>&target=<source>", nil),
+		"GET /sessions/{}":        {Path: "<agent_session>"},
+		"POST /sessions/{}/cases": form("<agent_session>", "query=<new>&target=<source>", nil),
 
 		"GET /registry":                         {Query: "q=<text>"},
 		"GET /registry/{}":                      {Path: "<entry>"},

@@ -42,13 +42,13 @@ func Rows() map[string]Row {
 		"GET /api/v1/settings/prices":  {},
 		"PUT /api/v1/settings/prices":  {Body: `{"models":[{"match":"<text>*","valid_from":"2026-01-01","input":3,"output":15,"cache_read":0.3,"cache_write":3.75}]}`},
 		"GET /v1/sessions":             {Query: "skill=<skill>&user=me"},
-		"GET /v1/sessions/{}":          {Path: "<session>"},
+		"GET /v1/sessions/{}":          {Path: "<agent_session>"},
 		"GET /api/v1/settings/content": {},
 		"PUT /api/v1/settings/content": {Body: `{"enabled":true}`},
 		"DELETE /api/v1/content":       {},
 
 		"POST /v1/sessions/{}/grades": {
-			Path: "<session>", Body: `{"skill":"<skill>","verdict":"fail","reason":"<text>"}`, Others: map[string]int{"session": 404, "skill": 400},
+			Path: "<agent_session>", Body: `{"skill":"<skill>","verdict":"fail","reason":"<text>"}`, Others: map[string]int{"agent_session": 404, "skill": 400},
 		},
 		"GET /v1/skills/{}/grader":      {Path: "<skill>"},
 		"PUT /v1/skills/{}/grader":      {Path: "<skill>", Body: `{"enabled":false,"expectations":["<text>"]}`},
