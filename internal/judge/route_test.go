@@ -127,8 +127,10 @@ func TestRouteAmbiguous(t *testing.T) {
 		j, _ := newJudge(t, s, judge.Options{})
 		r := routeRequest()
 		r.Distractors = []judge.Skill{
-			{Name: "slides", Description: "d"}, {Name: "Slides", Description: "d"},
-			{Name: "a:greet", Description: "d"}, {Name: "b:greet", Description: "d"},
+			{Name: "slides", Description: "d"},
+			{Name: "Slides", Description: "d"},
+			{Name: "a:greet", Description: "d"},
+			{Name: "b:greet", Description: "d"},
 		}
 		_, err := j.Route(t.Context(), r)
 		wantCode(t, err, judge.Unusable)

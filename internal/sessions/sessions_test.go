@@ -96,7 +96,8 @@ func TestOrder(t *testing.T) {
 		for round := range 6 {
 			ada := w.Org(fmt.Sprint("acme-", round))
 			reports := []report{
-				seen("a", -time.Minute), seen("a", time.Hour), seen("b", time.Minute), {sightings: []sessions.Sighting{{Session: "a", At: after(0), EndedAt: ptr(after(2 * time.Hour))}}},
+				seen("a", -time.Minute), seen("a", time.Hour), seen("b", time.Minute),
+				{sightings: []sessions.Sighting{{Session: "a", At: after(0), EndedAt: ptr(after(2 * time.Hour))}}},
 				{observations: []skills.Observation{used(ada, "a", "pdf", true)}, sightings: seen("a", time.Second).sightings},
 				{observations: []skills.Observation{used(ada, "a", "pdf", false)}, sightings: seen("a", time.Second).sightings},
 				{observations: []skills.Observation{offered(ada, "a", "pdf"), offered(ada, "b", "zip")}, sightings: append(seen("a", time.Second).sightings, seen("b", time.Second).sightings...)},

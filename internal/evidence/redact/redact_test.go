@@ -65,8 +65,18 @@ func TestAnywhere(t *testing.T) {
 		"/home/ada", "/Users/ada", `C:\Users\ada`,
 	} {
 		for _, around := range [][2]string{
-			{"", ""}, {`"`, `"`}, {"\n", "\n"}, {"(", ")"}, {"`", "`"}, {`{\"a\":\"`, `\"}`}, {"x=", " y"}, {"<", ">"}, {"\x00", "\xff"}, {"é", "é"},
-			{strings.Repeat("a ", 5000), strings.Repeat(" b", 5000)}, {"-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"},
+			{"", ""},
+			{`"`, `"`},
+			{"\n", "\n"},
+			{"(", ")"},
+			{"`", "`"},
+			{`{\"a\":\"`, `\"}`},
+			{"x=", " y"},
+			{"<", ">"},
+			{"\x00", "\xff"},
+			{"é", "é"},
+			{strings.Repeat("a ", 5000), strings.Repeat(" b", 5000)},
+			{"-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"},
 		} {
 			got := redact.Text(around[0] + planted + around[1])
 			if strings.Contains(got, planted) || strings.Contains(got, "ada") {
