@@ -210,6 +210,7 @@ var formGates = map[string]gate{
 	"POST /skills/{skill}":           admin,
 	"POST /sessions/{session}/cases": write,
 	"POST /settings/prices":          admin,
+	"POST /settings/content":         admin, // owners only: evidence.SetEnabled
 	"POST /proposals/{id}":           write,
 	"POST /review":                   write,
 	"POST /review/undo":              write,

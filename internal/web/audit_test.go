@@ -177,6 +177,7 @@ func (a auditor) account() {
 	a.send("/settings/keys/{id}/revoke", "/settings/keys/"+key.KeyID+"/revoke", "auth.key.revoke", nil)
 	a.send("/settings/keys", "/settings/keys", "auth.key.create", url.Values{"name": {"CI"}, "days": {"90"}})
 	a.send("/settings/connect", "/settings/connect", "auth.key.create", url.Values{"for": {"agents"}})
+	a.send("/settings/content", "/settings/content", "evidence.setting.change", url.Values{"action": {"on"}})
 	a.send("/settings/prices", "/settings/prices", "costs.prices.change", url.Values{"reset": {"true"}})
 	a.send("/settings/members", "/settings/members", "auth.user.create", url.Values{"email": {"new@example.org"}, "role": {"member"}})
 	a.send("/settings/members/{id}/role", "/settings/members/"+key.User.ID+"/role", "auth.user.set-role", url.Values{"role": {"viewer"}})

@@ -263,6 +263,9 @@ func routes() []route {
 		},
 		{permission: access.Read, method: "GET", path: "/settings/prices", do: (*Service).handlePrices},
 		{permission: access.Admin, method: "POST", path: "/settings/prices", do: (*Service).handleSetPrices},
+		{permission: access.Read, method: "GET", path: "/settings/content", do: (*Service).handleContent},
+		// Owners only: see evidence.
+		{permission: access.Admin, method: "POST", path: "/settings/content", do: (*Service).handleSetContent},
 		{permission: access.Admin, method: "GET", path: "/settings/audit", do: (*Service).handleAudit},
 		{permission: access.Read, method: "GET", path: "/settings/connect", do: (*Service).handleConnect},
 		{

@@ -85,6 +85,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/costs"
+	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
@@ -115,6 +116,7 @@ type Parts struct {
 	Curate        *curate.Service
 	Costs         *costs.Service
 	Sessions      *sessions.Service
+	Evidence      *evidence.Service
 	Registry      *registry.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service

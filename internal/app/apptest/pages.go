@@ -125,6 +125,8 @@ func Pages() map[string]Row {
 		"GET /settings/audit":            {Query: "actor=user&action=evals.&target=<text>&since=2020-01-02&until=2120-01-02"},
 		"GET /settings/prices":           {},
 		"POST /settings/prices":          form("", `prices={"models":[{"match":"<text>*","input":3,"output":15}]}`, nil),
+		"GET /settings/content":          {},
+		"POST /settings/content":         form("", "action=on", nil),
 		"GET /settings/connect":          {},
 		"POST /settings/connect":         form("", "for=agents", nil),
 	}
