@@ -272,7 +272,34 @@ func variants(o operation) []variant {
 		}
 		all = slices.Insert(all, 1, variant{"inflated", bomb}, variant{"inflated items", items})
 	}
+	if o.route.Path == "/api/v1/push" { // first, so that the short form has it
+		records := func(r *apptest.Request) {
+			r.Body = compressed(distinctRecords())
+			r.Header.Set("Content-Encoding", "gzip")
+		}
+		all = slices.Insert(all, 1, variant{"distinct records", records})
+	}
 	return all
+}
+
+// distinctRecords is a push of model requests and invocations that are all new, each
+// of a session of its own: with -expensive nearly as many as a body may hold.
+func distinctRecords() []byte {
+	count := 5_000
+	if *expensive {
+		count = 100_000
+	}
+	var requests, invocations strings.Builder
+	at := time.Now().UTC().Format(time.RFC3339)
+	for n := range count / 2 {
+		session := uuid.NewString()
+		fmt.Fprintf(&requests, `{"request_id":"%[1]s","session_id":"%[1]s","occurred_at":"%[2]s","skill_name":"skill-%[3]d",`+
+			`"model":"claude-sonnet-4-5","input_tokens":1000,"output_tokens":50},`, session, at, n%100)
+		fmt.Fprintf(&invocations, `{"skill_invocation_id":"%[1]s","session_id":"%[1]s","occurred_at":"%[2]s",`+
+			`"skill_name":"skill-%[3]d","triggered":true},`, session, at, n%100)
+	}
+	return []byte(`{"push_id":"` + uuid.NewString() + `","canonical":{"model_requests":[` + strings.TrimSuffix(requests.String(), ",") +
+		`],"skill_invocations":[` + strings.TrimSuffix(invocations.String(), ",") + `]}}`)
 }
 
 // bodyLimits are the contract's: on the wire, and inflated where gzip is read.
