@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/cli"
@@ -199,6 +202,7 @@ func TestImportWithContent(t *testing.T) {
 	}, s.texts(t, "session-000")); diff != "" {
 		t.Errorf("texts of the session (-want +got):\n%s", diff)
 	}
+	s.wantNowhere(t, "secret report")
 	var setting map[string]any
 	m.answers(t, &setting, "settings", "content")
 	if setting["enabled"] != true {
@@ -210,6 +214,40 @@ func TestImportWithContent(t *testing.T) {
 	m.run(t, "settings", "content", "on", "--api-key", key).want(t, term.ExitDenied, "This needs the role owner")
 	key = s.must(t, "key", "create", "--permissions", "telemetry:write")["api_key"].(string)
 	m.run(t, "import", "--with-content", "--api-key", key).want(t, term.ExitFailed, "The organisation keeps no content")
+}
+
+// wantNowhere looks for a text in the data folder and in a backup of it.
+func (s service) wantNowhere(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup")
+	s.run(t, "backup", file).want(t, 0, "")
+	packed, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	archive, err := zstd.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	raw, err := io.ReadAll(archive)
+	if err != nil || !bytes.Contains(raw, []byte("evidence_texts")) || bytes.Contains(raw, []byte(text)) {
+		t.Errorf("%v; a backup of %d bytes has the text", err, len(raw))
+	}
+	err = filepath.WalkDir(s.data, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte(text)) {
+			t.Errorf("%s has the text", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // texts returns what the server shows of a session's content.
