@@ -57,8 +57,12 @@ func hasGrader(ctx context.Context, q store.Querier, orgID string) (bool, error)
 }
 
 // insertQueued queues sessions of skills. One that waits already goes on waiting,
-// but not shorter.
+// but not shorter, unless it is due at once.
 func insertQueued(ctx context.Context, tx *store.Tx, orgID string, all []sessions.Use, now, due time.Time) error {
+	dueAt := "excluded.due_at"
+	if due.After(now) {
+		dueAt = tx.Dialect().Greatest("grade_queue.due_at", "excluded.due_at")
+	}
 	rank := func(u sessions.Use) string { return skills.ID("", "", "sample", u.Session+"\n"+u.SkillID) }
 	_, err := store.Bulk{
 		Table: "grade_queue",
@@ -72,8 +76,7 @@ func insertQueued(ctx context.Context, tx *store.Tx, orgID string, all []session
 			store.Col("queued_at", columnOf(all, func(sessions.Use) int64 { return store.Micros(now) })),
 			store.Col("due_at", columnOf(all, func(sessions.Use) int64 { return store.Micros(due) })),
 		},
-		OnConflict: "ON CONFLICT (session_hash, skill_id) DO UPDATE SET due_at = " +
-			tx.Dialect().Greatest("grade_queue.due_at", "excluded.due_at"),
+		OnConflict: "ON CONFLICT (session_hash, skill_id) DO UPDATE SET due_at = " + dueAt,
 	}.Insert(ctx, tx)
 	return err
 }

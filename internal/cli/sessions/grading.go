@@ -35,14 +35,14 @@ type skillGrade struct {
 
 // gradeSessions switches the organisation's grader on, waits until it has graded
 // what the caller reported, and returns the pass rates of all skills.
-func gradeSessions(ctx context.Context, p *term.Program, s *server.Session, wait time.Duration) (*gradingOutput, error) {
+func (c *importCommand) gradeSessions(ctx context.Context, p *term.Program, s *server.Session) (*gradingOutput, error) {
 	out := &gradingOutput{Skills: []skillGrade{}}
 	var err error
 	if out.Enabled, err = enableGrader(ctx, s); err != nil {
 		return nil, err
 	}
 	if out.Enabled {
-		if err := awaitGrades(ctx, p, s, wait); err != nil {
+		if err := awaitGrades(ctx, p, s, time.Duration(c.Wait)); err != nil {
 			return nil, err
 		}
 	}

@@ -74,7 +74,7 @@ func (c *importCommand) Run(ctx context.Context, p *term.Program) error {
 		}
 		out.StateFile = state
 		if c.Grade {
-			if out.Grading, err = gradeSessions(ctx, p, s, time.Duration(c.Wait)); err != nil {
+			if out.Grading, err = c.gradeSessions(ctx, p, s); err != nil {
 				return err
 			}
 		}
