@@ -38,6 +38,10 @@ import (
 //	[!] received NAME N           waits for its n-th request, whose body is
 //	                    stdout then; with ! it must not have come
 //
+//	judge NAME QUOTATION CRITERION...       starts a model that judges: the first
+//	                    criterion is fulfilled where the quotation is, the others
+//	                    never are; sets $NAME to its URL
+//
 //	body JSON           stdout is that JSON, whatever its spacing
 //	[!] json PATH [VALUE]         stdout has that value (not) at that path,
 //	                    which is keys and indexes joined by dots
@@ -55,6 +59,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"await":     await,
 	"receiver":  receiver,
 	"received":  received,
+	"judge":     scriptedJudge,
 	"body":      body,
 	"json":      jsonValue,
 	"capture":   capture,

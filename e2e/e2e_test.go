@@ -101,6 +101,11 @@ func setUp(env *testscript.Env, database string) error {
 			env.Setenv(name, value)
 		}
 	}
+	captures, err := filepath.Abs("../internal/transcripts/testdata/agents")
+	if err != nil {
+		return err
+	}
+	env.Setenv("TRANSCRIPTS", captures) // of the real Claude Code
 	env.Setenv("WHETSTONE_DATA", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("DBPASSWORD", password)
 	if database == "postgres" {
