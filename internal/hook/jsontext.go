@@ -16,7 +16,7 @@ type value struct {
 	start, end int
 	children   []value // members or items
 	name       string  // of a member
-	nameStart  int     // of a member
+	nameStart  int     // of a member; of an item its start
 }
 
 // parseJSON parses a text with one value.
@@ -66,22 +66,9 @@ func (p *jsonParser) value() (v value, err error) {
 	if d, ok := token.(json.Delim); ok {
 		v.kind = byte(d)
 		for p.More() {
-			child := value{nameStart: p.next()}
-			name := ""
-			if v.kind == '{' {
-				token, err := p.Token()
-				if err != nil {
-					return v, err
-				}
-				name, _ = token.(string)
-			}
-			nameStart := child.nameStart
-			if child, err = p.value(); err != nil {
+			child, err := p.child(v.kind == '{')
+			if err != nil {
 				return v, err
-			}
-			child.name, child.nameStart = name, child.start
-			if v.kind == '{' {
-				child.nameStart = nameStart
 			}
 			v.children = append(v.children, child)
 		}
@@ -91,6 +78,21 @@ func (p *jsonParser) value() (v value, err error) {
 	}
 	v.end = int(p.InputOffset())
 	return v, nil
+}
+
+// child parses a member of an object, or an item of an array.
+func (p *jsonParser) child(member bool) (value, error) {
+	start, name := p.next(), ""
+	if member {
+		token, err := p.Token()
+		if err != nil {
+			return value{}, err
+		}
+		name, _ = token.(string) // Token accepts nothing else
+	}
+	v, err := p.value()
+	v.name, v.nameStart = name, start
+	return v, err
 }
 
 // member returns the member of an object with a name, if there is one.
