@@ -67,12 +67,16 @@ func (s *Service) Grade(ctx context.Context, c access.Caller, v Verdict) (_ sess
 	return out, used.Name, err
 }
 
-// usedSkill returns a skill that a session activated, or that it was graded for.
+// usedSkill returns a skill of a session that can be graded.
 func usedSkill(of sessions.Session, idOrName string) (sessions.Skill, error) {
 	for _, k := range of.Skills {
-		if (k.SkillID == idOrName || k.Name == idOrName) && (k.Activated || k.PassRate != nil) {
+		if (k.SkillID == idOrName || k.Name == idOrName) && Gradable(k) {
 			return k, nil
 		}
 	}
 	return sessions.Skill{}, fault.Invalid("skill", "skill must be one that the session used")
 }
+
+// Gradable reports whether people can grade a session for a skill: the session used
+// it, or was graded for it.
+func Gradable(k sessions.Skill) bool { return k.Activated || k.PassRate != nil }

@@ -54,6 +54,7 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/sessions", do: (*Service).handleSessions},
 		{permission: access.Read, method: "GET", path: "/sessions/{session}", do: (*Service).handleSession},
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/cases", do: (*Service).handleCreateCase},
+		{permission: access.Write, method: "POST", path: "/sessions/{session}/grades", do: (*Service).handleGrade},
 		{permission: access.Read, method: "GET", path: "/costs", do: (*Service).handleCosts},
 
 		{permission: access.Read, method: "GET", path: "/registry", do: (*Service).handleRegistry},

@@ -22,20 +22,12 @@ type traceView struct {
 	sessionRow
 	Turns     []sessionTurn // a page of them
 	Verdicts  []verdict
+	Forms     []verdictForm // for people who may grade
 	Truncated bool
 	First     bool   // it is the first page
 	More      string // URL of the next page of the timeline; "" on the last
 	Case      *caseForm
 }
-
-// A verdict is a grade for display.
-type verdict struct {
-	sessions.Grade
-	Skill string
-}
-
-// Pass is the pass rate.
-func (g verdict) Pass() *float64 { return passRate(&g.PassRate) }
 
 // A sessionTurn is a prompt with what followed. Its bars have one scale.
 type sessionTurn struct {
@@ -110,14 +102,15 @@ func (s *Service) traceView(v *visit) (view traceView, err error) {
 	turn, _ := strconv.Atoi(q.Get("turn")) // 0 on the first page
 	view = traceView{sessionRow: sessionRow{Session: d.Session}, Truncated: d.Truncated, First: q.Get("cursor") == ""}
 	view.Turns = newTurns(d, max(turn, 0))
-	for _, g := range d.Grades {
-		view.Verdicts = append(view.Verdicts, verdict{g, d.SkillName(g.SkillID)})
+	if view.Verdicts, err = s.verdicts(v, d); err != nil {
+		return view, err
 	}
 	if d.Next != "" {
 		last := view.Turns[len(view.Turns)-1].Number
 		view.More = pathTo("sessions", d.SessionID) + "?" + url.Values{"cursor": {d.Next}, "turn": {strconv.Itoa(last)}}.Encode()
 	}
 	if view.First && v.Caller.May(access.Write) {
+		view.Forms = verdictForms(v.Caller, d)
 		view.Case, err = s.newCaseForm(v, d)
 	}
 	return view, err

@@ -87,6 +87,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/costs"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
 	"github.com/whetstone-dev/whetstone/internal/improve"
 	"github.com/whetstone-dev/whetstone/internal/installations"
@@ -117,6 +118,7 @@ type Parts struct {
 	Costs         *costs.Service
 	Sessions      *sessions.Service
 	Evidence      *evidence.Service
+	Grades        *grades.Service
 	Registry      *registry.Service
 	Installations *installations.Service
 	Telemetry     *telemetry.Service

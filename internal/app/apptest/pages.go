@@ -33,9 +33,10 @@ func Pages() map[string]Row {
 		"POST /skills/{}": form("<skill>", "change=unhide", nil),
 		"GET /costs":      {Query: "days=90"},
 
-		"GET /sessions":           {Query: "skill=<skill>&user=me"},
-		"GET /sessions/{}":        {Path: "<agent_session>"},
-		"POST /sessions/{}/cases": form("<agent_session>", "query=<new>&target=<source>", nil),
+		"GET /sessions":            {Query: "skill=<skill>&user=me"},
+		"GET /sessions/{}":         {Path: "<agent_session>"},
+		"POST /sessions/{}/cases":  form("<agent_session>", "query=<new>&target=<source>", nil),
+		"POST /sessions/{}/grades": form("<agent_session>", "skill=<skill>&verdict=fail&reason=<text>", nil),
 
 		"GET /registry":                         {Query: "q=<text>"},
 		"GET /registry/{}":                      {Path: "<entry>"},
