@@ -14,7 +14,7 @@ import (
 const (
 	days = 90
 	// traceDays is of how many days the sessions have tool calls.
-	traceDays = 14
+	traceDays = 10
 	// perPush is the number of records in a push.
 	perPush = 500
 	// weekend is the number of sessions on a weekend day relative to a working day.
