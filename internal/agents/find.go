@@ -63,19 +63,19 @@ func isExecutable(p string) bool {
 // locate finds what must be mounted to run a program: nothing if it is the
 // system's, all of node_modules if it comes from npm, else the file.
 func locate(p string) (program, error) {
-	real, err := filepath.EvalSymlinks(p)
+	file, err := filepath.EvalSymlinks(p)
 	if err != nil {
 		return program{}, fault.New(fault.Unavailable, "%s cannot be read", p).Because(err)
 	}
-	if strings.HasPrefix(real, "/usr/") {
-		return program{path: real}, nil
+	if strings.HasPrefix(file, "/usr/") {
+		return program{path: file}, nil
 	}
 	const modules = "/node_modules"
-	source, target := real, filepath.Join(programTarget, filepath.Base(real))
-	if before, _, ok := strings.Cut(real, modules+"/"); ok {
+	source, target := file, filepath.Join(programTarget, filepath.Base(file))
+	if before, _, ok := strings.Cut(file, modules+"/"); ok {
 		source, target = before+modules, programTarget+modules
 	}
-	return program{target + strings.TrimPrefix(real, source), &sandbox.Mount{Source: source, Target: target}}, nil
+	return program{target + strings.TrimPrefix(file, source), &sandbox.Mount{Source: source, Target: target}}, nil
 }
 
 // versionTimeout limits how long an agent may take to tell its version.

@@ -198,7 +198,7 @@ func TestModels(t *testing.T) {
 	for _, f := range formats {
 		model := f.start(t)
 		p := open(t, options{api: f.api, url: model.URL})
-		resp, err := p.http.Get("http://127.0.0.1/v1/models?client_version=1") //nolint:noctx // a test
+		resp, err := p.http.Get("http://127.0.0.1/v1/models?client_version=1")
 		if err != nil {
 			t.Fatal(err)
 		}

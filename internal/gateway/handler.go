@@ -171,7 +171,6 @@ type exchange struct {
 	status int
 	usage  *usageReader // nil if there is no answer that costs
 	answer head
-	used   Usage
 }
 
 // forward sends the request upstream and the answer back. It reports whether the
@@ -181,7 +180,7 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 	e.body = bytes.Clone(e.body[max(0, e.size-maxRecordedRequest):])
 	e.sent()
 	if err != nil {
-		e.unreachable(w, r.Context(), err)
+		e.unreachable(r.Context(), w, err)
 		return true
 	}
 	defer resp.Body.Close()
@@ -283,7 +282,7 @@ func (e *exchange) end() Usage {
 const retries = 3
 
 // unreachable answers a request that has no answer.
-func (e *exchange) unreachable(w http.ResponseWriter, ctx context.Context, err error) {
+func (e *exchange) unreachable(ctx context.Context, w http.ResponseWriter, err error) {
 	if ctx.Err() != nil {
 		return // the program has gone
 	}
@@ -312,8 +311,8 @@ func (e *exchange) refused(w http.ResponseWriter, resp *http.Response) {
 	}
 	_, _ = e.answer.Write(body)
 	p := Problem{Status: e.status, Message: fmt.Sprintf("the model's server answered HTTP %d", e.status)}
-	switch {
-	case e.status == http.StatusUnauthorized || e.status == http.StatusForbidden:
+	switch e.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		p.Message += "; check the model's key"
 	default:
 		p.Message += ": " + text.Ellipsis(text.PlainLine(string(body)), 300)

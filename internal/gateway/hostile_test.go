@@ -151,7 +151,7 @@ func TestBudgetRace(t *testing.T) {
 		})
 		for range 8 {
 			all.Go(func() {
-				resp, err := p.http.Post("http://127.0.0.1/v1/messages", "application/json", //nolint:noctx // a test
+				resp, err := p.http.Post("http://127.0.0.1/v1/messages", "application/json",
 					strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"`+strings.Repeat("Hi ", 1000)+`"}]}`))
 				if err != nil {
 					t.Error(err)
@@ -310,7 +310,7 @@ func TestManyConnections(t *testing.T) {
 	model := modeltest.Messages(t, modeltest.Reply{Text: "Hello"})
 	hostile := open(t, options{api: gateway.Anthropic, url: model.URL})
 	for range 200 {
-		conn, err := net.Dial("unix", hostile.socket) //nolint:noctx // it does not block
+		conn, err := net.Dial("unix", hostile.socket)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,7 +121,7 @@ func (p *program) send(path, body string) *http.Response {
 // the connection is closed without one.
 func (p *program) raw(bytes string) string {
 	p.t.Helper()
-	conn, err := net.Dial("unix", p.socket) //nolint:noctx // it does not block
+	conn, err := net.Dial("unix", p.socket)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ type graderOutput struct {
 }
 
 func newGraderOutput(g Grader) graderOutput {
-	return graderOutput{graderFields{g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited}}
+	return graderOutput{graderFields(g)}
 }
 
 func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput, error) {

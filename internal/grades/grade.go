@@ -118,11 +118,11 @@ func (s *Service) withdraw(ctx context.Context, tx *store.Tx, orgID, userID, id 
 
 // sealed returns the quotations of a grade encrypted, nil without any.
 func (s *Service) sealed(g grade) *string {
-	quotations, any := make([]string, len(g.evidence)), false
+	quotations, quoted := make([]string, len(g.evidence)), false
 	for i, e := range g.evidence {
-		quotations[i], any = e.quotation, any || e.quotation != ""
+		quotations[i], quoted = e.quotation, quoted || e.quotation != ""
 	}
-	if !any {
+	if !quoted {
 		return nil
 	}
 	raw, err := json.Marshal(quotations)

@@ -148,8 +148,11 @@ func (s *Service) SetGrader(ctx context.Context, c access.Caller, idOrName strin
 // else what its SKILL.md promises, from the registry or else from a source.
 func (s *Service) draft(ctx context.Context, orgID, skillID, name string) ([]string, error) {
 	read, err := s.packageOf(ctx, orgID, skillID, name)
-	if err != nil || read == nil {
-		return []string{}, err
+	if fault.Is(err, fault.NotFound) {
+		return []string{}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, path := range draft.EvalPaths {
 		raw, err := read(path)
@@ -167,8 +170,8 @@ func (s *Service) draft(ctx context.Context, orgID, skillID, name string) ([]str
 	return append([]string{}, draft.FromSkill(raw)...), nil
 }
 
-// packageOf returns a function that reads a file of a skill's current package; nil
-// if there is no package.
+// packageOf returns a function that reads a file of a skill's current package. The
+// error is a NotFound if there is none.
 func (s *Service) packageOf(ctx context.Context, orgID, skillID, name string) (func(path string) ([]byte, error), error) {
 	entries, _, err := s.Registry.List(ctx, orgID, registry.Filter{Name: name, Limit: 1})
 	if err != nil {
@@ -189,7 +192,7 @@ func (s *Service) packageOf(ctx context.Context, orgID, skillID, name string) (f
 		}
 		return func(path string) ([]byte, error) { return s.Sources.FileOf(ctx, snapshot, path) }, err
 	}
-	return nil, nil
+	return nil, fault.New(fault.NotFound, "Skill %s has no package", name)
 }
 
 // micros converts dollars.

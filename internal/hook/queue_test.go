@@ -60,7 +60,7 @@ func TestAddedWhileSending(t *testing.T) {
 	if err := q.Add(a); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Send(t.Context(), func(s hook.Session) error { return q.Add(s) }); err != nil || q.Len() != 1 {
+	if err := q.Send(t.Context(), q.Add); err != nil || q.Len() != 1 {
 		t.Errorf("%v, %d wait; want 1", err, q.Len())
 	}
 }

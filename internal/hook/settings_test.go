@@ -52,14 +52,14 @@ func (r room) content() string {
 
 func (r room) install(flags ...string) {
 	r.Helper()
-	if err := r.Settings.Install("/opt/whetstone", flags); err != nil {
+	if err := r.Install("/opt/whetstone", flags); err != nil {
 		r.Fatal(err)
 	}
 }
 
 func (r room) uninstall() {
 	r.Helper()
-	if removed, err := r.Settings.Uninstall(); err != nil || !removed {
+	if removed, err := r.Uninstall(); err != nil || !removed {
 		r.Fatalf("uninstall: %t, %v", removed, err)
 	}
 }

@@ -19,18 +19,18 @@ func rewritten(form func(items []string, controls int) string) judgetest.Respond
 		if judgetest.Code(r.User) == "" {
 			return honest(r)
 		}
-		var real, controls []string
+		var ours, controls []string
 		for _, c := range judgetest.Criteria(r.User) {
 			switch {
 			case !isReal(c.Text):
 				controls = append(controls, fmt.Sprintf(`{"id":%d,"evidence":"","passed":false}`, c.ID))
 			case c.Text == gradeRequest().Criteria[0]:
-				real = append(real, fmt.Sprintf(`{"id":%d,"evidence":"make deploy","passed":true}`, c.ID))
+				ours = append(ours, fmt.Sprintf(`{"id":%d,"evidence":"make deploy","passed":true}`, c.ID))
 			default:
-				real = append(real, fmt.Sprintf(`{"id":%d,"evidence":"","passed":false}`, c.ID))
+				ours = append(ours, fmt.Sprintf(`{"id":%d,"evidence":"","passed":false}`, c.ID))
 			}
 		}
-		return judgetest.Text(form(append(real, controls...), len(controls)))
+		return judgetest.Text(form(append(ours, controls...), len(controls)))
 	}
 }
 
@@ -53,7 +53,8 @@ func TestGradeLenient(t *testing.T) {
 	for name, form := range map[string]func(items []string, controls int) string{
 		"ids as strings": func(items []string, _ int) string {
 			for i, item := range items {
-				id := strings.TrimPrefix(item[:strings.Index(item, ",")], `{"id":`)
+				first, _, _ := strings.Cut(item, ",")
+				id := strings.TrimPrefix(first, `{"id":`)
 				items[i] = strings.Replace(item, `"id":`+id, `"id":" `+id+`"`, 1)
 			}
 			return results(items)

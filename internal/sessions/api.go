@@ -79,7 +79,7 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 	}
 	all, next, err := s.List(ctx, c, f)
 	return listOutput{
-		Sessions: columnsOf(all, func(s Session) SessionOutput { return newSessionOutput(s) }), NextCursor: orNull(next),
+		Sessions: columnsOf(all, newSessionOutput), NextCursor: orNull(next),
 	}, err
 }
 
@@ -120,10 +120,6 @@ func dollars(micros *int64) *float64 {
 	usd := float64(*micros) / 1_000_000
 	return &usd
 }
-
-// maxPage is how many events of a session an answer has: with names as long as they
-// usually are, it is below 200 kB.
-const maxPage = 1000
 
 type getInput struct {
 	SessionID string `path:"session_id" maxLength:"200" doc:"As the agent calls it"`

@@ -207,10 +207,10 @@ func (s *Session) room() bool {
 // count adds an event to the counters, or with sign -1 takes it out.
 func (s *Session) count(e event, sign int64) {
 	s.Events += sign
-	switch e.kind {
-	case Prompt:
+	if e.kind == Prompt {
 		s.Turns += sign
-	case Tool:
+	}
+	if e.kind == Tool {
 		s.ToolCalls += sign
 		if e.ok != nil && !*e.ok {
 			s.ToolErrors += sign

@@ -79,7 +79,7 @@ func TestShapes(t *testing.T) {
 		if err := json.Unmarshal([]byte("{"+first+"}"), &want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(apptest.Plain(t, object{"session": want, "next_cursor": nil}), any(map[string]any(detail))); diff != "" {
+		if diff := cmp.Diff(apptest.Plain(t, object{"session": want, "next_cursor": nil}), any(detail)); diff != "" {
 			t.Errorf("detail (-want +got):\n%s", diff)
 		}
 		w.wantSound()

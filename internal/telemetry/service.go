@@ -100,9 +100,11 @@ func (s *Service) Push(ctx context.Context, c access.Caller, raw []byte) (result
 		return result, err
 	}
 	r := newReader(c, time.Now())
-	became, err := s.readTranscripts(ctx, c, r, said)
-	if err != nil {
-		return result, err
+	var became *Content // nil without transcripts
+	if said != nil {
+		if became, err = s.readTranscripts(ctx, c, r, said); err != nil {
+			return result, err
+		}
 	}
 	b := r.read(e)
 	known, err := s.ingest(ctx, c, b, p, became)

@@ -101,12 +101,10 @@ func (r *reader) improvementSignal(c signalRecord, item json.RawMessage) error {
 	if err := opaque("improvement_signal", "signal_id")(r, c.base, item); err != nil {
 		return err
 	}
-	at, err := r.timeIn("timestamp", c.Timestamp)
-	if err != nil || textIn(c.Type) != "correction" || optional(c.SessionID) == "" {
-		return nil // nothing to note
+	if at, err := r.timeIn("timestamp", c.Timestamp); err == nil && textIn(c.Type) == "correction" && optional(c.SessionID) != "" {
+		r.sight(c.base, at, false)
+		r.setback(c.base, sessions.UserCorrection, textIn(c.ID), at)
 	}
-	r.sight(c.base, at, false)
-	r.setback(c.base, sessions.UserCorrection, textIn(c.ID), at)
 	return nil
 }
 

@@ -163,7 +163,7 @@ func TestSessions(t *testing.T) {
 				"grade": object{"pass_rate": 0.25, "basis": "pushed"},
 			}
 			got := apptest.Without(list[0], "agent", "ended_at")
-			if diff := cmp.Diff(apptest.Plain(t, want), any(map[string]any(got))); diff != "" {
+			if diff := cmp.Diff(apptest.Plain(t, want), any(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 			var course []string

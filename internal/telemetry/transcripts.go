@@ -23,9 +23,6 @@ type Content struct {
 // readTranscripts reads what was said, unless none of it may be kept. Then nothing
 // of it gets any further.
 func (s *Service) readTranscripts(ctx context.Context, c access.Caller, r *reader, said json.RawMessage) (*Content, error) {
-	if said == nil {
-		return nil, nil
-	}
 	on, err := s.Evidence.Enabled(ctx, c.OrgID)
 	switch {
 	case err != nil:

@@ -117,7 +117,7 @@ func TestTranscriptsAreKept(t *testing.T) {
 		w.keepContent(owner, true)
 		pushed := uuid.NewString()
 		content := ada.push(pushed, spoken("s", secret)).Want(http.StatusCreated).Field("content")
-		if diff := cmp.Diff(map[string]any{"kept": 3.0, "dropped": 0.0, "message": ""}, map[string]any(content)); diff != "" {
+		if diff := cmp.Diff(map[string]any{"kept": 3.0, "dropped": 0.0, "message": ""}, content); diff != "" {
 			t.Errorf("content (-want +got):\n%s", diff)
 		}
 		ada.push(pushed, spoken("s", secret)).Want(http.StatusOK)                // the same push

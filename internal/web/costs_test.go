@@ -191,7 +191,7 @@ func TestPrices(t *testing.T) {
 		save(p.all("textarea")[0].FirstChild.Data).wantLocation(path)
 		for text, want := range map[string]string{
 			`{"models":[{"match":"m","input":1,"output":1},` + "\n" + `{"match":"m","input":-1,"output":1}]}`: "models[1] (line 2): input must be between 0 and 10,000",
-			`{"models":[{"match":"m","input":1,"ouput":1}]}`:                                                  "models[0] (line 1)",
+			`{"models":[{"match":"m","input":1,"outputs":1}]}`:                                                "models[0] (line 1)",
 			`{"models":`: "unexpected EOF", "": "EOF", `{}`: "models is missing",
 		} {
 			p := save(text).want(http.StatusBadRequest).wantText(want)

@@ -190,10 +190,12 @@ func twoDigits(n int64) string {
 // budget is how many bytes of texts a page may have, which keeps it below 200 kB.
 type budget int
 
+const textBudget budget = 50_000
+
+// Characters of a text, while the budget lasts and then.
 const (
-	textBudget budget = 50_000
-	longText          = 2000 // characters of a text while the budget lasts
-	shortText         = 80
+	longText  = 2000
+	shortText = 80
 )
 
 // shorten truncates a text. The API has all of it.

@@ -10,8 +10,8 @@ import (
 // sessionID is that of every stand-in.
 const sessionID = "0198c0de-0000-7000-8000-000000000001"
 
-// print writes a line of JSON.
-func print(line object) {
+// emit writes a line of JSON.
+func emit(line object) {
 	text, err := json.Marshal(line)
 	if err != nil {
 		panic(err) // maps, texts and numbers
@@ -23,7 +23,7 @@ func print(line object) {
 type claude struct{ answers int }
 
 func (*claude) begin() {
-	print(object{"type": "system", "subtype": "init", "session_id": sessionID, "tools": []string{"Bash", "Skill"}})
+	emit(object{"type": "system", "subtype": "init", "session_id": sessionID, "tools": []string{"Bash", "Skill"}})
 }
 
 func (c *claude) said(text string, calls []toolCall) {
@@ -35,14 +35,14 @@ func (c *claude) said(text string, calls []toolCall) {
 	for _, call := range calls {
 		content = append(content, object{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input})
 	}
-	print(object{
+	emit(object{
 		"type": "assistant", "session_id": sessionID, "parent_tool_use_id": nil,
 		"message": object{"id": fmt.Sprintf("msg_%d", c.answers), "model": "scripted", "content": content},
 	})
 }
 
 func (*claude) did(c toolCall, output string, failed bool) {
-	print(object{"type": "user", "session_id": sessionID, "message": object{"role": "user", "content": []object{
+	emit(object{"type": "user", "session_id": sessionID, "message": object{"role": "user", "content": []object{
 		{"type": "tool_result", "tool_use_id": c.id, "content": output, "is_error": failed},
 	}}})
 }
@@ -59,7 +59,7 @@ func (c *claude) end(text string, err error) {
 	case err != nil:
 		line["result"], line["api_error_status"], line["terminal_reason"] = err.Error(), 500, "api_error"
 	}
-	print(line)
+	emit(line)
 }
 
 // codex writes as Codex does with exec --json.
@@ -68,12 +68,12 @@ type codex struct{ items int }
 func (c *codex) item(fields object) {
 	fields["id"] = fmt.Sprintf("item_%d", c.items)
 	c.items++
-	print(object{"type": "item.completed", "item": fields})
+	emit(object{"type": "item.completed", "item": fields})
 }
 
 func (*codex) begin() {
-	print(object{"type": "thread.started", "thread_id": sessionID})
-	print(object{"type": "turn.started"})
+	emit(object{"type": "thread.started", "thread_id": sessionID})
+	emit(object{"type": "turn.started"})
 }
 
 func (c *codex) said(text string, _ []toolCall) {
@@ -95,30 +95,30 @@ func (c *codex) did(call toolCall, output string, failed bool) {
 
 func (*codex) end(_ string, err error) {
 	if err != nil {
-		print(object{"type": "turn.failed", "error": object{"message": err.Error()}})
+		emit(object{"type": "turn.failed", "error": object{"message": err.Error()}})
 		return
 	}
-	print(object{"type": "turn.completed", "usage": object{"input_tokens": 1, "output_tokens": 1}})
+	emit(object{"type": "turn.completed", "usage": object{"input_tokens": 1, "output_tokens": 1}})
 }
 
 // copilot writes as the Copilot CLI does with --output-format json.
 type copilot struct{}
 
 func (*copilot) begin() {
-	print(object{"type": "session.skills_loaded", "data": object{"skills": []any{}}})
+	emit(object{"type": "session.skills_loaded", "data": object{"skills": []any{}}})
 }
 
 func (*copilot) said(text string, calls []toolCall) {
-	print(object{"type": "assistant.message", "data": object{"content": text}})
+	emit(object{"type": "assistant.message", "data": object{"content": text}})
 	for _, c := range calls {
-		print(object{"type": "tool.execution_start", "data": object{
+		emit(object{"type": "tool.execution_start", "data": object{
 			"toolCallId": c.id, "toolName": c.name, "arguments": c.input,
 		}})
 	}
 }
 
 func (*copilot) did(c toolCall, output string, failed bool) {
-	print(object{"type": "tool.execution_complete", "data": object{
+	emit(object{"type": "tool.execution_complete", "data": object{
 		"toolCallId": c.id, "success": !failed, "result": object{"content": output},
 	}})
 }
@@ -127,16 +127,16 @@ func (*copilot) end(_ string, err error) {
 	exit := 0
 	if err != nil {
 		exit = 1
-		print(object{"type": "session.error", "data": object{"errorType": "query", "message": err.Error()}})
+		emit(object{"type": "session.error", "data": object{"errorType": "query", "message": err.Error()}})
 	}
-	print(object{"type": "result", "sessionId": sessionID, "exitCode": exit})
+	emit(object{"type": "result", "sessionId": sessionID, "exitCode": exit})
 }
 
 // openCode writes as OpenCode does with run --format json.
 type openCode struct{}
 
 func (openCode) line(kind string, part object) {
-	print(object{"type": kind, "sessionID": sessionID, "part": part})
+	emit(object{"type": kind, "sessionID": sessionID, "part": part})
 }
 
 func (o openCode) begin() { o.line("step_start", object{}) }
@@ -163,7 +163,7 @@ func (o openCode) did(c toolCall, output string, failed bool) {
 
 func (openCode) end(_ string, err error) {
 	if err != nil {
-		print(object{"type": "error", "sessionID": sessionID, "error": object{
+		emit(object{"type": "error", "sessionID": sessionID, "error": object{
 			"name": "APIError", "data": object{"message": err.Error()},
 		}})
 	}
@@ -172,16 +172,16 @@ func (openCode) end(_ string, err error) {
 // gemini writes as the Gemini CLI does with --output-format stream-json.
 type gemini struct{}
 
-func (gemini) begin() { print(object{"type": "init", "session_id": sessionID, "model": "scripted"}) }
+func (gemini) begin() { emit(object{"type": "init", "session_id": sessionID, "model": "scripted"}) }
 
 func (gemini) said(text string, calls []toolCall) {
 	for _, part := range strings.SplitAfter(text, " ") { // it comes in parts
 		if part != "" {
-			print(object{"type": "message", "role": "assistant", "content": part, "delta": true})
+			emit(object{"type": "message", "role": "assistant", "content": part, "delta": true})
 		}
 	}
 	for _, c := range calls {
-		print(object{"type": "tool_use", "tool_name": c.name, "tool_id": c.id, "parameters": c.input})
+		emit(object{"type": "tool_use", "tool_name": c.name, "tool_id": c.id, "parameters": c.input})
 	}
 }
 
@@ -190,7 +190,7 @@ func (gemini) did(c toolCall, output string, failed bool) {
 	if failed && c.name == "activate_skill" {
 		status = "error"
 	}
-	print(object{"type": "tool_result", "tool_id": c.id, "status": status, "output": output})
+	emit(object{"type": "tool_result", "tool_id": c.id, "status": status, "output": output})
 }
 
 func (gemini) end(_ string, err error) {
@@ -198,5 +198,5 @@ func (gemini) end(_ string, err error) {
 	if err != nil {
 		line["status"], line["error"] = "error", object{"type": "FatalError", "message": err.Error()}
 	}
-	print(line)
+	emit(line)
 }

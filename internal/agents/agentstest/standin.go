@@ -162,7 +162,7 @@ func (t tools) run(c toolCall) (output string, failed bool) {
 		return string(text), false
 	case t.shell:
 		command, _ := c.input[t.shellField].(string)
-		text, err := exec.Command("/bin/sh", "-c", command).CombinedOutput() //nolint:noctx,gosec // the sandbox ends it
+		text, err := exec.Command("/bin/sh", "-c", command).CombinedOutput() //nolint:gosec // the sandbox ends it
 		return string(text), err != nil
 	}
 	return "unknown tool " + c.name, true
@@ -174,7 +174,7 @@ func post(url, header, key string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(encoded)) //nolint:noctx // the sandbox ends it
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (c *hookSend) send(ctx context.Context, p *term.Program, of hook.Session) e
 			return err
 		}
 		for _, i.Dir = range []string{of.Transcript, strings.TrimSuffix(of.Transcript, ".jsonl")} {
-			if _, err := i.Run(ctx); err != nil && !(i.Dir != of.Transcript && fault.Is(err, fault.NotFound)) {
+			if _, err := i.Run(ctx); err != nil && (i.Dir == of.Transcript || !fault.Is(err, fault.NotFound)) {
 				return err
 			}
 		}

@@ -84,7 +84,7 @@ type sessionShow struct {
 // Run prints a session as a timeline.
 func (c *sessionShow) Run(ctx context.Context, p *term.Program) error {
 	return c.WithSession(p, func(s *server.Session) error {
-		detail, err := s.Client.Session(ctx, c.ID)
+		detail, err := s.Session(ctx, c.ID)
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,8 @@ func (m messages) stream(w io.Writer, id, model string, r Reply) {
 	}})
 	blocks, stop := m.content(id, r)
 	for index, b := range blocks {
-		block, delta := b.(Object), Object{}
+		block := b.(Object)
+		var delta Object
 		if block["type"] == "text" {
 			delta = Object{"type": "text_delta", "text": block["text"]}
 			block["text"] = ""

@@ -71,6 +71,7 @@ func (c *Counts) Add(b Basis, passRate, sign int64) {
 		c.judge.add(passRate, sign)
 	case Outcome:
 		c.outcome.add(passRate, sign)
+	case Pushed, Mixed: // pushed ones are the rest, and a grade is never mixed
 	}
 }
 
