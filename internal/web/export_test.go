@@ -3,6 +3,8 @@ package web
 import (
 	"errors"
 	"html/template"
+
+	"github.com/whetstone-dev/whetstone/internal/grades"
 )
 
 // What the tests look at without a page around it.
@@ -16,15 +18,19 @@ var (
 	NewSpark  = newSpark
 	NewChart  = newChart
 
+	BasisText     = basisText
+	AgreementText = agreementText
+
 	AuditAreas     = auditAreas
 	PagesOfTargets = pagesOfTargets
 )
 
 // DiffFile and the other names are those of the tests' values.
 type (
-	DiffFile = diffFile
-	DiffLine = diffLine
-	Mark     = mark
+	Calibration = grades.Calibration
+	DiffFile    = diffFile
+	DiffLine    = diffLine
+	Mark        = mark
 )
 
 // Markdown renders a foreign text.

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/grades"
 	"github.com/whetstone-dev/whetstone/internal/overview"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/skills/curate"
 	"github.com/whetstone-dev/whetstone/internal/stats"
 	"github.com/whetstone-dev/whetstone/internal/telemetry/considered"
@@ -24,8 +26,11 @@ type skillView struct {
 	Entry    *overview.Entry // nil if the skill is not in the registry
 	Versions []versionRow
 	Misses   []considered.Prompt
-	Target   string // name of the skill that this one is merged into; "" if it is not
-	Into     string // what was typed to merge it into
+	Failures []grades.Group // why sessions failed, the most frequent first
+	Basis    string         // what the pass rate rests on; "" without one
+	Judge    string         // how far the judge can be trusted, if the pass rate rests on it
+	Target   string         // name of the skill that this one is merged into; "" if it is not
+	Into     string         // what was typed to merge it into
 }
 
 // MissedOn is the URL of the sessions around a prompt that the skill missed.
@@ -113,8 +118,9 @@ func (r versionRow) KnownBy() string {
 }
 
 const (
-	chartDays   = 90
-	missesShown = 10
+	chartDays     = 90
+	missesShown   = 10
+	failuresShown = 10
 )
 
 var chartRanges = []int{30, 90, 365}
@@ -149,8 +155,25 @@ func (s *Service) skillView(v *visit) (skillView, error) {
 		return view, err
 	}
 	view.Chart = newChart(p.ID, days[p.ID], marks)
-	view.Misses, err = s.Overview.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown)
-	return view, err
+	if view.Misses, err = s.Overview.Missed(v.Context(), v.Caller.OrgID, p.ID, missesShown); err != nil {
+		return view, err
+	}
+	return view, s.addGrades(v, &view)
+}
+
+// addGrades adds what the pass rate rests on, and why sessions failed.
+func (s *Service) addGrades(v *visit, view *skillView) error {
+	view.Basis = basisText(view.Bases)
+	if view.Bases.Sessions[basis.Judge] > 0 {
+		c, err := s.Grades.Calibration(v.Context(), v.Caller.OrgID, view.ID)
+		if err != nil {
+			return err
+		}
+		view.Judge = agreementText(c)
+	}
+	failures, err := s.Grades.Failures(v.Context(), v.Caller.OrgID, view.ID, view.Window)
+	view.Failures = failures[:min(len(failures), failuresShown)]
+	return err
 }
 
 // handleChangeSkill hides a skill or merges it into another one, or undoes that.

@@ -1,0 +1,53 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/whetstone-dev/whetstone/internal/grades"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
+)
+
+// basisTexts say what a pass rate rests on, by precedence.
+var basisTexts = []struct {
+	basis basis.Basis
+	text  string
+}{
+	{basis.Person, "graded by people"},
+	{basis.Pushed, "reported by clients"},
+	{basis.Judge, "judged by a model"},
+	{basis.Outcome, "from outcomes"},
+}
+
+// basisText says what a pass rate rests on, and if that is several things, the rate of
+// each, e.g. "mixed: graded by people 90 % (10 sessions), from outcomes 50 % (2
+// sessions)". It is "" without a graded session.
+func basisText(r basis.Rates) string {
+	var all []string
+	for _, b := range basisTexts {
+		count := r.Sessions[b.basis]
+		if count == 0 {
+			continue
+		}
+		if *r.Basis != basis.Mixed {
+			return b.text
+		}
+		sessions, _ := plural(count, "session", "sessions") // it is a number
+		all = append(all, fmt.Sprintf("%s %s (%s)", b.text, percent(r.PassRate[b.basis]), sessions))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "mixed: " + strings.Join(all, ", ")
+}
+
+// agreementText says how far the judge can be trusted.
+func agreementText(c grades.Calibration) string {
+	if c.Agreement == nil {
+		return "the judge is not compared with people yet"
+	}
+	sessions, _ := plural(c.Pairs, "session", "sessions") // it is a number
+	return fmt.Sprintf("the judge agrees with people in %.0f of %s (%s)",
+		math.Round(*c.Agreement*float64(c.Pairs)), sessions, intervalText(c.Interval))
+}
