@@ -22,10 +22,10 @@ func everyPage(b *tab, key string) {
 	b.checkLooks("login")
 	b.signIn(key)
 	b.follow([]string{"/repohost/connections/new"}, func(kind string) { b.checkLooks(pictureOf(kind)) },
-		"/", "/skills", "/skills/{}", "/sessions", "/sessions/{}", "/costs", "/review", "/sources", "/sources/{}", "/suites", "/suites/{}", "/suites/new", "/runs/{}", "/suites/{}/improve-runs", "/improve-runs/{}", "/registry", "/registry/{}",
+		"/", "/skills", "/skills/{}", "/skills/{}/grader", "/sessions", "/sessions/{}", "/costs", "/review", "/sources", "/sources/{}", "/suites", "/suites/{}", "/suites/new", "/runs/{}", "/suites/{}/improve-runs", "/improve-runs/{}", "/registry", "/registry/{}",
 		"/registry/{}/versions/{}", "/repohost", "/repohost/connections/new", "/alerts", "/alerts/{}", "/alerts/new", "/community",
 		"/signals", "/signals/{}", "/proposals", "/proposals/{}", "/account", "/device",
-		"/settings", "/settings/members", "/settings/keys", "/settings/audit", "/settings/prices", "/settings/connect")
+		"/settings", "/settings/members", "/settings/keys", "/settings/audit", "/settings/grader", "/settings/prices", "/settings/connect")
 }
 
 // follow visits a page of each kind that links lead to, from Home and from

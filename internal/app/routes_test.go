@@ -208,9 +208,11 @@ var formGates = map[string]gate{
 	"POST /alerts/{id}/delete":        write,
 
 	"POST /skills/{skill}":            admin,
+	"POST /skills/{skill}/grader":     admin,
 	"POST /sessions/{session}/cases":  write,
 	"POST /sessions/{session}/grades": write,
 	"POST /settings/prices":           admin,
+	"POST /settings/grader":           admin,
 	"POST /settings/content":          admin, // owners only: evidence.SetEnabled
 	"POST /proposals/{id}":            write,
 	"POST /review":                    write,

@@ -26,14 +26,16 @@ type Grader struct {
 
 	// Inherited means that it is the organisation's: the skill has none of its own.
 	Inherited bool
+	// Draft means that Expectations are the first draft: none are set.
+	Draft bool
 }
 
 // The limits of a grader.
 const (
-	maxExpectations  = 50 // as many as the judge takes
-	maxExpectation   = 1000
-	maxSamplePerDay  = 100_000
-	maxCostUSDPerDay = 100_000
+	MaxExpectations  = 50   // as many as the judge takes
+	MaxExpectation   = 1000 // bytes
+	MaxSamplePerDay  = 100_000
+	MaxCostUSDPerDay = 100_000
 )
 
 func defaultGrader() Grader {
@@ -50,19 +52,19 @@ func (g Grader) check() error {
 	wrong := func(field, format string, args ...any) {
 		issues = append(issues, fault.At(field, field+" "+format, args...))
 	}
-	if len(g.Expectations) > maxExpectations {
-		wrong("expectations", "must be at most %d", maxExpectations)
+	if len(g.Expectations) > MaxExpectations {
+		wrong("expectations", "must be at most %d", MaxExpectations)
 	}
 	for i, e := range g.Expectations {
-		if s := text.PlainLine(e); s == "" || len(e) > maxExpectation || !text.Valid(e) {
-			wrong("expectations."+strconv.Itoa(i), "must have 1 to %d bytes of text", maxExpectation)
+		if s := text.PlainLine(e); s == "" || len(e) > MaxExpectation || !text.Valid(e) {
+			wrong("expectations."+strconv.Itoa(i), "must have 1 to %d bytes of text", MaxExpectation)
 		}
 	}
-	if n := g.SamplePerDay; n != nil && (*n < 0 || *n > maxSamplePerDay) {
-		wrong("sample_per_day", "must be between 0 and %d, or null for all sessions", maxSamplePerDay)
+	if n := g.SamplePerDay; n != nil && (*n < 0 || *n > MaxSamplePerDay) {
+		wrong("sample_per_day", "must be between 0 and %d, or null for all sessions", MaxSamplePerDay)
 	}
-	if usd := g.MaxCostUSD; usd != nil && !(*usd >= 0 && *usd <= maxCostUSDPerDay) {
-		wrong("max_cost_usd_per_day", "must be between 0 and %d, or null for no limit", maxCostUSDPerDay)
+	if usd := g.MaxCostUSD; usd != nil && !(*usd >= 0 && *usd <= MaxCostUSDPerDay) {
+		wrong("max_cost_usd_per_day", "must be between 0 and %d, or null for no limit", MaxCostUSDPerDay)
 	}
 	if !(g.Threshold >= 0 && g.Threshold <= 1) {
 		wrong("threshold", "must be between 0 and 1")
@@ -88,6 +90,7 @@ func (s *Service) Grader(ctx context.Context, orgID, idOrName string) (g Grader,
 	g = effective(all, k.ID)
 	if len(g.Expectations) == 0 {
 		g.Expectations, err = s.draft(ctx, orgID, k.ID, k.Name)
+		g.Draft = len(g.Expectations) > 0
 	}
 	return g, err
 }

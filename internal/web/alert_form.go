@@ -49,9 +49,8 @@ func (f alertForm) condition() (r alerts.Rule, err error) {
 	default:
 		return r, fault.Invalid("type", "Choose what to watch")
 	}
-	// Many people type a comma, and not every browser has a field for numbers.
-	value, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
-	if err != nil || !(value >= 0 && value <= most) { // false for NaN, too
+	value, ok := formNumber(text, most)
+	if !ok {
 		return r, fault.Invalid(field, "The threshold must be a number from 0 to %.0f", most)
 	}
 	r.Threshold = value / scale

@@ -146,6 +146,9 @@ func (a auditor) workshop() {
 	a.send("/sources/{id}", path, "sources.source.change", url.Values{"label": {"tables"}, "skill": {a.skillID("pdf")}})
 	a.send("/sessions/{session}/cases", "/sessions/traced/cases", "sources.review.set", url.Values{"query": {"q"}, "target": {id(path)}})
 	a.send("/sessions/{session}/grades", "/sessions/traced/grades", "grades.session.grade", url.Values{"skill": {"pdf"}, "verdict": {"pass"}})
+	grader := url.Values{"expectations": {"It names the page."}, "threshold": {"100"}}
+	a.send("/skills/{skill}/grader", "/skills/pdf/grader", "grades.grader.change", grader)
+	a.send("/settings/grader", "/settings/grader", "grades.grader.change", grader)
 	a.send("/review/undo", "/review/undo", "sources.review.clear", nil)
 	a.send("/sources/{id}/delete", path+"/delete", "sources.source.delete", nil)
 

@@ -51,6 +51,8 @@ func routes() []route {
 		{permission: access.Read, method: "GET", path: "/skills", do: (*Service).handleSkills},
 		{permission: access.Read, method: "GET", path: "/skills/{skill}", do: (*Service).handleSkill},
 		{permission: access.Admin, method: "POST", path: "/skills/{skill}", do: (*Service).handleChangeSkill},
+		{permission: access.Read, method: "GET", path: "/skills/{skill}/grader", do: (*Service).handleGrader},
+		{permission: access.Admin, method: "POST", path: "/skills/{skill}/grader", do: (*Service).handleSetGrader},
 		{permission: access.Read, method: "GET", path: "/sessions", do: (*Service).handleSessions},
 		{permission: access.Read, method: "GET", path: "/sessions/{session}", do: (*Service).handleSession},
 		{permission: access.Write, method: "POST", path: "/sessions/{session}/cases", do: (*Service).handleCreateCase},
@@ -264,6 +266,8 @@ func routes() []route {
 		},
 		{permission: access.Read, method: "GET", path: "/settings/prices", do: (*Service).handlePrices},
 		{permission: access.Admin, method: "POST", path: "/settings/prices", do: (*Service).handleSetPrices},
+		{permission: access.Read, method: "GET", path: "/settings/grader", do: (*Service).handleGrader},
+		{permission: access.Admin, method: "POST", path: "/settings/grader", do: (*Service).handleSetGrader},
 		{permission: access.Read, method: "GET", path: "/settings/content", do: (*Service).handleContent},
 		// Owners only: see evidence.
 		{permission: access.Admin, method: "POST", path: "/settings/content", do: (*Service).handleSetContent},
