@@ -3,12 +3,14 @@ package web_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/judge/judgetest"
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 	"github.com/whetstone-dev/whetstone/internal/web"
 )
@@ -72,4 +74,41 @@ func TestWhatGoesWrong(t *testing.T) {
 		}
 		w.as(access.Viewer).get("/skills/pdf").wantText("What goes wrong", "It lost column")
 	})
+}
+
+// TestJudgedSkill: beside a pass rate that rests on the judge stands how often it
+// agrees with people, and a session shows what it quotes to those who may read it.
+func TestJudgedSkill(t *testing.T) {
+	t.Parallel()
+	const expectation, quotation = "It names the page of the table.", "The table is on page 7."
+	model := judgetest.New(t, judgetest.Model{Criteria: []string{expectation}, Grade: func(_, material string) (string, bool) {
+		return quotation, strings.Contains(material, quotation)
+	}}.Respond)
+	w := newWorld(t, "sqlite", "--judge-api", "openai", "--judge-url", model.URL(judgetest.OpenAI), "--judge-model", "gpt-5")
+	owner, member := w.as(access.Owner), w.as(access.Member)
+	owner.post("/settings/content", url.Values{"action": {"on"}}).want(http.StatusSeeOther)
+	at := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)
+	var prompts, invocations, said []object
+	for _, session := range []string{"one", "two"} {
+		prompts = append(prompts, object{"session_id": session, "prompt_id": session, "source_prompt_id": session, "occurred_at": at})
+		invocations = append(invocations, object{
+			"skill_invocation_id": session, "session_id": session, "occurred_at": at, "skill_name": "pdf", "triggered": true,
+		})
+		said = append(said, object{
+			"session_id": session, "role": "user", "prompt_id": session, "source_prompt_id": session, "occurred_at": at, "text": quotation,
+		})
+	}
+	owner.api.Post("/api/v1/push", object{"canonical": object{
+		"prompts": prompts, "skill_invocations": invocations, "transcripts": said,
+	}}).Want(http.StatusCreated)
+	owner.get("/skills/pdf/grader").wantText("The model gpt-5", "This organisation keeps content that is sent on purpose")
+	owner.post("/skills/pdf/grader", url.Values{"enabled": {"on"}, "expectations": {expectation}, "threshold": {"100"}}).want(http.StatusSeeOther)
+
+	p := owner.eventually("/skills/pdf", "from 2 graded sessions judged by a model the judge is not compared with people yet")
+	checkPage(t, p)
+	p = owner.get("/sessions/one").wantText("judge gpt-5", "● pass "+expectation+" "+quotation)
+	checkPage(t, p)
+	member.get("/sessions/one").wantText("● pass " + expectation).wantNoText(quotation)
+	member.post("/sessions/one/grades", url.Values{"skill": {"pdf"}, "verdict": {"pass"}}).want(http.StatusSeeOther)
+	owner.get("/skills/pdf").wantText("judged by a model 100 % (1 session)", "the judge agrees with people in 1 of 1 session (21–100 %)")
 }
