@@ -81,7 +81,7 @@ type graderOutput struct {
 }
 
 func newGraderOutput(g Grader) graderOutput {
-	return graderOutput{graderFields(g)}
+	return graderOutput{graderFields{g.Enabled, g.Expectations, g.SamplePerDay, g.MaxCostUSD, g.Threshold, g.Inherited}}
 }
 
 func (s *Service) handleGrader(ctx context.Context, in skillInput) (graderOutput, error) {
