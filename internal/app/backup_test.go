@@ -257,7 +257,7 @@ var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 
 // harvest collects what may be a name in a path.
 func harvest(body string, found map[string]bool) {
-	for _, word := range regexp.MustCompile(`"(?:id|name|skill_name|version|path|snapshot_id|currentSnapshotId|push_id)": ?"([A-Za-z0-9._-]{3,60})"`).FindAllStringSubmatch(body, 60) {
+	for _, word := range regexp.MustCompile(`"(?:id|name|skill_name|session_id|version|path|snapshot_id|currentSnapshotId|push_id)": ?"([A-Za-z0-9._-]{3,60})"`).FindAllStringSubmatch(body, 60) {
 		found[word[1]] = true
 	}
 }
