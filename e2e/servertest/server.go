@@ -18,8 +18,11 @@ import (
 )
 
 const (
-	// patience is how long a server may take to start or to stop.
+	// patience is how long a server may take to stop.
 	patience = 30 * time.Second
+	// startPatience is how long it may take to start: with --demo it fills a database
+	// first, perhaps on a busy machine.
+	startPatience = 2 * time.Minute
 	// mainPackage can be built from any folder of the module.
 	mainPackage = "github.com/whetstone-dev/whetstone/cmd/whetstone"
 )
@@ -95,7 +98,7 @@ func (s *Server) AwaitReady() error {
 		return nil
 	case <-s.ended:
 		return fmt.Errorf("the server ended at once (%w):\n%s", s.err, s.log)
-	case <-time.After(patience):
+	case <-time.After(startPatience):
 		return errors.Join(fmt.Errorf("the server is not ready:\n%s", s.log), s.Kill())
 	}
 }
