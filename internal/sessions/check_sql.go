@@ -20,11 +20,11 @@ const (
 	wrongCounts = `
 		SELECT COUNT(*), COALESCE(MIN(id), '') FROM (
 			SELECT id FROM (
-				SELECT id, turns AS a, tool_calls AS b, tool_errors AS c, events AS d FROM agent_sessions
-				UNION ALL SELECT session_id, -COUNT(CASE WHEN kind = 'prompt' THEN 1 END), -COUNT(CASE WHEN kind = 'tool' THEN 1 END),
+				SELECT id, 1 AS stored, turns AS a, tool_calls AS b, tool_errors AS c, events AS d FROM agent_sessions
+				UNION ALL SELECT session_id, 0, -COUNT(CASE WHEN kind = 'prompt' THEN 1 END), -COUNT(CASE WHEN kind = 'tool' THEN 1 END),
 					-COUNT(CASE WHEN kind = 'tool' AND NOT ok THEN 1 END), -COUNT(*)
 				FROM agent_session_events GROUP BY session_id
-			) AS recount GROUP BY id HAVING SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0
+			) AS recount GROUP BY id HAVING SUM(stored) = 1 AND (SUM(a) <> 0 OR SUM(b) <> 0 OR SUM(c) <> 0 OR SUM(d) <> 0)
 		) AS wrong`
 
 	wrongGrades = `
