@@ -107,8 +107,12 @@ func (e *sqliteEngine) migrate(ctx context.Context, to int64, companions []Compa
 		return err
 	}
 	defer lock.Close()
-	lock.SetMaxOpenConns(1)
-	if _, err := lock.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
+	held, err := connect(ctx, lock)
+	if err != nil {
+		return unwritable(e.path, err)
+	}
+	defer held.Close()
+	if _, err := held.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
 		return fmt.Errorf("wait for another migration: %w", unwritable(e.path, err))
 	}
 	db, err := sql.Open("sqlite", sqliteDSN(e.path))

@@ -60,7 +60,7 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 		return nil, err
 	}
 	e.writers.SetMaxOpenConns(1)
-	c, err := e.writers.Conn(ctx)
+	c, err := connect(ctx, e.writers)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +76,24 @@ func openSQLite(ctx context.Context, path string, maxConns int) (_ *sqliteEngine
 	}
 	e.file, err = os.Stat(path)
 	return e, err
+}
+
+// connect opens a connection. When several processes make a new file a WAL database
+// at the same moment, SQLite refuses all but one of them without waiting for the
+// busy timeout.
+func connect(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		c, err := db.Conn(ctx)
+		e, ok := errors.AsType[*sqlite.Error](err)
+		if !ok || e.Code()&0xff != sqliteBusy || time.Now().After(deadline) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // makePrivate creates a database file that only its owner can read, whatever
@@ -167,6 +185,7 @@ func (e *sqliteEngine) inTx(ctx context.Context, fn func(*Tx) error) error {
 
 // SQLite's result codes; the lower eight bits are the kind.
 const (
+	sqliteBusy     = 5
 	sqliteReadOnly = 8
 	sqliteIOError  = 10
 	sqliteFull     = 13
