@@ -74,6 +74,15 @@ func sessionByID(ctx context.Context, q store.Querier, orgID, id string) (sessio
 	})
 }
 
+// shareSession reports whether there is a session, which cannot be deleted until the
+// transaction ends.
+func shareSession(ctx context.Context, tx *store.Tx, orgID, id string) (bool, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT id FROM evidence_sessions WHERE org_id = $1 AND id = $2`+tx.Dialect().ForShare(), orgID, id)
+	found, err := store.All(rows, err, store.Value[string])
+	return len(found) > 0, err
+}
+
 func writeSession(ctx context.Context, tx *store.Tx, s session) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO evidence_sessions (id, org_id, user_id, name, texts, bytes, stored)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
 // maxTranscript is how much of a session a judge gets to read, in bytes. The longest
@@ -48,15 +49,28 @@ func (s *Service) Transcript(ctx context.Context, orgID, sessionID string) (_ st
 	return strings.TrimSpace(b.String()), true, s.recordReading(ctx, one, len(texts))
 }
 
-// write writes a message under a heading, e.g. "## tool Bash, failed".
+// Hold reports whether something of a session is kept. Until the transaction ends it
+// is not deleted: who quotes it in the same transaction is asked to drop the
+// quotation by the deletion that follows.
+func (s *Service) Hold(ctx context.Context, tx *store.Tx, orgID, sessionID string) (kept bool, err error) {
+	return shareSession(ctx, tx, orgID, sessionID)
+}
+
+// write writes a message under a heading, e.g. "## tool Bash, failed". What was said
+// is indented, so that no text can forge a heading and with it who said something.
 func (m Message) write(b *strings.Builder) {
 	if m.Role != Tool {
-		fmt.Fprintf(b, "## %s\n\n%s\n\n", m.Role, m.Text)
+		fmt.Fprintf(b, "## %s\n\n%s\n\n", m.Role, indent(m.Text))
 		return
 	}
 	outcome := ""
 	if m.OK != nil {
 		outcome = map[bool]string{true: ", worked", false: ", failed"}[*m.OK]
 	}
-	fmt.Fprintf(b, "## tool %s%s\n\nInput: %s\n\nOutput: %s\n\n", m.Tool, outcome, m.Input, m.Output)
+	name := strings.Join(strings.Fields(m.Tool), " ")
+	fmt.Fprintf(b, "## tool %s%s\n\nInput:\n\n%s\n\nOutput:\n\n%s\n\n", name, outcome, indent(m.Input), indent(m.Output))
 }
+
+var indenter = strings.NewReplacer("\r\n", "\n    ", "\r", "\n    ", "\n", "\n    ")
+
+func indent(said string) string { return "    " + indenter.Replace(said) }

@@ -53,6 +53,9 @@ type Transcripts interface {
 	// Transcript returns a session as text for the judge, by the session's pseudonym
 	// (see skills.SessionHash). It reports false if none is kept.
 	Transcript(ctx context.Context, orgID, session string) (text string, ok bool, err error)
+	// Hold reports whether something of the session is still kept, which does not
+	// change until the transaction ends.
+	Hold(ctx context.Context, tx *store.Tx, orgID, session string) (kept bool, err error)
 }
 
 // A grade is a row of grades.
@@ -114,6 +117,12 @@ func (s *Service) withdraw(ctx context.Context, tx *store.Tx, orgID, userID, id 
 		return err
 	}
 	return deleteGrades(ctx, tx, `id = $1`, id)
+}
+
+func (g *grade) dropQuotations() {
+	for i := range g.evidence {
+		g.evidence[i].quotation = ""
+	}
 }
 
 // sealed returns the quotations of a grade encrypted, nil without any.

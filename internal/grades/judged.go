@@ -39,7 +39,8 @@ func (b *bench) judgeSession(ctx context.Context, w waiting, name string, g Grad
 		return err == nil, err
 	}
 	ask := judge.GradeRequest{
-		Task:     fmt.Sprintf("A session of an agent that used the skill %s. The material is the transcript of the session.", name),
+		Task: fmt.Sprintf("A session of an agent that used the skill %s. The material is the transcript of the session: "+
+			"headings say who spoke, and what was said is indented below them.", name),
 		Criteria: g.Expectations, Material: material,
 	}
 	prices, err := b.prices(ctx)
@@ -106,9 +107,17 @@ func (b *bench) recordVerdict(ctx context.Context, w waiting, name string, g Gra
 		if made.at, err = lockedNow(ctx, tx, made.userID, made.id); err != nil {
 			return err
 		}
-		// The session may have been deleted meanwhile, and nothing may outlive it.
+		// The session or its content may have been deleted meanwhile, and nothing may
+		// outlive them.
 		if exists, err := b.Sessions.Exists(ctx, tx, w.sessionHash); err != nil || !exists {
 			return err
+		}
+		kept, err := b.Transcripts.Hold(ctx, tx, w.orgID, w.sessionHash)
+		if err != nil {
+			return err
+		}
+		if !kept {
+			made.dropQuotations()
 		}
 		return b.record(ctx, tx, made)
 	})

@@ -98,6 +98,27 @@ func TestJudged(t *testing.T) {
 	})
 }
 
+// TestDeletedMeanwhile: content that is deleted while the judge reads it is not quoted.
+func TestDeletedMeanwhile(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		var w *world
+		w = newWorld(t, db, func(r judgetest.Request) judgetest.Reply {
+			clear(w.s.Transcripts.(texts))
+			return honest(r)
+		})
+		ada := w.Org("acme")
+		w.use(ada, "s1", 2, 0)
+		w.keep(ada, transcript, "s1")
+		w.enable(ada, object{"expectations": expected})
+		w.use(ada, "s1", 2, 0)
+		w.run(ada)
+		want(t, w.skill(ada), object{"pass_rates_by_basis": object{"judge": 0.5}})
+		if n := w.Count("grades WHERE sealed IS NOT NULL"); n != 0 {
+			t.Errorf("%d grades quote what was deleted", n)
+		}
+	})
+}
+
 // TestNoVerdict: the judge's outage, nonsense and obedience leave sessions
 // ungraded, never failed and never passed.
 func TestNoVerdict(t *testing.T) {

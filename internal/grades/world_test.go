@@ -82,6 +82,11 @@ func (k texts) Transcript(_ context.Context, _, session string) (string, bool, e
 	return text, ok, nil
 }
 
+func (k texts) Hold(_ context.Context, _ *store.Tx, _, session string) (bool, error) {
+	_, ok := k[session]
+	return ok, nil
+}
+
 // keep makes sessions of a person have this text.
 func (w *world) keep(c *apptest.Caller, text string, sessions ...string) {
 	kept, ok := w.s.Transcripts.(texts)
