@@ -114,7 +114,9 @@ func (a *App) logFor(part string) *slog.Logger { return a.log.With("in", part) }
 
 // storedCounts are the recounts of everything that quotas limit.
 func storedCounts() []quota.Count {
-	return []quota.Count{registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored(), evidence.Stored()}
+	return []quota.Count{
+		registry.Stored(), sources.Stored(), suites.Stored(), telemetry.Stored(), community.Stored(), evidence.Stored(),
+	}
 }
 
 func (a *App) openBlobs(ctx context.Context, secrets *auth.Service) (blob.Bucket, error) {

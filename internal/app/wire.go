@@ -109,7 +109,8 @@ func (a *App) wire(on platform) (p *parts, err error) {
 	}
 	p.runs = &runs.Service{
 		DB: db, Jobs: queue, Suites: p.suites, Sources: p.sources, Registry: p.registry, Judge: on.judge, Sandbox: on.sandbox,
-		Packages: on.packages, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch, Closing: a.closing, Log: log("runs"),
+		Packages: on.packages, Prices: p.costs, Concurrency: c.JudgeConcurrency, Scratch: c.SandboxScratch,
+		Closing: a.closing, Log: log("runs"),
 	}
 	p.suggestions = &suggestions.Service{
 		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs,
@@ -121,8 +122,10 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		DB: db, Jobs: queue, Suites: p.suites, Runs: p.runs, Judge: on.judge, Proposals: p.proposals, Log: log("improve"),
 	}
 	p.web, err = web.New(web.Parts{
-		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills, Curate: p.curate, Costs: p.costs,
-		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Installations: p.installations, Telemetry: p.telemetry,
+		Auth: on.auth, Audit: on.audit, Quota: on.quota, Overview: &overview.Service{DB: db}, Skills: p.skills,
+		Curate: p.curate, Costs: p.costs,
+		Sessions: p.sessions, Evidence: p.evidence, Grades: p.grades, Registry: p.registry, Installations: p.installations,
+		Telemetry: p.telemetry,
 		Alerts: p.alerts, Sources: p.sources, Suggestions: p.suggestions, Suites: p.suites, Runs: p.runs, Improve: p.improve,
 		Repohost: p.repohost, Community: p.community, Signals: p.signals, Proposals: p.proposals, PublicURL: a.URL(), Log: log("web"),
 	})

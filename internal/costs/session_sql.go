@@ -48,7 +48,8 @@ func requestsAfter(
 		ORDER BY occurred_at, id LIMIT $4`, session, store.Micros(at), id, limit)
 	return store.All(rows, err, func(row store.Row) (r SessionRequest, err error) {
 		t := &r.Tokens
-		err = row.Scan(&r.ID, store.Time(&r.At), &r.Model, &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite, &t.CacheWriteHour, &r.Micros)
+		err = row.Scan(&r.ID, store.Time(&r.At), &r.Model, &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite,
+			&t.CacheWriteHour, &r.Micros)
 		return r, err
 	})
 }

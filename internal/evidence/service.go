@@ -141,7 +141,9 @@ func MayRead(c access.Caller, one sessions.Session) bool {
 // Texts returns what was said in events of a session, by event. There is none for
 // a caller who may not read it. If there is any, the reading is recorded in the
 // audit log first.
-func (s *Service) Texts(ctx context.Context, c access.Caller, one sessions.Session, events []string) (_ map[string]string, err error) {
+func (s *Service) Texts(
+	ctx context.Context, c access.Caller, one sessions.Session, events []string,
+) (_ map[string]string, err error) {
 	defer fault.Wrap(&err, "content of a session")
 	texts := map[string]string{}
 	if !MayRead(c, one) {

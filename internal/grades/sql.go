@@ -135,7 +135,8 @@ const itsSkills = `IN (SELECT id FROM skills WHERE id = $1 OR merged_into = $1)`
 func failureGroups(ctx context.Context, q store.Querier, skillID string, since time.Time) ([]Group, error) {
 	rows, err := q.Query(ctx, `
 		SELECT key, MAX(label), COUNT(DISTINCT session_hash), MAX(failed_at) FROM (`+countingFailures+`) AS counting
-		GROUP BY key ORDER BY COUNT(DISTINCT session_hash) DESC, MAX(failed_at) DESC, key LIMIT $3`, skillID, store.Micros(since), maxGroups)
+		GROUP BY key ORDER BY COUNT(DISTINCT session_hash) DESC, MAX(failed_at) DESC, key LIMIT $3`,
+		skillID, store.Micros(since), maxGroups)
 	return store.All(rows, err, func(row store.Row) (g Group, err error) {
 		err = row.Scan(&g.Key, &g.Label, &g.Count, store.Time(&g.LastAt))
 		return g, err
@@ -151,7 +152,9 @@ const countingFailures = `
 		AND (g.session_key IS NULL OR COALESCE(g.basis, 'pushed') = f.basis)`
 
 // failureExamples returns the newest sessions of each group, as the agents call them.
-func failureExamples(ctx context.Context, q store.Querier, skillID string, since time.Time, groups []Group) (map[string][]string, error) {
+func failureExamples(
+	ctx context.Context, q store.Querier, skillID string, since time.Time, groups []Group,
+) (map[string][]string, error) {
 	in, list := q.Dialect().In("$3", columnOf(groups, func(g Group) string { return g.Key }))
 	rows, err := q.Query(ctx, `
 		SELECT e.key, s.session_id FROM (

@@ -383,7 +383,8 @@ func (in *ingestion) writeSessions(ctx context.Context) error {
 
 // equal compares everything that an update writes.
 func (s Session) equal(o Session) bool {
-	return s.Agent == o.Agent && s.StartedAt.Equal(o.StartedAt) && s.LastAt.Equal(o.LastAt) && s.Provisional == o.Provisional && sameTime(s.EndedAt, o.EndedAt) &&
+	return s.Agent == o.Agent && s.StartedAt.Equal(o.StartedAt) && s.LastAt.Equal(o.LastAt) &&
+		s.Provisional == o.Provisional && sameTime(s.EndedAt, o.EndedAt) &&
 		s.Turns == o.Turns && s.ToolCalls == o.ToolCalls && s.ToolErrors == o.ToolErrors && s.Events == o.Events &&
 		s.Truncated == o.Truncated && same(s.PassRate, o.PassRate) && s.Basis == o.Basis && s.ReportedAt.Equal(o.ReportedAt)
 }

@@ -73,7 +73,8 @@ func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, err
 			SkillID: p.ID, Name: p.Name, Status: p.Status, UniqueSessions: p.UniqueSessions, HasEvidence: p.HasEvidence,
 			TriggerRate: p.TriggerRate, TriggerRateBasis: p.TriggerRateBasis, OfferedSessions: p.OfferedSessions,
 			AvgConfidence: p.AvgConfidence, ConfidenceCoverage: p.ConfidenceCoverage,
-			PassRate: p.PassRate, PassRateBasis: p.Bases.Basis, PassRatesByBasis: p.Bases.PassRate, LastSeenAt: httpapi.NullTime(p.LastSeenAt), CostPerUse: p.CostPerUse, Cost: p.Cost,
+			PassRate: p.PassRate, PassRateBasis: p.Bases.Basis, PassRatesByBasis: p.Bases.PassRate,
+			LastSeenAt: httpapi.NullTime(p.LastSeenAt), CostPerUse: p.CostPerUse, Cost: p.Cost,
 			Confirmed: p.Confirmed, Hidden: p.Hidden, MergedInto: p.MergedInto,
 		}
 	})

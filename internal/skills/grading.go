@@ -132,7 +132,8 @@ func (in *ingestion) storedGrading(g Grading) grading {
 	// A grading without a session is a session of its own.
 	session := cmp.Or(g.SessionHash, SessionHash(in.report.UserID, g.Session), g.ID)
 	return grading{
-		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session, basis: cmp.Or(g.Basis, basis.Pushed),
+		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
+		basis: cmp.Or(g.Basis, basis.Pushed),
 		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond), ratedAt: g.At.UTC().Truncate(time.Microsecond),
 	}
 }

@@ -152,7 +152,8 @@ type ingestion struct {
 
 func newIngestion(tx *store.Tx, r Report) *ingestion {
 	return &ingestion{
-		tx: tx, report: r, tally: newTally(), touched: map[Session]bool{}, skillIDs: map[string]string{}, skills: map[string]knownSkill{},
+		tx: tx, report: r, tally: newTally(), touched: map[Session]bool{},
+		skillIDs: map[string]string{}, skills: map[string]knownSkill{},
 	}
 }
 

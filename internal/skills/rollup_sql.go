@@ -114,7 +114,8 @@ func recomputeSeen(ctx context.Context, q store.Querier, skillID string) error {
 func scanGrading(row store.Row) (g grading, err error) {
 	var rated *time.Time
 	var of *string
-	err = row.Scan(&g.id, &g.skillID, &g.originID, &g.versionID, &g.sessionHash, &of, &g.passRate, store.Time(&g.at), store.NullTime(&rated))
+	err = row.Scan(&g.id, &g.skillID, &g.originID, &g.versionID, &g.sessionHash, &of, &g.passRate,
+		store.Time(&g.at), store.NullTime(&rated))
 	g.basis = basis.Parse(of)
 	if g.ratedAt = g.at; rated != nil {
 		g.ratedAt = *rated
@@ -122,7 +123,8 @@ func scanGrading(row store.Row) (g grading, err error) {
 	return g, err
 }
 
-const gradingColumns = `id, skill_id, COALESCE(origin_id, skill_id), version_id, session_hash, basis, pass_rate, graded_at, rated_at`
+const gradingColumns = `id, skill_id, COALESCE(origin_id, skill_id), version_id, session_hash, basis, pass_rate, graded_at,
+	rated_at`
 
 func gradingsByID(ctx context.Context, q store.Querier, ids []string) (map[string]grading, error) {
 	if len(ids) == 0 {
@@ -241,7 +243,8 @@ func writeSessionGrades(ctx context.Context, tx *store.Tx, grades map[string]*Se
 			store.Col("pass_rate", columnsOf(keys, func(k string) int64 { return grades[k].PassRate })),
 			store.Col("basis", columnsOf(keys, func(k string) *string { return grades[k].Basis.Column() })),
 		},
-		OnConflict: "ON CONFLICT (session_key) DO UPDATE SET day = excluded.day, pass_rate = excluded.pass_rate, basis = excluded.basis",
+		OnConflict: `ON CONFLICT (session_key) DO UPDATE SET day = excluded.day, pass_rate = excluded.pass_rate,
+			basis = excluded.basis`,
 	}.Insert(ctx, tx)
 	return err
 }

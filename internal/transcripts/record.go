@@ -48,7 +48,8 @@ type source struct {
 func newBase(kind, session string, at time.Time, from source) base {
 	return base{
 		RecordKind: kind, SchemaVersion: schemaVersion, NormalizerVersion: normalizerVersion, NormalizedAt: at,
-		Platform: string(newFile(from.Path).program()), CaptureMode: "replay", SourceSessionKind: "replayed", SessionID: session, RawSourceRef: from,
+		Platform: string(newFile(from.Path).program()), CaptureMode: "replay", SourceSessionKind: "replayed",
+		SessionID: session, RawSourceRef: from,
 	}
 }
 

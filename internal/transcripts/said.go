@@ -81,7 +81,8 @@ func (t *turn) transcript() []record {
 	if t.asked != nil {
 		p := t.promptRecord(false)
 		all = append(all, t.transcriptOf(p.base, transcriptRecord{
-			Role: "user", OccurredAt: p.OccurredAt, Text: text.Truncate(t.prompt.text, maxSaid), PromptID: p.PromptID, SourcePromptID: p.SourcePromptID,
+			Role: "user", OccurredAt: p.OccurredAt, Text: text.Truncate(t.prompt.text, maxSaid),
+			PromptID: p.PromptID, SourcePromptID: p.SourcePromptID,
 		}))
 	}
 	for _, c := range t.callOrder {

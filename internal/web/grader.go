@@ -63,7 +63,8 @@ func (f graderForm) grader() (grades.Grader, error) {
 		}
 		g.Expectations = append(g.Expectations, line)
 		if len(line) > grades.MaxExpectation {
-			issues = append(issues, fault.At("expectations", "Expectation %d has more than %d bytes", len(g.Expectations), grades.MaxExpectation))
+			issues = append(issues,
+				fault.At("expectations", "Expectation %d has more than %d bytes", len(g.Expectations), grades.MaxExpectation))
 		}
 	}
 	if len(g.Expectations) > grades.MaxExpectations {

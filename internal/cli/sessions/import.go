@@ -185,7 +185,8 @@ func (o importOutput) print(w io.Writer) {
 	if o.DryRun {
 		verb = "Would send"
 	}
-	fmt.Fprintf(w, ".\n%s %s: %s, %s, %s, %s, %s, %s, %s.\n", verb, term.Count(r.Total(), "record"), term.Count(r.Sessions, "session"),
+	fmt.Fprintf(w, ".\n%s %s: %s, %s, %s, %s, %s, %s, %s.\n", verb, term.Count(r.Total(), "record"),
+		term.Count(r.Sessions, "session"),
 		term.Count(r.Prompts, "prompt"), term.Count(r.Invocations, "skill invocation"), term.Count(r.Facts, "execution fact"),
 		term.Count(r.Requests, "model request"), term.Count(r.Offers, "skill offer"), term.Count(r.ToolCalls, "tool call"))
 	if r.Transcripts > 0 {

@@ -50,7 +50,8 @@ func (c *sessionList) Run(ctx context.Context, p *term.Program) error {
 			}
 			fmt.Fprintln(w, "SESSION\tSTARTED\tAGENT\tTURNS\tTOOLS\tERRORS\tCOST\tGRADE\tSKILLS")
 			for _, s := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", term.Plain(s.SessionID), stamp(s.StartedAt), term.Plain(s.Agent), s.Turns,
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", term.Plain(s.SessionID), stamp(s.StartedAt),
+					term.Plain(s.Agent), s.Turns,
 					s.ToolCalls, s.ToolErrors, term.Dollars(s.CostUSD), gradeOf(s), term.Cell(activated(s)))
 			}
 		})
