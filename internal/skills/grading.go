@@ -133,7 +133,7 @@ func (in *ingestion) storedGrading(g Grading) grading {
 	session := cmp.Or(g.SessionHash, SessionHash(in.report.UserID, g.Session), g.ID)
 	return grading{
 		id: g.ID, originID: in.skillIDs[g.SkillName], skillName: g.SkillName, sessionHash: session,
-		basis: cmp.Or(g.Basis, basis.Pushed),
+		basis:    cmp.Or(g.Basis, basis.Pushed),
 		passRate: scaled(g.PassRate), at: g.At.UTC().Truncate(time.Microsecond), ratedAt: g.At.UTC().Truncate(time.Microsecond),
 	}
 }
