@@ -9,7 +9,7 @@ import (
 
 // maxPart is how many items of each kind one transaction ingests. A body of the
 // size limit has hundreds of thousands: in one transaction they would hold as much
-// memory as all else together, and nobody else could write to SQLite for as long
+// memory as all else together, and hold the write lock of SQLite for as long
 // as half a minute.
 const maxPart = 2000
 

@@ -16,7 +16,7 @@ type graderView struct {
 	SkillID   string // "" for all skills
 	Skill     string
 	Inherited bool // it is the organisation's, until it is saved
-	Draft     bool // nobody has set the expectations yet
+	Draft     bool // no expectations are set
 	Form      graderForm
 	Judge     string // the model; "" if the server has none
 	Keeps     bool   // the organisation keeps the content of sessions
