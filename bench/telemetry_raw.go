@@ -18,7 +18,8 @@ const rawBatch = 500 // rows in one of the driver's transactions
 func ingestTables() []string {
 	return []string{
 		"skills", "telemetry_pushes", "telemetry_prompts", "telemetry_records", "skill_observations", "skill_aliases",
-		"skill_gradings", "skill_session_days", "skill_session_grades", "skill_days", "skill_totals",
+		"skill_gradings", "skill_session_days", "skill_session_grades", "skill_days", "skill_totals", "agent_sessions",
+		"agent_session_events", "agent_session_skills",
 	}
 }
 

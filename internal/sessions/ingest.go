@@ -28,13 +28,13 @@ func (s *Service) Ingest(ctx context.Context, tx *store.Tx, r Report) (err error
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		in.loadSessions, in.ingestEvents, in.ingestChecks, in.ingestSkills, in.writeSessions,
+		in.loadSessions, in.loadEvents, in.ingestEvents, in.ingestSkills, in.writeSessions,
 	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if s.Grades == nil || len(in.events)+len(r.Skills.Checks) == 0 {
+	if s.Grades == nil || len(in.events) == 0 {
 		return nil
 	}
 	return s.Grades.Reported(ctx, tx, r.OrgID, slices.Sorted(maps.Keys(in.sessions)))
@@ -52,7 +52,8 @@ type ingestion struct {
 	report   Report
 	known    map[string]Session  // as stored, by id
 	sessions map[string]*Session // as they will be stored, by id
-	events   map[eventKey]event  // the reported ones
+	events   map[eventKey]event  // the reported ones and the activations
+	stored   map[eventKey]event  // what is stored of these, and of activations that are no more
 }
 
 type eventKey struct{ session, id string }
@@ -160,18 +161,46 @@ func (in *ingestion) loadSessions(ctx context.Context) (err error) {
 	return nil
 }
 
-// ingestEvents stores the reported events, merged with what is known of them, and
-// adds the difference to the counters of their sessions.
+// loadEvents adds the activations to the reported events, which skills has merged and
+// deduplicated, and reads what is stored of all these.
+func (in *ingestion) loadEvents(ctx context.Context) (err error) {
+	for _, c := range in.report.Skills.Checks {
+		if in.sessions[c.Session] == nil { // e.g. a trace, which is no session
+			continue
+		}
+		e := event{session: c.Session, id: c.ID, kind: Activation, at: c.At, name: c.Skill, ok: &c.Triggered}
+		in.events[e.key()] = e
+	}
+	keys := slices.Collect(maps.Keys(in.events))
+	for _, c := range in.report.Skills.Removed {
+		keys = append(keys, eventKey{c.Session, c.ID})
+	}
+	keys = slices.DeleteFunc(keys, func(k eventKey) bool { return in.isUnknown(k.session) })
+	in.stored, err = eventsByKey(ctx, in.tx, keys)
+	return err
+}
+
+// isUnknown reports whether nothing is stored of a session.
+func (in *ingestion) isUnknown(id string) bool {
+	_, known := in.known[id]
+	return !known
+}
+
+// ingestEvents stores the events, and adds the difference to the counters of their
+// sessions. Reports of an event are merged; an activation is as skills has it now.
 func (in *ingestion) ingestEvents(ctx context.Context) error {
-	known, err := eventsByKey(ctx, in.tx, slices.Collect(maps.Keys(in.events)))
-	if err != nil {
-		return err
+	var gone []eventKey
+	for key, old := range in.stored {
+		if _, ok := in.events[key]; !ok {
+			in.sessions[key.session].count(old, -1)
+			gone = append(gone, key)
+		}
 	}
 	var changed []event
 	for _, key := range in.sortedKeys() {
 		e, s := in.events[key], in.sessions[key.session]
-		old, isKnown := known[key]
-		if isKnown {
+		old, isKnown := in.stored[key]
+		if isKnown && e.kind != Activation {
 			e = merge(old, e)
 		}
 		if isKnown && e.equal(old) || !isKnown && !s.room() {
@@ -183,6 +212,9 @@ func (in *ingestion) ingestEvents(ctx context.Context) error {
 		s.count(e, +1)
 		s.extend(e.at, e.end(), false)
 		changed = append(changed, e)
+	}
+	if err := deleteEvents(ctx, in.tx, gone); err != nil {
+		return err
 	}
 	return writeEvents(ctx, in.tx, changed)
 }
@@ -218,53 +250,6 @@ func (s *Session) count(e event, sign int64) {
 	}
 }
 
-// ingestChecks brings the activations up to date: skills has merged and
-// deduplicated them.
-func (in *ingestion) ingestChecks(ctx context.Context) error {
-	var keys []eventKey
-	is := map[eventKey]event{}
-	for _, c := range in.report.Skills.Removed {
-		keys = append(keys, eventKey{c.Session, c.ID})
-	}
-	for _, c := range in.report.Skills.Checks {
-		e := event{session: c.Session, id: c.ID, kind: Activation, at: c.At, name: c.Skill, ok: &c.Triggered}
-		if in.sessions[e.session] == nil { // e.g. a trace, which is no session
-			continue
-		}
-		keys = append(keys, e.key())
-		is[e.key()] = e
-	}
-	was, err := eventsByKey(ctx, in.tx, keys)
-	if err != nil {
-		return err
-	}
-	var gone []eventKey
-	for key, old := range was {
-		if _, ok := is[key]; !ok {
-			in.sessions[key.session].count(old, -1)
-			gone = append(gone, key)
-		}
-	}
-	if err := deleteEvents(ctx, in.tx, gone); err != nil {
-		return err
-	}
-	var changed []event
-	for key, e := range is {
-		s := in.sessions[key.session]
-		old, isKnown := was[key]
-		if isKnown && e.equal(old) || !isKnown && !s.room() {
-			continue
-		}
-		if isKnown {
-			s.count(old, -1)
-		}
-		s.count(e, +1)
-		s.extend(e.at, e.at, false)
-		changed = append(changed, e)
-	}
-	return writeEvents(ctx, in.tx, changed)
-}
-
 // ingestSkills brings the skills of sessions up to date with what skills knows of
 // them now. These are absolute values, not differences, so a session whose data
 // was erased starts anew.
@@ -280,11 +265,11 @@ func (in *ingestion) ingestSkills(ctx context.Context) error {
 	if len(touched) == 0 {
 		return nil
 	}
-	uses, err := skills.SessionUses(ctx, in.tx, touched)
+	uses, err := in.report.Skills.Uses(ctx, in.tx)
 	if err != nil {
 		return err
 	}
-	stored, err := skillsOfSessions(ctx, in.tx, slices.Collect(maps.Keys(ids)))
+	stored, err := skillsOfSessions(ctx, in.tx, slices.DeleteFunc(slices.Collect(maps.Keys(ids)), in.isUnknown))
 	if err != nil {
 		return err
 	}

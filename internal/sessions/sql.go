@@ -1,7 +1,9 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -257,18 +259,8 @@ func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) 
 	if f.VersionID != "" {
 		add(`k.version_id = ?`, f.VersionID)
 	}
-	if f.Activated != nil {
-		add(map[bool]string{true: `k.activated`, false: `NOT k.activated`}[*f.Activated])
-	}
-	switch {
-	case f.Outcome == ToolErrors:
+	if f.Outcome == ToolErrors {
 		add(`s.tool_errors > 0`)
-	case f.Outcome != Ungraded:
-		add(r + `.outcome <> ''`) // which selects the partial index
-		add(r+`.outcome = ?`, string(f.Outcome))
-	}
-	if f.Graded != nil {
-		add(map[bool]string{true: r + `.outcome <> ''`, false: r + `.outcome = ''`}[*f.Graded])
 	}
 	if f.Agent != "" {
 		add(`s.agent = ?`, f.Agent)
@@ -286,10 +278,63 @@ func listSessions(ctx context.Context, q store.Querier, orgID string, f Filter) 
 		add(`(`+r+`.started_at, `+id+`) < (?, ?)`, f.after.micros, f.after.id)
 	}
 	args = append(args, f.Limit)
-	rows, err := q.Query(ctx, `
-		SELECT `+sessionColumns+` FROM `+from+` WHERE `+strings.Join(where, " AND ")+`
-		ORDER BY `+r+`.started_at DESC, `+id+` DESC LIMIT $`+strconv.Itoa(len(args)), args...)
-	return store.All(rows, err, scanSession)
+	var all []Session
+	for _, outcome := range f.outcomes(r) {
+		for _, activation := range f.activations() {
+			rows, err := q.Query(ctx, `
+				SELECT `+sessionColumns+` FROM `+from+`
+				WHERE `+strings.Join(where, " AND ")+` AND `+outcome+` AND `+activation+`
+				ORDER BY `+r+`.started_at DESC, `+id+` DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+			page, err := store.All(rows, err, scanSession)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, page...)
+		}
+	}
+	slices.SortFunc(all, func(a, b Session) int { return cmp.Or(b.StartedAt.Compare(a.StartedAt), strings.Compare(b.ID, a.ID)) })
+	return all[:min(len(all), f.Limit)], nil
+}
+
+// outcomes returns alternative conditions on the outcome. An index on it has the
+// outcome before the time, so each is a page of its own.
+func (f Filter) outcomes(r string) []string {
+	is := func(o Outcome) string {
+		if o == Ungraded {
+			return r + `.outcome = ''`
+		}
+		return r + `.outcome <> '' AND ` + r + `.outcome = '` + string(o) + `'` // the former selects a partial index
+	}
+	outcome := f.Outcome == Passed || f.Outcome == Failed
+	switch {
+	case outcome && f.Graded != nil && !*f.Graded:
+		return nil
+	case outcome:
+		return []string{is(f.Outcome)}
+	case f.Graded != nil && *f.Graded:
+		return []string{is(Passed), is(Failed)}
+	case f.Graded != nil:
+		return []string{is(Ungraded)}
+	case f.SkillID+f.VersionID+f.Agent+f.UserID == "" && f.Outcome != ToolErrors:
+		return []string{is(Ungraded), is(Passed), is(Failed)}
+	}
+	return []string{`TRUE`}
+}
+
+// activations returns alternative conditions on whether the skill was activated, as
+// outcomes does.
+func (f Filter) activations() []string {
+	const yes, no = `k.activated = TRUE`, `k.activated = FALSE`
+	graded := f.Outcome == Passed || f.Outcome == Failed || f.Graded != nil && *f.Graded
+	switch {
+	case f.Activated != nil && *f.Activated:
+		return []string{yes}
+	case f.Activated != nil:
+		return []string{no}
+	case f.SkillID != "" && f.VersionID == "" && !graded:
+		return []string{yes, no}
+	}
+	return []string{`TRUE`}
 }
 
 // deleteSessions deletes the sessions that match a condition on $1, with their

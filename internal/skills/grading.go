@@ -182,6 +182,7 @@ func (in *ingestion) regrade(ctx context.Context, before, after map[string]gradi
 		is[key] = meanGrade(now[key])
 		in.tally.graded(subjectOf[key], was[key], is[key])
 	}
+	in.grades = is
 	for _, all := range []map[string]grading{before, after} {
 		for _, g := range all {
 			key, of := SessionKey(g.skillID, g.sessionHash), Session{g.skillID, g.sessionHash}

@@ -21,6 +21,8 @@ type Changes struct {
 	Checks  []Check
 	// Removed are checks that are no more, or were different before.
 	Removed []Check
+
+	written written
 }
 
 // Observe adds a report to the metrics, each observation and grading once. It
@@ -114,6 +116,7 @@ func (in *ingestion) run(ctx context.Context, s *Service) (c Changes, err error)
 		}
 	}
 	c.Checks, c.Removed = in.checks, in.removed
+	c.written = in.written()
 	return c, nil
 }
 
@@ -148,6 +151,7 @@ type ingestion struct {
 	merged        map[string]observation // as they will be stored, by canonical id
 	retired       map[string]observation // deleted, since their ids became aliases
 	knownGradings map[string]grading
+	grades        map[string]*SessionGrade // as they are stored now, by session key
 }
 
 func newIngestion(tx *store.Tx, r Report) *ingestion {

@@ -1,7 +1,10 @@
 package skills
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/skills/basis"
@@ -31,24 +34,74 @@ type Sessions interface {
 	Follow(ctx context.Context, tx *store.Tx, orgID, userID string, c Changes) error
 }
 
-// SessionUses returns what sessions did with skills.
-func SessionUses(ctx context.Context, q store.Querier, sessions []Session) (map[Session]SessionUse, error) {
-	states, err := SessionStates(ctx, q, sessions)
+// written is what a report wrote of sessions, by their session keys.
+type written struct {
+	days     map[string]map[int64]seenCount
+	versions map[string]string // used last; "" for none
+	grades   map[string]*SessionGrade
+}
+
+// written returns what the transaction has just written. Of sessions that had used the
+// skill before, the versions of that time are not known.
+func (in *ingestion) written() written {
+	w := written{days: in.tally.after, versions: map[string]string{}, grades: in.grades}
+	for key, of := range in.tally.sessions {
+		if of.skillKey == "" && in.tally.appeared[key] {
+			w.versions[key] = ""
+		}
+	}
+	last := map[string]int64{}
+	for key, of := range in.tally.sessions {
+		used, known := w.versions[of.skillKey]
+		day, triggered := lastDay(w.days[key], func(c seenCount) int64 { return c.triggers })
+		if known && triggered && (used == "" || cmp.Or(cmp.Compare(day, last[of.skillKey]), cmp.Compare(of.versionID, used)) > 0) {
+			last[of.skillKey], w.versions[of.skillKey] = day, of.versionID
+		}
+	}
+	return w
+}
+
+// Uses returns what the touched sessions have done with their skills up to now. It
+// reads only what the report itself did not write.
+func (c Changes) Uses(ctx context.Context, q store.Querier) (map[Session]SessionUse, error) {
+	keys := columnsOf(c.Touched, func(s Session) string { return SessionKey(s.SkillID, s.Hash) })
+	days, err := remember(ctx, q, keys, c.written.days, sessionDays)
 	if err != nil {
 		return nil, err
 	}
-	days, err := sessionDays(ctx, q, columnsOf(sessions, func(s Session) string { return SessionKey(s.SkillID, s.Hash) }))
-	uses := map[Session]SessionUse{}
-	for session, state := range states {
-		use := SessionUse{SessionState: state}
-		for _, c := range days[SessionKey(session.SkillID, session.Hash)] {
-			use.Seen = use.Seen || c.seen > 0
-			use.Activated = use.Activated || c.triggers > 0
-			use.Offered = use.Offered || c.offers > 0
+	versions, err := remember(ctx, q, keys, c.written.versions, versionsOfSessions)
+	if err != nil {
+		return nil, err
+	}
+	grades, err := remember(ctx, q, keys, c.written.grades, sessionGrades)
+	uses := make(map[Session]SessionUse, len(keys))
+	for i, session := range c.Touched {
+		use := SessionUse{SessionState: SessionState{Grade: grades[keys[i]], VersionID: orNull(versions[keys[i]])}}
+		for _, d := range days[keys[i]] {
+			use.Seen = use.Seen || d.seen > 0
+			use.Activated = use.Activated || d.triggers > 0
+			use.Offered = use.Offered || d.offers > 0
 		}
 		uses[session] = use
 	}
 	return uses, err
+}
+
+// remember returns the known values and reads those of the other keys.
+func remember[V any](
+	ctx context.Context, q store.Querier, keys []string, known map[string]V,
+	read func(context.Context, store.Querier, []string) (map[string]V, error),
+) (map[string]V, error) {
+	unknown := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		_, ok := known[key]
+		return ok
+	})
+	if len(unknown) == 0 {
+		return known, nil
+	}
+	all, err := read(ctx, q, unknown)
+	maps.Copy(all, known)
+	return all, err
 }
 
 // A SessionGrading is a grading with a verdict.

@@ -17,6 +17,10 @@ type tally struct {
 	days     map[dayKey]*dayCount
 	sessions map[string]*sessionTally // by session key
 	totals   map[string]*totalCount   // by subject
+	// after is what writeSessions left stored of the sessions, by session key, and
+	// appeared are those of them of which nothing was stored before.
+	after    map[string]map[int64]seenCount
+	appeared map[string]bool
 }
 
 type dayKey struct {
@@ -58,7 +62,10 @@ func (c seenCount) plus(d seenCount) seenCount {
 }
 
 func newTally() *tally {
-	return &tally{days: map[dayKey]*dayCount{}, sessions: map[string]*sessionTally{}, totals: map[string]*totalCount{}}
+	return &tally{
+		days: map[dayKey]*dayCount{}, sessions: map[string]*sessionTally{}, totals: map[string]*totalCount{},
+		after: map[string]map[int64]seenCount{}, appeared: map[string]bool{},
+	}
 }
 
 func (t *tally) day(subject string, day int64) *dayCount {
@@ -201,6 +208,7 @@ func (t *tally) diffSessions(before map[string]map[int64]seenCount) (changed []s
 			count.triggerSessions += appeared(was[day].triggers, is[day].triggers)
 		}
 		t.moveLast(s.subject, was, is)
+		t.after[key], t.appeared[key] = is, len(was) == 0
 	}
 	return changed
 }
