@@ -32,7 +32,7 @@ var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 // ParseCommand reads the JSON of a setting. The error is Malformed.
 func ParseCommand(name, raw string) (c Command, err error) {
 	bad := func(format string, args ...any) error {
-		return fault.Invalid("agent-command", "agent-command %s: %s", name, fmt.Sprintf(format, args...))
+		return fault.Invalid("agent-command", "%s: %s", name, fmt.Sprintf(format, args...))
 	}
 	if _, builtin := builtins()[name]; builtin || !agentName.MatchString(name) {
 		return c, bad("the name must be of lower case letters, digits and hyphens, and not that of another agent")

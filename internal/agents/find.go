@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -146,11 +147,16 @@ type found struct {
 // List returns all agents that there are adapters for, by name. Each is looked for
 // once.
 func (s *Service) List(ctx context.Context) []Agent {
-	all := []Agent{}
-	for _, name := range slices.Sorted(maps.Keys(s.adapters())) {
-		f, _ := s.look(ctx, name) // it has an adapter
-		all = append(all, f.Agent)
+	names := slices.Sorted(maps.Keys(s.adapters()))
+	all := make([]Agent, len(names))
+	var probes sync.WaitGroup
+	for i, name := range names {
+		probes.Go(func() {
+			f, _ := s.look(ctx, name) // it has an adapter
+			all[i] = f.Agent
+		})
 	}
+	probes.Wait()
 	return all
 }
 
@@ -169,17 +175,20 @@ func (s *Service) look(ctx context.Context, name string) (found, bool) {
 		return found{}, false
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	f, ok := s.found[name]
+	find, ok := s.found[name]
 	if !ok {
-		f = found{adapter: a}
-		f.Agent, f.program = s.probe(context.WithoutCancel(ctx), name, a)
+		find = sync.OnceValue(func() found {
+			f := found{adapter: a}
+			f.Agent, f.program = s.probe(context.WithoutCancel(ctx), name, a)
+			return f
+		})
 		if s.found == nil {
-			s.found = map[string]found{}
+			s.found = map[string]func() found{}
 		}
-		s.found[name] = f
+		s.found[name] = find
 	}
-	return f, true
+	s.mu.Unlock()
+	return find(), true
 }
 
 // agent returns an agent that can be run. The error is a NotFound for an unknown

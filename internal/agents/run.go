@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,13 @@ type Service struct {
 	Log     *slog.Logger
 
 	mu    sync.Mutex
-	found map[string]found
+	found map[string]func() found // by name; each probes once
 
-	relayOnce sync.Once
-	relay     string // the path of this program, or of a copy
-	relayDir  string // of the copy; "" if there is none
-	relayErr  error
+	folders sync.Map // in use, which Sweep must spare
+
+	relayMu  sync.Mutex
+	relay    string // the path of this program, or of a copy; "" until it is known
+	relayDir string // of the copy; "" if there is none
 }
 
 // Paths inside the sandbox.
@@ -89,12 +91,12 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	dir, err := newFolder(s.Scratch)
+	dir, err := s.newFolder()
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer func() {
-		if err := sandbox.Remove(dir); err != nil {
+		if err := s.removeFolder(dir); err != nil {
 			s.Log.Warn("the folder of an agent is left over", "err", err)
 		}
 	}()
@@ -164,16 +166,42 @@ func stopAfter(gaveUp, ended <-chan struct{}, stop chan<- struct{}) {
 	}
 }
 
-// newFolder creates a folder for one trial. The sandbox refuses paths with
-// symbolic links, and its user, who is another one, must be able to enter.
-func newFolder(scratch string) (dir string, err error) {
-	if dir, err = os.MkdirTemp(scratch, "agent-*"); err != nil {
+// folderPrefix begins the names of the folders of agents.
+const folderPrefix = "whetstone-agent-"
+
+func (s *Service) scratch() (string, error) {
+	return filepath.EvalSymlinks(cmp.Or(s.Scratch, os.TempDir())) // the sandbox refuses paths with symbolic links
+}
+
+// newFolder creates a folder for one trial. The sandbox's user, who is another
+// one, must be able to enter.
+func (s *Service) newFolder() (string, error) {
+	base, err := s.scratch()
+	if err != nil {
 		return "", err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	dir, err := os.MkdirTemp(base, folderPrefix)
+	if err != nil {
 		return "", err
 	}
+	s.folders.Store(dir, nil)
 	return dir, os.Chmod(dir, 0o711) //nolint:gosec // see above; the folders in it are the program's own
+}
+
+func (s *Service) removeFolder(dir string) error {
+	err := sandbox.Remove(dir)
+	s.folders.Delete(dir)
+	return err
+}
+
+// Sweep removes the folders of agents whose service was killed.
+func (s *Service) Sweep() error {
+	base, err := s.scratch()
+	if err != nil {
+		return err
+	}
+	_, err = sandbox.Sweep(base, folderPrefix, &s.folders)
+	return err
 }
 
 func (s *Service) spec(f found, r Request, start invocation) (sandbox.Spec, error) {
@@ -230,20 +258,28 @@ func install(a adapter, home string, r Request, files map[string]string) error {
 	return nil
 }
 
-// relayBinary returns the path of this program, or of a copy that is made once if
-// the sandbox's user, who is another one if the service runs as root, cannot reach
-// it.
+// relayBinary returns the path of this program, or of a copy if the sandbox's user,
+// who is another one if the service runs as root, cannot reach it. The copy is made
+// again if the sweep of another process has removed it.
 func (s *Service) relayBinary() (string, error) {
-	s.relayOnce.Do(func() {
-		if s.relay, s.relayErr = ownPath(); s.relayErr != nil || isReachable(s.relay) {
-			return
-		}
-		s.relayDir, s.relayErr = newFolder(s.Scratch)
-		if s.relayErr == nil {
-			s.relay, s.relayErr = filepath.Join(s.relayDir, "relay"), copyFile(filepath.Join(s.relayDir, "relay"), s.relay)
-		}
-	})
-	return s.relay, s.relayErr
+	s.relayMu.Lock()
+	defer s.relayMu.Unlock()
+	if s.relay != "" && (s.relayDir == "" || isReachable(s.relay)) {
+		return s.relay, nil
+	}
+	own, err := ownPath()
+	if err != nil {
+		return "", err
+	}
+	if isReachable(own) {
+		s.relay = own
+		return own, nil
+	}
+	if s.relayDir, err = s.newFolder(); err != nil {
+		return "", err
+	}
+	s.relay = filepath.Join(s.relayDir, "relay")
+	return s.relay, copyFile(s.relay, own)
 }
 
 func ownPath() (string, error) {
@@ -288,10 +324,12 @@ func copyFile(to, from string) error {
 
 // Close removes the copy of this program.
 func (s *Service) Close() error {
+	s.relayMu.Lock()
+	defer s.relayMu.Unlock()
 	if s.relayDir == "" {
 		return nil
 	}
-	return os.RemoveAll(s.relayDir)
+	return s.removeFolder(s.relayDir)
 }
 
 // outcome reads the output of an agent.

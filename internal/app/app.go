@@ -181,7 +181,7 @@ func (a *App) Run(ctx context.Context) error {
 		g.Go(func() error { return a.parts.queue.Run(working) })
 		g.Go(func() error { a.watchSchema(working, stop); return nil })
 	}
-	err := g.Wait()
+	err := errors.Join(g.Wait(), a.parts.agents.Close())
 	a.log.Info("stopped")
 	return err
 }

@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"log/slog"
 
+	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/alerts"
 	"github.com/whetstone-dev/whetstone/internal/blob"
 	"github.com/whetstone-dev/whetstone/internal/config"
@@ -36,5 +38,8 @@ func NewDoctor(c config.Config) *doctor.Doctor {
 		Referrers:   referrers(),
 		OpenBlobs:   func(ctx context.Context) (blob.Bucket, error) { return openBucket(ctx, c) },
 		OpenSandbox: func() (sandbox.Sandbox, error) { return newSandbox(c, nil) },
+		OpenAgents: func(s sandbox.Sandbox) (*agents.Service, error) {
+			return newAgents(c, s, slog.New(slog.DiscardHandler))
+		},
 	}
 }

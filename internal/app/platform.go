@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/audit"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/backup"
@@ -18,6 +19,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/community"
 	"github.com/whetstone-dev/whetstone/internal/config"
 	"github.com/whetstone-dev/whetstone/internal/evidence"
+	"github.com/whetstone-dev/whetstone/internal/gateway"
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/host/git"
 	"github.com/whetstone-dev/whetstone/internal/host/gitea"
@@ -52,6 +54,7 @@ type platform struct {
 	judge        *judge.Judge
 	sandbox      sandbox.Sandbox
 	packages     *taskpkg.Runner
+	agents       *agents.Service
 	host         host.Host
 	hookSecret   string // signs the code host's webhooks
 	contributors []byte // the secret of the pseudonyms of contributors
@@ -100,6 +103,9 @@ func (a *App) openPlatform(ctx context.Context, db *store.DB, version string) (p
 		return p, err
 	}
 	p.packages = &taskpkg.Runner{Sandbox: p.sandbox, HTTP: fetch, Blobs: p.blobs, Dir: c.SandboxScratch, Log: a.logFor("runs")}
+	if p.agents, err = newAgents(c, p.sandbox, a.logFor("agents")); err != nil {
+		return p, err
+	}
 	if p.hookSecret, err = webhookSecret(ctx, c, p.auth); err != nil {
 		return p, err
 	}
@@ -145,6 +151,26 @@ func newSandbox(c config.Config, log *slog.Logger) (sandbox.Sandbox, error) {
 	return sandbox.New(sandbox.Options{
 		Driver: sandbox.Driver(c.Sandbox), AllowNone: c.SandboxAllowNone, Image: c.SandboxImage, Log: log,
 	})
+}
+
+// newAgents knows the agents and models that the settings name. It starts no
+// program.
+func newAgents(c config.Config, s sandbox.Sandbox, log *slog.Logger) (*agents.Service, error) {
+	prices, err := c.Prices()
+	if err != nil {
+		return nil, err
+	}
+	models, err := gateway.New(gateway.Options{Models: c.Models(), Prices: prices, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	commands, err := c.AgentCommands()
+	if err != nil {
+		return nil, err
+	}
+	return &agents.Service{
+		Sandbox: s, Gateway: models, Dir: c.Agents, Commands: commands, Scratch: c.SandboxScratch, Log: log,
+	}, nil
 }
 
 // webhookSecret is the setting, or a secret generated at the first start.

@@ -161,6 +161,7 @@ var contractRoutes = map[string]gate{
 // reference names them.
 var ownRoutes = map[string]gate{
 	"GET /api/v1/audit":                               admin,
+	"GET /api/v1/agents":                              read,
 	"GET /api/v1/usage":                               read,
 	"GET /v1/costs":                                   read,
 	"GET /api/v1/settings/prices":                     read,

@@ -4,6 +4,7 @@ import "github.com/whetstone-dev/whetstone/internal/httpapi"
 
 // apiTags describes the groups of routes in the OpenAPI document.
 var apiTags = []httpapi.Tag{
+	{Name: "agents", Description: "Coding agents that runs can start, and the models that they can ask."},
 	{Name: "alert-events", Description: "When alerts fired and when they were resolved."},
 	{Name: "alerts", Description: "Rules that watch skills, and the notifications that they sent."},
 	{Name: "audit", Description: "Who changed what in the organisation."},

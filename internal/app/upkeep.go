@@ -21,7 +21,7 @@ func (p *parts) scheduleUpkeep() {
 	jobs.Handle(p.queue, func(ctx context.Context, _ upkeepArgs) error {
 		_, uploads := p.blobs.RemoveParts(ctx, tempGrace)
 		_, trials := p.runs.Packages.Sweep()
-		return errors.Join(uploads, trials, p.auth.Sweep(ctx), p.api.Sweep(ctx), p.audit.Sweep(ctx))
+		return errors.Join(uploads, trials, p.agents.Sweep(), p.auth.Sweep(ctx), p.api.Sweep(ctx), p.audit.Sweep(ctx))
 	})
 	p.queue.Every(10*time.Minute, upkeepArgs{})
 }

@@ -148,9 +148,9 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		s.Register()
 	}
 	for _, s := range []interface{ Mount(a *httpapi.API) }{
-		on.auth, on.audit, on.quota, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions, p.evidence,
-		p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community, p.signals,
-		p.proposals, p.web,
+		on.auth, on.audit, on.quota, on.agents, p.skills, p.curate, p.costs, p.registry, p.installations, p.catalog, p.sessions,
+		p.evidence, p.telemetry, p.alerts, p.sources, p.grades, p.suggestions, p.suites, p.runs, p.improve, p.repohost, p.community,
+		p.signals, p.proposals, p.web,
 	} {
 		s.Mount(on.api)
 	}

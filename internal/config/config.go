@@ -55,6 +55,12 @@ type Config struct {
 
 	JudgeConcurrency int `default:"8" placeholder:"N" help:"Requests to the model at the same time."`
 
+	Agents       string            `placeholder:"DIR" help:"Folder with programs of coding agents, searched before PATH."`
+	AgentCommand map[string]string `mapsep:"none" placeholder:"NAME=JSON" help:"Agent of your own, as {\"argv\":[\"prog\",\"{instruction}\"],\"skills_dir\":..,\"env\":..,\"transcript\":..}; repeatable."`
+	Model        map[string]URL    `placeholder:"NAME=URL" help:"Base URL of a model that agents may ask; repeatable."`
+	ModelAPI     map[string]string `name:"model-api" placeholder:"NAME=API" help:"Wire format of a model: anthropic, openai, responses or gemini; repeatable."`
+	ModelKey     map[string]Secret `placeholder:"NAME=KEY" help:"API key of a model; repeatable."`
+
 	Sandbox          string `default:"bubblewrap" enum:"bubblewrap,docker,none" help:"What runs the programs of eval cases: ${enum}."`
 	SandboxAllowNone bool   `help:"Let --sandbox none run them with the rights of the service."`
 	SandboxImage     string `placeholder:"IMAGE" help:"Image that --sandbox docker makes containers of."`
@@ -182,6 +188,7 @@ func (c *Config) Check() error {
 	if c.Sandbox == "docker" && c.SandboxImage == "" {
 		bad("sandbox-image", "must name an image for --sandbox docker")
 	}
+	issues = append(issues, c.checkModels()...)
 	if c.JudgeConcurrency < 1 || c.JudgeConcurrency > 1000 {
 		bad("judge-concurrency", "must lie between 1 and 1000")
 	}

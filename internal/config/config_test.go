@@ -65,6 +65,21 @@ func TestCheck(t *testing.T) {
 		{"too many workers", []string{"--workers=1001"}, "workers"},
 		{"no workers for runs", []string{"--run-workers=0"}, "run-workers"},
 		{"too many workers for runs", []string{"--run-workers=1001"}, "run-workers"},
+		{"models", []string{
+			"--model=m=http://m.example", "--model-api=m=anthropic", "--model-key=m=k", "--model=a/b:1=https://n.example/v1",
+			"--model-api=a/b:1=responses",
+		}, ""},
+		{"model without a wire format", []string{"--model=m=http://m.example"}, "model-api"},
+		{"unknown wire format", []string{"--model=m=http://m.example", "--model-api=m=soap"}, "model-api"},
+		{"wire format of no model", []string{"--model-api=m=openai"}, "model-api"},
+		{"key of no model", []string{"--model-key=m=hunter2"}, "model-key"},
+		{"model without a URL", []string{"--model=m=m.example", "--model-api=m=openai"}, "model"},
+		{"model named like the judge's", []string{"--model=judge=http://m.example", "--model-api=judge=openai"}, "model"},
+		{"agent of one's own", []string{`--agent-command=mine={"argv":["mine","{instruction}"],"skills_dir":"~/.mine","env":{"A":"b;c,d"}}`}, ""},
+		{"agent without a program", []string{`--agent-command=mine={"argv":[]}`}, "agent-command"},
+		{"agent of another's name", []string{`--agent-command=codex={"argv":["x"]}`}, "agent-command"},
+		{"agent with an unknown field", []string{`--agent-command=mine={"argv":["x"],"skill_dir":"x"}`}, "agent-command"},
+		{"agent whose skills leave the folder", []string{`--agent-command=mine={"argv":["x"],"skills_dir":"../x"}`}, "agent-command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings, err := serve(t, "", c.args...)
@@ -195,6 +210,7 @@ func TestDataIsExplained(t *testing.T) {
 
 func TestSettingsAreMasked(t *testing.T) {
 	c, err := serve(t, "", "--database-url=postgres://u:hunter2@db/w", "--bootstrap-key=hunter2", "--secret-key=hunter2", "--smtp-url=smtp://u:hunter2@m", "--judge-key=hunter2",
+		"--model=m=https://u:hunter2@m/v1", "--model-api=m=openai", "--model-key=m=hunter2", "--model=n=http://n", "--model-api=n=anthropic",
 		"--judge-url=https://u:hunter2@m/v1", "--repohost-url=https://u:hunter2@g", "--repohost-private-key=hunter2", "--repohost-token=hunter2",
 		"--repohost-webhook-secret=hunter2", "--roles=web", "--alert-interval=30s", "--allow-private-targets")
 	if err != nil {
@@ -212,7 +228,9 @@ func TestSettingsAreMasked(t *testing.T) {
 		"addr": "127.0.0.1:8080", "blob-url": "", "public-url": "", "trusted-proxies": "", "roles": "web", "plan": "team", "secret-key": "[secret]", "bootstrap-key": "[secret]",
 		"smtp-url": "smtp://u:[secret]@m", "mail-from": "",
 		"judge-api": "builtin", "judge-url": "https://u:[secret]@m/v1", "judge-model": "", "judge-key": "[secret]", "judge-concurrency": "8",
-		"sandbox": "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
+		"agents": "", "agent-command": "", "model": "m=https://u:[secret]@m/v1;n=http://n", "model-api": "m=openai;n=anthropic",
+		"model-key": "m=[secret]",
+		"sandbox":   "bubblewrap", "sandbox-allow-none": "false", "sandbox-image": "", "sandbox-scratch": "",
 		"repohost": "git", "repohost-url": "https://u:[secret]@g", "repohost-app-id": "0", "repohost-private-key": "[secret]",
 		"repohost-token": "[secret]", "repohost-webhook-secret": "[secret]", "repohost-claims": "first", "repohost-interval": "15m0s",
 		"allow-private-targets": "true", "alert-interval": "30s", "metrics-window": "30d", "price-file": "", "retention-prompts": "90d", "retention-audit": "0", "signals-min-contributors": "3",

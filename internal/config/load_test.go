@@ -107,6 +107,55 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// TestModels reads the settings of models and agents from each of the three
+// places. Keys and commands may have any separator in them.
+func TestModels(t *testing.T) {
+	const command = `{"argv":["mine","--a=b;c","{instruction}"],"env":{"LIST":"a,b"}}`
+	want := config.Config{
+		Model:        map[string]config.URL{"m": "http://m.example", "org/n:1": "https://n.example/v1"},
+		ModelAPI:     map[string]string{"m": "anthropic", "org/n:1": "openai"},
+		ModelKey:     map[string]config.Secret{"m": "k=1", "org/n:1": "k,2"},
+		AgentCommand: map[string]string{"mine": command},
+	}
+	for _, c := range []struct {
+		name, file string
+		env        map[string]string
+		args       []string
+	}{
+		{name: "flags", args: []string{
+			"--model=m=http://m.example", "--model=org/n:1=https://n.example/v1", "--model-api=m=anthropic",
+			"--model-api=org/n:1=openai", "--model-key=m=k=1", "--model-key=org/n:1=k,2", "--agent-command=mine=" + command,
+		}},
+		{name: "environment", env: map[string]string{
+			"MODEL": "m=http://m.example;org/n:1=https://n.example/v1", "MODEL_API": "m=anthropic;org/n:1=openai",
+			"MODEL_KEY": "m=k=1;org/n:1=k,2", "AGENT_COMMAND": "mine=" + command,
+		}},
+		{name: "file", file: "[model]\nm = \"http://m.example\"\n\"org/n:1\" = \"https://n.example/v1\"\n[model-api]\nm = \"anthropic\"\n" +
+			"\"org/n:1\" = \"openai\"\n[model-key]\nm = \"k=1\"\n\"org/n:1\" = \"k,2\"\n[agent-command]\nmine = '" + command + "'\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, value := range c.env {
+				t.Setenv("WHETSTONE_"+name, value)
+			}
+			got, err := serve(t, c.file, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := got.Check(); err != nil {
+				t.Error(err)
+			}
+			for _, pair := range [][2]any{
+				{want.Model, got.Model}, {want.ModelAPI, got.ModelAPI}, {want.ModelKey, got.ModelKey},
+				{want.AgentCommand, got.AgentCommand},
+			} {
+				if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+					t.Errorf("settings (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
 func TestFileValues(t *testing.T) {
 	got, err := serve(t, `
 # a comment

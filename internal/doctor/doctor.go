@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/agents"
 	"github.com/whetstone-dev/whetstone/internal/auth"
 	"github.com/whetstone-dev/whetstone/internal/backup"
 	"github.com/whetstone-dev/whetstone/internal/blob"
@@ -31,6 +32,8 @@ type Doctor struct {
 	// OpenBlobs and OpenSandbox open what the settings name.
 	OpenBlobs   func(context.Context) (blob.Bucket, error)
 	OpenSandbox func() (sandbox.Sandbox, error)
+	// OpenAgents opens the agents that run in a sandbox; nil skips their check.
+	OpenAgents func(sandbox.Sandbox) (*agents.Service, error)
 	// Quick skips reading the content of blobs, and SQLite's full integrity
 	// check.
 	Quick bool

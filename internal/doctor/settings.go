@@ -29,7 +29,11 @@ func (d *Doctor) checkSettings(ctx context.Context) []exam.Finding {
 	if c.JudgeURL != "" {
 		findings = append(findings, checkReachable(ctx, "judge", "judge-url", string(c.JudgeURL)))
 	}
-	return append(findings, d.checkSandbox(ctx))
+	findings = append(findings, d.checkSandbox(ctx))
+	if d.OpenAgents != nil {
+		findings = append(findings, d.checkAgents(ctx))
+	}
+	return findings
 }
 
 func checkData(c config.Config) exam.Finding {
@@ -157,4 +161,35 @@ func (d *Doctor) checkSandbox(ctx context.Context) exam.Finding {
 		message += ". Not here: " + strings.Join(report.Missing, "; ")
 	}
 	return exam.Fine("sandbox", "%s", message)
+}
+
+// checkAgents lists the coding agents with their versions. A missing one is no
+// problem: most machines have one of them, or none.
+func (d *Doctor) checkAgents(ctx context.Context) exam.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	s, err := d.OpenSandbox()
+	if err != nil {
+		return exam.Warn("agents", "there is no sandbox for them")
+	}
+	service, err := d.OpenAgents(s)
+	if err != nil {
+		return exam.Fail("agents", "%s", err)
+	}
+	var here, missing []string
+	for _, a := range service.List(ctx) {
+		switch {
+		case a.Available && a.Version != nil:
+			here = append(here, a.Name+" "+*a.Version)
+		case a.Available:
+			here = append(here, a.Name)
+		default:
+			missing = append(missing, a.Name+": "+*a.Reason)
+		}
+	}
+	message := cmp.Or(strings.Join(here, ", "), "none can be run")
+	if len(missing) > 0 {
+		message += ". Not here: " + strings.Join(missing, "; ")
+	}
+	return exam.Fine("agents", "%s", message)
 }

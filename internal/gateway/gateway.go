@@ -32,6 +32,9 @@ const (
 	Google    API = "gemini"    // Google's generateContent
 )
 
+// APIs lists the wire formats.
+func APIs() []API { return []API{Anthropic, OpenAI, Responses, Google} }
+
 // Limits of a request and its answer.
 const (
 	maxRequest     = 32 << 20

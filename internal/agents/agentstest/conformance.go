@@ -129,7 +129,7 @@ func (s suite) trial(t *testing.T, script ...modeltest.Reply) trial {
 	return trial{agents.Request{
 		Choice: choice, Instruction: "--What does the invoice say?", MaxTurns: 10, Timeout: time.Minute, Work: Folder(t),
 		Record: 1 << 20,
-		Meter:  gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil), Skills: map[string]string{"pdf-tables": skillFolder(t)},
+		Meter:  gateway.NewMeter(gateway.Budget{}, gateway.Usage{}, nil), Skills: map[string]string{"pdf-tables": SkillFolder(t)},
 	}, s.service, s.models[test]}
 }
 
@@ -154,7 +154,8 @@ func Folder(t *testing.T) string {
 	return dir
 }
 
-func skillFolder(t *testing.T) string {
+// SkillFolder has a skill named pdf-tables.
+func SkillFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	text := "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use it for invoices.\n---\nAnswer in one line.\n"

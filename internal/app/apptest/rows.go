@@ -26,6 +26,7 @@ func Rows() map[string]Row {
 	return map[string]Row{
 		"GET /api/v1/me":                {},
 		"GET /api/v1/audit":             {Query: "target=<skill>", Others: map[string]int{"skill": 200}},
+		"GET /api/v1/agents":            {},
 		"GET /api/v1/usage":             {},
 		"GET /api/v1/keys":              {},
 		"POST /api/v1/keys":             {Body: `{"name":"<text>"}`},

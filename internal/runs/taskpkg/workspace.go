@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
@@ -28,11 +27,6 @@ const (
 // dirPrefix begins the names of trials' folders.
 const dirPrefix = "whetstone-task-"
 
-// abandoned is the age from which no trial of another process can still be running
-// in its folder. Those of this process are known: a machine that was suspended
-// for a day goes on with trials whose folders look that old.
-const abandoned = 24 * time.Hour
-
 // Sweep removes the folders of trials whose process died, and returns their
 // number.
 func (r *Runner) Sweep() (removed int, err error) {
@@ -40,26 +34,7 @@ func (r *Runner) Sweep() (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	entries, err := os.ReadDir(base)
-	if err != nil {
-		return 0, err
-	}
-	for _, e := range entries {
-		info, infoErr := e.Info()
-		if infoErr != nil || !e.IsDir() || !strings.HasPrefix(e.Name(), dirPrefix) || time.Since(info.ModTime()) < abandoned {
-			continue
-		}
-		dir := filepath.Join(base, e.Name())
-		if _, running := r.running.Load(dir); running {
-			continue
-		}
-		if removeErr := sandbox.Remove(dir); removeErr != nil {
-			err = errors.Join(err, removeErr)
-			continue
-		}
-		removed++
-	}
-	return removed, err
+	return sandbox.Sweep(base, dirPrefix, &r.running)
 }
 
 // base returns the parent of the trials' folders.

@@ -1,0 +1,24 @@
+package agents
+
+import (
+	"context"
+
+	"github.com/whetstone-dev/whetstone/internal/access"
+	"github.com/whetstone-dev/whetstone/internal/httpapi"
+)
+
+// Mount adds the route of agents.
+func (s *Service) Mount(a *httpapi.API) {
+	httpapi.Add(a, s.handleList, httpapi.Route{
+		Permission: access.Read, Method: "GET", Path: "/api/v1/agents",
+		Summary: "Coding agents, whether this machine has them, and the models that they can ask",
+	})
+}
+
+type listOutput struct {
+	Agents []Agent `json:"agents"`
+}
+
+func (s *Service) handleList(ctx context.Context, _ struct{}) (listOutput, error) {
+	return listOutput{s.List(ctx)}, nil
+}
