@@ -15,6 +15,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/runs/watch"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -36,11 +37,11 @@ func (s *Service) iterate(ctx context.Context, args iterate) (err error) {
 	}
 	x := &execution{s: s, run: r}
 	var it Iteration
-	err = runs.WhileRunning(ctx, x.running, func(ctx context.Context, _ context.CancelCauseFunc) (err error) {
+	err = watch.While(ctx, x.running, func(ctx context.Context, _ context.CancelCauseFunc) (err error) {
 		it, err = x.next(ctx)
 		return err
 	})
-	if errors.Is(err, runs.ErrOver) {
+	if errors.Is(err, watch.ErrOver) {
 		return nil
 	}
 	if err == nil {

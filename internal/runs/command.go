@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path"
 	"strings"
 
+	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
+	"github.com/whetstone-dev/whetstone/internal/runs/workdir"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
@@ -53,7 +54,7 @@ func (x *execution) command(ctx context.Context, c suites.Case, t *Trial) (s ver
 		return s, &defect{"output_too_large", "the command wrote more than is kept of an output"}
 	}
 	if c.Kind == suites.BooleanAssertion {
-		s.Files, err = readFiles(work)
+		s.Files, err = workdir.ReadFiles(work)
 	}
 	return s, err
 }
@@ -91,7 +92,7 @@ func (x *execution) spec(c suites.Case, arm Arm, work string) sandbox.Spec {
 		Argv: c.Subject.Command, Dir: workAt,
 		Env:    map[string]string{"WORK_DIR": workAt, "SKILL_MODE": "no_skill"},
 		Mounts: []sandbox.Mount{{Source: work, Target: workAt, Writable: true}},
-		Limits: sandbox.Limits{Output: maxOutput},
+		Limits: commandLimits(x.resources),
 	}
 	if skillDir != "" {
 		spec.Env["SKILL_MODE"], spec.Env["SKILL_DIR"] = "with_skill", skillAt
@@ -100,47 +101,15 @@ func (x *execution) spec(c suites.Case, arm Arm, work string) sandbox.Spec {
 	return spec
 }
 
-// Limits of what is read of a command's output and files, which is kept in memory
-// and passed to an assertion. A real result is far smaller.
-const (
-	maxOutput    = 1 << 20
-	maxFiles     = 1_000
-	maxFile      = 64 << 10
-	maxFileBytes = 1 << 20
-)
+// maxOutput bounds a command's output, which is kept in memory and passed to an
+// assertion. A real result is far smaller.
+const maxOutput = 1 << 20
 
-// readFiles reads the regular files that a command left, truncated, by path. It
-// follows no symbolic links, which could lead out of the folder.
-func readFiles(dir string) (_ map[string]string, err error) {
-	if err := os.Chmod(dir, 0o700); err != nil { // the command may have removed the permissions
-		return nil, err
+// commandLimits are the limits of a command: the suite's, and no more than the
+// machine gives.
+func commandLimits(r taskfile.Resources) sandbox.Limits {
+	r = r.AtMost(taskpkg.Machine())
+	return sandbox.Limits{
+		Wall: r.Timeout, CPUs: r.CPUs, Memory: r.Memory, Disk: r.Storage, Processes: r.Processes, Output: maxOutput,
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	all, left := map[string]string{}, maxFileBytes
-	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if len(all) == maxFiles {
-			return fs.SkipAll
-		}
-		if err == nil && entry.Type().IsRegular() { // unreadable folders are left out
-			content := readHead(root, path, min(maxFile, left))
-			all[path], left = content, left-len(content)
-		}
-		return nil
-	})
-	return all, err
-}
-
-// readHead reads up to size bytes of a file; an unreadable one is empty.
-func readHead(root *os.Root, path string, size int) string {
-	f, err := root.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	content, _ := io.ReadAll(io.LimitReader(f, int64(size))) // as much as there is
-	return strings.ToValidUTF8(string(content), "\uFFFD")
 }

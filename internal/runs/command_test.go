@@ -52,6 +52,25 @@ func TestCommand(t *testing.T) {
 	})
 }
 
+// TestCommandLimits: the limits of a suite are those of its commands.
+func TestCommandLimits(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := runstest.New(t, db)
+		sandboxtest.Bubblewrap(t)
+		w.Work()
+		c := w.Org("acme")
+		run := c.Finish(c.Create(with(
+			deterministic(object{"case_kind": "exact_match", "command": []string{"sleep", "60"}, "expected": ""}),
+			object{"resource_limits_json": object{"timeout_ms": 200, "memory_mb": "ignored"}},
+		)))
+		trial := apptest.List(t, apptest.List(t, run, "cases")[0], "trials")[0]
+		if trial["verdict"] != "fail" || !strings.Contains(fmt.Sprint(trial["evidence"]), "timeout") {
+			t.Errorf("the trial is %v", trial)
+		}
+	})
+}
+
 // TestCommandDefects: what a program causes is a fail, whatever the case expects,
 // since a skill that cannot pass must not be able to leave the rate. Only what is
 // missing on the machine is an error.

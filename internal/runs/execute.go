@@ -13,6 +13,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/judge"
+	"github.com/whetstone-dev/whetstone/internal/runs/watch"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -49,9 +50,9 @@ func (s *Service) execute(ctx context.Context, orgID, runID string) (err error) 
 		return s.retryOrFail(ctx, r, err)
 	}
 	defer x.close()
-	err = WhileRunning(ctx, x.running, x.work)
+	err = watch.While(ctx, x.running, x.work)
 	switch {
-	case errors.Is(err, ErrOver):
+	case errors.Is(err, watch.ErrOver):
 		return nil
 	case errors.Is(err, errTurn):
 		return jobs.Snooze(0)
@@ -243,7 +244,7 @@ func (x *execution) record(ctx context.Context, trials <-chan Trial) error {
 }
 
 // flush stores trials, the progress and the events that follow from them. The
-// error is ErrOver if the run has ended meanwhile: then they do not count.
+// error is watch.ErrOver if the run has ended meanwhile: then they do not count.
 func (x *execution) flush(ctx context.Context, batch []Trial) error {
 	if len(batch) == 0 {
 		return nil
@@ -257,7 +258,7 @@ func (x *execution) flush(ctx context.Context, batch []Trial) error {
 			return err
 		}
 		if !running {
-			return ErrOver
+			return watch.ErrOver
 		}
 		n, err := insertTrials(ctx, tx, x.run.ID, batch)
 		if err != nil {

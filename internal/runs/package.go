@@ -36,6 +36,7 @@ func (x *execution) runPackage(ctx context.Context, c suites.Case, t *Trial) err
 		BlobKey:        func(ref string) (string, bool) { return x.s.Suites.EnvironmentKey(x.run.OrgID, ref) },
 		Instruction:    p.Instruction, VerifierRef: p.VerifierRef, SkillBundleRef: p.SkillBundleRef, OracleRef: p.OracleRef,
 		WorkingDir: p.WorkingDir, Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Env: p.Env,
+		Resources: p.Resources, Most: x.resources,
 	}, x.skills[t.Arm].content)
 	if ctx.Err() != nil {
 		return ctx.Err()

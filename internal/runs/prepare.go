@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/suites"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 	"github.com/whetstone-dev/whetstone/internal/suites/verify"
 )
 
@@ -31,7 +32,8 @@ type execution struct {
 	events    *eventLog
 	tailLimit int
 	prices    pricing.Table
-	dir       string // for skills and what commands write; "" if no command is run
+	resources taskfile.Resources // the most that a program gets; zero fields: the defaults
+	dir       string             // for skills and what commands write; "" if no command is run
 	sliceEnds time.Time
 	yield     atomic.Bool // end the turn: another organisation's run waits for the worker
 }
@@ -61,6 +63,11 @@ func (s *Service) prepare(ctx context.Context, r Run) (x *execution, err error) 
 			return nil, err
 		}
 	}
+	suite, err := s.Suites.Get(ctx, r.OrgID, r.SuiteID)
+	if err != nil {
+		return nil, err
+	}
+	x.resources = suite.Resources()
 	made, err := verdictsOfRun(ctx, s.DB, r.ID)
 	if err != nil {
 		return nil, err

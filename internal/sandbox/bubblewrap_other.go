@@ -22,3 +22,6 @@ func (*bubblewrap) Check(context.Context) (Report, error) { return Report{}, err
 func errLinuxOnly() error {
 	return fault.New(fault.Unavailable, "the sandbox bubblewrap needs Linux; run a worker there, or set --sandbox docker")
 }
+
+// MachineMemory is the memory of the machine in bytes, or 0 if it is unknown.
+func MachineMemory() int64 { return 0 }

@@ -339,3 +339,6 @@ func (w *monitor) exceedsScratch() bool {
 	}
 	return false
 }
+
+// MachineMemory is the memory of the machine in bytes, or 0 if it is unknown.
+func MachineMemory() int64 { return readMemInfo().total }

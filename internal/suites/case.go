@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // A CaseKind says how a case is decided.
@@ -82,5 +83,6 @@ type Package struct {
 	OracleRef      string // "" for none
 	WorkingDir     string // "" for the archive's root
 	TimeoutMS      int64  // 0: the service's default
+	Resources      taskfile.Resources
 	Env            map[string]string
 }

@@ -282,7 +282,7 @@ func (p *caseParser) hints(pkg *Package) {
 		p.problem("timeout_ms", "timeout_ms must be a number of milliseconds, at least 1")
 		return
 	}
-	pkg.TimeoutMS = int64(milliseconds)
+	pkg.TimeoutMS, pkg.Resources = int64(milliseconds), taskfile.ParseResources(p.fields)
 	p.decode(&pkg.Env, "env", "an object of strings")
 }
 

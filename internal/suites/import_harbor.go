@@ -218,6 +218,8 @@ func (s *Service) importTask(ctx context.Context, orgID string, t *task, oracle 
 		EnvironmentRef: ref, Instruction: instruction, VerifierRef: taskfile.DefaultVerifier, SkillBundleRef: t.skillBundle(),
 		Hints: harborHints{WorkingDir: workingDir, TimeoutMS: settings.TimeoutMS(), Env: t.env(settings)},
 	}
+	needs := settings.Resources()
+	c.Hints.CPUs, c.Hints.MemoryMB, c.Hints.StorageMB = needs.CPUs, needs.Memory>>20, needs.Storage>>20
 	if use := taskfile.NetworkUse(verifier); use != "" {
 		c.Tags = append(c.Tags, "needs_network")
 		t.warn("its verifier needs the network (" + use + "), which the sandbox does not have")
@@ -304,6 +306,9 @@ type harborCase struct {
 type harborHints struct {
 	WorkingDir string            `json:"working_dir,omitempty"`
 	TimeoutMS  int64             `json:"timeout_ms"`
+	CPUs       float64           `json:"cpus,omitempty"`
+	MemoryMB   int64             `json:"memory_mb,omitempty"`
+	StorageMB  int64             `json:"storage_mb,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // A Suite is a named set of cases.
@@ -22,7 +23,7 @@ type Suite struct {
 	SourceKind      SourceKind
 	VerifierKind    VerifierKind
 	SupportsNoSkill bool
-	// ResourceLimits are hints for the execution, a JSON object; nil if there are
+	// ResourceLimits are limits of the cases' programs, a JSON object; nil if there are
 	// none.
 	ResourceLimits json.RawMessage
 	CaseCount      int
@@ -152,4 +153,11 @@ func IssueText(issues []fault.Issue) string {
 		all = append(all, strings.Join(issue.Path, ".")+": "+issue.Message)
 	}
 	return strings.Join(all, "; ")
+}
+
+// Resources are the most that a program of the suite's cases may use.
+func (s Suite) Resources() taskfile.Resources {
+	var fields Fields
+	_ = json.Unmarshal(s.ResourceLimits, &fields) // it is an object, or there are none
+	return taskfile.ParseResources(fields)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -43,6 +44,8 @@ type trial struct {
 	// the others of the image. They are looked up once, like tests.
 	imagePaths, unmounted []string
 	programs              *sandbox.Mount // at insideBin, or nil
+	// short are the limits that are below what the task asks for.
+	short []sandbox.Limit
 
 	env     map[string]string
 	outcome Outcome
@@ -57,7 +60,8 @@ const insideRoot = "/task"
 // is Error or Unsupported.
 func (r *Runner) Run(ctx context.Context, task Task, skill *skillpkg.Package) Outcome {
 	t := &trial{runner: r, task: task.withDefaults(), skill: skill}
-	t.outcome.Limits, t.outcome.Version = r.limits(task), Version
+	t.outcome.Version = Version
+	t.outcome.Limits, t.short = r.limits(task)
 	if err := t.run(ctx); err != nil {
 		t.setError(ctx, err)
 	}
@@ -176,12 +180,22 @@ func (t *trial) runOracle(ctx context.Context) error {
 	if err := t.stashVerifier(); err != nil {
 		return err
 	}
+	verifier := t.outcome.Limits
+	if timeout := t.settings.AgentTimeout(); timeout > 0 { // it takes the place of an agent
+		t.outcome.Limits.Wall, t.outcome.Limits.CPU = t.runner.capTimeout(timeout), 0
+		t.outcome.Limits = t.outcome.Limits.WithDefaults()
+	}
 	result, err := t.execute(ctx, oracle.argv)
+	t.outcome.Limits = verifier
 	if err != nil {
 		return err
 	}
 	if result.Exceeded != "" {
-		return failf(OracleFailed, "the oracle was ended: %s", exceeded(result.Exceeded).message)
+		over := t.exceeded(result.Exceeded)
+		if over.verdict == Fail {
+			over = failf(OracleFailed, "the oracle was ended: %s", over.message)
+		}
+		return over
 	}
 	if err := t.checkStarted(ctx, oracle, result, OracleFailed); err != nil {
 		return err
@@ -212,7 +226,7 @@ func (t *trial) runVerifier(ctx context.Context, verifier script) error {
 		return err
 	}
 	if result.Exceeded != "" {
-		return exceeded(result.Exceeded)
+		return t.exceeded(result.Exceeded)
 	}
 	t.outcome.Report = readReport(t.root)
 	given, found, err := readReward(t.root)
@@ -277,11 +291,13 @@ func (t *trial) checkStarted(ctx context.Context, s script, result sandbox.Resul
 }
 
 // exceeded is the failure of a program that exceeded a limit.
-func exceeded(limit sandbox.Limit) *failure {
-	switch limit {
-	case sandbox.WallLimit:
+func (t *trial) exceeded(limit sandbox.Limit) *failure {
+	switch {
+	case slices.Contains(t.short, limit):
+		return unsupportedf(NeedsResources, "it took more than it may (%s), which is less than the task asks for", limit)
+	case limit == sandbox.WallLimit:
 		return failf(Timeout, "it took longer than its timeout")
-	case sandbox.MemoryLimit:
+	case limit == sandbox.MemoryLimit:
 		return failf(OutOfMemory, "it took more memory than it may")
 	default:
 		return failf(OverLimit, "it took more than it may: %s", limit)

@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/runs/taskpkg"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/sandboxtest"
+	"github.com/whetstone-dev/whetstone/internal/suites/taskfile"
 )
 
 // TestErrors has a case for each code from unpacking on.
@@ -314,4 +315,31 @@ func TestHostileArchives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestResources: what a case and its task.toml ask for, and the most that the
+// suite allows, become limits. A limit below what the task asks for is no fail.
+func TestResources(t *testing.T) {
+	w := newWorld(t)
+	w.runner.Override().Machine = taskfile.Resources{CPUs: 2, Memory: 1 << 30, Storage: 1 << 30}
+	manifest := files{"task.toml": "[environment]\ncpus = 1\nmemory_mb = 256\nstorage_mb = 64\n[agent]\ntimeout_sec = 0.3\n"}
+	o := w.run(t, verifier("true").with(manifest), taskpkg.Task{})
+	check(t, o, taskpkg.Pass, "")
+	if o.Limits.CPUs != 1 || o.Limits.Memory != 256<<20 || o.Limits.Disk != 64<<20 {
+		t.Errorf("limits are %+v", o.Limits)
+	}
+	o = w.run(t, verifier("true").with(manifest), taskpkg.Task{
+		Timeout: time.Minute, Resources: taskfile.Resources{CPUs: 8, Memory: 512 << 20},
+		Most: taskfile.Resources{Memory: 128 << 20, Processes: 50, Timeout: 10 * time.Second},
+	})
+	if l := o.Limits; l.CPUs != 2 || l.Memory != 128<<20 || l.Disk != 64<<20 || l.Processes != 50 || l.Wall != 10*time.Second {
+		t.Errorf("limits are %+v", l)
+	}
+	write := verifier("for i in 1 2 3 4 5 6; do head -c 2000000 /dev/zero > $i; done; sleep 20")
+	check(t, w.run(t, write, taskpkg.Task{Resources: taskfile.Resources{Storage: 8 << 20}}), taskpkg.Fail, "over_limit")
+	check(t, w.run(t, write, taskpkg.Task{
+		Resources: taskfile.Resources{Storage: 1 << 30}, Most: taskfile.Resources{Storage: 8 << 20},
+	}), taskpkg.Unsupported, "resources")
+	slow := verifier("true").with(manifest).with(files{"solution/solve.sh": "sleep 20\n"})
+	check(t, w.run(t, slow, taskpkg.Task{OracleRef: "solution/solve.sh"}), taskpkg.Fail, "oracle_failed")
 }

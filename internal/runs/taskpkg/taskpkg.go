@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -39,6 +40,9 @@ type Task struct {
 	WorkingDir     string // "" for the archive's root
 	Timeout        time.Duration
 	Env            map[string]string
+	// Resources are what the case asks for, before its task.toml, and Most is the
+	// most that it gets.
+	Resources, Most taskfile.Resources
 }
 
 // passScore is the score from which a trial passes.
@@ -96,6 +100,7 @@ const (
 	NeedsImages        Code = "image_build"
 	NeedsSteps         Code = "multi_step"
 	NeedsAbsolutePaths Code = "absolute_paths"
+	NeedsResources     Code = "resources" // it exceeded a limit that is below what it asks for
 )
 
 // An Outcome is the result of a trial.
@@ -150,6 +155,7 @@ type Runner struct {
 type overrides struct {
 	Archive               skillpkg.Limits
 	Programs              sandbox.Limits
+	Machine               taskfile.Resources
 	MaxTimeout            time.Duration
 	FetchTimeout, Backoff time.Duration
 }
@@ -169,19 +175,41 @@ func newArchiveLimits(packed int64) skillpkg.Limits {
 
 const (
 	maxArchive        = 100 << 20 // packed bytes of an environment
+	maxStorage        = 20 << 30  // bytes that a case may ask for
+	maxProcesses      = 4096      // the same
 	defaultTimeout    = 120 * time.Second
 	defaultMaxTimeout = 30 * time.Minute
 )
 
-// limits returns the time limit, memory limit and so on of a trial's programs.
-// The sandbox enforces them.
-func (r *Runner) limits(t Task) sandbox.Limits {
-	l := r.overrides.Programs
-	l.Wall = min(cmp.Or(t.Timeout, l.Wall, defaultTimeout), cmp.Or(r.overrides.MaxTimeout, defaultMaxTimeout))
-	if l.Disk <= 0 {
-		l.Disk = r.archiveLimits().Unpacked + 1<<30
+// limits returns the time limit, memory limit and so on of a trial's programs,
+// and which of them are below what the task asks for. The sandbox enforces them.
+func (r *Runner) limits(t Task) (l sandbox.Limits, short []sandbox.Limit) {
+	l = r.overrides.Programs
+	asked := t.Resources
+	asked.Timeout = cmp.Or(t.Timeout, l.Wall, defaultTimeout)
+	got := asked.Within(t.Most).AtMost(cmp.Or(r.overrides.Machine, Machine()))
+	l.Wall, l.CPUs = r.capTimeout(got.Timeout), cmp.Or(got.CPUs, l.CPUs)
+	l.Memory, l.Processes = cmp.Or(got.Memory, l.Memory), cmp.Or(got.Processes, l.Processes)
+	l.Disk = cmp.Or(got.Storage, l.Disk, r.archiveLimits().Unpacked+1<<30)
+	if got.Memory < asked.Memory {
+		short = append(short, sandbox.MemoryLimit)
 	}
-	return l.WithDefaults()
+	if got.Storage < asked.Storage {
+		short = append(short, sandbox.DiskLimit)
+	}
+	return l.WithDefaults(), short
+}
+
+func (r *Runner) capTimeout(d time.Duration) time.Duration {
+	return min(d, cmp.Or(r.overrides.MaxTimeout, defaultMaxTimeout))
+}
+
+// Machine is the most that this machine gives one program, whatever its case says.
+func Machine() taskfile.Resources {
+	return taskfile.Resources{
+		CPUs: float64(runtime.NumCPU()), Memory: sandbox.MachineMemory() / 4 * 3, Storage: maxStorage,
+		Processes: maxProcesses, Timeout: defaultMaxTimeout,
+	}
 }
 
 func (r *Runner) archiveLimits() skillpkg.Limits {

@@ -241,6 +241,8 @@ func (t *trial) prepare() error {
 	if text, err := t.readText(taskfile.Manifest); err == nil {
 		t.settings, _ = taskfile.ParseManifest(text) // what cannot be parsed needs nothing
 	}
+	t.task.Resources = t.task.Resources.Or(t.settings.Resources())
+	t.outcome.Limits, t.short = t.runner.limits(t.task)
 	if err := t.findImagePaths(); err != nil {
 		return err
 	}

@@ -46,11 +46,20 @@ type Settings struct {
 		TimeoutSec float64           `toml:"timeout_sec"`
 		Env        map[string]string `toml:"env"`
 	}
+	Agent struct {
+		TimeoutSec any `toml:"timeout_sec"`
+	}
 	Environment struct {
 		DockerImage string            `toml:"docker_image"`
 		Env         map[string]string `toml:"env"`
 		GPUs        int64             `toml:"gpus"`
 		MCPServers  []map[string]any  `toml:"mcp_servers"`
+		// Numbers of any type, or sizes like "4G" in older tasks.
+		CPUs      any `toml:"cpus"`
+		MemoryMB  any `toml:"memory_mb"`
+		Memory    any `toml:"memory"`
+		StorageMB any `toml:"storage_mb"`
+		Storage   any `toml:"storage"`
 	}
 	Steps []map[string]any
 }
@@ -64,6 +73,7 @@ func ParseManifest(text string) (s Settings, err error) {
 		Task        *toml.Primitive `toml:"task"`
 		Metadata    *toml.Primitive `toml:"metadata"`
 		Verifier    *toml.Primitive `toml:"verifier"`
+		Agent       *toml.Primitive `toml:"agent"`
 		Environment *toml.Primitive `toml:"environment"`
 		Steps       *toml.Primitive `toml:"steps"`
 	}
@@ -79,6 +89,7 @@ func ParseManifest(text string) (s Settings, err error) {
 		{file.Task, &s.Task},
 		{file.Metadata, &s.Metadata},
 		{file.Verifier, &s.Verifier},
+		{file.Agent, &s.Agent},
 		{file.Environment, &s.Environment},
 		{file.Steps, &s.Steps},
 	} {
