@@ -96,7 +96,7 @@ func publishesSince(ctx context.Context, q store.Querier, orgID string, since ti
 	rows, err := q.Query(ctx, `
 		SELECT v.pushed_at, COALESCE(e.skill_id, ''), e.id, e.name, v.version
 		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
-		WHERE e.org_id = $1 AND v.pushed_at >= $2
+		WHERE e.org_id = $1 AND v.pushed_at >= $2 AND v.state <> 'candidate'
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $3`, orgID, store.Micros(since), limit)
 	return store.All(rows, err, func(row store.Row) (Change, error) {
 		c := Change{Kind: "published"}
@@ -143,7 +143,7 @@ func skillsSince(ctx context.Context, q store.Querier, orgID string, since time.
 func entryOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (Entry, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, name, description, current_version FROM registry_entries
-		WHERE org_id = $1 AND skill_id = $2 ORDER BY id LIMIT 1`, orgID, skillID)
+		WHERE org_id = $1 AND skill_id = $2 AND current_version_id <> '' ORDER BY id LIMIT 1`, orgID, skillID)
 	return store.One(rows, err, "Entry", func(row store.Row) (e Entry, err error) {
 		err = row.Scan(&e.ID, &e.Name, &e.Description, &e.CurrentVersion)
 		return e, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/httpapi"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 )
 
 // maxUpload is the largest archive and its metadata.
@@ -20,7 +21,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	}
 	httpapi.Add(a, s.handleCreate, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry", Status: http.StatusCreated,
-		MaxBody: maxUpload, Form: form,
+		Also: []int{http.StatusAccepted}, MaxBody: maxUpload, Form: form,
 		Summary: "Create an entry with its first version",
 	})
 	httpapi.Add(a, s.handleList, httpapi.Route{
@@ -42,7 +43,7 @@ func (s *Service) Mount(a *httpapi.API) {
 	})
 	httpapi.Add(a, s.handlePush, httpapi.Route{
 		Permission: access.RegistryPush, Plan: access.Pro, Method: "POST", Path: "/api/v1/registry/{id}/versions",
-		Status: http.StatusCreated, Also: []int{http.StatusOK}, MaxBody: maxUpload, Form: form,
+		Status: http.StatusCreated, Also: []int{http.StatusOK, http.StatusAccepted}, MaxBody: maxUpload, Form: form,
 		Summary: "Push a version",
 	})
 	httpapi.Add(a, s.handleVersions, httpapi.Route{
@@ -81,16 +82,25 @@ type EntryPath struct {
 
 type publishOutput struct {
 	Entry   EntryOutput   `json:"entry"`
-	Version versionOutput `json:"version"`
+	Version VersionOutput `json:"version"`
+	Gate    *gateapi.Gate `json:"gate,omitempty" doc:"With status 202: the version is a candidate until this gate lets it pass"`
 	made    bool
 }
 
-// HTTPStatus is 200 for a version that was there already.
+func newPublishOutput(e Entry, v Version, made bool) publishOutput {
+	return publishOutput{NewEntryOutput(e), NewVersionOutput(e, v), v.gate, made}
+}
+
+// HTTPStatus is 202 for a version that its gate holds, and 200 for one that was
+// there already.
 func (o publishOutput) HTTPStatus() int {
-	if o.made {
-		return http.StatusCreated
+	switch {
+	case !o.made:
+		return http.StatusOK
+	case o.Version.State == Candidate:
+		return http.StatusAccepted
 	}
-	return http.StatusOK
+	return http.StatusCreated
 }
 
 func (s *Service) handleCreate(ctx context.Context, in Upload) (publishOutput, error) {
@@ -99,7 +109,7 @@ func (s *Service) handleCreate(ctx context.Context, in Upload) (publishOutput, e
 		return publishOutput{}, err
 	}
 	e, v, err := s.Create(ctx, p)
-	return publishOutput{newEntryOutput(e), newVersionOutput(e, v), true}, err
+	return newPublishOutput(e, v, true), err
 }
 
 type pushInput struct {
@@ -113,7 +123,7 @@ func (s *Service) handlePush(ctx context.Context, in pushInput) (publishOutput, 
 		return publishOutput{}, err
 	}
 	e, v, made, err := s.Push(ctx, in.ID, p)
-	return publishOutput{newEntryOutput(e), newVersionOutput(e, v), made}, err
+	return newPublishOutput(e, v, made), err
 }
 
 type listInput struct {
@@ -146,7 +156,9 @@ func newListOutput(in listInput, orgID string, listed []Listed, total int) listO
 
 func (s *Service) handleList(ctx context.Context, in listInput) (listOutput, error) {
 	orgID := access.From(ctx).OrgID
-	listed, total, err := s.List(ctx, orgID, in.filter())
+	f := in.filter()
+	f.Pending = true
+	listed, total, err := s.List(ctx, orgID, f)
 	return newListOutput(in, orgID, listed, total), err
 }
 
@@ -159,7 +171,7 @@ type getOutput struct {
 	Entry             OwnedOutput      `json:"entry"`
 	InstallationCount int              `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
 	Rollbacks         []rollbackRecord `json:"rollbacks" nullable:"false" doc:"Newest first; at most 1,000"`
-	Versions          []versionOutput  `json:"versions" nullable:"false"`
+	Versions          []VersionOutput  `json:"versions" nullable:"false"`
 }
 
 func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
@@ -184,7 +196,7 @@ func (s *Service) handleGet(ctx context.Context, in EntryPath) (httpapi.Stream, 
 		Entry             OwnedOutput      `json:"entry"`
 		InstallationCount int              `json:"installation_count"`
 		Rollbacks         []rollbackRecord `json:"rollbacks"`
-	}{OwnedOutput{newEntryOutput(e), owner}, e.InstallationCount, newRollbackRecords(rollbacks, own)}
+	}{OwnedOutput{NewEntryOutput(e), owner}, e.InstallationCount, newRollbackRecords(rollbacks, own)}
 	return s.streamVersions(ctx, e, own, head)
 }
 
@@ -193,7 +205,7 @@ func (s *Service) handleDelete(ctx context.Context, in EntryPath) (httpapi.None,
 }
 
 type versionsOutput struct {
-	Versions []versionOutput `json:"versions" nullable:"false"`
+	Versions []VersionOutput `json:"versions" nullable:"false"`
 }
 
 func (s *Service) handleVersions(ctx context.Context, in EntryPath) (httpapi.Stream, error) {
@@ -244,7 +256,7 @@ type rollbackInput struct {
 
 type rollbackOutput struct {
 	Entry          EntryOutput   `json:"entry"`
-	Version        versionOutput `json:"version"`
+	Version        VersionOutput `json:"version"`
 	RolledBackFrom string        `json:"rolled_back_from"`
 	Reason         *string       `json:"reason"`
 }
@@ -254,5 +266,5 @@ func (s *Service) handleRollback(ctx context.Context, in rollbackInput) (rollbac
 	r, err := s.Rollback(ctx, in.ID, NewRollback{
 		OrgID: c.OrgID, UserID: c.UserID, Target: in.Body.TargetVersion, Reason: in.Body.Reason,
 	})
-	return rollbackOutput{newEntryOutput(r.Entry), newVersionOutput(r.Entry, r.Version), r.From, in.Body.Reason}, err
+	return rollbackOutput{NewEntryOutput(r.Entry), NewVersionOutput(r.Entry, r.Version), r.From, in.Body.Reason}, err
 }

@@ -9,7 +9,8 @@ func invariants() []exam.Rule {
 			Broken: `
 				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
 				LEFT JOIN registry_versions v ON v.id = e.current_version_id AND v.entry_id = e.id
-				WHERE v.id IS NULL OR v.version <> e.current_version OR v.content_hash <> e.current_hash`,
+				WHERE e.current_version_id <> ''
+					AND (v.id IS NULL OR v.version <> e.current_version OR v.content_hash <> e.current_hash)`,
 			Wrong: "entries whose current version is missing or another",
 			Do:    "make a version current with `whetstone rollback`, or restore a backup",
 		},
@@ -19,6 +20,12 @@ func invariants() []exam.Rule {
 				JOIN registry_versions v ON v.id = e.current_version_id
 				WHERE e.description <> COALESCE(v.entry_description, v.description)`,
 			Wrong: "entries with a description of another version", Do: "push a version, or roll back and forward again",
+		},
+		{
+			Broken: `
+				SELECT COUNT(*), COALESCE(MIN(e.name), '') FROM registry_entries e
+				JOIN registry_versions v ON v.id = e.current_version_id WHERE v.state <> 'published'`,
+			Wrong: "entries whose current version is a candidate or withdrawn", Do: "roll back to another version",
 		},
 		{
 			Broken: `

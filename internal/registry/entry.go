@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 )
 
@@ -25,7 +26,7 @@ type Entry struct {
 	Visibility        Visibility
 	SourceRepo        *string // owner/repo it is sourced from
 	SkillID           *string // the skill it is measured as
-	CurrentVersionID  string
+	CurrentVersionID  string  // "" while its first version is a candidate
 	CurrentVersion    string
 	CurrentHash       string
 	InstallationCount int
@@ -53,6 +54,8 @@ type Version struct {
 	SourceRef        *string
 	SourceRepo       *string
 	RolledBack       bool
+	State            State
+	GateID           *string // its newest gate
 	PushedBy         string
 	PushedAt         time.Time
 
@@ -60,6 +63,7 @@ type Version struct {
 	canonicalKey *string // of the archive with CanonicalHash; often the same
 	skillText    []byte  // its SKILL.md, if that is small; set only while it is published
 	manifestSize int64   // bytes of its manifest in JSON, where that itself is left out
+	gate         *gateapi.Gate
 }
 
 // A Rollback is the record of one rollback.
@@ -89,6 +93,16 @@ const (
 )
 
 func visibilities() []Visibility { return []Visibility{Public, Org, Unlisted} }
+
+// A State says what may be done with a version.
+type State string
+
+// The states.
+const (
+	Candidate State = "candidate" // its gate has not let it become current
+	Published State = "published"
+	Withdrawn State = "withdrawn" // must not become current again
+)
 
 // A Source is how a version was published.
 type Source string

@@ -27,7 +27,8 @@ func (e Entry) ForOthers() Entry {
 	return e
 }
 
-func newEntryOutput(e Entry) EntryOutput {
+// NewEntryOutput is an entry in an answer.
+func NewEntryOutput(e Entry) EntryOutput {
 	return EntryOutput{
 		ID: e.ID, Name: e.Name, EntryType: e.Type, Description: e.Description, Visibility: e.Visibility,
 		SourceRepo: e.SourceRepo, SkillID: e.SkillID,
@@ -49,7 +50,7 @@ type OwnedOutput struct {
 
 type listedOutput struct {
 	OwnedOutput
-	CurrentVersion    *currentOutput `json:"current_version"`
+	CurrentVersion    *currentOutput `json:"current_version" doc:"null while the first version is a candidate"`
 	PassRate          *float64       `json:"pass_rate" doc:"null for other organisations"`
 	EvalCount         int64          `json:"eval_count" doc:"Graded sessions of the current version; 0 for other organisations"`
 	InstallationCount int            `json:"installation_count" doc:"People who installed it; 0 for other organisations"`
@@ -59,16 +60,20 @@ func newListedOutput(l Listed, orgID string) listedOutput {
 	if l.OrgID != orgID {
 		l.Entry, l.Quality = l.ForOthers(), skills.Quality{}
 	}
-	return listedOutput{
-		OwnedOutput:       OwnedOutput{newEntryOutput(l.Entry), l.OrgName},
-		CurrentVersion:    &currentOutput{l.Current.ID, l.Current.Version, l.Current.ContentHash},
+	out := listedOutput{
+		OwnedOutput:       OwnedOutput{NewEntryOutput(l.Entry), l.OrgName},
 		PassRate:          l.Quality.PassRate,
 		EvalCount:         l.Quality.GradedSessions,
 		InstallationCount: l.InstallationCount,
 	}
+	if l.Current.ID != "" {
+		out.CurrentVersion = &currentOutput{l.Current.ID, l.Current.Version, l.Current.ContentHash}
+	}
+	return out
 }
 
-type versionOutput struct {
+// VersionOutput is a version in an answer.
+type VersionOutput struct {
 	ID                   string                   `json:"id" format:"uuid"`
 	Version              string                   `json:"version" example:"1.2.0"`
 	ContentHash          string                   `json:"content_hash" doc:"SHA-256 of the archive"`
@@ -79,6 +84,8 @@ type versionOutput struct {
 	SourceRepo           *string                  `json:"source_repo"`
 	IsCurrent            bool                     `json:"is_current"`
 	RolledBack           bool                     `json:"rolled_back"`
+	State                State                    `json:"state" enum:"candidate,published,withdrawn" doc:"A candidate waits for its gate; a withdrawn version must not become current"`
+	GateID               *string                  `json:"gate_id" format:"uuid" doc:"Its newest gate; null without one, and for other organisations"`
 	PushedAt             httpapi.Time             `json:"pushed_at"`
 	PushedBy             *string                  `json:"pushed_by" format:"uuid" doc:"null for other organisations, like the aggregates"`
 	Size                 int64                    `json:"size"`
@@ -97,12 +104,14 @@ type basisOutput struct {
 	Time         int64 `json:"time" doc:"It was the current version at that time"`
 }
 
-func newVersionOutput(e Entry, v Version) versionOutput {
-	return versionOutput{
+// NewVersionOutput shows a version to the organisation of its entry, without how
+// well it does.
+func NewVersionOutput(e Entry, v Version) VersionOutput {
+	return VersionOutput{
 		ID: v.ID, Version: v.Version, ContentHash: v.ContentHash, ChangeSummary: v.ChangeSummary,
 		FileManifest: append([]skillpkg.ManifestEntry{}, v.Manifest...), Source: v.Source, SourceRef: v.SourceRef,
 		SourceRepo: v.SourceRepo, IsCurrent: v.ID == e.CurrentVersionID, RolledBack: v.RolledBack,
-		PushedAt: httpapi.Time(v.PushedAt), PushedBy: &v.PushedBy, Size: v.Size,
+		State: v.State, GateID: v.GateID, PushedAt: httpapi.Time(v.PushedAt), PushedBy: &v.PushedBy, Size: v.Size,
 	}
 }
 

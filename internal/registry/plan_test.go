@@ -34,7 +34,7 @@ func TestQueryPlans(t *testing.T) {
 				_, _, err := registry.ListEntries(ctx, q, "e.visibility = 'public' AND e.org_id <> $1", "", page)
 				return err
 			},
-			"versions":  func() error { return second(registry.VersionsAfter(ctx, q, entry, nil, 10)) },
+			"versions":  func() error { return second(registry.VersionsAfter(ctx, q, entry, true, nil, 10)) },
 			"manifests": func() error { return second(registry.ManifestTexts(ctx, q, ids)) },
 			"before": func() error {
 				return second(registry.VersionBefore(ctx, q, registry.Version{OrgID: "a", EntryID: "b"}))

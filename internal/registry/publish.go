@@ -72,6 +72,12 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 			e.SkillID = &id
 		}
 		v.OrgID, v.EntryID = e.OrgID, e.ID
+		if err := s.admit(ctx, tx, e, &v); err != nil {
+			return false, err
+		}
+		if v.State == Candidate {
+			e.CurrentVersionID, e.CurrentVersion, e.CurrentHash = "", "", ""
+		}
 		if err := insertEntry(ctx, tx, e); store.IsDuplicate(err) {
 			return false, fault.New(fault.Conflict, "An entry named %s exists; push a version to it instead", e.Name)
 		} else if err != nil {
@@ -80,17 +86,44 @@ func (s *Service) Create(ctx context.Context, p Publication) (e Entry, v Version
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
 		}
-		if err := insertCurrent(ctx, tx, e); err != nil {
-			return false, err
+		if v.State == Published {
+			if err := insertCurrent(ctx, tx, e); err != nil {
+				return false, err
+			}
 		}
-		return true, e.record(ctx, tx, "registry.entry.create",
-			audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source})
+		return true, e.Record(ctx, tx, "registry.entry.create",
+			audit.Detail{"version": v.Version, "visibility": e.Visibility, "source": v.Source, "state": v.State})
 	})
 	return e, v, err
 }
 
-// Push adds a version to an entry of the organisation and makes it current. It
-// is idempotent: the same version with the same content is the one that is
+// admit asks the gate whether the version may become current.
+func (s *Service) admit(ctx context.Context, tx *store.Tx, e Entry, v *Version) error {
+	v.State = Published
+	if s.Gate == nil {
+		return nil
+	}
+	gate, hold, err := s.Gate.Admit(ctx, tx, e, *v)
+	if gate != nil {
+		v.GateID = &gate.ID
+	}
+	if hold {
+		v.State, v.gate = Candidate, gate
+	}
+	return err
+}
+
+// hold finishes the push of a candidate.
+func (e *Entry) hold(ctx context.Context, tx *store.Tx, v Version) error {
+	e.UpdatedAt = v.PushedAt
+	if err := touchEntry(ctx, tx, *e, v.PushedAt); err != nil {
+		return err
+	}
+	return e.Record(ctx, tx, "registry.version.hold", audit.Detail{"version": v.Version, "source": v.Source, "gate": v.GateID})
+}
+
+// Push adds a version to an entry of the organisation and makes it current,
+// unless the gate makes it a candidate. It is idempotent: the same version with the same content is the one that is
 // there, and made is false. With other content it is a conflict: versions never
 // change.
 func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e Entry, v Version, made bool, err error) {
@@ -127,14 +160,20 @@ func (s *Service) Push(ctx context.Context, entryID string, p Publication) (e En
 		v, made = d.version, true
 		v.OrgID, v.EntryID, v.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, p.At)
 		v.EntryDescription = p.describe(v, e.Description)
+		if err := s.admit(ctx, tx, e, &v); err != nil {
+			return false, err
+		}
 		if err := insertVersion(ctx, tx, v); err != nil {
 			return false, err
+		}
+		if v.State == Candidate {
+			return true, e.hold(ctx, tx, v)
 		}
 		e.setCurrent(v, v.PushedAt)
 		if err := updateCurrent(ctx, tx, e); err != nil {
 			return false, err
 		}
-		return true, e.record(ctx, tx, "registry.version.publish", audit.Detail{"version": v.Version, "source": v.Source})
+		return true, e.Record(ctx, tx, "registry.version.publish", audit.Detail{"version": v.Version, "source": v.Source})
 	})
 	return e, v, made, err
 }

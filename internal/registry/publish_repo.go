@@ -69,7 +69,7 @@ func (s *Service) PublishRepo(ctx context.Context, p RepoPublication) (v Version
 		return v, false, err
 	}
 	err = s.insert(ctx, p.OrgID, d, func(tx *store.Tx) (bool, error) {
-		v, made, err = p.insert(ctx, tx, d.version)
+		v, made, err = s.insertRepo(ctx, tx, p, d.version)
 		return made, err
 	})
 	return v, made, err
@@ -84,8 +84,9 @@ func (p *RepoPublication) publication(archive []byte) Publication {
 	}
 }
 
-// insert writes the version, unless it was published at the same time.
-func (p *RepoPublication) insert(ctx context.Context, tx *store.Tx, fresh Version) (_ Version, made bool, err error) {
+// insertRepo writes the version, unless it was published at the same time. Only
+// what would become current meets the gate.
+func (s *Service) insertRepo(ctx context.Context, tx *store.Tx, p RepoPublication, fresh Version) (_ Version, made bool, err error) {
 	e, err := lockEntry(ctx, tx, p.OrgID, p.EntryID)
 	if err != nil {
 		return fresh, false, err
@@ -99,12 +100,19 @@ func (p *RepoPublication) insert(ctx context.Context, tx *store.Tx, fresh Versio
 	}
 	fresh.OrgID, fresh.EntryID, fresh.PushedAt = e.OrgID, e.ID, after(e.UpdatedAt, time.Time{})
 	fresh.EntryDescription = cmp.Or(fresh.Description, e.Description)
+	fresh.State = Published
+	current, err := p.becomesCurrent(ctx, tx, e)
+	if err == nil && current {
+		err = s.admit(ctx, tx, e, &fresh)
+	}
+	if err != nil {
+		return fresh, false, err
+	}
 	if err := insertVersion(ctx, tx, fresh); err != nil {
 		return fresh, false, err
 	}
-	current, err := p.becomesCurrent(ctx, tx, e)
-	if err != nil {
-		return fresh, false, err
+	if fresh.State == Candidate {
+		return fresh, true, e.hold(ctx, tx, fresh)
 	}
 	if !current {
 		err = touchEntry(ctx, tx, e, fresh.PushedAt)
@@ -115,7 +123,7 @@ func (p *RepoPublication) insert(ctx context.Context, tx *store.Tx, fresh Versio
 	if err != nil {
 		return fresh, false, err
 	}
-	return fresh, true, e.record(ctx, tx, "registry.version.publish", audit.Detail{
+	return fresh, true, e.Record(ctx, tx, "registry.version.publish", audit.Detail{
 		"version": fresh.Version, "source": fresh.Source, "repository": p.SourceRepo, "ref": p.SourceRef, "current": current,
 	})
 }

@@ -41,7 +41,7 @@ func TestCreate(t *testing.T) {
 		}
 		want = object{
 			"version": "1.0.0", "content_hash": registrytest.Sum(archive), "change_summary": "first", "source": "cli", "source_ref": nil,
-			"source_repo": nil, "is_current": true, "rolled_back": false, "pushed_by": ada.User.ID, "size": float64(len(archive)),
+			"source_repo": nil, "is_current": true, "rolled_back": false, "state": "published", "gate_id": nil, "pushed_by": ada.User.ID, "size": float64(len(archive)),
 			"aggregate_pass_rate": nil, "aggregate_sessions": 0.0, "aggregate_trigger_rate": nil,
 			"version_basis_counts": object{"hash": 0.0, "plugin": 0.0, "installation": 0.0, "time": 0.0}, "cost": nil,
 			"file_manifest": []any{
@@ -166,7 +166,7 @@ func TestVersions(t *testing.T) {
 		for _, v := range answer.List("versions") {
 			names = append(names, apptest.Text(v, "version"))
 			apptest.WantKeys(t, v, "id", "version", "content_hash", "change_summary", "file_manifest", "source", "source_ref",
-				"source_repo", "is_current", "rolled_back", "pushed_at", "pushed_by", "size", "aggregate_pass_rate", "aggregate_sessions", "aggregate_trigger_rate",
+				"source_repo", "is_current", "rolled_back", "state", "gate_id", "pushed_at", "pushed_by", "size", "aggregate_pass_rate", "aggregate_sessions", "aggregate_trigger_rate",
 				"version_basis_counts", "cost")
 		}
 		if diff := cmp.Diff([]string{"1.0.0-beta+build 7", "v9", "v10"}, names); diff != "" {
@@ -175,7 +175,7 @@ func TestVersions(t *testing.T) {
 		ada.Get(registrytest.EntryPath(uuid.NewString())+"/versions").WantErrorWith(http.StatusNotFound, "Registry entry not found")
 		ada.Get(registrytest.VersionPath(id, "1.0.0-beta+build%207") + "/download").Want(http.StatusOK)
 		// An entry may be deleted between being found and being read.
-		_, err := registry.VersionsAfter(t.Context(), db, registry.Entry{ID: uuid.NewString()}, nil, 100)
+		_, err := registry.VersionsAfter(t.Context(), db, registry.Entry{ID: uuid.NewString()}, true, nil, 100)
 		if !fault.Is(err, fault.NotFound) {
 			t.Errorf("versions of no entry: %v, want it not found", err)
 		}

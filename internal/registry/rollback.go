@@ -40,18 +40,26 @@ func (s *Service) Rollback(ctx context.Context, entryID string, r NewRollback) (
 		if err != nil {
 			return err
 		}
-		from, err := versionByID(ctx, tx, e, e.CurrentVersionID)
-		if err != nil {
-			return err
-		}
-		to, err := rollbackTarget(ctx, tx, e, from, r.Target)
-		if err != nil {
-			return err
-		}
-		result, err = rollBack(ctx, tx, e, from, to, r)
+		result, err = s.RollBackIn(ctx, tx, e, r)
 		return err
 	})
 	return result, err
+}
+
+// RollBackIn is Rollback in a transaction that has locked the entry.
+func (s *Service) RollBackIn(ctx context.Context, tx *store.Tx, e Entry, r NewRollback) (result RollbackResult, err error) {
+	from, err := versionByID(ctx, tx, e, e.CurrentVersionID)
+	if fault.Is(err, fault.NotFound) {
+		return result, fault.New(fault.Conflict, "Nothing to roll back: no version of %s is current yet", e.Name)
+	}
+	if err != nil {
+		return result, err
+	}
+	to, err := rollbackTarget(ctx, tx, e, from, r.Target)
+	if err != nil {
+		return result, err
+	}
+	return rollBack(ctx, tx, e, from, to, r)
 }
 
 func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version, target string) (Version, error) {
@@ -63,8 +71,14 @@ func rollbackTarget(ctx context.Context, tx *store.Tx, e Entry, current Version,
 		return v, err
 	}
 	v, err := versionByName(ctx, tx, e, target)
-	if err == nil && v.ID == current.ID {
-		return v, fault.New(fault.Conflict, "Version %s is current already", target)
+	if err != nil {
+		return v, err
+	}
+	switch {
+	case v.ID == current.ID:
+		err = fault.New(fault.Conflict, "Version %s is current already", target)
+	case v.State != Published:
+		err = fault.New(fault.Conflict, "Version %s is %s: promote or restore it first", target, v.State)
 	}
 	return v, err
 }
@@ -79,7 +93,7 @@ func rollBack(ctx context.Context, tx *store.Tx, e Entry, from, to Version, r Ne
 	if err := updateCurrent(ctx, tx, e); err != nil {
 		return result, err
 	}
-	err = e.record(ctx, tx, "registry.version.rollback", audit.Detail{"from": from.Version, "to": to.Version, "reason": r.Reason})
+	err = e.Record(ctx, tx, "registry.version.rollback", audit.Detail{"from": from.Version, "to": to.Version, "reason": r.Reason})
 	if err != nil {
 		return result, err
 	}

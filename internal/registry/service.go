@@ -12,6 +12,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/quota"
+	"github.com/whetstone-dev/whetstone/internal/registry/gateapi"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/stored"
 	"github.com/whetstone-dev/whetstone/internal/skills"
 	"github.com/whetstone-dev/whetstone/internal/skills/inuse"
@@ -28,8 +29,9 @@ type Service struct {
 	Files  *stored.Files // reads files of archives
 	Log    *slog.Logger
 
-	// Dependent is a hook of the capability above; it may be nil.
+	// Dependent and Gate are hooks of the capabilities above; they may be nil.
 	Dependent Dependent
+	Gate      Gate
 
 	caches caches
 }
@@ -38,6 +40,14 @@ type Service struct {
 // that deletes an entry, before its row goes: the foreign keys do not cascade.
 type Dependent interface {
 	DeleteOfEntry(ctx context.Context, tx *store.Tx, entryID string) error
+}
+
+// A Gate decides whether a version may become current at once. It is called in
+// the transaction of the push, with the entry locked and the version not yet
+// written. The gate that it starts, if any, is returned; hold makes the version a
+// candidate.
+type Gate interface {
+	Admit(ctx context.Context, tx *store.Tx, e Entry, v Version) (gate *gateapi.Gate, hold bool, err error)
 }
 
 // Delete removes an entry with everything about it. A job that commits with it
@@ -68,15 +78,15 @@ func (s *Service) Delete(ctx context.Context, orgID, entryID string) (err error)
 		if err := deleteEntry(ctx, tx, e); err != nil {
 			return err
 		}
-		if err := e.record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion}); err != nil {
+		if err := e.Record(ctx, tx, "registry.entry.delete", audit.Detail{"version": e.CurrentVersion}); err != nil {
 			return err
 		}
 		return s.Quota.Add(ctx, tx, orgID, quota.Registry, -size)
 	})
 }
 
-// record writes an action on an entry to the audit log.
-func (e Entry) record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
+// Record writes an action on an entry to the audit log.
+func (e Entry) Record(ctx context.Context, tx *store.Tx, action string, d audit.Detail) error {
 	return audit.Record(ctx, tx, audit.Entry{
 		OrgID: e.OrgID, Action: action, Target: audit.Target{Kind: "entry", ID: e.ID, Name: e.Name}, Detail: d,
 	})
@@ -96,7 +106,7 @@ func (s *Service) Entry(ctx context.Context, orgID, id string) (Entry, error) {
 // Versions lists the newest versions of an organisation's entry, newest push
 // first and without their manifests, with how well each does by its id.
 func (s *Service) Versions(ctx context.Context, orgID, entryID string, limit int) ([]Version, map[string]skills.Quality, error) {
-	versions, err := versionsAfter(ctx, s.DB, Entry{OrgID: orgID, ID: entryID}, nil, limit)
+	versions, err := versionsAfter(ctx, s.DB, Entry{OrgID: orgID, ID: entryID}, true, nil, limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,6 +129,9 @@ func (s *Service) Version(ctx context.Context, orgID, entryID, version string) (
 		return e, Version{}, err
 	}
 	v, err := versionByName(ctx, s.DB, e, version)
+	if err == nil && v.State == Candidate && e.OrgID != orgID {
+		return e, Version{}, fault.New(fault.NotFound, "Version %s not found", version)
+	}
 	return e, v, err
 }
 
@@ -160,6 +173,7 @@ func (s *Service) Rollbacks(ctx context.Context, e Entry) ([]Rollback, error) {
 type Filter struct {
 	Name          string // exactly this, when not empty
 	Search        string // in name or description, when not empty
+	Pending       bool   // also entries whose first version is a candidate
 	Limit, Offset int
 }
 
@@ -167,7 +181,7 @@ type Filter struct {
 type Listed struct {
 	Entry
 	OrgName string  // of the organisation that owns it
-	Current Version // without its manifest
+	Current Version // without its manifest; zero while the first one is a candidate
 	Quality skills.Quality
 }
 

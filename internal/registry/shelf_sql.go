@@ -69,7 +69,8 @@ func revisionOfShelf(ctx context.Context, q store.Querier, sh Shelf) (Revision, 
 // canonicalByHash finds a version of an entry by its canonical archive, and the
 // key of that.
 func canonicalByHash(ctx context.Context, q store.Querier, e Entry, hash string) (version, key string, err error) {
-	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+` AND v.canonical_hash = $3 LIMIT 1`, e.OrgID, e.ID, hash)
+	rows, err := q.Query(ctx, `SELECT v.version, v.canonical_key`+ofEntry+`
+		AND v.canonical_hash = $3 AND v.state <> 'candidate' LIMIT 1`, e.OrgID, e.ID, hash)
 	_, err = store.One(rows, err, "Version", func(row store.Row) (struct{}, error) {
 		return struct{}{}, row.Scan(&version, &key)
 	})

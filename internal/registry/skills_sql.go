@@ -50,7 +50,8 @@ func addVersions(ctx context.Context, q store.Querier, skillIDs []string, timeli
 // currentVersionOfSkill returns nil if the skill has no entry.
 func currentVersionOfSkill(ctx context.Context, q store.Querier, orgID, skillID string) (version *string, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT current_version FROM registry_entries WHERE org_id = $1 AND skill_id = $2`, orgID, skillID)
+		SELECT current_version FROM registry_entries
+		WHERE org_id = $1 AND skill_id = $2 AND current_version_id <> ''`, orgID, skillID)
 	err = store.Each(rows, err, func(row store.Row) error {
 		found, err := store.Value[string](row)
 		version = &found

@@ -16,7 +16,7 @@ const (
 		e.current_version_id, e.current_version, e.current_hash, e.installation_count, e.created_by, e.created_at, e.updated_at`
 	versionColumns = `v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.canonical_hash, v.tree_digest, v.size, v.description,
 		v.file_manifest, v.change_summary, v.source, v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at,
-		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description)`
+		v.archive_key, v.canonical_key, COALESCE(v.entry_description, v.description), v.state, v.gate_id`
 
 	// ofEntry chooses the versions of an entry ($2) of an organisation ($1).
 	ofEntry = ` FROM registry_versions v JOIN registry_entries e ON e.id = v.entry_id
@@ -40,7 +40,7 @@ func scanVersion(row store.Row) (v Version, err error) {
 	var manifest string
 	err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.CanonicalHash, &v.TreeDigest, &v.Size, &v.Description,
 		&manifest, &v.ChangeSummary, &v.Source, &v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt),
-		&v.archiveKey, &v.canonicalKey, &v.EntryDescription)
+		&v.archiveKey, &v.canonicalKey, &v.EntryDescription, &v.State, &v.GateID)
 	if err != nil {
 		return v, err
 	}
@@ -91,11 +91,11 @@ func insertVersion(ctx context.Context, q store.Querier, v Version) error {
 	_, err = q.Exec(ctx, `
 		INSERT INTO registry_versions (id, entry_id, version, content_hash, canonical_hash, tree_digest, size, description,
 			file_manifest, change_summary, source, source_ref, source_repo, rolled_back, pushed_by, pushed_at, file_paths, skill_md,
-			archive_key, canonical_key, entry_description)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20)`,
+			archive_key, canonical_key, entry_description, state, gate_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, FALSE, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
 		v.ID, v.EntryID, v.Version, v.ContentHash, v.CanonicalHash, v.TreeDigest, v.Size, v.Description,
 		string(manifest), v.ChangeSummary, v.Source, v.SourceRef, v.SourceRepo, v.PushedBy, store.Micros(v.PushedAt),
-		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription)
+		string(paths), v.skillText, v.archiveKey, v.canonicalKey, v.EntryDescription, v.State, v.GateID)
 	return err
 }
 
@@ -115,7 +115,7 @@ func lockEntry(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, erro
 
 const selectVisible = `
 	SELECT ` + entryColumns + ` FROM registry_entries e
-	WHERE e.id = $2 AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted'))`
+	WHERE e.id = $2 AND (e.org_id = $1 OR e.visibility IN ('public', 'unlisted') AND e.current_version_id <> '')`
 
 func visibleEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry, error) {
 	rows, err := q.Query(ctx, selectVisible, orgID, id)
@@ -124,7 +124,7 @@ func visibleEntry(ctx context.Context, q store.Querier, orgID, id string) (Entry
 
 // lockVisible is visibleEntry for a transaction that adds to the entry.
 func lockVisible(ctx context.Context, tx *store.Tx, orgID, id string) (Entry, error) {
-	rows, err := tx.Query(ctx, selectVisible+tx.Dialect().ForUpdate(), orgID, id)
+	rows, err := tx.Query(ctx, selectVisible+` AND e.current_version_id <> ''`+tx.Dialect().ForUpdate(), orgID, id)
 	return store.One(rows, err, "Registry entry", scanEntry)
 }
 
@@ -154,6 +154,17 @@ func deleteEntry(ctx context.Context, q store.Querier, e Entry) error {
 		return err
 	}
 	return releaseName(ctx, q, e)
+}
+
+// setState changes what may be done with a version.
+func setState(ctx context.Context, q store.Querier, v Version) error {
+	_, err := q.Exec(ctx, `UPDATE registry_versions SET state = $2, gate_id = $3 WHERE id = $1`, v.ID, v.State, v.GateID)
+	return err
+}
+
+func wasCurrent(ctx context.Context, q store.Querier, v Version) (bool, error) {
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1 FROM registry_currents WHERE entry_id = $1 AND version_id = $2)`, v.EntryID, v.ID)
+	return store.One(rows, err, "Version", store.Value[bool])
 }
 
 // touchEntry is updateCurrent for a version that does not become current: the
@@ -192,7 +203,8 @@ func downloadByKey(ctx context.Context, q store.Querier, key downloadKey) (downl
 	rows, err := q.Query(ctx, `
 		SELECT e.name, v.id, v.version, v.content_hash, v.archive_key
 		FROM registry_entries e JOIN registry_versions v ON v.entry_id = e.id
-		WHERE e.id = $1 AND v.version = $2 AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted'))`,
+		WHERE e.id = $1 AND v.version = $2
+			AND (e.org_id = $3 OR e.visibility IN ('public', 'unlisted') AND v.state <> 'candidate')`,
 		key.entryID, key.version, key.orgID)
 	return store.One(rows, err, "Version "+key.version, func(row store.Row) (d download, err error) {
 		v := &d.version
@@ -214,18 +226,18 @@ func versionByTree(ctx context.Context, q store.Querier, e Entry, digest string)
 	return store.One(rows, err, "Version", scanVersion)
 }
 
-// hasRelease reports whether an entry has a version that does not come from a
-// branch.
+// hasRelease reports whether an entry has a published version that does not come
+// from a branch.
 func hasRelease(ctx context.Context, q store.Querier, e Entry) (bool, error) {
-	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1`+ofEntry+` AND v.version NOT LIKE $3)`, e.OrgID, e.ID, branchPrefix+"%")
+	rows, err := q.Query(ctx, `SELECT EXISTS (SELECT 1`+ofEntry+` AND v.state = 'published' AND v.version NOT LIKE $3)`, e.OrgID, e.ID, branchPrefix+"%")
 	return store.One(rows, err, "Version", store.Value[bool])
 }
 
-// versionBefore finds the version that was pushed last before v. The id breaks
-// the tie of versions with the same time, e.g. of imported ones.
+// versionBefore finds the published version that was pushed last before v. The id
+// breaks the tie of versions with the same time, e.g. of imported ones.
 func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+versionColumns+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4)
+		SELECT `+versionColumns+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4) AND v.state = 'published'
 		ORDER BY v.pushed_at DESC, v.id DESC LIMIT 1`, v.OrgID, v.EntryID, store.Micros(v.PushedAt), v.ID)
 	return store.One(rows, err, "Version", scanVersion)
 }
@@ -233,19 +245,20 @@ func versionBefore(ctx context.Context, q store.Querier, v Version) (Version, er
 // versionsAfter reads a page of an entry's versions without their manifests,
 // newest push first. The cursor is the last version of the page before, or nil.
 // An entry always has a version: a first page without one means that the entry
-// was deleted meanwhile.
-func versionsAfter(ctx context.Context, q store.Querier, e Entry, cursor *Version, limit int) ([]Version, error) {
+// was deleted meanwhile. Candidates are for the entry's own organisation.
+func versionsAfter(ctx context.Context, q store.Querier, e Entry, own bool, cursor *Version, limit int) ([]Version, error) {
 	pushed, id := int64(math.MaxInt64), ""
 	if cursor != nil {
 		pushed, id = store.Micros(cursor.PushedAt), cursor.ID
 	}
 	rows, err := q.Query(ctx, `
 		SELECT v.id, e.org_id, v.entry_id, v.version, v.content_hash, v.size, OCTET_LENGTH(v.file_manifest), v.change_summary, v.source,
-			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at`+ofEntry+` AND (v.pushed_at, v.id) < ($3, $4)
-		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $5`, e.OrgID, e.ID, pushed, id, limit)
+			v.source_ref, v.source_repo, v.rolled_back, v.pushed_by, v.pushed_at, v.state, v.gate_id`+ofEntry+`
+			AND (v.pushed_at, v.id) < ($3, $4) AND (v.state <> 'candidate' OR $6)
+		ORDER BY v.pushed_at DESC, v.id DESC LIMIT $5`, e.OrgID, e.ID, pushed, id, limit, own)
 	versions, err := store.All(rows, err, func(row store.Row) (v Version, err error) {
 		err = row.Scan(&v.ID, &v.OrgID, &v.EntryID, &v.Version, &v.ContentHash, &v.Size, &v.manifestSize, &v.ChangeSummary, &v.Source,
-			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt))
+			&v.SourceRef, &v.SourceRepo, &v.RolledBack, &v.PushedBy, store.Time(&v.PushedAt), &v.State, &v.GateID)
 		return v, err
 	})
 	if err == nil && cursor == nil && len(versions) == 0 {
@@ -297,18 +310,18 @@ func rollbacksOfEntry(ctx context.Context, q store.Querier, e Entry) ([]Rollback
 // search reads all of them (LIKE): an organisation has hundreds of entries, and a
 // full-text index would find other words on each database.
 func listEntries(ctx context.Context, q store.Querier, condition, arg string, f Filter) ([]Listed, int, error) {
-	const chosen = ` AND ($2 = '' OR e.name = $2)
+	const chosen = ` AND (e.current_version_id <> '' OR $4) AND ($2 = '' OR e.name = $2)
 		AND ($3 = '' OR lower(e.name) LIKE lower($3) ESCAPE '\' OR lower(e.description) LIKE lower($3) ESCAPE '\')`
 	search := store.Like(f.Search)
-	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM registry_entries e WHERE `+condition+chosen, arg, f.Name, search)
+	rows, err := q.Query(ctx, `SELECT COUNT(*) FROM registry_entries e WHERE `+condition+chosen, arg, f.Name, search, f.Pending)
 	total, err := store.One(rows, err, "Count", store.Value[int])
 	if err != nil {
 		return nil, 0, err
 	}
 	rows, err = q.Query(ctx, `
-		SELECT `+listedColumns+` FROM registry_entries e JOIN registry_versions v ON v.id = e.current_version_id
+		SELECT `+listedColumns+` FROM registry_entries e LEFT JOIN registry_versions v ON v.id = e.current_version_id
 		WHERE `+condition+chosen+`
-		ORDER BY e.name, e.id LIMIT $4 OFFSET $5`, arg, f.Name, search, f.Limit, f.Offset)
+		ORDER BY e.name, e.id LIMIT $5 OFFSET $6`, arg, f.Name, search, f.Pending, f.Limit, f.Offset)
 	entries, err := store.All(rows, err, func(row store.Row) (l Listed, err error) {
 		err = row.Scan(listedTargets(&l)...)
 		return l, err
@@ -317,7 +330,8 @@ func listEntries(ctx context.Context, q store.Querier, condition, arg string, f 
 }
 
 // listedColumns are the columns of listedTargets.
-const listedColumns = entryColumns + `, v.id, v.version, v.content_hash, v.canonical_hash, v.description,
+const listedColumns = entryColumns + `, COALESCE(v.id, ''), COALESCE(v.version, ''), COALESCE(v.content_hash, ''),
+	v.canonical_hash, COALESCE(v.description, ''),
 	(SELECT o.name FROM organisations o WHERE o.id = e.org_id)`
 
 func listedTargets(l *Listed) []any {

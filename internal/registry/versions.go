@@ -73,7 +73,7 @@ type versionReader struct {
 // A streamedVersion has the manifest as the JSON that is stored: decoding and
 // encoding it again would take most of the time of the request.
 type streamedVersion struct {
-	versionOutput
+	VersionOutput
 	FileManifest json.RawMessage `json:"file_manifest"`
 }
 
@@ -81,7 +81,7 @@ type streamedVersion struct {
 func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 	s := r.service
 	if len(r.page) == 0 {
-		if r.page, err = versionsAfter(ctx, s.DB, r.entry, r.cursor, pageVersions); err != nil || len(r.page) == 0 {
+		if r.page, err = versionsAfter(ctx, s.DB, r.entry, r.own, r.cursor, pageVersions); err != nil || len(r.page) == 0 {
 			return nil, err
 		}
 		r.cursor = &r.page[len(r.page)-1]
@@ -109,12 +109,12 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		if !ok {
 			continue // deleted a moment ago
 		}
-		out := streamedVersion{newVersionOutput(r.entry, v), json.RawMessage(manifest)}
+		out := streamedVersion{NewVersionOutput(r.entry, v), json.RawMessage(manifest)}
 		if q := quality[v.ID]; r.own {
 			out.AggregatePassRate, out.AggregateSessions, out.AggregateTriggerRate = q.PassRate, q.Sessions, q.TriggerRate
 			out.VersionBasisCounts, out.Cost = basisOutput(q.Bases), q.Cost
 		} else {
-			out.PushedBy = nil
+			out.PushedBy, out.GateID = nil, nil
 		}
 		one, err := json.Marshal(out)
 		if err != nil {

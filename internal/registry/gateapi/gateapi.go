@@ -1,0 +1,81 @@
+// Package gateapi is a gate as the API shows it, in the answer to a push and at
+// the routes of gates.
+package gateapi
+
+import "github.com/whetstone-dev/whetstone/internal/httpapi"
+
+// A Gate is the comparison of a pushed version with the current one.
+type Gate struct {
+	ID             string        `json:"id" format:"uuid"`
+	EntryID        string        `json:"entry_id" format:"uuid"`
+	Version        string        `json:"version" example:"1.3.0"`
+	Against        *string       `json:"against" doc:"The version that was current; null for the first one of an entry"`
+	Mode           string        `json:"mode" enum:"report,enforce"`
+	Status         string        `json:"status" enum:"queued,running,decided,superseded,cancelled"`
+	Verdict        *string       `json:"verdict" enum:"pass,block,inconclusive,skipped" doc:"Null until it is decided"`
+	Reason         string        `json:"reason" doc:"Why, in a sentence"`
+	Suites         []Suite       `json:"suites" nullable:"false"`
+	Floors         []Floor       `json:"floors" nullable:"false" doc:"The absolute demands of the policy"`
+	FalseBlockRate float64       `json:"false_block_rate" doc:"At most this share of harmless versions is blocked"`
+	Override       *Override     `json:"override" doc:"Who made the version current all the same"`
+	CostUSD        *float64      `json:"cost_usd" doc:"Of the models that took part; null if a price is unknown"`
+	CreatedAt      httpapi.Time  `json:"created_at"`
+	DecidedAt      *httpapi.Time `json:"decided_at"`
+}
+
+// A Suite is what the trials of a suite showed.
+type Suite struct {
+	SuiteID   string   `json:"suite_id" format:"uuid"`
+	RunIDs    []string `json:"run_ids" nullable:"false" doc:"Of both versions, the fresh trials of step two included"`
+	Cases     int      `json:"cases"`
+	Better    []string `json:"better" nullable:"false" doc:"Ids of cases"`
+	Worse     []string `json:"worse" nullable:"false" doc:"Ids of cases"`
+	Unchanged int      `json:"unchanged"`
+	Errors    int      `json:"errors" doc:"Cases without a verdict of one of the versions"`
+	// Broken are the cases with a given output, whose outcome cannot vary.
+	Broken    []string      `json:"broken" nullable:"false" doc:"Cases whose outcome cannot vary, that passed before and fail now"`
+	SignTestP *float64      `json:"sign_test_p" doc:"Of step one; null if no case can vary"`
+	Confirmed []Confirmed   `json:"confirmed" nullable:"false" doc:"Step two: the cases that looked worse, tried again"`
+	AdjustedP *float64      `json:"adjusted_p" doc:"Over both steps and all suites (Holm); blocks at false_block_rate"`
+	NoSkillP  *float64      `json:"no_skill_p" doc:"That the version does no harm compared to no skill; null if that was not tried"`
+	Interval  *[2]float64   `json:"interval" doc:"95 % interval of the difference of the shares of passing cases (Tango)"`
+	Results   []CaseOutcome `json:"results" nullable:"false" doc:"The cases that changed"`
+}
+
+// Confirmed is Fisher's test of the fresh trials of a case.
+type Confirmed struct {
+	Case    string  `json:"case"`
+	FisherP float64 `json:"fisher_p"`
+}
+
+// A CaseOutcome has the decided trials of a case on both versions.
+type CaseOutcome struct {
+	Case         string  `json:"case"`
+	Name         string  `json:"name"`
+	New          Trials  `json:"new"`
+	Current      Trials  `json:"current"`
+	FreshNew     *Trials `json:"fresh_new" doc:"Of step two"`
+	FreshCurrent *Trials `json:"fresh_current"`
+}
+
+// Trials counts the decided ones.
+type Trials struct {
+	Passed int `json:"passed"`
+	Tried  int `json:"tried"`
+}
+
+// A Floor is an absolute demand of the policy.
+type Floor struct {
+	Name   string   `json:"name" enum:"validation,pass_rate,trigger_recall,skill_md_tokens"`
+	Want   string   `json:"want"`
+	Got    string   `json:"got"`
+	Value  *float64 `json:"value" doc:"The number that was compared; null where it is none"`
+	Passed bool     `json:"passed"`
+}
+
+// An Override is a person's decision against a verdict.
+type Override struct {
+	By     string       `json:"by" format:"uuid"`
+	Reason string       `json:"reason"`
+	At     httpapi.Time `json:"at"`
+}
