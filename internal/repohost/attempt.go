@@ -3,6 +3,7 @@ package repohost
 import (
 	"time"
 
+	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 )
 
@@ -22,7 +23,7 @@ type Attempt struct {
 	Tries        int
 	Version      *string
 	Message      string
-	Findings     []Finding
+	Findings     []findings.Finding
 	QueuedAt     time.Time
 	AttemptedAt  time.Time
 	PublishedAt  *time.Time
@@ -94,12 +95,3 @@ const (
 	WriteFailed WriteBackStatus = "failed"
 	Unsupported WriteBackStatus = "unsupported"
 )
-
-// A Finding is an annotation of the check-run.
-type Finding struct {
-	Path     string `json:"path"`
-	Line     int    `json:"line"`
-	Severity string `json:"severity"`
-	Code     string `json:"code"`
-	Message  string `json:"message"`
-}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -14,14 +15,14 @@ const attemptColumns = `a.id, a.org_id, a.connection_id, a.ref_kind, a.ref_name,
 	a.write_back_tries, a.status_sent, a.check_run_id, a.annotations_sent`
 
 func scanAttempt(row store.Row) (a Attempt, err error) {
-	var findings string
+	var found string
 	err = row.Scan(&a.ID, &a.OrgID, &a.ConnectionID, &a.RefKind, &a.RefName, &a.Commit, &a.Cause, &a.DeliveryID, &a.Status, &a.Tries,
-		&a.Version, &a.Message, &findings, store.Time(&a.QueuedAt), store.Time(&a.AttemptedAt), store.NullTime(&a.PublishedAt),
+		&a.Version, &a.Message, &found, store.Time(&a.QueuedAt), store.Time(&a.AttemptedAt), store.NullTime(&a.PublishedAt),
 		&a.WriteBack, &a.WriteBackDetail, &a.WriteBackTries, &a.StatusSent, &a.CheckRunID, &a.AnnotationsSent)
 	if err != nil {
 		return a, err
 	}
-	return a, json.Unmarshal([]byte(findings), &a.Findings)
+	return a, json.Unmarshal([]byte(found), &a.Findings)
 }
 
 // upsertAttempt queues an attempt, or resets the one of the same ref and commit
@@ -60,14 +61,14 @@ func deliveryWaitingFor(ctx context.Context, tx *store.Tx, a Attempt) (string, e
 // does. It may have arrived while the attempt was being published: then it is not
 // the one that the attempt was read with.
 func updateAttempt(ctx context.Context, tx *store.Tx, a Attempt) (deliveryID string, err error) {
-	findings, err := json.Marshal(append([]Finding{}, a.Findings...))
+	found, err := json.Marshal(append([]findings.Finding{}, a.Findings...))
 	if err != nil {
 		return "", err
 	}
 	rows, err := tx.Query(ctx, `
 		UPDATE repohost_attempts SET status = $2, tries = $3, version = $4, message = $5, findings = $6, attempted_at = $7,
 			published_at = $8, write_back_status = $9
-		WHERE id = $1 RETURNING COALESCE(delivery_id, '')`, a.ID, a.Status, a.Tries, a.Version, a.Message, string(findings),
+		WHERE id = $1 RETURNING COALESCE(delivery_id, '')`, a.ID, a.Status, a.Tries, a.Version, a.Message, string(found),
 		store.Micros(a.AttemptedAt), store.NullMicros(a.PublishedAt), a.WriteBack)
 	deliveryID, err = store.One(rows, err, "Attempt", store.Value[string])
 	if fault.Is(err, fault.NotFound) {

@@ -14,15 +14,6 @@ func (s *Service) SetSyncTimeout(d time.Duration) { s.syncTimeout = d }
 // PublishNext publishes one attempt, as its job does.
 func (s *Service) PublishNext(ctx context.Context, a Attempt) error { return s.publishNext(ctx, a) }
 
-// AcquireLease acquires the lease on a connection, if no other worker has it, and
-// returns functions that renew and release it.
-func (s *Service) AcquireLease(ctx context.Context, connectionID string) (
-	acquired bool, renew func() (bool, error), release func(), err error,
-) {
-	l, acquired, err := s.acquireLease(ctx, connectionID)
-	return acquired, func() (bool, error) { return s.renewLease(ctx, &l) }, func() { s.releaseLease(ctx, &l) }, err
-}
-
 // ProcessDelivery processes a delivery, as its job does.
 func (s *Service) ProcessDelivery(ctx context.Context, id string) error {
 	return s.processDelivery(ctx, id)

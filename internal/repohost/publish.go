@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
@@ -12,8 +11,9 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/host"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/registry"
+	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
+	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
-	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -27,7 +27,7 @@ const timeSlice = time.Minute
 // The lease keeps other workers away meanwhile.
 func (s *Service) publishQueued(ctx context.Context, connectionID string) (err error) {
 	defer fault.Wrap(&err, "publish for connection %s", connectionID)
-	held, acquired, err := s.acquireLease(ctx, connectionID)
+	held, acquired, err := lease.Acquire(ctx, s.DB, connectionID)
 	if err != nil {
 		return err
 	}
@@ -39,9 +39,9 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 		if err != nil {
 			return err
 		}
-		return jobs.Snooze(leasePoll)
+		return jobs.Snooze(lease.Poll)
 	}
-	defer s.releaseLease(ctx, &held)
+	defer held.Release(ctx, s.Log)
 	for end := time.Now().Add(timeSlice); time.Now().Before(end); {
 		a, err := oldestQueuedAttempt(ctx, s.DB, connectionID)
 		if fault.Is(err, fault.NotFound) {
@@ -50,8 +50,8 @@ func (s *Service) publishQueued(ctx context.Context, connectionID string) (err e
 		if err != nil {
 			return err
 		}
-		if renewed, err := s.renewLease(ctx, &held); err != nil || !renewed {
-			return cmp.Or(err, jobs.Snooze(leasePoll))
+		if renewed, err := held.Renew(ctx); err != nil || !renewed {
+			return cmp.Or(err, jobs.Snooze(lease.Poll))
 		}
 		if err := s.publishNext(ctx, a); err != nil {
 			return err
@@ -152,14 +152,19 @@ func (s *Service) publish(ctx context.Context, c Connection, a *Attempt) error {
 	pkg, err := s.Host.Tree(ctx, repo, commit.SHA, c.SkillPath)
 	if err != nil {
 		if report, ok := lint.Refused(err); ok {
-			a.Findings = newFindings(c, report)
+			a.Findings = findings.Of(c.SkillPath, report)
 		}
 		return err
 	}
 	defer func() { _ = pkg.Close() }() // it was only read
 	if entry.Type == registry.TypeSkill {
-		if ok, err := lintSkill(ctx, c, pkg, a); err != nil || !ok {
+		var refusal string
+		if a.Findings, refusal, err = findings.Check(ctx, c.SkillPath, pkg); err != nil {
 			return err
+		}
+		if refusal != "" {
+			a.Status, a.Message = Refused, refusal
+			return nil
 		}
 	}
 	p := newPublication(c, *a, commit)
@@ -203,61 +208,4 @@ func (s *Service) publishVersion(ctx context.Context, a *Attempt, p registry.Rep
 		a.Status, a.Message = Done, fmt.Sprintf("Published version %s from %s", v.Version, from)
 	}
 	return nil
-}
-
-// lintSkill validates a skill and keeps the findings for the check-run. It
-// reports whether the skill may be published.
-func lintSkill(ctx context.Context, c Connection, pkg *skillpkg.Package, a *Attempt) (ok bool, err error) {
-	if err := pkg.RequireSkill(); err != nil {
-		folder := c.SkillPath
-		if folder == "." {
-			folder = "the root"
-		}
-		return false, fault.New(fault.Malformed, "No SKILL.md in %s of the repository", folder).Because(err)
-	}
-	report, err := lint.Check(ctx, pkg)
-	if err != nil {
-		return false, err
-	}
-	a.Findings = newFindings(c, report)
-	if report.Status() != lint.StatusFail {
-		return true, nil
-	}
-	a.Status, a.Message = Refused, firstError(report)
-	return false, nil
-}
-
-// firstError describes the first error of a report and counts the others, e.g.
-// "SKILL.md: name is missing (and 2 more errors)".
-func firstError(report lint.Report) string {
-	errors := report.Counts().Error
-	for _, f := range report.Findings {
-		if f.Severity == "error" {
-			message := f.Message
-			if f.Path != "" {
-				message = f.Path + ": " + message
-			}
-			if errors > 1 {
-				message += fmt.Sprintf(" (and %d more errors)", errors-1)
-			}
-			return message
-		}
-	}
-	return "The skill did not pass validation"
-}
-
-// newFindings returns a report's findings with paths relative to the
-// repository, where code hosts look for them.
-func newFindings(c Connection, report lint.Report) []Finding {
-	all := make([]Finding, len(report.Findings))
-	for i, f := range report.Findings {
-		file := f.Path
-		if file == "" {
-			file = "SKILL.md"
-		}
-		all[i] = Finding{
-			Path: path.Join(c.SkillPath, file), Line: f.Line, Severity: string(f.Severity), Code: f.Code, Message: f.Message,
-		}
-	}
-	return all
 }

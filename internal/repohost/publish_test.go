@@ -17,6 +17,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/app/apptest"
 	"github.com/whetstone-dev/whetstone/internal/host/hosttest"
 	"github.com/whetstone-dev/whetstone/internal/repohost"
+	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/store/storetest"
 )
@@ -367,16 +368,16 @@ func TestLease(t *testing.T) {
 		w, _, _, _, id := connected(t, db, nil)
 		acquire := func(want bool) (renew func(want bool), release func()) {
 			t.Helper()
-			acquired, again, release, err := w.service.AcquireLease(t.Context(), id)
+			l, acquired, err := lease.Acquire(t.Context(), w.DB, id)
 			if err != nil || acquired != want {
 				t.Errorf("acquired %t, %v, want %t", acquired, err, want)
 			}
 			return func(want bool) {
 				t.Helper()
-				if renewed, err := again(); err != nil || renewed != want {
+				if renewed, err := l.Renew(t.Context()); err != nil || renewed != want {
 					t.Errorf("renewed %t, %v, want %t", renewed, err, want)
 				}
-			}, release
+			}, func() { l.Release(t.Context(), w.service.Log) }
 		}
 		renewFirst, releaseFirst := acquire(true)
 		acquire(false)

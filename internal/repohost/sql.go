@@ -198,19 +198,3 @@ func connectedElsewhere(ctx context.Context, q store.Querier, orgID string, keys
 	}
 	return elsewhere, err
 }
-
-// acquireLease takes a free lease, or reclaims one that has expired. It reports
-// false if another worker's has not.
-func acquireLease(ctx context.Context, q store.Querier, l lease) (bool, error) {
-	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $2 WHERE id = $1 AND held_until < $3`,
-		l.connectionID, store.Micros(l.until), store.Micros(store.Now()))
-	return n == 1, err
-}
-
-// moveLease lets a lease expire at another time, in microseconds; 0 releases it.
-// It reports false if the lease is another worker's now.
-func moveLease(ctx context.Context, q store.Querier, l lease, until int64) (bool, error) {
-	n, err := q.Exec(ctx, `UPDATE repohost_connections SET held_until = $3 WHERE id = $1 AND held_until = $2`,
-		l.connectionID, store.Micros(l.until), until)
-	return n == 1, err
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/lease"
 	"github.com/whetstone-dev/whetstone/internal/repohost/refs"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
@@ -52,12 +53,12 @@ func (s *Service) Sync(ctx context.Context, orgID, id string) (_ Connection, _ A
 	if err != nil {
 		return c, Attempt{}, err
 	}
-	held, err := s.waitForLease(ctx, id)
+	held, err := lease.Wait(ctx, s.DB, id)
 	if err != nil {
 		return c, Attempt{}, err
 	}
-	defer s.releaseLease(ctx, &held)
-	a, err := s.syncRefs(ctx, c, found, known, &held)
+	defer held.Release(ctx, s.Log)
+	a, err := s.syncRefs(ctx, c, found, known, held)
 	return c, a, err
 }
 
@@ -84,7 +85,7 @@ func newSyncResult(c Connection, status Status, message string) Attempt {
 // syncRefs publishes the head of the branch and the newest tags now, and queues
 // older tags for a job.
 func (s *Service) syncRefs(
-	ctx context.Context, c Connection, found host.Refs, known map[refAt]Status, held *lease,
+	ctx context.Context, c Connection, found host.Refs, known map[refAt]Status, held *lease.Lease,
 ) (Attempt, error) {
 	set, problem := c.tags()
 	tags := slices.DeleteFunc(set.Select(found.Tags), func(name string) bool {
@@ -105,8 +106,8 @@ func (s *Service) syncRefs(
 		result = a
 	}
 	for _, name := range tags[len(later):] {
-		if renewed, err := s.renewLease(ctx, held); err != nil || !renewed { // a sync may take minutes
-			return result, cmp.Or(err, errPublishing())
+		if renewed, err := held.Renew(ctx); err != nil || !renewed { // a sync may take minutes
+			return result, cmp.Or(err, lease.ErrPublishing())
 		}
 		a, err := s.syncOne(ctx, c, refs.Ref{Kind: refs.Tag, Name: name}, found.Tags[name])
 		if err != nil {

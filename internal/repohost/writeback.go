@@ -1,7 +1,6 @@
 package repohost
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/repohost/findings"
 	"github.com/whetstone-dev/whetstone/internal/store"
 )
 
@@ -153,6 +153,7 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 	check := host.Check{
 		Name: "whetstone: " + c.EntryName, ExternalID: a.ID, HeadSHA: a.Commit, DetailsURL: s.entryURL(c),
 		Conclusion: host.ConclusionSuccess, Title: a.Message, Summary: a.Message, CompletedAt: store.Now(), Sent: a.AnnotationsSent,
+		Annotations: findings.Annotations(a.Findings),
 	}
 	if a.CheckRunID != nil {
 		check.ID = *a.CheckRunID
@@ -160,16 +161,8 @@ func (s *Service) checkRun(c Connection, a Attempt) host.Check {
 	if a.Status.Shown() == shownFailed {
 		check.Conclusion, check.Title = host.ConclusionFailure, "Not published"
 	}
-	for _, f := range a.Findings {
-		check.Annotations = append(check.Annotations, host.Annotation{
-			Path: f.Path, Line: f.Line, Level: cmp.Or(levels[f.Severity], host.LevelNotice), Title: f.Code, Message: f.Message,
-		})
-	}
 	if len(a.Findings) > 0 {
 		check.Summary += fmt.Sprintf("\n\n%d findings are shown beside the files.", len(a.Findings))
 	}
 	return check
 }
-
-// levels are those of findings by their severity; others are notices.
-var levels = map[string]host.Level{"error": host.LevelFailure, "warning": host.LevelWarning}

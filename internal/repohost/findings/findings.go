@@ -1,0 +1,88 @@
+// Package findings validates the files of a commit before they are published,
+// and shows on the code host what was found.
+package findings
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/host"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg"
+	"github.com/whetstone-dev/whetstone/internal/skillpkg/lint"
+)
+
+// A Finding is a problem of a file in the repository.
+type Finding struct {
+	Path     string `json:"path"` // relative to the repository
+	Line     int    `json:"line"`
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+}
+
+// Check validates the skill in a folder of the repository. The refusal says why
+// it may not be published, "" if it may.
+func Check(ctx context.Context, folder string, pkg *skillpkg.Package) (all []Finding, refusal string, err error) {
+	if err := pkg.RequireSkill(); err != nil {
+		if folder == "." {
+			folder = "the root"
+		}
+		return nil, "", fault.New(fault.Malformed, "No SKILL.md in %s of the repository", folder).Because(err)
+	}
+	report, err := lint.Check(ctx, pkg)
+	if err != nil {
+		return nil, "", err
+	}
+	if report.Status() == lint.StatusFail {
+		refusal = firstError(report)
+	}
+	return Of(folder, report), refusal, nil
+}
+
+// firstError describes the first error of a report and counts the others, e.g.
+// "SKILL.md: name is missing (and 2 more errors)".
+func firstError(report lint.Report) string {
+	errors := report.Counts().Error
+	for _, f := range report.Findings {
+		if f.Severity == "error" {
+			message := f.Message
+			if f.Path != "" {
+				message = f.Path + ": " + message
+			}
+			if errors > 1 {
+				message += fmt.Sprintf(" (and %d more errors)", errors-1)
+			}
+			return message
+		}
+	}
+	return "The skill did not pass validation"
+}
+
+// Of returns a report's findings with paths relative to the repository, where
+// code hosts look for them.
+func Of(folder string, report lint.Report) []Finding {
+	all := make([]Finding, len(report.Findings))
+	for i, f := range report.Findings {
+		all[i] = Finding{
+			Path: path.Join(folder, cmp.Or(f.Path, "SKILL.md")), Line: f.Line, Severity: string(f.Severity), Code: f.Code,
+			Message: f.Message,
+		}
+	}
+	return all
+}
+
+// Annotations shows findings beside their lines.
+func Annotations(all []Finding) []host.Annotation {
+	// Severities without a level of their own are notices.
+	levels := map[string]host.Level{"error": host.LevelFailure, "warning": host.LevelWarning}
+	var annotations []host.Annotation
+	for _, f := range all {
+		annotations = append(annotations, host.Annotation{
+			Path: f.Path, Line: f.Line, Level: cmp.Or(levels[f.Severity], host.LevelNotice), Title: f.Code, Message: f.Message,
+		})
+	}
+	return annotations
+}
