@@ -48,9 +48,21 @@ func (r Ref) Version(commit string) string {
 	return Prerelease(commit)
 }
 
+// minShortSHA is the length of a short SHA, as git abbreviates it.
+const minShortSHA = 7
+
 // Prerelease is the version of a commit on a branch, e.g.
-// "0.0.0-repohost.1a2b3c4".
-func Prerelease(commit string) string { return "0.0.0-repohost." + commit[:min(7, len(commit))] }
+// "0.0.0-repohost.1a2b3c4". The short SHA is longer than 7 characters where those
+// would not be SemVer: a number with a leading zero is not, 1 commit in 268.
+func Prerelease(commit string) string {
+	for length := minShortSHA; length < len(commit); length++ {
+		version := "0.0.0-repohost." + commit[:length]
+		if _, err := semver.StrictNewVersion(version); err == nil {
+			return version
+		}
+	}
+	return "0.0.0-repohost." + commit
+}
 
 // Release is the version of a tag: "v1.2.3", "name/v1.2.3" and "name@1.2.3"
 // give "1.2.3". A tag of another form is the version itself, with its slashes

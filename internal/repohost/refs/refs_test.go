@@ -18,8 +18,13 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tag, got, want)
 		}
 	}
-	if got := refs.Prerelease("0123456789abcdef"); got != "0.0.0-repohost.0123456" {
-		t.Errorf("got %s", got)
+	for commit, want := range map[string]string{
+		"1a2b3c4d5e": "1a2b3c4", "1234567890": "1234567", "0123456789abcdef": "0123456789a", "012345678b": "012345678b",
+		"0e12345678": "0e12345", "1a2b3c4": "1a2b3c4", "1a2": "1a2",
+	} {
+		if got := refs.Prerelease(commit); got != "0.0.0-repohost."+want {
+			t.Errorf("%s: got %s, want the short SHA %s", commit, got, want)
+		}
 	}
 	got := refs.ByVersion([]string{"v10.0.0", "v2.0.0", "next", "v2.0.0-rc.1", "latest"})
 	if diff := cmp.Diff([]string{"latest", "next", "v2.0.0-rc.1", "v2.0.0", "v10.0.0"}, got); diff != "" {
