@@ -56,6 +56,7 @@ type Version struct {
 	PushedBy             string    `json:"pushed_by"` // empty for other organisations
 	Size                 int64     `json:"size"`
 	AggregatePassRate    *float64  `json:"aggregate_pass_rate"`
+	PassRateBasis        *string   `json:"aggregate_pass_rate_basis"` // person, pushed, judge, outcome or mixed
 	AggregateSessions    int       `json:"aggregate_sessions"`
 	AggregateTriggerRate *float64  `json:"aggregate_trigger_rate"`
 	// BasisCounts are the uses that count for the version, by the reason why.

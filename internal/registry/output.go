@@ -5,6 +5,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/skillpkg"
 	"github.com/whetstone-dev/whetstone/internal/skills"
+	"github.com/whetstone-dev/whetstone/internal/skills/basis"
 )
 
 // EntryOutput is an entry on the wire.
@@ -90,6 +91,7 @@ type VersionOutput struct {
 	PushedBy             *string                  `json:"pushed_by" format:"uuid" doc:"null for other organisations, like the aggregates"`
 	Size                 int64                    `json:"size"`
 	AggregatePassRate    *float64                 `json:"aggregate_pass_rate"`
+	PassRateBasis        *basis.Basis             `json:"aggregate_pass_rate_basis" enum:"judge,person,outcome,pushed,mixed" doc:"What the grades rest on; null without any"`
 	AggregateSessions    int64                    `json:"aggregate_sessions" doc:"0 for other organisations"`
 	AggregateTriggerRate *float64                 `json:"aggregate_trigger_rate"`
 	VersionBasisCounts   basisOutput              `json:"version_basis_counts" doc:"Uses by the reason why they count for this version; 0 for other organisations"`

@@ -112,7 +112,7 @@ func (r *versionReader) next(ctx context.Context) (text []byte, err error) {
 		out := streamedVersion{NewVersionOutput(r.entry, v), json.RawMessage(manifest)}
 		if q := quality[v.ID]; r.own {
 			out.AggregatePassRate, out.AggregateSessions, out.AggregateTriggerRate = q.PassRate, q.Sessions, q.TriggerRate
-			out.VersionBasisCounts, out.Cost = basisOutput(q.Bases), q.Cost
+			out.PassRateBasis, out.VersionBasisCounts, out.Cost = q.PassRates.Basis, basisOutput(q.Bases), q.Cost
 		} else {
 			out.PushedBy, out.GateID = nil, nil
 		}

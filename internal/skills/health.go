@@ -204,6 +204,7 @@ type Quality struct {
 	TriggerRate    *float64
 	PassRate       *float64
 	GradedSessions int64
+	PassRates      basis.Rates // the pass rate by what the grades rest on
 	Bases          Bases
 	Cost           *pricing.Cost // see QualityWithCost; nil without a request
 }

@@ -176,7 +176,8 @@ func (s *Service) Quality(ctx context.Context, q store.Querier, versionIDs []str
 	for id, c := range counts {
 		all[id] = Quality{
 			Sessions: c.lastSessions, TriggerRate: ratio(c.lastTriggerSessions, c.lastSessions),
-			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions, Bases: bases[id],
+			PassRate: share(c.passRateSum, c.gradedSessions), GradedSessions: c.gradedSessions,
+			PassRates: c.byBasis.Rates(c.gradedSessions, c.passRateSum, billion), Bases: bases[id],
 		}
 	}
 	return all, err

@@ -501,10 +501,16 @@ func (m *model) quality(versionID string) object {
 	based := func(basis string) int {
 		return count(s.invocations, func(i invocation) bool { return i.basis == basis })
 	}
+	grades := s.grades(-forever, forever)
+	var basis any
+	if len(grades) > 0 {
+		basis = "pushed"
+	}
 	return object{
-		"aggregate_sessions":     countSessions(s.invocations, always),
-		"aggregate_trigger_rate": ratio(countSessions(s.invocations, triggered), countSessions(s.invocations, always)),
-		"aggregate_pass_rate":    passRate(s.grades(-forever, forever)),
+		"aggregate_sessions":        countSessions(s.invocations, always),
+		"aggregate_trigger_rate":    ratio(countSessions(s.invocations, triggered), countSessions(s.invocations, always)),
+		"aggregate_pass_rate":       passRate(grades),
+		"aggregate_pass_rate_basis": basis,
 		"version_basis_counts": object{
 			"hash": based("hash"), "plugin": based("plugin"), "installation": based("installation"), "time": based("time"),
 		},

@@ -13,11 +13,12 @@ import (
 var basisTexts = []struct {
 	basis basis.Basis
 	text  string
+	word  string // in lists
 }{
-	{basis.Person, "graded by people"},
-	{basis.Pushed, "reported by clients"},
-	{basis.Judge, "judged by a model"},
-	{basis.Outcome, "from outcomes"},
+	{basis.Person, "graded by people", "people"},
+	{basis.Pushed, "reported by clients", "clients"},
+	{basis.Judge, "judged by a model", "judge"},
+	{basis.Outcome, "from outcomes", "outcomes"},
 }
 
 // basisText says what a pass rate rests on, and if that is several things, the rate of
@@ -40,6 +41,27 @@ func basisText(r basis.Rates) string {
 		return ""
 	}
 	return "mixed: " + strings.Join(all, ", ")
+}
+
+// basisWords is basisText for lists: "judge", or with the sessions of each, e.g.
+// "people 10, outcomes 2".
+func basisWords(r basis.Rates) string {
+	var all []string
+	for _, b := range basisTexts {
+		count := r.Sessions[b.basis]
+		if count == 0 {
+			continue
+		}
+		if *r.Basis != basis.Mixed {
+			return b.word
+		}
+		sessions, _ := number(count) // it is one
+		all = append(all, b.word+" "+sessions)
+	}
+	if len(all) == 0 {
+		return none
+	}
+	return strings.Join(all, ", ")
 }
 
 // agreementText says how far the judge can be trusted.

@@ -33,6 +33,15 @@ func TestBasisText(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	for want, r := range map[string]basis.Rates{
+		"–":                     {},
+		"judge":                 rates(basis.Judge, map[basis.Basis]int64{basis.Judge: 2}),
+		"people 10, outcomes 1": rates(basis.Mixed, map[basis.Basis]int64{basis.Person: 10, basis.Outcome: 1}),
+	} {
+		if got := web.BasisWords(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 func TestAgreementText(t *testing.T) {
@@ -73,6 +82,7 @@ func TestWhatGoesWrong(t *testing.T) {
 			t.Errorf("links to failed sessions (-want +got):\n%s", diff)
 		}
 		w.as(access.Viewer).get("/skills/pdf").wantText("What goes wrong", "It lost column")
+		member.get("/skills").want(http.StatusOK).wantText("people 2, clients 1")
 	})
 }
 

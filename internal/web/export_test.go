@@ -19,6 +19,7 @@ var (
 	NewChart  = newChart
 
 	BasisText     = basisText
+	BasisWords    = basisWords
 	AgreementText = agreementText
 
 	AuditAreas     = auditAreas

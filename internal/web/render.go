@@ -51,6 +51,7 @@ func (s *Service) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.url,
 		"badge":    newBadge,
+		"basis":    basisWords,
 		"channel":  channelName,
 		"day":      dayText,
 		"days":     daysText,
