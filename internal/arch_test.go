@@ -98,6 +98,7 @@ var edges = []edge{
 	{"sources", "repohost", "a source may follow a repository"},
 	{"sources", "skills", "a source belongs to a skill"},
 	{"suggestions", "runs", "failed cases become suggestions"},
+	{"suggestions", "sessions", "a session that went wrong becomes a case"},
 	{"suggestions", "sources", "suggestions belong to a source"},
 	{"suggestions", "suites", "an accepted suggestion becomes a case"},
 	{"suggestions", "telemetry", "missed prompts become suggestions"},

@@ -191,6 +191,10 @@ func changes(hook string) []change {
 			action: "sources.review.clear",
 		},
 		{
+			route: "POST /v1/sessions/{session_id}/cases", path: "/v1/sessions/s1/cases", action: "sources.review.set", before: (*house).linkSkill,
+			body: object{"source_id": "{source}", "query": "ship it"},
+		},
+		{
 			route: "POST /api/v1/community/bundles", path: "/api/v1/community/bundles", action: "community.bundle.submit",
 			body: object{"creator_id": uuid.NewString(), "skill_name": "deploy", "bundle": bundle},
 		},

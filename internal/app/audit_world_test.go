@@ -137,6 +137,14 @@ func (h *house) useSkill() {
 	}}}}).Want(http.StatusCreated)
 }
 
+// linkSkill links the source to the skill of the session.
+func (h *house) linkSkill() {
+	h.t.Helper()
+	api := h.as(h.FirstKey)
+	skill := api.Get("/v1/skills/deploy").Want(http.StatusOK).Field("skill")
+	api.Do(http.MethodPatch, "/api/v1/cloud-sources/"+h.ids["source"], object{"skill_id": skill["skill_id"]}).Want(http.StatusOK)
+}
+
 // propose makes a proposal to decide on.
 func (h *house) propose() {
 	h.t.Helper()

@@ -127,6 +127,7 @@ var contractRoutes = map[string]gate{
 	"GET /v1/sessions":              read,
 	"GET /v1/sessions/{session_id}": read,
 
+	"POST /v1/sessions/{session_id}/cases":  write,
 	"POST /v1/sessions/{session_id}/grades": write,
 	"GET /v1/skills/{skill_id}/grader":      read,
 	"PUT /v1/skills/{skill_id}/grader":      admin,

@@ -113,7 +113,7 @@ func (a *App) wire(on platform) (p *parts, err error) {
 		Closing: a.closing, Log: log("runs"),
 	}
 	p.suggestions = &suggestions.Service{
-		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs,
+		DB: db, Jobs: queue, Sources: p.sources, Suites: p.suites, Runs: p.runs, Sessions: p.sessions,
 	}
 	p.community = &community.Service{DB: db, Quota: on.quota, Secret: on.contributors}
 	p.signals = &signals.Service{DB: db, Secret: on.contributors, MinContributors: c.SignalsMinContributors}

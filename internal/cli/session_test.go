@@ -59,6 +59,27 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// TestCaseOfSession: a session becomes a test case of the source of its skill, which
+// the upload has found by the name in SKILL.md.
+func TestCaseOfSession(t *testing.T) {
+	s := startService(t)
+	m := s.importing(t, 1)
+	m.must(t, "import")
+	m.run(t, "session", "case", "session-000", "--query", "Read it").want(t, term.ExitFailed, "No source is linked to the skill pdf")
+	m.must(t, "source", "upload", skillFolder(t, "pdf", "one"))
+	m.must(t, "source", "upload", skillFolder(t, "unheard-of", "one"))
+	m.run(t, "session", "case", "session-000").want(t, term.ExitUsage, "query is required")
+	var made client.SessionCase
+	m.answers(t, &made, "session", "case", "session-000", "--query", "Read it", "--should-not-trigger")
+	if made.Skill != "pdf" || made.SuiteID != nil || made.Query != "Read it" || made.Expectation != "should_not_trigger" {
+		t.Errorf("made %+v", made)
+	}
+	text := m.must(t, "session", "case", "session-000", "--skill", "pdf", "--query", "Read it")
+	if want := "Added a case of pdf to the drafts of source " + made.SourceID + ": Read it\n"; text != want {
+		t.Errorf("prints %q, want %q", text, want)
+	}
+}
+
 // TestImportGrade: an import ends with pass rates, which name their basis. Without a
 // judge they are those of what happened.
 func TestImportGrade(t *testing.T) {

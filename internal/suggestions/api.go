@@ -42,6 +42,11 @@ func (s *Service) Mount(a *httpapi.API) {
 		Permission: access.Write, Method: "POST", Path: source + "/eval-suggestions/{suggestionId}/apply-to-suite",
 		Summary: "Append a suggestion to a saved suite",
 	})
+	httpapi.Add(a, s.handleCreateCase, httpapi.Route{
+		Permission: access.Write, Method: "POST", Path: "/v1/sessions/{session_id}/cases",
+		Status:  http.StatusCreated,
+		Summary: "Make a test case of a session",
+	})
 }
 
 func (s *Service) handleDetail(ctx context.Context, in sources.SourcePath) (detailOutput, error) {
@@ -181,4 +186,44 @@ func (s *Service) handleApply(ctx context.Context, in applyInput) (applyOutput, 
 	d := in.Body.decision(in.SuggestionID, Accepted)
 	suite, r, err := s.Apply(ctx, access.From(ctx), in.SourceID, d, canonicalID(in.Body.SuiteID))
 	return applyOutput{appliedSuite{suite.ID, suite.Name}, newReviewOutput(r)}, err
+}
+
+type caseInput struct {
+	SessionID string `path:"session_id" maxLength:"200" doc:"As the agent calls it"`
+	Body      struct {
+		Skill       string `json:"skill,omitempty" maxLength:"200" doc:"Id or name; the one that the session failed, or else used, when omitted"`
+		SourceID    string `json:"source_id,omitempty" maxLength:"40" doc:"A cloud source of the skill; that of the suite, or else the newest, when omitted"`
+		SuiteID     string `json:"suite_id,omitempty" format:"uuid" doc:"A suite of the source; the case becomes a draft when omitted"`
+		Query       string `json:"query,omitempty" maxLength:"4000" doc:"The first prompt of the session when omitted, if it is kept and the caller may read it"`
+		Expectation string `json:"expectation,omitempty" enum:"should_trigger,should_not_trigger" default:"should_trigger"`
+	}
+}
+
+type sessionCaseOutput struct {
+	SuggestionID string  `json:"suggestion_id" format:"uuid" doc:"Of the accepted suggestion: a review of it, or its deletion, undoes the case"`
+	SessionID    string  `json:"session_id"`
+	Skill        string  `json:"skill" example:"pdf-tables"`
+	SourceID     string  `json:"source_id" format:"uuid"`
+	SuiteID      *string `json:"suite_id" format:"uuid" doc:"Null for a draft"`
+	Query        string  `json:"query"`
+	Expectation  string  `json:"expectation" enum:"should_trigger,should_not_trigger"`
+}
+
+type caseOutput struct {
+	Case sessionCaseOutput `json:"case"`
+}
+
+func (s *Service) handleCreateCase(ctx context.Context, in caseInput) (caseOutput, error) {
+	suiteID := in.Body.SuiteID
+	if suiteID != "" {
+		suiteID = canonicalID(suiteID)
+	}
+	r, skill, err := s.CreateCase(ctx, access.From(ctx), SessionCase{
+		SessionID: in.SessionID, Skill: in.Body.Skill, SourceID: in.Body.SourceID, SuiteID: suiteID, Query: in.Body.Query,
+		ShouldNotTrigger: in.Body.Expectation == shouldNotTrigger,
+	})
+	return caseOutput{sessionCaseOutput{
+		SuggestionID: r.SuggestionID, SessionID: in.SessionID, Skill: skill.Name, SourceID: r.SourceID, SuiteID: r.AppliedSuiteID,
+		Query: r.Query, Expectation: r.expectation(),
+	}}, err
 }

@@ -55,16 +55,6 @@ const (
 	SavedSuite Target = "saved_suite"
 )
 
-// FromSession is the decision to make a case of a session that went wrong.
-func FromSession(sourceID, sessionID, query string, shouldTrigger bool, at time.Time) Decision {
-	rationale, count := "Made of session "+sessionID, 1.0
-	return Decision{
-		SuggestionID: suggestionID(sourceID, caseKey{normalize(query), shouldTrigger}), Status: Accepted, Query: query,
-		ShouldTrigger: shouldTrigger, Evidence: LinkedTelemetry, Provenance: FailedEvaluation, Rationale: &rationale,
-		ObservedCount: &count, LastObservedAt: &at,
-	}
-}
-
 // validate checks what the API's schema cannot express.
 func (d Decision) validate() error {
 	if strings.TrimSpace(d.Query) == "" {
@@ -81,11 +71,21 @@ func (d Decision) triggerCase() (json.RawMessage, error) {
 		Query          string  `json:"query"`
 		Expectation    string  `json:"expectation"`
 		InvocationType *string `json:"invocation_type,omitempty"`
-	}{"trigger_query", d.Query, "should_not_trigger", d.InvocationType}
-	if d.ShouldTrigger {
-		c.Expectation = "should_trigger"
-	}
+	}{"trigger_query", d.Query, d.expectation(), d.InvocationType}
 	return json.Marshal(c)
+}
+
+// The expectations of a case.
+const (
+	shouldTrigger    = "should_trigger"
+	shouldNotTrigger = "should_not_trigger"
+)
+
+func (d Decision) expectation() string {
+	if d.ShouldTrigger {
+		return shouldTrigger
+	}
+	return shouldNotTrigger
 }
 
 // parseTriggerCase returns the key of a suite's case. It reports false for a
@@ -95,5 +95,5 @@ func parseTriggerCase(raw json.RawMessage) (caseKey, bool) {
 	if err := json.Unmarshal(raw, &c); err != nil || c.Expectation == "" {
 		return caseKey{}, false
 	}
-	return caseKey{normalize(c.Query), c.Expectation == "should_trigger"}, true
+	return caseKey{normalize(c.Query), c.Expectation == shouldTrigger}, true
 }

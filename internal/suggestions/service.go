@@ -9,6 +9,7 @@ import (
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/jobs"
 	"github.com/whetstone-dev/whetstone/internal/runs"
+	"github.com/whetstone-dev/whetstone/internal/sessions"
 	"github.com/whetstone-dev/whetstone/internal/sources"
 	"github.com/whetstone-dev/whetstone/internal/store"
 	"github.com/whetstone-dev/whetstone/internal/suites"
@@ -17,11 +18,12 @@ import (
 
 // Service derives suggestions and records the reviews of them.
 type Service struct {
-	DB      *store.DB
-	Jobs    *jobs.Queue
-	Sources *sources.Service
-	Suites  *suites.Service
-	Runs    *runs.Service
+	DB       *store.DB
+	Jobs     *jobs.Queue
+	Sources  *sources.Service
+	Suites   *suites.Service
+	Runs     *runs.Service
+	Sessions *sessions.Service
 }
 
 // Detail is a source with its suggestions, reviews and suites.

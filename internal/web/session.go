@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/whetstone-dev/whetstone/internal/access"
 	"github.com/whetstone-dev/whetstone/internal/fault"
@@ -229,13 +228,7 @@ const maxCaseSuites = 100
 
 // newCaseForm offers the sources and suites of the session's skills.
 func (s *Service) newCaseForm(v *visit, d sessions.Detail) (*caseForm, error) {
-	form := &caseForm{Expect: "should_trigger"}
-	for _, step := range d.Steps {
-		if step.Kind == sessions.Prompt && step.Text != nil && utf8.RuneCountInString(*step.Text) <= suggestions.MaxQuery {
-			form.Query = *step.Text
-			break
-		}
-	}
+	form := &caseForm{Query: suggestions.QueryOf(d), Expect: "should_trigger"}
 	all, err := s.Sources.List(v.Context(), v.Caller.OrgID, sources.Filter{})
 	if err != nil {
 		return nil, err
@@ -264,23 +257,23 @@ func (s *Service) handleCreateCase(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view.Case.Query, view.Case.Chosen = v.FormValue("query"), v.FormValue("target")
-	view.Case.Expect = cmp.Or(v.FormValue("expectation"), view.Case.Expect)
-	if err := s.createCase(v, view); err != nil {
+	form := view.Case
+	form.Query, form.Chosen = v.FormValue("query"), v.FormValue("target")
+	form.Expect = cmp.Or(v.FormValue("expectation"), form.Expect)
+	sourceID, suiteID, _ := strings.Cut(form.Chosen, " ")
+	switch {
+	case !slices.ContainsFunc(form.Targets, func(t caseTarget) bool { return t.Value == form.Chosen }):
+		err = fault.Invalid("target", "Choose where the case goes")
+	case strings.TrimSpace(form.Query) == "":
+		err = fault.Invalid("query", "Write down what was asked")
+	default:
+		_, _, err = s.Suggestions.CreateCase(v.Context(), v.Caller, suggestions.SessionCase{
+			SessionID: view.SessionID, SourceID: sourceID, SuiteID: suiteID, Query: form.Query,
+			ShouldNotTrigger: form.Expect != "should_trigger",
+		})
+	}
+	if err != nil {
 		return show("session", "Session", view).refused(err)
 	}
 	return redirect(pathTo("sessions", view.SessionID), "The case was added."), nil
-}
-
-func (s *Service) createCase(v *visit, view traceView) error {
-	if !slices.ContainsFunc(view.Case.Targets, func(t caseTarget) bool { return t.Value == view.Case.Chosen }) {
-		return fault.Invalid("target", "Choose where the case goes")
-	}
-	if utf8.RuneCountInString(view.Case.Query) > suggestions.MaxQuery {
-		return fault.Invalid("query", "The prompt has more than %d characters", suggestions.MaxQuery)
-	}
-	sourceID, suiteID, _ := strings.Cut(view.Case.Chosen, " ")
-	d := suggestions.FromSession(sourceID, view.SessionID, view.Case.Query, view.Case.Expect == "should_trigger", view.StartedAt)
-	_, err := s.Suggestions.Review(v.Context(), v.Caller, sourceID, d, suiteID)
-	return err
 }

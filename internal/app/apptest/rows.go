@@ -51,6 +51,10 @@ func Rows() map[string]Row {
 		"POST /v1/sessions/{}/grades": {
 			Path: "<agent_session>", Body: `{"skill":"<skill>","verdict":"fail","reason":"<text>"}`, Others: map[string]int{"agent_session": 404, "skill": 400},
 		},
+		"POST /v1/sessions/{}/cases": {
+			Path: "<agent_session>", Body: `{"skill":"<skill>","source_id":"<source>","query":"<text>"}`,
+			Others: map[string]int{"agent_session": 404, "skill": 400, "source": 403},
+		},
 		"GET /v1/skills/{}/grader":      {Path: "<skill>"},
 		"PUT /v1/skills/{}/grader":      {Path: "<skill>", Body: `{"enabled":false,"expectations":["<text>"]}`},
 		"GET /v1/skills/{}/calibration": {Path: "<skill>"},

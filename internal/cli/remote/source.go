@@ -3,8 +3,10 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 
@@ -109,7 +111,7 @@ type sourceUpload struct {
 	Dir         string `arg:"" optional:"" default:"." help:"Folder of the skill; the current one when empty."`
 	Source      string `env:"-" placeholder:"ID" help:"Cloud source to add a snapshot to; a new one when empty."`
 	Label       string `env:"-" help:"Label of a new source; the name of the folder when empty."`
-	SkillID     string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source."`
+	SkillID     string `env:"-" name:"skill-id" placeholder:"UUID" help:"Skill whose measurements belong to a new source; the one that SKILL.md names, if it is known, when empty."`
 }
 
 // Run packs a folder and uploads it.
@@ -128,6 +130,11 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 		u.Label = cmp.Or(c.Label, filepath.Base(path))
 	}
 	return c.withSession(p, func(s *session) error {
+		if u.SourceID == "" && u.SkillID == "" {
+			if u.SkillID, err = skillOf(ctx, s, folder); err != nil {
+				return err
+			}
+		}
 		taken, err := s.UploadSource(ctx, u)
 		if err != nil {
 			return err
@@ -137,6 +144,20 @@ func (c *sourceUpload) Run(ctx context.Context, p *term.Program) error {
 			printSnapshot(w, taken.Snapshot, taken.Reports)
 		})
 	})
+}
+
+// skillOf returns the id of the skill that a folder's SKILL.md names, or "" if the
+// server does not know it.
+func skillOf(ctx context.Context, s *session, folder packedFolder) (string, error) {
+	manifest, err := folder.pkg.Skill()
+	if err != nil || manifest.Name == "" {
+		return "", nil //nolint:nilerr // the validation of the snapshot reports what is wrong with it
+	}
+	known, err := s.Skill(ctx, manifest.Name, 0)
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
+		return "", nil
+	}
+	return known.Skill.ID, err
 }
 
 type sourceSync struct {

@@ -15,6 +15,7 @@ import (
 type sessionCommands struct {
 	List sessionList `cmd:"" help:"List the sessions of agents, newest first."`
 	Show sessionShow `cmd:"" help:"Show what happened in a session, and its grades."`
+	Case sessionCase `cmd:"" help:"Make a test case of a session."`
 }
 
 type sessionList struct {
@@ -152,6 +153,37 @@ func orEmpty(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+type sessionCase struct {
+	server.Flags     `embed:""`
+	ID               string `arg:"" help:"Id of the session, as the agent calls it."`
+	Skill            string `env:"-" placeholder:"NAME" help:"Skill to test; the one that the session failed, or else used, when empty."`
+	Source           string `env:"-" placeholder:"ID" help:"Cloud source of the skill; the newest when empty."`
+	Suite            string `env:"-" placeholder:"ID" help:"Suite that the case is appended to; it becomes a draft when empty."`
+	Query            string `env:"-" placeholder:"TEXT" help:"What was asked; the first prompt when empty, if the server keeps it."`
+	ShouldNotTrigger bool   `env:"-" help:"Expect that the skill does not trigger."`
+}
+
+// Run makes a case.
+func (c *sessionCase) Run(ctx context.Context, p *term.Program) error {
+	in := client.NewCase{Skill: c.Skill, SourceID: c.Source, SuiteID: c.Suite, Query: c.Query}
+	if c.ShouldNotTrigger {
+		in.Expectation = "should_not_trigger"
+	}
+	return c.WithSession(p, func(s *server.Session) error {
+		made, err := s.CreateCase(ctx, c.ID, in)
+		if err != nil {
+			return err
+		}
+		return p.Print(made, func(w io.Writer) {
+			to := "the drafts of source " + made.SourceID
+			if made.SuiteID != nil {
+				to = "suite " + *made.SuiteID
+			}
+			fmt.Fprintf(w, "Added a case of %s to %s: %s\n", term.Plain(made.Skill), to, term.Cell(made.Query))
+		})
+	})
 }
 
 type gradeCommand struct {

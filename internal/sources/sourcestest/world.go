@@ -39,6 +39,7 @@ type World struct {
 	Sources     *sources.Service
 	Suggestions *suggestions.Service
 	Suites      *suites.Service
+	Sessions    *sessions.Service
 
 	router router
 }
@@ -53,9 +54,10 @@ func New(t *testing.T, db *store.DB) *World {
 	entries := &registry.Service{DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Log: w.Log}
 	counts.Versions = entries
 	paid := &costs.Service{DB: db, Skills: counts}
+	w.Sessions = &sessions.Service{DB: db, Skills: counts, Costs: paid, Registry: entries}
 	pushes := &telemetry.Service{
-		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: paid,
-		Sessions: &sessions.Service{DB: db, Skills: counts, Costs: paid, Registry: entries}, Auth: w.Auth, Retention: retention, Log: w.Log,
+		DB: db, Blobs: w.Blobs, Jobs: w.Queue, Skills: counts, Costs: paid, Sessions: w.Sessions, Auth: w.Auth,
+		Retention: retention, Log: w.Log,
 	}
 	host, err := git.New(git.Options{Dir: w.Repos.Dir})
 	if err != nil {
@@ -71,7 +73,7 @@ func New(t *testing.T, db *store.DB) *World {
 		DB: db, Jobs: w.Queue, Suites: w.Suites, Sources: w.Sources, Registry: entries, Judge: w.judge(), Log: w.Log,
 	}
 	w.Suggestions = &suggestions.Service{
-		DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Runs: trials,
+		DB: db, Jobs: w.Queue, Sources: w.Sources, Suites: w.Suites, Runs: trials, Sessions: w.Sessions,
 	}
 	pushes.Watcher = w.Suggestions
 	w.Sources.Suggester, w.Sources.Dependent, trials.Suggester = w.Suggestions, w.Suggestions, w.Suggestions
