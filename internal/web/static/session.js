@@ -66,10 +66,15 @@ document.addEventListener("keydown", (event) => {
     case "k": jump(".turn", -1); break;
     case "f": jump(".failure", 1); break;
     case "c": {
-      const form = document.getElementById("case");
-      if (!form) return;
-      form.querySelector("details").open = true;
-      (form.querySelector("#query") ?? form.querySelector("summary")).focus();
+      const section = document.getElementById("case");
+      if (!section) return;
+      const form = section.querySelector("form");
+      if (form?.checkValidity()) { // all is known: this key is enough
+        form.requestSubmit();
+        break;
+      }
+      section.querySelector("details").open = true;
+      (form?.querySelector("#query") ?? section.querySelector("summary")).focus();
       break;
     }
     default: return;
