@@ -341,37 +341,50 @@ func (s *Session) grade(all []Skill) {
 	s.Outcome = outcomeOf(s.PassRate)
 }
 
-// writeSessions stores the sessions that are new or changed.
+// writeSessions stores the sessions that are new or changed. It leaves the indexed
+// columns alone where it can: SQLite would write all their indexes again.
 func (in *ingestion) writeSessions(ctx context.Context) error {
-	var fresh, changed, moved []Session
+	var fresh, changed, relisted, moved []Session
 	for _, id := range slices.Sorted(maps.Keys(in.sessions)) {
 		s := *in.sessions[id]
 		old, isKnown := in.known[id]
-		switch {
-		case !isKnown:
+		if !isKnown {
 			fresh = append(fresh, s)
-		case !s.equal(old):
+			continue
+		}
+		if !equalCounts(s, old) {
 			changed = append(changed, s)
 		}
-		if isKnown && !s.StartedAt.Equal(old.StartedAt) {
+		if !equalListing(s, old) {
+			relisted = append(relisted, s)
+		}
+		if !s.StartedAt.Equal(old.StartedAt) {
 			moved = append(moved, s)
 		}
 	}
 	if err := insertSessions(ctx, in.tx, fresh); err != nil {
 		return err
 	}
-	if err := updateSessions(ctx, in.tx, changed); err != nil {
+	if err := updateSessions(ctx, in.tx, changed, counted); err != nil {
+		return err
+	}
+	if err := updateSessions(ctx, in.tx, relisted, listed); err != nil {
 		return err
 	}
 	return moveSkills(ctx, in.tx, moved)
 }
 
-// equal compares everything that an update writes.
-func (s Session) equal(o Session) bool {
-	return s.Agent == o.Agent && s.StartedAt.Equal(o.StartedAt) && s.LastAt.Equal(o.LastAt) &&
-		s.Provisional == o.Provisional && sameTime(s.EndedAt, o.EndedAt) &&
-		s.Turns == o.Turns && s.ToolCalls == o.ToolCalls && s.ToolErrors == o.ToolErrors && s.Events == o.Events &&
-		s.Truncated == o.Truncated && same(s.PassRate, o.PassRate) && s.Basis == o.Basis && s.ReportedAt.Equal(o.ReportedAt)
+// equalCounts compares the columns counted.
+func equalCounts(a, b Session) bool {
+	return a.LastAt.Equal(b.LastAt) && a.Provisional == b.Provisional && sameTime(a.EndedAt, b.EndedAt) && a.Turns == b.Turns &&
+		a.ToolCalls == b.ToolCalls && a.Events == b.Events && a.Truncated == b.Truncated && same(a.PassRate, b.PassRate) &&
+		a.Basis == b.Basis
+}
+
+// equalListing compares the columns listed.
+func equalListing(a, b Session) bool {
+	return a.Agent == b.Agent && a.StartedAt.Equal(b.StartedAt) && a.ToolErrors == b.ToolErrors && a.Outcome == b.Outcome &&
+		a.ReportedAt.Equal(b.ReportedAt)
 }
 
 func sameTime(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }

@@ -50,21 +50,28 @@ func columnsOf[Row, T any](rows []Row, value func(Row) T) []T {
 	return column
 }
 
-// mutable returns the columns of sessions that a later report may change.
-func mutable(all []Session) []store.Column {
+// counted returns the columns that most reports of a session change. No index has
+// them.
+func counted(all []Session) []store.Column {
 	return []store.Column{
-		store.Col("agent", columnsOf(all, func(s Session) string { return s.Agent })),
-		store.Col("started_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.StartedAt) })),
 		store.Col("last_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.LastAt) })),
 		store.Col("provisional", columnsOf(all, func(s Session) bool { return s.Provisional })),
 		store.Col("ended_at", columnsOf(all, func(s Session) *int64 { return store.NullMicros(s.EndedAt) })),
 		store.Col("turns", columnsOf(all, func(s Session) int64 { return s.Turns })),
 		store.Col("tool_calls", columnsOf(all, func(s Session) int64 { return s.ToolCalls })),
-		store.Col("tool_errors", columnsOf(all, func(s Session) int64 { return s.ToolErrors })),
 		store.Col("events", columnsOf(all, func(s Session) int64 { return s.Events })),
 		store.Col("truncated", columnsOf(all, func(s Session) bool { return s.Truncated })),
 		store.Col("pass_rate", columnsOf(all, func(s Session) *int64 { return s.PassRate })),
 		store.Col("basis", columnsOf(all, func(s Session) string { return string(s.Basis) })),
+	}
+}
+
+// listed returns the columns by which sessions are listed.
+func listed(all []Session) []store.Column {
+	return []store.Column{
+		store.Col("agent", columnsOf(all, func(s Session) string { return s.Agent })),
+		store.Col("started_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.StartedAt) })),
+		store.Col("tool_errors", columnsOf(all, func(s Session) int64 { return s.ToolErrors })),
 		store.Col("outcome", columnsOf(all, func(s Session) string { return string(s.Outcome) })),
 		store.Col("reported_at", columnsOf(all, func(s Session) int64 { return store.Micros(s.ReportedAt) })),
 	}
@@ -74,23 +81,23 @@ func insertSessions(ctx context.Context, tx *store.Tx, fresh []Session) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	_, err := store.Bulk{Table: "agent_sessions", Columns: append([]store.Column{
+	_, err := store.Bulk{Table: "agent_sessions", Columns: slices.Concat([]store.Column{
 		store.Col("id", columnsOf(fresh, func(s Session) string { return s.ID })),
 		store.Col("org_id", columnsOf(fresh, func(s Session) string { return s.OrgID })),
 		store.Col("user_id", columnsOf(fresh, func(s Session) string { return s.UserID })),
 		store.Col("session_id", columnsOf(fresh, func(s Session) string { return s.SessionID })),
-	}, mutable(fresh)...)}.Insert(ctx, tx)
+	}, counted(fresh), listed(fresh))}.Insert(ctx, tx)
 	return err
 }
 
-func updateSessions(ctx context.Context, tx *store.Tx, changed []Session) error {
+func updateSessions(ctx context.Context, tx *store.Tx, changed []Session, columns func([]Session) []store.Column) error {
 	if len(changed) == 0 {
 		return nil
 	}
 	return store.BulkUpdate{
 		Table: "agent_sessions",
 		Key:   store.Col("id", columnsOf(changed, func(s Session) string { return s.ID })),
-		Set:   mutable(changed),
+		Set:   columns(changed),
 	}.Run(ctx, tx)
 }
 
