@@ -32,8 +32,12 @@ type adapter interface {
 	skillsDir() string
 	// start returns how a task is started, without the program itself.
 	start(t task) invocation
+	// call tells what a call of a tool, which the model asked for, means.
+	call(tool, input string) Call
+	// tellsSkills reports whether call tells which skills are activated.
+	tellsSkills() bool
 	// read reads what the agent wrote to stdout, line by line. It returns nil if
-	// that tells nothing about what the agent did.
+	// that tells nothing about how the agent ended.
 	read(lines [][]byte) *transcript
 }
 
@@ -62,11 +66,10 @@ type invocation struct {
 	limitsTurns bool
 }
 
-// A transcript is what an agent did, as it tells itself.
+// A transcript is how an agent ended, as it tells itself. What it did is read from
+// the model's answers: programs that it starts can write to its stdout.
 type transcript struct {
 	sessionID string
-	turns     int // answers of the model in the main conversation; 0 if unknown
-	calls     []Call
 	final     string
 	failure   *Failure
 }
@@ -76,9 +79,8 @@ type Call struct {
 	Tool string
 	// Skill is the skill that the call loads, or whose SKILL.md it reads, or "".
 	Skill string
-	// Loads reports that the call activates the skill, as far as it succeeds.
-	Loads  bool
-	Failed bool
+	// Loads reports that the call activates the skill if it is installed.
+	Loads bool
 	// Detail is the beginning of the call's input.
 	Detail string
 }
@@ -108,13 +110,12 @@ func (f *Failure) Error() string { return string(f.Kind) + ": " + f.Message }
 
 // An Outcome is what an agent did.
 type Outcome struct {
-	// Known reports whether the agent has told what it did. If not, Calls and
-	// Final are empty, which says nothing.
-	Known     bool
 	SessionID string
-	// Turns is the number of the model's answers.
+	// Turns is the number of the model's answers, subagents' included.
 	Turns int
+	// Calls are those of tools that the model asked for.
 	Calls []Call
+	// Final is the last message.
 	Final string
 	// Failure is nil if the agent ended by itself.
 	Failure *Failure
@@ -125,14 +126,20 @@ type Outcome struct {
 	// Stdout and Stderr are the ends of what the agent wrote.
 	Stdout, Stderr string
 	Duration       time.Duration
+
+	installed   []string // the names of the skills
+	tellsSkills bool
 }
 
-// Activated reports whether a skill was activated, nil if that is not known.
+// Activated reports whether a skill was activated, nil if that is not known. One
+// that is not installed cannot be.
 func (o Outcome) Activated(skill string) *bool {
-	if !o.Known {
+	loaded := slices.Contains(o.installed, skill) &&
+		slices.ContainsFunc(o.Calls, func(c Call) bool { return c.Loads && c.Skill == skill })
+	if !loaded && !o.tellsSkills {
 		return nil
 	}
-	return new(slices.ContainsFunc(o.Calls, func(c Call) bool { return c.Loads && !c.Failed && c.Skill == skill }))
+	return &loaded
 }
 
 // Mentions reports whether a call names a skill: loads it, reads it, or has its

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -33,15 +32,9 @@ func (claudeCode) start(t task) invocation {
 
 // claudeLine is a line of --output-format stream-json.
 type claudeLine struct {
-	Type      string  `json:"type"`
-	Subtype   string  `json:"subtype"`
-	SessionID string  `json:"session_id"`
-	ParentID  *string `json:"parent_tool_use_id"` // of a subagent's line
-	Message   struct {
-		ID      string          `json:"id"`
-		Model   string          `json:"model"`
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
 
 	// Of the last line.
 	IsError        bool     `json:"is_error"`
@@ -52,24 +45,9 @@ type claudeLine struct {
 	TerminalReason string   `json:"terminal_reason"`
 }
 
-type claudeBlock struct {
-	Type  string `json:"type"`
-	Text  string `json:"text"`
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Input struct {
-		Skill    string `json:"skill"`
-		FilePath string `json:"file_path"`
-		Command  string `json:"command"`
-	} `json:"input"`
-	ToolUseID string `json:"tool_use_id"`
-	IsError   bool   `json:"is_error"`
-}
-
 func (claudeCode) read(lines [][]byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	messages, byCall := map[string]bool{}, map[string]int{}
 	for _, raw := range lines {
 		var line claudeLine
 		if !decode(raw, &line) {
@@ -78,10 +56,6 @@ func (claudeCode) read(lines [][]byte) *transcript {
 		switch line.Type {
 		case "system":
 			known = known || line.Subtype == "init"
-		case "assistant":
-			if line.ParentID == nil && line.Message.Model != "<synthetic>" {
-				messages[line.Message.ID] = true
-			}
 		case "result":
 			ended = true
 			t.endClaude(line)
@@ -89,22 +63,7 @@ func (claudeCode) read(lines [][]byte) *transcript {
 		if line.SessionID != "" {
 			t.sessionID = line.SessionID
 		}
-		var blocks []claudeBlock
-		if json.Unmarshal(line.Message.Content, &blocks) != nil {
-			continue // a text, or none
-		}
-		for _, b := range blocks {
-			switch {
-			case b.Type == "tool_use":
-				byCall[b.ID] = t.add(b.call(line.Message.Content))
-			case b.Type == "tool_result" && b.IsError:
-				if at, ok := byCall[b.ToolUseID]; ok && at >= 0 {
-					t.calls[at].Failed = true
-				}
-			}
-		}
 	}
-	t.turns = len(messages)
 	if !known && !ended {
 		return nil
 	}
@@ -114,19 +73,15 @@ func (claudeCode) read(lines [][]byte) *transcript {
 	return &t
 }
 
-func (b claudeBlock) call(content json.RawMessage) Call {
-	c := Call{Tool: b.Name, Detail: string(content)}
-	switch b.Name {
-	case "Skill":
-		// A skill of a plugin is plugin:skill.
-		c.Skill, c.Loads, c.Detail = b.Input.Skill[strings.LastIndexByte(b.Input.Skill, ':')+1:], true, b.Input.Skill
-	case "Read":
-		c.Skill, c.Detail = skillIn(b.Input.FilePath), b.Input.FilePath
-	case "Bash":
-		c.Skill, c.Detail = skillIn(b.Input.Command), b.Input.Command
+func (claudeCode) call(tool, input string) Call {
+	c := callOf(tool, "Skill", input)
+	if c.Loads {
+		c.Skill = c.Skill[strings.LastIndexByte(c.Skill, ':')+1:] // a skill of a plugin is plugin:skill
 	}
 	return c
 }
+
+func (claudeCode) tellsSkills() bool { return true }
 
 // endClaude reads the last line, the result.
 func (t *transcript) endClaude(line claudeLine) {

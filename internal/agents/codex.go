@@ -2,8 +2,6 @@ package agents
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/whetstone-dev/whetstone/internal/gateway"
 )
@@ -43,16 +41,10 @@ type codexLine struct {
 	Type     string `json:"type"`
 	ThreadID string `json:"thread_id"`
 	Item     struct {
-		Type     string `json:"type"`
-		Text     string `json:"text"`
-		Command  string `json:"command"`
-		ExitCode *int   `json:"exit_code"`
-		Status   string `json:"status"`
-		Tool     string `json:"tool"`
-		Server   string `json:"server"`
+		Type string `json:"type"`
+		Text string `json:"text"`
 	} `json:"item"`
-	Message string `json:"message"`
-	Error   struct {
+	Error struct {
 		Message string `json:"message"`
 	} `json:"error"`
 }
@@ -69,7 +61,9 @@ func (codex) read(lines [][]byte) *transcript {
 		case "thread.started":
 			known, t.sessionID = true, line.ThreadID
 		case "item.completed":
-			t.addCodexItem(line)
+			if line.Item.Type == "agent_message" {
+				t.say(line.Item.Text)
+			}
 		case "turn.completed":
 			ended = true
 		case "turn.failed":
@@ -86,33 +80,11 @@ func (codex) read(lines [][]byte) *transcript {
 	return &t
 }
 
-// addCodexItem reads an item. Codex activates a skill by reading its SKILL.md.
-func (t *transcript) addCodexItem(line codexLine) {
-	item := line.Item
-	failed := item.Status == "failed" || item.ExitCode != nil && *item.ExitCode != 0
-	switch item.Type {
-	case "agent_message":
-		t.say(item.Text)
-	case "command_execution":
-		skill := skillIn(item.Command)
-		t.add(Call{Tool: "exec_command", Skill: skill, Loads: skill != "", Failed: failed, Detail: unwrapShell(item.Command)})
-	case "file_change":
-		t.add(Call{Tool: "apply_patch", Failed: failed})
-	case "mcp_tool_call":
-		t.add(Call{Tool: item.Server + "." + item.Tool, Failed: failed})
-	case "web_search":
-		t.add(Call{Tool: "web_search"})
-	}
+// call tells what a call means. Codex activates a skill by reading its SKILL.md.
+func (codex) call(tool, input string) Call {
+	c := callOf(tool, "", input)
+	c.Loads = c.Skill != ""
+	return c
 }
 
-// unwrapShell returns the command in "/bin/bash -lc 'command'".
-func unwrapShell(command string) string {
-	_, inner, ok := strings.Cut(command, " -lc ")
-	if !ok {
-		return command
-	}
-	if unquoted, err := strconv.Unquote(inner); err == nil {
-		return unquoted
-	}
-	return strings.Trim(inner, "'")
-}
+func (codex) tellsSkills() bool { return true }

@@ -91,6 +91,17 @@ func (c command) read(lines [][]byte) *transcript {
 	return nil
 }
 
+// call reads it like that of another agent. Without one, reading a SKILL.md
+// activates the skill, and whether it is activated in another way is unknown.
+func (c command) call(tool, input string) Call {
+	if other, ok := builtins()[c.Transcript]; ok {
+		return other.call(tool, input)
+	}
+	return codex{}.call(tool, input)
+}
+
+func (c command) tellsSkills() bool { return c.Transcript != "" }
+
 // finalOutput is what an agent that tells nothing about itself has written.
 func finalOutput(lines [][]byte) string {
 	return string(bytes.TrimSpace(bytes.Join(lines, []byte("\n"))))

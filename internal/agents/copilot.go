@@ -1,10 +1,6 @@
 package agents
 
-import (
-	"encoding/json"
-
-	"github.com/whetstone-dev/whetstone/internal/gateway"
-)
+import "github.com/whetstone-dev/whetstone/internal/gateway"
 
 // copilot is the adapter of the GitHub Copilot CLI.
 type copilot struct{}
@@ -35,20 +31,14 @@ type copilotLine struct {
 	SessionID string `json:"sessionId"` // of the last line
 	ExitCode  int    `json:"exitCode"`
 	Data      struct {
-		Content    string          `json:"content"`
-		ToolCallID string          `json:"toolCallId"`
-		ToolName   string          `json:"toolName"`
-		Arguments  json.RawMessage `json:"arguments"`
-		Success    *bool           `json:"success"`
-		Message    string          `json:"message"` // of an error
-		ErrorType  string          `json:"errorType"`
+		Content string `json:"content"`
+		Message string `json:"message"` // of an error
 	} `json:"data"`
 }
 
 func (copilot) read(lines [][]byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	byCall := map[string]int{}
 	for _, raw := range lines {
 		var line copilotLine
 		if !decode(raw, &line) {
@@ -58,14 +48,7 @@ func (copilot) read(lines [][]byte) *transcript {
 		case "session.skills_loaded", "user.message":
 			known = true
 		case "assistant.message":
-			t.turns++
 			t.say(line.Data.Content)
-		case "tool.execution_start":
-			byCall[line.Data.ToolCallID] = t.add(callOf(line.Data.ToolName, "skill", line.Data.Arguments))
-		case "tool.execution_complete":
-			if at, ok := byCall[line.Data.ToolCallID]; ok && at >= 0 {
-				t.calls[at].Failed = line.Data.Success != nil && !*line.Data.Success
-			}
 		case "session.error", "model.call_failure":
 			t.fail(ModelError, line.Data.Message)
 		case "result":
@@ -84,26 +67,6 @@ func (copilot) read(lines [][]byte) *transcript {
 	return &t
 }
 
-// callOf is a call of a tool whose input has a field "skill" or "name" if it is
-// the one that loads skills, and a command or a path otherwise.
-func callOf(tool, loads string, arguments json.RawMessage) Call {
-	var in struct {
-		Skill   string `json:"skill"`
-		Name    string `json:"name"`
-		Command string `json:"command"`
-		Path    string `json:"path"`
-		File    string `json:"filePath"`
-	}
-	_ = json.Unmarshal(arguments, &in) // other tools have other fields
-	c := Call{Tool: tool, Detail: string(arguments)}
-	if tool == loads {
-		c.Skill, c.Loads = in.Skill+in.Name, true // one of them
-		return c
-	}
-	for _, text := range []string{in.Command, in.Path, in.File} {
-		if text != "" {
-			c.Skill, c.Detail = skillIn(text), text
-		}
-	}
-	return c
-}
+func (copilot) call(tool, input string) Call { return callOf(tool, "skill", input) }
+
+func (copilot) tellsSkills() bool { return true }

@@ -1,10 +1,6 @@
 package agents
 
-import (
-	"encoding/json"
-
-	"github.com/whetstone-dev/whetstone/internal/gateway"
-)
+import "github.com/whetstone-dev/whetstone/internal/gateway"
 
 // gemini is the adapter of the Gemini CLI.
 type gemini struct{}
@@ -27,15 +23,12 @@ func (gemini) start(t task) invocation {
 
 // geminiLine is a line of --output-format stream-json.
 type geminiLine struct {
-	Type       string          `json:"type"`
-	SessionID  string          `json:"session_id"`
-	Role       string          `json:"role"`
-	Content    string          `json:"content"`
-	ToolName   string          `json:"tool_name"`
-	ToolID     string          `json:"tool_id"`
-	Parameters json.RawMessage `json:"parameters"`
-	Status     string          `json:"status"`
-	Error      struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id"`
+	Role      string `json:"role"`
+	Content   string `json:"content"`
+	Status    string `json:"status"`
+	Error     struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	} `json:"error"`
@@ -44,7 +37,7 @@ type geminiLine struct {
 func (gemini) read(lines [][]byte) *transcript {
 	var t transcript
 	known, ended := false, false
-	byCall, message := map[string]int{}, ""
+	message := ""
 	for _, raw := range lines {
 		var line geminiLine
 		if !decode(raw, &line) {
@@ -59,11 +52,6 @@ func (gemini) read(lines [][]byte) *transcript {
 			}
 		case "tool_use":
 			message = ""
-			byCall[line.ToolID] = t.add(callOf(line.ToolName, "activate_skill", line.Parameters))
-		case "tool_result":
-			if at, ok := byCall[line.ToolID]; ok && at >= 0 {
-				t.calls[at].Failed = line.Status == "error"
-			}
 		case "result":
 			ended = true
 			if line.Status == "error" {
@@ -89,3 +77,7 @@ func (t *transcript) endGemini(kind, message string) {
 		t.fail(ModelError, message)
 	}
 }
+
+func (gemini) call(tool, input string) Call { return callOf(tool, "activate_skill", input) }
+
+func (gemini) tellsSkills() bool { return true }

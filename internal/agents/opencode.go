@@ -39,12 +39,7 @@ type openCodeLine struct {
 	SessionID string `json:"sessionID"`
 	Part      struct {
 		Text   string `json:"text"`
-		Tool   string `json:"tool"`
 		Reason string `json:"reason"`
-		State  struct {
-			Status string          `json:"status"`
-			Input  json.RawMessage `json:"input"`
-		} `json:"state"`
 	} `json:"part"`
 	Error struct {
 		Name string `json:"name"`
@@ -66,14 +61,9 @@ func (openCode) read(lines [][]byte) *transcript {
 			known, t.sessionID = true, line.SessionID
 		}
 		switch line.Type {
-		case "tool_use":
-			call := callOf(line.Part.Tool, "skill", line.Part.State.Input)
-			call.Failed = line.Part.State.Status == "error"
-			t.add(call)
 		case "text":
 			t.say(line.Part.Text)
 		case "step_finish":
-			t.turns++
 			ended = line.Part.Reason != "tool-calls"
 		case "error":
 			ended = true
@@ -88,3 +78,7 @@ func (openCode) read(lines [][]byte) *transcript {
 	}
 	return &t
 }
+
+func (openCode) call(tool, input string) Call { return callOf(tool, "skill", input) }
+
+func (openCode) tellsSkills() bool { return true }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
 	"github.com/whetstone-dev/whetstone/internal/gateway"
+	"github.com/whetstone-dev/whetstone/internal/pricing"
 	"github.com/whetstone-dev/whetstone/internal/sandbox"
 	"github.com/whetstone-dev/whetstone/internal/sandbox/relay"
 	"github.com/whetstone-dev/whetstone/internal/text"
@@ -72,10 +73,18 @@ type Request struct {
 	// Work is the folder of the machine in which the agent works. It keeps what
 	// the agent leaves there.
 	Work string
+	// Spec is the sandbox in which Work is the folder Dir. Without Dir, Work is
+	// mounted at /work. An agent needs some memory and processes of its own, so that
+	// those limits are raised to its usual ones.
+	Spec sandbox.Spec
 	// Skills are the folders of skills to install, by name.
 	Skills map[string]string
 	// Record is how many bytes of the conversation are kept.
 	Record int
+	// Answered, if not nil, is called with what the model said, each time.
+	Answered func(gateway.Answer)
+	// Prices, if not nil, replace those of the gateway.
+	Prices *pricing.Table
 }
 
 // Run runs an agent until it ends. Whatever it does is an outcome. An error means
@@ -100,9 +109,13 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 			s.Log.Warn("the folder of an agent is left over", "err", err)
 		}
 	}()
+	if r.Spec.Dir == "" {
+		r.Spec.Dir = workTarget
+		r.Spec.Mounts = append(slices.Clone(r.Spec.Mounts), sandbox.Mount{Source: r.Work, Target: workTarget, Writable: true})
+	}
 	start := f.adapter.start(task{
 		instruction: r.Instruction, model: offer.ID, api: offer.API, url: "http://" + relay.Address,
-		maxTurns: r.MaxTurns, home: homeTarget, dir: workTarget,
+		maxTurns: r.MaxTurns, home: homeTarget, dir: r.Spec.Dir,
 	})
 	home, socket := filepath.Join(dir, "home"), filepath.Join(dir, "model")
 	if err := install(f.adapter, home, r, start.files); err != nil {
@@ -115,7 +128,9 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	if !start.limitsTurns {
 		meter = gateway.NewMeter(gateway.Budget{Requests: int64(r.MaxTurns)}, gateway.Usage{}, r.Meter)
 	}
-	session, err := s.Gateway.Open(socket, gateway.Conversation{Model: r.Model, Meter: meter, Record: r.Record})
+	session, err := s.Gateway.Open(socket, gateway.Conversation{
+		Model: r.Model, Meter: meter, Record: r.Record, Answered: r.Answered, Prices: r.Prices,
+	})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -124,7 +139,6 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 		return Outcome{}, errors.Join(err, session.Close())
 	}
 	spec.Mounts = append(spec.Mounts,
-		sandbox.Mount{Source: r.Work, Target: workTarget, Writable: true},
 		sandbox.Mount{Source: home, Target: homeTarget, Writable: true},
 		// It is the program's own, as nobody else may connect to the socket.
 		sandbox.Mount{Source: socket, Target: modelTarget, Writable: true})
@@ -136,11 +150,9 @@ func (s *Service) Run(ctx context.Context, r Request) (_ Outcome, err error) {
 	if err := errors.Join(err, session.Close()); err != nil {
 		return Outcome{}, err
 	}
-	o := outcome(f.adapter, result)
+	o := outcome(f.adapter, result, session.Answers())
 	o.Usage, o.Exchanges = meter.Used(), session.Record()
-	if o.Turns == 0 {
-		o.Turns = answers(o.Exchanges)
-	}
+	o.installed, o.tellsSkills = slices.Collect(maps.Keys(r.Skills)), f.adapter.tellsSkills()
 	o.Failure = failureOf(o, result.Exceeded, session)
 	if meter.IsSpent() && o.Failure != nil && o.Failure.Kind == OutOfBudget {
 		o.Failure = errOutOfTurns()
@@ -209,19 +221,20 @@ func (s *Service) spec(f found, r Request, start invocation) (sandbox.Spec, erro
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	env := map[string]string{"HOME": homeTarget}
-	maps.Copy(env, start.env)
-	timeout := r.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
-	argv := append([]string{f.program.path}, start.args...)
-	return sandbox.Spec{
-		Argv: relay.Argv(binaryTarget, modelTarget+"/"+gateway.SocketName, argv),
-		Env:  env, Dir: workTarget, Stdin: []byte(start.stdin),
-		Mounts: append(f.program.mounts(), sandbox.Mount{Source: binary, Target: binaryTarget}),
-		Limits: sandbox.Limits{Wall: timeout, CPU: 4 * timeout, Memory: agentMemory, Processes: agentProcesses, Output: maxOutput},
-	}, nil
+	spec := r.Spec
+	spec.Env = map[string]string{}
+	maps.Copy(spec.Env, r.Spec.Env)
+	spec.Env["HOME"] = homeTarget
+	maps.Copy(spec.Env, start.env)
+	spec.Argv = relay.Argv(binaryTarget, modelTarget+"/"+gateway.SocketName, append([]string{f.program.path}, start.args...))
+	spec.Stdin = []byte(start.stdin)
+	spec.Mounts = append(slices.Clone(r.Spec.Mounts), f.program.mounts()...)
+	spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: binary, Target: binaryTarget})
+	l := &spec.Limits
+	l.Wall = cmp.Or(r.Timeout, defaultTimeout)
+	l.CPU, l.Output = 4*l.Wall, maxOutput
+	l.Memory, l.Processes = max(l.Memory, agentMemory), max(l.Processes, agentProcesses)
+	return spec, nil
 }
 
 // install fills the home folder of an agent: its settings and the skills.
@@ -332,31 +345,26 @@ func (s *Service) Close() error {
 	return s.removeFolder(s.relayDir)
 }
 
-// outcome reads the output of an agent.
-func outcome(a adapter, result sandbox.Result) Outcome {
+// outcome reads what an agent did from the answers of the model, and how it ended
+// from its output.
+func outcome(a adapter, result sandbox.Result, answers []gateway.Answer) Outcome {
 	lines := splitLines(result.Stdout)
 	o := Outcome{
 		ExitCode: result.ExitCode, Duration: result.Duration,
+		Turns: len(answers), Calls: callsOf(a, answers),
 		Stdout: text.Clean(text.Tail(string(result.Stdout.Tail), maxShown)),
 		Stderr: text.Clean(text.Tail(string(result.Stderr.Tail), maxShown)),
 	}
-	t := a.read(lines)
-	if t == nil {
-		o.Final = text.Clean(text.Truncate(finalOutput(lines), maxFinal))
-		return o
+	if t := a.read(lines); t != nil {
+		o.SessionID, o.Failure, o.Final = t.sessionID, t.failure, t.final
+	} else {
+		o.Final = finalOutput(lines)
 	}
-	o.Known, o.SessionID, o.Turns, o.Calls, o.Final, o.Failure = true, t.sessionID, t.turns, t.calls, t.final, t.failure
+	if len(answers) > 0 && a.tellsSkills() { // another one may write what no model said
+		o.Final = answers[len(answers)-1].Text
+	}
+	o.Final = text.Clean(text.Truncate(o.Final, maxFinal))
 	return o
-}
-
-// answers counts the answers of the model.
-func answers(exchanges []gateway.Exchange) (n int) {
-	for _, e := range exchanges {
-		if e.Metered && e.Status/100 == 2 {
-			n++
-		}
-	}
-	return n
 }
 
 // failureOf decides how an agent failed. What the sandbox and the gateway have

@@ -35,16 +35,6 @@ func decode(line []byte, into any) bool {
 	return len(line) > 0 && line[0] == '{' && json.Unmarshal(line, into) == nil
 }
 
-// add adds a call, and returns its index, -1 if there are too many.
-func (t *transcript) add(c Call) int {
-	if len(t.calls) == maxCalls {
-		return -1
-	}
-	c.Tool, c.Detail = text.Clean(text.Truncate(c.Tool, 200)), text.Clean(text.Truncate(c.Detail, maxDetail))
-	t.calls = append(t.calls, c)
-	return len(t.calls) - 1
-}
-
 func (t *transcript) say(message string) {
 	if message != "" {
 		t.final = text.Clean(text.Truncate(message, maxFinal))

@@ -262,3 +262,32 @@ func TestSettings(t *testing.T) {
 		t.Errorf("unknown model: %v", err)
 	}
 }
+
+// TestAnswers reads what the model says, streamed and in one piece, in each wire
+// format.
+func TestAnswers(t *testing.T) {
+	want := []gateway.Answer{{Text: "I look.", Calls: []gateway.ToolCall{
+		{Tool: "Skill", Input: `{"skill":"pdf"}`}, {Tool: "Bash", Input: `{"command":"ls \"a b\""}`},
+	}}}
+	for _, f := range formats {
+		for _, streamed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/streamed=%v", f.api, streamed), func(t *testing.T) {
+				t.Parallel()
+				model := f.start(t, modeltest.Reply{Text: "I look.", Calls: []modeltest.Call{
+					{Tool: "Skill", Input: modeltest.Object{"skill": "pdf"}},
+					{Tool: "Bash", Input: modeltest.Object{"command": `ls "a b"`}},
+				}})
+				p := open(t, options{api: f.api, url: model.URL + f.base})
+				if status, answer := p.post(f.path, fmt.Sprintf(f.ask, streamed)); status != http.StatusOK {
+					t.Fatalf("status %d: %s", status, answer)
+				}
+				if err := p.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, p.Answers()); diff != "" {
+					t.Errorf("answers (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}

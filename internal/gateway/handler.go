@@ -169,7 +169,7 @@ type exchange struct {
 	started time.Time
 
 	status int
-	usage  *usageReader // nil if there is no answer that costs
+	read   *answerReader // nil if there is no answer that costs
 	answer head
 }
 
@@ -196,7 +196,7 @@ func (e *exchange) forward(w http.ResponseWriter, r *http.Request) (complete boo
 	}
 	w.WriteHeader(e.status)
 	if e.to.metered {
-		e.usage = newUsageReader(e.s.upstream.wire, resp.Header.Get("Content-Type"))
+		e.read = newAnswerReader(e.s.upstream.wire, resp.Header.Get("Content-Type"))
 	}
 	return e.copy(w, resp.Body)
 }
@@ -228,8 +228,8 @@ func (e *exchange) send(r *http.Request) (*http.Response, error) {
 func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
 	to := http.NewResponseController(w)
 	sinks := []io.Writer{&e.answer, w}
-	if e.usage != nil {
-		sinks = append([]io.Writer{e.usage}, sinks...)
+	if e.read != nil {
+		sinks = append([]io.Writer{e.read}, sinks...)
 	}
 	out := io.MultiWriter(sinks...)
 	buf := make([]byte, 32<<10)
@@ -257,9 +257,9 @@ func (e *exchange) copy(w http.ResponseWriter, from io.Reader) (complete bool) {
 // end returns what the exchange used, and records it.
 func (e *exchange) end() Usage {
 	s, used := e.s, Usage{}
-	if e.usage != nil {
+	if e.read != nil {
 		var reported bool
-		used.Tokens, reported = e.usage.end(int64(e.size))
+		used.Tokens, reported = e.read.end(int64(e.size))
 		if !reported {
 			used.Estimated = 1
 		}
@@ -267,6 +267,7 @@ func (e *exchange) end() Usage {
 		if used.Micros, ok = s.price.Micros(used.Tokens); !s.priced || !ok {
 			used.Micros, used.Unpriced = 0, 1
 		}
+		s.keep(e.read.said.answer())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,6 +276,19 @@ func (e *exchange) end() Usage {
 		Request: string(e.body), Answer: string(e.answer.kept),
 	})
 	return used
+}
+
+// keep keeps what the model said, as far as there is room.
+func (s *Session) keep(a Answer) {
+	s.mu.Lock()
+	if s.answersLeft -= a.size(); s.answersLeft < 0 {
+		a = Answer{}
+	}
+	s.answers = append(s.answers, a)
+	s.mu.Unlock()
+	if s.answered != nil {
+		s.answered(a)
+	}
 }
 
 // retries is how many requests in a row may fail before the program is told not

@@ -38,6 +38,10 @@ type Conversation struct {
 	Meter *Meter
 	// Record is how many bytes of the requests and answers are kept; 0 for none.
 	Record int
+	// Answered, if not nil, is called with every answer. Several may come at once.
+	Answered func(Answer)
+	// Prices, if not nil, replace those of the gateway.
+	Prices *pricing.Table
 }
 
 // A Session is the way from one sandbox to one model, until it is closed.
@@ -60,6 +64,10 @@ type Session struct {
 	refused  bool // for a budget
 	gaveUp   chan struct{}
 	record   record
+	answers  []Answer
+
+	answersLeft int // bytes
+	answered    func(Answer)
 }
 
 // outboundClient sends requests; *outbound.Client does.
@@ -87,9 +95,14 @@ func (g *Gateway) Open(dir string, c Conversation) (_ *Session, err error) {
 		upstream: u, http: g.http, meter: c.Meter, slots: make(chan struct{}, maxConcurrent),
 		memory: semaphore.NewWeighted(sessionMemory), shared: g.memory,
 		served: make(chan struct{}), gaveUp: make(chan struct{}), record: record{left: c.Record},
+		answersLeft: maxAnswers, answered: c.Answered,
 	}
 	s.close = sync.OnceValue(s.shutDown)
-	s.price, s.priced = g.prices.Lookup(u.id, time.Now())
+	prices := g.prices
+	if c.Prices != nil {
+		prices = *c.Prices
+	}
+	s.price, s.priced = prices.Lookup(u.id, time.Now())
 	if !s.priced && c.Meter.hasMoney() {
 		return nil, fault.New(fault.Unsupported,
 			"the price of %s is unknown, so that a budget of money cannot be kept; set --price-file", u.id)
@@ -178,4 +191,11 @@ func (s *Session) Record() []Exchange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record.exchanges
+}
+
+// Answers returns what the model said, oldest first.
+func (s *Session) Answers() []Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answers
 }

@@ -14,8 +14,9 @@ const (
 	maxEvent    = 16 << 20
 )
 
-// A usageReader reads the tokens of an answer while it passes.
-type usageReader struct {
+// An answerReader reads the tokens of an answer, and what it says, while it
+// passes.
+type answerReader struct {
 	wire     wire
 	streamed bool
 
@@ -24,14 +25,15 @@ type usageReader struct {
 	bytes int64
 	sum   pricing.Tokens
 	final bool
+	said  draft
 }
 
-func newUsageReader(w wire, contentType string) *usageReader {
-	return &usageReader{wire: w, streamed: strings.HasPrefix(contentType, "text/event-stream")}
+func newAnswerReader(w wire, contentType string) *answerReader {
+	return &answerReader{wire: w, streamed: strings.HasPrefix(contentType, "text/event-stream")}
 }
 
 // Write implements io.Writer. It never fails.
-func (r *usageReader) Write(p []byte) (int, error) {
+func (r *answerReader) Write(p []byte) (int, error) {
 	n := len(p)
 	r.bytes += int64(n)
 	if !r.streamed {
@@ -49,7 +51,7 @@ func (r *usageReader) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (r *usageReader) keep(part []byte) {
+func (r *answerReader) keep(part []byte) {
 	if r.skip = r.skip || len(r.line)+len(part) > maxEvent; r.skip {
 		r.line = nil
 		return
@@ -57,17 +59,20 @@ func (r *usageReader) keep(part []byte) {
 	r.line = append(r.line, part...)
 }
 
-func (r *usageReader) endLine() {
+func (r *answerReader) endLine() {
 	data, ok := bytes.CutPrefix(r.line, []byte("data:"))
 	if ok && bytes.Contains(data, []byte(`"usage`)) { // the others are not worth decoding
 		r.add(data)
+	}
+	if ok {
+		r.wire.said(data, &r.said)
 	}
 	r.line, r.skip = r.line[:0], false
 }
 
 // add takes over what a part of the answer reports. Later parts repeat earlier
 // counts, or have only some of them.
-func (r *usageReader) add(data []byte) {
+func (r *answerReader) add(data []byte) {
 	t, final := r.wire.usage(data)
 	for _, f := range []struct {
 		to   *int64
@@ -88,9 +93,10 @@ func (r *usageReader) add(data []byte) {
 // end returns the tokens of the answer, and whether the server reported them. What
 // it did not report is estimated by the sizes of request and answer: a program
 // does not get tokens for nothing by not reading the end of an answer.
-func (r *usageReader) end(requestBytes int64) (_ pricing.Tokens, reported bool) {
+func (r *answerReader) end(requestBytes int64) (_ pricing.Tokens, reported bool) {
 	if !r.streamed && !r.skip {
 		r.add(r.line)
+		r.wire.said(r.line, &r.said)
 	}
 	if r.final {
 		return r.sum, true

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/whetstone-dev/whetstone/internal/pricing"
 )
 
@@ -21,18 +23,24 @@ func FuzzUsage(f *testing.F) {
 			contentType = "text/event-stream"
 		}
 		for _, w := range []wire{messages{}, chat{}, responses{}, google{}} {
+			var said []Answer
 			read := func(parts ...[]byte) (pricing.Tokens, bool) {
-				r := newUsageReader(w, contentType)
+				r := newAnswerReader(w, contentType)
 				for _, part := range parts {
 					if n, err := r.Write(part); n != len(part) || err != nil {
 						t.Fatal(n, err)
 					}
 				}
-				return r.end(100)
+				used, reported := r.end(100)
+				said = append(said, r.said.answer())
+				return used, reported
 			}
 			whole, reported := read(answer)
 			if cut, also := read(bytes.Clone(answer[:at]), answer[at:]); cut != whole || also != reported {
 				t.Errorf("%T: %+v %v in two parts, %+v %v in one", w, cut, also, whole, reported)
+			}
+			if diff := cmp.Diff(said[0], said[1]); diff != "" {
+				t.Errorf("%T: in one part and in two (- one, + two):\n%s", w, diff)
 			}
 			if min(whole.Input, whole.Output, whole.CacheRead, whole.CacheWrite, whole.CacheWriteHour) < 0 {
 				t.Errorf("%T: %+v", w, whole)

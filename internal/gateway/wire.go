@@ -25,6 +25,8 @@ type wire interface {
 	// usage reads the tokens that a part of an answer reports: the whole one, or
 	// the data of an event. final reports whether they are the last ones.
 	usage(data []byte) (t pricing.Tokens, final bool)
+	// said adds what a part of an answer says to a draft.
+	said(data []byte, d *draft)
 	// failure is the body of an error.
 	failure(f failure) any
 	// models is the list of the one model that there is.

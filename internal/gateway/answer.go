@@ -1,0 +1,211 @@
+package gateway
+
+import "encoding/json"
+
+// An Answer is what the model said: the text, and the calls of tools that it asked
+// for. It is read from the model's answer, which a program that the agent starts
+// cannot change, unlike what the agent writes about itself.
+type Answer struct {
+	Text  string
+	Calls []ToolCall
+}
+
+// A ToolCall is one that the model asked for.
+type ToolCall struct {
+	Tool  string
+	Input string // JSON, or a text for some tools; its beginning
+}
+
+// Limits of what is kept of the answers of a session. Later ones are counted, but
+// empty.
+const (
+	maxAnswerText = 256 << 10
+	maxToolCalls  = 200      // of one answer
+	maxToolInput  = 64 << 10 // of one call
+	maxAnswers    = 16 << 20 // bytes
+)
+
+// A draft is an answer while it is read.
+type draft struct {
+	text  []byte
+	calls []ToolCall
+	open  map[int]int // index of a call by its number in the answer
+}
+
+func (d *draft) say(text string) {
+	d.text = append(d.text, text[:min(len(text), maxAnswerText-len(d.text))]...)
+}
+
+// call adds to the call of a number, whose parts may come one by one.
+func (d *draft) call(number int, tool, input string) {
+	at, ok := d.open[number]
+	if !ok {
+		if len(d.calls) == maxToolCalls {
+			return
+		}
+		if d.open == nil {
+			d.open = map[int]int{}
+		}
+		at = len(d.calls)
+		d.open[number] = at
+		d.calls = append(d.calls, ToolCall{})
+	}
+	c := &d.calls[at]
+	c.Tool += tool[:min(len(tool), max(0, 200-len(c.Tool)))]
+	c.Input += input[:min(len(input), maxToolInput-len(c.Input))]
+}
+
+// next adds a call that comes in one piece.
+func (d *draft) next(tool, input string) { d.call(-1-len(d.calls), tool, input) }
+
+func (d *draft) answer() Answer { return Answer{Text: string(d.text), Calls: d.calls} }
+
+func (a Answer) size() (n int) {
+	n = len(a.Text)
+	for _, c := range a.Calls {
+		n += len(c.Tool) + len(c.Input)
+	}
+	return n
+}
+
+func (messages) said(data []byte, d *draft) {
+	type block struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	var in struct {
+		Type    string  `json:"type"`
+		Index   int     `json:"index"`
+		Block   block   `json:"content_block"`
+		Content []block `json:"content"`
+		Delta   struct {
+			Text string `json:"text"`
+			JSON string `json:"partial_json"`
+		} `json:"delta"`
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return
+	}
+	switch in.Type {
+	case "content_block_start": // its input is empty, and follows
+		d.say(in.Block.Text)
+		if in.Block.Type == "tool_use" {
+			d.call(in.Index, in.Block.Name, "")
+		}
+	case "content_block_delta":
+		d.say(in.Delta.Text)
+		if in.Delta.JSON != "" {
+			d.call(in.Index, "", in.Delta.JSON)
+		}
+	case "message":
+		for _, b := range in.Content {
+			d.say(b.Text)
+			if b.Type == "tool_use" {
+				d.next(b.Name, string(b.Input))
+			}
+		}
+	}
+}
+
+func (chat) said(data []byte, d *draft) {
+	type part struct {
+		Content string `json:"content"`
+		Calls   []struct {
+			Index    *int `json:"index"` // of a part of a stream
+			Function struct {
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+	}
+	var in struct {
+		Choices []struct {
+			Delta   part `json:"delta"`
+			Message part `json:"message"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return
+	}
+	for _, c := range in.Choices {
+		for _, p := range []part{c.Delta, c.Message} {
+			d.say(p.Content)
+			for _, call := range p.Calls {
+				if call.Index != nil {
+					d.call(*call.Index, call.Function.Name, call.Function.Arguments)
+				} else {
+					d.next(call.Function.Name, call.Function.Arguments)
+				}
+			}
+		}
+	}
+}
+
+func (responses) said(data []byte, d *draft) {
+	type item struct {
+		Type      string          `json:"type"`
+		Name      string          `json:"name"`
+		Arguments string          `json:"arguments"` // of a function
+		Input     string          `json:"input"`     // of a custom tool
+		Action    json.RawMessage `json:"action"`    // of the local shell
+		Content   []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	var in struct {
+		Type   string `json:"type"`
+		Item   item   `json:"item"`
+		Output []item `json:"output"` // of a whole answer
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return
+	}
+	items := in.Output
+	if in.Type == "response.output_item.done" {
+		items = []item{in.Item}
+	}
+	for _, i := range items {
+		switch i.Type {
+		case "message":
+			for _, part := range i.Content {
+				d.say(part.Text)
+			}
+		case "function_call", "custom_tool_call":
+			d.next(i.Name, i.Arguments+i.Input) // one of them
+		case "local_shell_call":
+			d.next("local_shell", string(i.Action))
+		}
+	}
+}
+
+func (google) said(data []byte, d *draft) {
+	var in struct {
+		Candidates []struct {
+			Content struct {
+				Parts []struct {
+					Text    string `json:"text"`
+					Thought bool   `json:"thought"`
+					Call    *struct {
+						Name string          `json:"name"`
+						Args json.RawMessage `json:"args"`
+					} `json:"functionCall"`
+				} `json:"parts"`
+			} `json:"content"`
+		} `json:"candidates"`
+	}
+	if json.Unmarshal(data, &in) != nil {
+		return
+	}
+	for _, c := range in.Candidates {
+		for _, p := range c.Content.Parts {
+			if !p.Thought {
+				d.say(p.Text)
+			}
+			if p.Call != nil {
+				d.next(p.Call.Name, string(p.Call.Args))
+			}
+		}
+	}
+}
