@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,19 +19,24 @@ const maxSharedMemory = 64 << 20
 // most holes in the kernel's isolation were reached.
 var isolationArgs = []string{
 	"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
-	"--disable-userns", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox",
+	"--disable-userns", "--cap-drop", "ALL", "--hostname", "sandbox",
 	"--new-session", "--die-with-parent", "--clearenv",
 }
 
 // arguments returns the arguments of bwrap for a valid spec. It reads the
 // contents of etcFiles from the file descriptors beginning with fd.
 func (b *bubblewrap) arguments(spec Spec, fd int) []string {
-	args := slices.Clone(isolationArgs)
-	for _, variable := range spec.environment(Environment()) {
+	args, system, user, dir, variables := slices.Clone(isolationArgs), systemArgs(fd), "1000", home, Environment()
+	if spec.Root != nil {
+		system, user, dir = rootArgs(spec.Root, fd), "0", "/"
+		variables["HOME"] = "/root"
+	}
+	args = append(args, "--uid", user, "--gid", user)
+	for _, variable := range spec.environment(variables) {
 		name, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", name, value)
 	}
-	args = append(args, systemArgs(fd)...)
+	args = append(args, system...)
 	for _, dir := range scratchFolders(spec) { // tmpfs: memory with a size limit
 		size := spec.Limits.scratch()
 		if dir == sharedMemory {
@@ -45,12 +51,10 @@ func (b *bubblewrap) arguments(spec Spec, fd int) []string {
 		}
 		args = append(args, bind, m.Source, m.Target)
 	}
-	dir := spec.Dir
-	if dir == "" {
-		dir = home
+	if spec.Root == nil {
+		args = append(args, "--remount-ro", "/") // it must be writable until all mount points exist
 	}
-	// The root must be writable until all mount points exist.
-	return append(args, "--remount-ro", "/", "--chdir", dir)
+	return append(args, "--chdir", cmp.Or(spec.Dir, dir))
 }
 
 // systemArgs mount the machine's programs read-only, without files that are
@@ -72,20 +76,25 @@ func systemArgs(fd int) []string {
 	for i, file := range etcFiles {
 		args = append(args, "--perms", "0444", "--ro-bind-data", fmt.Sprint(fd+i), file.path)
 	}
-	return append(
-		// /proc is read-only: a program could lower its oom_score_adj otherwise,
-		// so that the OOM killer picks another process first.
-		args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev",
-		"--dir", "/run", "--dir", "/var", "--symlink", "/run", "/var/run", "--symlink", "/tmp", "/var/tmp",
-	)
+	args = append(args, deviceArgs...)
+	return append(args, "--dir", "/run", "--dir", "/var", "--symlink", "/run", "/var/run", "--symlink", "/tmp", "/var/tmp")
 }
+
+// deviceArgs mount what the kernel provides. /proc is read-only: a program could
+// lower its oom_score_adj otherwise, so that the OOM killer picks another process
+// first.
+var deviceArgs = []string{"--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"}
 
 const sharedMemory = "/dev/shm"
 
 // scratchFolders are the folders that are a tmpfs, which vanishes with the
-// sandbox, unless a mount replaces them.
+// sandbox, unless a mount replaces them. A Root has its own.
 func scratchFolders(spec Spec) []string {
-	return slices.DeleteFunc([]string{temporary, home, sharedMemory}, func(dir string) bool {
+	all := []string{temporary, home, sharedMemory}
+	if spec.Root != nil {
+		all = []string{sharedMemory}
+	}
+	return slices.DeleteFunc(all, func(dir string) bool {
 		return slices.ContainsFunc(spec.Mounts, func(m Mount) bool { return within(dir, m.Target) })
 	})
 }

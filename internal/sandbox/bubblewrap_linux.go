@@ -55,6 +55,14 @@ func (b *bubblewrap) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	}
 	spec.Limits = spec.Limits.WithDefaults()
 	user := b.userPool.pick()
+	if spec.Root != nil {
+		if user != nil {
+			user = &syscall.Credential{Uid: uint32(RootUser()), Gid: uint32(RootUser())}
+		}
+		if err := spec.Root.prepare(spec.Mounts); err != nil {
+			return Result{}, err
+		}
+	}
 	if user != nil {
 		if err := chownMounts(spec.Mounts, int(user.Uid)); err != nil {
 			return Result{}, err
@@ -91,8 +99,6 @@ func (b *bubblewrap) find() (string, error) {
 // as root: the kernel does not enforce RLIMIT_NPROC for root, and counts the
 // processes of all runs of one user together.
 type userPool struct{ next atomic.Uint32 }
-
-const userCount = 1 << 16
 
 // pick returns nil if the service does not run as root. Programs run as its own
 // user then.

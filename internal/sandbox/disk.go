@@ -129,6 +129,9 @@ func isNested(m Mount, mounts []Mount) bool {
 // root, far from the ranges that systems and container engines use.
 const firstUser = 2_000_000_000
 
+// userCount is how many they are.
+const userCount = 1 << 16
+
 // chownMounts gives the writable folders to the user that a program runs as.
 func chownMounts(mounts []Mount, user int) error {
 	for _, m := range mounts {

@@ -34,6 +34,9 @@ func (d *docker) Run(ctx context.Context, spec Spec) (_ Result, err error) {
 	if err := spec.check(true); err != nil {
 		return Result{}, err
 	}
+	if spec.Root != nil {
+		return Result{}, errNoRoot()
+	}
 	program, err := d.find()
 	if err != nil {
 		return Result{}, err

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/whetstone-dev/whetstone/internal/fault"
+	"github.com/whetstone-dev/whetstone/internal/sandbox/seccomp"
 )
 
 // The file descriptors that bwrap inherits besides the program's three.
@@ -26,9 +27,10 @@ const (
 	firstFileFD // of etcFiles, followed by the seccomp filter
 )
 
-// waitForCgroup waits until the service has moved this process into its cgroup,
-// and executes bwrap. So bwrap's own memory counts against the program's limit.
-var waitForCgroup = fmt.Sprintf(`read -r go <&%d || exit 1; exec "$0" "$@"`, startFD)
+// waitForCgroup is the beginning of the script that executes bwrap: it waits until
+// the service has moved this process into its cgroup. So bwrap's own memory counts
+// against the program's limit.
+var waitForCgroup = fmt.Sprintf("read -r go <&%d || exit 1; ", startFD)
 
 // handshake is the beginning of the launch script, inside the sandbox: it
 // reports that it is ready, and waits for the service to start it. A failure
@@ -71,7 +73,7 @@ type statusLine struct {
 // environment does not show in the machine's process list.
 func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) (p *process, err error) {
 	p = &process{limits: spec.Limits, stopped: spec.Stop, exitCode: -1, monitor: &monitor{
-		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.Mounts,
+		limits: spec.Limits, scratch: scratchFolders(spec), mounts: spec.written(),
 		others: func() bool { return b.running.Load() > 1 }, before: readMemInfo(),
 	}}
 	p.stdout.limit, p.stderr.limit = spec.Limits.Output, spec.Limits.Output
@@ -90,13 +92,18 @@ func (b *bubblewrap) start(program string, spec Spec, user *syscall.Credential) 
 		return nil, err
 	}
 	script := handshake + limitScript(p.limits, p.openFiles(), enforcesProcessLimit(user))
-	args := []string{shell, "-c", waitForCgroup, program, "--args", fmt.Sprint(argumentsFD), "--"}
 	p.cmd = &exec.Cmd{
-		Path: shell, Args: slices.Concat(args, launch(script, spec.Argv)),
-		Env: []string{"PATH=" + pathValue}, Dir: "/", Stdout: &p.stdout, Stderr: &p.stderr, WaitDelay: stopTimeout,
+		Path: shell, Env: []string{"PATH=" + pathValue}, Dir: "/", Stdout: &p.stdout, Stderr: &p.stderr, WaitDelay: stopTimeout,
 		ExtraFiles:  slices.Concat(files[:1], pipes.theirs(), files[1:]),
 		SysProcAttr: &syscall.SysProcAttr{Credential: user, Pdeathsig: syscall.SIGKILL},
 	}
+	outside := waitForCgroup
+	if root := spec.Root; root != nil && root.Changes != "" {
+		outside += mountOverlay
+		p.cmd.Dir, p.cmd.SysProcAttr = root.Changes, namespaced()
+	}
+	args := []string{shell, "-c", outside + `exec "$0" "$@"`, program, "--args", fmt.Sprint(argumentsFD), "--"}
+	p.cmd.Args = slices.Concat(args, launch(script, spec.Argv))
 	if len(spec.Stdin) > 0 {
 		p.cmd.Stdin = bytes.NewReader(spec.Stdin)
 	}
@@ -154,10 +161,10 @@ func (p *process) removeCgroup() {
 func (b *bubblewrap) files(spec Spec) (files []*os.File, err error) {
 	args := append(b.arguments(spec, firstFileFD), "--json-status-fd", fmt.Sprint(statusFD))
 	var contents []string
-	for _, file := range etcFiles {
+	for _, file := range etcFilesOf(spec.Root) {
 		contents = append(contents, file.content)
 	}
-	if filter := seccompFilter().bytes(); len(filter) > 0 {
+	if filter := seccomp.Filter(); len(filter) > 0 {
 		args = append(args, "--seccomp", fmt.Sprint(firstFileFD+len(contents)))
 		contents = append(contents, string(filter))
 	}

@@ -98,6 +98,8 @@ type Spec struct {
 	// Dir is the working folder inside; empty means the home folder.
 	Dir   string
 	Stdin []byte
+	// Root, if not nil, has the system's programs in place of the machine's.
+	Root *Root
 	// Mounts are folders of the machine that the program can see.
 	Mounts []Mount
 	Limits Limits
@@ -229,6 +231,9 @@ func (s Spec) check(binds bool) error {
 	}
 	if err := s.checkStrings(); err != nil {
 		return err
+	}
+	if s.Root != nil && !binds {
+		return errNoRoot()
 	}
 	for i, m := range s.Mounts {
 		if err := m.check(binds); err != nil {

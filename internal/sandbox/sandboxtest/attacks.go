@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,19 +30,25 @@ type attack struct {
 
 // Run runs all attacks on a sandbox that binds. It needs the go command.
 func Run(t *testing.T, s sandbox.Sandbox) {
-	run(t, s, append(onMemory(), others()...))
+	run(t, s, serial(), append(onMemory(), others()...))
 }
 
 // RunOnMemory runs only the attacks on the limits of memory and processes.
-func RunOnMemory(t *testing.T, s sandbox.Sandbox) { run(t, s, onMemory()) }
+func RunOnMemory(t *testing.T, s sandbox.Sandbox) { run(t, s, serial(), onMemory()) }
 
-func run(t *testing.T, s sandbox.Sandbox, attacks []attack) {
+// RunInRoot runs the attacks beside those on memory on a sandbox whose programs have
+// a root: in it they may write, and they are root.
+func RunInRoot(t *testing.T, s sandbox.Sandbox) {
+	run(t, s, nil, slices.DeleteFunc(others(), func(a attack) bool { return a.name == "write outside" || a.name == "become root" }))
+}
+
+func run(t *testing.T, s sandbox.Sandbox, serial, parallel []attack) {
 	attacker := Attacker(t)
-	t.Logf("attempts to get out of the sandbox: %d", len(attacks)+len(serial()))
-	for _, a := range serial() {
+	t.Logf("attempts to get out of the sandbox: %d", len(serial)+len(parallel))
+	for _, a := range serial {
 		t.Run(a.name, func(t *testing.T) { a.run(t, newWorld(t, s, attacker)) })
 	}
-	for _, a := range attacks {
+	for _, a := range parallel {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			a.run(t, newWorld(t, s, attacker))

@@ -7,7 +7,9 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,6 +81,31 @@ const (
 	sharedDir   = "/shared"
 	secretText  = "the server's own data"
 )
+
+// Root makes a root without programs of its own, beside links to /usr, and with
+// these files. What programs change is in a folder of its own.
+func Root(t testing.TB, files map[string]string) sandbox.Root {
+	t.Helper()
+	root := sandbox.Root{Dir: Folder(t), Changes: Folder(t)}
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"bin", "lib", "lib64", "sbin"} {
+		check(os.Symlink("usr/"+name, filepath.Join(root.Dir, name)))
+	}
+	for _, name := range []string{"app", "dev", "etc", "proc", "root", "tmp", "usr"} {
+		check(os.Mkdir(filepath.Join(root.Dir, name), 0o755))
+	}
+	for name, content := range files {
+		check(os.WriteFile(filepath.Join(root.Dir, name), []byte(content), 0o644))
+	}
+	check(filepath.WalkDir(root.Dir, func(p string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(p, sandbox.RootUser(), sandbox.RootUser()))
+	}))
+	return root
+}
 
 // AttackerVariable is the environment variable with the attacker's folder, for a
 // test that runs as a user who cannot build it.

@@ -1,6 +1,9 @@
 //go:build linux && (amd64 || arm64)
 
-package sandbox
+// Package seccomp has the filter of system calls of sandboxed programs. Namespaces
+// isolate a program; the filter reduces the attack surface of the kernel, in which
+// ways out of namespaces have been found.
+package seccomp
 
 import (
 	"bytes"
@@ -11,9 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter is a seccomp filter: a classic BPF program that the kernel runs for
-// every system call. Namespaces isolate the program; the filter reduces the
-// attack surface of the kernel, in which ways out of namespaces have been found.
+// A filter is a classic BPF program that the kernel runs for every system call.
 type filter []unix.SockFilter
 
 // Offsets in struct seccomp_data. All architectures here are little-endian: the
@@ -86,8 +87,11 @@ func denied() map[uint32]unix.Errno {
 	return all
 }
 
-// seccompFilter assembles the filter.
-func seccompFilter() filter {
+// Filter returns the filter in the format of bwrap's --seccomp, or nothing if there
+// is none for this architecture.
+func Filter() []byte { return assemble().bytes() }
+
+func assemble() filter {
 	f := filter{
 		load(callArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
@@ -187,7 +191,6 @@ func ret(k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
 }
 
-// bytes returns the filter in the format of bwrap's --seccomp.
 func (f filter) bytes() []byte {
 	var b bytes.Buffer
 	for _, op := range f {
